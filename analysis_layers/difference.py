@@ -45,8 +45,8 @@ class Difference(
 
     def infer(self, inputs: Sequence[op.TensorType]) -> tuple[op.TensorType, ...]:
         same_shape(inputs[0], inputs[1], "b")
-        figure = inputs[0].with_shape(inputs[0].image().n, 1, 1, 1)
-        return (inputs[0], figure, figure)
+        metric = inputs[0].with_shape(inputs[0].image().n, 1, 1, 1)
+        return (inputs[0], metric, metric)
 
     def evaluate(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
         import numpy as np
@@ -58,11 +58,11 @@ class Difference(
         if self.kind != "signed":
             error = np.abs(error) if self.kind == "absolute" else np.square(error)
         shape = (len(a), 1, 1, 1)
-        figures = (
+        metrics = (
             np.array([metric(x[None], y[None], self.peak) for x, y in zip(a, b, strict=True)], np.float32)
             for metric in (psnr, ssim)
         )
-        return (error * np.float32(self.gain), *(figure.reshape(shape) for figure in figures))
+        return (error * np.float32(self.gain), *(values.reshape(shape) for values in metrics))
 
     def options(self) -> tuple[op.Option, ...]:
         return (

@@ -89,7 +89,7 @@ class Mix(
     examples = (
         op.Example((op.image(), op.image())),
         op.Example((op.image(), op.image()), {"selection": "h_split", "amount": 0.3}),
-        op.Example((op.image(), op.image(1)), {"selection": "blend", "amount": 0.25}, "gray against colour"),
+        op.Example((op.image(), op.image(1)), {"selection": "blend", "amount": 0.25}, "gray against color"),
         op.Example((op.image(), op.image()), {"selection": "difference"}),
         op.Example((op.image(), op.image()), {"selection": "checkerboard", "cell": 3}),
         op.Example((op.image(), op.image()), {"selection": "signed_difference"}),

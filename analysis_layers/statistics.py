@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from designer.operators import api as op
 
-FIGURES = ("mean", "deviation", "minimum", "maximum", "share of zeros")
+STATISTICS = ("mean", "deviation", "minimum", "maximum", "share of zeros")
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,10 +31,10 @@ class Statistics(
     examples = (op.Example((op.image(),)), op.Example((op.TensorType((op.BATCH, 5)),), name="table"))
 
     def infer(self, inputs: Sequence[op.TensorType]) -> tuple[op.TensorType, ...]:
-        return (inputs[0], inputs[0].with_shape(inputs[0].shape[0], 1, 1, len(FIGURES)))
+        return (inputs[0], inputs[0].with_shape(inputs[0].shape[0], 1, 1, len(STATISTICS)))
 
     def labels(self, port: str) -> Sequence[str]:
-        return FIGURES if port == "figures" else ()
+        return STATISTICS if port == "figures" else ()
 
     def evaluate(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
         import numpy as np
@@ -48,4 +48,4 @@ class Statistics(
                 flat.max(axis=1),
                 (flat == 0).mean(axis=1),
             )
-        return (inputs[0], np.stack(found, axis=1).astype(np.float32).reshape(len(flat), 1, 1, len(FIGURES)))
+        return (inputs[0], np.stack(found, axis=1).astype(np.float32).reshape(len(flat), 1, 1, len(STATISTICS)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.diagnostics import DiagnosticError
 from designer.operators import api as op
 from designer.texts import tr
 
@@ -64,18 +64,16 @@ class Watch(
         place = tuple(int(index) for index in np.argwhere(bad)[0])
         many = int(bad.sum())
         others = f", and {many - 1} more" if many > 1 else ""
-        raise DiagnosticError(
-            Diagnostic(
-                "watch-stopped",
-                tr(
-                    "the value {float:g} at {place} {what}{others}",
-                    float=float(x[place]),
-                    place=place,
-                    what=what,
-                    others=others,
-                ),
-                remedy=tr("check the layers before it, or change the bounds"),
-            )
+        raise DiagnosticError.of(
+            "watch-stopped",
+            tr(
+                "the value {float:g} at {place} {what}{others}",
+                float=float(x[place]),
+                place=place,
+                what=what,
+                others=others,
+            ),
+            remedy=tr("check the layers before it, or change the bounds"),
         )
 
     def options(self) -> tuple[op.Option, ...]:

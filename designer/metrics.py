@@ -1,4 +1,4 @@
-"""Image quality metrics. Every PSNR and SSIM of the program comes from here: values are clipped to 0..peak."""
+"""Image quality metrics. All PSNR and SSIM values of the program come from here; inputs are clipped to 0..peak."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 
 WINDOW = 11  # of SSIM, in pixels, with Gaussian weights of this deviation
 DEVIATION = 1.5
-ROWS = 64  # that are computed at once
+ROWS = 64  # computed at once
 
 
 def psnr(a: NDArray[np.float32], b: NDArray[np.float32], peak: float = 1.0) -> float:
-    """Peak signal-to-noise ratio in dB of two arrays of one shape; values are compared clipped to 0..peak.
+    """Peak signal-to-noise ratio in dB of two arrays of the same shape, clipped to 0..peak.
 
-    Infinity for equal arrays. Raises ValueError when the shapes differ.
+    Infinity for equal arrays. Raises ValueError if the shapes differ.
     """
     x, y = _clipped(a, b, peak)
     error = np.mean(np.square(x - y))
@@ -25,8 +25,8 @@ def psnr(a: NDArray[np.float32], b: NDArray[np.float32], peak: float = 1.0) -> f
 def ssim(a: NDArray[np.float32], b: NDArray[np.float32], peak: float = 1.0) -> float:
     """Mean structural similarity (Wang et al. 2004) of N x C x H x W images, clipped to 0..peak; 1 for equal ones.
 
-    Gaussian windows that lie inside the image, each channel for itself; smaller images get the largest odd window that
-    fits. Raises ValueError when the shapes differ.
+    Gaussian windows inside the image, each channel separately; smaller images use the largest odd window that fits. Raises
+    ValueError if the shapes differ.
     """
     x, y = _clipped(a, b, peak)
     side = min(WINDOW, *x.shape[-2:])
@@ -37,7 +37,7 @@ def ssim(a: NDArray[np.float32], b: NDArray[np.float32], peak: float = 1.0) -> f
     height, width = x.shape[-2:]
     total, count = 0.0, 0
     for one, other in zip(x.reshape(-1, height, width), y.reshape(-1, height, width), strict=True):
-        for top in range(0, height - side + 1, ROWS):  # parts that stay in the processor's cache
+        for top in range(0, height - side + 1, ROWS):  # parts that fit into the processor's cache
             part = slice(top, min(top + ROWS + side - 1, height))
             found = _similarity(one[part], other[part], curve, c1, c2)
             total += float(found.sum())
@@ -57,9 +57,9 @@ def _similarity(
 
 
 def worst_region(error: NDArray[np.float64], side: int) -> tuple[int, int]:
-    """Row and column where a square of `side` pixels with the largest sum of `error` (H x W, not negative) begins.
+    """Row and column of the start of the square of `side` pixels with the largest sum of `error` (H x W, not negative).
 
-    A square larger than the map begins at 0.
+    A square larger than the map starts at 0.
     """
     height, width = min(side, error.shape[0]), min(side, error.shape[1])
     sums = np.zeros((error.shape[0] + 1, error.shape[1] + 1))
@@ -70,14 +70,14 @@ def worst_region(error: NDArray[np.float64], side: int) -> tuple[int, int]:
 
 
 def worst_regions(error: NDArray[np.float64], side: int, count: int) -> list[tuple[int, int]]:
-    """Up to `count` squares like that of `worst_region` that do not overlap, the worst in front; those without error are left out."""
+    """Up to `count` squares as in `worst_region` that do not overlap, worst first, without squares of zero error."""
     left = error.copy()
     found: list[tuple[int, int]] = []
     while len(found) < count and left.any():
         row, column = worst_region(left, side)
         left[row : row + side, column : column + side] = 0
         if any(abs(row - r) < side and abs(column - c) < side for r, c in found):
-            continue  # a rest next to one that is told already
+            continue  # it overlaps a square that was found before
         found.append((row, column))
     return found
 
@@ -86,12 +86,12 @@ def _clipped(
     a: NDArray[np.float32], b: NDArray[np.float32], peak: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     if a.shape != b.shape:
-        raise ValueError(f"pictures of one size are needed, not {a.shape} and {b.shape}")
+        raise ValueError(f"the images must have the same shape, not {a.shape} and {b.shape}")
     return np.clip(a, 0, peak, dtype=np.float64), np.clip(b, 0, peak, dtype=np.float64)
 
 
 def _windowed(x: NDArray[np.float64], curve: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Weighted means over the last two axes, at the places where the whole window is inside."""
+    """Weighted means over the last two axes, at positions where the whole window is inside."""
     height, width = x.shape[-2] - len(curve) + 1, x.shape[-1] - len(curve) + 1
     rows = sum(share * x[..., place : place + width] for place, share in enumerate(curve))
     result: NDArray[np.float64] = sum(share * rows[..., place : place + height, :] for place, share in enumerate(curve))

@@ -1,4 +1,4 @@
-"""Finds what is added from outside: modules of a library folder, entry points of packages, files of the plug-in folder."""
+"""Finds plugins: modules of a library folder, entry points of packages, files of the plugin folder."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from typing import Any
 from designer.graph.diagnostics import Diagnostic, Severity
 from designer.texts import tr
 
-Plugin = tuple[str, Callable[[], object]]  # where it comes from, and what imports it
+Plugin = tuple[str, Callable[[], object]]  # its origin, and a function that imports it
 
 
 def walk(package: str) -> Iterator[ModuleType]:
@@ -30,7 +30,7 @@ def walk(package: str) -> Iterator[ModuleType]:
 
 
 def entry_points(group: str) -> Iterator[Plugin]:
-    """What installed packages declare for `group`, in name order."""
+    """The entry points of installed packages for `group`, in name order."""
     for point in sorted(metadata.entry_points(group=group), key=lambda p: p.name):
         yield point.value, point.load
 
@@ -48,32 +48,32 @@ def _others_may_write(place: Path) -> bool:
 
 
 def _refuse(place: Path) -> object:
-    """What every user of the machine can change is not run with the rights of this one."""
-    raise PermissionError(tr("every user may write to {place}; take that right away: chmod o-w", place=place))
+    """Raise PermissionError: a file that every user can change is not run with the permissions of this user."""
+    raise PermissionError(tr("every user can write to {place}; remove that permission: chmod o-w", place=place))
 
 
 def load_each(plugins: Iterable[Plugin], take: Callable[[Any], object]) -> list[Diagnostic]:
-    """Load plug-ins and hand each to `take`; whatever one raises on the way becomes a warning that names it."""
+    """Load plugins and pass each to `take`. Any exception becomes a warning that names the plugin."""
     found = []
     for where, load in plugins:
         try:
             take(load())
-        except (Exception, SystemExit) as error:  # a broken plug-in must not stop the program, whatever it raises
+        except (Exception, SystemExit) as error:  # a broken plugin must not stop the program
             found.append(_broken(where, error))
     return found
 
 
 def plugin_folder() -> Path:
-    """The user's own plug-ins: every `.py` file in it is read when the program starts."""
+    """The folder of the user's plugins. Every `.py` file in it is loaded when the program starts."""
     try:
         from platformdirs import user_data_path
-    except ImportError:  # the GPU check runs where only torch and numpy are installed
+    except ImportError:  # the GPU check requires only torch and numpy
         return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "layerwright" / "plugins"
     return user_data_path("layerwright") / "plugins"
 
 
 def _import_file(path: Path) -> ModuleType:
-    """The module of a file. Operators and engines of one file come from one module."""
+    """Import a file, once for its operators and engines."""
     name = f"layerwright_plugin_{path.stem}"
     known = sys.modules.get(name)
     if known is not None and known.__file__ == str(path):
@@ -95,11 +95,11 @@ def _broken(where: str, error: BaseException) -> Diagnostic:
     return Diagnostic(
         "broken-plugin",
         tr(
-            "the plug-in {where} could not be used: {name}: {error}",
+            "the plugin {where} could not be loaded: {name}: {error}",
             where=where,
             name=type(error).__name__,
             error=error,
         ),
         Severity.WARNING,
-        remedy=tr("repair or remove it, then restart"),
+        remedy=tr("fix or remove it, then restart"),
     )

@@ -1,7 +1,7 @@
-"""Texts that users read go through `tr`, so that each of them can be translated. English is the source and the key.
+"""Translation of texts. All texts for users go through `tr`; the English text is the key.
 
-`python -m app.checks.texts_catalogue` collects them: `tr`, `trn` and `mark` take literals. A text is translated when it is
-made, so the engine's process takes the language of the window that started it.
+`python -m app.checks.texts_catalogue` collects them, so `tr`, `trn` and `mark` require literals. A text is translated when it
+is created; the engine process therefore uses the language of the window that started it.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ import resources
 
 DOMAIN = "layerwright"
 FOLDER = Path(resources.__file__).parent / "languages"
-VARIABLE = "LAYERWRIGHT_LANGUAGE"  # such as `de` or `pt_BR`; overrules the system
-_catalogues: list[gettext.NullTranslations] = [gettext.NullTranslations()]  # the last one counts
+VARIABLE = "LAYERWRIGHT_LANGUAGE"  # such as `de` or `pt_BR`; overrides the system's language
+_catalogues: list[gettext.NullTranslations] = [gettext.NullTranslations()]  # the last one is used
 
 
 def tr(text: str, /, **values: object) -> str:
-    """The translated text; `{name}` in it is filled in from `values` afterwards."""
+    """The translated text, with `{name}` replaced from `values`."""
     found = _catalogues[-1].gettext(text)
     return _filled(found, text, values) if values else found
 
 
 def trn(one: str, many: str, count: int, /, **values: object) -> str:
-    """`one` or `many`, by the plural rules of the language; `{count}` is filled in too."""
+    """`one` or `many` by the plural rules of the language, with `{count}` replaced too."""
     source = one if count == 1 else many
     return _filled(_catalogues[-1].ngettext(one, many, count), source, {"count": count, **values})
 
 
 def _filled(text: str, source: str, values: dict[str, object]) -> str:
-    """The translation with its values; the English text where the translation has wrong placeholders."""
+    """The translation with its values; the English text if the translation has wrong placeholders."""
     try:
         return text.format(**values)
     except (LookupError, ValueError, AttributeError):
@@ -41,12 +41,12 @@ def _filled(text: str, source: str, values: dict[str, object]) -> str:
 
 
 def mark(text: str) -> str:
-    """The text itself, collected for translators: for tables, whose texts `tr_data` translates where they are shown."""
+    """The text itself, marked for translators: for tables whose texts are translated by `tr_data` when shown."""
     return text
 
 
 def tr_data(text: str) -> str:
-    """A text of a table (actions, menus, panels, operators, or a marked one), translated."""
+    """Translate a text of a table (actions, menus, panels, operators, or a marked text)."""
     return _catalogues[-1].gettext(text) if text else ""
 
 
@@ -61,12 +61,12 @@ def _escape(character: str) -> str:
 
 
 def file(folder: Path, language: str) -> Path:
-    """The compiled translation into a language."""
+    """The file with the compiled translation into a language."""
     return folder / language / "LC_MESSAGES" / f"{DOMAIN}.mo"
 
 
 def use(folder: Path, language: str) -> bool:
-    """Take texts from the language's file. False, and nothing changed, where it cannot be read."""
+    """Use the translation into `language`. Returns False, without a change, if it cannot be read."""
     try:
         with file(folder, language).open("rb") as stream:
             take(gettext.GNUTranslations(stream))
@@ -76,14 +76,14 @@ def use(folder: Path, language: str) -> bool:
 
 
 def use_environment() -> None:
-    """Take the language that the starting process chose."""
+    """Use the language that the parent process set."""
     language = os.environ.get(VARIABLE, "")
     if re.fullmatch(r"[\w@]+", language):
         use(FOLDER, language)
 
 
 def take(catalogue: gettext.NullTranslations) -> gettext.NullTranslations:
-    """Take texts from this catalogue from now on; returns the one before."""
+    """Use this catalogue; returns the previous one."""
     before = _catalogues[-1]
     _catalogues[:] = [catalogue]
     return before

@@ -11,7 +11,7 @@ from typing import Any
 from designer.files.atomic import write_atomic
 from designer.files.formats import Format, FormatTable
 from designer.files.weights import Weights
-from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import Source
@@ -31,8 +31,11 @@ from exporters.onnx_sizes import OpenSizes, open_sizes
 
 @dataclass(frozen=True, slots=True)
 class OnnxReport:
-    """What was written. `inputs` and `outputs` map names in the file to shapes as text, batch first ("N x 3 x 96 x 128"), with
-    "height" and "width" where these are open."""
+    """The content of an exported file.
+
+    `inputs` and `outputs` map names in the file to shapes as text, batch first ("N x 3 x 96 x 128"), with "height" and
+    "width" if these are open.
+    """
 
     path: Path
     inputs: dict[str, str]
@@ -41,17 +44,17 @@ class OnnxReport:
     bytes: int
     opset: int
     left_out: tuple[str, ...]  # analysis layers, losses and layers that only they need
-    sizes: OpenSizes  # the heights and widths that can be fed, or the layer that does not allow others
+    sizes: OpenSizes  # the possible heights and widths, or the layer that fixes them
     weights_note: str = ""
 
 
 def export_onnx(graph: Graph, registry: Registry, weights: Weights, path: Path | str) -> OnnxReport:
-    """Write `graph` to `path`, atomically, with open height and width where no layer forbids it. DiagnosticError when it cannot run, ONNX cannot hold it, or `path`
-    has another suffix.
+    """Write `graph` to `path` atomically, with open height and width if no layer prevents it.
 
-    Inputs and outputs are named like their layers. The file passes `onnx.checker` with strict shape inference before it is
-    put in place. An input's scale, shift and padding belong to who feeds the network: they are in the file's metadata, with
-    the provenance; the date in it is the only thing that differs between two exports (see `provenance.written_at`).
+    Inputs and outputs have the names of their layers. The file must pass `onnx.checker` with strict shape inference. Scale,
+    shift and padding of an input are not part of the model but of its metadata, like the provenance; two exports differ only
+    in its date (see `provenance.written_at`). Raises DiagnosticError if the network cannot run, ONNX cannot express it, or
+    `path` has another suffix.
     """
     return ONNX_MODELS.writer(path)(graph, registry, weights, Path(path))
 
@@ -111,27 +114,25 @@ def _properties(graph: Graph, inference: Inference, feeds: tuple[Source, ...], w
 
 
 def _check(onnx: Any, model: Any, name: str) -> None:
-    """Run the checker of the onnx package; errors are reported as faults of an operator's declaration."""
+    """Run the checker of the onnx package. Raises DiagnosticError, because an error is a bug of an operator's declaration."""
     try:
         onnx.checker.check_model(model, full_check=True)
         onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True, data_prop=True)
     except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
         lines = str(error).strip().splitlines()
-        raise DiagnosticError(
-            Diagnostic(
-                "onnx-invalid",
-                tr(
-                    "'{name}' does not pass the ONNX checker: {lines}",
-                    name=name,
-                    lines=(lines or ["no reason given"])[0][:300],
-                ),
-                remedy=tr("export the PyTorch project instead, and report the layer that is named"),
-            )
+        raise DiagnosticError.of(
+            "onnx-invalid",
+            tr(
+                "'{name}' does not pass the ONNX checker: {lines}",
+                name=name,
+                lines=(lines or ["no reason given"])[0][:300],
+            ),
+            remedy=tr("export the PyTorch project instead, and report this layer as a bug"),
         ) from error
 
 
 def _shapes(inference: Inference, sources: Sequence[Source], entries: Any) -> dict[str, str]:
-    """Shapes as the file has them, by layer."""
+    """Shapes in the file, by layer."""
     found = {}
     for source, entry in zip(sources, entries, strict=True):
         dims = [dim.dim_param or dim.dim_value for dim in entry.type.tensor_type.shape.dim]

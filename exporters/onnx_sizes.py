@@ -1,7 +1,7 @@
 """Open heights and widths of ONNX files: whether a network's ONNX model is the same at other sizes.
 
-Operators give their ONNX data for the sizes that were drawn. The model is built at other sizes too: where all are equal, node by
-node and constant by constant, nothing in it depends on the size; where they are not, the layer that differs is named.
+Operators return their ONNX data for the sizes in the document. The model is built at other sizes too. If all nodes and
+constants are equal, nothing depends on the size; otherwise the layer that differs is reported.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LARGEST_STEP = 256
 
 @dataclass(frozen=True, slots=True)
 class OpenSizes:
-    """`multiple` is what heights and widths are multiples of; 0 where they are fixed, because of `layer` for a `reason`."""
+    """Heights and widths must be multiples of `multiple`; 0 if they are fixed, because of `layer` and `reason`."""
 
     multiple: int
     layer: str = ""
@@ -39,17 +39,19 @@ class OpenSizes:
 
     def __str__(self) -> str:
         if not self.multiple:
-            because = f" because of '{self.layer}'" if self.layer else ""
-            return f"Height and width are fixed{because}: {self.reason}"
-        return "Accepts any height and width" + (f" that are multiples of {self.multiple}" if self.multiple > 1 else "")
+            because = tr(" because of '{layer}'", layer=self.layer) if self.layer else ""
+            return tr("Height and width are fixed{because}: {reason}", because=because, reason=self.reason)
+        if self.multiple > 1:
+            return tr("Accepts any height and width that are multiples of {multiple}", multiple=self.multiple)
+        return tr("Accepts any height and width")
 
 
 def open_sizes(
     model: ModelProto, graph: Graph, registry: Registry, feeds: Sequence[Source], wanted: Sequence[Source], build: Build
 ) -> OpenSizes:
-    """Make height and width of `model`'s inputs and outputs symbols, where the model does not depend on them.
+    """Replace height and width of the inputs and outputs of `model` by symbols if the model does not depend on them.
 
-    `build` makes the model at the sizes of an inference. The first input's are called "height" and "width".
+    `build` builds the model at the sizes of an inference. The symbols of the first input are "height" and "width".
     """
     images = [feed for feed in feeds if graph[feed.layer].type == "input"]
     base = Inference(graph, registry)
@@ -104,13 +106,11 @@ def _grown(graph: Graph, base: Inference, images: Sequence[Source], step: int, r
         sizes = []
         for size, whole, more in zip(extent, first, (rows * step, columns * step), strict=True):
             if size * more % whole and size > 1:
-                raise DiagnosticError(
-                    Diagnostic(
-                        "other-proportion",
-                        tr("its size is not a simple fraction of that of '{layer}'", layer=images[0].layer),
-                        layer=image.layer,
-                        remedy=tr("make the sizes of the inputs multiples of each other"),
-                    )
+                raise DiagnosticError.of(
+                    "other-proportion",
+                    tr("its size is not a simple fraction of that of '{layer}'", layer=images[0].layer),
+                    layer=image.layer,
+                    remedy=tr("make the sizes of the inputs multiples of each other"),
                 )
             sizes.append(size if size * more % whole else size + size * more // whole)
         layers[image.layer] = layers[image.layer].with_param("dims", str(Size3D(sizes[1], sizes[0], channels)))
@@ -136,7 +136,7 @@ def _layer(name: str) -> str:
 def _name_dimensions(
     model: ModelProto, inferences: Sequence[Inference], images: Sequence[Source], wanted: Sequence[Source]
 ) -> None:
-    """Symbols for what differs between the sizes; what is always as large as the first input has its symbols."""
+    """Set symbols for dimensions that differ between the sizes; those equal to the first input's share its symbols."""
     reference = [_extent(inference, images[0]) for inference in inferences]
     entries = {entry.name: entry for entry in model.graph.input}
     pairs: list[tuple[Any, Source]] = [(entries[str(image)], image) for image in images if str(image) in entries]

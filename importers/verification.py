@@ -89,7 +89,7 @@ def run_document(
     """The outputs of a document. Raises DiagnosticError if it cannot run."""
     session = Session(graph, registry, weights, RunOptions(engine=engine))
     for name, array in feeds.items():
-        session.set_input(name, array, picture=False)
+        session.set_input(name, array, is_image=False)
     return dict(session.run().outputs)
 
 

@@ -1,4 +1,4 @@
-"""Documents to begin with, photographs with their licences, and trained weights."""
+"""Sample documents, photographs with their licenses, and trained weights."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent
 PHOTOGRAPHS = FOLDER / "photographs"
-HELD_OUT = FOLDER / "held_out" / "chelsea.png"  # no weights here were trained with this photograph
+HELD_OUT = FOLDER / "held_out" / "chelsea.png"  # not in the training data of any of the weights
 
-# The documents by name, the one to open first in front, and the folders of the weights that belong to them.
+# The documents by name, starting with the one to open first, and the folders of their weights.
 DOCUMENTS = ("denoiser_analyze", "denoiser", "dncnn", "oidn_like", "residual_blocks")
 # Networks without weights that a new document can start from.
 STARTING_POINTS = (
@@ -30,7 +30,7 @@ def path(name: str) -> Path:
 
 
 def documents() -> list[Path]:
-    """The sample documents, the one to open first in front."""
+    """The sample documents, starting with the one to open first."""
     return [FOLDER / f"{name}.xml" for name in DOCUMENTS]
 
 
@@ -40,7 +40,7 @@ def starting_point(name: str) -> Path:
 
 
 def weights(document: str) -> Path | None:
-    """The folder with trained weights for a sample document (name without ending); None where there are none."""
+    """The folder with trained weights of a sample document (name without suffix); None if there are none."""
     name = _WEIGHTS.get(document)
     found = FOLDER / "weights" / name if name is not None else None
     return found if found is not None and found.is_dir() else None

@@ -16,7 +16,7 @@ CONV = {"features": "8", "kernel": "3x3"}
 
 
 def nested() -> Graph:
-    """`a` is a residual block with weights of its own, `b` one with shared weights, `c` holds one of each kind."""
+    """`a` is a residual block with separate weights, `b` one with shared weights, `c` holds one of each kind."""
     graph = read_document(DATA / "good" / "templates.xml").graph
     assert graph is not None
     return graph

@@ -103,7 +103,7 @@ def network(middle: Layer) -> Graph:
 def session(graph: Graph, registry: Registry) -> Session:
     made = Session(graph, registry, Weights(), RunOptions("torch", threads=1))
     for seed, name in enumerate("ab"):
-        made.set_input(name, np.random.default_rng(seed).random((1, 3, 4, 6), np.float32), picture=False)
+        made.set_input(name, np.random.default_rng(seed).random((1, 3, 4, 6), np.float32), is_image=False)
     return made
 
 

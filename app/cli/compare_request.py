@@ -71,7 +71,7 @@ class NetworkVariant:
     origin: Provenance
 
     def run(self, picture: Picture) -> Picture:
-        self.session.set_input(self.input, picture, picture=True)
+        self.session.set_input(self.input, picture, is_image=True)
         return self.session.run().outputs[self.output]
 
 

@@ -160,7 +160,7 @@ def tile_of(text: str) -> int:
 def _check_files(request: RunArguments) -> None:
     """Raise DiagnosticError for files of unknown formats before anything runs."""
     for path in request.inputs.values():
-        if kind_of(path) == "picture":
+        if kind_of(path) == "image":
             INPUTS.reader(path)
     moving = any(moves(path) for path in request.inputs.values())
     for _, path in (*request.outputs, *request.captures):

@@ -47,7 +47,7 @@ class Playing:
             self._sources.release(frozenset(self._paths.values()))
         if kind_of(path) in ("video", "camera", "folder"):
             taken = self._sources.take(path, operator_of(session, layer), request.frame)
-            session.set_input(layer, taken.array, picture=taken.picture)
+            session.set_input(layer, taken.array, is_image=taken.is_image)
             fps = self._sources.camera_fps(path) if kind_of(path) == "camera" else 0.0
             preview = self._shared.put(small(taken.array, *THUMBNAIL)) if request.preview else None
             return SetInputReply(fed_shape(session, layer), taken.frame, fps, preview)

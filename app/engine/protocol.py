@@ -26,7 +26,7 @@ from designer.runtime.shared import Handle
 from designer.runtime.sources import SourceInfo
 from designer.texts import tr
 
-VERSION = 1
+VERSION = 2
 MAX_LINE = 256 << 20  # bytes of one line, with its end: a document is at most as large
 
 Count = Annotated[int, Meta(ge=0, le=1 << 53)]
@@ -225,11 +225,11 @@ class SetInputRequest(Request[SetInputReply], frozen=True):
 
 
 class SetInputTensorRequest(Request[SetInputReply], frozen=True):
-    """Feed an input layer with a tensor; `picture`: its values 0..1 get the layer's scale and shift."""
+    """Feed an input layer with a tensor; `is_image`: its values 0..1 get the layer's scale and shift."""
 
     layer: str
     handle: Handle
-    picture: bool = True
+    is_image: bool = True
 
 
 class SetParamRequest(Request[EmptyReply], frozen=True):

@@ -83,7 +83,7 @@ def process(session: Session, job: VideoJob, progress: Progress | None = None) -
                 for layer, path in job.inputs.items():
                     if count == 0 or infos[layer].frames > 1:
                         taken = sources.take(path, operator_of(session, layer), frame)
-                        session.set_input(layer, taken.array, picture=taken.picture)
+                        session.set_input(layer, taken.array, is_image=taken.is_image)
                 animation.show(frame)
                 result = session.run()
                 for layer, writer in writers.items():

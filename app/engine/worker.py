@@ -193,7 +193,7 @@ class Worker:
     def _set_tensor(self, request: SetInputTensorRequest) -> SetInputReply:
         array = self._shared.get(request.handle)
         try:
-            self.session.set_input(request.layer, array, picture=request.picture)
+            self.session.set_input(request.layer, array, is_image=request.is_image)
         finally:
             self._shared.free(request.handle)
         return SetInputReply(fed_shape(self.session, request.layer))

@@ -162,7 +162,7 @@ class Tour:
         for title, tensors in (*trained, ("sample weights", weights)):
             self.origin[title] = provenance(document.name, network.graph, tensors, OPTIONS, noise=noise, noise_seed="0")
             session = Session(network.graph, network.registry, tensors, OPTIONS)
-            session.set_input("input_image", clean, picture=True)
+            session.set_input("input_image", clean, is_image=True)
             session.set_param("noise_0", "scale", str(NOISE))
             session.set_param("mix_0", "amount", "1.0")  # the network's result alone
             result = session.run(capture=(noisy, hidden))

@@ -8,7 +8,7 @@ from itertools import chain
 from pathlib import Path
 
 from designer.files.atomic import write_atomic
-from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.operators.code_text import digest
 from designer.operators.library.development.custom import Custom
@@ -65,8 +65,8 @@ def agree(texts: Iterable[str]) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
-        message = f"{path.parent} cannot be created: {error.strerror or error}"
-        raise DiagnosticError(
-            Diagnostic("cannot-save", message, file=str(path), remedy=tr("check the permissions of your data folder"))
+        message = tr("{parent} cannot be created: {strerror}", parent=path.parent, strerror=error.strerror or error)
+        raise DiagnosticError.of(
+            "cannot-save", message, file=str(path), remedy=tr("check the permissions of your data folder")
         ) from error
     write_atomic(path, "".join(f"{line}\n" for line in sorted(known | fresh)).encode("ascii"), private=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from designer.files.regular import check_regular
-from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.diagnostics import DiagnosticError
 from designer.texts import tr
 from designer.units import dims_text
 
@@ -139,4 +139,4 @@ def npy_bytes(array: NDArray[np.float32]) -> bytes:
 
 
 def _refused(code: str, path: Path, what: str, remedy: str) -> DiagnosticError:
-    return DiagnosticError(Diagnostic(code, f"{path.name} {what}", file=str(path), remedy=remedy))
+    return DiagnosticError.of(code, f"{path.name} {what}", file=str(path), remedy=remedy)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from designer.files.file_lock import lock
-from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.diagnostics import DiagnosticError
 from designer.texts import tr
 
 ABANDONED_SECONDS = 2.0  # a new file may not be locked yet
@@ -140,11 +140,9 @@ _REMEDIES = {
 def _refused(path: Path, error: Exception) -> DiagnosticError:
     number = error.errno if isinstance(error, OSError) else None
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return DiagnosticError(
-        Diagnostic(
-            "cannot-save",
-            tr("{path} cannot be saved: {reason}; nothing on disk was changed", path=path, reason=reason),
-            file=str(path),
-            remedy=_REMEDIES.get(number or 0, "save somewhere else"),
-        )
+    return DiagnosticError.of(
+        "cannot-save",
+        tr("{path} cannot be saved: {reason}; nothing on disk was changed", path=path, reason=reason),
+        file=str(path),
+        remedy=_REMEDIES.get(number or 0, "save somewhere else"),
     )

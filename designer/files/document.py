@@ -90,8 +90,8 @@ def read_bounded(path: Path, limit: int) -> bytes:
     try:
         info = path.stat()
         if not stat.S_ISREG(info.st_mode):
-            what = "a folder" if stat.S_ISDIR(info.st_mode) else "not a regular file"
-            raise XmlError("cannot-read", f"{path} is {what}", tr("choose a file"))
+            what = tr("a folder") if stat.S_ISDIR(info.st_mode) else tr("not a regular file")
+            raise XmlError("cannot-read", tr("{path} is {what}", path=path, what=what), tr("choose a file"))
         if info.st_size > limit:
             raise XmlError(
                 "file-too-large",

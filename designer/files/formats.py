@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.diagnostics import DiagnosticError
 from designer.texts import tr
 
 R = TypeVar("R")
@@ -135,10 +135,12 @@ class FormatTable(Generic[R, W]):
 
     def _refused(self, path: str | os.PathLike[str], done: str, choices: str) -> DiagnosticError:
         path = Path(path)
-        files = f"'{path.suffix}' files" if path.suffix else "files without a suffix"
-        message = f"{path.name}: {self.subject} cannot be {done} {files}"
-        return DiagnosticError(
-            Diagnostic("unknown-format", message, file=str(path), remedy=tr("use {choices}", choices=choices))
+        files = f"'{path.suffix}' files" if path.suffix else tr("files without a suffix")
+        message = tr(
+            "{name}: {subject} cannot be {done} {files}", name=path.name, subject=self.subject, done=done, files=files
+        )
+        return DiagnosticError.of(
+            "unknown-format", message, file=str(path), remedy=tr("use {choices}", choices=choices)
         )
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from designer.files import limits
-from designer.files.xml_text import content, serialise
+from designer.files.xml_text import content, serialize
 from designer.files.xml_tree import SPACE, Element, Markup, Text
 from designer.graph.diagnostics import Diagnostic, Severity
 from designer.graph.graph import Graph
@@ -133,17 +133,17 @@ def _check_size(groups: Iterable[Collection[Layer]], root: Element, found: Recor
     if len(layers) > limits.MAX_LAYERS:
         found.add(
             "too-large",
-            f"the network has {len(layers)} layers, the limit is {limits.MAX_LAYERS}",
+            tr("the network has {count} layers, the limit is {limit}", count=len(layers), limit=limits.MAX_LAYERS),
             root.line,
-            remedy="split the network",
+            remedy=tr("split the network"),
         )
     links = sum(len(layer.inputs) for layer in layers)
     if links > limits.MAX_LINKS:
         found.add(
             "too-large",
-            f"the layers have {links} inputs in total, the limit is {limits.MAX_LINKS}",
+            tr("the layers have {links} inputs in total, the limit is {limit}", links=links, limit=limits.MAX_LINKS),
             root.line,
-            remedy="split the network",
+            remedy=tr("split the network"),
         )
 
 
@@ -155,9 +155,9 @@ def _root_properties(root: Element, properties: dict[str, str], found: Records) 
         properties["name"] = "network"
         found.add(
             "missing-name",
-            "the network has no name; it is named 'network'",
+            tr("the network has no name; it is named 'network'"),
             root.line,
-            remedy="name it in the network's settings",
+            remedy=tr("name it in the network's settings"),
             severity=Severity.WARNING,
         )
 
@@ -168,20 +168,22 @@ def _layer(element: Element, layers: dict[str, Layer], found: Records) -> None:
     name = attributes.pop("name", None)
     kind = attributes.pop("type", None)
     if name is None:
-        found.add("missing-name", "a layer has no name", element.line, remedy="give it a unique name")
+        found.add("missing-name", tr("a layer has no name"), element.line, remedy=tr("give it a unique name"))
         return
     rule = check_layer_name(name)
     if rule is not None:
-        found.add("bad-name", rule, element.line, layer=name, remedy="choose another name, also where it is an input")
+        found.add(
+            "bad-name", rule, element.line, layer=name, remedy=tr("choose another name, also where it is an input")
+        )
         return
     if name in layers:
         first = found.lines[name]
         found.add(
             "duplicate-name",
-            f"two layers have the name '{name}', the first in line {first}",
+            tr("two layers have the name '{name}', the first in line {first}", name=name, first=first),
             element.line,
             layer=name,
-            remedy="rename one of them",
+            remedy=tr("rename one of them"),
         )
         return
     found.lines[name] = element.line
@@ -194,10 +196,10 @@ def _layer(element: Element, layers: dict[str, Layer], found: Records) -> None:
     if len(inputs) > limits.MAX_PORTS:
         found.add(
             "too-large",
-            f"the layer has {len(inputs)} inputs, the limit is {limits.MAX_PORTS}",
+            tr("the layer has {count} inputs, the limit is {limit}", count=len(inputs), limit=limits.MAX_PORTS),
             element.line,
             layer=name,
-            remedy="concatenate or add them in several steps",
+            remedy=tr("concatenate or add them in several steps"),
         )
     params: dict[str, str] | None = None
     activation: ActivationSpec | None = None
@@ -218,16 +220,16 @@ def _template(element: Element, templates: dict[str, Template], found: Records) 
     attributes.pop(f"xmlns:{element.name.partition(':')[0]}", None)
     name = attributes.pop("name", None)
     if name is None:
-        found.add("missing-name", "a template has no name", element.line, remedy="give it a unique name")
+        found.add("missing-name", tr("a template has no name"), element.line, remedy=tr("give it a unique name"))
         return
     rule = check_template_name(name)
     if rule is not None:
-        found.add("bad-name", rule, element.line, remedy="choose another name, also where the template is used")
+        found.add("bad-name", rule, element.line, remedy=tr("choose another name, also where the template is used"))
         return
     if name in templates:
         first = found.lines[f"{name}/"]
-        message = f"two templates have the name '{name}', the first in line {first}"
-        found.add("duplicate-name", message, element.line, remedy="rename one of them")
+        message = tr("two templates have the name '{name}', the first in line {first}", name=name, first=first)
+        found.add("duplicate-name", message, element.line, remedy=tr("rename one of them"))
         return
     found.lines[f"{name}/"] = element.line
     inside = Records()
@@ -249,8 +251,14 @@ def _template(element: Element, templates: dict[str, Template], found: Records) 
     made = Template(name, tuple(layers.values()), _foreign(foreign, "\t\t"), attributes, tuple(frames.values()))
     for count, ports in ((len(made.inputs), "inputs"), (len(made.outputs), "outputs")):
         if count > limits.MAX_PORTS:
-            message = f"the template '{name}' has {count} {ports}, the limit is {limits.MAX_PORTS}"
-            found.add("too-large", message, element.line, remedy="split the template")
+            message = tr(
+                "the template '{name}' has {count} {ports}, the limit is {limit}",
+                name=name,
+                count=count,
+                ports=ports,
+                limit=limits.MAX_PORTS,
+            )
+            found.add("too-large", message, element.line, remedy=tr("split the template"))
     templates[name] = made
 
 
@@ -258,10 +266,10 @@ def _once(what: str, old: T | None, new: T, element: Element, layer: str, found:
     if old is not None:
         found.add(
             "duplicate-element",
-            f"the layer has more than one '{what}'",
+            tr("the layer has more than one '{what}'", what=what),
             element.line,
             layer=layer,
-            remedy=f"keep one '{what}'",
+            remedy=tr("keep one '{what}'", what=what),
         )
     return new
 
@@ -295,13 +303,20 @@ def _bad_type(kind: str | None, what: str, line: int, layer: str, found: Records
     if kind is not None and kind.strip():
         found.add(
             "bad-type",
-            f"the type of the {what} has {len(kind)} characters, the limit is {MAX_NAME}",
+            tr(
+                "the type of the {what} has {count} characters, the limit is {MAX_NAME}",
+                what=what,
+                count=len(kind),
+                MAX_NAME=MAX_NAME,
+            ),
             line,
             layer=layer,
-            remedy="shorten it",
+            remedy=tr("shorten it"),
         )
     else:
-        found.add("missing-type", f"the {what} has no type", line, layer=layer, remedy='write type="..."')
+        found.add(
+            "missing-type", tr("the {what} has no type", what=what), line, layer=layer, remedy=tr('write type="..."')
+        )
 
 
 def _position(text: str | None, line: int, layer: str, found: Records) -> tuple[int, int]:
@@ -313,10 +328,10 @@ def _position(text: str | None, line: int, layer: str, found: Records) -> tuple[
     what = "the layer has no position" if text is None else f"the position '{text[:40]}' is not two numbers as in 16,32"
     found.add(
         "missing-position" if text is None else "bad-position",
-        f"{what}; it is placed at 0,0",
+        tr("{what}; it is placed at 0,0", what=what),
         line,
         layer=layer,
-        remedy="move the layer and save",
+        remedy=tr("move the layer and save"),
         severity=Severity.WARNING,
     )
     return 0, 0
@@ -355,9 +370,12 @@ def _frame(element: Element, frames: dict[str, Frame], found: Records) -> bool:
     if rect is None or far or not name or name in frames or attributes or not plain:
         found.add(
             "bad-frame",
-            f"the comment frame '{title[:40]}' is invalid; it is preserved but not shown",
+            tr("the comment frame '{title}' is invalid; it is preserved but not shown", title=title[:40]),
             element.line,
-            remedy=f"give it a unique id and a rect as x,y,width,height, each within {limits.MAX_POSITION:,}, and nothing else",
+            remedy=tr(
+                "give it a unique id and a rect as x,y,width,height, each within {limit:,}, and nothing else",
+                limit=limits.MAX_POSITION,
+            ),
             severity=Severity.WARNING,
         )
         return False
@@ -397,7 +415,7 @@ def _foreign(items: Iterable[Element | Text | Markup], indent: str) -> tuple[For
         if text:
             kept.append(Foreign(f"\n{indent}".join(text)))
             text.clear()
-        kept.append(Foreign(serialise(item)))
+        kept.append(Foreign(serialize(item)))
     if text:
         kept.append(Foreign(f"\n{indent}".join(text)))
     return tuple(kept)

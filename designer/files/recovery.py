@@ -158,7 +158,11 @@ def _recover(file: Path, data: bytes, stream: int, changed: float) -> Unfinished
     missing = max(numbers, default=first) - first - used
     torn = max(torn, missing) + sum(not _applied(state.apply, change) for change in changes if change.n > first)
     if torn:
-        message = f"damaged records in the journal: {torn} of {max(torn, missing + used)}; some changes may be missing"
+        message = tr(
+            "damaged records in the journal: {torn} of {max}; some changes may be missing",
+            torn=torn,
+            max=max(torn, missing + used),
+        )
         findings.append(_finding("journal-damaged", message, tr("compare it with the file before you save it")))
     times = [change.time for change in changes if 0 < change.time <= LATEST]
     return Unfinished(
@@ -211,8 +215,8 @@ def _applied(apply: Callable[[StateT], None], record: StateT) -> bool:
 
 def _unsaved(settings: Mapping[str, Any], path: Path | None) -> dict[str, Any]:
     """The settings that differ from those in the settings file."""
-    beside = find_settings(path) if path is not None else None
-    saved = read_settings(beside).settings if beside is not None else Settings()
+    file = find_settings(path) if path is not None else None
+    saved = read_settings(file).settings if file is not None else Settings()
     return {key: value for key, value in settings.items() if getattr(saved, key) != value}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import stat
 from pathlib import Path
 
-from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.diagnostics import DiagnosticError
 from designer.texts import tr
 
 _KINDS = {
@@ -23,11 +23,9 @@ def check_regular(path: Path) -> None:
     except (OSError, ValueError):
         return
     if kind is not None:
-        raise DiagnosticError(
-            Diagnostic(
-                "not-a-file",
-                tr("{path} is {kind}, but only regular files can be read", path=path, kind=kind),
-                file=str(path),
-                remedy=tr("save its content to a file and choose that file"),
-            )
+        raise DiagnosticError.of(
+            "not-a-file",
+            tr("{path} is {kind}, but only regular files can be read", path=path, kind=kind),
+            file=str(path),
+            remedy=tr("save its content to a file and choose that file"),
         )

@@ -15,7 +15,7 @@ from designer.files import limits
 from designer.files.array_files import MAX_RANK, as_float32
 from designer.files.atomic import atomic_file
 from designer.files.regular import check_regular
-from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.diagnostics import DiagnosticError
 from designer.texts import tr
 
 if TYPE_CHECKING:
@@ -76,18 +76,16 @@ def read_entries(path: Path) -> dict[str, TensorEntry]:
 def read_entry(path: Path, name: str, entry: TensorEntry) -> NDArray[np.float32]:
     """The values of one tensor as float32. Raises DiagnosticError unless its type is floating-point."""
     if entry.type not in _TYPES:
-        raise DiagnosticError(
-            Diagnostic(
-                "weight-type",
-                tr(
-                    "'{name}' in {name2} contains {type} values instead of floating-point numbers",
-                    name=name,
-                    name2=path.name,
-                    type=entry.type,
-                ),
-                file=str(path),
-                remedy=tr("save the tensor as float32"),
-            )
+        raise DiagnosticError.of(
+            "weight-type",
+            tr(
+                "'{name}' in {file} contains {type} values instead of floating-point numbers",
+                name=name,
+                file=path.name,
+                type=entry.type,
+            ),
+            file=str(path),
+            remedy=tr("save the tensor as float32"),
         )
     try:
         with path.open("rb") as stream:
@@ -144,11 +142,9 @@ def _entry(path: Path, name: str, value: object, begin: int, length: int) -> Ten
 
 
 def _refused(path: Path, what: str) -> DiagnosticError:
-    return DiagnosticError(
-        Diagnostic(
-            "bad-weights",
-            f"{path.name} {what}",
-            file=str(path),
-            remedy=tr("the file is damaged; copy or write it again"),
-        )
+    return DiagnosticError.of(
+        "bad-weights",
+        f"{path.name} {what}",
+        file=str(path),
+        remedy=tr("the file is damaged; copy or write it again"),
     )

@@ -103,8 +103,8 @@ def read_settings(path: str | os.PathLike[str]) -> SettingsReading:
     except XmlError as error:
         return _unread(path, error.code, error.message, error.line, error.remedy)
     if not root.is_plain("QSettings") or root.attributes.get("version") != "1":
-        message = f"{path.name} is not a settings file of version 1 (QSettings)"
-        return _unread(path, "wrong-version", message, root.line, "choose another file; saving replaces it")
+        message = tr("{name} is not a settings file of version 1 (QSettings)", name=path.name)
+        return _unread(path, "wrong-version", message, root.line, tr("choose another file; saving replaces it"))
     reader = _SettingsReader(path)
     for child in root.children:
         if isinstance(child, Element) and child.is_plain("Setting"):
@@ -150,12 +150,10 @@ def write_settings(settings: Settings, folder: Path) -> bytes:
 
 def _line(name: str, text: str) -> str:
     if unwritable(name + text) is not None:
-        raise DiagnosticError(
-            Diagnostic(
-                "cannot-save",
-                tr("the setting '{name}' contains a control character", name=name),
-                remedy=tr("remove the character"),
-            )
+        raise DiagnosticError.of(
+            "cannot-save",
+            tr("the setting '{name}' contains a control character", name=name),
+            remedy=tr("remove the character"),
         )
     return f'\t<Setting name="{attribute(name)}" type="variant">{content(text)}</Setting>\n'
 
@@ -236,23 +234,30 @@ class _SettingsReader:
             self.values[key] = text
         else:
             self._add(
-                "bad-setting", f"'{text[:40]}' is not a valid {key}; {choices[0]} is used", line, ", ".join(choices)
+                "bad-setting",
+                tr("'{text}' is not a valid {key}; {choices} is used", text=text[:40], key=key, choices=choices[0]),
+                line,
+                ", ".join(choices),
             )
 
     def _engine(self, text: str, line: int) -> None:
         if ENGINE_NAME.fullmatch(text):
             self.values["engine"] = text
         else:
-            message = f"'{text[:40]}' is not the name of an engine; {DEFAULT_ENGINE} is used"
-            self._add("bad-setting", message, line, "an engine of Network Settings")
+            message = tr(
+                "'{text}' is not the name of an engine; {DEFAULT_ENGINE} is used",
+                text=text[:40],
+                DEFAULT_ENGINE=DEFAULT_ENGINE,
+            )
+            self._add("bad-setting", message, line, tr("an engine of Network Settings"))
 
     def _number(self, key: str, low: int, high: int, text: str, line: int) -> None:
         number = int(text) if text.isascii() and text.isdigit() and len(text) < 12 else -1
         if low <= number <= high:
             self.values[key] = number
         else:
-            message = f"'{text[:40]}' is not a valid number for {key}; the default is used"
-            self._add("bad-setting", message, line, f"a whole number from {low} to {high}")
+            message = tr("'{text}' is not a valid number for {key}; the default is used", text=text[:40], key=key)
+            self._add("bad-setting", message, line, tr("a whole number from {low} to {high}", low=low, high=high))
 
     def _file(self, text: str) -> str:
         return _absolute(text, self._path.parent)

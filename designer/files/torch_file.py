@@ -57,13 +57,11 @@ def read_state_dict(path: Path) -> StateDict:
         raise DiagnosticError(_explain(path, error)) from None
     found = _tensors(loaded)
     if found is None:
-        raise DiagnosticError(
-            Diagnostic(
-                "bad-weights",
-                tr("{name} does not contain a state dict (names and tensors)", name=path.name),
-                file=str(path),
-                remedy=tr("save the weights with torch.save(model.state_dict(), path)"),
-            )
+        raise DiagnosticError.of(
+            "bad-weights",
+            tr("{name} does not contain a state dict (names and tensors)", name=path.name),
+            file=str(path),
+            remedy=tr("save the weights with torch.save(model.state_dict(), path)"),
         )
     return StateDict(_unwrapped(found.tensors), found.key, found.others)
 
@@ -73,19 +71,17 @@ def read_tensor(path: Path, name: str, tensor: Any) -> NDArray[np.float32]:
     import torch
 
     if not tensor.dtype.is_floating_point or tensor.layout != torch.strided:
-        raise DiagnosticError(
-            Diagnostic(
-                "weight-type",
-                tr(
-                    "'{name}' in {name2} contains {dtype} ({layout}) values instead of dense floating-point numbers",
-                    name=name,
-                    name2=path.name,
-                    dtype=tensor.dtype,
-                    layout=tensor.layout,
-                ),
-                file=str(path),
-                remedy=tr("save the tensor as float32"),
-            )
+        raise DiagnosticError.of(
+            "weight-type",
+            tr(
+                "'{name}' in {file} contains {dtype} ({layout}) values instead of dense floating-point numbers",
+                name=name,
+                file=path.name,
+                dtype=tensor.dtype,
+                layout=tensor.layout,
+            ),
+            file=str(path),
+            remedy=tr("save the tensor as float32"),
         )
     return as_float32(tensor.detach().to(torch.float32).contiguous().numpy())
 

@@ -281,4 +281,4 @@ def _by_key(
 
 
 def _refused(code: str, path: Path, what: str, remedy: str) -> DiagnosticError:
-    return DiagnosticError(Diagnostic(code, f"{path} {what}", file=str(path), remedy=remedy))
+    return DiagnosticError.of(code, f"{path} {what}", file=str(path), remedy=remedy)

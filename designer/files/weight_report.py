@@ -40,11 +40,11 @@ def _finding(report: WeightReport) -> Diagnostic:
         return Diagnostic(
             "wrong-shape",
             tr(
-                "'{tensor}' of '{layer}' must be {shape_text}, but the file has {shape_text2}",
+                "'{tensor}' of '{layer}' must be {needed}, but the file has {found}",
                 tensor=tensor,
                 layer=layer,
-                shape_text=shape_text(report.needed),
-                shape_text2=shape_text(report.found),
+                needed=shape_text(report.needed),
+                found=shape_text(report.found),
             ),
             layer=layer,
             parameter=tensor,

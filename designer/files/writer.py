@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from designer.files.reader import NAMESPACE, PREFIX, ROOT, ROOT_PROPERTIES, VERSION
 from designer.files.xml_text import attribute, content
-from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.model import ActivationSpec, Foreign, Frame, Layer, unwritable
 from designer.graph.template import Template
@@ -133,12 +133,10 @@ def _content(text: str, what: str) -> str:
 def _check(text: str, what: str, layer: str | None) -> None:
     bad = unwritable(text)
     if bad is not None:
-        raise DiagnosticError(
-            Diagnostic(
-                "unwritable-text",
-                tr("'{what}' contains the character {bad}, which XML cannot store", what=what, bad=bad),
-                layer=layer,
-                parameter=what if layer is not None else None,
-                remedy=tr("remove the character"),
-            )
+        raise DiagnosticError.of(
+            "unwritable-text",
+            tr("'{what}' contains the character {bad}, which XML cannot store", what=what, bad=bad),
+            layer=layer,
+            parameter=what if layer is not None else None,
+            remedy=tr("remove the character"),
         )

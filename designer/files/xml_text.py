@@ -22,7 +22,7 @@ def content(text: str) -> str:
     return _TEXT_SPECIAL.sub(lambda m: _TEXT[m[0]], text)
 
 
-def serialise(item: Element | Text | Markup) -> str:
+def serialize(item: Element | Text | Markup) -> str:
     """The item as XML, including its white space. Parsing the result gives an equal item."""
     if isinstance(item, Markup):
         return item.xml
@@ -31,5 +31,5 @@ def serialise(item: Element | Text | Markup) -> str:
     start = "".join([f"<{item.name}", *(f' {k}="{attribute(v)}"' for k, v in item.attributes.items())])
     if not item.children:
         return f"{start} />"
-    inside = "".join(serialise(child) for child in item.children)
+    inside = "".join(serialize(child) for child in item.children)
     return f"{start}>{inside}</{item.name}>"

@@ -92,27 +92,31 @@ class _TreeBuilder:
     def declaration(self, version: str, encoding: str | None, standalone: int) -> None:
         if encoding is not None and encoding.lower() not in _ENCODINGS:
             shown = encoding[:40]
-            raise self.stop("bad-encoding", f"the encoding '{shown}' is not supported", "save the file as UTF-8")
+            raise self.stop(
+                "bad-encoding", tr("the encoding '{shown}' is not supported", shown=shown), tr("save the file as UTF-8")
+            )
 
     def doctype(self, name: str, *rest: object) -> None:
         raise self.stop(
-            "dtd", "a document type declaration is not allowed in a model file", "remove the <!DOCTYPE ...>"
+            "dtd", tr("a document type declaration is not allowed in a model file"), tr("remove the <!DOCTYPE ...>")
         )
 
     def entity(self, name: str, *rest: object) -> None:
-        raise self.stop("dtd", "an entity declaration is not allowed in a model file", "remove the declaration")
+        raise self.stop("dtd", tr("an entity declaration is not allowed in a model file"), tr("remove the declaration"))
 
     def start(self, name: str, pairs: list[str]) -> None:
         self._one_more()
         if len(self._stack) >= limits.MAX_DEPTH:
             raise self.stop(
                 "too-deep",
-                f"elements are nested more than {limits.MAX_DEPTH} levels deep",
-                "this is not a model file; choose another",
+                tr("elements are nested more than {limit} levels deep", limit=limits.MAX_DEPTH),
+                tr("this is not a model file; choose another"),
             )
         if len(pairs) > 2 * limits.MAX_ATTRIBUTES:
             raise self.stop(
-                "too-large", f"an element has more than {limits.MAX_ATTRIBUTES} attributes", "shorten the element"
+                "too-large",
+                tr("an element has more than {limit} attributes", limit=limits.MAX_ATTRIBUTES),
+                tr("shorten the element"),
             )
         attributes = dict(zip(pairs[::2], pairs[1::2], strict=True))
         scope = self._stack[-1].scope if self._stack else self._prefixes
@@ -120,15 +124,20 @@ class _TreeBuilder:
             if len(value) > limits.MAX_TEXT:
                 raise self.stop(
                     "too-large",
-                    f"the attribute '{key[:80]}' has {len(value)} characters, the limit is {limits.MAX_TEXT}",
-                    "shorten the text",
+                    tr(
+                        "the attribute '{key}' has {count} characters, the limit is {limit}",
+                        key=key[:80],
+                        count=len(value),
+                        limit=limits.MAX_TEXT,
+                    ),
+                    tr("shorten the text"),
                 )
         declared = {k.partition(":")[2]: v for k, v in attributes.items() if k == "xmlns" or k.startswith("xmlns:")}
         if declared:
             self._namespaces += len(declared)
             if self._namespaces > limits.MAX_NAMESPACES:
-                message = f"the file declares more than {limits.MAX_NAMESPACES} namespaces"
-                raise self.stop("too-large", message, "declare each prefix once, on the root element")
+                message = tr("the file declares more than {limit} namespaces", limit=limits.MAX_NAMESPACES)
+                raise self.stop("too-large", message, tr("declare each prefix once, on the root element"))
             scope = {**scope, **declared}
         element = Element(name, attributes, scope, self._parser.CurrentLineNumber)
         if self._stack:
@@ -175,8 +184,8 @@ class _TreeBuilder:
         if self._count > limits.MAX_ELEMENTS:
             raise self.stop(
                 "too-large",
-                f"the file has more than {limits.MAX_ELEMENTS} elements",
-                "this is not a model file; choose another",
+                tr("the file has more than {limit} elements", limit=limits.MAX_ELEMENTS),
+                tr("this is not a model file; choose another"),
             )
 
 

@@ -12,7 +12,7 @@ from designer.graph.edits import Edit
 from designer.graph.graph import Graph
 from designer.graph.layout import LayerBox, arrange
 from designer.graph.model import GRID, ROUTES, Frame
-from designer.texts import tr
+from designer.texts import mark, tr, tr_data
 
 FRAME_TOP = 3 * GRID  # space above the layers for the title of a frame
 FRAME_EDGE = 2 * GRID
@@ -40,7 +40,7 @@ def lay_out(
         if any(places.get(n, graph[n].position) != graph[n].position for n in inside):
             rect = around({n: places.get(n, graph[n].position) for n in inside}, boxes)
             frames[key] = (graph.frames[key], replace(graph.frames[key], rect=rect))
-    return replace(edit, title="Lay out", frames=frames) if edit.layers else edit
+    return replace(edit, title=tr("Lay out"), frames=frames) if edit.layers else edit
 
 
 def _straightened(graph: Graph, edit: Edit, names: Collection[str]) -> Edit:
@@ -77,6 +77,14 @@ class Side(Enum):
     BOTTOM = (1, 1.0)
 
 
+_ALIGN_TITLES = {
+    Side.LEFT: mark("Align left"),
+    Side.CENTER: mark("Align center"),
+    Side.RIGHT: mark("Align right"),
+    Side.TOP: mark("Align top"),
+    Side.MIDDLE: mark("Align middle"),
+    Side.BOTTOM: mark("Align bottom"),
+}
 Sizes = Mapping[str, tuple[float, float]]  # width and height of each layer's box, in canvas units
 
 
@@ -88,7 +96,7 @@ def align(graph: Graph, sizes: Sizes, names: Sequence[str], side: Side) -> Edit:
     high = max(starts[n] + sizes[n][axis] for n in names)
     line = low + share * (high - low)
     places = {n: _moved(graph[n].position, axis, line - share * sizes[n][axis]) for n in names}
-    return replace(move_layers(graph, places), title=f"Align {side.name.lower()}")
+    return replace(move_layers(graph, places), title=tr_data(_ALIGN_TITLES[side]))
 
 
 def distribute(graph: Graph, sizes: Sizes, names: Sequence[str], *, vertical: bool) -> Edit:
@@ -103,7 +111,8 @@ def distribute(graph: Graph, sizes: Sizes, names: Sequence[str], *, vertical: bo
         places[name] = _moved(graph[name].position, axis, start)
         start += sizes[name][axis] + gap
     del places[order[-1]]
-    return replace(move_layers(graph, places), title=f"Distribute {'vertically' if vertical else 'horizontally'}")
+    title = tr("Distribute vertically") if vertical else tr("Distribute horizontally")
+    return replace(move_layers(graph, places), title=title)
 
 
 def _moved(position: Position, axis: int, to: float) -> Position:

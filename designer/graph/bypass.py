@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.diagnostics import DiagnosticError
 from designer.graph.edits import Edit
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
@@ -24,8 +24,8 @@ def bypass(graph: Graph, inference: Inference, names: Sequence[str], *, ends: Co
     for name in names if on else ():
         why, remedy = _refusal(inference, name, ends)
         if why:
-            message = f"'{name}' cannot be bypassed: {why}"
-            raise DiagnosticError(Diagnostic("bypass", message, layer=name, remedy=remedy))
+            message = tr("'{name}' cannot be bypassed: {why}", name=name, why=why)
+            raise DiagnosticError.of("bypass", message, layer=name, remedy=remedy)
     edits = {n: (graph[n], _bypassed(graph[n], on)) for n in names}
     what = names[0] if len(names) == 1 else f"{len(names)} layers"
     return Edit(tr("Bypass {what}", what=what) if on else tr("End bypass of {what}", what=what), edits)
@@ -39,12 +39,12 @@ def _bypassed(layer: Layer, on: bool) -> Layer:
 def _refusal(inference: Inference, name: str, ends: Collection[str]) -> tuple[str, str]:
     """Why a layer cannot be bypassed, and the remedy; both empty if it can."""
     if name in ends or inference.graph[name].type in (INPUT, OUTPUT):
-        return "it is an input or output of the network", "bypass a layer between inputs and outputs"
+        return tr("it is an input or output of the network"), tr("bypass a layer between inputs and outputs")
     state = inference.states[name]
     if state.outputs is None:
-        return "its output shape is unknown", "connect its inputs first"
+        return tr("its output shape is unknown"), tr("connect its inputs first")
     if len(state.outputs) != 1:
-        return f"it has {len(state.outputs)} outputs", "bypass the layers that read it"
+        return tr("it has {count} outputs", count=len(state.outputs)), tr("bypass the layers that read it")
     if inference.passed_input(name) is None:
-        return "no input has its output shape", "delete it with Ctrl+Delete, which reconnects its consumers"
+        return tr("no input has its output shape"), tr("delete it with Ctrl+Delete, which reconnects its consumers")
     return "", ""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from designer.graph import routes
-from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.diagnostics import DiagnosticError
 from designer.graph.edits import Edit
 from designer.graph.graph import Graph
 from designer.graph.model import (
@@ -22,7 +22,7 @@ from designer.graph.model import (
     check_layer_name,
     unwritable,
 )
-from designer.texts import tr
+from designer.texts import tr, trn
 
 MAX_INPUTS = 1024  # of one layer; only variadic ports come close
 Layers = dict[str, tuple[Layer | None, Layer | None]]
@@ -70,7 +70,8 @@ def delete(
             before, layer = edits.get(consumer, (graph[consumer], graph[consumer]))
             assert layer is not None
             edits[consumer] = (before, _without_input(layer, index, close_gap=variadic(consumer, index)))
-    return replace(edit, title=edit.title if layers else f"Delete {counted(len(links), 'link')}", layers=edits)
+    title = edit.title if layers else trn("Delete link", "Delete {count} links", len(links))
+    return replace(edit, title=title, layers=edits)
 
 
 def connect(graph: Graph, source: Source, consumer: str, index: int) -> Edit:
@@ -78,22 +79,18 @@ def connect(graph: Graph, source: Source, consumer: str, index: int) -> Edit:
     _check_exists(graph, source.layer)
     layer = _check_exists(graph, consumer)
     if not 0 <= index < MAX_INPUTS:
-        raise DiagnosticError(
-            Diagnostic(
-                "no-such-port",
-                tr("'{consumer}' has no input {index}", consumer=consumer, index=index),
-                layer=consumer,
-                remedy=tr("use an input from 0 to {MAX_INPUTS}", MAX_INPUTS=MAX_INPUTS - 1),
-            )
+        raise DiagnosticError.of(
+            "no-such-port",
+            tr("'{consumer}' has no input {index}", consumer=consumer, index=index),
+            layer=consumer,
+            remedy=tr("use an input from 0 to {MAX_INPUTS}", MAX_INPUTS=MAX_INPUTS - 1),
         )
     if graph.reaches(consumer, source.layer):
-        raise DiagnosticError(
-            Diagnostic(
-                "cycle",
-                tr("connecting '{layer}' to '{consumer}' would create a loop", layer=source.layer, consumer=consumer),
-                layer=consumer,
-                remedy=tr("a network must not contain loops; connect to a layer that does not feed the producer"),
-            )
+        raise DiagnosticError.of(
+            "cycle",
+            tr("connecting '{layer}' to '{consumer}' would create a loop", layer=source.layer, consumer=consumer),
+            layer=consumer,
+            remedy=tr("a network must not contain loops; connect to a layer that does not feed the producer"),
         )
     return Edit(
         tr("Connect {source} to {consumer}", source=source, consumer=consumer),
@@ -129,7 +126,8 @@ def move_link(graph: Graph, old: Key, source: Source, consumer: str, index: int,
     if old == (consumer, index):
         return connected
     if old[0] != consumer:
-        return connected.then(disconnect(graph, *old, close_gap=close_gap), f"Move link to {consumer}")
+        title = tr("Move link to {consumer}", consumer=consumer)
+        return connected.then(disconnect(graph, *old, close_gap=close_gap), title)
     layer = connected.layers[consumer][1]
     assert layer is not None
     moved = _without_input(layer, old[1], close_gap=close_gap)
@@ -152,13 +150,11 @@ def insert_on_link(graph: Graph, layer: Layer, consumer: str, index: int) -> Edi
     target = _check_exists(graph, consumer)
     source = target.inputs[index] if 0 <= index < len(target.inputs) else None
     if source is None:
-        raise DiagnosticError(
-            Diagnostic(
-                "no-link",
-                tr("input {index} of '{consumer}' has no link", index=index, consumer=consumer),
-                layer=consumer,
-                remedy=tr("connect it first"),
-            )
+        raise DiagnosticError.of(
+            "no-link",
+            tr("input {index} of '{consumer}' has no link", index=index, consumer=consumer),
+            layer=consumer,
+            remedy=tr("connect it first"),
         )
     if layer.name not in graph:
         add_layer(graph, layer)  # refuses what cannot be added
@@ -196,7 +192,7 @@ def move_layers(graph: Graph, positions: Mapping[str, tuple[int, int]]) -> Edit:
         if run != (0, 0):
             along = routes.moved(layer, run, alike[run]) if ROUTES in layer.attributes else layer
             edits[name] = (layer, replace(along, position=position))
-    return Edit("Move" if len(edits) == 1 else tr("Move {count} layers", count=len(edits)), edits)
+    return Edit(trn("Move", "Move {count} layers", len(edits)), edits)
 
 
 def set_params(graph: Graph, texts: Mapping[str, Mapping[str, str | None]], *, merge_key: str = "") -> Edit:
@@ -275,8 +271,8 @@ def collapse_layers(graph: Graph, names: Iterable[str], collapsed: bool) -> Edit
         layer = _check_exists(graph, name)
         kept = {k: v for k, v in layer.attributes.items() if k != COLLAPSED}
         edits[name] = (layer, replace(layer, attributes={**kept, COLLAPSED: "true"} if collapsed else kept))
-    what = next(iter(edits)) if len(edits) == 1 else f"{len(edits)} layers"
-    return Edit(f"{'Collapse' if collapsed else 'Expand'} {what}", edits)
+    what = next(iter(edits)) if len(edits) == 1 else tr("{count} layers", count=len(edits))
+    return Edit(tr("Collapse {what}", what=what) if collapsed else tr("Expand {what}", what=what), edits)
 
 
 def paste(
@@ -344,11 +340,6 @@ def _kept(source: Source | None, removed: set[str]) -> Source | None:
     return None if source is None or source.layer in removed else source
 
 
-def counted(count: int, noun: str) -> str:
-    """`2 links`, or `link` for one."""
-    return noun if count == 1 else f"{count} {noun}s"
-
-
 def _trim(inputs: tuple[Source | None, ...]) -> tuple[Source | None, ...]:
     end = len(inputs)
     while end and inputs[end - 1] is None:
@@ -359,13 +350,11 @@ def _trim(inputs: tuple[Source | None, ...]) -> tuple[Source | None, ...]:
 def _check_exists(graph: Graph, name: str) -> Layer:
     layer = graph.get(name)
     if layer is None:
-        raise DiagnosticError(
-            Diagnostic(
-                "no-such-layer",
-                tr("there is no layer '{name}'", name=name),
-                layer=name,
-                remedy=tr("choose an existing layer"),
-            )
+        raise DiagnosticError.of(
+            "no-such-layer",
+            tr("there is no layer '{name}'", name=name),
+            layer=name,
+            remedy=tr("choose an existing layer"),
         )
     return layer
 
@@ -373,14 +362,12 @@ def _check_exists(graph: Graph, name: str) -> Layer:
 def check_text(text: str, what: str, layer: str | None) -> None:
     bad = unwritable(text)
     if bad is not None:
-        raise DiagnosticError(
-            Diagnostic(
-                "unwritable-text",
-                tr("'{what}' cannot hold the character {bad}, which XML cannot store", what=what, bad=bad),
-                layer=layer,
-                parameter=what if layer is not None else None,
-                remedy=tr("remove the character"),
-            )
+        raise DiagnosticError.of(
+            "unwritable-text",
+            tr("'{what}' cannot hold the character {bad}, which XML cannot store", what=what, bad=bad),
+            layer=layer,
+            parameter=what if layer is not None else None,
+            remedy=tr("remove the character"),
         )
 
 
@@ -393,13 +380,11 @@ def _check_texts(layer: Layer) -> None:
 def _check_free(graph: Graph, name: str) -> None:
     rule = check_layer_name(name)
     if rule is not None:
-        raise DiagnosticError(Diagnostic("bad-name", rule, layer=name, remedy=tr("choose another name")))
+        raise DiagnosticError.of("bad-name", rule, layer=name, remedy=tr("choose another name"))
     if name in graph:
-        raise DiagnosticError(
-            Diagnostic(
-                "duplicate-name",
-                tr("the name '{name}' is taken", name=name),
-                layer=name,
-                remedy=tr("choose another name"),
-            )
+        raise DiagnosticError.of(
+            "duplicate-name",
+            tr("the name '{name}' is taken", name=name),
+            layer=name,
+            remedy=tr("choose another name"),
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from enum import StrEnum
+from typing import Self
 
 
 class Severity(StrEnum):
@@ -59,6 +60,35 @@ class DiagnosticError(Exception):
         found = (diagnostics,) if isinstance(diagnostics, Diagnostic) else tuple(diagnostics)
         super().__init__("; ".join(str(d) for d in found) or "failed without a diagnostic")
         self.diagnostics: tuple[Diagnostic, ...] = found
+
+    @classmethod
+    def of(
+        cls,
+        code: str,
+        message: str,
+        *,
+        layer: str | None = None,
+        port: str | None = None,
+        parameter: str | None = None,
+        line: int | None = None,
+        file: str | None = None,
+        template: str | None = None,
+        remedy: str = "",
+    ) -> Self:
+        """The error with one `Diagnostic`."""
+        return cls(
+            Diagnostic(
+                code,
+                message,
+                layer=layer,
+                port=port,
+                parameter=parameter,
+                line=line,
+                file=file,
+                remedy=remedy,
+                template=template,
+            )
+        )
 
 
 def errors(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from designer.graph.commands import check_text, collapse_layers, counted, move_layers
+from designer.graph.commands import check_text, collapse_layers, move_layers
 from designer.graph.edits import Edit
 from designer.graph.graph import Graph
 from designer.graph.model import FOLDED, Frame, Layer
 from designer.graph.naming import unique_name
-from designer.texts import tr
+from designer.texts import tr, trn
 
 Members = Callable[[str], tuple[list[str], list[str]]]  # the layers and the frames inside a frame
 
@@ -38,7 +38,7 @@ def set_frame(graph: Graph, frame_id: str, frame: Frame | None) -> Edit:
 def add_frame(graph: Graph, rect: tuple[int, int, int, int]) -> Edit:
     """Add a comment frame under an unused id."""
     frame_id = unique_name("frame", graph.frames)
-    return replace(set_frame(graph, frame_id, Frame(frame_id, "Comment", rect=rect)), title="Add frame")
+    return replace(set_frame(graph, frame_id, Frame(frame_id, tr("Comment"), rect=rect)), title=tr("Add frame"))
 
 
 def move_frame(
@@ -56,7 +56,7 @@ def move_frame(
         for key in inside - {frame_id}
         for x, y, width, height in (graph.frames[key].rect,)
     }
-    return replace(move_layers(graph, places), title="Move frame", frames={**edit.frames, **inner})
+    return replace(move_layers(graph, places), title=tr("Move frame"), frames={**edit.frames, **inner})
 
 
 def remove_frames(graph: Graph, ids: Sequence[str]) -> Edit:
@@ -64,7 +64,7 @@ def remove_frames(graph: Graph, ids: Sequence[str]) -> Edit:
     frames = {i: (graph.frames[i], None) for i in ids}
     held = {layer.name: layer for layer in graph if layer.folded in frames}
     shown = {name: (layer, _folded(layer, "")) for name, layer in held.items()}
-    return Edit(tr("Delete {counted}", counted=counted(len(frames), "frame")), shown, frames=frames)
+    return Edit(trn("Delete frame", "Delete {count} frames", len(frames)), shown, frames=frames)
 
 
 def collapse(graph: Graph, names: Sequence[str], frames: Sequence[str], members: Members) -> Edit:
@@ -86,7 +86,11 @@ def collapse(graph: Graph, names: Sequence[str], frames: Sequence[str], members:
         for other in others:
             before = graph.frames[other]
             changed[other] = (before, replace(changed.get(other, (None, before))[1] or before, folded=into))
-    title = edit.title if names else f"{'Collapse' if fold else 'Expand'} {counted(len(frames), 'frame')}"
+    title = edit.title
+    if not names and fold:
+        title = trn("Collapse frame", "Collapse {count} frames", len(frames))
+    elif not names:
+        title = trn("Expand frame", "Expand {count} frames", len(frames))
     return replace(edit, title=title, layers=layers, frames=changed)
 
 

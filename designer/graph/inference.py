@@ -199,9 +199,9 @@ class Inference:
         if number is None:
             operator = self.read(source.layer).operator
             ports = ", ".join(port.name for port in operator.output_ports()) if operator is not None else ""
-            message = f"'{source.layer}' has no output '{source.port}'"
-            raise DiagnosticError(
-                Diagnostic("unknown-port", message, layer=source.layer, remedy=tr("choose one of {ports}", ports=ports))
+            message = tr("'{layer}' has no output '{port}'", layer=source.layer, port=source.port)
+            raise DiagnosticError.of(
+                "unknown-port", message, layer=source.layer, remedy=tr("choose one of {ports}", ports=ports)
             )
         return known[number]
 
@@ -314,7 +314,7 @@ class Inference:
             return LayerState(inputs=tuple(inputs), diagnostics=tuple(found))
         bad = next((t for t in outputs if any(isinstance(d, int) and d < 1 for d in t.shape)), None)
         if bad is not None:
-            message = f"the output {bad} has a dimension below 1"
+            message = tr("the output {bad} has a dimension below 1", bad=bad)
             found.append(
                 Diagnostic(
                     "empty-tensor", message, layer=layer.name, remedy=tr("use a larger input or a smaller window")

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from designer.texts import tr
+
 GRID = 16
 ROUTES = "lw:route"  # attribute of a layer: the waypoints of its links (routes.py)
 FOLDED = "lw:folded"  # attribute of a layer: the id of the collapsed comment frame that hides it
@@ -133,15 +135,22 @@ def unwritable(text: str) -> str | None:
 def check_layer_name(name: str) -> str | None:
     """The rule that `name` breaks, as a sentence, or None if it is a legal layer name."""
     if not name or not name.strip():
-        return "a layer name must not be blank"
+        return tr("a layer name must not be blank")
     if len(name) > MAX_NAME:
-        return f"a layer name must have at most {MAX_NAME} characters, this one has {len(name)}"
+        return tr(
+            "a layer name must have at most {MAX_NAME} characters, this one has {count}",
+            MAX_NAME=MAX_NAME,
+            count=len(name),
+        )
     if name != name.strip():
-        return "a layer name must not begin or end with a space"
+        return tr("a layer name must not begin or end with a space")
     bad = sorted({c for c in name if c in ",:/\\\"'" or ord(c) < 32 or 127 <= ord(c) < 160 or unwritable(c)})
     if bad:
         shown = " ".join(c if c.isprintable() else f"U+{ord(c):04X}" for c in bad)
-        return f"a layer name must not contain a comma, colon, slash, backslash, quote or control character (found {shown})"
+        return tr(
+            "a layer name must not contain a comma, colon, slash, backslash, quote or control character (found {shown})",
+            shown=shown,
+        )
     if name in (".", ".."):
         return "a layer name must not be '.' or '..'"
     return None

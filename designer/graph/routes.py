@@ -11,7 +11,7 @@ import re
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
 
-from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.diagnostics import DiagnosticError
 from designer.graph.edits import Edit
 from designer.graph.graph import Graph
 from designer.graph.model import ROUTES, Layer
@@ -75,21 +75,17 @@ def set_route(graph: Graph, consumer: str, index: int, points: Iterable[Point], 
     """Set the waypoints of the link into input `index` of `consumer`; empty means automatic routing."""
     layer, chosen = graph.get(consumer), tuple(points)
     if layer is None or index >= len(layer.inputs) or layer.inputs[index] is None:
-        raise DiagnosticError(
-            Diagnostic(
-                "no-link",
-                tr("input {index} of '{consumer}' has no link", index=index, consumer=consumer),
-                remedy=tr("connect it first"),
-            )
+        raise DiagnosticError.of(
+            "no-link",
+            tr("input {index} of '{consumer}' has no link", index=index, consumer=consumer),
+            remedy=tr("connect it first"),
         )
     if len(chosen) > MOST:
-        raise DiagnosticError(
-            Diagnostic(
-                "too-many-points",
-                tr("a link has at most {MOST} waypoints", MOST=MOST),
-                layer=consumer,
-                remedy=tr("remove one of its waypoints first"),
-            )
+        raise DiagnosticError.of(
+            "too-many-points",
+            tr("a link has at most {MOST} waypoints", MOST=MOST),
+            layer=consumer,
+            remedy=tr("remove one of its waypoints first"),
         )
     return Edit(title, {consumer: (layer, with_routes(layer, {**routes_of(layer), index: chosen}))})
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from designer.graph.model import Foreign, Frame, Layer, check_layer_name
+from designer.texts import tr
 
 INSTANCE = "template"
 INPUT = "template_input"
@@ -109,5 +110,5 @@ def check_template_name(name: str) -> str | None:
     if rule is not None:
         return rule.replace("a layer name", "a template name")
     if "." in name:
-        return "a template name must not contain a period"
+        return tr("a template name must not contain a period")
     return None

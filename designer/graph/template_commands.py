@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import replace
 
 from designer.graph.commands import paste, set_params
-from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.diagnostics import DiagnosticError
 from designer.graph.edits import Edit
 from designer.graph.graph import Graph
 from designer.graph.model import GRID, MAX_NAME, Frame, Layer, Source, check_layer_name
@@ -43,15 +43,13 @@ def set_template(graph: Graph, template: Template, *, renamed: Mapping[str, str]
     if before is None:
         _check_name(graph, template.name)
     after = {**graph.templates, template.name: template}
-    way = recursion(after, template.name)
-    if way:
-        raise DiagnosticError(
-            Diagnostic(
-                "recursive-template",
-                tr("the template '{name}' would use itself: {way}", name=template.name, way=" > ".join(way)),
-                remedy=tr("a template must not use itself, directly or through other templates"),
-                template=template.name,
-            )
+    path = recursion(after, template.name)
+    if path:
+        raise DiagnosticError.of(
+            "recursive-template",
+            tr("the template '{name}' would use itself: {path}", name=template.name, path=" > ".join(path)),
+            remedy=tr("a template must not use itself, directly or through other templates"),
+            template=template.name,
         )
     edits: Templates = {template.name: (before, template)}
     layers: Layers = {}
@@ -63,7 +61,11 @@ def set_template(graph: Graph, template: Template, *, renamed: Mapping[str, str]
             changed = tuple(made for _, made in follow.among(inside))
             if name != template.name and changed != other.layers:
                 edits[name] = (other, replace(other, layers=changed))
-    title = f"Change template {template.name}" if before is not None else f"Add template {template.name}"
+    title = (
+        tr("Change template {name}", name=template.name)
+        if before is not None
+        else tr("Add template {name}", name=template.name)
+    )
     return Edit(title, layers, templates=edits, renamed_inside={template.name: renamed} if renamed else {})
 
 
@@ -81,7 +83,7 @@ def edit_template(graph: Graph, name: str, edit: Edit) -> Edit:
     else:
         made = set_template(graph, after, renamed=edit.renamed)
     merge = f"{name}/{edit.merge_key}" if edit.merge_key else ""
-    return replace(made, title=f"{edit.title} in {name}", merge_key=merge)
+    return replace(made, title=tr("{title} in {name}", title=edit.title, name=name), merge_key=merge)
 
 
 def remove_template(graph: Graph, name: str) -> Edit:
@@ -91,13 +93,11 @@ def remove_template(graph: Graph, name: str) -> Edit:
     users += [f"{other.name} > {layer.name}" for other in graph.templates.values() for layer in other.layers
               if other.name != name and _is_of(layer, name)]  # fmt: skip
     if users:
-        raise DiagnosticError(
-            Diagnostic(
-                "template-in-use",
-                f"the template '{name}' is used by '{users[0]}'" + (f" and {len(users) - 1} more" if users[1:] else ""),
-                remedy=tr("remove or dissolve its instances first"),
-                template=name,
-            )
+        raise DiagnosticError.of(
+            "template-in-use",
+            f"the template '{name}' is used by '{users[0]}'" + (f" and {len(users) - 1} more" if users[1:] else ""),
+            remedy=tr("remove or dissolve its instances first"),
+            template=name,
         )
     return Edit(tr("Delete template {name}", name=name), templates={name: (template, None)})
 
@@ -137,44 +137,34 @@ def make_template(
     chosen = [n for n in dict.fromkeys(names) if n in graph]
     _check_name(graph, name)
     if not chosen:
-        raise DiagnosticError(
-            Diagnostic("nothing-selected", tr("no layer is selected"), remedy=tr("select layers first"))
-        )
+        raise DiagnosticError.of("nothing-selected", tr("no layer is selected"), remedy=tr("select layers first"))
     members = set(chosen)
     outer = next((n for n in chosen if n in whole), None)
     if outer is not None:
-        raise DiagnosticError(
-            Diagnostic(
-                "not-in-template",
-                tr(
-                    "'{outer}' is an input or output of the whole network and cannot be part of a template", outer=outer
-                ),
-                layer=outer,
-                remedy=tr("leave it out of the selection"),
-            )
+        raise DiagnosticError.of(
+            "not-in-template",
+            tr("'{outer}' is an input or output of the whole network and cannot be part of a template", outer=outer),
+            layer=outer,
+            remedy=tr("leave it out of the selection"),
         )
     ports = [n for n in chosen if graph[n].type in (INPUT, OUTPUT)]
     if ports:
-        raise DiagnosticError(
-            Diagnostic(
-                "port-selected",
-                tr("'{ports}' is a port of the enclosing template and cannot be part of another", ports=ports[0]),
-                layer=ports[0],
-                remedy=tr("leave it out of the selection"),
-            )
+        raise DiagnosticError.of(
+            "port-selected",
+            tr("'{ports}' is a port of the enclosing template and cannot be part of another", ports=ports[0]),
+            layer=ports[0],
+            remedy=tr("leave it out of the selection"),
         )
     between = graph.downstream(members) & graph.upstream(members) - members
     if between:
-        raise DiagnosticError(
-            Diagnostic(
-                "cycle",
-                tr(
-                    "'{min}' reads from the selection and feeds it: the instance would depend on itself",
-                    min=min(between),
-                ),
+        raise DiagnosticError.of(
+            "cycle",
+            tr(
+                "'{layer}' reads from the selection and feeds it: the instance would depend on itself",
                 layer=min(between),
-                remedy=tr("select '{min}' too", min=min(between)),
-            )
+            ),
+            layer=min(between),
+            remedy=tr("select '{layer}' too", layer=min(between)),
         )
     instance = unique_name(name[: MAX_NAME - 8].rstrip(), graph.layers)
     order = [n for n in graph.order()[0] if n in members] + sorted(members.intersection(graph.order()[1]))
@@ -226,13 +216,11 @@ def dissolve(graph: Graph, instance: str) -> Edit:
     layer = graph.get(instance)
     template = graph.templates.get(layer.params.get(PARAMETER, "")) if layer is not None else None
     if layer is None or layer.type != INSTANCE or template is None:
-        raise DiagnosticError(
-            Diagnostic(
-                "no-instance",
-                tr("'{instance}' is not an instance of a template", instance=instance),
-                layer=instance,
-                remedy=tr("choose a layer of the type 'template' whose template exists"),
-            )
+        raise DiagnosticError.of(
+            "no-instance",
+            tr("'{instance}' is not an instance of a template", instance=instance),
+            layer=instance,
+            remedy=tr("choose a layer of the type 'template' whose template exists"),
         )
     copies = _Copies(graph, layer, template)
     edits: Layers = {instance: (layer, None), **{copy.name: (None, copy) for copy in copies.layers()}}
@@ -303,13 +291,11 @@ class _Copies:
         name = self._name(item)
         rule = check_layer_name(name)
         if rule is not None:
-            remedy = "rename the instance first"
-            raise DiagnosticError(Diagnostic("bad-name", rule, layer=self._instance.name, remedy=remedy))
+            remedy = tr("rename the instance first")
+            raise DiagnosticError.of("bad-name", rule, layer=self._instance.name, remedy=remedy)
         if name in self._graph:
-            message = f"the name '{name}' is taken"
-            raise DiagnosticError(
-                Diagnostic("duplicate-name", message, layer=name, remedy=tr("rename that layer first"))
-            )
+            message = tr("the name '{name}' is taken", name=name)
+            raise DiagnosticError.of("duplicate-name", message, layer=name, remedy=tr("rename that layer first"))
         read = [Source(item.name)] if item.type == INPUT else item.inputs
         inputs = tuple(self.outer(source, kept=item.type != INPUT) for source in read)
         place = (item.position[0] + self._right, item.position[1] + self._down)
@@ -358,7 +344,8 @@ def move_port(graph: Graph, name: str, step: int) -> Edit:
     texts = {port: {"index": str(number)} for number, port in enumerate(ports) if port_index(graph[port]) != number}
     if ports.index(name) == place or not texts:
         return Edit(tr("Move port"))
-    return replace(set_params(graph, texts), title=f"Move port {name} {'up' if step < 0 else 'down'}")
+    title = tr("Move port {name} up", name=name) if step < 0 else tr("Move port {name} down", name=name)
+    return replace(set_params(graph, texts), title=title)
 
 
 def paste_with_templates(
@@ -488,12 +475,10 @@ def _trim(inputs: tuple[Source | None, ...]) -> tuple[Source | None, ...]:
 def _check_exists(graph: Graph, name: str) -> Template:
     template = graph.templates.get(name)
     if template is None:
-        raise DiagnosticError(
-            Diagnostic(
-                "unknown-template",
-                tr("there is no template '{name}'", name=name),
-                remedy=tr("choose an existing template"),
-            )
+        raise DiagnosticError.of(
+            "unknown-template",
+            tr("there is no template '{name}'", name=name),
+            remedy=tr("choose an existing template"),
         )
     return template
 
@@ -501,12 +486,10 @@ def _check_exists(graph: Graph, name: str) -> Template:
 def _check_name(graph: Graph, name: str) -> None:
     rule = check_template_name(name)
     if rule is not None:
-        raise DiagnosticError(Diagnostic("bad-name", rule, remedy=tr("choose another name")))
+        raise DiagnosticError.of("bad-name", rule, remedy=tr("choose another name"))
     if name in graph.templates:
-        raise DiagnosticError(
-            Diagnostic(
-                "duplicate-name",
-                tr("a template '{name}' already exists", name=name),
-                remedy=tr("choose another name"),
-            )
+        raise DiagnosticError.of(
+            "duplicate-name",
+            tr("a template '{name}' already exists", name=name),
+            remedy=tr("choose another name"),
         )

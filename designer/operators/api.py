@@ -1,4 +1,4 @@
-"""The declaration of an operator. This module, with types.py, is all that an operator's file imports."""
+"""The declaration of operators. Files of operators import this module as `op`."""
 
 from __future__ import annotations
 
@@ -88,15 +88,15 @@ __all__ = [
     "scalar",
 ]
 
-# A network is declared in fp32; half precision is a choice of the run, which turns all of it.
+# Networks are declared in FP32; half precision is an option of a run and applies to the whole network.
 FLOATS = (DataType.FLOAT32,)
 INTEGERS = (DataType.INT64, DataType.INT32)
-ARRAY_TYPES = tuple(kind.value for kind in DataType if kind is not DataType.BFLOAT16)  # those that NumPy has
-MAX_ELEMENTS = 2**38  # a tensor beyond this (1 TiB in fp32) is a mistake, not a network
+ARRAY_TYPES = tuple(kind.value for kind in DataType if kind is not DataType.BFLOAT16)  # those that NumPy supports
+MAX_ELEMENTS = 2**38  # larger tensors (1 TiB in FP32) are mistakes
 
 
 class Category(StrEnum):
-    """Where the palette shows an operator; the values are the headings."""
+    """The category of an operator in the Layer Palette; the values are its headings."""
 
     INPUT_OUTPUT = "Input/Output"
     CONVOLUTION = "Convolution"
@@ -116,23 +116,24 @@ class Category(StrEnum):
 
 
 class Role(StrEnum):
-    """What a layer is to the runtime and the exporters."""
+    """The role of a layer in the runtime and the exporters."""
 
     COMPUTE = "compute"  # torch and onnx data describe it
-    INPUT = "input"  # a source that the user feeds
-    OUTPUT = "output"  # a result that the user sees; passes its input through
+    INPUT = "input"  # its data comes from the user
+    OUTPUT = "output"  # a result of the network; passes its input through
     ANALYSIS = "analysis"  # `evaluate` in numpy between engine runs; exporters pass the first input through
     LOSS = "loss"  # ends a training branch; not part of inference
-    TEMPLATE = "template"  # an instance of a subnetwork, or one of its ports: plain layers when anything runs
+    TEMPLATE = "template"  # an instance of a template, or a port of one; replaced by layers before a run
 
 
 @dataclass(frozen=True, slots=True)
 class Weight:
-    """A tensor that a file of weights must bring. `torch` is its name in the layer's torch module.
+    """A tensor that weights files contain. `torch` is its name in the layer's torch module.
 
     `init` is "kaiming" (uniform, bound sqrt(1 / fan_in), torch's default for convolutions), "xavier" (uniform,
     bound sqrt(6 / (rows + columns)), for matrices), "zeros", "ones", "normal",
-    "normal_but:<index>" (normal, zeros there along the first axis), or "constant:<number>". `fan_in` is the number of inputs of one output element.
+    "normal_but:<index>" (normal, with zeros at that index of the first axis), or "constant:<number>". `fan_in` is the number
+    of inputs of one output element.
     """
 
     name: str
@@ -144,7 +145,7 @@ class Weight:
 
 
 class Fault(NamedTuple):
-    """A parameter that breaks a rule of its operator."""
+    """A parameter that violates a rule of its operator."""
 
     parameter: str
     message: str
@@ -153,7 +154,7 @@ class Fault(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Work of one layer for a batch of one.
+    """The cost of one layer for a batch of one.
 
     `flops` counts as `torch.utils.flop_counter.FlopCounterMode` does (2 per multiply-add of convolutions and matrix
     products, nothing for element-wise work). `bytes_read` and `bytes_written` are the tensors in fp32, weights included in
@@ -168,7 +169,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Example:
-    """A case for the conformance suite and the reference page: parameters and the types of the inputs."""
+    """An example for the conformance suite and the reference page: parameters and input types."""
 
     inputs: tuple[TensorType, ...]
     params: Mapping[str, Value] = field(default_factory=dict)
@@ -182,12 +183,12 @@ def image(c: int = 3, h: int = 8, w: int = 8) -> TensorType:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """A control that a layer publishes and the analysis view draws, bound to a parameter. Any layer may, also a plugin's.
+    """A control of a layer in the analysis view, bound to a parameter.
 
-    `kind` is "bool" (a check box), "float" or "int" (a slider with a number; `min`, `max` and `step`, else the parameter's),
-    "choice" (a list; `choices`, else the parameter's), "text" (a line), "label" (the parameter's value to read; just `label`
-    where `param` names no parameter) or "button" (turns a truth value over, counts a number up by `step`). The same control is
-    hidden where the parameter's `visible_when` says so.
+    `kind` is "bool" (a check box), "float" or "int" (a slider with a number; `min`, `max` and `step`, by default the
+    parameter's), "choice" (a list; `choices`, by default the parameter's), "text" (a line), "label" (the parameter's value,
+    read-only; only `label` if `param` is not a parameter) or "button" (toggles a boolean, increases a number by `step`). The
+    control is hidden according to the parameter's `visible_when`.
     """
 
     param: str
@@ -208,8 +209,8 @@ class Operator:
 
         class Convolution(Operator, type="convolution", title="Convolution", category=Category.CONVOLUTION): ...
 
-    Subclasses implement `infer` and, by role, `torch` + `onnx` or `evaluate`. `inputs` passed to them are the types of the
-    connected inputs in port order, checked against `input_ports` before.
+    Subclasses implement `infer` and, depending on the role, `torch` and `onnx` or `evaluate`. Their `inputs` are the types of
+    the connected inputs in port order, already checked against `input_ports`.
     """
 
     type: ClassVar[str] = ""
@@ -221,10 +222,10 @@ class Operator:
     inputs: ClassVar[tuple[Port, ...]] = (Port("x"),)
     outputs: ClassVar[tuple[Port, ...]] = (Port("y"),)
     examples: ClassVar[tuple[Example, ...]] = ()
-    replaces: ClassVar[tuple[str, ...]] = ()  # older type names that mean this operator
-    renamed: ClassVar[Mapping[str, str]] = {}  # older parameter name -> present one
-    exceptions: ClassVar[Mapping[str, str]] = {}  # oracle of the conformance suite -> why it does not apply
-    default_activation: ClassVar[str] = ""  # not empty: a layer of this type needs an activation; new ones get this
+    replaces: ClassVar[tuple[str, ...]] = ()  # older type names of this operator
+    renamed: ClassVar[Mapping[str, str]] = {}  # older parameter name -> current one
+    exceptions: ClassVar[Mapping[str, str]] = {}  # oracle of the conformance suite -> reason why it does not apply
+    default_activation: ClassVar[str] = ""  # not empty: layers of this type need an activation; new ones get this one
     parameters: ClassVar[tuple[Parameter, ...]] = ()
 
     def __init_subclass__(
@@ -255,27 +256,27 @@ class Operator:
     # --- the declaration, to be overridden --------------------------------------------------------------------
 
     def input_ports(self) -> tuple[Port, ...]:
-        """The input ports, where they depend on parameters; by default the class's."""
+        """The input ports; override it if they depend on parameters."""
         return self.inputs
 
     def output_ports(self) -> tuple[Port, ...]:
-        """The output ports, where they depend on parameters; by default the class's."""
+        """The output ports; override it if they depend on parameters."""
         return self.outputs
 
     def faults(self) -> Iterable[Fault]:
-        """Rules that parameters break together, or that no bound can say; a layer with faults is not runnable."""
+        """Violations of rules that bounds cannot express, such as those between parameters; such a layer cannot run."""
         return ()
 
     def infer(self, inputs: Sequence[TensorType]) -> TensorType | tuple[TensorType, ...]:
-        """Types of the outputs from the types of the inputs; raises ShapeError with the rule that was broken."""
+        """The types of the outputs from the types of the inputs. Raises ShapeError with the violated rule."""
         raise NotImplementedError(f"{self.type}: infer is not declared")
 
     def torch(self, inputs: Sequence[TensorType]) -> TorchExpr | tuple[TorchExpr, ...]:
-        """The computation in torch as data, one expression an output."""
+        """The computation in torch as data, one expression per output."""
         raise NotImplementedError(f"{self.type}: torch is not declared")
 
     def onnx(self, inputs: Sequence[TensorType]) -> OnnxValue | tuple[OnnxValue, ...]:
-        """The computation in ONNX (opset `OPSET`) as data, one value an output."""
+        """The computation in ONNX (opset `OPSET`) as data, one value per output."""
         raise NotImplementedError(f"{self.type}: onnx is not declared")
 
     def flops(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> int:
@@ -283,41 +284,41 @@ class Operator:
         return 0
 
     def weights(self, inputs: Sequence[TensorType]) -> tuple[Weight, ...]:
-        """The tensors that weights files hold for this layer."""
+        """The tensors of this layer in weights files."""
         return ()
 
     def summary(self) -> str:
-        """The two or three parameters that matter, for the node: `3x3 / 2 · 64`."""
+        """The most important parameters, for the node on the canvas: `3x3 / 2 · 64`."""
         return ""
 
     def base_name(self) -> str:
-        """What the names of new layers begin with: `convolution_0`."""
+        """The prefix of names of new layers: `convolution` in `convolution_0`."""
         return self.type
 
     def options(self) -> tuple[Option, ...]:
-        """Controls for the analysis view; analysis layers publish them."""
+        """Controls of this layer in the analysis view."""
         return ()
 
     def labels(self, port: str) -> Sequence[str]:
-        """Names of the values of an output that is no image, where they have names: `("mean", "deviation", ...)`."""
+        """Names of the values of an output that is not an image: `("mean", "deviation", ...)`; empty if they have none."""
         return ()
 
     def evaluate(self, inputs: Sequence[NDArray[np.float32]]) -> tuple[NDArray[np.float32], ...]:
-        """Analysis layers only: the outputs from the inputs, N x C x H x W numpy arrays; inputs are never written to."""
+        """Analysis layers only: compute the outputs, N x C x H x W numpy arrays. Never write to the inputs."""
         raise NotImplementedError(f"{self.type}: evaluate is not declared")
 
     def reach(self) -> int | None:
-        """Analysis layers only: how many pixels around a pixel of the inputs its outputs there depend on, None: unknown."""
+        """Analysis layers only: the distance in pixels up to which an output pixel depends on input pixels; None: unknown."""
         return None
 
     def scaled_down(self, factor: int) -> Mapping[str, Value]:
-        """Analysis layers only: parameters that mean the same in an image of 1 / `factor` of the width and height."""
+        """Analysis layers only: pixel-based parameters converted to an image of 1 / `factor` of the width and height."""
         return {}
 
-    # --- what follows from it ---------------------------------------------------------------------------------
+    # --- derived from the declaration -------------------------------------------------------------------------
 
     def cost(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> Cost:
-        """Work of this layer; bytes are those of its inputs, weights and outputs in fp32."""
+        """The cost of this layer; bytes are those of its inputs, weights and outputs in FP32."""
         weights = self.weights(inputs)
         sizes = [prod(w.shape) for w in weights]
         return Cost(
@@ -328,7 +329,7 @@ class Operator:
         )
 
     def infer_checked(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
-        """`infer` after checking the number, ranks and element types of the inputs; always a tuple."""
+        """`infer` after a check of the number, ranks and element types of the inputs; always returns a tuple."""
         check_ports(self.title, self.input_ports(), inputs)
         result = self.infer(inputs)
         outputs = result if isinstance(result, tuple) else (result,)
@@ -348,7 +349,7 @@ class Operator:
         return outputs
 
     def texts(self, *, all: bool = True) -> dict[str, str]:
-        """Parameters as canonical text, sorted by name; without `all`, extensions at their default are left out."""
+        """Parameters as canonical text, sorted by name; without `all`, extensions at their default are omitted."""
         values = {p.name: (p, getattr(self, p.name)) for p in self.parameters}
         return {
             name: p.format(value)
@@ -366,7 +367,7 @@ class Operator:
 
     @classmethod
     def help(cls) -> str:
-        """The declaration's docstring, cleaned."""
+        """The docstring of the declaration without indentation."""
         return inspect.cleandoc(cls.__doc__ or "")
 
 
@@ -385,7 +386,7 @@ def _parameters(cls: type[Operator]) -> tuple[Parameter, ...]:
 
 
 class Activation(Operator):
-    """Base of activation functions: one input, one output. They attach to any layer's first output."""
+    """Base of activation functions: one input, one output. They can be attached to the first output of any layer."""
 
     category: ClassVar[Category] = Category.ACTIVATION
     inputs: ClassVar[tuple[Port, ...]] = (Port("x", dtypes=FLOATS),)

@@ -1,7 +1,7 @@
-"""A user's Python as text: what can be said about it without running it.
+"""A user's Python source as text: what can be determined without running it.
 
-Only `ast.parse` looks at it here. It is executed by `designer.runtime.engines.custom_module` alone, and only after the user
-agreed to this very text.
+Here it is only parsed with `ast.parse`. Only `designer.runtime.engines.custom_module` executes it, and only after the user
+agreed to exactly this text.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from designer.texts import tr
 
 MAX_SOURCE = 200_000  # characters; far above any layer, far below what makes the parser slow
 MAX_LITERALS = 10_000
-PROVIDED = ("torch", "nn", "F")  # names that the text may use without importing them
+PROVIDED = ("torch", "nn", "F")  # names that the text can use without importing them
 
 
 class CodeError(ValueError):
-    """A text breaks a rule; the message names it, `remedy` says what to do."""
+    """A text that breaks a rule; the message names the rule, `remedy` says what to do."""
 
     def __init__(self, message: str, remedy: str) -> None:
         super().__init__(message)
@@ -31,21 +31,21 @@ class CodeError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """A text that parses: the classes of its top level, and every name that it binds there."""
+    """A valid text: its top-level classes, and every name that it binds at the top level."""
 
     classes: tuple[str, ...]
     names: frozenset[str]
 
 
 def digest(text: str) -> str:
-    """SHA-256 of the text, by which agreements know it."""
+    """SHA-256 of the text, which identifies it in stored agreements."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def agreement_text(source: str, class_name: str, positional: Sequence[Any], named: Mapping[str, Any]) -> str:
-    """What the user agrees to before a custom layer runs: its source, and how the layer is made from it.
+    """What the user agrees to before a custom layer runs: its source and the call that constructs the layer.
 
-    The last line is the call and holds no line break, so no other layer has the same text.
+    The last line is the call and contains no line break, so no other layer has the same text.
     """
     values = [*map(repr, positional), *(f"{key}={value!r}" for key, value in named.items())]
     return f"{source}\n\n# The layer is made by {class_name!r} with ({', '.join(values)})"
@@ -53,7 +53,7 @@ def agreement_text(source: str, class_name: str, positional: Sequence[Any], name
 
 @lru_cache(maxsize=256)
 def parse_code(text: str) -> Code:
-    """The top level of `text`; CodeError names the line that Python cannot read."""
+    """The top level of `text`. Raises a CodeError that names the line that Python cannot parse."""
     if len(text) > MAX_SOURCE:
         raise CodeError(
             tr("the source has {count} characters, the limit is {MAX_SOURCE}", count=len(text), MAX_SOURCE=MAX_SOURCE),
@@ -66,7 +66,7 @@ def parse_code(text: str) -> Code:
         if isinstance(node, ast.ImportFrom) and node.module == "__future__":
             raise CodeError(
                 tr(
-                    "line {lineno} of the source imports from __future__, which only the top of a file can",
+                    "line {lineno} of the source imports from __future__, which is only possible at the top of a file",
                     lineno=node.lineno,
                 ),
                 tr("remove the line"),
@@ -82,12 +82,12 @@ def check_class(text: str, name: str) -> None:
         known = ", ".join(code.classes) or "none"
         raise CodeError(
             tr("the source defines no class '{name}' (it defines: {known})", name=name[:80], known=known),
-            tr("name one of its classes"),
+            tr("enter the name of one of its classes"),
         )
 
 
 def _bound(node: ast.stmt) -> set[str]:
-    """Names that a statement of the top level binds, imports left out: importing twice does no harm."""
+    """Names that a top-level statement binds, without imports, because importing twice is harmless."""
     if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
         return {node.name}
     return {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
@@ -95,7 +95,7 @@ def _bound(node: ast.stmt) -> set[str]:
 
 @lru_cache(maxsize=256)
 def arguments(text: str) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
-    """`1.0, "same", channels=3` as positional and named values; CodeError for anything that is not a plain literal."""
+    """`1.0, "same", channels=3` as positional and named values. Raises CodeError for anything but plain literals."""
     rule = 'write plain values as in a call: 3, 0.5, "text", channels=8'
     if len(text) > MAX_LITERALS:
         raise CodeError(
@@ -110,17 +110,17 @@ def arguments(text: str) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
     assert isinstance(tree, ast.Expression)
     call = tree.body
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.end_lineno is None:
-        raise CodeError(tr("the arguments are no list of values"), rule)
+        raise CodeError(tr("the arguments are not a list of values"), rule)
     named: dict[str, Any] = {}
     for keyword in call.keywords:
         if keyword.arg is None:
-            raise CodeError(tr("the arguments hold **, which is not allowed"), rule)
+            raise CodeError(tr("the arguments contain **, which is not allowed"), rule)
         named[keyword.arg] = _value(keyword.value, rule)
     return tuple(_value(item, rule) for item in call.args), named
 
 
 def literal(text: str) -> Any:
-    """One plain value from its text; CodeError for anything else."""
+    """One plain value from its text. Raises CodeError for anything else."""
     rule = 'write a number, a text in quotes, or a list of these: 3, 0.5, "text", [1, 2]'
     if len(text) > MAX_LITERALS:
         raise CodeError(
@@ -148,18 +148,18 @@ def _value(node: ast.expr, rule: str) -> Any:
     if isinstance(node, ast.List):
         return [_value(item, rule) for item in node.elts]
     shown = ast.unparse(node)[:60]
-    raise CodeError(tr("'{shown}' is not a plain value; nothing is computed here", shown=shown), rule)
+    raise CodeError(tr("'{shown}' is not a plain value; expressions are not evaluated", shown=shown), rule)
 
 
 def _parsed(text: str, mode: str, what: str) -> ast.AST:
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # an odd escape in somebody's text is no business of our stderr
+            warnings.simplefilter("ignore")  # such as an invalid escape sequence in the user's text
             return ast.parse(text, mode=mode)
     except SyntaxError as error:
         where = f"line {error.lineno} of " if error.lineno and mode == "exec" else ""
         raise CodeError(f"{where}{what}: {error.msg}", tr("correct the text")) from None
-    except (ValueError, RecursionError, MemoryError) as error:  # a null character, nesting without end
+    except (ValueError, RecursionError, MemoryError) as error:  # a null character, excessive nesting
         raise CodeError(
             tr("{what} cannot be read: {error}", what=what, error=str(error) or type(error).__name__),
             tr("correct the text"),

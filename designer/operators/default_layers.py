@@ -9,11 +9,11 @@ from designer.graph.template import INPUT, INSTANCE, OUTPUT, PARAMETER
 from designer.graph.template_commands import new_instance, new_port
 from designer.operators.registry import Registry
 
-INSTANCE_OF = f"{INSTANCE}:"  # begins the type name under which palette and search offer a template of the document
+INSTANCE_OF = f"{INSTANCE}:"  # prefix of the type name with which palette and search list a template of the document
 
 
 def default_layer(graph: Graph, registry: Registry, type_name: str, position: tuple[int, int]) -> Layer | None:
-    """A layer of an operator type, or of an activation's, with defaults and a free name; None when the type is unknown.
+    """A layer of an operator or activation type with defaults and a free name; None if the type is unknown.
 
     `template:<name>` is an instance of that template of the document.
     """

@@ -1,4 +1,4 @@
-"""A finding with the network around it, and the small edits that ideas for mending it are made of."""
+"""A finding with the network around it, and the small edits that ideas for a fix consist of."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from designer.texts import tr
 
 
 class Idea(NamedTuple):
-    """An edit that might mend a finding. `opens` is the layer one of whose ports it leaves open."""
+    """An edit that might fix a finding. `opens` is a layer that it leaves with an open port."""
 
     title: str
     edit: Edit
     opens: str | None = None
 
 
-class Between(NamedTuple):
-    """A layer to put into the link at input `at`; `others` are what it reads besides."""
+class InsertedLayer(NamedTuple):
+    """A layer to insert into the link at input `at`; `others` are its further inputs."""
 
     at: int
     type: str
@@ -37,8 +37,8 @@ class Between(NamedTuple):
     others: tuple[Source, ...] = ()
 
 
-class Arrival(NamedTuple):
-    """One connected input of a layer: its index, where it comes from, the port's name, and its type where it is known."""
+class ConnectedInput(NamedTuple):
+    """One connected input of a layer: its index, source, port name, and type if it is known."""
 
     at: int
     source: Source
@@ -70,14 +70,14 @@ class Case:
         operator, cls = self.operator(layer.name), self.cls(layer)
         return operator.input_ports() if operator is not None else cls.inputs if cls is not None else ()
 
-    def arrivals(self, layer: Layer) -> list[Arrival]:
+    def connected(self, layer: Layer) -> list[ConnectedInput]:
         """The connected inputs in their order."""
         ports = self.ports(layer)
         found = []
         for index, source in enumerate(layer.inputs):
             if source is not None:
                 port = ports[min(index, len(ports) - 1)].name if ports else ""
-                found.append(Arrival(index, source, port, self.inference.type_of(source)))
+                found.append(ConnectedInput(index, source, port, self.inference.type_of(source)))
         return found
 
     def outputs(self, name: str) -> Iterator[tuple[str, TensorType]]:
@@ -92,11 +92,11 @@ class Case:
         return commands.set_params(self.graph, {layer.name: {name: text}})
 
     def change(self, layer: Layer, **values: object) -> Edit:
-        """An edit that gives a layer other values of its fields."""
+        """An edit that changes fields of a layer."""
         return Edit(tr("Fix"), {layer.name: (self.graph[layer.name], replace(layer, **values))})  # type: ignore[arg-type]
 
-    def insert(self, consumer: Layer, *wanted: Between) -> Edit:
-        """New layers in links of one layer."""
+    def insert(self, consumer: Layer, *wanted: InsertedLayer) -> Edit:
+        """Insert new layers into links of one layer."""
         taken = dict.fromkeys(self.graph.layers)
         layers: dict[str, tuple[Layer | None, Layer | None]] = {}
         after = consumer
@@ -127,5 +127,5 @@ class Case:
 
 
 def _middle(a: int, b: int) -> int:
-    """Between two places, on the grid."""
+    """The middle of two positions, on the grid."""
     return round((a + b) / 2 / GRID) * GRID

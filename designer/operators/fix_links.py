@@ -1,4 +1,4 @@
-"""Ideas for links: what could be connected, what is one too many, where a loop can be cut."""
+"""Ideas for links: what can be connected, what is surplus, where a loop can be cut."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from designer.operators.fix_texts import nearest
 from designer.texts import tr
 
 CODES = ("missing-input", "unknown-source", "unknown-port", "cycle", "shape-mismatch", "empty-tensor")
-OFFERED = 3  # outputs that an open port is offered
+OFFERED = 3  # outputs that are suggested for an open port
 
 
 def ideas(case: Case) -> Iterator[Idea]:
@@ -41,7 +41,7 @@ def ideas(case: Case) -> Iterator[Idea]:
 
 
 def _add_output(case: Case) -> Iterator[Idea]:
-    """An output layer behind a layer that nothing reads, the rightmost first."""
+    """An output layer after a layer that nothing reads, the rightmost first."""
     cls = case.registry.get("output")
     ends = [layer for layer in case.graph if not case.graph.consumers(layer.name)]
     ends = [x for x in ends if (c := case.cls(x)) is None or c.role is not Role.LOSS]
@@ -50,21 +50,21 @@ def _add_output(case: Case) -> Iterator[Idea]:
             place = (layer.position[0] + 18 * GRID, layer.position[1])
             name = unique_name("output", case.graph.layers)
             made = Layer(name, "output", place, (Source(layer.name),), cls().texts(all=False))
-            yield Idea(tr("Add an output behind '{name}'", name=layer.name), commands.add_layer(case.graph, made))
+            yield Idea(tr("Add an output after '{name}'", name=layer.name), commands.add_layer(case.graph, made))
 
 
 def drops(case: Case, layer: Layer, wrong: Callable[[Source], bool] | None = None) -> Iterator[Idea]:
-    """Each link into a layer taken away: those that `wrong` picks, or all, the last one first."""
-    for arrival in reversed(case.arrivals(layer)):
-        if wrong is not None and not wrong(arrival.source):
+    """Each link into a layer removed: those that `wrong` selects, or all, the last one first."""
+    for link in reversed(case.connected(layer)):
+        if wrong is not None and not wrong(link.source):
             continue
         for close in (True, False):
-            edit = commands.disconnect(case.graph, layer.name, arrival.at, close_gap=close)
-            yield Idea(tr("Drop the connection from '{source}'", source=arrival.source), edit)
+            edit = commands.disconnect(case.graph, layer.name, link.at, close_gap=close)
+            yield Idea(tr("Remove the connection from '{source}'", source=link.source), edit)
 
 
 def _close_gaps(case: Case, layer: Layer) -> Iterator[Idea]:
-    """Inputs behind an open port move up."""
+    """Inputs after an open port move up."""
     if None in layer.inputs:
         inputs = tuple(s for s in layer.inputs if s is not None)
         yield Idea(tr("Move the connections up to the open port"), case.change(layer, inputs=inputs))
@@ -83,7 +83,7 @@ def _open_index(case: Case, layer: Layer) -> int | None:
 
 
 def _connect(case: Case, layer: Layer) -> Iterator[Idea]:
-    """Outputs that fit an open port: those that nothing reads yet, the nearest on the canvas first."""
+    """Outputs that fit an open port: those that nothing reads, the nearest on the canvas first."""
     index = _open_index(case, layer)
     if index is None:
         return
@@ -105,7 +105,7 @@ def _connect(case: Case, layer: Layer) -> Iterator[Idea]:
 
 
 def _fits(case: Case, layer: Layer, index: int, source: Source) -> bool:
-    """Whether a port takes what flows out of another, as far as rank and type say; trying tells the rest."""
+    """Whether a port accepts an output by rank and element type; the trial checks everything else."""
     ports, tensor = case.ports(layer), case.inference.type_of(source)
     if tensor is None or not ports:
         return False
@@ -113,33 +113,33 @@ def _fits(case: Case, layer: Layer, index: int, source: Source) -> bool:
 
 
 def _distance(a: Layer, b: Layer) -> float:
-    """How far apart two layers stand. One that would be read from the right is farther."""
+    """The distance of two layers on the canvas; a link from right to left counts as longer."""
     dx, dy = b.position[0] - a.position[0], b.position[1] - a.position[1]
     return abs(dx) + abs(dy) + (10_000 if dx < 0 else 0)
 
 
 def _meant_source(case: Case, layer: Layer) -> Iterator[Idea]:
-    """The layer that is called nearly like the one that does not exist."""
+    """The layer whose name is most similar to the missing one."""
     names = [n for n in case.graph.layers if n not in case.graph.downstream([layer.name])]
-    for arrival in case.arrivals(layer):
-        if arrival.source.layer not in case.graph:
-            for name in nearest(arrival.source.layer, names):
+    for link in case.connected(layer):
+        if link.source.layer not in case.graph:
+            for name in nearest(link.source.layer, names):
                 source = Source(
-                    name, arrival.source.port if case.inference.type_of(Source(name, arrival.source.port)) else ""
+                    name, link.source.port if case.inference.type_of(Source(name, link.source.port)) else ""
                 )
-                edit = case.change(layer, inputs=layer.with_input(arrival.at, source).inputs)
-                yield Idea(tr("Read '{source}' instead of '{source2}'", source=source, source2=arrival.source), edit)
+                edit = case.change(layer, inputs=layer.with_input(link.at, source).inputs)
+                yield Idea(tr("Read '{source}' instead of '{missing}'", source=source, missing=link.source), edit)
 
 
 def _meant_port(case: Case, layer: Layer) -> Iterator[Idea]:
-    """Another output of the same layer: one of nearly that name, else each."""
-    for arrival in case.arrivals(layer):
-        if arrival.type is not None or arrival.source.layer not in case.graph:
+    """Another output of the same layer: one with a similar name, otherwise each."""
+    for link in case.connected(layer):
+        if link.type is not None or link.source.layer not in case.graph:
             continue
-        ports = [port for port, _ in case.outputs(arrival.source.layer)]
-        for port in nearest(arrival.source.port, ports) or ports[:OFFERED]:
-            source = replace_port(arrival.source, port, ports)
-            edit = case.change(layer, inputs=layer.with_input(arrival.at, source).inputs)
+        ports = [port for port, _ in case.outputs(link.source.layer)]
+        for port in nearest(link.source.port, ports) or ports[:OFFERED]:
+            source = replace_port(link.source, port, ports)
+            edit = case.change(layer, inputs=layer.with_input(link.at, source).inputs)
             yield Idea(tr("Read the output '{port}' of '{layer}'", port=port, layer=source.layer), edit)
 
 
@@ -149,13 +149,15 @@ def replace_port(source: Source, port: str, ports: list[str]) -> Source:
 
 
 def _cut(case: Case, layer: Layer) -> Iterator[Idea]:
-    """Each link of the loop that ends at the layer, cut; a port that must be connected stays open then."""
+    """Each link of the loop that ends at the layer, removed; a required port then stays open."""
     loop = case.graph.downstream([layer.name])
-    for arrival in case.arrivals(layer):
-        if arrival.source.layer not in loop:
+    for link in case.connected(layer):
+        if link.source.layer not in loop:
             continue
         for close in (True, False):
-            edit = commands.disconnect(case.graph, layer.name, arrival.at, close_gap=close)
+            edit = commands.disconnect(case.graph, layer.name, link.at, close_gap=close)
             yield Idea(
-                tr("Drop the connection from '{source}'", source=arrival.source), replace(edit, title="Fix"), layer.name
+                tr("Remove the connection from '{source}'", source=link.source),
+                replace(edit, title="Fix"),
+                layer.name,
             )

@@ -1,4 +1,4 @@
-"""Ideas for texts that break their rule: nearest legal values, names that were meant, defaults."""
+"""Ideas for texts that break their rule: nearest valid values, similar names, defaults."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from designer.operators.fix_case import Case, Idea
 from designer.operators.params import ParamError, Parameter
 from designer.texts import tr
 
-NEAR = 0.6  # how alike two names are for one to be meant by the other
+NEAR = 0.6  # similarity from which a name is suggested for another
 _NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?")
 
 
@@ -34,7 +34,7 @@ def ideas(case: Case) -> Iterator[Idea]:
         for name in nearest(layer.params.get(PARAMETER, ""), names) or names:
             yield Idea(tr("Use the template '{name}'", name=name), case.set_param(layer, PARAMETER, name))
     elif code == "shared-shape":
-        yield Idea(tr("Give this instance weights of its own"), case.set_param(layer, "shared_weights", "false"))
+        yield Idea(tr("Give this instance separate weights"), case.set_param(layer, "shared_weights", "false"))
     elif code == "outside-template" and layer.type in (INPUT, OUTPUT):
         plain = case.registry.get("input" if layer.type == INPUT else "output")
         if plain is not None:
@@ -43,7 +43,7 @@ def ideas(case: Case) -> Iterator[Idea]:
 
 
 def resets(case: Case, layer: Layer) -> Iterator[Idea]:
-    """Each parameter that has another value than its default, set back."""
+    """Each parameter that differs from its default, reset."""
     cls = case.cls(layer)
     for parameter in cls.parameters if cls is not None and layer.type != INSTANCE else ():
         text = layer.params.get(parameter.name)
@@ -79,7 +79,7 @@ def _parameter(case: Case, layer: Layer) -> Iterator[Idea]:
 
 
 def _texts(cls: type[Operator], texts: Mapping[str, str], name: str) -> Iterator[tuple[str, dict[str, str]]]:
-    """Other texts of a layer's parameters that could be meant: (what was done, all texts)."""
+    """Alternative texts of a layer's parameters: (title, all texts)."""
     parameter = cls.parameter(cls.renamed.get(name, name))
     if parameter is None:
         rest = {n: t for n, t in texts.items() if n != name}
@@ -87,20 +87,26 @@ def _texts(cls: type[Operator], texts: Mapping[str, str], name: str) -> Iterator
         for meant in nearest(name, free):
             wanted = cls.parameter(meant)
             if wanted is not None and _fits(wanted, texts[name]):
-                yield f"Rename '{name}' to '{meant}'", {**rest, meant: texts[name]}
-        yield f"Remove '{name}'", rest
+                yield tr("Rename '{name}' to '{meant}'", name=name, meant=meant), {**rest, meant: texts[name]}
+        yield tr("Remove '{name}'", name=name), rest
         return
     text = texts.get(name, parameter.format(parameter.default))
     for candidate in _legal(parameter, text):
         if candidate != text:
-            yield f"Set {_title(parameter)} to {candidate or 'empty'}", {**texts, name: candidate}
+            yield (
+                tr("Set {title} to {candidate}", title=_title(parameter), candidate=candidate or "empty"),
+                {**texts, name: candidate},
+            )
     default = parameter.format(parameter.default)
     if text != default:
-        yield f"Reset {_title(parameter)} to {default or 'empty'}", {**texts, name: default}
+        yield (
+            tr("Reset {title} to {default}", title=_title(parameter), default=default or "empty"),
+            {**texts, name: default},
+        )
 
 
 def _legal(parameter: Parameter, text: str) -> Iterator[str]:
-    """Legal texts near `text`."""
+    """Valid texts similar to `text`."""
     if parameter.kind == "bool":
         meant = {"1": "true", "yes": "true", "on": "true", "0": "false", "no": "false", "off": "false"}
         folded = text.strip().casefold()
@@ -156,7 +162,7 @@ def _activation(case: Case, layer: Layer) -> Iterator[Idea]:
 
 
 def _type(case: Case, layer: Layer) -> Iterator[Idea]:
-    """The operator that is called nearly like an unknown type, or known by that name elsewhere."""
+    """The operator whose type, title or synonym is similar to an unknown type."""
     names: dict[str, str] = {}
     for cls in case.registry:
         names.update(dict.fromkeys((cls.type, cls.title.casefold(), *cls.synonyms), cls.type))
@@ -165,13 +171,11 @@ def _type(case: Case, layer: Layer) -> Iterator[Idea]:
         if known is not None:
             kept = {n: t for n, t in layer.params.items() if (p := known.parameter(n)) is not None and _fits(p, t)}
             params = {**known().texts(all=False), **kept}
-            yield Idea(
-                tr("Make it a layer of the type '{name}'", name=name), case.change(layer, type=name, params=params)
-            )
+            yield Idea(tr("Change its type to '{name}'", name=name), case.change(layer, type=name, params=params))
 
 
 def nearest(word: str, known: Iterable[str]) -> list[str]:
-    """The names that are most likely meant by `word`, the likeliest first."""
+    """The names that `word` most likely stands for, best match first."""
     names = list(known)
     if word in names:
         return [word]

@@ -1,7 +1,7 @@
-"""What mends a finding of type checking, as edits. Every one was tried on a copy before it is offered.
+"""Fixes for findings of type checking, as edits. Each one is tried on a copy of the network before it is offered.
 
-A fix makes its finding go away and brings no other one. The only exception is a cut through a loop, which may leave the
-port open that it cut, where it ends more findings than that.
+A fix removes its finding and adds no new one. The only exception is the removal of a link of a loop, which may leave a
+port open if it removes more findings than it adds.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Key = tuple[str | None, ...]
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """A way to mend a finding: what it does, in words, and the edit."""
+    """A fix for a finding: its title and the edit."""
 
     title: str
     edit: Edit
@@ -36,9 +36,9 @@ class Fix:
 def fixes(
     graph: Graph, registry: Registry, inference: Inference, diagnostic: Diagnostic, trial: FixTrial | None = None
 ) -> tuple[Fix, ...]:
-    """The edits that mend `diagnostic`, the gentlest first; none where there is nothing that surely helps.
+    """The edits that fix `diagnostic`, the smallest change first; empty if no idea works.
 
-    A `trial` of the same network can serve several findings.
+    Several findings of the same network can share a `trial`.
     """
     return finish(finding_fixes(graph, registry, inference, diagnostic, trial))
 
@@ -46,7 +46,7 @@ def fixes(
 def finding_fixes(
     graph: Graph, registry: Registry, inference: Inference, diagnostic: Diagnostic, trial: FixTrial | None = None
 ) -> Steps[tuple[Fix, ...]]:
-    """`fixes` in steps. Once the network is another one they are no longer of use."""
+    """`fixes` in steps, which are valid only until the network changes."""
     trial = trial if trial is not None else FixTrial(graph, registry, inference)
     yield from trial.prepare()
     if not trial.has(diagnostic):
@@ -63,13 +63,13 @@ def finding_fixes(
 
 
 def _ideas(case: Case) -> Iterator[Idea]:
-    """What might help, the gentlest first. An idea that cannot be made into an edit is left out."""
+    """Edits that might help, the smallest change first. An idea that cannot be expressed as an edit is omitted."""
     for source in (fix_texts.ideas, fix_links.ideas, fix_shapes.ideas):
         ideas = source(case)
         while True:
             try:
                 idea = next(ideas, None)
-            except DiagnosticError:  # a command refused: a loop, a name
+            except DiagnosticError:  # a command rejected it: a loop, a name
                 break
             if idea is None:
                 break
@@ -77,7 +77,7 @@ def _ideas(case: Case) -> Iterator[Idea]:
 
 
 class FixTrial:
-    """A copy of a network on which edits are tried and taken back. Call `prepare` before use."""
+    """A copy of a network on which edits are tried and undone. Call `prepare` before use."""
 
     def __init__(self, graph: Graph, registry: Registry, inference: Inference) -> None:
         self._graph = graph.copy()
@@ -106,7 +106,7 @@ class FixTrial:
         return self._before is not None and key(diagnostic) in self._before
 
     def mends(self, diagnostic: Diagnostic, idea: Idea) -> Steps[bool]:
-        """Whether the idea makes the finding go away and brings no other."""
+        """Whether the idea removes the finding without adding another."""
         before = self._before
         if not idea.edit or before is None:
             return False
@@ -128,6 +128,6 @@ class FixTrial:
 
 
 def key(diagnostic: Diagnostic) -> Key:
-    """What makes a finding the same one although its figures are others now."""
+    """The identity of a finding; the values in its message may differ."""
     d = diagnostic
     return (d.code, d.layer, d.port, d.parameter, d.template, d.inner)

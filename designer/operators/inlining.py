@@ -1,11 +1,11 @@
-"""Templates replaced by their layers, and bypassed layers by identities: the network as engines, exporters and weights files see it."""
+"""The network as engines, exporters and weights files see it: templates replaced by layers, bypassed layers by identities."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import BYPASSED, Layer, Source
@@ -22,10 +22,11 @@ MAX_LAYERS = 200_000  # of a network without templates
 def inline(graph: Graph, registry: Registry, which: Callable[[Template], bool] | None = None) -> Graph:
     """A copy of `graph` in which each instance is replaced by layers named `<instance>.<layer>`.
 
-    The instance's own name stays, as a layer that hands its first output on and has its attached activation; ports become
-    such layers too, and bypassed layers identities that read what they hand on. Layers that share weights carry the common
-    name in `weights_of`. With `which` only instances of these templates, and of those with bypassed layers, are replaced. Instances that cannot be replaced (no such template, one that uses itself) stay, for type
-    checking to complain about. Raises DiagnosticError when a name is taken.
+    The instance's name remains as an identity of its first output with its attached activation; ports become identities
+    too, and bypassed layers identities of the input that they pass through. Layers that share weights have the common name
+    in `weights_of`. With `which`, only instances of these templates, and of those with bypassed layers, are replaced.
+    Instances that cannot be replaced (an unknown template, one that uses itself) stay; type checking reports them. Raises
+    DiagnosticError if a name is taken.
     """
     if is_flat(graph):
         return graph.copy()
@@ -58,12 +59,12 @@ def inline(graph: Graph, registry: Registry, which: Callable[[Template], bool] |
 
 
 def is_flat(graph: Graph) -> bool:
-    """Whether a network runs as it is: it has neither instances of templates nor bypassed layers."""
+    """Whether a network has neither instances of templates nor bypassed layers."""
     return not any(layer.type == INSTANCE or layer.bypassed for layer in graph)
 
 
 def _without_bypassed(graph: Graph, registry: Registry) -> Graph:
-    """A network with identities in place of bypassed layers. One that has nothing to hand on stays: it is an error."""
+    """A network with identities in place of bypassed layers. A layer that cannot pass an input through stays: an error."""
     bypassed = [
         layer for layer in graph if layer.bypassed and registry.role(layer.type) not in (Role.INPUT, Role.OUTPUT)
     ]
@@ -95,7 +96,7 @@ def _without_bypassed(graph: Graph, registry: Registry) -> Graph:
 
 
 def inlined(inference: Inference) -> Inference:
-    """The inference of the network without templates and bypassed layers: `inference` itself where it is flat."""
+    """The inference of the network without templates and bypassed layers; `inference` itself if it is flat."""
     if not isinstance(inference.lookup, TemplateLookup) or is_flat(inference.graph):
         return inference
     registry = inference.lookup.registry
@@ -103,7 +104,7 @@ def inlined(inference: Inference) -> Inference:
 
 
 def inlined_source(graph: Graph, source: Source) -> Source:
-    """The tensor of the inlined network that holds what `source` is in the document `graph`."""
+    """The tensor of the inlined network that corresponds to `source` in the document `graph`."""
     layer = graph.get(source.layer)
     if layer is None or layer.type != INSTANCE or not source.port:
         return source
@@ -119,7 +120,7 @@ def _output(template: Template, source: Source) -> Source:
 
 
 class _Expansion:
-    """Collects layers. `body` tells the template of a layer that is to be replaced."""
+    """Collects layers. `body` returns the template of an instance that is to be replaced, otherwise None."""
 
     def __init__(self, body: Callable[[Layer], Template | None]) -> None:
         self.body = body
@@ -127,36 +128,34 @@ class _Expansion:
 
     def add(self, layer: Layer) -> None:
         if layer.name in self.made:
-            raise DiagnosticError(
-                Diagnostic(
-                    "template-name-clash",
-                    tr(
-                        "the name '{name}' is that of a layer inside of an instance and of another layer",
-                        name=layer.name,
-                    ),
-                    layer=layer.name,
-                    remedy=tr("rename the layer or the instance"),
-                )
+            raise DiagnosticError.of(
+                "template-name-clash",
+                tr(
+                    "'{name}' is the name of a layer inside an instance and of another layer",
+                    name=layer.name,
+                ),
+                layer=layer.name,
+                remedy=tr("rename the layer or the instance"),
             )
         self.made[layer.name] = layer
         if len(self.made) > MAX_LAYERS:
-            raise DiagnosticError(
-                Diagnostic(
-                    "too-large",
-                    tr(
-                        "with the layers of its templates the network has more than {MAX_LAYERS} layers",
-                        MAX_LAYERS=MAX_LAYERS,
-                    ),
-                    remedy=tr("use fewer instances, or smaller templates"),
-                )
+            raise DiagnosticError.of(
+                "too-large",
+                tr(
+                    "the network has more than {MAX_LAYERS} layers, including those of its templates",
+                    MAX_LAYERS=MAX_LAYERS,
+                ),
+                remedy=tr("use fewer instances, or smaller templates"),
             )
 
     def layer(self, layer: Layer, around: Mapping[str, Layer], prefix: str, owner: str) -> None:
-        """Add a layer of a network whose layers are `around`; `prefix` and `owner` come before names and weights' names."""
+        """Add a layer of a network whose layers are `around`; `prefix` and `owner` are prefixes of names and weight names."""
         name, weights = prefix + layer.name, owner + layer.name
         inputs = tuple(None if s is None else self._source(s, around, prefix) for s in layer.inputs)
         moved = replace(layer, name=name, inputs=inputs, weights_of=weights if weights != name else "")
-        layer = moved if moved != layer else layer  # what stays equal stays the same object: comparing is faster then
+        layer = (
+            moved if moved != layer else layer
+        )  # an unchanged layer stays the same object, which makes comparing fast
         template = self.body(layer)
         if template is None:
             self.add(layer)

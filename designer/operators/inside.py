@@ -1,4 +1,4 @@
-"""The inside of a template as a network of its own, with the types that one instance is fed with, or with none."""
+"""The inside of a template as a separate network, with the input types of one instance, or without."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Feeds = Mapping[str, TensorType]  # by the name of the input port
 
 
 class InsideLookup(TemplateLookup):
-    """Reads the layers of `graph.inside(name)`: ports are where they belong, and inputs carry what `feeds` says."""
+    """Reads the layers of `graph.inside(name)`, where ports are valid and inputs have the types in `feeds`."""
 
     def __init__(self, registry: Registry, graph: Graph, feeds: Feeds) -> None:
         super().__init__(registry, graph)
@@ -45,7 +45,7 @@ class InsideLookup(TemplateLookup):
         return read
 
     def feed(self, feeds: Feeds) -> set[str]:
-        """Feed the ports with other types; the ports that carry something else now are read again with the next update."""
+        """Set the types at the ports; returns the ports whose type changed, which the next update reads again."""
         names = self.feeds.keys() | feeds.keys()
         changed = {name for name in names if self.feeds.get(name) != feeds.get(name)}
         self.feeds = dict(feeds)
@@ -57,7 +57,7 @@ class InsideLookup(TemplateLookup):
         return super().stale(change) | {name for name in fed if name in self.graph}
 
     def findings(self, inference: Inference) -> list[Diagnostic]:
-        """That nothing comes out, and shared weights that cannot be shared. Other templates are told of where they are used."""
+        """A missing output, and shared weights whose shapes differ. Problems of other templates appear where they are used."""
         found = list(self.unshareable(inference))
         if not any(layer.type == OUTPUT for layer in self.graph):
             found.append(
@@ -72,14 +72,14 @@ class InsideLookup(TemplateLookup):
 
 
 class InsideInference(Inference):
-    """Shapes and problems inside of a template. A port that nothing is known of makes what reads it unknown, not wrong."""
+    """Shapes and problems inside a template. Layers that read a port of unknown type are unknown, not wrong."""
 
     def __init__(self, graph: Graph, registry: Registry, feeds: Feeds | None = None, *, empty: bool = False) -> None:
         self.inside = InsideLookup(registry, graph, feeds or {})
         super().__init__(graph, self.inside, empty=empty)
 
     def feed(self, feeds: Feeds) -> frozenset[str]:
-        """Other types at the ports; returns the layers whose state is different now."""
+        """Set the types at the ports; returns the layers whose state changed."""
         return self.update(ChangeSet()) if self.inside.feed(feeds) else frozenset()
 
     def _infer(self, layer: Layer) -> LayerState:
@@ -89,7 +89,7 @@ class InsideInference(Inference):
         found = tuple(d for d in read.diagnostics if isinstance(d, Diagnostic))
         note = Diagnostic(
             "unknown-feed",
-            tr("what '{name}' carries is not known here", name=layer.name),
+            tr("the type of '{name}' is not known here", name=layer.name),
             Severity.INFO,
             layer=layer.name,
             remedy=tr("enter the template through an instance whose port is connected"),
@@ -98,7 +98,7 @@ class InsideInference(Inference):
 
 
 def feeds_of(outer: Inference, instance: str, ports: tuple[str, ...]) -> dict[str, TensorType]:
-    """What arrives at the ports of an instance, as far as it is known where the instance stands."""
+    """The types at the ports of an instance, as far as they are known in the network that contains it."""
     layer = outer.graph.get(instance)
     if layer is None or layer.type != INSTANCE:
         return {}

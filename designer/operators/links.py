@@ -1,4 +1,4 @@
-"""Which links a network may have: the ports of layers, and why one does not take what another gives."""
+"""Rules for links: which input ports layers have, and why a port rejects the output of another layer."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from designer.graph.types import ShapeError, TensorType
 from designer.operators.api import Role
 from designer.operators.ports import Port
 from designer.operators.registry import Read, Registry
+from designer.texts import tr
 
 Key = tuple[str, int]  # consumer, input index
 
 
 def input_port(inference: Inference, layer: str, index: int) -> Port | None:
-    """The declaration of the port that input `index` belongs to; None for unknown operators and surplus inputs."""
+    """The declaration of the port that input `index` belongs to; None for unknown operators and extra inputs."""
     ports = _read(inference, layer).input_ports
     if index < len(ports):
         return ports[index]
@@ -25,26 +26,26 @@ def input_port(inference: Inference, layer: str, index: int) -> Port | None:
 
 
 def is_variadic(inference: Inference, layer: str, index: int) -> bool:
-    """Whether input `index` belongs to a port that takes any number of links."""
+    """Whether input `index` belongs to a port that accepts any number of links."""
     port = input_port(inference, layer, index)
     return port is not None and port.variadic
 
 
 def refusal(inference: Inference, source: Source, consumer: str, index: int) -> str:
-    """Why input `index` of `consumer` cannot read `source`; empty when it can. A wrong shape is not a refusal."""
+    """Why input `index` of `consumer` cannot read `source`; empty if it can. Shapes are not checked (see `misfit`)."""
     port = input_port(inference, consumer, index)
     if port is None:
-        return "this layer takes no more inputs"
+        return tr("this layer does not accept more inputs")
     tensor = inference.type_of(source)
     found = port.refusal(tensor) if tensor is not None else ""
-    return f"this layer {found}" if found else ""
+    return tr("this layer {found}", found=found) if found else ""
 
 
 def misfit(inference: Inference, source: Source, consumer: str, index: int, loose: Key | None = None) -> str:
-    """The rule that `consumer` would break by reading `source` at input `index`; empty when it fits or cannot be known.
+    """The rule that `consumer` would break by reading `source` at input `index`; empty if there is none or it is unknown.
 
-    `loose` is the link that is being moved, which its consumer no longer reads. A port that has a link is no reason: that
-    link is replaced. Nothing is changed; one operator infers once.
+    `loose` is the link that is being moved, which its consumer no longer reads. An existing link at the port is not a
+    reason, because it is replaced. The graph does not change; only the operator of `consumer` infers, once.
     """
     if loose == (consumer, index) and inference.graph[consumer].inputs[index] == source:
         return ""
@@ -69,12 +70,12 @@ def misfit(inference: Inference, source: Source, consumer: str, index: int, loos
 
 
 def network_ends(graph: Graph, registry: Registry, names: Iterable[str]) -> list[str]:
-    """Those of `names` that feed or show the whole network."""
+    """The layers among `names` that are inputs or outputs of the whole network."""
     return [n for n in names if registry.role(graph[n].type) in (Role.INPUT, Role.OUTPUT)]
 
 
 def _arriving(inference: Inference, inputs: Sequence[Source | None], ports: Sequence[Port]) -> list[TensorType] | None:
-    """The types at the inputs of a layer; None where one is missing or unknown."""
+    """The types at the inputs of a layer; None if one is missing or unknown."""
     variadic = bool(ports) and ports[-1].variadic
     types: list[TensorType] = []
     for number, source in enumerate(inputs):

@@ -1,7 +1,6 @@
-"""Parameters, work and memory of a network while it is edited: per layer and in total, by the declarations alone.
+"""Parameters, FLOPs and memory of a network while it is edited, per layer and in total, from the declarations.
 
-Only layers whose state changed are counted again. All figures are for a batch of one in fp32, at the sizes that the
-document states.
+Only layers whose state changed are counted again. All values are for a batch of one in FP32, at the sizes in the document.
 """
 
 from __future__ import annotations
@@ -17,18 +16,18 @@ from designer.operators.api import Operator, Weight
 from designer.operators.library.development.template import TemplateInstance
 from designer.operators.registry import Read
 
-Tensor = tuple[str, str]  # whose weights (a layer, or a template's layer where instances share them), tensor
-ITEM = 4  # bytes of a number in fp32
+Tensor = tuple[str, str]  # owner of the weights (a layer, or a template's layer if instances share them), tensor
+ITEM = 4  # bytes of an FP32 value
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What one layer costs with its attached activation.
+    """The cost of one layer with its attached activation.
 
     `flops` counts as torch's FlopCounterMode does: two for each multiply-add of convolutions and matrix products.
-    `outputs` are the bytes of what it gives, `weights` those of its tensors and `learned` how many of their numbers are
-    trained. `shared` has (bytes, learned numbers) of tensors that other instances of a template use too; they are in
-    `weights` and `learned` as well.
+    `outputs` are the bytes of its outputs, `weights` those of its tensors, and `learned` the number of trained values.
+    `shared` has (bytes, trained values) of tensors that other instances of a template also use; `weights` and `learned`
+    include them.
     """
 
     flops: int = 0
@@ -40,7 +39,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """The sum over layers; weights that several instances share count once. `unknown`: layers whose shapes are not known."""
+    """The sum over layers; shared weights count once. `unknown` is the number of layers without known shapes."""
 
     flops: int = 0
     learned: int = 0
@@ -56,7 +55,7 @@ class Total:
 
 
 def layer_work(layer: Layer, read: Read, state: LayerState) -> Work | None:
-    """What a layer costs; None while shapes are unknown."""
+    """The cost of a layer; None while shapes are unknown."""
     operator = read.operator
     if operator is None or state.outputs is None:
         return None
@@ -82,7 +81,7 @@ def layer_work(layer: Layer, read: Read, state: LayerState) -> Work | None:
 
 
 def _sizes(tensors: Iterable[Weight]) -> tuple[int, int]:
-    """(bytes, learned numbers) of tensors."""
+    """(bytes, trained values) of tensors."""
     sizes = [(prod(w.shape), w.trainable) for w in tensors]
     return ITEM * sum(n for n, _ in sizes), sum(n for n, trainable in sizes if trainable)
 
@@ -90,7 +89,7 @@ def _sizes(tensors: Iterable[Weight]) -> tuple[int, int]:
 def _instance(
     layer: Layer, operator: TemplateInstance, state: LayerState
 ) -> tuple[int, int, dict[Tensor, tuple[int, int]]]:
-    """Weights of an instance of a template, and which of them others may use too."""
+    """(bytes, trained values) of an instance's weights, and those of them that other instances may use."""
     if operator.body is None:
         return 0, 0, {}
     tensors = {(o, w.name): w for o, w in operator.body.tensors(state.inputs, layer.name, operator)}
@@ -100,7 +99,7 @@ def _instance(
 
 
 def _inner_outputs(operator: TemplateInstance, state: LayerState) -> int:
-    """Bytes of what the layers inside give; ports hand on what they get."""
+    """Bytes of the outputs of the layers inside; ports pass their input through."""
     if operator.body is None:
         return 0
     inside = operator.body.infer(state.inputs)
@@ -121,24 +120,24 @@ def _inner_outputs(operator: TemplateInstance, state: LayerState) -> int:
 
 
 class LiveCost:
-    """The work of the layers of a network that is edited. `note` what changed, then `count` until nothing waits."""
+    """The cost of the layers of a network that is edited. `note` changed layers, then `count` until none is waiting."""
 
     def __init__(self, inference: Inference) -> None:
         self._inference = inference
         self._work: dict[str, Work | None] = {}
         self._waiting: dict[str, None] = dict.fromkeys(inference.graph.layers)
-        self.counted = 0  # how many layers were counted in all
+        self.counted = 0  # number of counts so far
 
     @property
     def waiting(self) -> bool:
         return bool(self._waiting)
 
     def note(self, names: Iterable[str]) -> None:
-        """These layers came, went or have another state."""
+        """Mark layers that were added or removed, or whose state changed."""
         self._waiting.update(dict.fromkeys(names))
 
     def count(self, most: int = 1_000_000_000) -> bool:
-        """Count up to `most` waiting layers; whether others still wait."""
+        """Count up to `most` waiting layers; returns whether others are still waiting."""
         graph, inference = self._inference.graph, self._inference
         for name in list(self._waiting)[:most]:
             del self._waiting[name]
@@ -152,7 +151,7 @@ class LiveCost:
         return bool(self._waiting)
 
     def of(self, name: str) -> Work | None:
-        """What one layer costs; None while it is unknown."""
+        """The cost of one layer; None while it is unknown."""
         if name in self._waiting:
             layer, state = self._inference.graph.get(name), self._inference.states.get(name)
             if layer is None or state is None:
@@ -161,7 +160,7 @@ class LiveCost:
         return self._work.get(name)
 
     def total(self, without: Collection[str] = (), names: Iterable[str] | None = None) -> Total:
-        """The sum over the layers that were counted, or over `names`, but for those of `without`."""
+        """The sum over the counted layers, or over `names`, except those in `without`."""
         chosen = self._work if names is None else list(names)
         flops = learned = weights = outputs = layers = unknown = 0
         shared: dict[Tensor, tuple[int, int]] = {}

@@ -1,4 +1,4 @@
-"""What an operator is in ONNX, as data: nodes that name their inputs by object, so that no operator invents names."""
+"""The ONNX form of an operator as data: nodes refer to their inputs as objects, so operators need no tensor names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ OPSET = 20
 
 
 class OnnxValue:
-    """Anything that a node can read."""
+    """Base of everything that a node can read."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +29,7 @@ class OnnxWeight(OnnxValue):
 
 @dataclass(frozen=True, eq=False)
 class OnnxConstant(OnnxValue):
-    """A constant: nested tuples of numbers (or a plain number) and numpy's name of the element type."""
+    """A constant: nested tuples of numbers (or a plain number) and the numpy name of the element type."""
 
     values: Any
     dtype: str = "float32"
@@ -37,7 +37,7 @@ class OnnxConstant(OnnxValue):
 
 @dataclass(frozen=True, eq=False)
 class OnnxNode(OnnxValue):
-    """One node of the default domain. As a value it is its first output; `OnnxItem` picks another.
+    """One node. As a value it is its first output; `OnnxItem` selects another.
 
     None among the inputs is an omitted optional input.
     """
@@ -68,7 +68,7 @@ class OnnxItem(OnnxValue):
 
 
 def int64(*values: int) -> OnnxConstant:
-    """A vector of whole numbers, as shapes, axes and pads are given."""
+    """An int64 vector, for shapes, axes and pads."""
     return OnnxConstant(tuple(values), "int64")
 
 

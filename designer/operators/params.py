@@ -1,6 +1,6 @@
 """Typed parameters of operators and their canonical text.
 
-A declaration's field gets its type from the annotation and everything else from `param(...)`. Supported types: bool,
+The annotation of a field gives its type, `param(...)` everything else. Supported types: bool,
 int, float, str, Size2D, Size3D, tuple[int, ...] (written `1,2,3`), tuple[float, ...] (written `0.5,1.0`) and
 `Size2D | None` (empty text is None).
 """
@@ -23,9 +23,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class ParamInfo:
-    """What a field declares next to its type. Bounds of sizes and lists hold for each component.
+    """What a field declares in addition to its type. Bounds of sizes and lists apply to each component.
 
-    `extension` marks a parameter that the 2022 tool does not know: it is written only when it differs from the default.
+    `extension` marks a parameter that the 2022 tool does not have: it is written only if it differs from the default.
     `visible_when` is (other parameter, value or values): the editor shows the field only then; it never affects files.
     """
 
@@ -60,12 +60,12 @@ def param(
 
 
 class ParamError(ValueError):
-    """A parameter's text or value breaks its declaration; the message names the rule."""
+    """A text or value that violates the declaration of a parameter; the message names the rule."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One declared parameter: what the property editor, the reference page and the reader need."""
+    """One declared parameter, for the Layer Editor, the reference page and the reader."""
 
     name: str
     kind: str  # "bool", "int", "float", "str", "choice", "size2d", "size3d", "ints", "floats", "size2d?"
@@ -88,7 +88,7 @@ class Parameter:
         return format_value(value)
 
     def check(self, value: Value) -> None:
-        """Raise ParamError unless `value` keeps choices and bounds."""
+        """Raise ParamError unless `value` is within choices and bounds."""
         if self.info.choices and value not in self.info.choices:
             raise ParamError(tr("'{value}' is not one of {choices}", value=value, choices=", ".join(self.info.choices)))
         for number in _numbers(value):
@@ -96,11 +96,11 @@ class Parameter:
                 raise ParamError(tr("{number} is not a finite number", number=number))
             if self.info.min is not None and number < self.info.min:
                 raise ParamError(
-                    tr("{plain} is below the minimum of {plain2}", plain=_plain(number), plain2=_plain(self.info.min))
+                    tr("{value} is below the minimum of {limit}", value=_plain(number), limit=_plain(self.info.min))
                 )
             if self.info.max is not None and number > self.info.max:
                 raise ParamError(
-                    tr("{plain} is above the maximum of {plain2}", plain=_plain(number), plain2=_plain(self.info.max))
+                    tr("{value} is above the maximum of {limit}", value=_plain(number), limit=_plain(self.info.max))
                 )
 
     def visible(self, values: Mapping[str, Value]) -> bool:
@@ -126,7 +126,7 @@ def format_value(value: Value) -> str:
 
 
 def format_float(value: float) -> str:
-    """Shortest text that reads back equal, always with a point."""
+    """Shortest text that reads back equal, always with a decimal point."""
     text = repr(value)
     if "e" in text:
         mantissa, _, exponent = text.partition("e")
@@ -135,7 +135,7 @@ def format_float(value: float) -> str:
 
 
 def kind_of(annotation: Any, info: ParamInfo, owner: str, name: str) -> str:
-    """The parameter kind that a field's annotation means; TypeError for one that parameters do not support."""
+    """The parameter kind of a field's annotation. Raises TypeError for an unsupported annotation."""
     if annotation in (str, "str") and info.choices:
         return "choice"
     kind = _KINDS.get(annotation)
@@ -160,7 +160,7 @@ _KINDS: dict[Any, str] = {
     tuple[float, ...]: "floats",
     Size2D | None: "size2d?",
 }
-# Declarations whose module postpones annotations give them as text; evaluating those costs a third of the start.
+# Modules that postpone the evaluation of annotations have them as text; evaluating those takes a third of the start.
 _KINDS.update(
     {getattr(kind, "__name__", str(kind)): text for kind, text in list(_KINDS.items()) if isinstance(kind, type)}
 )
@@ -192,7 +192,7 @@ def _int(text: str) -> int:
 
 def _float(text: str) -> float:
     if not _FLOAT.match(text.strip()):
-        raise ParamError(tr("'{value}' is not a number; write it with a point, as in 0.5", value=text))
+        raise ParamError(tr("'{value}' is not a number; use a decimal point, as in 0.5", value=text))
     return float(text)
 
 

@@ -1,4 +1,4 @@
-"""Inputs and outputs of operators, and whether what arrives fits them."""
+"""Inputs and outputs of operators, and the tensors that they accept."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from designer.texts import tr
 
 @dataclass(frozen=True, slots=True)
 class Port:
-    """An input or output. `rank` and `dtypes` restrict what may be connected; a variadic port takes any number."""
+    """An input or output. `rank` and `dtypes` restrict what can be connected; a variadic port accepts any number of links."""
 
     name: str
     rank: int | tuple[int, ...] | None = None
@@ -21,19 +21,30 @@ class Port:
     doc: str = ""
 
     def refusal(self, tensor: TensorType) -> str:
-        """Why the port does not take a tensor, as what its operator "needs ..."; empty when it does.
+        """Why the port rejects a tensor, as a clause that follows the operator ("needs rank 4 ..."); empty if it accepts it.
 
-        Only rank and element type count; the sizes are checked by the operator.
+        Only rank and element type are checked here; the operator checks the sizes.
         """
         if not self._takes_rank(tensor):
             ranks = " or ".join(map(str, self.ranks))
-            return f"needs rank {ranks} at '{self.name}', not {tensor} (rank {tensor.rank})"
+            return tr(
+                "needs rank {ranks} at '{name}', not {tensor} (rank {rank})",
+                ranks=ranks,
+                name=self.name,
+                tensor=tensor,
+                rank=tensor.rank,
+            )
         if self.dtypes and tensor.dtype not in self.dtypes:
-            return f"needs {' or '.join(d.value for d in self.dtypes)} at '{self.name}', not {tensor.dtype.value}"
+            return tr(
+                "needs {dtypes} at '{name}', not {value}",
+                dtypes=" or ".join(d.value for d in self.dtypes),
+                name=self.name,
+                value=tensor.dtype.value,
+            )
         return ""
 
     def check(self, title: str, tensor: TensorType) -> None:
-        """Raise ShapeError, in the name of the operator `title`, unless the port takes the tensor."""
+        """Raise ShapeError, on behalf of the operator `title`, unless the port accepts the tensor."""
         refusal = self.refusal(tensor)
         if refusal:
             between = "Convert type layer" if self._takes_rank(tensor) else "Reshape, Flatten, Squeeze or Unsqueeze"
@@ -45,7 +56,7 @@ class Port:
 
     @property
     def ranks(self) -> tuple[int, ...]:
-        """The ranks that the port takes; none where it takes any."""
+        """The ranks that the port accepts; empty if it accepts any."""
         return (self.rank,) if isinstance(self.rank, int) else self.rank or ()
 
     def _takes_rank(self, tensor: TensorType) -> bool:
@@ -66,13 +77,13 @@ def check_ports(title: str, ports: Sequence[Port], inputs: Sequence[TensorType])
     if len(inputs) > len(ports) and not (ports and ports[-1].variadic):
         raise ShapeError(
             tr(
-                "{title} takes {count} input{part}, not {count2}",
+                "{title} takes {count} input{part}, not {given}",
                 title=title,
                 count=len(ports),
                 part="s" if len(ports) != 1 else "",
-                count2=len(inputs),
+                given=len(inputs),
             ),
-            remedy=tr("remove the surplus connection"),
+            remedy=tr("remove the extra connection"),
         )
     for index, tensor in enumerate(inputs):
         port = ports[min(index, len(ports) - 1)]
@@ -80,6 +91,6 @@ def check_ports(title: str, ports: Sequence[Port], inputs: Sequence[TensorType])
             raise ShapeError(
                 tr("{title} gets an empty tensor of {tensor} at '{name}'", title=title, tensor=tensor, name=port.name),
                 port=port.name,
-                remedy=tr("make what comes before it at least 1 in every dimension"),
+                remedy=tr("change the layers before it so that every dimension is at least 1"),
             )
         port.check(title, tensor)

@@ -1,4 +1,4 @@
-"""Which tensors say how well a network restores: what it would output when deployed, and the clean image before noise."""
+"""The tensors that measure restoration: the output of the deployed network, and the clean image before the noise."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NOISE = "noise"
 
 @dataclass(frozen=True, slots=True)
 class Restoration:
-    """`result` is what an export has in place of `output`, `clean` what the first Noise layer above it reads."""
+    """`result` is the tensor that `output` has in an export, `clean` the tensor that the first Noise layer upstream reads."""
 
     output: str
     result: Source
@@ -23,10 +23,10 @@ class Restoration:
 
 
 def restorations(inference: Inference, outputs: Iterable[str]) -> tuple[Restoration, ...]:
-    """Those of `outputs` that have a clean image of the type of the result.
+    """The `outputs` that have a clean image of the type of the result.
 
-    There is none without a Noise layer, with several that read different tensors, or where an input has a scale or shift:
-    then values are not those of an image.
+    There is no clean image without a Noise layer, with several that read different tensors, or if an input has a scale or
+    shift, because the values are then not those of an image.
     """
     graph = inference.graph
     found = []
@@ -41,7 +41,7 @@ def restorations(inference: Inference, outputs: Iterable[str]) -> tuple[Restorat
 
 
 def _deployed(inference: Inference, output: str) -> Source | None:
-    """What `output` reads once analysis layers hand on their first input."""
+    """What `output` reads if analysis layers pass their first input through."""
     source = next(iter(inference.graph[output].inputs), None)
     while source is not None and source.layer in inference.graph:
         if not _is_analysis(inference, source.layer):
@@ -68,7 +68,7 @@ def _is_analysis(inference: Inference, name: str) -> bool:
 
 
 def _plain(inference: Inference, name: str) -> bool:
-    """Whether a layer is no input, or one whose values are those of the image."""
+    """Whether a layer is not an input, or is an input without scale and shift."""
     operator = inference.read(name).operator
     if not isinstance(operator, Operator) or operator.role is not Role.INPUT:
         return True

@@ -1,4 +1,4 @@
-"""Finds operators: walks the library packages, then the entry-point group, then the user's plugin folder."""
+"""Finds operators in the library packages, the entry-point group and the user's plugin folder."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ PACKAGES = ("designer.operators.library", "analysis_layers")
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A layer's text turned into typed operators; None where the type is unknown or a parameter is wrong."""
+    """The typed operator and activation of a layer; None if the type is unknown or a parameter is invalid."""
 
     operator: Operator | None
     activation: Activation | None
     diagnostics: tuple[Diagnostic, ...] = ()
-    declared: type[Operator] | None = None  # also where a parameter is wrong
+    declared: type[Operator] | None = None  # also if a parameter is invalid
 
     @property
     def input_ports(self) -> tuple[Port, ...]:
-        """The input ports, as far as they are known: those of the class where a parameter is wrong."""
+        """The input ports; those of the class if a parameter is invalid."""
         if self.operator is not None:
             return self.operator.input_ports()
         return self.declared.inputs if self.declared is not None else ()
@@ -45,7 +45,7 @@ class Read:
 
 @dataclass
 class Registry:
-    """Operators and activations by type name. `diagnostics` tells which plugins could not be used and why."""
+    """Operators and activations by type name. `diagnostics` lists the plugins that could not be used, with reasons."""
 
     operators: dict[str, type[Operator]] = field(default_factory=dict)
     activations: dict[str, type[Activation]] = field(default_factory=dict)
@@ -53,7 +53,7 @@ class Registry:
     _aliases: dict[str, str] = field(default_factory=dict)
 
     def register(self, cls: type[Operator]) -> None:
-        """Add one declaration. A second declaration of a type raises ValueError."""
+        """Add one declaration. Raises ValueError if the type is taken."""
         table: dict[str, type[Operator]] = self.operators
         if issubclass(cls, Activation):
             if cls.type in self.activations:
@@ -68,7 +68,7 @@ class Registry:
             self._aliases[name] = cls.type
 
     def register_module(self, module: ModuleType) -> None:
-        """Add every declaration that `module` itself defines."""
+        """Add every declaration that is defined in `module`."""
         for value in list(vars(module).values()):
             if (
                 isinstance(value, type)
@@ -79,7 +79,7 @@ class Registry:
                 self.register(value)
 
     def take(self, loaded: object) -> None:
-        """Add what an entry point names: a module with declarations, or one of them."""
+        """Add the object of an entry point: a module with declarations, or a declaration."""
         if isinstance(loaded, ModuleType):
             self.register_module(loaded)
         elif isinstance(loaded, type) and issubclass(loaded, Operator):
@@ -97,13 +97,13 @@ class Registry:
         return iter(sorted(self.operators.values(), key=lambda cls: cls.type))
 
     def for_graph(self, graph: Graph) -> GraphLookup:
-        """This registry for the layers of `graph`, whose templates it knows."""
+        """The lookup for layers of `graph` and its templates."""
         from designer.operators.templates import TemplateLookup
 
         return TemplateLookup(self, graph)
 
     def read(self, layer: Layer) -> Read:
-        """The typed operator and activation of `layer`, or findings that name the parameter and the rule."""
+        """The typed operator and activation of `layer`, or diagnostics that name the parameter and the rule."""
         found: list[Diagnostic] = []
         cls = self.get(layer.type)
         operator: Operator | None = None
@@ -111,7 +111,7 @@ class Registry:
             found.append(
                 Diagnostic(
                     "unknown-operator",
-                    tr("the operator type '{type}' is not known; the layer is kept as it is", type=layer.type),
+                    tr("the operator type '{type}' is unknown; the layer is preserved", type=layer.type),
                     layer=layer.name,
                     remedy=tr("install the plugin that provides it, or replace the layer"),
                 )
@@ -128,12 +128,12 @@ class Registry:
                     Diagnostic(
                         "activation-on-analysis",
                         tr(
-                            "{title} only observes or disturbs, so it cannot have an attached activation",
+                            "{title} is an analysis layer and cannot have an attached activation",
                             title=cls.title,
                         ),
                         layer=layer.name,
                         parameter="activation",
-                        remedy=tr("remove it, or put an activation layer behind it"),
+                        remedy=tr("remove the activation, or add an activation layer after it"),
                     )
                 )
         elif cls is not None and cls.default_activation:
@@ -157,7 +157,7 @@ class Registry:
             found.append(
                 Diagnostic(
                     "unknown-activation",
-                    tr("the activation '{type}' is not known", type=spec.type),
+                    tr("the activation '{type}' is unknown", type=spec.type),
                     layer=layer,
                     parameter="activation",
                     remedy=tr("choose one of {activations}", activations=", ".join(sorted(self.activations))),
@@ -169,7 +169,7 @@ class Registry:
 
 
 def build(cls: type[Operator], texts: Mapping[str, str], layer: str, found: list[Diagnostic]) -> Operator | None:
-    """An instance from parameter texts; findings go to `found`, and an error among them gives None."""
+    """An operator from parameter texts; None if one is invalid. Diagnostics are added to `found`."""
     values: dict[str, Value] = {}
     wrong = False
     for name, text in texts.items():
@@ -178,7 +178,7 @@ def build(cls: type[Operator], texts: Mapping[str, str], layer: str, found: list
             found.append(
                 Diagnostic(
                     "unknown-parameter",
-                    tr("{title} has no parameter '{name}'; it is kept but not used", title=cls.title, name=name),
+                    tr("{title} has no parameter '{name}'; it is preserved but not used", title=cls.title, name=name),
                     Severity.WARNING,
                     layer=layer,
                     parameter=name,
@@ -202,17 +202,22 @@ def build(cls: type[Operator], texts: Mapping[str, str], layer: str, found: list
 
 
 def _faults(operator: Operator, layer: str) -> Iterator[Diagnostic]:
-    """What the operator finds wrong about its own parameters; a plugin's mistake in looking becomes a finding too."""
+    """Diagnostics from `Operator.faults`; an exception of a plugin becomes a diagnostic too."""
     try:
         for parameter, message, remedy in operator.faults():
             yield Diagnostic("bad-parameter", message, layer=layer, parameter=parameter, remedy=remedy)
     except Exception as error:
-        message = f"the operator '{operator.type}' failed while it was checked: {type(error).__name__}: {error}"
+        message = tr(
+            "the operator '{type}' failed while it was checked: {name}: {error}",
+            type=operator.type,
+            name=type(error).__name__,
+            error=error,
+        )
         yield Diagnostic("broken-operator", message, layer=layer, remedy=tr("fix the plugin that provides it"))
 
 
 def load(plugin_folders: Iterable[Path] = (), *, entry_points: bool = True) -> Registry:
-    """A fresh registry: the library, installed plug-ins, then every `.py` file in `plugin_folders`."""
+    """A new registry: the library, installed plugins, then every `.py` file in `plugin_folders`."""
     registry = Registry()
     for package in PACKAGES:
         for module in walk(package):

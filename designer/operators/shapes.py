@@ -1,4 +1,4 @@
-"""Rules about shapes that several operators share; every broken rule is a ShapeError that names it and the figures."""
+"""Rules about shapes that several operators share. A broken rule raises a ShapeError that names the rule and the sizes."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from designer.texts import tr
 
 
 def window_output(size: int, kernel: int, stride: int, pads: int, dilation: int = 1, *, ceil: int = -1) -> int:
-    """Positions of a sliding window over `size` values with `pads` in all; may be below 1.
+    """Number of positions of a sliding window over `size` values with a total padding of `pads`; can be less than 1.
 
-    `ceil` is the padding before the first value when the last, incomplete window counts (torch's ceil mode), else -1.
+    `ceil` is the padding before the first value if the last, incomplete window counts (torch's ceil mode), otherwise -1.
     """
     room = size + pads - dilation * (kernel - 1) - 1
     if ceil < 0:
@@ -21,7 +21,7 @@ def window_output(size: int, kernel: int, stride: int, pads: int, dilation: int 
 
 
 def misfit(kernel: object, stride: object, size: str, dilation: str = "") -> ShapeError:
-    """The error for a window that is larger than its padded input; all are shown width first."""
+    """The error for a window that is larger than its padded input. Sizes are given width first."""
     spread = f" and dilation {dilation}" if dilation else ""
     return ShapeError(
         tr(
@@ -37,13 +37,13 @@ def misfit(kernel: object, stride: object, size: str, dilation: str = "") -> Sha
 
 
 def broadcast(first: TensorType, second: TensorType, port: str = "b") -> TensorType:
-    """The type of an element-wise result: dimensions are aligned at the end and must be equal or 1."""
+    """The type of an element-wise result: dimensions are aligned at the end, and each pair must be equal or contain a 1."""
     if first.dtype != second.dtype:
         raise ShapeError(
             tr(
-                "element types must be equal, not {value} and {value2}",
-                value=first.dtype.value,
-                value2=second.dtype.value,
+                "element types must be equal, not {first} and {second}",
+                first=first.dtype.value,
+                second=second.dtype.value,
             ),
             port=port,
             remedy=tr("convert one of the inputs"),
@@ -56,7 +56,7 @@ def broadcast(first: TensorType, second: TensorType, port: str = "b") -> TensorT
         if one != other and one != 1 and other != 1:
             raise ShapeError(
                 tr(
-                    "shapes {first} and {second} do not go together: {one} against {other}",
+                    "shapes {first} and {second} cannot be broadcast: {one} and {other} differ",
                     first=first,
                     second=second,
                     one=one,
@@ -70,7 +70,7 @@ def broadcast(first: TensorType, second: TensorType, port: str = "b") -> TensorT
 
 
 def axis_of(axis: int, tensor: TensorType, port: str = "x") -> int:
-    """`axis` counted from the front; negative ones count from the end."""
+    """`axis` counted from the front; a negative axis counts from the end."""
     if not -tensor.rank <= axis < tensor.rank:
         raise ShapeError(
             tr("axis {axis} does not exist in {tensor} (rank {rank})", axis=axis, tensor=tensor, rank=tensor.rank),
@@ -82,25 +82,36 @@ def axis_of(axis: int, tensor: TensorType, port: str = "x") -> int:
     return axis % tensor.rank
 
 
+def new_axis(axis: int, tensor: TensorType) -> int:
+    """The position of a new axis, counted from the front; a negative axis counts from the end of the result."""
+    if not -tensor.rank - 1 <= axis <= tensor.rank:
+        raise ShapeError(
+            tr("a new axis {axis} cannot be inserted into {x} (rank {rank})", axis=axis, x=tensor, rank=tensor.rank),
+            port="x",
+            remedy=tr("choose an axis up to the rank"),
+        )
+    return axis % (tensor.rank + 1)
+
+
 def axes_of(axes: Sequence[int], tensor: TensorType, port: str = "x") -> tuple[int, ...]:
-    """`axes` counted from the front and sorted; none may be named twice."""
+    """`axes` counted from the front and sorted; each must occur only once."""
     found = tuple(sorted(axis_of(axis, tensor, port) for axis in axes))
     if len(set(found)) != len(found):
         raise ShapeError(
-            tr("an axis is named twice in {map}", map=",".join(map(str, axes))),
+            tr("an axis occurs twice in {axes}", axes=",".join(map(str, axes))),
             port=port,
-            remedy=tr("name each axis once"),
+            remedy=tr("list each axis once"),
         )
     return found
 
 
 def known(tensor: TensorType, axis: int, port: str = "x") -> int:
-    """The size along `axis` as a number; ShapeError naming the port where it is symbolic or does not exist."""
+    """The size along `axis`. Raises a ShapeError that names the port if the size is symbolic or the axis does not exist."""
     index = axis_of(axis, tensor, port)
     try:
         return tensor.dim(index)
     except ShapeError as error:
-        raise ShapeError(error.message, port=port, remedy=error.remedy or "use an axis with a known size") from None
+        raise ShapeError(error.message, port=port, remedy=error.remedy or tr("use an axis with a known size")) from None
 
 
 def divisible(what: str, value: int, by: int, name: str, port: str | None = "x") -> None:
@@ -126,9 +137,9 @@ def same_shape(first: TensorType, second: TensorType, port: str) -> None:
     if first.dtype != second.dtype:
         raise ShapeError(
             tr(
-                "both inputs must have the same element type, not {value} and {value2}",
-                value=first.dtype.value,
-                value2=second.dtype.value,
+                "both inputs must have the same element type, not {first} and {second}",
+                first=first.dtype.value,
+                second=second.dtype.value,
             ),
             port=port,
             remedy=tr("convert one of the inputs"),

@@ -1,4 +1,4 @@
-"""What is wrong with templates and their instances, as far as names and structure tell it."""
+"""Problems of templates and their instances that follow from names and structure alone."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from designer.operators.library.development.template import TemplateInstance
 from designer.texts import tr
 
 MAX_DEPTH = 16  # templates inside templates
-MAX_EXPANDED = 50_000  # layers that one instance represents, those of templates inside included
+MAX_EXPANDED = 50_000  # layers that one instance represents, including those of templates inside
 
 
 def structure(graph: Graph, name: str) -> tuple[Diagnostic, ...]:
-    """Why a template cannot be replaced by its layers: it uses itself, or would become too deep or too large."""
-    way = recursion(graph.templates, name)
-    if way:
+    """Why a template cannot be replaced by its layers: it uses itself, or is too deep or too large."""
+    path = recursion(graph.templates, name)
+    if path:
         return (
             Diagnostic(
                 "recursive-template",
-                tr("the template '{name}' uses itself: {way}", name=name, way=" > ".join(way)),
+                tr("the template '{name}' uses itself: {path}", name=name, path=" > ".join(path)),
                 remedy=tr("remove one of these instances from its template"),
                 template=name,
             ),
@@ -33,12 +33,16 @@ def structure(graph: Graph, name: str) -> tuple[Diagnostic, ...]:
         return structure(graph, loops[0])
     depth, size = _extent(graph, name, {})
     if depth > MAX_DEPTH or size > MAX_EXPANDED:
-        what = f"{depth} deep, the limit is {MAX_DEPTH}" if depth > MAX_DEPTH else f"over {MAX_EXPANDED} layers in all"
+        what = (
+            tr("{depth} levels, the limit is {MAX_DEPTH}", depth=depth, MAX_DEPTH=MAX_DEPTH)
+            if depth > MAX_DEPTH
+            else tr("more than {MAX_EXPANDED} layers", MAX_EXPANDED=MAX_EXPANDED)
+        )
         return (
             Diagnostic(
                 "template-too-large",
-                tr("the template '{name}' with those that it uses is too large: {what}", name=name, what=what),
-                remedy=tr("use fewer templates inside of templates"),
+                tr("the template '{name}' with the templates that it uses is too large: {what}", name=name, what=what),
+                remedy=tr("use fewer templates inside templates"),
                 template=name,
             ),
         )
@@ -46,7 +50,7 @@ def structure(graph: Graph, name: str) -> tuple[Diagnostic, ...]:
 
 
 def _extent(graph: Graph, name: str, known: dict[str, tuple[int, int]]) -> tuple[int, int]:
-    """(depth, number of layers) of a template that does not use itself. Without recursion: files may nest deeply."""
+    """(depth, number of layers) of a template that does not use itself. Iterative, because files may nest deeply."""
     todo = [name]
     while todo:
         present = todo[-1]
@@ -68,30 +72,30 @@ def unknown(layer: Layer, names: Sequence[str]) -> Diagnostic:
     shown = ", ".join(f"'{name}'" for name in names[:8])
     return Diagnostic(
         "unknown-template",
-        tr("there is no template '{wanted}'", wanted=wanted) if wanted else tr("no template was chosen"),
+        tr("there is no template '{wanted}'", wanted=wanted) if wanted else tr("no template is selected"),
         layer=layer.name,
         parameter="template",
-        remedy=tr("choose one of {shown}", shown=shown) if names else tr("make a template first"),
+        remedy=tr("choose one of {shown}", shown=shown) if names else tr("create a template first"),
     )
 
 
 def outside(layer: Layer) -> Diagnostic:
     return Diagnostic(
         "outside-template",
-        tr("a layer of the type '{type}' is a port of a template and stands in none", type=layer.type),
+        tr("a layer of the type '{type}' is a port of a template but is outside any template", type=layer.type),
         layer=layer.name,
         remedy=tr("move it into a template, or use an input or output layer"),
     )
 
 
 def misplaced(layer: Layer, cls: type[Operator] | None) -> Iterator[Diagnostic]:
-    """What a layer of a template must not be there."""
+    """Problems of a layer that cannot be inside a template as it is."""
     if layer.type == INPUT and layer.activation is not None:
         yield Diagnostic(
             "activation-on-port",
-            tr("an input of a template hands on what it is given and cannot have an activation"),
+            tr("an input of a template passes its tensor through and cannot have an activation"),
             layer=layer.name,
-            remedy=tr("remove it, or put an activation layer behind the port"),
+            remedy=tr("remove it, or add an activation layer after the port"),
         )
     if cls is not None and cls.role in (Role.INPUT, Role.OUTPUT):
         wanted = INPUT if cls.role is Role.INPUT else OUTPUT
@@ -104,18 +108,18 @@ def misplaced(layer: Layer, cls: type[Operator] | None) -> Iterator[Diagnostic]:
 
 
 def clashes(
-    name: str, operator: TemplateInstance, beside: Sequence[str], graph: Graph, dotted: Sequence[str]
+    name: str, operator: TemplateInstance, siblings: Sequence[str], graph: Graph, dotted: Sequence[str]
 ) -> Iterator[Diagnostic]:
     """Layers whose names are needed for the layers inside, or for shared weights.
 
-    `beside` and `dotted` are the names that contain a dot: of the layers next to the instance, and of all layers of the graph.
+    `siblings` and `dotted` are names that contain a dot: of layers in the same network as the instance, and of all layers.
     """
-    taken = next((other for other in beside if other.startswith(f"{name}.")), None)
+    taken = next((other for other in siblings if other.startswith(f"{name}.")), None)
     if taken is not None:
         yield Diagnostic(
             "template-name-clash",
             tr(
-                "names that begin with '{name}.' belong to the layers inside of '{name}', and "
+                "names that begin with '{name}.' are reserved for the layers inside '{name}', but "
                 "'{taken}' has such a name",
                 name=name,
                 taken=taken,
@@ -131,7 +135,7 @@ def clashes(
             yield Diagnostic(
                 "template-name-clash",
                 tr(
-                    "shared weights are named after the template '{base}', and the layer '{other}' has that name",
+                    "shared weights are named after the template '{base}', but the layer '{other}' has that name",
                     base=base,
                     other=other,
                 ),

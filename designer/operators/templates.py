@@ -1,6 +1,6 @@
-"""Instances of templates as operators: what a template is for the graph that holds it, and what is wrong with it.
+"""Instances of templates as operators, with their ports, shapes and problems.
 
-A template's layers are inferred for the types that an instance is fed with, once for every combination of types.
+The layers of a template are inferred for the input types of an instance, once for each combination of types.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from designer.operators.template_faults import clashes, misplaced, outside, stru
 from designer.texts import tr
 from designer.units import dims_text
 
-KEPT = 64  # combinations of input types whose shapes are remembered for each template
+KEPT = 64  # combinations of input types whose shapes are cached per template
 
 
 class TemplateLookup:
@@ -37,7 +37,7 @@ class TemplateLookup:
         self._dotted: list[str] | None = None
 
     def read(self, layer: Layer) -> Read:
-        """As `Registry.read`; an instance of a template gets the template's ports and findings."""
+        """As `Registry.read`; an instance of a template has the template's ports and findings."""
         read = self.registry.read(layer)
         if layer.type in (INPUT, OUTPUT):
             return replace(read, diagnostics=(*read.diagnostics, outside(layer)))
@@ -46,13 +46,13 @@ class TemplateLookup:
         return self.instance(read, read.operator, layer, self.dotted())
 
     def dotted(self) -> list[str]:
-        """The names of layers that have a full stop: they might be in the way of layers inside of an instance."""
+        """The names that contain a dot, which can clash with layers inside an instance."""
         if self._dotted is None:
             self._dotted = [name for name in self.graph.layers if "." in name]
         return self._dotted
 
     def instance(self, read: Read, operator: TemplateInstance, layer: Layer, dotted: Sequence[str]) -> Read:
-        """An instance with the template's body; `dotted` are those names next to it that have a full stop."""
+        """An instance with the template's body; `dotted` are the names in the same network that contain a dot."""
         body = self.body(operator.template)
         if body is None:
             finding = unknown(layer, sorted(self.graph.templates))
@@ -62,7 +62,7 @@ class TemplateLookup:
         return replace(read, operator=operator.with_body(body), diagnostics=(*read.diagnostics, *found))
 
     def body(self, name: str) -> Body | None:
-        """The template of that name; None when there is none."""
+        """The body of the template `name`; None if there is no such template."""
         if name not in self.graph.templates:
             return None
         body = self._bodies.get(name)
@@ -71,7 +71,7 @@ class TemplateLookup:
         return body
 
     def stale(self, change: ChangeSet) -> set[str]:
-        """Instances whose meaning may be another one after `change`, although their own text is the same."""
+        """Instances that `change` can affect although their own text is unchanged."""
         self._dotted = None
         found: set[str] = set()
         touched = set(change.templates)
@@ -80,18 +80,18 @@ class TemplateLookup:
             found.update(n for n in around[1:] if n in self.graph)
             touched.update(n for n in around if n in self.graph.templates)
         if change.templates:
-            self._bodies.clear()  # others may use them
+            self._bodies.clear()  # other templates may use these
         if touched:
             for layer in self.graph:
                 if layer.type == INSTANCE:
                     used = closure(self.graph.templates, layer.params.get("template", ""))
                     missing = bool(change.templates) and any(name not in self.graph.templates for name in used)
-                    if missing or not touched.isdisjoint(used):  # what is missing is told with what there is
+                    if missing or not touched.isdisjoint(used):  # a missing template is reported with those that exist
                         found.add(layer.name)
         return found
 
     def findings(self, inference: Inference) -> list[Diagnostic]:
-        """Faults of templates that nothing uses yet, as warnings, and shared weights that cannot be shared."""
+        """Problems of unused templates, as warnings, and shared weights whose shapes differ."""
         templates = self.graph.templates
         if not templates:
             return []
@@ -107,7 +107,7 @@ class TemplateLookup:
         return [*found, *self.unshareable(inference)]
 
     def unshareable(self, inference: Inference) -> Iterator[Diagnostic]:
-        """Instances that share weights which have different shapes in them."""
+        """Problems of instances whose shared weights have different shapes."""
         shapes: dict[tuple[str, str], tuple[tuple[int, ...], str]] = {}
         for layer in self.graph:
             if layer.type != INSTANCE or not inference.states[layer.name].ok:
@@ -136,7 +136,7 @@ class TemplateLookup:
                         layer=layer.name,
                         parameter="shared_weights",
                         remedy=tr(
-                            "feed both with the same number of channels, or give this instance weights of its own"
+                            "give both the same number of input channels, or give this instance separate weights"
                         ),
                         template=operator.template,
                     )
@@ -144,7 +144,7 @@ class TemplateLookup:
 
 
 class Body:
-    """A template in the graph that holds it. `findings` are its faults as far as they do not depend on what is fed."""
+    """A template in its graph. `findings` are the problems that do not depend on the input types."""
 
     def __init__(self, name: str, lookup: TemplateLookup) -> None:
         self.lookup = lookup
@@ -158,18 +158,18 @@ class Body:
 
     @property
     def expands(self) -> bool:
-        """Whether instances can be replaced by layers: it exists, ends, and does not use itself."""
+        """Whether instances can be replaced by layers: it does not use itself and is not too large."""
         return not self._sound
 
     def read(self, layer: Layer) -> Read:
-        """A layer of the template as an operator; ports of the template carry nothing yet."""
+        """A layer of the template as an operator; ports of the template have no type yet."""
         read = self.lookup.registry.read(layer)
         if not isinstance(read.operator, TemplateInstance):
             return read
         return self.lookup.instance(read, read.operator, layer, self._dotted)
 
     def infer(self, inputs: Sequence[TensorType]) -> Inference:
-        """The shapes of its layers when it is fed with `inputs`."""
+        """The shapes of its layers for the input types `inputs`."""
         key = tuple(inputs)
         known = self._inferences.get(key)
         if known is None:
@@ -181,7 +181,7 @@ class Body:
         return known
 
     def outputs(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
-        """The types at its outputs; ShapeError names the layer inside whose rule is broken."""
+        """The types at its outputs. Raises a ShapeError that names the layer inside whose rule is broken."""
         inference = self.infer(inputs)
         wrong = errors(inference.diagnostics())
         if wrong:
@@ -197,7 +197,7 @@ class Body:
     def tensors(
         self, inputs: Sequence[TensorType], owner: str, operator: TemplateInstance
     ) -> Iterator[tuple[str, Weight]]:
-        """The tensors of an instance and under which name weights files hold them; `owner` is that of the instance."""
+        """The tensors of an instance, each with the layer name that weights files use; `owner` is the instance's own."""
         inference = self.infer(inputs)
         base = operator.template if operator.shared_weights else owner
         for name in self.graph.order()[0]:
@@ -215,7 +215,7 @@ class Body:
                     yield inner, replace(weight, name=read.activation.weight_prefix + weight.name)
 
     def shares(self, operator: TemplateInstance) -> bool:
-        """Whether an instance shares weights: itself, or through a template that it uses."""
+        """Whether an instance shares weights, itself or through a template that it uses."""
         templates = self.lookup.graph.templates
         used = [templates[name] for name in closure(templates, self.template.name) if name in templates]
         return operator.shared_weights or any(
@@ -225,7 +225,7 @@ class Body:
         )
 
     def weights(self, inputs: Sequence[TensorType]) -> tuple[Weight, ...]:
-        """The tensors of its layers with names that begin with the layer's."""
+        """The tensors of its layers; each name begins with the name of the layer."""
         key = tuple(inputs)
         if key not in self._weights:
             self._weights[key] = tuple(
@@ -271,7 +271,7 @@ class Body:
                 yield self._inside(finding)
 
     def _inside(self, finding: Diagnostic) -> Diagnostic:
-        """A finding about a layer of the template as one about the instance, which is to be filled in."""
+        """A finding about a layer of the template as one about an instance; the caller sets `layer`."""
         name = self.template.name
         return replace(
             finding,
@@ -285,7 +285,7 @@ class Body:
 
 
 class _Fed:
-    """A lookup for a template's layers whose input ports carry tensors of known types."""
+    """A lookup for a template's layers whose input ports have known types."""
 
     def __init__(self, body: Body, feeds: dict[str, TensorType]) -> None:
         self.body = body

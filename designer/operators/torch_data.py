@@ -1,7 +1,7 @@
-"""What an operator does in torch, as data: an expression that the torch engine runs and the exporter prints.
+"""The torch form of an operator as data: an expression that the torch engine runs and the exporter prints.
 
-Both walk the same expression, so the running module and the generated source cannot drift. Paths are names below
-`torch` and are resolved there only. Nothing in an expression is ever evaluated as text.
+Both walk the same expression, so the running module and the generated source cannot diverge. Paths are names in `torch`
+and are resolved only there. No part of an expression is evaluated as text.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ class TorchInput(TorchExpr):
 
 @dataclass(frozen=True)
 class TorchModule(TorchExpr):
-    """A submodule, made with `kwargs` and called with `args`.
+    """A submodule, constructed with `kwargs` and called with `args`.
 
-    `path` is a class such as "torch.nn.Conv2d". A layer with one module has it as `self.<layer>`; `name` tells several
-    modules of one layer apart: then `self.<layer>` is a `torch.nn.ModuleDict` with these names.
+    `path` is a class such as "torch.nn.Conv2d". The module of a layer is `self.<layer>`; if there are several, `name`
+    distinguishes them and `self.<layer>` is a `torch.nn.ModuleDict` with these names.
     """
 
     path: str
@@ -40,9 +40,9 @@ class TorchModule(TorchExpr):
 
 @dataclass(frozen=True)
 class TorchSource(TorchModule):
-    """A submodule whose class a user wrote: `path` names it in `text`, `positional` and `kwargs` are what it is made with.
+    """A submodule whose class a user wrote: `path` is its name in `text`, constructed with `positional` and `kwargs`.
 
-    The engine runs it only where the user agreed to `text`, and checks its results against the types in `outputs`.
+    The engine runs it only if the user agreed to `text`, and checks its results against the types in `outputs`.
     """
 
     text: str = ""
@@ -52,11 +52,11 @@ class TorchSource(TorchModule):
 
 @dataclass(frozen=True)
 class TorchParameter(TorchExpr):
-    """A tensor that belongs to the layer: `self.<layer>_<name>`. Learned when `trainable`, else a buffer.
+    """A tensor of the layer, `self.<layer>_<name>`: a parameter if `trainable`, otherwise a buffer.
 
-    `values` are its initial numbers: nested tuples, a plain number that fills it, or None for zeros; where `uniform` is not
-    0 they are drawn at random between -uniform and uniform instead. A buffer that is not `persistent` is a constant of the computation: it moves with the model and is not in the state dict.
-    `dtype` is the element type of such a constant; learned tensors are float32.
+    `values` are its initial values: nested tuples, a number that fills it, or None for zeros. If `uniform` is not 0 they
+    are drawn from -uniform..uniform instead. A buffer that is not `persistent` is a constant, not part of the state dict;
+    `dtype` is its element type. Learned tensors are float32.
     """
 
     name: str
@@ -100,7 +100,7 @@ class TorchItem(TorchExpr):
 
 @dataclass(frozen=True)
 class TorchName:
-    """A name below torch used as a value, for instance `torch.float32`."""
+    """A name in torch used as a value, for instance `torch.float32`."""
 
     path: str
 
@@ -123,7 +123,7 @@ def children(expr: Any) -> Iterator[Any]:
 
 
 def walk(expr: Any) -> Iterator[Any]:
-    """`expr` and all its sub-expressions, parents first; an expression that is shared comes once."""
+    """`expr` and all its sub-expressions, parents first; a shared expression occurs once."""
     seen: set[int] = set()
     waiting = [expr]
     while waiting:
@@ -137,9 +137,9 @@ def walk(expr: Any) -> Iterator[Any]:
 
 
 def uses(expr: Any) -> dict[int, int]:
-    """How often each sub-expression's value is needed, by identity, when shared expressions are computed once.
+    """How often each sub-expression's value is read, by identity, if shared expressions are computed once.
 
-    An item of a value is not computed by itself: its uses are uses of the value.
+    An item of a value is not computed separately: its uses are uses of the value.
     """
     found: dict[int, int] = {}
     order: list[TorchExpr] = []

@@ -1,4 +1,4 @@
-"""Why a layer cannot become part of a torch program."""
+"""Errors of layers that cannot become part of a torch program."""
 
 from __future__ import annotations
 
@@ -13,26 +13,24 @@ from designer.texts import tr
 def check_shared(layer: str, owner: str, made: Mapping[str, Any], present: Mapping[str, Any]) -> None:
     """Raise DiagnosticError unless a layer needs the same modules as the one whose weights it shares.
 
-    `made` is what the layer's attributes would hold, `present` what the program's attributes hold.
+    `made` is the content of the layer's attributes, `present` that of the program's.
     """
     for name, content in made.items():
         if name not in present or _construction(present[name]) != _construction(content):
-            raise DiagnosticError(
-                Diagnostic(
-                    "shared-shape",
-                    tr(
-                        "'{layer}' cannot use the weights of '{owner}': its tensors would be others than those there",
-                        layer=layer,
-                        owner=owner,
-                    ),
+            raise DiagnosticError.of(
+                "shared-shape",
+                tr(
+                    "'{layer}' cannot share the weights of '{owner}': it needs tensors of other names or shapes",
                     layer=layer,
-                    remedy=tr("feed both with the same number of channels, or do not share the weights"),
-                )
+                    owner=owner,
+                ),
+                layer=layer,
+                remedy=tr("give both the same number of input channels, or do not share the weights"),
             )
 
 
 def _construction(content: Any) -> Any:
-    """What an attribute is made from, without what it is called with."""
+    """How an attribute is constructed, without the arguments that it is called with."""
     if isinstance(content, TorchModule):
         return (content.path, content.kwargs)
     if isinstance(content, Mapping):
@@ -43,9 +41,9 @@ def _construction(content: Any) -> Any:
 def unknown_shape(layer: str) -> Diagnostic:
     return Diagnostic(
         "not-runnable",
-        tr("the shape of '{layer}' is not known, so it cannot become torch code", layer=layer),
+        tr("the shape of '{layer}' is unknown, so it cannot be converted to torch", layer=layer),
         layer=layer,
-        remedy=tr("look at the findings of the type checking"),
+        remedy=tr("fix the problems that Type Checking lists"),
     )
 
 
@@ -54,5 +52,5 @@ def bad_data(layer: str, reason: str) -> Diagnostic:
         "bad-torch-data",
         tr("the torch declaration of '{layer}' is wrong: {reason}", layer=layer, reason=reason),
         layer=layer,
-        remedy=tr("repair the operator's torch()"),
+        remedy=tr("correct the operator's torch()"),
     )

@@ -1,7 +1,7 @@
-"""Walks the torch data of a network's layers into a program: attributes of a module, and forward steps in order.
+"""Builds a program from the torch data of a network's layers: attributes of a module, and forward steps in order.
 
-The torch engine runs a program and the PyTorch exporter prints it; neither looks at operators again.
-Names are made here: attribute and local names are unique, legal and the same for both.
+The torch engine runs a program and the PyTorch exporter prints it; neither needs the operators.
+Names of attributes and locals are created here: unique, valid and the same for both.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
-from designer.graph.diagnostics import Diagnostic, DiagnosticError, errors
+from designer.graph.diagnostics import DiagnosticError, errors
 from designer.graph.inference import Inference
 from designer.graph.model import Source
 from designer.graph.naming import free_identifier, identifiers
@@ -34,13 +34,13 @@ from designer.operators.torch_data import (
 from designer.operators.torch_faults import bad_data, check_shared, unknown_shape
 from designer.texts import tr
 
-# What generated code imports, and the names that linters refuse for variables.
+# Names that generated code imports, and names that linters reject for variables.
 RESERVED_LOCALS = frozenset({"F", "I", "O", "l", "nn", "self", "torch"})
 
 
 @dataclass(frozen=True)
 class Local(TorchExpr):
-    """A value that an earlier step assigned, or an input."""
+    """The value of an earlier step, or an input."""
 
     name: str
 
@@ -55,7 +55,7 @@ class Submodule(TorchExpr):
 
 
 @dataclass(frozen=True)
-class Held(TorchExpr):
+class TensorAttribute(TorchExpr):
     """The tensor `self.<attribute>`."""
 
     attribute: str
@@ -63,7 +63,7 @@ class Held(TorchExpr):
 
 @dataclass(frozen=True)
 class Attribute:
-    """What `self.<name>` is: one module, several by name (a ModuleDict), or a tensor."""
+    """The content of `self.<name>`: a module, several by name (a ModuleDict), or a tensor."""
 
     name: str
     layer: str
@@ -72,7 +72,7 @@ class Attribute:
 
 @dataclass(frozen=True)
 class TorchStep:
-    """`target = value`. `release` are the locals that nothing reads afterwards."""
+    """`target = value`. `release` are the locals that no later step reads."""
 
     layer: str
     target: str
@@ -83,7 +83,7 @@ class TorchStep:
 
 @dataclass(frozen=True)
 class BoundWeight:
-    """A tensor of a weights file and where it lives: a key of the module's state dict."""
+    """A tensor of a weights file and its key in the module's state dict."""
 
     layer: str
     tensor: str
@@ -93,7 +93,7 @@ class BoundWeight:
 
 @dataclass(frozen=True)
 class Program:
-    """A module as data. `inputs` and `outputs` map tensors to locals; `inputs` is in the order that was asked for."""
+    """A module as data. `inputs` and `outputs` map tensors to locals; `inputs` is in the order of the feeds."""
 
     attributes: tuple[Attribute, ...]
     inputs: Mapping[Source, str]
@@ -108,9 +108,9 @@ def build_program(
     feeds: Sequence[Source],
     wanted: Sequence[Source],
 ) -> Program:
-    """The program of `layers` (in running order), which reads `feeds` and gives `wanted`.
+    """The program of `layers` (in execution order), which reads `feeds` and returns `wanted`.
 
-    Layers without a known shape raise DiagnosticError. Values that nothing reads are not computed.
+    Raises DiagnosticError for a layer without a known shape. Values that nothing reads are not computed.
     """
     walker = _Walker(inference, layer_names(inference))
     inputs = {(key := inference.tensor(feed)): walker.input(key) for feed in feeds}
@@ -121,12 +121,10 @@ def build_program(
         key = inference.tensor(source)
         value = walker.values.get(key)
         if value is None:
-            raise DiagnosticError(
-                Diagnostic(
-                    "no-such-tensor",
-                    tr("'{source}' is not computed by these layers", source=source),
-                    layer=source.layer,
-                )
+            raise DiagnosticError.of(
+                "no-such-tensor",
+                tr("'{source}' is not computed by these layers", source=source),
+                layer=source.layer,
             )
         outputs[key] = value
     steps = _with_releases(walker.steps, set(outputs.values()))
@@ -136,8 +134,8 @@ def build_program(
 def layer_names(inference: Inference) -> dict[str, str]:
     """Layer -> identifier, for attributes and locals.
 
-    Layers with weights come first and are named among themselves, because their names are keys of state dicts: they do
-    not depend on what else the network holds. Layers that share their weights have one name, that of the weights.
+    Layers with weights are named first, because their names are keys of state dicts and must not depend on other layers.
+    Layers that share weights have one name, that of the weights.
     """
     weighted = [layer for layer in inference.graph if _has_weights(inference, layer.name)]
     owners = identifiers(layer.weights_name for layer in weighted)
@@ -170,12 +168,12 @@ class _Walker:
     owned: dict[tuple[str, str], tuple[str, dict[str, str]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.attribute_names = set(self.names.values())  # what belongs to a layer only gets its own names from here on
+        self.attribute_names = set(self.names.values())
         # A layer's local has its identifier, so others must not take it first.
         graph = self.inference.graph
         own = {layer: name for layer, name in sorted(self.names.items()) if not graph[layer].weights_of}
         self.layer_locals = {layer: self._local(name) for layer, name in own.items()}
-        for layer in sorted(self.names.keys() - own.keys()):  # its attribute has the name of the weights
+        for layer in sorted(self.names.keys() - own.keys()):  # their attribute has the name of the weights
             self.layer_locals[layer] = self._local(layer)
 
     def _local(self, base: str) -> str:
@@ -220,7 +218,7 @@ class _Walker:
         return Local(target)
 
     def add_part(self, layer: str, value: TorchExpr) -> Local:
-        """A step of its own for a part of a layer's expression that is read more than once."""
+        """Add a step for a part of a layer's expression that is read more than once."""
         return self._step(layer, self._local(f"{self.layer_locals[layer]}_part"), value)
 
     def _resolve(
@@ -233,13 +231,13 @@ class _Walker:
         attribute: str,
         prefix: str,
     ) -> list[TorchExpr]:
-        """`roots` with inputs, modules and tensors replaced by names; shared parts become steps of their own."""
+        """`roots` with inputs, modules and tensors replaced by names; shared parts become separate steps."""
         weights = operator.weights(types)
         graph_layer = self.inference.graph[layer]
-        # What is attached to an instance of a template is the instance's own, also where the template's weights are shared.
+        # The attached activation of an instance belongs to the instance, even if the template's weights are shared.
         owner = layer if prefix and graph_layer.type == INSTANCE else graph_layer.weights_name
         known = self.owned.get((owner, prefix)) if weights else None
-        if known is not None:  # another layer has the same weights: then it is the same module
+        if known is not None:  # another layer has the same weights, so the module is the same
             attribute = known[0]
         elif prefix:
             attribute = (
@@ -270,7 +268,7 @@ class _Walker:
         *,
         several: bool,
     ) -> list[Attribute]:
-        """The attributes that hold a layer's modules and tensors; names of tensors that are new go into `held`."""
+        """The attributes of a layer's modules and tensors; names of new tensors are added to `held`."""
         made: list[Attribute] = []
         if found:
             made.append(Attribute(attribute, layer, {module.name: module for module in found} if several else found[0]))
@@ -286,7 +284,7 @@ class _Walker:
 
 
 class _Resolver:
-    """Replaces inputs, modules and tensors of a layer's expressions by names; shared parts become steps of their own."""
+    """Replaces inputs, modules and tensors of a layer's expressions by names; shared parts become separate steps."""
 
     def __init__(
         self,
@@ -306,9 +304,8 @@ class _Resolver:
         self._held = held
         self._several = several
         self._counts = uses(tuple(roots))
-        self._shared: dict[
-            int, tuple[Any, TorchExpr]
-        ] = {}  # by identity; the node is kept so that its id stays its own
+        # By identity; keeping the node prevents the reuse of its id.
+        self._shared: dict[int, tuple[Any, TorchExpr]] = {}
 
     def resolve(self, node: Any) -> Any:
         if isinstance(node, TorchInput):
@@ -316,7 +313,7 @@ class _Resolver:
                 raise DiagnosticError(bad_data(self._layer, f"it reads input {node.index}, which is not connected"))
             return self._reads[node.index]
         if isinstance(node, TorchParameter):
-            return Held(self._held[node.name])
+            return TensorAttribute(self._held[node.name])
         if isinstance(node, tuple | list):
             return type(node)(self.resolve(item) for item in node)
         if not isinstance(node, TorchExpr):
@@ -346,7 +343,7 @@ class _Resolver:
 
 
 def locals_of(value: Any) -> Iterator[str]:
-    """The locals that a resolved expression reads, in the order in which it reads them."""
+    """The locals that a resolved expression reads, in order."""
     for node in walk(value):
         if isinstance(node, Local):
             yield node.name
@@ -355,7 +352,7 @@ def locals_of(value: Any) -> Iterator[str]:
 
 
 def _with_releases(steps: Sequence[TorchStep], kept: set[str]) -> tuple[TorchStep, ...]:
-    """The steps whose results are read or kept, each with the locals that nothing reads after it."""
+    """The steps whose results are read or in `kept`, each with the locals that no later step reads."""
     read = set(kept)
     useful: list[TorchStep] = []
     for step in reversed(steps):
@@ -375,19 +372,17 @@ def _expressions(operator: Operator, types: Sequence[TensorType], layer: str) ->
     try:
         made = operator.torch(types)
     except NotImplementedError:
-        raise DiagnosticError(
-            Diagnostic(
-                "not-in-torch",
-                tr("'{layer}' ({title}) has no form in torch", layer=layer, title=operator.title),
-                layer=layer,
-                remedy=tr("replace or remove the layer"),
-            )
+        raise DiagnosticError.of(
+            "not-in-torch",
+            tr("'{layer}' ({title}) cannot be expressed in torch", layer=layer, title=operator.title),
+            layer=layer,
+            remedy=tr("replace or remove the layer"),
         ) from None
     return made if isinstance(made, tuple) else (made,)
 
 
 def _modules(layer: str, roots: Sequence[TorchExpr]) -> list[TorchModule]:
-    """The layer's modules; several need different names."""
+    """The layer's modules, whose names must differ."""
     found = modules(tuple(roots))
     names = [module.name for module in found]
     if len(set(names)) != len(names) or (len(names) > 1 and "" in names):

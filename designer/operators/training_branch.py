@@ -1,4 +1,4 @@
-"""The part of a network that is there for training alone: losses, and what nothing else needs."""
+"""The part of a network that only training needs: losses, and layers that nothing else reads."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _NONE: frozenset[str] = frozenset()
 
 
 def training_branch(graph: Graph, registry: Registry) -> frozenset[str]:
-    """The losses, what computes with their values, and every layer all of whose consumers are among these.
+    """The losses, the layers that compute with their values, and every layer whose consumers are all among these.
 
-    So an input that only losses read belongs to it. An output layer does not, unless it shows a loss: a loss may read it.
+    An input that only losses read therefore belongs to it; an output layer does not, unless it shows a loss.
     """
     if any(registry.role(layer.type) is Role.LOSS for item in graph.templates.values() for layer in item.layers):
         return _branch(*_flat(graph, registry)) & graph.layers.keys()
@@ -29,14 +29,14 @@ def training_branch(graph: Graph, registry: Registry) -> frozenset[str]:
 
 
 def _flat(graph: Graph, registry: Registry) -> tuple[Graph, dict[str, Role | None]]:
-    """The network without templates, and what its layers are. Losses may stand inside of templates."""
-    with suppress(DiagnosticError):  # type checking tells of it
+    """The network without templates, and the roles of its layers. Losses may be inside templates."""
+    with suppress(DiagnosticError):  # type checking reports it
         graph = inline(graph, registry)
     return graph, {layer.name: registry.role(layer.type) for layer in graph}
 
 
 def training_layers(inference: Inference) -> frozenset[str]:
-    """The training branch of a network whose shapes were inferred with a registry."""
+    """The training branch of a network, from its inference."""
     operators = {name: inference.read(name).operator for name in inference.graph.layers}
     return _branch(inference.graph, {n: o.role if isinstance(o, Operator) else None for n, o in operators.items()})
 
@@ -55,9 +55,9 @@ def _branch(graph: Graph, roles: Mapping[str, Role | None]) -> frozenset[str]:
 
 
 def loss_ends(graph: Graph, registry: Registry) -> tuple[str, ...]:
-    """The layers whose values training adds up: losses, or what was made of them, in the order of names.
+    """The layers whose values training adds up, by name: losses, or the layers computed from them.
 
-    A loss that another layer computes with does not count by itself; output layers only show values.
+    A loss that another layer computes with is not an end; output layers only show values.
     """
     losses = {layer.name for layer in graph if registry.role(layer.type) is Role.LOSS}
     behind = {name for name in graph.downstream(losses) if registry.role(graph[name].type) is not Role.OUTPUT}
@@ -69,8 +69,8 @@ def no_output(graph: Graph, registry: Registry) -> Diagnostic:
     if training_branch(graph, registry):
         return Diagnostic(
             "only-training",
-            tr("the network has only a training branch: nothing of it is left for inference"),
-            remedy=tr("add an output layer and connect it to what the network should give"),
+            tr("the network has only a training branch, so nothing is left for inference"),
+            remedy=tr("add an output layer and connect it to the result of the network"),
         )
     return Diagnostic(
         "no-output", tr("the network has no output layer"), remedy=tr("add an output layer and connect it")
@@ -78,7 +78,7 @@ def no_output(graph: Graph, registry: Registry) -> Diagnostic:
 
 
 def missing_output(graph: Graph, registry: Registry) -> Diagnostic | None:
-    """A note that nothing would come out of a network with layers, while it is edited; None where something does."""
+    """A note that a network with layers has no output, for a network that is being edited; None if it has one."""
     roles = {registry.role(name) for name in {layer.type for layer in graph}}
     if Role.INPUT not in roles or Role.OUTPUT in roles or len(graph) < 2:
         return None
@@ -89,7 +89,7 @@ def training_only(layer: str) -> Diagnostic:
     """Why a layer of the training branch has no values in inference."""
     return Diagnostic(
         "training-only",
-        tr("'{layer}' belongs to the training branch and is left out of inference", layer=layer),
+        tr("'{layer}' belongs to the training branch, which inference omits", layer=layer),
         layer=layer,
         remedy=tr("train the exported PyTorch project to see its values"),
     )

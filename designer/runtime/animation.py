@@ -13,7 +13,7 @@ SEEDS = 2**31  # seeds are below this
 
 
 class Animation:
-    """The animated layers of a session (`animate` and `seed` among their parameters, where these count at present)."""
+    """The animated layers of a session: those with `animate` and `seed` parameters that are currently in effect."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -33,7 +33,7 @@ class Animation:
 def seed_of(operator: Operator) -> int | None:
     """The seed of an animated layer; None if it is not animated."""
     switch = operator.parameter("animate")
-    if switch is None:  # nearly all layers: this is asked of each of them for every frame
+    if switch is None:  # nearly all layers, checked for every frame
         return None
     values = operator.values()
     seed = values.get("seed")

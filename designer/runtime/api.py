@@ -40,7 +40,7 @@ class RunOptions:
     """How a network is run. `threads` 0 means all cores of the machine.
 
     `tile` is the side in pixels of the tiles in which images are run, 0: always whole, AUTO: in tiles if memory requires it.
-    ONE_TILE: what is run is a tile itself, with little memory.
+    ONE_TILE: the network is a tile itself, with little memory.
     `agreed` are the SHA-256 digests of the sources of custom layers that the user allowed to run.
     """
 
@@ -57,8 +57,8 @@ class RunOptions:
 class Step:
     """One step of a run: a group of layers run together by an engine, or one analysis layer in numpy.
 
-    `cached` steps were not run again because nothing they depend on changed; their `milliseconds` are 0. Results of
-    `dropped` steps were not kept, for they are above the limit of memory: the next run computes them again.
+    `cached` steps did not run because nothing that they depend on changed; their `milliseconds` are 0. Results of `dropped`
+    steps exceeded the memory limit and are not kept, so the next run computes them again.
     """
 
     layers: tuple[str, ...]
@@ -70,23 +70,23 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """Outputs by output layer, captured tensors by source, and what was done.
+    """Outputs by output layer, captured tensors by source, and the steps.
 
-    Arrays are N x C x H x W float32; outputs are cropped back where `tiling` had padded the input. They are shared with the
-    session's cache: never write to them.
+    Arrays are N x C x H x W float32; outputs are cropped if `tiling` padded the input. They are shared with the session's
+    cache: never write to them.
     """
 
     outputs: Mapping[str, Array]
     captures: Mapping[Source, Array] = field(default_factory=dict)
     steps: tuple[Step, ...] = ()
     milliseconds: float = 0.0
-    weights_note: str = ""  # "" or, for instance, "random weights (seed 0)": shown wherever the result is shown
+    weights_note: str = ""  # for instance "random weights (seed 0)", displayed with the result
     note: str = ""  # further notes for the user, for instance which results were too large to be kept
     coarse: int = 0  # not 0: computed on inputs of 1 / `coarse` of the width and height, see preview.py
 
 
 class Compiled(Protocol):
-    """A group of layers made ready by an engine. Feeds and results are keyed by tensor (producer and port).
+    """A group of layers compiled by an engine. Feeds and results are keyed by tensor (producer and port).
 
     A first output always has the key `Source(layer)` with an empty port. Feeds are C-contiguous float32 (or the inferred
     element type), N x C x H x W, any batch size, read-only. Results are fresh arrays that nothing writes to later.
@@ -97,9 +97,9 @@ class Compiled(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A group of layers for one engine, in running order: layer names, and the tensors that come from outside.
+    """A group of layers for one engine, in execution order, and the tensors that it reads from outside.
 
-    `feeds` are the outputs of inputs, analysis layers and other parts; they are never layers of this part.
+    `feeds` are the outputs of inputs, analysis layers and other parts, never of layers of this part.
     """
 
     layers: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""A camera as a source of images: always the latest one, however long the network takes."""
+"""A camera as a source: always its latest image, however long the network takes."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from designer.files.settings import CAMERA
-from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.diagnostics import DiagnosticError
 from designer.runtime.opencv import opencv
 from designer.texts import tr
 
-SILENT = 5.0  # seconds without an image after which a camera is given up
+SILENT = 5.0  # seconds without an image after which a camera counts as silent
 
 
 class CameraDevice(Protocol):
@@ -40,10 +40,10 @@ def camera_name(path: Path | str) -> str | None:
 
 
 class Camera:
-    """Takes images in a thread of its own and holds the newest; `number` counts those that the camera sent.
+    """Reads images in a separate thread and keeps the latest; images are numbered.
 
-    `name` is a number or the path of a device. A video file may stand for a device: it plays at its own speed, over and
-    over. Addresses of other machines are refused: opening a document must not call out. Raises DiagnosticError.
+    `name` is a number or the path of a device. A video file can replace a device: it plays at its own speed, in a loop.
+    Network addresses are rejected, because opening a document must not connect anywhere. Raises DiagnosticError.
     """
 
     def __init__(self, name: str, device: CameraDevice | None = None) -> None:
@@ -62,7 +62,7 @@ class Camera:
         self._thread.start()
 
     def close(self) -> None:
-        """Give the device free; it may take as long as one image."""
+        """Release the device; this can take as long as one image."""
         self._stopped.set()
         self._thread.join(SILENT)
         with contextlib.suppress(Exception):
@@ -70,22 +70,20 @@ class Camera:
 
     @property
     def fps(self) -> float:
-        """Images a second that really arrived of late; 0 before the second one."""
+        """Measured images per second; 0 before the second image."""
         times = list(self._arrivals)
         return (len(times) - 1) / (times[-1] - times[0]) if len(times) > 1 and times[-1] > times[0] else 0.0
 
     def latest(self, after: int = 0) -> tuple[int, NDArray[np.uint8]]:
-        """Number and image (H x W x 3, RGB) of the newest one later than number `after`; waits for it."""
+        """Number and pixels (H x W x 3, RGB) of the latest image after number `after`; waits for it."""
         with self._fresh:
             self._fresh.wait_for(lambda: self._number > after or self._ended, SILENT)
             number, pixels = self._number, self._pixels
         if pixels is None or number <= after:
-            raise DiagnosticError(
-                Diagnostic(
-                    "camera-silent",
-                    tr("the camera {name} sends no {part}images", name=self.name, part="more " if number else ""),
-                    remedy=tr("check its connection and whether another program uses it, then play again"),
-                )
+            raise DiagnosticError.of(
+                "camera-silent",
+                tr("the camera {name} does not send images", name=self.name),
+                remedy=tr("check its connection and whether another program uses it, then play again"),
             )
         return number, np.ascontiguousarray(pixels[:, :, ::-1])
 
@@ -129,11 +127,9 @@ class Camera:
 
     def _missing(self) -> DiagnosticError:
         present = ", ".join(str(p) for p in sorted(Path("/dev").glob("video*"))[:8])
-        return DiagnosticError(
-            Diagnostic(
-                "no-camera",
-                tr("there is no camera {name}, or it is in use", name=self.name),
-                remedy=(f"choose one of {present}" if present else "connect a camera; none was found")
-                + ", and check that no other program uses it and that you have permission",
-            )
+        return DiagnosticError.of(
+            "no-camera",
+            tr("the camera {name} does not exist or is in use", name=self.name),
+            remedy=(f"choose one of {present}" if present else "connect a camera; none was found")
+            + ", and check that no other program uses it and that you have permission",
         )

@@ -22,7 +22,7 @@ REMEDY = "choose another engine, or fix this one"
 
 
 class CheckedEngine:
-    """An engine whose errors are named and whose results have the inferred shapes and element types."""
+    """An engine whose errors name it and whose results have the inferred shapes and element types."""
 
     def __init__(self, descriptor: EngineDescriptor, engine: Engine, inference: Inference) -> None:
         self.descriptor = descriptor
@@ -63,25 +63,23 @@ class _CheckedCompiled:
         for source, kind in self._results.items():
             wrong = _wrong(made, source, kind, batch)
             if wrong:
-                raise DiagnosticError(
-                    Diagnostic(
-                        "wrong-result",
-                        tr(
-                            "the engine {title} returned {wrong} for '{source}', which is {described}",
-                            title=self._descriptor.title,
-                            wrong=wrong,
-                            source=source,
-                            described=_described(kind.concrete(batch), kind.dtype.value),
-                        ),
-                        layer=source.layer,
-                        remedy=REMEDY,
-                    )
+                raise DiagnosticError.of(
+                    "wrong-result",
+                    tr(
+                        "the engine {title} returned {wrong} for '{source}', which is {described}",
+                        title=self._descriptor.title,
+                        wrong=wrong,
+                        source=source,
+                        described=_described(kind.concrete(batch), kind.dtype.value),
+                    ),
+                    layer=source.layer,
+                    remedy=REMEDY,
                 )
         return made
 
 
 class CheckedTimer:
-    """A step timer whose errors are named and whose samples are of layers that ran."""
+    """A step timer whose errors name the engine and whose samples refer to layers of the part."""
 
     def __init__(self, descriptor: EngineDescriptor, timer: StepTimer, part: Part) -> None:
         self._descriptor = descriptor
@@ -97,39 +95,41 @@ class CheckedTimer:
         samples = guarded(self._descriptor, "profile", layers, lambda: self._timer.layers(runs, warmup, tick))
         strange = [name for sample in samples for name in sample.layers if name not in layers]
         if strange:
-            message = f"the engine {self._descriptor.title} timed the layer '{strange[0]}', which it was not given"
-            raise DiagnosticError(Diagnostic("wrong-result", message, remedy=REMEDY))
+            message = tr(
+                "the engine {title} timed the layer '{strange}', which is not in the part",
+                title=self._descriptor.title,
+                strange=strange[0],
+            )
+            raise DiagnosticError.of("wrong-result", message, remedy=REMEDY)
         return samples
 
 
 def guarded(descriptor: EngineDescriptor, verb: str, layers: Sequence[str], work: Callable[[], T]) -> T:
-    """What `work` returns; whatever it raises besides our own errors becomes a DiagnosticError that names the engine."""
+    """Return `work()`. Exceptions other than our own become a DiagnosticError that names the engine."""
     try:
         return work()
     except (DiagnosticError, InterruptedRunError):
         raise
-    except Exception as error:  # engines are foreign code: they may raise anything
+    except Exception as error:  # engines are third-party code and may raise anything
         current().check()
         span = "" if not layers else f" '{layers[0]}'" if len(layers) == 1 else f" '{layers[0]}' ... '{layers[-1]}'"
-        raise DiagnosticError(
-            Diagnostic(
-                "engine-failed",
-                tr(
-                    "the engine {title} could not {verb}{span}: {reason_of}",
-                    title=descriptor.title,
-                    verb=verb,
-                    span=span,
-                    reason_of=reason_of(error),
-                ),
-                layer=layers[0] if layers else None,
-                remedy=REMEDY,
-            )
+        raise DiagnosticError.of(
+            "engine-failed",
+            tr(
+                "the engine {title} could not {verb}{span}: {reason_of}",
+                title=descriptor.title,
+                verb=verb,
+                span=span,
+                reason_of=reason_of(error),
+            ),
+            layer=layers[0] if layers else None,
+            remedy=REMEDY,
         ) from error
 
 
 def broken(descriptor: EngineDescriptor, reason: str) -> Diagnostic:
     """The diagnostic for an engine whose declaration does not work."""
-    message = f"the engine {descriptor.title} is broken: {reason}"
+    message = tr("the engine {title} is broken: {reason}", title=descriptor.title, reason=reason)
     return Diagnostic("broken-plugin", message, remedy=tr("fix or remove the plugin that provides it"))
 
 
@@ -140,12 +140,12 @@ def reason_of(error: BaseException) -> str:
 
 
 def _wrong(made: object, source: Source, kind: TensorType, batch: int) -> str:
-    """What is wrong about a result, empty where nothing is."""
+    """What is wrong with a result; "" if it is correct."""
     if not isinstance(made, Mapping) or source not in made:
         return "nothing"
     array = made[source]
     if not isinstance(array, np.ndarray):
-        return f"a {type(array).__name__}"
+        return tr("a {name}", name=type(array).__name__)
     # Reduced precisions leave an engine as float32.
     right_type = array.dtype.kind == "f" if kind.dtype.is_float else array.dtype == np.dtype(kind.dtype.value)
     if array.shape == kind.concrete(batch) and right_type:

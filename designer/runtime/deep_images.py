@@ -1,4 +1,4 @@
-"""Floating-point images: EXR, and TIFF files that Pillow does not support. Values are as stored, also above 1 and below 0."""
+"""Floating-point images: EXR, and TIFF files that Pillow does not support. Values are as stored, also outside 0..1."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.diagnostics import DiagnosticError
 from designer.runtime.opencv import MAX_PIXELS, opencv
 from designer.texts import tr
 
 EXR = b"\x76\x2f\x31\x01"
 TIFF = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
-MAX_VALUES = 4 * MAX_PIXELS  # of all channels that an EXR file holds
+MAX_VALUES = 4 * MAX_PIXELS  # of all channels of an EXR file
 _REMEDY = "save it as a flat image with the channels R, G, B (and A) or Y"
 
 
 def read_exr(path: Path) -> NDArray[np.float32]:
-    """H x W x (1..4): Y, RGB or RGBA of the first part, from half, float or whole numbers. DiagnosticError."""
+    """H x W x (1..4): Y, RGB or RGBA of the first part, from half, float or integer values. Raises DiagnosticError."""
     try:
         import OpenEXR
     except ImportError as error:
@@ -28,7 +28,7 @@ def read_exr(path: Path) -> NDArray[np.float32]:
             path,
             "no-openexr",
             tr("EXR files need the package OpenEXR: {error}", error=error),
-            tr("pip install OpenEXR"),
+            tr("install it: pip install OpenEXR"),
         ) from error
     try:
         with OpenEXR.File(str(path), header_only=True) as head:
@@ -44,7 +44,7 @@ def read_exr(path: Path) -> NDArray[np.float32]:
             path,
             "cannot-read",
             tr("the EXR file is damaged or not supported: {error}", error=error),
-            tr("open and save it elsewhere"),
+            tr("open and save it with another program"),
         ) from error
     names = next((n for n in ("RGBA", "RGB", "YA", "Y") if all(c in planes for c in n)), "")
     if not names:  # a single plane of any name: depth, a mask
@@ -63,7 +63,7 @@ def read_exr(path: Path) -> NDArray[np.float32]:
 
 
 def _check_parts(path: Path, headers: Sequence[Mapping[str, Any]]) -> None:
-    """Raise DiagnosticError where the values would take too much memory: the library unpacks all channels of all parts."""
+    """Raise DiagnosticError for too many values, because the library unpacks all channels of all parts."""
     values = 0
     for header in headers:
         low, high = header["dataWindow"]
@@ -71,7 +71,7 @@ def _check_parts(path: Path, headers: Sequence[Mapping[str, Any]]) -> None:
         check_pixels(path, width, height)
         values += width * height * len(header["channels"])
         if "deep" in str(header.get("type", "")):
-            raise _wrong(path, "picture-kind", tr("it is a deep EXR file, with several values a pixel"), _REMEDY)
+            raise _wrong(path, "picture-kind", tr("it is a deep EXR file, with several values per pixel"), _REMEDY)
     if values > MAX_VALUES:
         raise _wrong(
             path,
@@ -87,7 +87,7 @@ def _check_parts(path: Path, headers: Sequence[Mapping[str, Any]]) -> None:
 
 
 def read_tiff(path: Path) -> NDArray[np.float32]:
-    """H x W or H x W x (1..4) of a TIFF file: floats as they are, whole numbers divided by their largest."""
+    """H x W or H x W x (1..4) of a TIFF file: floats as stored, integers divided by the maximum of their type."""
     cv = opencv()
     try:
         pixels: Any = cv.imread(str(path), cv.IMREAD_UNCHANGED)
@@ -97,7 +97,7 @@ def read_tiff(path: Path) -> NDArray[np.float32]:
                 path,
                 "picture-too-large",
                 tr("the image has more than {MAX_PIXELS:,} pixels", MAX_PIXELS=MAX_PIXELS),
-                tr("make it smaller"),
+                tr("resize or crop it"),
             ) from error
         pixels = None
     if pixels is None or pixels.ndim not in (2, 3) or (pixels.ndim == 3 and pixels.shape[2] not in (1, 3, 4)):
@@ -119,17 +119,17 @@ def read_tiff(path: Path) -> NDArray[np.float32]:
 
 
 def out_of_memory(path: Path) -> DiagnosticError:
-    """The file may be in order: the machine cannot hold it."""
+    """The error for an image, possibly intact, that does not fit into memory."""
     return _wrong(
         path,
         "out-of-memory",
-        tr("the machine has not enough memory for it"),
-        tr("use a smaller one, or close other programs"),
+        tr("there is not enough memory for it"),
+        tr("use a smaller image, or close other programs"),
     )
 
 
 def check_pixels(path: Path, width: int, height: int) -> None:
-    """Raise DiagnosticError for an image that would take more memory than any photograph does."""
+    """Raise DiagnosticError for an image of more than `MAX_PIXELS` pixels."""
     if width * height > MAX_PIXELS:
         raise _wrong(
             path,
@@ -145,4 +145,4 @@ def check_pixels(path: Path, width: int, height: int) -> None:
 
 
 def _wrong(path: Path, code: str, message: str, remedy: str) -> DiagnosticError:
-    return DiagnosticError(Diagnostic(code, message, file=str(path), remedy=remedy))
+    return DiagnosticError.of(code, message, file=str(path), remedy=remedy)

@@ -40,8 +40,8 @@ KernelMaker = Callable[[int, int], tuple[Callable[[], object], float]]
 class Engine(ABC):
     """Compiles groups of layers.
 
-    `inference` (with `inference.graph`, `.states`, `.read`) stays alive and holds the sizes of the current run when `compile` is
-    called; `weights` never change. `options` were checked against the descriptor.
+    `inference` (with `inference.graph`, `.states`, `.read`) has the sizes of the current run when `compile` is called;
+    `weights` never change. `options` were checked against the descriptor.
     """
 
     def __init__(self, inference: Inference, weights: Weights, options: RunOptions) -> None:
@@ -56,7 +56,7 @@ class Engine(ABC):
 
 @dataclass
 class Sample:
-    """Repeated times of layers that ran as one step. `what` names the engine's kernels, where it has names for them."""
+    """Repeated times of layers that ran as one step. `what` names the engine's kernels, if it has names for them."""
 
     layers: tuple[str, ...]
     seconds: list[float] = field(default_factory=list)
@@ -64,9 +64,9 @@ class Sample:
 
 
 class StepTimer(ABC):
-    """Times a part of a network: the whole of it without a profiler, and its steps by the engine's own clock.
+    """Times a part of a network: as a whole without a profiler, and its steps with the engine's profiler.
 
-    `tick` is called after every run, `warmup` runs are not counted.
+    `tick` is called after every run; `warmup` runs are not counted.
     """
 
     def __init__(self, engine: Engine, part: Part, wanted: Sequence[Source], feeds: Mapping[Source, Tensor]) -> None:
@@ -89,7 +89,7 @@ class StepTimer(ABC):
 
     @abstractmethod
     def layers(self, runs: int, warmup: int, tick: Callable[[], None]) -> list[Sample]:
-        """Times by step; a sample without layers has the time of kernels that belong to none."""
+        """Times by step; a sample without layers has the time of kernels that belong to no layer."""
 
 
 def _always() -> tuple[int, str]:
@@ -98,10 +98,10 @@ def _always() -> tuple[int, str]:
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """A kind of device that an engine runs on, and the precisions that it computes in there.
+    """A kind of device that an engine supports, with the supported precisions.
 
-    `count` says how many of them this machine has, and the reason where there is none. With several, options name one as
-    `kind:number`; the kind alone is the first.
+    `count` returns the number of such devices in this machine, and the reason if there is none. With several, options name
+    one as `kind:number`; the kind alone is the first.
     """
 
     kind: str = "cpu"
@@ -115,18 +115,18 @@ class Device:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineDescriptor:
-    """One engine as the program knows it. A field that is missing or wrong raises TypeError or ValueError on import."""
+    """The declaration of an engine. A missing or invalid field raises TypeError or ValueError on import."""
 
     name: str  # in files and options: lower-case letters, digits and underscores
     title: str  # on screen
-    package: str  # the distribution whose version belongs into records and reports
+    package: str  # the distribution whose version is written to records and reports
     engine: Callable[[Inference, Weights, RunOptions], Engine]
     step_timer: Callable[[Engine, Part, Sequence[Source], Mapping[Source, Tensor]], StepTimer]
     kernels: Mapping[str, KernelMaker]  # by name; the fastest is the compute peak of the processor
-    available: Callable[[], Diagnostic | None]  # None, or why not and what to do
+    available: Callable[[], Diagnostic | None]  # None, or the reason and what to do
     devices: tuple[Device, ...] = (Device(),)
     layouts: tuple[str, ...] = ("nchw",)
-    stand_in: str = ""  # the engine that runs parts which this one refuses with "not-in-onnx"
+    stand_in: str = ""  # the engine that runs parts which this one rejects with "not-in-onnx"
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not ENGINE_NAME.fullmatch(self.name):
@@ -145,7 +145,7 @@ class EngineDescriptor:
             raise ValueError(f"layouts of the engine '{self.name}' must be among {', '.join(LAYOUTS)}")
 
     def device(self, name: str) -> Device | None:
-        """The kind of device that options call `name`; None where the engine runs on no such thing."""
+        """The device kind for the option `name`; None if the engine does not support it."""
         return next((device for device in self.devices if device.kind == name.partition(":")[0]), None)
 
 

@@ -25,7 +25,7 @@ PACKAGE = "designer.runtime.engines"
 
 @dataclass
 class EngineRegistry:
-    """Engines by name. `diagnostics` says which plug-ins could not be used and why."""
+    """Engines by name. `diagnostics` lists the plugins that could not be used, with reasons."""
 
     engines: dict[str, EngineDescriptor] = field(default_factory=dict)
     diagnostics: list[Diagnostic] = field(default_factory=list)
@@ -34,58 +34,56 @@ class EngineRegistry:
         return iter(self.engines.values())
 
     def register(self, descriptor: EngineDescriptor) -> None:
-        """Add one engine. A second one of a name raises ValueError."""
+        """Add one engine. Raises ValueError if the name is taken."""
         if self.engines.get(descriptor.name, descriptor) is not descriptor:
             raise ValueError(f"the engine '{descriptor.name}' is declared twice")
         self.engines[descriptor.name] = descriptor
 
     def register_module(self, module: ModuleType) -> bool:
-        """Add every descriptor in `module`; whether there was one."""
+        """Add every descriptor in `module`; returns whether there was one."""
         found = [value for value in vars(module).values() if isinstance(value, EngineDescriptor)]
         for descriptor in found:
             self.register(descriptor)
         return bool(found)
 
     def take(self, loaded: object) -> None:
-        """Add what an entry point names: a descriptor, or a module that has one."""
+        """Add the object of an entry point: a descriptor, or a module with descriptors."""
         if isinstance(loaded, EngineDescriptor):
             self.register(loaded)
         elif not isinstance(loaded, ModuleType) or not self.register_module(loaded):
             raise TypeError(f"{loaded!r} is not an EngineDescriptor and has none")
 
     def title(self, name: str) -> str:
-        """The engine's name on screen; a name that nobody knows stays as it is."""
+        """The title of an engine; the name itself if it is unknown."""
         known = self.engines.get(name)
         return known.title if known is not None else name
 
     def get(self, name: str) -> EngineDescriptor:
-        """The engine called `name`; DiagnosticError where there is none."""
+        """The engine called `name`. Raises DiagnosticError if there is none."""
         known = self.engines.get(name)
         if known is None:
-            raise DiagnosticError(
-                Diagnostic(
-                    "unknown-engine",
-                    tr("there is no engine '{name}'", name=name),
-                    remedy=tr(
-                        "choose one of {engines}, or install the plugin that provides it",
-                        engines=", ".join(self.engines),
-                    ),
-                )
+            raise DiagnosticError.of(
+                "unknown-engine",
+                tr("there is no engine '{name}'", name=name),
+                remedy=tr(
+                    "choose one of {engines}, or install the plugin that provides it",
+                    engines=", ".join(self.engines),
+                ),
             )
         return known
 
     def problem(self, descriptor: EngineDescriptor) -> Diagnostic | None:
-        """Why an engine cannot be used on this machine, and what to do; None where it can."""
+        """Why an engine cannot be used on this machine, and what to do; None if it can."""
         try:
             found = descriptor.available()
-        except Exception as error:  # the code of a plug-in may raise anything
+        except Exception as error:  # a plugin may raise anything
             return broken(descriptor, tr("available() raised {reason_of}", reason_of=reason_of(error)))
         if found is None or isinstance(found, Diagnostic):
             return found
         return broken(descriptor, tr("available() returned {found!r}, not None or a Diagnostic", found=found))
 
     def devices(self, descriptor: EngineDescriptor) -> list[tuple[Device, int, str]]:
-        """The kinds of devices of an engine, how many of each this machine has, and the reason where none."""
+        """The device kinds of an engine, each with its number in this machine and the reason if that is 0."""
         found = []
         for device in descriptor.devices:
             try:
@@ -96,7 +94,7 @@ class EngineRegistry:
         return found
 
     def make(self, inference: Inference, weights: Weights, options: RunOptions) -> CheckedEngine:
-        """The engine that `options` name; DiagnosticError where there is none or it cannot serve the options."""
+        """Create the engine for `options`. Raises DiagnosticError if it does not exist or does not support the options."""
         descriptor = self.get(options.engine)
         self._check(descriptor, options)
         made = guarded(descriptor, "start", (), lambda: descriptor.engine(inference, weights, options))
@@ -111,7 +109,7 @@ class EngineRegistry:
         wanted: Sequence[Source],
         feeds: Mapping[Source, Tensor],
     ) -> CheckedTimer:
-        """What times the steps of `part`, by the engine's own clock; DiagnosticError as `make`."""
+        """Create the step timer of the engine for `part`. Raises DiagnosticError as `make` does."""
         made = self.make(inference, weights, options)
         descriptor = made.descriptor
         layers = part.layers
@@ -119,7 +117,7 @@ class EngineRegistry:
         return CheckedTimer(descriptor, timer, part)
 
     def offering(self, *, device: str = "", precision: str = "") -> str:
-        """The engines that run on a kind of device or in a precision: "PyTorch on cuda"; empty where there is none."""
+        """The engines that support a device kind or a precision, for a message: "PyTorch on CUDA"; "" if there are none."""
         found = []
         for descriptor in self:
             kinds = [
@@ -135,29 +133,42 @@ class EngineRegistry:
         check_options(options)
         problem = self.problem(descriptor)
         if problem is not None:
-            message = f"the engine {descriptor.title} cannot be used: {problem.message}"
-            raise DiagnosticError(Diagnostic(problem.code, message, remedy=problem.remedy))
+            message = tr(
+                "the engine {title} cannot be used: {message}", title=descriptor.title, message=problem.message
+            )
+            raise DiagnosticError.of(problem.code, message, remedy=problem.remedy)
         kind, title = options.device.partition(":")[0], descriptor.title
         device = descriptor.device(options.device)
         if device is None:
             kinds = ", ".join(device.kind for device in descriptor.devices)
-            message = f"{title} runs on {kinds} and cannot use '{options.device}'"
+            message = tr("{title} runs on {kinds}, not on '{device}'", title=title, kinds=kinds, device=options.device)
             raise _refused("device", message, kinds, self.offering(device=kind))
         if options.precision not in device.precisions:
-            message = f"{title} on {kind} computes in {', '.join(device.precisions)} and not in {options.precision}"
+            message = tr(
+                "{title} on {kind} computes in {precisions} and not in {precision}",
+                title=title,
+                kind=kind,
+                precisions=", ".join(device.precisions),
+                precision=options.precision,
+            )
             raise _refused("precision", message, device.precisions[0], self.offering(precision=options.precision))
         if options.layout not in descriptor.layouts:
-            message = f"{title} takes the layout {', '.join(descriptor.layouts)} and not {options.layout}"
+            message = tr(
+                "{title} supports the layout {layouts} and not {layout}",
+                title=title,
+                layouts=", ".join(descriptor.layouts),
+                layout=options.layout,
+            )
             raise _refused("layout", message, descriptor.layouts[0], "")
 
 
 def _refused(what: str, message: str, choice: str, others: str) -> DiagnosticError:
     remedy = f"choose {choice}" + (f", or {others}" if others else "")
-    return DiagnosticError(Diagnostic(tr("{what}-unavailable", what=what), message, remedy=remedy))
+    return DiagnosticError.of(f"{what}-unavailable", message, remedy=remedy)
 
 
 def load_engines(plugin_folders: Iterable[Path] = (), *, installed: bool = True) -> EngineRegistry:
-    """A fresh registry: the library, installed plug-ins, then every `.py` file in `plugin_folders`."""
+    """A new registry: the library, installed plugins, then every `.py` file in `plugin_folders`."""
     registry = EngineRegistry()
     for module in walk(PACKAGE):
         registry.register_module(module)
@@ -169,5 +180,5 @@ def load_engines(plugin_folders: Iterable[Path] = (), *, installed: bool = True)
 
 @lru_cache(maxsize=1)
 def default_engines() -> EngineRegistry:
-    """The engines of this process, loaded once: library, entry points and the user's plug-in folder."""
+    """The engines of this process, loaded once: library, entry points and the user's plugin folder."""
     return load_engines([plugin_folder()])

@@ -1,7 +1,7 @@
 """Gradients of a tensor with respect to an input, computed by torch autograd over the plan of a run.
 
-Always in fp32 and N x C x H x W, whatever the session uses. Analysis layers run in numpy, outside of autograd: the gradient
-passes to their first input as if they were identities, and the note says so.
+Always in FP32 and N x C x H x W, whatever the session uses. Analysis layers run in numpy, outside autograd: the gradient
+passes to their first input as through an identity, and a note says so.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.diagnostics import DiagnosticError
 from designer.graph.model import Source
 from designer.operators.api import Role
 from designer.runtime.api import Array
 from designer.runtime.engines.torch_engine import TorchCompiled, TorchEngine
-from designer.runtime.feeding import Extent, cropped, factors, padded_extent
+from designer.runtime.input_data import Extent, cropped, factors, padded_extent
 from designer.runtime.network import evaluate, operator_of, role_of
 from designer.runtime.plan import AnalysisStep, PartStep, Plan, make_plan
 from designer.runtime.session import Session
@@ -31,14 +31,14 @@ Place = tuple[int | None, int, int]  # channel (None: all), y, x
 
 @dataclass(frozen=True, slots=True)
 class Gradient:
-    """`array` is N x C x H x W at the size that was fed; `note` says what it is not exact about."""
+    """`array` is N x C x H x W at the size of the input data; `note` lists approximations."""
 
     array: Array
     note: str = ""
 
 
 def gradient(session: Session, of: Source, layer: str, at: Place | None = None) -> Gradient:
-    """The gradient of the sum of a tensor, or of the values at one place of it, to what an input layer hands on."""
+    """The gradient of the sum of a tensor, or of its values at one position, with respect to the output of an input layer."""
     return _Backward(session, of, layer).go(at)
 
 
@@ -52,13 +52,11 @@ class _Backward:
         self.engine = TorchEngine(session.inference, session.weights, options)
         self.plan: Plan = make_plan(session.inference, (self.of,))
         if layer not in self.plan.inputs:
-            raise DiagnosticError(
-                Diagnostic(
-                    "no-path",
-                    tr("'{of}' does not depend on the input '{layer}'", of=of, layer=layer),
-                    layer=layer,
-                    remedy=tr("choose a layer downstream of the input"),
-                )
+            raise DiagnosticError.of(
+                "no-path",
+                tr("'{of}' does not depend on the input '{layer}'", of=of, layer=layer),
+                layer=layer,
+                remedy=tr("choose a layer downstream of the input"),
             )
         self.values: dict[Source, torch.Tensor] = {}
         self.cropped: set[Source] = set()
@@ -82,7 +80,7 @@ class _Backward:
             notes = []
             if not target.requires_grad:
                 found = torch.zeros_like(leaf)
-                notes.append("nothing between has a gradient")
+                notes.append(tr("no layer on the path has a gradient"))
             else:
                 (made,) = torch.autograd.grad(target, leaf, allow_unused=True)
                 found = torch.zeros_like(leaf) if made is None else made
@@ -94,7 +92,7 @@ class _Backward:
         return Gradient(found.detach().cpu().numpy().astype(np.float32, copy=False), "; ".join(notes))
 
     def _feed(self) -> torch.Tensor:
-        """Values of the inputs; of the one in question a leaf at the size that was fed, padded in torch's record."""
+        """Set the values of the inputs; returns the leaf of `layer` at the size of its data, padded within autograd."""
         import torch
 
         device = self.engine.device
@@ -105,7 +103,7 @@ class _Backward:
             if name == self.layer:
                 operator = operator_of(self.session.inference, name)
                 fed = self.session.fed(name)
-                scale, shift = factors(operator) if fed.picture else (1.0, 0.0)
+                scale, shift = factors(operator) if fed.is_image else (1.0, 0.0)
                 leaf = torch.from_numpy(fed.array * np.float32(scale) + np.float32(shift)).to(device)
                 leaf.requires_grad_()
                 (h, w), (full_h, full_w) = fed.extent, padded_extent(operator, fed.extent)
@@ -119,7 +117,7 @@ class _Backward:
         return leaf
 
     def _analysis(self, step: AnalysisStep) -> None:
-        """The layer's real values, with the record of its first input."""
+        """The layer's values, with the autograd graph of its first input."""
         import torch
 
         inference = self.session.inference
@@ -141,7 +139,7 @@ class _Backward:
             self.values[source] = value
 
     def _shown(self, source: Source) -> torch.Tensor:
-        """A tensor without what belongs to the padding of the input."""
+        """A tensor without the padding of the input."""
         value, padding = self.values[source], self.session.padding(source)
         if source in self.cropped or padding is None:
             return value
@@ -156,26 +154,24 @@ class _Backward:
         inside = len(sizes) == 4 and 0 <= y < sizes[2] and 0 <= x < sizes[3]
         if not inside or (channel is not None and not 0 <= channel < sizes[1]):
             shape = dims_text(sizes)
-            raise DiagnosticError(
-                Diagnostic(
-                    "outside",
-                    tr(
-                        "'{of}' of {shape} has no value at channel {channel}, y {y}, x {x}",
-                        of=self.of,
-                        shape=shape,
-                        channel=channel,
-                        y=y,
-                        x=x,
-                    ),
-                    layer=self.of.layer,
-                    remedy=tr("choose a pixel of the tensor; tensors without height and width only have a sum"),
-                )
+            raise DiagnosticError.of(
+                "outside",
+                tr(
+                    "'{of}' of {shape} has no value at channel {channel}, y {y}, x {x}",
+                    of=self.of,
+                    shape=shape,
+                    channel=channel,
+                    y=y,
+                    x=x,
+                ),
+                layer=self.of.layer,
+                remedy=tr("choose a pixel of the tensor; tensors without height and width support only the sum"),
             )
         return value[:, :, y, x] if channel is None else value[:, channel, y, x]
 
 
 def _cut(value: torch.Tensor, original: Extent, padded: Extent) -> torch.Tensor:
-    """As `feeding.crop`, for a tensor of torch."""
+    """As `input_data.crop`, for a torch tensor."""
     if value.dim() != 4:
         return value
     height, width = cropped(value.shape[2:], original, padded)

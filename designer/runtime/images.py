@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from designer.files.atomic import write_atomic
 from designer.files.formats import Format, FormatTable
 from designer.files.regular import check_regular
-from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.diagnostics import DiagnosticError
 from designer.runtime import deep_images
 from designer.runtime.api import Array
 from designer.texts import tr
@@ -23,29 +23,22 @@ from designer.texts import tr
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-_PILLOW = (
-    "PNG",
-    "JPEG",
-    "TIFF",
-    "BMP",
-    "WEBP",
-    "PPM",
-)  # what Pillow may take a file for; others of its formats are not tested
+_PILLOW = ("PNG", "JPEG", "TIFF", "BMP", "WEBP", "PPM")  # other formats of Pillow are not tested
 _LUMA = np.array([0.299, 0.587, 0.114], np.float32)
 
 
 def read_image(path: Path | str, channels: int = 3) -> Array:
-    """The image as 1 x `channels` x H x W: 1 gray, 3 RGB, 4 RGB and opacity (1 where the image has none).
+    """The image as 1 x `channels` x H x W: 1 gray, 3 RGB, 4 RGB and opacity (1 if the image has none).
 
-    Values of EXR and float TIFF files are as stored, also above 1 and below 0; all others are 0..1. Opacity is dropped for
-    1 and 3 channels, not blended. Files turned by an EXIF orientation are turned upright. Raises
-    DiagnosticError for files that are no image, too large, or broken.
+    Values of EXR and float TIFF files are as stored, also outside 0..1; all others are 0..1. Opacity is dropped for 1 and 3
+    channels, not blended. The EXIF orientation is applied. Raises DiagnosticError if the file is not an image, too large or
+    damaged.
     """
     return with_channels(IMAGES.reader(path)(Path(path)), channels, str(path))
 
 
 def with_channels(pixels: NDArray[np.float32], channels: int, file: str) -> Array:
-    """H x W or H x W x (1..4) as 1 x `channels` x H x W, as `read_image` says; `file` is for the refusal."""
+    """H x W or H x W x (1..4) as 1 x `channels` x H x W, see `read_image`; `file` is for the error."""
     if pixels.ndim == 2:
         pixels = pixels[:, :, None]
     color, alpha = (pixels[:, :, :-1], pixels[:, :, -1:]) if pixels.shape[2] in (2, 4) else (pixels, None)
@@ -57,19 +50,17 @@ def with_channels(pixels: NDArray[np.float32], channels: int, file: str) -> Arra
             alpha = np.ones((*color.shape[:2], 1), np.float32) if alpha is None else alpha
             color = np.concatenate([color, alpha], axis=2)
     else:
-        raise DiagnosticError(
-            Diagnostic(
-                "picture-channels",
-                tr("an image has 1, 3 or 4 channels, but the input has {channels}", channels=channels),
-                file=file,
-                remedy=tr("use an .npy file for this input"),
-            )
+        raise DiagnosticError.of(
+            "picture-channels",
+            tr("an image has 1, 3 or 4 channels, but the input has {channels}", channels=channels),
+            file=file,
+            remedy=tr("use an .npy file for this input"),
         )
     return np.ascontiguousarray(color.transpose(2, 0, 1)[None])
 
 
 def read_npy(path: Path | str, dtype: str = "float32") -> NDArray[Any]:
-    """A tensor of numbers from an `.npy` file, as `dtype`. DiagnosticError for any other file; nothing is unpickled."""
+    """The numeric array of an `.npy` file as `dtype`, without unpickling. Raises DiagnosticError for any other file."""
     check_regular(Path(path))
     try:
         mapped = np.lib.format.open_memmap(path, mode="r")  # mapping checks the header against the file's length
@@ -78,16 +69,14 @@ def read_npy(path: Path | str, dtype: str = "float32") -> NDArray[Any]:
         return np.array(mapped, dtype=dtype, order="C")
     except MemoryError:
         raise deep_images.out_of_memory(Path(path)) from None
-    except Exception as error:  # a damaged header makes numpy raise almost anything
+    except Exception as error:  # numpy raises almost anything for a damaged header
         lines = str(error).strip().splitlines()
         reason = (error.strerror if isinstance(error, OSError) else None) or (lines[0][:160] if lines else "damaged")
-        raise DiagnosticError(
-            Diagnostic(
-                "cannot-read" if isinstance(error, OSError) else "not-a-tensor",
-                tr("the tensor cannot be read: {reason}", reason=reason),
-                file=str(path),
-                remedy=tr("write it with numpy.save as float32, N x C x H x W"),
-            )
+        raise DiagnosticError.of(
+            "cannot-read" if isinstance(error, OSError) else "not-a-tensor",
+            tr("the tensor cannot be read: {reason}", reason=reason),
+            file=str(path),
+            remedy=tr("write it with numpy.save as float32, N x C x H x W"),
         ) from None
 
 
@@ -101,7 +90,7 @@ def write_npy(path: Path, array: NDArray[Any]) -> None:
 
 
 def _pixels(path: Path) -> NDArray[np.float32]:
-    """H x W or H x W x (1..4), 0..1; real numbers as stored."""
+    """H x W or H x W x (1..4), 0..1; floating-point values as stored."""
     from PIL import Image, ImageOps, UnidentifiedImageError
 
     check_regular(path)
@@ -111,21 +100,21 @@ def _pixels(path: Path) -> NDArray[np.float32]:
         if begin == deep_images.EXR:
             return deep_images.read_exr(path)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Pillow warns about large images and odd metadata; the limit is ours
-            with Image.open(path, formats=_PILLOW) as picture:
-                width, height = picture.size
+            warnings.simplefilter("ignore")  # about large images and odd metadata; we have our own limit
+            with Image.open(path, formats=_PILLOW) as image:
+                width, height = image.size
                 deep_images.check_pixels(path, width, height)
-                deep = _is_deep(picture)
-                picture.load()
+                deep = _is_deep(image)
+                image.load()
                 if deep:
                     with Image.open(path, formats=_PILLOW) as again:
-                        return _deep(ImageOps.exif_transpose(picture), ImageOps.exif_transpose(_low_bytes(again)))
-                return _floats(ImageOps.exif_transpose(picture))
+                        return _deep(ImageOps.exif_transpose(image), ImageOps.exif_transpose(_low_bytes(again)))
+                return _floats(ImageOps.exif_transpose(image))
     except UnidentifiedImageError:
-        if begin in deep_images.TIFF:  # floats in color, or an unusual layout
+        if begin in deep_images.TIFF:  # float colors, or an unusual layout
             return deep_images.read_tiff(path)
-        raise DiagnosticError(
-            Diagnostic("not-a-picture", tr("the file is not a supported image"), file=str(path), remedy=_REMEDY)
+        raise DiagnosticError.of(
+            "not-a-picture", tr("the file is not a supported image"), file=str(path), remedy=_REMEDY
         ) from None
     except DiagnosticError:
         raise
@@ -134,25 +123,21 @@ def _pixels(path: Path) -> NDArray[np.float32]:
     except Exception as error:  # decoders raise almost anything when a file is damaged
         if isinstance(error, OSError) and error.errno is not None:
             reason = error.strerror or str(error)
-            raise DiagnosticError(
-                Diagnostic(
-                    "cannot-read",
-                    tr("the image cannot be opened: {reason}", reason=reason),
-                    file=str(path),
-                    remedy=tr("check the path and your permissions"),
-                )
+            raise DiagnosticError.of(
+                "cannot-read",
+                tr("the image cannot be opened: {reason}", reason=reason),
+                file=str(path),
+                remedy=tr("check the path and your permissions"),
             ) from error
         if isinstance(error, Image.DecompressionBombError):
-            raise DiagnosticError(
-                Diagnostic("picture-too-large", str(error), file=str(path), remedy=tr("resize the image"))
+            raise DiagnosticError.of(
+                "picture-too-large", str(error), file=str(path), remedy=tr("resize the image")
             ) from error
-        raise DiagnosticError(
-            Diagnostic(
-                "cannot-read",
-                tr("the image is damaged or not supported: {error}", error=error or type(error).__name__),
-                file=str(path),
-                remedy=_REMEDY,
-            )
+        raise DiagnosticError.of(
+            "cannot-read",
+            tr("the image is damaged or not supported: {error}", error=error or type(error).__name__),
+            file=str(path),
+            remedy=_REMEDY,
         ) from error
 
 
@@ -162,33 +147,33 @@ _REMEDY = "choose an image that other programs open"
 _SWAPPED = {"16B": "16L", "16L": "16B", "16N": "16B" if sys.byteorder == "little" else "16L"}
 
 
-def _is_deep(picture: Image) -> bool:
-    """Whether the file has 16 bits a color, of which Pillow decodes only the upper 8."""
+def _is_deep(image: Image) -> bool:
+    """Whether the file has 16 bits per channel, of which Pillow decodes only the upper 8."""
     return (
-        picture.mode in ("RGB", "RGBA")
-        and bool(_tiles(picture))
-        and all(_mode_of(t.args).startswith(("RGB;16", "RGBA;16")) for t in _tiles(picture))
+        image.mode in ("RGB", "RGBA")
+        and bool(_tiles(image))
+        and all(_mode_of(t.args).startswith(("RGB;16", "RGBA;16")) for t in _tiles(image))
     )
 
 
-def _tiles(picture: Image) -> list[Any]:
-    return list(getattr(picture, "tile", None) or ())
+def _tiles(image: Image) -> list[Any]:
+    return list(getattr(image, "tile", None) or ())
 
 
 def _mode_of(args: Any) -> str:
     return str(args[0] if isinstance(args, tuple) and args else args)
 
 
-def _low_bytes(picture: Image) -> Image:
-    """A 16 bit image, just opened, decoded as if its bytes stood the other way round: the lower 8 bits."""
+def _low_bytes(image: Image) -> Image:
+    """The lower 8 bits of a 16-bit image that was just opened, decoded with swapped byte order."""
     swapped = []
-    for tile in _tiles(picture):
+    for tile in _tiles(image):
         mode = _mode_of(tile.args)
         mode = mode[:-3] + _SWAPPED[mode[-3:]]
         swapped.append(tile._replace(args=(mode, *tile.args[1:]) if isinstance(tile.args, tuple) else mode))
-    picture.tile = swapped  # type: ignore[attr-defined]
-    picture.load()
-    return picture
+    image.tile = swapped  # type: ignore[attr-defined]
+    image.load()
+    return image
 
 
 def _deep(high: Image, low: Image) -> NDArray[np.float32]:
@@ -199,26 +184,26 @@ def _deep(high: Image, low: Image) -> NDArray[np.float32]:
     return values
 
 
-def _floats(picture: Image) -> NDArray[np.float32]:
-    mode = picture.mode
-    transparent = "transparency" in picture.info
+def _floats(image: Image) -> NDArray[np.float32]:
+    mode = image.mode
+    transparent = "transparency" in image.info
     if mode.startswith("I;16"):
-        return np.asarray(picture).astype(np.float32) / np.float32(65535)
+        return np.asarray(image).astype(np.float32) / np.float32(65535)
     if mode == "I":  # Pillow's mode for 16 bit gray in some containers
-        return np.asarray(picture).clip(0, 65535).astype(np.float32) / np.float32(65535)
+        return np.asarray(image).clip(0, 65535).astype(np.float32) / np.float32(65535)
     if mode == "F":
-        return np.asarray(picture, np.float32)
+        return np.asarray(image, np.float32)
     if mode == "P" or (transparent and mode in ("L", "RGB", "1")):
-        picture = picture.convert("RGBA" if transparent else "RGB")
+        image = image.convert("RGBA" if transparent else "RGB")
     elif mode in ("1", "CMYK", "YCbCr", "LAB", "HSV", "PA", "La", "RGBa"):
-        picture = picture.convert({"1": "L", "PA": "RGBA", "La": "LA", "RGBa": "RGBA"}.get(mode, "RGB"))
-    if picture.mode not in ("L", "LA", "RGB", "RGBA"):
-        picture = picture.convert("RGB")
-    return _planes(np.asarray(picture))
+        image = image.convert({"1": "L", "PA": "RGBA", "La": "LA", "RGBa": "RGBA"}.get(mode, "RGB"))
+    if image.mode not in ("L", "LA", "RGB", "RGBA"):
+        image = image.convert("RGB")
+    return _planes(np.asarray(image))
 
 
 def _planes(pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """Bytes as 0..1, laid out as the network wants them, one plane after the other: it needs no further copy."""
+    """Bytes as 0..1 in planar order, as the network reads them, so that no further copy is needed."""
     if pixels.ndim == 2:
         pixels = pixels[:, :, None]
     planes = np.empty((pixels.shape[2], *pixels.shape[:2]), np.float32)
@@ -227,14 +212,14 @@ def _planes(pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
 
 
 def to_uint8(array: NDArray[Any]) -> NDArray[np.uint8]:
-    """The first image of N x C x H x W (or C x H x W) as H x W x C, values clipped to 0..1; not-a-number is black."""
+    """The first image of N x C x H x W (or C x H x W) as H x W x C, values clipped to 0..1; NaN is black."""
     return _levels(array, 255, np.uint8)
 
 
 def _levels(array: NDArray[Any], top: int, dtype: Any) -> NDArray[Any]:
-    picture = np.asarray(array, np.float32)
-    picture = picture[0] if picture.ndim == 4 else picture
-    values = np.nan_to_num(picture, nan=0.0, posinf=1.0, neginf=0.0).clip(0.0, 1.0)
+    image = np.asarray(array, np.float32)
+    image = image[0] if image.ndim == 4 else image
+    values = np.nan_to_num(image, nan=0.0, posinf=1.0, neginf=0.0).clip(0.0, 1.0)
     values *= np.float32(top)
     values += np.float32(0.5)
     return np.ascontiguousarray(values.transpose(1, 2, 0).astype(dtype))
@@ -243,7 +228,7 @@ def _levels(array: NDArray[Any], top: int, dtype: Any) -> NDArray[Any]:
 def write_image(path: Path | str, array: NDArray[Any], *, bits: int = 8) -> None:
     """Write N x C x H x W (the first image; C is 1, 2, 3 or 4) in the format of the path's suffix; atomic.
 
-    `bits` 16 is for PNG. DiagnosticError when the format cannot hold the image or the disk refuses it.
+    `bits` 16 is for PNG only. Raises DiagnosticError if the format cannot store the image or it cannot be written.
     """
     IMAGES.writer(path)(Path(path), array, bits)
 
@@ -262,9 +247,15 @@ def _check_writable(
     path: Path, kind: str, channels: int, possible: tuple[int, ...], bits: int, depths: tuple[int, ...]
 ) -> None:
     if channels not in possible:
-        raise _cannot_write(path, f"a {kind} file cannot store {channels} channels", "write the tensor as an .npy file")
+        raise _cannot_write(
+            path,
+            tr("a {kind} file cannot store {channels} channels", kind=kind, channels=channels),
+            tr("write the tensor as an .npy file"),
+        )
     if bits not in depths:
-        raise _cannot_write(path, f"a {kind} file cannot store {bits} bits per channel", "use 8 bits")
+        raise _cannot_write(
+            path, tr("a {kind} file cannot store {bits} bits per channel", kind=kind, bits=bits), tr("use 8 bits")
+        )
 
 
 def encode_image(array: NDArray[Any], kind: str = "PNG") -> bytes:
@@ -278,22 +269,22 @@ def _encoded(pixels: NDArray[np.uint8], kind: str) -> bytes:
     from PIL import Image
 
     out = io.BytesIO()
-    picture = Image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)
+    image = Image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)
     if kind == "JPEG":
-        picture.save(out, kind, quality=95, subsampling=0)
+        image.save(out, kind, quality=95, subsampling=0)
     else:
-        picture.save(out, kind, compress_level=3)
+        image.save(out, kind, compress_level=3)
     return out.getvalue()
 
 
 def _png16(pixels: NDArray[np.uint16]) -> bytes:
-    """A 16 bit PNG. Pillow writes only gray ones, so the few chunks are put together here (PNG specification, 3rd ed.)."""
+    """A 16-bit PNG (PNG specification, 3rd ed.), because Pillow writes only gray ones."""
     import struct
     import zlib
 
     height, width, channels = pixels.shape
     color_type = {1: 0, 2: 4, 3: 2, 4: 6}[channels]
-    rows = np.zeros((height, 1 + width * channels * 2), np.uint8)  # each row begins with its filter: 0, none
+    rows = np.zeros((height, 1 + width * channels * 2), np.uint8)  # each row begins with its filter type: 0, none
     rows[:, 1:] = pixels.astype(">u2").reshape(height, -1).view(np.uint8)
 
     def chunk(name: bytes, body: bytes) -> bytes:
@@ -305,11 +296,11 @@ def _png16(pixels: NDArray[np.uint16]) -> bytes:
 
 
 def _cannot_write(path: Path, reason: str, remedy: str) -> DiagnosticError:
-    return DiagnosticError(Diagnostic("cannot-write-picture", reason, file=str(path), remedy=remedy))
+    return DiagnosticError.of("cannot-write-picture", reason, file=str(path), remedy=remedy)
 
 
 class WriteImage(Protocol):
-    """Writes the first image of N x C x H x W (or C x H x W), values clipped to 0..1. DiagnosticError."""
+    """Writes the first image of N x C x H x W (or C x H x W), values clipped to 0..1. Raises DiagnosticError."""
 
     def __call__(self, path: Path, array: NDArray[Any], bits: int = 8) -> None: ...
 
@@ -319,7 +310,7 @@ WriteArray = Callable[[Path, NDArray[Any]], None]
 
 @dataclass(frozen=True, slots=True)
 class ArrayFormat(Format[Callable[[Path], NDArray[np.float32]], Any]):
-    """A format of images or tensors. `deep`: values are as stored and may lie outside of 0..1."""
+    """A format of images or tensors. `deep`: values are as stored and can be outside 0..1."""
 
     deep: bool = False
 

@@ -1,4 +1,4 @@
-"""What the layers of a network read of their inputs: `reach.py` applied to a network whose shapes were inferred."""
+"""The reach of the layers of a network: `reach.py` applied to a network with inferred shapes."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from designer.runtime.reach import (
     CHANNELS,
     COLUMNS,
     ROWS,
-    Found,
-    Places,
+    Positions,
+    Reach,
     Size,
     UnknownReachError,
     back,
@@ -27,13 +27,15 @@ from designer.runtime.reach import (
     window,
 )
 
-Boxed = dict[int, Places]  # places by axis; any channel where there are none for channels
+ReadBox = dict[int, Positions]  # positions by axis; without CHANNELS, all channels
 
 
-def reached(inference: Inference, of: Source, y: int, x: int) -> tuple[dict[Source, Boxed], str]:
-    """What the pixel (y, x) of `of` depends on: rows, columns and perhaps channels by tensor, and a layer that reads whole
-    images or "". Raises UnknownReachError with the name of the layer of which it is not known."""
-    found: dict[Source, Boxed] = {inference.tensor(of): {ROWS: np.array([y]), COLUMNS: np.array([x])}}
+def reached(inference: Inference, of: Source, y: int, x: int) -> tuple[dict[Source, ReadBox], str]:
+    """What the pixel (y, x) of `of` depends on: a box by tensor, and a layer that reads whole images, or "".
+
+    Raises UnknownReachError with the name of the layer whose reach is unknown.
+    """
+    found: dict[Source, ReadBox] = {inference.tensor(of): {ROWS: np.array([y]), COLUMNS: np.array([x])}}
     whole = ""
     for name in reversed(inference.graph.order()[0]):
         if role_of(inference, name) is Role.INPUT:
@@ -48,27 +50,27 @@ def reached(inference: Inference, of: Source, y: int, x: int) -> tuple[dict[Sour
     return found, whole
 
 
-def _layer_box(inference: Inference, name: str, output: int, places: Boxed) -> list[tuple[int, Boxed, bool]]:
-    """What one output of a layer reads: port, box, and whether whole images are read."""
+def _layer_box(inference: Inference, name: str, output: int, places: ReadBox) -> list[tuple[int, ReadBox, bool]]:
+    """What one output of a layer reads: port, box, and whether it reads whole images."""
     parts = [layer_reach(inference, name, output, axis, places[axis]) for axis in (ROWS, COLUMNS)]
     if CHANNELS in places:
-        with suppress(UnknownReachError):  # then any channel
+        with suppress(UnknownReachError):  # then all channels
             parts.append(layer_reach(inference, name, output, CHANNELS, places[CHANNELS]))
     found = []
     for port in set(parts[0].places) & set(parts[1].places):
         size = _size(inference.states[name].inputs[port])
-        box: Boxed = {axis: np.arange(size[axis]) for axis in (ROWS, COLUMNS)} if size is not None else {}
+        box: ReadBox = {axis: np.arange(size[axis]) for axis in (ROWS, COLUMNS)} if size is not None else {}
         box |= {part.axes[port]: part.places[port] for part in parts if port in part.places}
         found.append((port, box, any(part.whole for part in parts)))
     return found
 
 
-def _union(one: Boxed, other: Boxed) -> Boxed:
+def _union(one: ReadBox, other: ReadBox) -> ReadBox:
     return {axis: np.union1d(one[axis], other[axis]) for axis in one.keys() & other.keys()}
 
 
-def layer_reach(inference: Inference, name: str, output: int, axis: int, places: Places) -> Found:
-    """What one output of a layer reads of its inputs; UnknownReachError names the layer."""
+def layer_reach(inference: Inference, name: str, output: int, axis: int, places: Positions) -> Reach:
+    """What one output of a layer reads of its inputs. Raises UnknownReachError with the name of the layer."""
     operator, state = operator_of(inference, name), inference.states[name]
     sizes = [_size(kind) for kind in state.inputs]
     if operator.role is Role.ANALYSIS:
@@ -89,18 +91,18 @@ def layer_reach(inference: Inference, name: str, output: int, axis: int, places:
 
 
 def piecewise(inference: Inference, name: str) -> str:
-    """Why a layer cannot be run on pieces of an image although it only reads what is near; "" when it can."""
+    """Why a layer cannot run on crops of an image although its reach is local; "" if it can."""
     made = operator_of(inference, name).torch(inference.states[name].inputs)
     return obstacle(made)
 
 
-def _analysis(operator: Operator, name: str, axis: int, places: Places, sizes: Sequence[Size | None]) -> Found:
+def _analysis(operator: Operator, name: str, axis: int, places: Positions, sizes: Sequence[Size | None]) -> Reach:
     reach = operator.reach()
     if reach is None:
         raise UnknownReachError(name)
     around = places if axis == CHANNELS else window(2 * reach + 1, 1, reach, 1).back(places)
     parts = [back(TorchInput(index), axis, around, sizes) for index, size in enumerate(sizes) if size is not None]
-    return Found(
+    return Reach(
         {index: part for found in parts for index, part in found.places.items()},
         {index: step for found in parts for index, step in found.steps.items()},
         axes={index: axis for found in parts for index in found.places},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from designer.files.weights import WeightKey, Weights
-from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.diagnostics import DiagnosticError
 from designer.graph.inference import Inference
 from designer.graph.types import TensorType
 from designer.operators.api import Operator
@@ -17,16 +17,14 @@ from designer.texts import tr
 
 
 def weights_of(session: Session, layer: str) -> dict[str, Array]:
-    """Weight tensors of a layer by name, axes in torch's order; those of an instance are all inside of it, `<layer>.<name>`.
+    """Weight tensors of a layer by name, axes in torch's order; an instance has those of its layers as `<layer>.<name>`.
 
-    Empty for a layer without weights. Never write to them.
+    Empty for a layer without weights. Never write to the arrays.
     """
     graph = session.inference.graph
     if layer not in graph:
-        raise DiagnosticError(
-            Diagnostic(
-                "no-such-layer", tr("there is no layer '{layer}'", layer=layer), remedy=tr("choose an existing layer")
-            )
+        raise DiagnosticError.of(
+            "no-such-layer", tr("there is no layer '{layer}'", layer=layer), remedy=tr("choose an existing layer")
         )
     found = dict(_of(session.inference, session.weights, layer))
     inside = f"{layer}."

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 
-from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.diagnostics import DiagnosticError
 from designer.runtime.api import LAYOUTS, PRECISIONS, RunOptions
 from designer.texts import tr
 
 
 def physical_cores() -> int:
-    """Cores that this process may use, hyper-threads not counted twice; at least 1."""
+    """Physical cores that this process can use, at least 1."""
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     try:
         import psutil
@@ -22,7 +22,7 @@ def physical_cores() -> int:
 
 
 def free_memory() -> int:
-    """Bytes that this process may still take: what is free, and what a limit set on it leaves."""
+    """Bytes that this process can still allocate: the free memory, within the limit of the process."""
     found = 8 << 30
     try:
         import psutil
@@ -40,7 +40,7 @@ def free_memory() -> int:
 
 
 def threads(options: RunOptions) -> int:
-    """The number of threads to use: the chosen one, or all cores."""
+    """The number of threads to use: the option, or all cores."""
     return options.threads if options.threads > 0 else physical_cores()
 
 
@@ -51,18 +51,14 @@ def check_options(options: RunOptions) -> None:
         ("layout", options.layout, LAYOUTS),
     ):
         if value not in known:
-            raise DiagnosticError(
-                Diagnostic(
-                    tr("unknown-{name}", name=name),
-                    tr("'{value}' is not a {name}", value=value, name=name),
-                    remedy=tr("choose one of {known}", known=", ".join(known)),
-                )
+            raise DiagnosticError.of(
+                f"unknown-{name}",
+                tr("'{value}' is not a {name}", value=value, name=name),
+                remedy=tr("choose one of {known}", known=", ".join(known)),
             )
     if options.threads < 0:
-        raise DiagnosticError(
-            Diagnostic(
-                "bad-threads",
-                tr("{threads} is not a valid number of threads", threads=options.threads),
-                remedy=tr("use 0 for all cores"),
-            )
+        raise DiagnosticError.of(
+            "bad-threads",
+            tr("{threads} is not a valid number of threads", threads=options.threads),
+            remedy=tr("use 0 for all cores"),
         )

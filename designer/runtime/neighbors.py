@@ -1,9 +1,9 @@
 """Neighboring tensors: a part that runs again for one hidden tensor also computes its neighbors.
 
-Most of a run's time is computing, not handing out tensors. So inspecting the first layer of an image costs one run, and
-inspecting others afterwards costs none. Engines may compute a tensor another way when more is wanted of them (they fold a normalization
-into the convolution before it, for instance). So the session compares what both runs have in common before it believes one,
-and then tries again without the tensors that invite folding.
+Computing takes most of a run's time, returning tensors little. Inspecting the first layer of an image therefore costs one
+run, and inspecting others afterwards none. Engines may compute a tensor differently if more outputs are requested (they fold
+a normalization into the convolution before it, for instance), so the session compares the tensors that both runs have in
+common before it uses the result, and otherwise tries again without the tensors that can be folded.
 """
 
 from __future__ import annotations
@@ -24,11 +24,14 @@ FOLDED = (Category.NORMALIZATION, Category.ACTIVATION, Category.ELEMENT_WISE)
 INTO = (Category.CONVOLUTION, Category.LINEAR, Category.NORMALIZATION)
 
 
-def widened(
-    inference: Inference, step: PartStep, looked_at: Collection[Source], budget: int, batch: int, *, careful: bool
+def with_neighbors(
+    inference: Inference, step: PartStep, inspected: Collection[Source], budget: int, batch: int, *, careful: bool
 ) -> PartStep:
-    """`step` wanting the neighbors of `looked_at` too: the part's tensors are cut into groups of at most `budget` bytes, and
-    the groups that hold one of them come along. `careful` leaves out what an engine may fold."""
+    """`step` with the neighbors of `inspected` as further wanted tensors.
+
+    The part's tensors are divided into groups of at most `budget` bytes; groups with an inspected tensor are added.
+    `careful` omits tensors that an engine may fold.
+    """
     groups: list[list[Source]] = [[]]
     room = budget
     for name in step.part.layers:
@@ -43,18 +46,18 @@ def widened(
                 room = budget
             groups[-1].append(source)
             room -= size
-    near = [source for group in groups if any(s in looked_at for s in group) for source in group]
-    rest = [source for source in step.wanted if source not in near]  # in front: one order for every tensor of a group
+    near = [source for group in groups if any(s in inspected for s in group) for source in group]
+    rest = [source for source in step.wanted if source not in near]  # in front, so that the order is always the same
     return PartStep(step.part, (*rest, *near))
 
 
 def agree(first: Mapping[Source, Array], second: Mapping[Source, Array]) -> bool:
-    """Whether two results have the same bits where they hold the same tensors (not-a-number is equal to itself)."""
+    """Whether the tensors that two results have in common are bit-identical (NaN equals NaN)."""
     return all(np.array_equal(first[s], second[s], equal_nan=True) for s in first.keys() & second.keys())
 
 
 def folded(inference: Inference, source: Source) -> bool:
-    """Whether a reader of the tensor is of the kind that engines fold into its producer."""
+    """Whether a consumer of the tensor is of a kind that engines fold into its producer."""
     if operator_of(inference, source.layer).category not in INTO:
         return False
     names = list(inference.graph.consumers(source.layer))

@@ -8,7 +8,7 @@ from typing import cast
 
 import numpy as np
 
-from designer.graph.diagnostics import Diagnostic, DiagnosticError, errors
+from designer.graph.diagnostics import DiagnosticError, errors
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import Layer, Source
@@ -20,7 +20,7 @@ from designer.texts import tr
 
 
 def operator_of(inference: Inference, layer: str) -> Operator:
-    """The typed operator of a layer; DiagnosticError when its text cannot be read."""
+    """The typed operator of a layer. Raises DiagnosticError if its parameters are invalid."""
     read = cast(Read, inference.read(layer))
     if read.operator is None:
         raise DiagnosticError(errors(read.diagnostics) or read.diagnostics)
@@ -32,13 +32,13 @@ def activation_of(inference: Inference, layer: str) -> Activation | None:
 
 
 def role_of(inference: Inference, layer: str) -> Role | None:
-    """What the layer is to the runtime; None for a layer whose type or parameters are not understood."""
+    """The role of a layer; None if its type is unknown or its parameters are invalid."""
     operator = cast(Read, inference.read(layer)).operator
     return operator.role if operator is not None else None
 
 
 def type_of(inference: Inference, source: Source) -> TensorType:
-    """The inferred type of a tensor. Raises DiagnosticError where there is none."""
+    """The inferred type of a tensor. Raises DiagnosticError if it is unknown."""
     found = inference.type_of(inference.tensor(source))
     if found is None:
         raise not_runnable(inference, source.layer)
@@ -82,7 +82,7 @@ def input_layers(graph: Graph, inference: Inference) -> tuple[str, ...]:
 
 
 def check_runnable(inference: Inference, names: Iterable[str]) -> None:
-    """Raise DiagnosticError that names the first layers in the way, if `names` cannot run."""
+    """Raise DiagnosticError that names the layers that prevent `names` from running."""
     causes: dict[str, None] = {}
     for name in names:
         state = inference.states[name]
@@ -93,45 +93,41 @@ def check_runnable(inference: Inference, names: Iterable[str]) -> None:
 
 
 def not_runnable(inference: Inference, name: str) -> DiagnosticError:
-    """The error that says why the network cannot run because of layer `name`."""
+    """The error for a network that cannot run because of layer `name`, with the reason."""
     state = inference.states.get(name)
     if state is not None and state.because_of is not None and state.because_of in inference.states:
         return not_runnable(inference, state.because_of)
     found = errors(state.diagnostics) if state is not None else ()
-    reason = found[0].message if found else "its shape is unknown"
-    remedy = found[0].remedy if found else "see the problems under Type Checking"
-    return DiagnosticError(
-        Diagnostic(
-            found[0].code if found else "not-runnable",
-            tr("the network cannot run because of '{name}': {reason}", name=name, reason=reason),
-            layer=name,
-            port=found[0].port if found else None,
-            parameter=found[0].parameter if found else None,
-            remedy=remedy,
-        )
+    reason = found[0].message if found else tr("its shape is unknown")
+    remedy = found[0].remedy if found else tr("see the problems under Type Checking")
+    return DiagnosticError.of(
+        found[0].code if found else "not-runnable",
+        tr("the network cannot run because of '{name}': {reason}", name=name, reason=reason),
+        layer=name,
+        port=found[0].port if found else None,
+        parameter=found[0].parameter if found else None,
+        remedy=remedy,
     )
 
 
 def evaluate(inference: Inference, layer: str, inputs: Sequence[Array]) -> dict[Source, Array]:
-    """The outputs of an analysis layer, float32; whatever its code raises becomes a DiagnosticError that names it."""
+    """The outputs of an analysis layer, float32. Any exception of its code becomes a DiagnosticError that names it."""
     operator = operator_of(inference, layer)
     try:
         made = operator.evaluate(inputs)
     except DiagnosticError as error:  # a layer does not know its own name
         raise DiagnosticError(replace(d, layer=d.layer or layer) for d in error.diagnostics) from error
-    except Exception as error:  # the code of a plugin may raise anything
-        raise DiagnosticError(
-            Diagnostic(
-                "analysis-failed",
-                tr(
-                    "the analysis layer '{layer}' failed: {name}: {error}",
-                    layer=layer,
-                    name=type(error).__name__,
-                    error=error,
-                ),
+    except Exception as error:  # a plugin may raise anything
+        raise DiagnosticError.of(
+            "analysis-failed",
+            tr(
+                "the analysis layer '{layer}' failed: {name}: {error}",
                 layer=layer,
-                remedy=tr("change its parameters, or remove it"),
-            )
+                name=type(error).__name__,
+                error=error,
+            ),
+            layer=layer,
+            remedy=tr("change its parameters, or remove it"),
         ) from error
     arrays = (np.ascontiguousarray(array, dtype=np.float32) for array in made)
     return dict(zip(inference.tensors(layer), arrays, strict=True))

@@ -1,4 +1,4 @@
-"""NaN and infinite values: whether a tensor contains any, and which layer produced them first."""
+"""NaN and infinite values: whether a tensor contains any, and which layer produces them first."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from designer.runtime.api import Tensor
 from designer.runtime.layer_weights import weights_of
 from designer.runtime.network import role_of, type_of
 from designer.runtime.session import Session
+from designer.texts import tr
 
-TOGETHER = 1 << 28  # bytes of tensors that are looked at in one run
+TOGETHER = 1 << 28  # bytes of tensors that are checked in one run
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +40,9 @@ class NonFinite:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """The first layer, in running order, that made such values from finite ones; None when all is finite.
+    """The first layer, in execution order, that produces NaN or infinite values from finite ones; None if there is none.
 
-    `checked` are the layers that were looked at, `note` says what is known about the cause.
+    `checked` are the layers that were checked, `note` is the cause if it is known.
     """
 
     layer: str | None
@@ -51,12 +52,12 @@ class Trace:
 
 
 def nonfinite(array: Tensor) -> NonFinite | None:
-    """What is not finite in a tensor; None when everything is, which is found out at the speed of reading it."""
+    """The number of NaN and infinite values of a tensor; None if it has none (checked in a single pass)."""
     if array.dtype.kind != "f" or array.size == 0:
         return None
     flat = array.reshape(-1) if array.flags.c_contiguous else np.ascontiguousarray(array).reshape(-1)
     with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(np.dot(flat, flat)):  # what is not finite stays so in the sum; a sum too large proves nothing
+        if np.isfinite(np.dot(flat, flat)):  # otherwise a value is not finite, or the sum overflowed
             return None
     nan, finite = int(np.isnan(flat).sum()), int(np.isfinite(flat).sum())
     return NonFinite(nan, flat.size - finite - nan, flat.size) if finite < flat.size else None
@@ -73,7 +74,7 @@ def trace_nonfinite(session: Session) -> Trace:
         for layer in group:
             checked.append(layer)
             made = [found for source in inference.tensors(layer) if (found := nonfinite(values[source]))]
-            if made:  # what it reads was looked at before
+            if made:  # its inputs were checked before
                 return Trace(layer, made[0], tuple(checked), _cause(session, layer))
     return Trace(None, None, tuple(checked))
 
@@ -102,10 +103,10 @@ def _values(session: Session, group: list[str]) -> dict[Source, Tensor]:
 
 def _cause(session: Session, layer: str) -> str:
     if role_of(session.inference, layer) is Role.INPUT:
-        return "the input data already contains them"
+        return tr("the input data already contains them")
     try:
         weights = weights_of(session, layer)
     except DiagnosticError:
         return ""
     names = [name for name, array in weights.items() if nonfinite(array)]
-    return f"not all of its weights are finite: {', '.join(names)}" if names else ""
+    return tr("not all of its weights are finite: {names}", names=", ".join(names)) if names else ""

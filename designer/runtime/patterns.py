@@ -1,4 +1,4 @@
-"""Generated test images with exactly known content at any size."""
+"""Generated test images with known content at any size."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from designer.files.settings import PATTERN
-from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.diagnostics import DiagnosticError
 from designer.runtime.api import Array
 from designer.texts import tr
 
@@ -15,18 +15,16 @@ PATTERNS = ("zone_plate", "gradient", "edges", "noise")
 
 
 def pattern_name(path: Path | str) -> str | None:
-    """The pattern that `pattern:NAME` represents; None for a file. DiagnosticError for an unknown name."""
+    """The pattern that `pattern:NAME` represents; None for a file. Raises DiagnosticError for an unknown name."""
     text = str(path)
     if not text.startswith(PATTERN):
         return None
     name = text.removeprefix(PATTERN)
     if name not in PATTERNS:
-        raise DiagnosticError(
-            Diagnostic(
-                "no-such-pattern",
-                tr("there is no test pattern '{name}'", name=name),
-                remedy=tr("choose one of {PATTERNS}", PATTERNS=", ".join(PATTERNS)),
-            )
+        raise DiagnosticError.of(
+            "no-such-pattern",
+            tr("there is no test pattern '{name}'", name=name),
+            remedy=tr("choose one of {PATTERNS}", PATTERNS=", ".join(PATTERNS)),
         )
     return name
 
@@ -34,10 +32,10 @@ def pattern_name(path: Path | str) -> str | None:
 def make_pattern(name: str, channels: int, height: int, width: int) -> Array:
     """1 x C x H x W, 0..1.
 
-    zone_plate: 0.5 + 0.5 cos(pi r^2 / n) with the distance r from the middle and n the shorter side: frequencies grow from
-    the middle to one period in two pixels at half of the shorter side. gradient: 0 to 1 from left to right, downwards in
-    the second channel, along the diagonal in the third. edges: squares, a slanted edge and lines that get finer.
-    noise: uniform values, always the same. Channels repeat where a pattern is gray.
+    zone_plate: 0.5 + 0.5 cos(pi r^2 / n) with the distance r from the center and the shorter side n: the frequency increases
+    from the center to one period in two pixels at half of the shorter side. gradient: 0 to 1 from left to right, from top to
+    bottom in the second channel, along the diagonal in the third. edges: squares, a slanted edge and increasingly fine lines.
+    noise: uniform values, always the same. Gray patterns repeat in every channel.
     """
     y, x = np.mgrid[:height, :width].astype(np.float64)
     if name == "zone_plate":
@@ -56,7 +54,7 @@ def make_pattern(name: str, channels: int, height: int, width: int) -> Array:
 
 
 def _edges(x: Array, y: Array, height: int, width: int) -> Array:
-    """Four quarters: a board of squares, a slanted edge, upright lines and level lines that get finer."""
+    """Four quarters: a checkerboard, a slanted edge, and increasingly fine vertical and horizontal lines."""
     squares = (x // 8 + y // 8) % 2
     slanted = (x - 0.75 * width > 0.1 * (y - 0.25 * height)).astype(x.dtype)
     upright = (np.sqrt(np.abs(x) * 8 + 1) // 1) % 2

@@ -1,7 +1,7 @@
 """The execution plan for the requested tensors: engine parts and analysis layers.
 
-Layers that need the same analysis layers go into one part. So the parts can always be put in order, the engine gets groups
-as large as possible, and a changed analysis parameter touches only parts that really depend on it.
+Layers that depend on the same analysis layers form one part. The parts can therefore always be ordered, the engine gets
+groups as large as possible, and a changed analysis parameter affects only parts that depend on it.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class AnalysisStep:
 
 @dataclass(frozen=True)
 class Plan:
-    """Steps in execution order. `origin` maps every wanted tensor to the one that holds its values.
+    """Steps in execution order. `origin` maps every wanted tensor to the tensor with its values.
 
-    `inputs` are the input layers that must be fed.
+    `inputs` are the input layers that need data.
     """
 
     steps: tuple[PartStep | AnalysisStep, ...]
@@ -48,7 +48,7 @@ class Plan:
 
 
 def make_plan(inference: Inference, targets: Iterable[Source]) -> Plan:
-    """The plan for `targets`; DiagnosticError names the layers because of which they cannot run."""
+    """The plan for `targets`. Raises DiagnosticError that names the layers that cannot run."""
     aims = tuple(dict.fromkeys(inference.tensor(target) for target in targets))
     check_runnable(inference, [aim.layer for aim in aims])
     reads = _Reads(inference)
@@ -56,7 +56,7 @@ def make_plan(inference: Inference, targets: Iterable[Source]) -> Plan:
     needed = _needed(reads, ends)
     order = [name for name in inference.graph.order()[0] if name in needed]
 
-    signature: dict[str, Signature] = {}  # the analysis layers above a layer, itself included
+    signature: dict[str, Signature] = {}  # the analysis layers upstream of a layer, including itself
     groups: dict[Signature, list[str]] = {}
     for name in order:
         above: Signature = frozenset().union(*(signature[source.layer] for source in reads.of(name)))
@@ -65,7 +65,7 @@ def make_plan(inference: Inference, targets: Iterable[Source]) -> Plan:
         if role not in (Role.ANALYSIS, Role.INPUT):
             groups.setdefault(above, []).append(name)
 
-    # A larger signature never feeds a smaller one, and an analysis layer comes before the group that has it in its own.
+    # A larger signature never feeds a smaller one, and an analysis layer precedes the group with it in its signature.
     late = _late(inference)
     ranked: list[tuple[int, int, PartStep | AnalysisStep]] = [
         (len(signature[name]), 0, AnalysisStep(name, reads.of(name), name in late))
@@ -79,14 +79,14 @@ def make_plan(inference: Inference, targets: Iterable[Source]) -> Plan:
 
 
 class _Reads:
-    """Which tensors the layers read. Layers that pass their input on run only inside parts, where they cost nothing."""
+    """The tensors that layers read. Layers that pass their input through run only inside parts, at no cost."""
 
     def __init__(self, inference: Inference) -> None:
         self.inference = inference
         self._reads: dict[str, tuple[Source, ...]] = {}
 
     def origin(self, source: Source) -> Source:
-        """The tensor that holds the values of `source`."""
+        """The tensor with the values of `source`."""
         key = self.inference.tensor(source)
         while passes_through(self.inference, key.layer):
             key = inputs_of(self.inference, self.inference.graph[key.layer])[0]

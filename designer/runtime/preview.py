@@ -18,25 +18,25 @@ from designer.graph.model import Source
 from designer.operators.api import Operator, Role
 from designer.operators.params import format_value
 from designer.runtime.api import Array, Progress, RunResult
-from designer.runtime.feeding import cropped, tiling
+from designer.runtime.input_data import cropped, tiling
 from designer.runtime.network import type_of
 
 if TYPE_CHECKING:
     from designer.runtime.session import Session
 
 FACTORS = (2, 4, 8)
-AIM = 45.0  # ms that a coarse run may take
-SMALLEST = 32  # pixels that a reduced side keeps
-MULTIPLE = 64  # a reduced size keeps this power of two, or what the full size has of it
+AIM = 45.0  # target of a coarse run in ms
+SMALLEST = 32  # smallest reduced side, in pixels
+MULTIPLE = 64  # a reduced size stays a multiple of this, or of the power of two that divides the full size
 
 
 def factor_for(milliseconds: float) -> int:
-    """By how much to reduce width and height of a run that takes so long."""
+    """The factor by which to reduce width and height of a run that takes `milliseconds`."""
     return next((factor for factor in FACTORS if milliseconds / factor**2 <= AIM), FACTORS[-1])
 
 
 class Preview:
-    """The network of `session` at 1 / `factor` of its size; it follows whatever changes there."""
+    """The network of `session` at 1 / `factor` of its size; it follows all changes of the session."""
 
     def __init__(self, session: Session, factor: int) -> None:
         self.factor = factor
@@ -48,7 +48,7 @@ class Preview:
         self._small = type(session)(session.graph, session.registry, session.weights, session.options, keep_bytes=keep)
 
     def run(self, capture: Sequence[Source] = (), progress: Progress | None = None) -> RunResult:
-        """As `Session.run`; DiagnosticError also where the network cannot run at the reduced size."""
+        """As `Session.run`; also raises DiagnosticError if the network cannot run at the reduced size."""
         self._follow()
         result = self._small.run(capture, progress)
         outputs = {name: self._enlarged(array, Source(name), True) for name, array in result.outputs.items()}
@@ -68,7 +68,7 @@ class Preview:
             if self._serials.get(name) != fed.serial:
                 operator = small.input_operator(name)
                 height, width = (_reduced(n, self.factor, t) for n, t in zip(fed.extent, tiling(operator), strict=True))
-                small.set_input(name, resized(fed.array, height, width), picture=fed.picture)
+                small.set_input(name, resized(fed.array, height, width), is_image=fed.is_image)
                 self._serials[name] = fed.serial
         self._revision = full.revision
 
@@ -92,7 +92,7 @@ def enlarged(array: Array, height: int, width: int) -> Array:
     if array.shape[2:] == (height, width):
         return array
     n, c, h, w = array.shape
-    if height % h == 0 and width % w == 0:  # several times as fast
+    if height % h == 0 and width % w == 0:  # several times faster
         blocks = np.broadcast_to(array[:, :, :, None, :, None], (n, c, h, height // h, w, width // w))
         return blocks.reshape(n, c, height, width)
     rows, columns = (np.arange(n) * m // n for n, m in zip((height, width), array.shape[2:], strict=True))
@@ -100,7 +100,7 @@ def enlarged(array: Array, height: int, width: int) -> Array:
 
 
 def resized(array: Array, height: int, width: int) -> Array:
-    """N x C x H x W made smaller, each value the mean of what it covers."""
+    """N x C x H x W downscaled, each value the mean of the pixels that it covers."""
     n, c, h, w = array.shape
     if h % height == 0 and w % width == 0:
         blocks = array.reshape(n, c, height, h // height, width, w // width)
@@ -115,14 +115,14 @@ def resized(array: Array, height: int, width: int) -> Array:
 
 
 def _reduced(size: int, factor: int, tile: int) -> int:
-    """A reduced side that the network can divide as often as the full one; padding takes care where there is a `tile`."""
+    """A reduced side that can be halved as often as the full one; with a `tile`, padding ensures this."""
     wanted = min(size, max(SMALLEST, round(size / factor)))
     multiple = 1 if tile > 1 else min(MULTIPLE, size & -size, 1 << (wanted.bit_length() - 1))
     return min(size, max(round(wanted / multiple), 1) * multiple)
 
 
 def _reduced_graph(session: Session, factor: int) -> Graph:
-    """The document with analysis layers that count in pixels told about the smaller ones."""
+    """The document, with pixel-based parameters of analysis layers converted to the reduced size."""
     graph = session.graph.copy()
     for layer in session.graph:
         operator = session.registry.read(layer).operator

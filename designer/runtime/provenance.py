@@ -16,12 +16,12 @@ from designer.files.weights import Weights
 from designer.graph.graph import Graph
 from designer.runtime.engine_registry import default_engines
 
-VERSION = "version."  # begins the keys of versions in `Provenance.texts`
+VERSION = "version."  # prefix of the keys of versions in `Provenance.texts`
 _OURS = ("layerwright", "numpy", "PySide6-Essentials")
 
 
 class Configuration(Protocol):
-    """How a network is run: `RunOptions`, `Settings` and `OpenRequest` say it alike."""
+    """How a network is run; implemented by `RunOptions`, `Settings` and `OpenRequest`."""
 
     @property
     def engine(self) -> str: ...
@@ -59,9 +59,9 @@ def versions() -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """One network and how it was run. What does not apply is empty: an exported file has no engine and no noise.
+    """One network and how it was run. Fields that do not apply are empty: an exported file has no engine and no noise.
 
-    `document_sha256` is that of the document as a file would hold it; `weights_sha256` is described at `Weights.sha256`.
+    `document_sha256` is that of the document as written to a file; `weights_sha256` is described at `Weights.sha256`.
     """
 
     document: str
@@ -94,7 +94,7 @@ def provenance(
     noise: str = "",
     noise_seed: str = "",
 ) -> Provenance:
-    """The provenance of something made from `graph` now; `document` is the name of its file."""
+    """The provenance of a result of `graph`, created now; `document` is the name of its file."""
     weights = weights or Weights()
     return run_provenance(
         document, digest_of(graph), weights.title, weights.sha256, run, noise=noise, noise_seed=noise_seed
@@ -111,7 +111,7 @@ def run_provenance(
     noise: str = "",
     noise_seed: str = "",
 ) -> Provenance:
-    """The provenance of a run whose network and weights another process holds."""
+    """The provenance of a run whose network and weights are in another process."""
     if run is None:
         return Provenance(document, document_sha256, weights, weights_sha256)
     threads = str(run.threads) if run.threads else "all cores"
@@ -120,10 +120,10 @@ def run_provenance(
 
 
 def digest_of(graph: Graph) -> str:
-    """SHA-256 of the document that a file of `graph` would hold."""
+    """SHA-256 of `graph` as written to a document."""
     return sha256(write_document(graph)).hexdigest()
 
 
 def texts_of(found: Mapping[str, Provenance]) -> dict[str, dict[str, str]]:
-    """Plain data for JSON, by name of the network."""
+    """Data for JSON, by name of the network."""
     return {name: item.texts() for name, item in found.items()}

@@ -1,7 +1,7 @@
-"""How far a layer reaches: which pixels of its inputs one pixel of its output depends on, read from its torch data.
+"""The reach of a layer: the pixels of its inputs that a pixel of its output depends on, derived from its torch data.
 
-An expression is walked backwards with the wanted pixels along one axis, from the output to the inputs. Functions that are not
-known here reach nobody knows how far (`UnknownReachError`), and those that read the whole image say so (`Found.whole`).
+An expression is walked backwards from the output to the inputs with the required pixels along one axis. A function that is
+not listed here raises `UnknownReachError`; `Reach.whole` names a function that reads whole images.
 """
 
 from __future__ import annotations
@@ -17,61 +17,63 @@ from numpy.typing import NDArray
 from designer.operators.torch_data import TorchCall, TorchExpr, TorchInput, TorchItem, TorchMethod, TorchModule, walk
 from designer.texts import tr
 
-Places = NDArray[np.int64]  # pixels along an axis, sorted, each once
+Positions = NDArray[np.int64]  # of pixels along an axis, sorted and unique
 Size = tuple[int, int, int]  # by axis: rows, columns, channels
 ROWS, COLUMNS, CHANNELS = 0, 1, -1
 ONE = Fraction(1)
 
 
 class UnknownReachError(Exception):
-    """How far something reaches does not follow from its data; the message names it."""
+    """The reach does not follow from the data; the message names the function or layer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One function along one axis: `step` input pixels an output pixel, and the places that it reads for places.
+    """One function along one axis: `step` input pixels per output pixel, and `back` from output to input positions.
 
-    Places may lie outside; `border` says what is there: "zeros", "replicate", "reflect" or "circular". `step` is None where the
-    size of the result does not follow from that of the input.
+    Positions can be outside the image; `border` is the padding there: "zeros", "replicate", "reflect" or "circular". `step` is
+    None if the size of the result does not follow from that of the input.
     """
 
     step: Fraction | None
-    back: Callable[[Places], Places]
+    back: Callable[[Positions], Positions]
     border: str = "zeros"
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What an expression reads, by input index: places, and pixels of the input per output pixel (`steps`; none for inputs
-    of one pixel, and where the result has a size of its own). `whole` is a function that reads whole inputs, if there is one.
+class Reach:
+    """What an expression reads, by input index: positions, and input pixels per output pixel.
 
-    `edges` are pixels of the border that say what is outside, where something outside is read. `axes` has the input's axis
-    where that is not the one asked for.
+    `steps` omits inputs of one pixel, and results whose size does not follow from that of the input. `whole` is the name of a
+    function that reads whole inputs, if there is one. `edges` are the border pixels that the padding repeats, if padding is
+    read. `axes` has the axis of the input that is read.
     """
 
-    places: Mapping[int, Places]
+    places: Mapping[int, Positions]
     steps: Mapping[int, Fraction]
     whole: str = ""
-    edges: Mapping[int, Places] = field(default_factory=dict)
+    edges: Mapping[int, Positions] = field(default_factory=dict)
     axes: Mapping[int, int] = field(default_factory=dict)
 
 
 SAME = Rule(ONE, lambda places: places)
 
 
-def back(expr: Any, axis: int, places: Places, sizes: Sequence[Size | None]) -> Found:
-    """What `expr` reads for `places` of its output along `axis` (ROWS, COLUMNS or CHANNELS). `sizes` are those of the inputs,
-    None for an input that is not an image. Raises UnknownReachError."""
+def back(expr: Any, axis: int, places: Positions, sizes: Sequence[Size | None]) -> Reach:
+    """What `expr` reads for `places` of its output along `axis` (ROWS, COLUMNS or CHANNELS).
+
+    `sizes` are those of the inputs, None for an input that is not an image. Raises UnknownReachError.
+    """
     if isinstance(expr, TorchInput):
         return _input(expr.index, axis, places, sizes[expr.index])
     if not isinstance(expr, TorchExpr):
-        return Found({}, {})
+        return Reach({}, {})
     if not any(isinstance(node, TorchInput) for node in walk(expr)):
-        return Found({}, {})  # weights and constants
+        return Reach({}, {})  # weights and constants
     if whole := _whole(expr):
         indices = {node.index for node in walk(expr) if isinstance(node, TorchInput)}
         read = {i: np.arange(size[axis]) for i in indices if (size := sizes[i]) is not None}
-        return Found(read, {}, whole, axes=dict.fromkeys(read, axis))
+        return Reach(read, {}, whole, axes=dict.fromkeys(read, axis))
     if isinstance(expr, TorchMethod) and expr.method in ("permute", "transpose"):
         return back(expr.target, _axis_before(expr, axis), places, sizes)
     rule, sources = _rule(expr, axis, sizes)
@@ -87,28 +89,28 @@ def back(expr: Any, axis: int, places: Places, sizes: Sequence[Size | None]) -> 
     return _joined(found, rule.step)
 
 
-def _input(index: int, axis: int, places: Places, size: Size | None) -> Found:
+def _input(index: int, axis: int, places: Positions, size: Size | None) -> Reach:
     if size is None:
-        return Found({}, {}, "an input that is not an image")
-    if size[axis] == 1:  # one value for all places
-        return Found({index: np.zeros(1, np.int64)}, {}, axes={index: axis})
+        return Reach({}, {}, "an input that is not an image")
+    if size[axis] == 1:  # broadcast
+        return Reach({index: np.zeros(1, np.int64)}, {}, axes={index: axis})
     inside = places[(places >= 0) & (places < size[axis])]
-    return Found({index: inside} if inside.size else {}, {index: ONE}, axes={index: axis})
+    return Reach({index: inside} if inside.size else {}, {index: ONE}, axes={index: axis})
 
 
 def obstacle(expr: Any) -> str:
-    """Why a piece of an image gives something else than a piece of the result, although what it reads is near; or ""."""
+    """Why a crop of the image does not give a crop of the result although the reach is local; "" if it does."""
     for node in walk(expr):
         if isinstance(node, TorchModule | TorchCall) and "circular" in node.kwargs.values():
-            return "its border wraps around"
+            return tr("its border wraps around")
         if isinstance(node, TorchMethod) and node.method in ("permute", "transpose"):
-            return "it changes the order of the axes"
+            return tr("it changes the order of the axes")
     return ""
 
 
-def _joined(found: Sequence[Found], step: Fraction | None) -> Found:
-    places: dict[int, Places] = {}
-    edges: dict[int, Places] = {}
+def _joined(found: Sequence[Reach], step: Fraction | None) -> Reach:
+    places: dict[int, Positions] = {}
+    edges: dict[int, Positions] = {}
     axes: dict[int, int] = {}
     for part in found:
         for mine, theirs in ((places, part.places), (edges, part.edges)):
@@ -121,11 +123,11 @@ def _joined(found: Sequence[Found], step: Fraction | None) -> Found:
     for index, inner in ((index, inner) for part in found for index, inner in part.steps.items()):
         if step is not None and steps.setdefault(index, inner * step) != inner * step:
             raise UnknownReachError(tr("an input read at several scales"))
-    return Found(places, steps, next((part.whole for part in found if part.whole), ""), edges, axes)
+    return Reach(places, steps, next((part.whole for part in found if part.whole), ""), edges, axes)
 
 
-def _bordered(border: str, places: Places, size: int | None) -> tuple[Places, Places]:
-    """The real places behind those that lie outside, and the edges there; outside a border of zeros there is nothing."""
+def _bordered(border: str, places: Positions, size: int | None) -> tuple[Positions, Positions]:
+    """The positions inside that padding outside repeats, and the edges there; padding with zeros repeats nothing."""
     none = np.empty(0, np.int64)
     if border == "zeros" or size is None or not places.size:
         return places, none
@@ -178,7 +180,7 @@ _POINTWISE = frozenset(
     nn.functional.softplus nn.functional.softshrink nn.functional.softsign nn.functional.threshold
     nn.functional.dropout""".split()
 )
-_ALONG = frozenset(  # these work along the axes in "dim"
+_ALONG = frozenset(  # these operate along the axes in "dim"
     """cat chunk split stack softmax log_softmax mean sum amax amin linalg.vector_norm nn.functional.softmax
     nn.functional.log_softmax nn.functional.glu nn.functional.normalize""".split()
 )
@@ -190,7 +192,7 @@ def _short(path: str) -> str:
 
 
 def _whole(expr: TorchExpr) -> str:
-    """The name of the function, where it reads whole images."""
+    """The name of the function if it reads whole images."""
     if isinstance(expr, TorchModule | TorchCall):
         if expr.path in _GLOBAL:
             return expr.path
@@ -242,7 +244,7 @@ def _call_rule(expr: TorchModule | TorchCall, axis: int, sizes: Sequence[Size | 
 
 
 def _extent(expr: Any, axis: int, sizes: Sequence[Size | None]) -> int | None:
-    """The size along an axis, where it is known."""
+    """The size along an axis if it is known."""
     size = sizes[expr.index] if isinstance(expr, TorchInput) else None
     return None if size is None else size[axis]
 
@@ -303,7 +305,7 @@ def _transposed(expr: Any, axis: int, size: int | None) -> Rule:
     kernel, stride = _of(k["kernel_size"], axis), _of(k.get("stride", 1), axis)
     taps = np.arange(kernel) * _of(k.get("dilation", 1), axis) - _of(k.get("padding", 0), axis)
 
-    def back(places: Places) -> Places:
+    def back(places: Positions) -> Positions:
         spread = places[:, None] - taps
         return np.unique(spread[spread % stride == 0] // stride)
 
@@ -328,7 +330,7 @@ def _interpolate(expr: Any, axis: int, size: int | None) -> Rule:
     return Rule(1 / scale, lambda places: _around((2 * places + 1) * down - up, 2 * up, mode), "replicate")
 
 
-def _around(at: Places, unit: int, mode: str) -> Places:
+def _around(at: Positions, unit: int, mode: str) -> Positions:
     """The pixels from which values at `at` / `unit` are interpolated."""
     at = np.maximum(at, 0) if mode == "bilinear" else at
     low, between = at // unit, at % unit != 0
@@ -337,26 +339,26 @@ def _around(at: Places, unit: int, mode: str) -> Places:
 
 
 def _to_size(k: Mapping[str, Any], count: int, size: int) -> Rule:
-    """`size` pixels brought to `count`: what is read depends on both, so no step follows."""
+    """`size` pixels resized to `count`: the positions depend on both sizes, so there is no step."""
     mode = k.get("mode", "nearest")
 
-    def smoothed(places: Places) -> Places:
+    def smoothed(places: Positions) -> Positions:
         scale = size / count
         support = max(scale, 1.0) * (2 if mode == "bicubic" else 1)
-        centres = (places + 0.5) * scale
-        ends = zip(centres - support + 0.5, centres + support + 0.5, strict=True)
+        centers = (places + 0.5) * scale
+        ends = zip(centers - support + 0.5, centers + support + 0.5, strict=True)
         return np.unique(np.concatenate([np.arange(max(int(low), 0), min(int(high), size)) for low, high in ends]))
 
-    def corners(places: Places) -> Places:
+    def corners(places: Positions) -> Positions:
         return _around(places * (size - 1), max(count - 1, 1), mode)
 
-    def nearest(places: Places) -> Places:
+    def nearest(places: Positions) -> Positions:
         return np.unique((places.astype(np.float32) * (np.float32(size) / np.float32(count))).astype(np.int64))
 
-    def centres(places: Places) -> Places:
+    def centers(places: Positions) -> Positions:
         return _around((2 * places + 1) * size - count, 2 * count, mode)
 
-    found = smoothed if k.get("antialias") else corners if k.get("align_corners") else centres
+    found = smoothed if k.get("antialias") else corners if k.get("align_corners") else centers
     return Rule(None, nearest if mode == "nearest" else found, "replicate")
 
 
@@ -369,7 +371,7 @@ def _narrow(expr: TorchModule | TorchCall, axis: int, sizes: Sequence[Size | Non
 
 
 def _number(expr: Any, sizes: Sequence[Size | None]) -> int:
-    """The value of an expression of sizes of inputs."""
+    """The value of an expression of input sizes."""
     if isinstance(expr, int):
         return expr
     if isinstance(expr, TorchMethod) and expr.method == "size" and isinstance(expr.target, TorchInput):
@@ -397,7 +399,7 @@ def _repeat(expr: TorchMethod, axis: int, size: int | None) -> Rule:
 
 
 def _blocks(expr: TorchMethod, axis: int) -> tuple[Rule, list[Any]]:
-    """Images cut into blocks and joined again (`pad_to_multiple`), or with zeros between their pixels (`unpooling`)."""
+    """Images divided into blocks and joined again (`pad_to_multiple`), or with zeros between their pixels (`unpooling`)."""
     along = {(3, 4): COLUMNS, (2, 3): ROWS}.get(expr.args)
     inner = expr.target
     if along is not None and isinstance(inner, TorchCall) and inner.path == "torch.nn.functional.pad":
@@ -436,7 +438,7 @@ def _pad(expr: Any, axis: int, size: int | None) -> Rule:
 
 
 def _item(index: Any, axis: int, size: int | None) -> Rule:
-    """One of several results, chosen places, or a cut that ends at a distance from the end."""
+    """One of several results, selected positions, or a slice that ends at a distance from the end."""
     if isinstance(index, int):
         return SAME
     cuts = index if isinstance(index, tuple) else (index,)
@@ -446,14 +448,14 @@ def _item(index: Any, axis: int, size: int | None) -> Rule:
     if isinstance(cut, list):
         chosen = np.array(cut, np.int64)
         if size is None and (chosen < 0).any():
-            raise UnknownReachError(tr("a place from the end"))
+            raise UnknownReachError(tr("a negative index"))
         chosen = np.where(chosen < 0, chosen + (size or 0), chosen)
         return Rule(None, lambda places: np.unique(chosen[places[(places >= 0) & (places < len(chosen))]]))
     if cut.step not in (None, 1):
         raise UnknownReachError(tr("a slice"))
     start, stop = cut.start or 0, cut.stop
     if start < 0 or (stop is not None and stop >= 0):
-        raise UnknownReachError(tr("a slice to a place"))
+        raise UnknownReachError(tr("a slice with an absolute end"))
     return Rule(ONE, lambda places: places + start)
 
 

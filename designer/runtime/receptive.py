@@ -1,4 +1,4 @@
-"""The part of an input that one pixel of a tensor depends on."""
+"""Receptive fields: the part of an input that one pixel of a tensor depends on."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.diagnostics import DiagnosticError
 from designer.graph.model import Source
 from designer.operators.api import Role
 from designer.runtime.gradient import gradient
@@ -18,12 +18,12 @@ from designer.runtime.reach import COLUMNS, ROWS, UnknownReachError
 from designer.runtime.session import Session
 from designer.texts import tr
 
-Box = tuple[int, int, int, int]  # left, top, right, bottom; the last two are the first pixels outside
+Box = tuple[int, int, int, int]  # left, top, right, bottom; the last two are exclusive
 
 
 @dataclass(frozen=True, slots=True)
 class Receptive:
-    """`source` is "computed" (from the operators) or "measured" (from the gradient at the present values)."""
+    """`source` is "computed" (from the operators) or "measured" (from the gradient at the current values)."""
 
     box: Box
     source: Literal["computed", "measured"]
@@ -31,19 +31,17 @@ class Receptive:
 
 
 def receptive(session: Session, of: Source, y: int, x: int, layer: str) -> Receptive:
-    """The box of pixels of what was fed to `layer` that the pixel (y, x) of `of` depends on, in any channel."""
+    """The box of pixels of the input `layer` that the pixel (y, x) of `of` depends on, in any channel."""
     session.input_operator(layer)
     source = session.source(of)
     kind = type_of(session.inference, source)
     sizes = kind.concrete(1)
     if len(sizes) != 4 or not (0 <= y < sizes[2] and 0 <= x < sizes[3]):
-        raise DiagnosticError(
-            Diagnostic(
-                "outside",
-                tr("'{of}' of {kind} has no pixel at x {x}, y {y}", of=of, kind=kind, x=x, y=y),
-                layer=of.layer,
-                remedy=tr("choose a pixel of a tensor with height and width"),
-            )
+        raise DiagnosticError.of(
+            "outside",
+            tr("'{of}' of {kind} has no pixel at x {x}, y {y}", of=of, kind=kind, x=x, y=y),
+            layer=of.layer,
+            remedy=tr("choose a pixel of a tensor with height and width"),
         )
     height, width = session.fed(layer).extent
     try:
@@ -54,9 +52,9 @@ def receptive(session: Session, of: Source, y: int, x: int, layer: str) -> Recep
     if found not in boxes:
         return Receptive((0, 0, 0, 0), "computed", f"the pixel does not depend on '{layer}'")
     top, bottom, left, right = (int(n) for p in (boxes[found][ROWS], boxes[found][COLUMNS]) for n in (p[0], p[-1]))
-    # What is behind the image repeats its edge.
+    # Padding up to `tiling` repeats the edge of the image.
     box = (min(left, width - 1), min(top, height - 1), min(right + 1, width), min(bottom + 1, height))
-    note = f"'{whole}' reads the whole image" if whole else ""
+    note = tr("'{whole}' reads the whole image", whole=whole) if whole else ""
     return Receptive(box, "computed", note)
 
 
@@ -64,10 +62,10 @@ def _measured(session: Session, of: Source, y: int, x: int, layer: str, why: str
     made = gradient(session, of, layer, (None, y, x)).array
     rows = np.flatnonzero((made != 0).any(axis=(0, 1, 3)))
     columns = np.flatnonzero((made != 0).any(axis=(0, 1, 2)))
-    note = f"{why}; pixels without influence at the current values are not counted"
+    note = tr("{why}; pixels without influence at the current values are not counted", why=why)
     if not rows.size:
         return Receptive((0, 0, 0, 0), "measured", note)
-    # The gradient passes analysis layers pixel by pixel.
+    # The gradient passes through analysis layers pixel by pixel, whatever their reach.
     (above, aside), (height, width) = _around_analysis(session, of, layer), made.shape[2:]
     top, left = max(int(rows[0]) - above, 0), max(int(columns[0]) - aside, 0)
     bottom, right = min(int(rows[-1]) + 1 + above, height), min(int(columns[-1]) + 1 + aside, width)
@@ -75,7 +73,7 @@ def _measured(session: Session, of: Source, y: int, x: int, layer: str, why: str
 
 
 def _around_analysis(session: Session, of: Source, layer: str) -> tuple[int, int]:
-    """How many rows and columns of an input analysis layers between it and `of` read around a pixel, all together."""
+    """The total reach, in rows and columns of the input, of the analysis layers between it and `of`."""
     inference, (height, width) = session.inference, session.fed(layer).extent
     rows = columns = 0
     between = inference.graph.downstream([layer]) & inference.graph.upstream([session.source(of).layer])

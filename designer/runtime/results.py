@@ -14,12 +14,12 @@ from designer.files.weights import WeightKey, Weights
 from designer.graph.model import Layer, Source
 from designer.runtime.api import Array
 
-OLD = 16  # results kept besides those of the last run: a dragged slider reuses their memory, fresh pages cost more than Mix
+OLD = 16  # results kept besides those of the last run, so that a dragged slider reuses memory instead of new pages
 KEEP_BYTES = 1 << 30  # results kept between runs: about 300 full tensors of 1024 x 1024 pixels with one channel
 
 
 def fingerprint(*parts: object) -> str:
-    """A digest of values whose `repr` tells them apart."""
+    """A digest of values that are identified by their `repr`."""
     return hashlib.blake2b(repr(parts).encode(), digest_size=16).hexdigest()
 
 
@@ -52,7 +52,7 @@ class WeightPrints:
 
 
 class PartPrint(NamedTuple):
-    """Digests of a part: `group` of its layers, `key` of them and what is wanted of them."""
+    """Digests of a part: `group` of its layers, `key` of its layers and its wanted tensors."""
 
     group: str
     key: str
@@ -60,8 +60,10 @@ class PartPrint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Tensors of one step with their versions. `group` is equal for results of the same layers on the same values, whatever
-    was wanted of them; empty for analysis layers."""
+    """Tensors of one step with their versions.
+
+    `group` is equal for results of the same layers on the same values, whatever tensors were wanted; empty for analysis layers.
+    """
 
     tensors: Mapping[Source, Array]
     versions: Mapping[Source, str]
@@ -101,7 +103,7 @@ class Results:
         self._entries.clear()
 
     def trim(self, fresh: set[str]) -> list[Source]:
-        """Drop what exceeds the limits, oldest first; returns the tensors among `fresh` that had to go as well."""
+        """Drop entries above the limits, oldest first; returns the tensors of `fresh` keys that were dropped too."""
         total = self.nbytes
         old = [key for key in self._entries if key not in fresh]
         lost: list[Source] = []

@@ -1,7 +1,7 @@
 """Incremental execution of a network: only layers that depend on a change run again.
 
 Every result is cached under a fingerprint of everything that it depends on: layer parameters, weights, sizes, options and
-the fingerprints of its inputs. A cached result therefore equals that of a full run bit for bit, also after undoing a change.
+the fingerprints of its inputs. A cached result is therefore bit-identical to that of a full run, also after an undo.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from designer.operators.training_branch import no_output, training_branch, train
 from designer.runtime.api import ONE_TILE, Array, Compiled, Progress, RunOptions, RunResult, Step, Tensor
 from designer.runtime.checked_engine import CheckedEngine
 from designer.runtime.engine_registry import default_engines
-from designer.runtime.expectation import Expectation
-from designer.runtime.feeding import (
+from designer.runtime.images import TENSORS, read_image, read_npy
+from designer.runtime.input_data import (
     Extent,
-    Fed,
+    InputData,
     as_batch,
     check_fed,
     crop,
@@ -47,27 +47,26 @@ from designer.runtime.feeding import (
     sized,
     tiling,
 )
-from designer.runtime.images import TENSORS, read_image, read_npy
 from designer.runtime.interrupt import Interrupt, current, interruptible
-from designer.runtime.neighbors import agree, folded, widened
+from designer.runtime.neighbors import agree, folded, with_neighbors
 from designer.runtime.network import evaluate, operator_of, output_layers, type_of
 from designer.runtime.patterns import make_pattern, pattern_name
 from designer.runtime.plan import AnalysisStep, PartStep, Plan, make_plan
 from designer.runtime.results import KEEP_BYTES, PartPrint, Result, Results, WeightPrints, fingerprint, layer_text
+from designer.runtime.run_estimate import RunEstimate
 from designer.runtime.tiles import Tiling, Tilings
 from designer.texts import tr
 from designer.units import binary
 
-NEAR = 4  # neighbors that a look at a layer brings along take at most this part of the memory for results
-COMPILED = 4  # parts kept ready next to those of the present run; each holds packed weights and working memory
+NEAR = 4  # neighbors that are computed with an inspected layer take at most 1 / NEAR of the memory for results
+COMPILED = 4  # compiled parts kept besides those of the current run; each has packed weights and working memory
 
 
 class Session:
-    """Runs `graph` with `weights`. The graph is copied; report changes with `set_param` and `set_graph`. `memory` is how many bytes
-    a part may take before it is run in tiles, 0: by what is free.
+    """Runs `graph` with `weights`. The graph is copied; report changes with `set_param` and `set_graph`.
 
-    `inference` holds the shapes at the sizes of what was fed last, templates replaced by their layers. Not for use by two
-    threads at once.
+    `memory` is the number of bytes above which a part runs in tiles, 0: depending on the free memory. `inference` has the
+    shapes for the current inputs, with templates replaced by their layers. Not thread-safe.
     """
 
     def __init__(
@@ -84,22 +83,22 @@ class Session:
         self.options = options if options is not None else RunOptions()
         self._document = graph.copy()
         self._graph = inline(graph, registry)
-        self.expectation = Expectation()
+        self.estimate = RunEstimate()
         self.revision = 0  # counts changes of any kind
-        self.structure = 0  # counts those of more than values of analysis layers
+        self.structure = 0  # counts changes of more than parameters of analysis layers
         self.inference = Inference(self._graph, registry)
-        self._fed: dict[str, Fed] = {}
+        self._fed: dict[str, InputData] = {}
         self._serial = 0
-        self._ready: dict[str, tuple[str, Array]] = {}  # input layer -> version, what the network reads
+        self._ready: dict[str, tuple[str, Array]] = {}  # input layer -> version, prepared values
         self._plans: dict[tuple[Source, ...], tuple[Plan, dict[PartStep, PartPrint]]] = {}
         self._compiled: OrderedDict[str, Compiled] = OrderedDict()
         self.results = Results(keep_bytes)
         self.tilings = Tilings(self.inference, self.options.tile, memory)
-        self.differs: set[str] = set()  # keys of parts whose bits change when neighbors are brought along
-        self.by_stand_in: dict[str, str] = {}  # parts that the stand-in of the engine had to run, by key: why
+        self.differs: set[str] = set()  # keys of parts whose bits change if neighbors are computed with them
+        self.by_stand_in: dict[str, str] = {}  # reason by key of each part that the engine's stand-in had to run
         self.set_weights(weights)
 
-    # --- what may change ------------------------------------------------------------------------------------------
+    # --- changes --------------------------------------------------------------------------------------------------
 
     @property
     def graph(self) -> Graph:
@@ -107,7 +106,7 @@ class Session:
         return self._document
 
     def set_weights(self, weights: Weights) -> None:
-        """Use other weights; results of layers whose tensors are equal stay valid."""
+        """Use other weights; results of layers with equal tensors stay valid."""
         self.weights = weights
         self._prints = WeightPrints(weights)
         self.engine = default_engines().make(self.inference, weights, self.options)
@@ -115,39 +114,39 @@ class Session:
         self._plans.clear()
         self._changed(self._graph.layers)
 
-    def set_input(self, layer: str, array: Tensor, *, picture: bool) -> None:
-        """Feed an input layer with values of its shape. An image's (N x C x H x W) are 0..1 and get the layer's scale and shift."""
+    def set_input(self, layer: str, array: Tensor, *, is_image: bool) -> None:
+        """Feed an input layer with values of its shape. Scale and shift apply only to images (N x C x H x W, 0..1)."""
         operator = self.input_operator(layer)
         check_fed(layer, operator, array)
         self._serial += 1
         copy = np.array(array, dtype=input_dtype(operator), order="C")
-        self._fed[layer] = Fed(copy, picture, self._serial)
+        self._fed[layer] = InputData(copy, is_image, self._serial)
         self._changed([layer])
         self._take(Edit(tr("Size"), {layer: (self._graph[layer], self._sized(self._document[layer]))}))
 
     def set_input_file(self, layer: str, path: Path) -> None:
-        """Feed an input layer with an image, `pattern:NAME` at the size of its dims, or an `.npy` file as it is."""
+        """Feed an input layer with an image file, `pattern:NAME` at the size of its dims, or an `.npy` file."""
         operator = self.input_operator(layer)
         dims = getattr(operator, "dims", None)
         if not isinstance(dims, Size3D):
-            TENSORS.reader(path)  # refuses other formats by name
-            self.set_input(layer, read_npy(path, input_dtype(operator)), picture=False)
+            TENSORS.reader(path)  # rejects other formats by name
+            self.set_input(layer, read_npy(path, input_dtype(operator)), is_image=False)
             return
         size = dims
         name = pattern_name(path)
         if name is not None:
-            self.set_input(layer, make_pattern(name, size.channels, size.height, size.width), picture=True)
+            self.set_input(layer, make_pattern(name, size.channels, size.height, size.width), is_image=True)
         elif TENSORS.reads(path):
-            self.set_input(layer, as_batch(read_npy(path), size.channels), picture=False)
+            self.set_input(layer, as_batch(read_npy(path), size.channels), is_image=False)
         else:
-            self.set_input(layer, read_image(path, size.channels), picture=True)
+            self.set_input(layer, read_image(path, size.channels), is_image=True)
 
     def invalidate(self) -> None:
-        """Forget all results, so that the next run computes everything; what is compiled stays ready."""
+        """Drop all results, so that the next run computes everything; compiled parts are kept."""
         self.results.clear()
 
     def set_param(self, layer: str, param: str, text: str) -> None:
-        """Change a parameter; DiagnosticError, and nothing changed, when the text breaks its rule."""
+        """Change a parameter. Raises DiagnosticError, without a change, if the text is not valid."""
         edit = set_params(self._document, {layer: {param: text}})
         changed = edit.layers[layer][1]
         assert changed is not None
@@ -155,7 +154,7 @@ class Session:
             wrong = [d for d in errors(self.registry.read(changed).diagnostics) if d.parameter == param]
             if wrong:
                 raise DiagnosticError(wrong)
-        if not is_flat(self._document):  # what others read from the layer may be named otherwise there
+        if not is_flat(self._document):  # tensors of the layer may have other names after inlining
             document = self._document.copy()
             document.apply(edit)
             self.set_graph(document)
@@ -164,7 +163,7 @@ class Session:
             self._take(Edit(edit.title, {layer: (self._graph[layer], self._sized(changed))}))
 
     def set_graph(self, graph: Graph) -> None:
-        """Run another state of the network from now on. What does not depend on the difference stays kept."""
+        """Use another state of the network. Results that do not depend on the difference are kept."""
         flat = inline(graph, self.registry)
         self._document = graph.copy()
         kept = {name for name in self._fed if name in graph and self._role(graph[name]) is Role.INPUT}
@@ -182,7 +181,7 @@ class Session:
 
     def _changed(self, layers: Iterable[str]) -> None:
         self.revision += 1
-        self.expectation.changed.update(layers)
+        self.estimate.changed.update(layers)
 
     def _take(self, edit: Edit) -> None:
         change = self._graph.apply(edit)
@@ -198,32 +197,28 @@ class Session:
             self.structure += 1
 
     def input_operator(self, layer: str) -> Operator:
-        """The operator of an input layer of the document; DiagnosticError when there is none of that name."""
+        """The operator of an input layer of the document. Raises DiagnosticError if there is no such input."""
         known = self._document.get(layer)
         operator = self.registry.read(known).operator if known is not None else None
         if operator is None or operator.role is not Role.INPUT:
             names = [item.name for item in self._document if self._role(item) is Role.INPUT]
-            raise DiagnosticError(
-                Diagnostic(
-                    "no-such-input",
-                    tr("there is no input layer '{layer}'", layer=layer),
-                    layer=layer,
-                    remedy=tr("choose one of {names}", names=", ".join(names)) if names else tr("add an input layer"),
-                )
+            raise DiagnosticError.of(
+                "no-such-input",
+                tr("there is no input layer '{layer}'", layer=layer),
+                layer=layer,
+                remedy=tr("choose one of {names}", names=", ".join(names)) if names else tr("add an input layer"),
             )
         return operator
 
-    def fed(self, layer: str) -> Fed:
-        """What was given to an input layer; DiagnosticError where nothing was."""
+    def fed(self, layer: str) -> InputData:
+        """The data of an input layer. Raises DiagnosticError if it has none."""
         fed = self._fed.get(layer)
         if fed is None:
-            raise DiagnosticError(
-                Diagnostic(
-                    "no-input",
-                    tr("the input '{layer}' has no data", layer=layer),
-                    layer=layer,
-                    remedy=tr("choose an image or a tensor"),
-                )
+            raise DiagnosticError.of(
+                "no-input",
+                tr("the input '{layer}' has no data", layer=layer),
+                layer=layer,
+                remedy=tr("choose an image or a tensor"),
             )
         return fed
 
@@ -231,8 +226,8 @@ class Session:
         return tuple(self._fed)
 
     def expected(self, capture: Sequence[Source] = ()) -> float | None:
-        """About how many ms the next run takes, by earlier ones; None where there is no saying."""
-        return self.expectation.of(self._graph, self.plan(capture))
+        """Estimated ms of the next run, from earlier runs; None if a step has never run."""
+        return self.estimate.of(self._graph, self.plan(capture))
 
     def _role(self, layer: Layer) -> Role | None:
         cls = self.registry.get(layer.type)
@@ -250,10 +245,10 @@ class Session:
         progress: Progress | None = None,
         interrupt: Interrupt | None = None,
     ) -> RunResult:
-        """Compute all outputs and the tensors in `capture`; DiagnosticError says why the network cannot run.
+        """Compute all outputs and the tensors in `capture`. Raises DiagnosticError with the reason if the network cannot run.
 
-        `progress(done, total, text)` is called before every step and at the end. InterruptedRunError when `interrupt` was
-        asked to end it; steps that were done stay kept.
+        `progress(done, total, text)` is called before every step and at the end. Raises InterruptedRunError after a request
+        through `interrupt`; completed steps stay cached.
         """
         started = perf_counter()
         try:
@@ -269,22 +264,22 @@ class Session:
             notes.append(
                 f"results above {binary(self.results.keep_bytes)} are not kept: the next run computes {names} again"
             )
-        self.expectation.learn(result[2])
+        self.estimate.learn(result[2])
         gone = {source.layer for source in lost}
         steps = tuple(replace(step, dropped=not gone.isdisjoint(step.layers)) for step in result[2])
         milliseconds = (perf_counter() - started) * 1000
         return RunResult(result[0], result[1], steps, milliseconds, self.weights.note, "; ".join(notes))
 
     def tile_session(self, graph: Graph) -> Session:
-        """What runs a network that is a tile of a part of this one."""
+        """A session for a tile of a part of this network."""
         return Session(graph, self.registry, self.weights, replace(self.options, tile=ONE_TILE), keep_bytes=0)
 
     def source(self, source: Source) -> Source:
-        """The tensor that a name of the document represents, in the network that runs."""
+        """The tensor of the inlined network that corresponds to a tensor of the document."""
         return self.inference.tensor(inlined_source(self._document, source))
 
     def _on_instance(self, finding: Diagnostic) -> Diagnostic:
-        """A finding about a layer inside of an instance, as one about the instance: the document knows no other."""
+        """A finding about a layer inside an instance, as one about the instance, which the document contains."""
         names = enclosing(finding.layer) if finding.layer is not None else ()
         return next((replace(finding, layer=name) for name in names if name in self._document), finding)
 
@@ -294,11 +289,11 @@ class Session:
         return tuple(name for name in output_layers(self.inference) if name not in training)
 
     def plan(self, capture: Sequence[Source] = ()) -> Plan:
-        """What a run for the outputs and `capture` consists of."""
+        """The plan of a run for the outputs and `capture`."""
         return self.planned(capture)[0]
 
     def planned(self, capture: Sequence[Source]) -> tuple[Plan, dict[PartStep, PartPrint]]:
-        """The plan, and for every part what tells apart all that is compiled into it."""
+        """The plan, and a fingerprint of each part that covers everything compiled into it."""
         training = training_branch(self._graph, self.registry)
         outputs = [Source(name) for name in self.output_layers()]
         targets = tuple(dict.fromkeys([*outputs, *(self.source(source) for source in capture)]))
@@ -321,20 +316,22 @@ class Session:
         group = fingerprint(self.options, texts, feeds)
         return PartPrint(group, fingerprint(group, [str(source) for source in step.wanted]))
 
-    def widened(
-        self, step: PartStep, looked_at: Collection[Source], batch: int
+    def with_neighbors(
+        self, step: PartStep, inspected: Collection[Source], batch: int
     ) -> Iterator[tuple[PartStep, PartPrint]]:
-        """Steps that also compute the neighbors of the displayed tensors, and their fingerprints; the best first."""
+        """Steps that also compute the neighbors of the inspected tensors, and their fingerprints; the best first."""
         for careful in (False, True):
-            if careful and any(folded(self.inference, source) for source in looked_at):
+            if careful and any(folded(self.inference, source) for source in inspected):
                 return
-            wide = widened(self.inference, step, looked_at, self.results.keep_bytes // NEAR, batch, careful=careful)
+            wide = with_neighbors(
+                self.inference, step, inspected, self.results.keep_bytes // NEAR, batch, careful=careful
+            )
             prints = self._part_print(wide)
             if len(wide.wanted) > len(step.wanted) and prints.key not in self.differs:
                 yield wide, prints
 
     def compile(self, step: PartStep, key: str) -> Compiled:
-        """The step's part, made ready; kept for the next time. The engine's stand-in runs what ONNX cannot express."""
+        """The compiled part of a step, cached. The engine's stand-in compiles parts that ONNX cannot express."""
         ready = self._compiled.get(key)
         if ready is None:
             try:
@@ -354,23 +351,23 @@ class Session:
         return ready
 
     def forget(self, parts: int) -> None:
-        """Let go of compiled parts that were not used lately; `parts` is how many the present run has."""
+        """Drop the least recently used compiled parts; `parts` is the number of parts of the current run."""
         while len(self._compiled) > COMPILED + parts:
             self._compiled.popitem(last=False)
 
     def fed_input(self, layer: str) -> tuple[str, Array]:
-        """Version and values of an input layer as the network reads them: scaled and padded."""
+        """Version and values of an input layer as the network reads them, scaled and padded."""
         operator = operator_of(self.inference, layer)
         fed = self.fed(layer)
         check_fed(layer, operator, fed.array)
-        version = fingerprint(fed.serial, fed.picture and factors(operator), tiling(operator))
+        version = fingerprint(fed.serial, fed.is_image and factors(operator), tiling(operator))
         ready = self._ready.get(layer)
         if ready is None or ready[0] != version:
             ready = self._ready[layer] = (version, frozen(prepare(operator, fed)))
         return ready
 
     def padding(self, source: Source) -> tuple[Extent, Extent] | None:
-        """(original, padded) extent of the first padded input above a tensor; None when none was padded."""
+        """(original, padded) extent of the first padded input upstream of a tensor; None if none is padded."""
         extents = {
             name: (fed.extent, padded_extent(operator_of(self.inference, name), fed.extent))
             for name, fed in self._fed.items()
@@ -383,7 +380,10 @@ class Session:
 
 
 class _Run:
-    """One run of a session, step by step: each is either taken from earlier results or computed. `keys` are those of the results it used, `notes` are for the user."""
+    """One run of a session; each step is taken from the cache or computed.
+
+    `keys` are the keys of the results that it used, `notes` are for the user.
+    """
 
     def __init__(self, session: Session, capture: Sequence[Source]) -> None:
         self.session = session
@@ -443,13 +443,13 @@ class _Run:
         total = counts[0] * counts[1]
         self.notes[f"run in {total} tiles of up to {side} x {side} pixels"] = None
 
-        def tell(done: int, total: int) -> None:
+        def report(done: int, total: int) -> None:
             current().check()
             if self.progress is not None:
                 self.progress(done, total, f"{_title(step)}, tile {done + 1} of {total}")
 
         feeds = {feed: self.values[feed] for feed in step.part.feeds}
-        made = tiling.run(feeds, side, self.session.tile_session, tell)
+        made = tiling.run(feeds, side, self.session.tile_session, report)
         return cast(Mapping[Source, Array], made)
 
     def _batch(self, step: PartStep) -> int:
@@ -470,17 +470,17 @@ class _Run:
         return None
 
     def _near(self, step: PartStep, group: str, versions: list[str]) -> Step | None:
-        """Take the step's tensors from a run that brings their neighbors; None where the step should run as it is.
+        """Take the step's tensors from a run that also computes their neighbors; None if the step should run alone.
 
-        That is so while values still change (nothing was kept for these), and where bits would differ.
+        It runs alone while values change (nothing is cached for these), and if bits would differ.
         """
         session, started = self.session, perf_counter()
         before = next(session.results.like(group), None)
-        looked_at = {self.plan.origin[session.source(source)] for source in self.capture} & set(step.wanted)
-        if before is None or not looked_at:
+        inspected = {self.plan.origin[session.source(source)] for source in self.capture} & set(step.wanted)
+        if before is None or not inspected:
             return None
         batch = self._batch(step)
-        for wide, prints in session.widened(step, looked_at, batch):
+        for wide, prints in session.with_neighbors(step, inspected, batch):
             key = fingerprint(prints.key, versions)
             result = session.results.get(key)
             cached = result is not None
@@ -490,7 +490,7 @@ class _Run:
                 if not agree(known.tensors, made):
                     session.differs.add(prints.key)
                     continue
-                # What was known stays the same object with the same version: nothing that depends on it runs again.
+                # Known tensors stay the same objects with the same versions, so nothing that depends on them runs again.
                 held = {source: known.tensors.get(source, array) for source, array in made.items()}
                 marks = {source: known.versions.get(source) or fingerprint(key, str(source)) for source in made}
                 result = Result(held, marks, group)

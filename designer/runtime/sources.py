@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from designer.files.formats import FormatTable
-from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.diagnostics import DiagnosticError
 from designer.graph.types import Size3D
 from designer.operators.api import Operator
 from designer.runtime.api import Array
 from designer.runtime.camera import Camera, camera_name
-from designer.runtime.feeding import as_batch, input_dtype
 from designer.runtime.images import ARRAYS, IMAGES, TENSORS, ArrayFormat, read_image, read_npy, with_channels
+from designer.runtime.input_data import as_batch, input_dtype
 from designer.runtime.patterns import make_pattern, pattern_name
 from designer.runtime.video import VideoReader
 from designer.runtime.video_formats import VIDEOS
@@ -27,22 +27,22 @@ from designer.texts import tr
 INPUTS: FormatTable[Any, Any] = FormatTable("images, tensors and videos", tables=(IMAGES, TENSORS, VIDEOS))
 OPEN_VIDEOS = 4  # files held open at a time
 MAX_PLAYLIST = 100_000  # files of one folder
-_BYTE = np.arange(256, dtype=np.float32) / np.float32(255)  # as images of 8 bits are read
+_BYTE = np.arange(256, dtype=np.float32) / np.float32(255)  # values of 8-bit images
 
 
-class Taken(NamedTuple):
-    """What a source gave: N x C x H x W, whether it is an image (or numbers as they are), and the frame's number."""
+class SourceData(NamedTuple):
+    """The data of a source: N x C x H x W, whether it is an image (otherwise a tensor), and the frame number."""
 
     array: Array
-    picture: bool
+    is_image: bool
     frame: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class SourceInfo:
-    """What is known of a source before anything runs. `kind` is image, tensor, pattern, folder, video or camera.
+    """Properties of a source before a run. `kind` is image, tensor, pattern, folder, video or camera.
 
-    `names` are the files of a folder; `frames` is 0 where there is no end (camera) and 1 for a single image.
+    `names` are the files of a folder; `frames` is 0 for a camera and 1 for a single image.
     """
 
     kind: str
@@ -53,12 +53,12 @@ class SourceInfo:
     seconds: float = 0.0
     codec: str = ""
     variable: bool = False
-    times: tuple[float, ...] = ()  # of frames that last differently long, in seconds from the first
+    times: tuple[float, ...] = ()  # of frames with different durations, in seconds since the first
     names: tuple[str, ...] = ()
 
 
 def kind_of(path: Path) -> str:
-    """`SourceInfo.kind` by the name alone, and by whether a folder is there."""
+    """`SourceInfo.kind` of a name; only a folder must exist."""
     if pattern_name(path) is not None:
         return "pattern"
     if camera_name(path) is not None:
@@ -67,17 +67,17 @@ def kind_of(path: Path) -> str:
         return "tensor"
     if VIDEOS.reads(path):
         return "video"
-    return "folder" if path.is_dir() else "picture"
+    return "folder" if path.is_dir() else "image"
 
 
 def is_deep(path: Path) -> bool:
-    """Whether a file's values may lie outside of 0..1."""
+    """Whether values of the file can be outside 0..1."""
     found = ARRAYS.find(path)
     return isinstance(found, ArrayFormat) and found.deep
 
 
 def playlist(folder: Path) -> tuple[str, ...]:
-    """Names of the images and tensors in a folder, numbers in names counted as numbers. DiagnosticError."""
+    """Names of the images and tensors in a folder in natural order. Raises DiagnosticError if there are none or too many."""
     suffixes = frozenset(ARRAYS.read_suffixes)
     try:
         with os.scandir(folder) as entries:
@@ -91,7 +91,7 @@ def playlist(folder: Path) -> tuple[str, ...]:
             folder,
             "no-pictures",
             tr("the folder has no images"),
-            tr("choose one with {read_choices} files", read_choices=ARRAYS.read_choices),
+            tr("choose a folder with {read_choices} files", read_choices=ARRAYS.read_choices),
         )
     if len(names) > MAX_PLAYLIST:
         raise _wrong(
@@ -104,7 +104,7 @@ def playlist(folder: Path) -> tuple[str, ...]:
 
 
 class Sources:
-    """Keeps videos and cameras open between frames. Not for use by two threads at once."""
+    """Keeps videos and cameras open between frames. Not thread-safe."""
 
     def __init__(self) -> None:
         self._videos: OrderedDict[tuple[str, int, int], VideoReader] = OrderedDict()
@@ -112,7 +112,7 @@ class Sources:
         self._taken: dict[str, int] = {}  # number of the last image of each camera
 
     def info(self, path: Path) -> SourceInfo:
-        """What a source is. DiagnosticError where it cannot be used."""
+        """The properties of a source. Raises DiagnosticError if it cannot be used."""
         kind = kind_of(path)
         if kind == "folder":
             names = playlist(path)
@@ -137,8 +137,8 @@ class Sources:
             return SourceInfo(kind, 0, self._camera(path).fps, pixels.shape[1], pixels.shape[0])
         return SourceInfo(kind)
 
-    def take(self, path: Path, operator: Operator | None, frame: int | None = None) -> Taken:
-        """The image for an input layer: of a video or folder number `frame` (0 first), of a camera the newest one."""
+    def take(self, path: Path, operator: Operator | None, frame: int | None = None) -> SourceData:
+        """The data for an input layer: frame `frame` of a video or folder (from 0), or the latest image of a camera."""
         dims = getattr(operator, "dims", None)
         size = dims if isinstance(dims, Size3D) else Size3D(256, 256, 3)
         kind = kind_of(path)
@@ -149,22 +149,22 @@ class Sources:
         if kind == "pattern":
             name = pattern_name(path)
             assert name is not None
-            return Taken(make_pattern(name, size.channels, size.height, size.width), True)
+            return SourceData(make_pattern(name, size.channels, size.height, size.width), True)
         if kind == "tensor":
             if operator is not None and not isinstance(dims, Size3D):
-                return Taken(read_npy(path, input_dtype(operator)), False)
-            return Taken(as_batch(read_npy(path), size.channels), False)
+                return SourceData(read_npy(path, input_dtype(operator)), False)
+            return SourceData(as_batch(read_npy(path), size.channels), False)
         if kind == "video":
             pixels = self.video(path).read(frame or 0)
-            return Taken(with_channels(_BYTE[pixels], size.channels, str(path)), True, frame or 0)
+            return SourceData(with_channels(_BYTE[pixels], size.channels, str(path)), True, frame or 0)
         if kind == "camera":
             number, pixels = self._camera(path).latest(self._taken.get(str(path), 0))
             self._taken[str(path)] = number
-            return Taken(with_channels(_BYTE[pixels], size.channels, str(path)), True, number)
-        return Taken(read_image(path, size.channels), True)
+            return SourceData(with_channels(_BYTE[pixels], size.channels, str(path)), True, number)
+        return SourceData(read_image(path, size.channels), True)
 
     def video(self, path: Path) -> VideoReader:
-        """The open reader of a file; another one when the file was replaced."""
+        """The open reader of a file; a new one if the file changed."""
         try:
             state = path.stat()
             key = (str(path), state.st_mtime_ns, state.st_size)
@@ -179,11 +179,11 @@ class Sources:
         return reader
 
     def camera_fps(self, path: Path) -> float:
-        """Images a second that a camera really sends."""
+        """Measured images per second of a camera."""
         return self._camera(path).fps
 
     def release(self, keep: frozenset[str] = frozenset()) -> None:
-        """Let go of all but the sources in `keep`: a camera that nobody looks at is switched off."""
+        """Close all sources except those in `keep`, so that an unused camera is switched off."""
         for name in [name for name in self._cameras if name not in keep]:
             self._taken.pop(name, None)
             self._cameras.pop(name).close()
@@ -209,7 +209,7 @@ def small(array: Array, width: int, height: int) -> NDArray[np.uint8]:
 
 
 def _natural(name: str) -> tuple[tuple[int, str | int], ...]:
-    """Sorts a2 before a10."""
+    """Sort key that orders a2 before a10."""
     parts: list[tuple[int, str | int]] = []
     for digit, group in _runs(name.lower()):
         parts.append((0, int(group)) if digit else (1, group))
@@ -227,4 +227,4 @@ def _hidden(entry: os.DirEntry[str]) -> bool:
 
 
 def _wrong(path: Path, code: str, message: str, remedy: str) -> DiagnosticError:
-    return DiagnosticError(Diagnostic(code, message, file=str(path), remedy=remedy))
+    return DiagnosticError.of(code, message, file=str(path), remedy=remedy)

@@ -1,9 +1,8 @@
 """Runs parts of a network in tiles, for images whose tensors do not fit into memory.
 
-Every tile is cut out with as much around it as its result depends on (reach.py), at places that all strides between divide.
-That the pieces are what the whole would have been is proved for every cut before it is used: each pixel that is needed, of any
-layer, exists in the cut and reads there what it reads in the whole. Cuts grow until that is so. Analysis layers always see whole
-tensors: noise is drawn once for all.
+Each tile is cut out with the surrounding pixels that its result depends on (reach.py), at multiples of all strides inside.
+Each cut is verified before it is used: every required pixel of every layer must exist in the cut and read the same pixels
+as in the whole image. Cuts grow until this holds. Analysis layers always get whole tensors, so noise is drawn only once.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import Protocol
 
 import numpy as np
 
-from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import Layer, Source
@@ -27,26 +26,25 @@ from designer.runtime.layer_reach import layer_reach, piecewise
 from designer.runtime.machine import free_memory
 from designer.runtime.network import inputs_of, role_of, type_of
 from designer.runtime.plan import PartStep
-from designer.runtime.reach import Found, Places, UnknownReachError
+from designer.runtime.reach import Positions, Reach, UnknownReachError
 from designer.texts import tr
 from designer.units import binary
 
-SPARE = (
-    2.6  # engines need room next to the tensors: packed weights, other layouts of them, what an arena keeps (measured)
-)
-SHARE = 0.6  # of the free memory that a part may take
-WHOLE = 2 << 30  # bytes above which a part is run in tiles although it fits: fresh memory costs more than overlaps
-USUAL = 1 << 30  # bytes that a tile takes if nothing else decides
-WIDE = 8  # times the surrounding pixels that a tile's side should have: overlaps then cost at most a quarter
-PARTS = 4  # of which it is remembered how they are cut
-SMALLEST = 64  # pixels of a tile's side below which nothing is gained
+# Memory of an engine relative to its tensors (measured): packed weights, copies in other layouts, what an arena keeps.
+SPARE = 2.6
+SHARE = 0.6  # part of the free memory that a run can use
+WHOLE = 2 << 30  # bytes above which a part runs in tiles although it fits: new memory costs more than overlaps
+USUAL = 1 << 30  # bytes of a tile if nothing else limits it
+WIDE = 8  # minimum ratio of a tile's side to the surrounding pixels: overlaps then cost at most a quarter
+PARTS = 4  # parts whose tilings are cached
+SMALLEST = 64  # smallest side of a tile, in pixels
 
-Window = tuple[int, int]  # from, to (the first outside)
+Window = tuple[int, int]  # start, end (exclusive)
 
 
 @dataclass(frozen=True, slots=True)
 class ImageTile:
-    """Along one axis, in pixels of the part's first feed: what is cut out, and the middle whose results count."""
+    """A tile along one axis, in pixels of the part's first feed: the cut, and its core, whose results are used."""
 
     cut: Window
     core: Window
@@ -54,26 +52,26 @@ class ImageTile:
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """Along one axis: the pixels that are needed of each tensor, and what each output of a layer (by number) reads for them."""
+    """Along one axis: the required pixels of each tensor, and what each output of a layer (by index) reads for them."""
 
-    needs: dict[Source, Places]
-    reads: dict[tuple[str, int], tuple[Source, Found]]
+    needs: dict[Source, Positions]
+    reads: dict[tuple[str, int], tuple[Source, Reach]]
 
 
 class TileRunner(Protocol):
-    """What runs the network of one tile; a Session does."""
+    """Runs the network of one tile, as a `Session` does."""
 
-    def set_input(self, layer: str, array: Array, *, picture: bool) -> None: ...
+    def set_input(self, layer: str, array: Array, *, is_image: bool) -> None: ...
     def run(self, capture: Sequence[Source]) -> RunResult: ...
     def invalidate(self) -> None: ...
 
 
 class Tiling:
-    """How one part is run in tiles. Raises DiagnosticError "not-tileable" with the layer in the way."""
+    """Runs one part in tiles. Raises DiagnosticError ("not-tileable") that names the layer that prevents it."""
 
     def __init__(self, inference: Inference, step: PartStep) -> None:
         self.inference, self.step = inference, step
-        feeds = [feed for feed in step.part.feeds if self._picture(feed)]
+        feeds = [feed for feed in step.part.feeds if self._is_image(feed)]
         if len(feeds) < len(step.part.feeds) or not feeds:
             raise _refused(step.part.layers[0], tr("it reads a tensor that is not an image"))
         self.base = self._extent(feeds[0])
@@ -83,8 +81,11 @@ class Tiling:
     # --- sizes ---------------------------------------------------------------------------------------------------
 
     def side_for(self, limit: float, batch: int) -> int:
-        """The side of a tile with which the part needs at most `limit` bytes, and not much more than USUAL unless overlaps
-        would take most of the time. DiagnosticError if there is none."""
+        """The side of a tile, in pixels, for which the part needs at most `limit` bytes.
+
+        It needs not much more than USUAL unless overlaps would take most of the time. Raises DiagnosticError
+        ("out-of-memory") if there is no such side.
+        """
         whole = peak_bytes(self.inference, self.step, batch)
         per_pixel = whole / prod(self.base)
         unit = lcm(*(self.unit(axis) for axis in (0, 1)))
@@ -92,28 +93,26 @@ class Tiling:
         side = int((limit / per_pixel) ** 0.5) - around
         side -= side % unit
         if side < min(SMALLEST, *self.base):
-            raise DiagnosticError(
-                Diagnostic(
-                    "out-of-memory",
-                    tr(
-                        "the network needs about {binary} for this picture, and even a tile of it with the "
-                        "{around} pixels around that it depends on more than the {binary2} there are",
-                        binary=binary(whole),
-                        around=around,
-                        binary2=binary(limit),
-                    ),
-                    remedy=tr("use a smaller image, or close other programs"),
-                )
+            raise DiagnosticError.of(
+                "out-of-memory",
+                tr(
+                    "the network needs about {needed} for this image, and even a tile of it with the {around} "
+                    "surrounding pixels that it depends on needs more than the available {limit}",
+                    needed=binary(whole),
+                    around=around,
+                    limit=binary(limit),
+                ),
+                remedy=tr("use a smaller image, or close other programs"),
             )
         usual = max(int((USUAL / per_pixel) ** 0.5) - around, WIDE * around, SMALLEST)
         return min(side, ceil(usual / unit) * unit)
 
     def unit(self, axis: int) -> int:
-        """Cuts may only be at multiples of this: of all steps that images are reduced by on the way."""
+        """Cuts must be at multiples of this: of all strides of the part."""
         return lcm(*(scale.numerator for scale in self.scales[axis].values()))
 
     def around(self, axis: int) -> tuple[int, int]:
-        """Pixels before and behind a tile that its results depend on, in the middle of the image."""
+        """Pixels before and after a tile that its results depend on, in the middle of the image."""
         before = behind = 0
         for source in self.step.wanted:
             scale, size = self.scales[axis][source], self._extent(source)[axis]
@@ -127,7 +126,7 @@ class Tiling:
         return before, behind
 
     def tiles(self, axis: int, side: int) -> list[ImageTile]:
-        """The tiles along an axis; cuts are alike in size where the border allows it, so that they share what is compiled."""
+        """The tiles along an axis; cuts have the same size if the border permits, so that they share what is compiled."""
         size, unit = self.base[axis], self.unit(axis)
         count = ceil(size / max(unit, side - side % unit))
         side = ceil(size / count / unit) * unit  # no narrow rest, whose cut would be as large as the others
@@ -142,12 +141,12 @@ class Tiling:
             found.append(ImageTile((start, end) if self._seam(axis, alike, walk) else alike, core))
         return found
 
-    def _wanted(self, axis: int, core: Window) -> dict[Source, Places]:
+    def _wanted(self, axis: int, core: Window) -> dict[Source, Positions]:
         regions = {source: self.region(source, axis, core) for source in self.step.wanted}
         return {source: np.arange(start, end) for source, (start, end) in regions.items() if start < end}
 
     def _cut(self, axis: int, core: Window, walk: Walk) -> Window:
-        """The smallest cut found that gives what `core` needs."""
+        """The smallest cut found that gives the correct results in `core`."""
         size, unit = self.base[axis], self.unit(axis)
         low, high = core
         for feed in self.step.part.feeds:
@@ -159,13 +158,13 @@ class Tiling:
         more, longest = unit, max(4 * (high - low), SMALLEST)
         while (low, high) != (0, size) and (layer := self._seam(axis, (low, high), walk)):
             if high - low > longest:
-                raise _refused(layer, tr("its pieces do not fit together"))
+                raise _refused(layer, tr("its tiles would not match"))
             low, high = max(0, (low - 1) // more * more), min(size, (high // more + 1) * more)
-            more *= 2  # cuts at rounder places: some layers want multiples
+            more *= 2  # larger multiples, which some layers need
         return low, high
 
     def _seam(self, axis: int, cut: Window, walk: Walk) -> str:
-        """The layer of which a needed pixel is not what it is in the whole, were `cut` run by itself; "" for none."""
+        """A layer that would compute a required pixel differently if `cut` ran separately; "" if there is none."""
         small = self._inference_of(axis, cut)
         for source, places in walk.needs.items():
             here = Source(_name(source)) if source in self.step.part.feeds else source
@@ -184,11 +183,11 @@ class Tiling:
         return ""
 
     def _offset(self, source: Source, axis: int, cut: Window) -> int:
-        """Where a tensor of a cut begins in the whole tensor."""
+        """The position in the whole tensor at which the tensor of a cut begins."""
         return int(cut[0] / self.scales[axis][source])
 
     def _inference_of(self, axis: int, cut: Window) -> Inference:
-        """The part at the sizes that its tensors have in a cut along one axis."""
+        """The part with the sizes of a cut along one axis."""
         cuts = (cut, (0, self.base[1])) if axis == 0 else ((0, self.base[0]), cut)
         windows = [self._within(feed, a, cuts[a]) for feed in self.step.part.feeds for a in (0, 1)]
         lengths = tuple(end - start for start, end in windows)
@@ -197,7 +196,7 @@ class Tiling:
         return self._small[lengths]
 
     def region(self, source: Source, axis: int, core: Window) -> Window:
-        """What a tile gives of a wanted tensor."""
+        """The window of a wanted tensor that a tile computes."""
         size, scale = self._extent(source)[axis], self.scales[axis][source]
         start = min(size, int(core[0] / scale))
         return start, size if core[1] == self.base[axis] else min(size, int(core[1] / scale))
@@ -209,9 +208,9 @@ class Tiling:
         feeds: Mapping[Source, Tensor],
         side: int,
         runner: Callable[[Graph], TileRunner],
-        tell: Callable[[int, int], None],
+        report: Callable[[int, int], None],
     ) -> dict[Source, Tensor]:
-        """The wanted tensors, put together of tiles of that side. `tell(done, total)` comes before every tile."""
+        """The wanted tensors, assembled from tiles of that side. Calls `report(done, total)` before each tile."""
         batch = max(len(array) for array in feeds.values())
         whole = {
             source: np.empty(type_of(self.inference, source).concrete(batch), np.float32) for source in self.step.wanted
@@ -220,12 +219,12 @@ class Tiling:
         small: TileRunner | None = None
         total = len(rows) * len(columns)
         for number, (row, column) in enumerate((r, c) for r in rows for c in columns):
-            tell(number, total)
+            report(number, total)
             cuts = (row.cut, column.cut)
             small = small or runner(self._tile_graph(cuts))
             for feed, array in feeds.items():
                 places = tuple(self._within(feed, axis, cuts[axis]) for axis in (0, 1))
-                small.set_input(_name(feed), array[:, :, slice(*places[0]), slice(*places[1])], picture=False)
+                small.set_input(_name(feed), array[:, :, slice(*places[0]), slice(*places[1])], is_image=False)
             try:
                 made = small.run([_kept(source) for source in self.step.wanted]).captures
             except DiagnosticError as error:
@@ -253,7 +252,7 @@ class Tiling:
         return int(cut[0] / scale), size if cut[1] == self.base[axis] else int(cut[1] / scale)
 
     def _tile_graph(self, cuts: tuple[Window, Window]) -> Graph:
-        """The part as a network of its own: what it reads are inputs of the size of a tile."""
+        """The part as a separate network whose inputs have the size of a tile."""
         graph = self.inference.graph
         layers = []
         for feed in self.step.part.feeds:
@@ -272,15 +271,15 @@ class Tiling:
 
     # --- the part's geometry -------------------------------------------------------------------------------------
 
-    def _picture(self, source: Source) -> bool:
+    def _is_image(self, source: Source) -> bool:
         return type_of(self.inference, source).rank == 4
 
     def _extent(self, source: Source) -> tuple[int, int]:
         shape = type_of(self.inference, source).concrete(1)
         return shape[2], shape[3]
 
-    def _walk(self, axis: int, wanted: Mapping[Source, Places]) -> Walk:
-        """What `wanted` needs of every tensor of the part."""
+    def _walk(self, axis: int, wanted: Mapping[Source, Positions]) -> Walk:
+        """The pixels of every tensor of the part that `wanted` depends on."""
         walk = Walk(dict(wanted), {})
         for name in reversed(self.step.part.layers):
             for index, source in enumerate(self.inference.tensors(name)):
@@ -296,7 +295,7 @@ class Tiling:
         return walk
 
     def _scales(self, axis: int) -> dict[Source, Fraction]:
-        """Of every tensor; found layer by layer from the steps that reach.py gives."""
+        """The scale of every tensor: base pixels per pixel, computed layer by layer from the steps of reach.py."""
         scales = {feed: Fraction(self.base[axis], self._extent(feed)[axis]) for feed in self.step.part.feeds}
         for name in self.step.part.layers:
             layer = self.inference.graph[name]
@@ -305,7 +304,7 @@ class Tiling:
                 if role_of(self.inference, name) is Role.OUTPUT:
                     scales[source] = scales[reads[0]]
                     continue
-                if not self._picture(source):
+                if not self._is_image(source):
                     raise _refused(name, tr("its output is not an image"))
                 try:
                     found = layer_reach(self.inference, name, index, axis, np.arange(self._extent(source)[axis]))
@@ -325,7 +324,7 @@ class Tiling:
 
 
 def peak_bytes(inference: Inference, step: PartStep, batch: int) -> float:
-    """About how much memory a run of the part takes: tensors that are needed at the same time, and engines' own room."""
+    """An estimate of the bytes that a run of the part needs: the tensors that exist at the same time, times `SPARE`."""
     last: dict[str, int] = {}
     for number, name in enumerate(step.part.layers):
         for source in inputs_of(inference, inference.graph[name]):
@@ -338,21 +337,21 @@ def peak_bytes(inference: Inference, step: PartStep, batch: int) -> float:
         present += held[name]
         most = max(most, present)
         read = {source.layer for source in inputs_of(inference, inference.graph[name])}
-        for gone in (read | {name}) & held.keys() - kept:  # no other layer can have had its last reader just now
+        for gone in (read | {name}) & held.keys() - kept:  # only these can have had their last reader just now
             if last.get(gone, -1) <= number:
                 present -= held.pop(gone)
     return most * SPARE
 
 
 class Tilings:
-    """Which parts of a session are run in tiles. `tile` is as in `RunOptions`; `memory` 0 means what is free."""
+    """Decides which parts of a session run in tiles. `tile` is as in `RunOptions`; `memory` 0 means the free memory."""
 
     def __init__(self, inference: Inference, tile: int, memory: int) -> None:
         self._inference, self._tile, self._memory = inference, tile, memory
         self._known: dict[str, Tiling | DiagnosticError] = {}
 
     def of(self, step: PartStep, key: str, batch: int) -> tuple[Tiling, int] | None:
-        """How a part is run in tiles and their side; None where it is run whole. `key` tells parts and sizes apart."""
+        """The tiling of a part and the side of its tiles; None if it runs whole. `key` identifies the part and its sizes."""
         limit = self._memory or free_memory() * SHARE
         automatic = self._tile == AUTO
         if self._tile in (0, ONE_TILE) or (automatic and peak_bytes(self._inference, step, batch) <= min(limit, WHOLE)):
@@ -377,7 +376,7 @@ class Tilings:
             return error
 
     def _check_whole(self, step: PartStep, batch: int, refusal: DiagnosticError) -> None:
-        """Raise DiagnosticError where a part that cannot be run in tiles does not fit into memory as a whole either."""
+        """Raise DiagnosticError if a part that cannot run in tiles does not fit into memory as a whole either."""
         needed, free = peak_bytes(self._inference, step, batch) / SPARE, self._memory or free_memory()
         if needed > free:
             (found,) = refusal.diagnostics
@@ -385,8 +384,8 @@ class Tilings:
             raise DiagnosticError(replace(found, code="out-of-memory", message=f"{found.message}; {sizes}"))
 
 
-def _same_reads(whole: Found, cut: Found, offsets: Sequence[int]) -> bool:
-    """Whether the pixels read in a cut are those read in the whole; the inputs of the cut begin at `offsets`."""
+def _same_reads(whole: Reach, cut: Reach, offsets: Sequence[int]) -> bool:
+    """Whether a cut reads the same pixels as the whole image; the inputs of the cut begin at `offsets`."""
     return all(
         mine.keys() == theirs.keys()
         and all(np.array_equal(places, theirs[port] + offsets[port]) for port, places in mine.items())
@@ -403,11 +402,9 @@ def _kept(source: Source) -> Source:
 
 
 def _refused(layer: str, why: str) -> DiagnosticError:
-    return DiagnosticError(
-        Diagnostic(
-            "not-tileable",
-            tr("the image cannot be run in tiles because of '{layer}': {why}", layer=layer, why=why),
-            layer=layer,
-            remedy=tr("use a smaller image, or a machine with more memory"),
-        )
+    return DiagnosticError.of(
+        "not-tileable",
+        tr("the image cannot be run in tiles because of '{layer}': {why}", layer=layer, why=why),
+        layer=layer,
+        remedy=tr("use a smaller image, or a machine with more memory"),
     )

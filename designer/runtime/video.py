@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from designer.files.regular import check_regular
-from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.diagnostics import DiagnosticError
 from designer.runtime.opencv import MAX_PIXELS, opencv
 from designer.texts import tr
 
@@ -29,7 +29,7 @@ BACK = (0, 12, 48, 250)  # frames before the requested one at which to retry a s
 
 @dataclass(frozen=True, slots=True)
 class VideoInfo:
-    """What a file says and what was counted. `variable`: frames last differently long; `fps` is the mean then."""
+    """Properties of a video. `variable`: frames have different durations, and `fps` is the mean."""
 
     frames: int
     fps: float
@@ -41,17 +41,17 @@ class VideoInfo:
 
 
 class _Table(NamedTuple):
-    """Of each frame in the order of showing: the stream's time stamp, and milliseconds from the first frame."""
+    """By frame in display order: the time stamp of the stream, and milliseconds since the first frame."""
 
     stamps: list[float]
     milliseconds: list[float]
 
 
 class VideoReader:
-    """Exact access to the frames of a file by number, 0 first, in the order in which they are shown.
+    """Exact access to the frames of a file by number, starting at 0, in display order.
 
-    The stream's packets are listed once, without decoding, so frames are found by their time stamps: also where frames
-    last differently long and where the file is wrong about their number. Raises DiagnosticError for what is no video.
+    The packets of the stream are listed once, without decoding, so frames are found by their time stamps even if their
+    durations differ or the file states a wrong number. Raises DiagnosticError if the file is not a video.
     """
 
     def __init__(self, path: Path | str) -> None:
@@ -60,8 +60,8 @@ class VideoReader:
         _check_readable(self.path)
         self._table, self._exact = self._listed()
         self._capture = self._opened()
-        self._next = 0  # the frame that decoding gives next
-        self._last = 0  # the frame that was asked for last
+        self._next = 0  # the frame that is decoded next
+        self._last = 0  # the frame that was requested last
         self._kept: OrderedDict[int, Frame] = OrderedDict()
         first = self.read(0)
         fps = float(self._capture.get(self._cv.CAP_PROP_FPS)) or 25.0
@@ -83,27 +83,27 @@ class VideoReader:
         self.close()
 
     def close(self) -> None:
-        """Let go of the file; nothing can be read afterwards."""
+        """Close the file; nothing can be read afterwards."""
         self._capture.release()
         self._kept.clear()
 
     def time(self, index: int) -> float:
-        """When a frame is shown, in seconds from the first one."""
+        """The time of a frame in seconds since the first one."""
         return self._table.milliseconds[index] / 1000
 
     def frames(self, start: int = 0, stop: int | None = None) -> Iterator[Frame]:
-        """The frames from `start` to before `stop`, one after the other."""
+        """The frames from `start` (inclusive) to `stop` (exclusive)."""
         for index in range(start, self.info.frames if stop is None else min(stop, self.info.frames)):
             yield self.read(index)
 
     def read(self, index: int) -> Frame:
-        """One frame, read-only. DiagnosticError when there is none of that number or it cannot be decoded."""
+        """One frame, read-only. Raises DiagnosticError if it does not exist or cannot be decoded."""
         count = len(self._table.stamps)
         if not 0 <= index < count:
             raise self._wrong(
                 "no-such-frame",
                 tr("the video has the frames 0 to {count}, not {index}", count=count - 1, index=index),
-                tr("choose another"),
+                tr("choose another frame"),
             )
         known = self._kept.get(index)
         if known is not None:
@@ -111,12 +111,12 @@ class VideoReader:
             self._last = index
             return known
         if not self._next <= index <= self._next + BACK[1]:
-            # Who steps back goes on so: decode a few earlier ones on the way.
+            # Stepping back usually continues, so decode a few earlier frames too.
             self._seek(index, BACK[1:] if index == self._last - 1 else BACK)
         self._last = index
         while self._next <= index:
             self._grab()
-            number = self._next - 1  # further on where the decoder left out a damaged frame
+            number = self._next - 1  # larger if the decoder skipped a damaged frame
             if number >= index - BACK[1]:
                 self._keep(number, self._retrieved())
         if index not in self._kept:
@@ -149,12 +149,12 @@ class VideoReader:
         return capture
 
     def _listed(self) -> tuple[_Table, bool]:
-        """The time stamps of all packets, and whether they name the frames without doubt."""
+        """The time stamps of all packets, and whether they identify the frames."""
         cv = self._cv
         capture = self._opened()
         found: list[tuple[float, float]] = []
         try:
-            capture.set(cv.CAP_PROP_FORMAT, -1)  # packets as they are, not decoded
+            capture.set(cv.CAP_PROP_FORMAT, -1)  # raw packets, not decoded
             while capture.grab():
                 found.append((capture.get(cv.CAP_PROP_PTS), capture.get(cv.CAP_PROP_POS_MSEC)))
         finally:
@@ -162,21 +162,21 @@ class VideoReader:
         if not found:
             raise self._wrong("not-a-video", tr("the file has no frames"), tr("choose another video"))
         found.sort()
-        shown = [pair for pair in found if pair[0] >= 0] or found  # before zero: needed for decoding, not shown
+        shown = [pair for pair in found if pair[0] >= 0] or found  # negative: needed for decoding, not displayed
         stamps = [stamp for stamp, _ in shown]
         if len(set(stamps)) < len(stamps):
             return _Table([float(i) for i in range(len(found))], [0.0] * len(found)), False
         return _Table(stamps, [at - shown[0][1] for _, at in shown]), True
 
     def _grab(self) -> None:
-        """Decode the next frame; afterwards `_next` counts on from what it was by its time stamp."""
+        """Decode the next frame, and set `_next` to the frame after it by its time stamp."""
         if not self._capture.grab():
             raise self._damaged(self._next)
         if self._exact:
             at = self._capture.get(self._cv.CAP_PROP_PTS)
             place = bisect.bisect_left(self._table.stamps, at)
             if place == len(self._table.stamps) or self._table.stamps[place] != at:
-                self._exact = False  # the decoder tells other stamps than the packets: count from the start instead
+                self._exact = False  # time stamps of decoder and packets differ: count from the start instead
             else:
                 self._next = place
         self._next += 1
@@ -195,11 +195,11 @@ class VideoReader:
             self._kept.popitem(last=False)
 
     def _seek(self, index: int, tries: tuple[int, ...]) -> None:
-        """Have decoding stand at `index` or before it."""
+        """Move decoding to `index` or before it."""
         if self._exact:
             for back in tries:
                 goal = max(0, index - back)
-                self._capture.set(self._cv.CAP_PROP_POS_FRAMES, self._reckoned(goal))
+                self._capture.set(self._cv.CAP_PROP_POS_FRAMES, self._library_index(goal))
                 if not self._capture.grab():
                     break
                 at = self._capture.get(self._cv.CAP_PROP_PTS)
@@ -218,8 +218,8 @@ class VideoReader:
         self._capture = self._opened()
         self._next = 0
 
-    def _reckoned(self, index: int) -> int:
-        """The number by which the library finds the frame that is shown at the time of `index`."""
+    def _library_index(self, index: int) -> int:
+        """The frame number that the library computes for the time of frame `index`."""
         rate = float(self._capture.get(self._cv.CAP_PROP_FPS))
         return int(self._table.milliseconds[index] / 1000 * rate + 0.5) if rate > 0 else index
 
@@ -231,21 +231,19 @@ class VideoReader:
         )
 
     def _wrong(self, code: str, message: str, remedy: str) -> DiagnosticError:
-        return DiagnosticError(Diagnostic(code, message, file=str(self.path), remedy=remedy))
+        return DiagnosticError.of(code, message, file=str(self.path), remedy=remedy)
 
 
 def _check_readable(path: Path) -> None:
-    """The library does not say why a file cannot be opened; the system does."""
+    """Raise DiagnosticError with the reason of the system, because OpenCV does not say why a file cannot be opened."""
     check_regular(path)
     try:
         with path.open("rb") as stream:
             stream.read(1)
     except OSError as error:
-        raise DiagnosticError(
-            Diagnostic(
-                "cannot-read",
-                tr("the video cannot be opened: {strerror}", strerror=error.strerror or error),
-                file=str(path),
-                remedy=tr("check the path and your permissions"),
-            )
+        raise DiagnosticError.of(
+            "cannot-read",
+            tr("the video cannot be opened: {strerror}", strerror=error.strerror or error),
+            file=str(path),
+            remedy=tr("check the path and your permissions"),
         ) from None

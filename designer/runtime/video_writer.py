@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.diagnostics import DiagnosticError
 from designer.runtime.images import ARRAYS, to_uint8
 from designer.runtime.opencv import opencv
 from designer.runtime.video import VideoReader
@@ -24,7 +24,7 @@ from designer.units import dims_text
 
 @dataclass(frozen=True, slots=True)
 class Codec:
-    """How images are packed: the code in the file, the kinds of file that hold it, and those that hold it by default."""
+    """A video codec: its code in the file, the file types that can contain it, and those whose default it is."""
 
     title: str
     code: str
@@ -43,13 +43,13 @@ DEFAULT_CODECS = {suffix: name for name, codec in CODECS.items() for suffix in c
 
 
 def codec_for(path: Path, name: str = "", quality: int = 0) -> str:
-    """The codec for a file: the one asked for if its kind of file holds it, else the usual one. DiagnosticError."""
+    """The codec for a file: `name` or the default of the file type. Raises DiagnosticError if they do not match."""
     suffix = path.suffix.lower()
     chosen = name or DEFAULT_CODECS.get(suffix, "")
     if chosen not in CODECS:
         raise _refused(
             path,
-            tr("there is no codec '{name}' here", name=name),
+            tr("there is no codec '{name}'", name=name),
             tr("choose one of {CODECS}", CODECS=", ".join(CODECS)),
         )
     if suffix not in CODECS[chosen].suffixes:
@@ -62,8 +62,8 @@ def codec_for(path: Path, name: str = "", quality: int = 0) -> str:
     if quality and chosen != "mjpeg":
         raise _refused(
             path,
-            tr("the writer of {title} has no quality to set", title=CODECS[chosen].title),
-            tr("leave it out, or use mjpeg in an .avi"),
+            tr("{title} has no quality setting", title=CODECS[chosen].title),
+            tr("omit the quality, or use mjpeg in an .avi file"),
         )
     return chosen
 
@@ -75,10 +75,10 @@ def part_of(path: Path, token: str = "") -> Path:
 
 
 class VideoWriter:
-    """Takes N x C x H x W images (the first of a batch; 1 or 3 channels, clipped to 0..1, 8 bits) one by one.
+    """Writes N x C x H x W images one by one (the first of a batch; 1 or 3 channels, clipped to 0..1, 8 bits).
 
-    The file appears at `close` and not before; leaving the `with` block by an error leaves nothing. Codecs need even
-    sizes: an odd one gets its last row or column twice, and `note` says so.
+    The file appears at `close`; an error in the `with` block leaves nothing. Codecs need even sizes, so the last row or
+    column of an odd size is repeated, and `note` says so.
     """
 
     def __init__(self, path: Path | str, fps: float, codec: str = "", quality: int = 0, token: str = "") -> None:
@@ -112,41 +112,41 @@ class VideoWriter:
             raise _refused(
                 self.path,
                 tr(
-                    "picture {count} has {width} x {height} pixels, those before {was}",
+                    "image {count} has {width} x {height} pixels, but the previous ones have {was}",
                     count=self.count,
                     width=width,
                     height=height,
                     was=was,
                 ),
-                tr("write a folder of pictures instead: each may have a size of its own there"),
+                tr("write a folder of images instead, which can have different sizes"),
             )
         if width % 2 or height % 2:
             pixels = np.pad(pixels, ((0, height % 2), (0, width % 2), (0, 0)), mode="edge")
             self.note = (
                 f"{width} x {height} is odd, but videos need even sizes: the last row or column is repeated; "
-                "a folder of pictures keeps the size"
+                "a folder of images keeps the size"
             )
         self._writer.write(np.ascontiguousarray(pixels[:, :, ::-1]))
         self.count += 1
 
     def close(self) -> None:
-        """Finish the file, read it back as far as counting its frames, and put it in place."""
+        """Finish the file, count its frames, and move it into place."""
         try:
             if self._writer is None:
-                raise _refused(self.path, tr("there was no image to write"), tr("choose a range that has frames"))
+                raise _refused(self.path, tr("there are no images to write"), tr("choose a range that has frames"))
             self._writer.release()
             try:
                 with VideoReader(self._part) as again:
                     count = again.info.frames
             except DiagnosticError:
                 count = 0
-            if count != self.count:  # the library tells nothing of a full disk
+            if count != self.count:  # OpenCV does not report a full disk
                 raise _refused(
                     self.path,
                     tr(
-                        "{count} of {count2} frames arrived in the file; it was not kept",
+                        "only {count} of {total} frames were written, so the file was removed",
                         count=count,
-                        count2=self.count,
+                        total=self.count,
                     ),
                     tr("free some space on the disk, or choose another codec"),
                 )
@@ -167,14 +167,14 @@ class VideoWriter:
     def _start(self, width: int, height: int) -> None:
         cv = opencv()
         code = cv.VideoWriter.fourcc(*CODECS[self.codec].code)
-        # The library's own writer of Motion JPEG is the only one with a quality.
+        # Only OpenCV's built-in writer of Motion JPEG has a quality setting.
         backend = cv.CAP_OPENCV_MJPEG if self._quality else cv.CAP_FFMPEG
         self._writer = cv.VideoWriter(str(self._part), backend, code, float(self._fps), (width, height))
         if not self._writer.isOpened():
             raise _refused(
                 self.path,
                 tr(
-                    "a video of {width} x {height} pixels with {title} cannot be started there",
+                    "a video of {width} x {height} pixels with {title} cannot be created there",
                     width=width,
                     height=height,
                     title=CODECS[self.codec].title,
@@ -186,9 +186,9 @@ class VideoWriter:
 
 
 class FolderWriter:
-    """Takes N x C x H x W images into files of a folder, which appears at `close` and not before.
+    """Writes N x C x H x W images as files of a folder, which appears at `close`.
 
-    `suffix` is one that `ARRAYS` writes: .png holds 8 bits, .npy the values as they are. The folder must not exist yet, or be empty.
+    `suffix` is one that `ARRAYS` writes: .png has 8 bits, .npy the exact values. The folder must not exist, or be empty.
     """
 
     def __init__(self, path: Path | str, suffix: str = ".png", token: str = "") -> None:
@@ -212,7 +212,7 @@ class FolderWriter:
         self.close() if kind is None else self.discard()
 
     def write(self, array: NDArray[Any], name: str = "") -> None:
-        """Add an image, under its number or under `name` (without ending)."""
+        """Add an image, named by its number or `name` (without suffix)."""
         target = self._part / f"{name or f'frame_{self.count:05d}'}{self.suffix}"
         if target.exists():  # a.png and a.jpg of one folder
             target = target.with_stem(f"{target.stem}_{self.count:05d}")
@@ -222,8 +222,8 @@ class FolderWriter:
     def close(self) -> None:
         try:
             if not self.count:
-                raise _refused(self.path, tr("there was no image to write"), tr("choose a range that has frames"))
-            os.replace(self._part, self.path)  # takes the place of an empty folder, of no other
+                raise _refused(self.path, tr("there are no images to write"), tr("choose a range that has frames"))
+            os.replace(self._part, self.path)  # replaces only an empty folder
         except OSError as error:
             raise _refused(self.path, error.strerror or str(error), tr("choose a new folder")) from error
         finally:
@@ -239,7 +239,7 @@ def _color(path: Path, array: NDArray[Any]) -> NDArray[np.uint8]:
         shape = dims_text(array.shape)
         raise _refused(
             path,
-            tr("a video cannot hold a tensor of {shape}", shape=shape),
+            tr("a video cannot contain a tensor of {shape}", shape=shape),
             tr("choose an output of 1 or 3 channels, or a folder of .npy"),
         )
     pixels = to_uint8(array)
@@ -247,7 +247,7 @@ def _color(path: Path, array: NDArray[Any]) -> NDArray[np.uint8]:
 
 
 def _check_folder(path: Path, part: Path) -> None:
-    """Refuse a place that cannot be written to before an hour of work; the library would not say why."""
+    """Raise DiagnosticError before a long run if the target cannot be written; OpenCV would not say why."""
     try:
         part.open("xb").close()
     except OSError as error:
@@ -259,11 +259,9 @@ def _check_folder(path: Path, part: Path) -> None:
 
 
 def _refused(path: Path, reason: str, remedy: str) -> DiagnosticError:
-    return DiagnosticError(
-        Diagnostic(
-            "cannot-write-video",
-            tr("{name} cannot be written: {reason}", name=path.name, reason=reason),
-            file=str(path),
-            remedy=remedy,
-        )
+    return DiagnosticError.of(
+        "cannot-write-video",
+        tr("{name} cannot be written: {reason}", name=path.name, reason=reason),
+        file=str(path),
+        remedy=remedy,
     )

@@ -1,31 +1,31 @@
-"""The lines that a generated train.py prints with --json-progress, one JSON object each, as typed events."""
+"""The events that a generated train.py prints with --json-progress, one JSON object per line."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field
 
 MAX_LINE = 1 << 20  # characters; a longer line is not one of ours
 Count = Annotated[int, Meta(ge=0, le=1 << 53)]  # what a float holds exactly
 
 
 class Started(Struct, frozen=True, tag_field="event", tag="start"):
-    """Training begins, at `step` when it goes on. `held_out` names the photographs kept for validation."""
+    """Training starts, at `step` if it was resumed. `held_out` are the names of the validation images."""
 
     step: Count
     steps: Count
     parameters: Count
-    pictures: Count
-    made_up: Count
+    images: Count = field(name="pictures")
+    synthetic: Count = field(name="made_up")
     device: str
     held_out: tuple[str, ...] = ()
     recipe: dict[str, Any] = {}
 
 
 class Stepped(Struct, frozen=True, tag_field="event", tag="step"):
-    """A step was made; a few a second are told. `seconds` since the start of this process.
+    """A training step; a few per second are reported. `seconds` since the start of this process.
 
     `loss` is the sum of `losses`, which are by name.
     """
@@ -40,14 +40,14 @@ class Stepped(Struct, frozen=True, tag_field="event", tag="step"):
 
     @property
     def seconds_left(self) -> float | None:
-        """Until the last step at the present speed."""
+        """Seconds until the last step at the current speed; None if the speed is unknown."""
         return (self.steps - self.step) / self.steps_per_second if self.steps_per_second > 0 else None
 
 
 class Validated(Struct, frozen=True, tag_field="event", tag="validation"):
     """Mean losses by name, and mean PSNR in dB of the network's output and of the noisy images.
 
-    The PSNR is None where the target is no image. `on_training`: not of unseen images.
+    The PSNR is None if the target is not an image. `on_training`: computed on training images.
     """
 
     step: Count
@@ -65,7 +65,7 @@ class Saved(Struct, frozen=True, tag_field="event", tag="checkpoint"):
 
 
 class Stopped(Struct, frozen=True, tag_field="event", tag="stopped"):
-    """Somebody stopped the run; it can be resumed."""
+    """The user stopped the run; it can be resumed."""
 
     step: Count
     steps: Count
@@ -73,7 +73,7 @@ class Stopped(Struct, frozen=True, tag_field="event", tag="stopped"):
 
 
 class Done(Struct, frozen=True, tag_field="event", tag="done"):
-    """The last step was made; `weights` is the folder for the designer."""
+    """Training is complete; `weights` is the folder with the weights."""
 
     step: Count
     steps: Count
@@ -82,7 +82,7 @@ class Done(Struct, frozen=True, tag_field="event", tag="done"):
 
 
 class Failed(Struct, frozen=True, tag_field="event", tag="error"):
-    """Training cannot go on, and why."""
+    """Training failed; `message` is the reason."""
 
     message: str
 
@@ -92,9 +92,9 @@ _DECODER: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
 
 
 def parse_line(line: str) -> Event | None:
-    """The event in a line; None for anything else that a process may print (warnings, a user's own prints).
+    """The event in a line; None for other output of the process, such as warnings.
 
-    Fields that are not known are left out, so that later scripts can say more.
+    Unknown fields are ignored, so that later scripts can add some.
     """
     text = line.strip()
     if not text.startswith("{") or len(text) > MAX_LINE:

@@ -1,4 +1,4 @@
-"""What a training run left on disk: its log, whether it can go on, and where its weights are."""
+"""Records of training runs on disk: the log, whether a run can be resumed, and where its weights are."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.diagnostics import DiagnosticError
 from designer.texts import tr
 from designer.training.progress import Done, Event, Failed, Saved, Started, Stepped, Stopped, Validated, parse_line
 
@@ -15,9 +15,9 @@ MAX_LOG_BYTES = 256 << 20
 
 @dataclass(frozen=True)
 class RunRecord:
-    """One training run. `losses` and `validations` are by step; of a step that was made twice the later one counts.
+    """One training run. `losses` and `validations` are by step; the last entry of a repeated step counts.
 
-    `step` is the last step that is known, `saved_step` the one that --resume goes on from (0: it cannot).
+    `step` is the last known step, `saved_step` the step from which --resume continues (0: it cannot).
     """
 
     folder: Path
@@ -40,20 +40,20 @@ class RunRecord:
 
     @property
     def weights(self) -> Path | None:
-        """The folder with the weights that were saved last; None before the first."""
+        """The folder with the last saved weights; None if none were saved."""
         folder = self.folder / "weights"
         return folder if self.saved_step and folder.is_dir() else None
 
     @property
     def gain(self) -> float | None:
-        """How many dB of PSNR the network gained over the noisy images, at the last validation that told it."""
-        told = ((v.psnr, v.noisy_psnr) for v in reversed(self.validations))
-        return next((after - before for after, before in told if after is not None and before is not None), None)
+        """The PSNR gain over the noisy images in dB, from the last validation that has it."""
+        reported = ((v.psnr, v.noisy_psnr) for v in reversed(self.validations))
+        return next((after - before for after, before in reported if after is not None and before is not None), None)
 
 
 @dataclass
 class Recorder:
-    """Builds a record from events, live from a process or from its log."""
+    """Builds a record from events of a process or from its log."""
 
     folder: Path
     _started: Started | None = None
@@ -98,7 +98,7 @@ class Recorder:
 
 
 def collect(folder: Path, lines: Iterable[str]) -> RunRecord:
-    """The record that `lines` of the progress protocol tell of."""
+    """The record from `lines` of the progress protocol."""
     recorder = Recorder(folder)
     for line in lines:
         event = parse_line(line)
@@ -108,7 +108,7 @@ def collect(folder: Path, lines: Iterable[str]) -> RunRecord:
 
 
 def read_run(folder: Path) -> RunRecord:
-    """The record of the run in a project's folder. Raises DiagnosticError where no log can be read."""
+    """The record of the run in a project's folder. Raises DiagnosticError if the log cannot be read."""
     log = folder / "log.jsonl"
     try:
         if log.stat().st_size > MAX_LOG_BYTES:
@@ -116,18 +116,16 @@ def read_run(folder: Path) -> RunRecord:
         with log.open(encoding="utf-8", errors="replace") as file:
             return collect(folder, file)
     except OSError as error:
-        raise DiagnosticError(
-            Diagnostic(
-                "no-training-log",
-                tr("{log} cannot be read: {strerror}", log=log, strerror=error.strerror or error),
-                file=str(log),
-                remedy=tr("choose the folder of an exported project that was trained"),
-            )
+        raise DiagnosticError.of(
+            "no-training-log",
+            tr("{log} cannot be read: {strerror}", log=log, strerror=error.strerror or error),
+            file=str(log),
+            remedy=tr("choose the folder of an exported project that was trained"),
         ) from error
 
 
 def command(python: str, record: RunRecord | None, settings: dict[str, str]) -> list[str]:
-    """The command line that starts a run in a project's folder, or goes on with `record` where it can."""
+    """The command line that starts a run in a project's folder, or resumes `record` if possible."""
     if record is not None and record.can_resume:
         return [python, "train.py", "--resume", "--json-progress"]
     options = [text for name, value in settings.items() for text in (f"--{name}", value)]

@@ -1,4 +1,4 @@
-"""The last check before generated source is shown or written: it compiles, and contains only what the program declares."""
+"""The final check of generated source: it compiles and contains only what the program declares."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.diagnostics import DiagnosticError
 from designer.operators.torch_data import (
     TorchCall,
     TorchMethod,
@@ -20,7 +20,7 @@ from designer.operators.torch_data import (
 )
 from designer.operators.torch_program import Program, Submodule
 from designer.texts import tr
-from exporters.pytorch.subnetworks import Given
+from exporters.pytorch.subnetworks import ModuleReference
 from exporters.pytorch.text import path_text
 
 IMPORTS = frozenset({"import torch", "import torch.nn.functional as F", "from torch import nn"})
@@ -41,7 +41,7 @@ MEMBERS = frozenset({"__init__", "forward_training", "register_buffer", "reshape
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Names allowed in a source: paths below torch, members of `self` and of tensors, and classes."""
+    """Names allowed in a source: paths in torch, members of `self` and of tensors, and classes."""
 
     paths: frozenset[str]
     members: frozenset[str]
@@ -49,7 +49,7 @@ class Vocabulary:
 
 
 def vocabulary(programs: Iterable[Program], classes: Iterable[str]) -> Vocabulary:
-    """What the source of `programs` may name, read from their data and not from their text."""
+    """The names that the source of `programs` can contain, from their data, not from their text."""
     paths, members, own = set(PATHS), set(MEMBERS), set(classes)
     for program in programs:
         members.update(attribute.name for attribute in program.attributes)
@@ -66,7 +66,7 @@ def vocabulary(programs: Iterable[Program], classes: Iterable[str]) -> Vocabular
 
 
 def _parts(content: TorchModule | TorchParameter | Mapping[str, TorchModule]) -> Any:
-    """A module with the values that it is made with, as a list to walk."""
+    """A module with the values that it is constructed with, as a list to walk."""
     if isinstance(content, Mapping):
         return [_parts(module) for module in content.values()]
     if isinstance(content, TorchSource):
@@ -77,12 +77,12 @@ def _parts(content: TorchModule | TorchParameter | Mapping[str, TorchModule]) ->
 def _nodes(value: Any) -> Iterator[Any]:
     for node in walk(value):
         yield node
-        if isinstance(node, Submodule | Given):
+        if isinstance(node, Submodule | ModuleReference):
             yield from _nodes(node.args or ())
 
 
 def check_source(text: str, words: Vocabulary) -> None:
-    """Raise DiagnosticError unless every node of `text` is one that the exporter writes for these words."""
+    """Raise DiagnosticError unless the exporter writes every node of `text` with this vocabulary."""
     tree = _parsed(text)
     bound = BUILTINS | words.classes | {name for node in ast.walk(tree) for name in _bound(node)}
     for node in ast.walk(tree):
@@ -94,7 +94,7 @@ def check_compiles(text: str) -> None:
     """Raise DiagnosticError unless Python can compile `text`."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # an odd escape in a custom layer's text is not ours to report
+            warnings.simplefilter("ignore")  # such as an invalid escape sequence in a custom layer's text
             compile(text, "generated", "exec", dont_inherit=True)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise _refused(tr("cannot be compiled: {error}", error=error or type(error).__name__)) from None
@@ -137,10 +137,8 @@ def _path(node: ast.expr) -> str:
 
 
 def _refused(reason: str) -> DiagnosticError:
-    return DiagnosticError(
-        Diagnostic(
-            "bad-source",
-            tr("the generated source {reason}; it was not written", reason=reason),
-            remedy=tr("rename layers and ports with unusual names, and report this as a bug"),
-        )
+    return DiagnosticError.of(
+        "bad-source",
+        tr("the generated source {reason}; it was not written", reason=reason),
+        remedy=tr("rename layers and ports with unusual names, and report this as a bug"),
     )

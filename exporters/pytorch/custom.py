@@ -1,4 +1,4 @@
-"""Sources of custom layers in generated code: unchanged, each once, without conflicts of names."""
+"""Sources of custom layers in generated code: unchanged, each once, without name conflicts."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from designer.texts import tr
 
 
 def custom_sources(attributes: Iterable[Attribute], taken: Collection[str]) -> list[str]:
-    """The texts of all custom layers. `taken` are names that the generated file needs itself.
+    """The texts of all custom layers. `taken` are names that the generated file uses.
 
-    Raises DiagnosticError where two texts define the same name differently: one file can hold only one of them.
+    Raises DiagnosticError if two texts define the same name, because a file can contain only one of them.
     """
     owner = dict.fromkeys((*taken, *PROVIDED), "the generated code")
     texts: dict[str, None] = {}
@@ -44,7 +44,7 @@ def _modules(attribute: Attribute) -> list[TorchSource]:
 def _clash(layer: str, name: str, owner: str) -> Diagnostic:
     return Diagnostic(
         "name-clash",
-        tr("the source of '{layer}' defines '{name}', which {owner} defines too", layer=layer, name=name, owner=owner),
+        tr("the source of '{layer}' defines '{name}', but so does {owner}", layer=layer, name=name, owner=owner),
         layer=layer,
         parameter="source",
         remedy=tr("rename it in one of them"),

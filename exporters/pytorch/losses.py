@@ -17,13 +17,16 @@ from exporters.pytorch.source import Module, built, check_shapes, module_source,
 from exporters.pytorch.subnetworks import prepared, same_class
 
 CLASS = "Losses"
-TITLE = "What training makes smaller: the sum of these values."
+TITLE = "The losses; training minimizes their sum."
 
 
 @dataclass(frozen=True)
 class Losses:
-    """`module` takes `taps`, which the network computes, `targets`, the input layers that only losses need, and `shared`: the
-    network's attributes that hold weights which the losses use too."""
+    """The losses as a module.
+
+    `module` takes `taps`, which the network computes, `targets`, the input layers that only losses read, and `shared`, the
+    attributes of the network with weights that the losses also use.
+    """
 
     module: Module
     taps: tuple[Source, ...]
@@ -32,13 +35,13 @@ class Losses:
 
 
 def generate_losses(graph: Graph, registry: Registry) -> str:
-    """The text of losses.py; empty without losses. Raises DiagnosticError when they cannot be computed."""
+    """The text of losses.py; empty without losses. Raises DiagnosticError if they cannot be computed."""
     losses = losses_of(graph, registry)
     return module_source(losses.module, CLASS) if losses is not None else ""
 
 
 def losses_of(graph: Graph, registry: Registry) -> Losses | None:
-    """The losses of a network, or None. Raises DiagnosticError when they cannot be computed."""
+    """The losses of a network, or None. Raises DiagnosticError if they cannot be computed."""
     whole = without_analysis(prepared(graph, registry), registry)
     ends = loss_ends(whole, registry)
     if not ends:
@@ -58,13 +61,11 @@ def losses_of(graph: Graph, registry: Registry) -> Losses | None:
     reads = [inference.tensor(s) for name in layers for s in whole[name].inputs if s is not None]
     taps = tuple(sorted({source for source in reads if source.layer in network}))
     if not taps:
-        raise DiagnosticError(
-            Diagnostic(
-                "losses-apart",
-                tr("the losses ({ends}) do not read any layer of the network", ends=", ".join(ends)),
-                layer=ends[0],
-                remedy=tr("connect a loss to a layer of the network"),
-            )
+        raise DiagnosticError.of(
+            "losses-apart",
+            tr("the losses ({ends}) do not read any layer of the network", ends=", ".join(ends)),
+            layer=ends[0],
+            remedy=tr("connect a loss to a layer of the network"),
         )
     inputs, results = (*taps, *targets), tuple(map(Source, ends))
     held = network_module(graph, registry, taps=taps)
@@ -87,7 +88,7 @@ def _differs(template: str) -> Diagnostic:
         "shared-shape",
         tr(
             "the losses cannot share the weights of the template '{template}' with the network in "
-            "PyTorch: their inputs give the layers inside different shapes",
+            "PyTorch, because their inputs result in layers of different shapes",
             template=template,
         ),
         remedy=tr("connect tensors of the same shape to both, or do not share the weights"),
@@ -99,8 +100,8 @@ def _copied(layer: str) -> Diagnostic:
     return Diagnostic(
         "shared-with-losses",
         tr(
-            "the weights of '{layer}' are in the network and in its losses, which would train a copy of their own",
+            "the weights of '{layer}' are in the network and in its losses, which would train a separate copy",
             layer=layer,
         ),
-        remedy=tr("take the loss out of the template, so that the template's instances can share one module"),
+        remedy=tr("move the loss out of the template, so that the template's instances can share one module"),
     )

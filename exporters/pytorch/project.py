@@ -18,7 +18,7 @@ import msgspec
 
 from designer.files.weight_files import file_stems
 from designer.files.weight_types import WeightKey
-from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.model import Source
 from designer.operators.inlining import inlined
@@ -37,11 +37,11 @@ TEMPLATES = ("README.md", "data.py", "infer.py", "plots.py", "requirements.txt",
 
 
 def export_project(graph: Graph, registry: Registry, folder: str | os.PathLike[str], name: str) -> tuple[Path, ...]:
-    """Write the project of the deployed network into `folder`, with a class called `name` (made legal).
+    """Write the project of the deployed network to `folder`, with a class called `name` (converted to an identifier).
 
-    Files that this program wrote there before are replaced, unless somebody changed them. Nothing else is touched, and
-    after an error the folder is as it was. Raises DiagnosticError for a network that is not valid, for files in the way,
-    and when the folder cannot be written. Returns the files.
+    Unchanged files of an earlier export are replaced. Nothing else is changed, and after an error the folder is restored.
+    Raises DiagnosticError for an invalid network, for files that would be overwritten, and if the folder cannot be written.
+    Returns the files.
     """
     target = Path(folder)
     files = project_files(graph, registry, name)
@@ -49,17 +49,15 @@ def export_project(graph: Graph, registry: Registry, folder: str | os.PathLike[s
         _check_target(target, files)
         _write(target, files, _obsolete(target, files))
     except OSError as error:
-        raise DiagnosticError(
-            Diagnostic(
-                "cannot-export",
-                tr(
-                    "{target} cannot be written: {strerror}; nothing was changed there",
-                    target=target,
-                    strerror=error.strerror or error,
-                ),
-                file=str(target),
-                remedy=tr("choose a writable folder on a disk with free space"),
-            )
+        raise DiagnosticError.of(
+            "cannot-export",
+            tr(
+                "{target} cannot be written: {strerror}; nothing was changed there",
+                target=target,
+                strerror=error.strerror or error,
+            ),
+            file=str(target),
+            remedy=tr("choose a writable folder on a disk with free space"),
         ) from error
     return tuple(target / file for file in sorted(files))
 
@@ -67,9 +65,7 @@ def export_project(graph: Graph, registry: Registry, folder: str | os.PathLike[s
 def project_files(graph: Graph, registry: Registry, name: str) -> dict[str, bytes]:
     """The project's files by name."""
     if not name.strip():
-        raise DiagnosticError(
-            Diagnostic("bad-name", tr("the model has no name"), remedy=tr("enter a name for the model"))
-        )
+        raise DiagnosticError.of("bad-name", tr("the model has no name"), remedy=tr("enter a name for the model"))
     cls = class_name(name)
     losses = losses_of(graph, registry)
     module = network_module(graph, registry, taps=losses.taps if losses is not None else (), name=cls)
@@ -132,7 +128,7 @@ def _values(module: Module, source: Source) -> Mapping[str, Any]:
 
 
 def _multiple(module: Module, source: Source) -> int:
-    """What height and width should be a multiple of, where the author did not say: how far layers make the image smaller."""
+    """The multiple for height and width if `tiling` is not set: the total downsampling factor of the layers."""
     inference = inlined(module.inference)
     graph, factors = inference.graph, {source.layer: (1, 1)}
     for name in graph.order(graph.downstream([source.layer]))[0]:
@@ -148,7 +144,7 @@ def _multiple(module: Module, source: Source) -> int:
 
 
 def _smaller(factor: int, before: int, after: int) -> int:
-    """How much smaller than the input an image of `after` pixels is, made of one of `before` that is `factor` times smaller."""
+    """The downsampling factor of an image of `after` pixels, computed from one of `before` pixels at `factor`."""
     if after > before:
         return max(factor * before // after, 1)
     return factor * (before // after) if after > 1 and before % after == 0 else factor
@@ -168,14 +164,14 @@ def _input_list(info: Mapping[str, Any]) -> str:
 
 
 def _loss_list(info: Mapping[str, Any]) -> str:
-    """What is trained for, in words."""
+    """The description of the losses for the README."""
     if not info["losses"]:
         return (
-            "The drawing has no losses, so training makes the mean absolute difference (L1) of the first output and the\n"
-            "target smaller. Losses that are drawn in the designer come here as `losses.py`."
+            "The document has no losses, so training minimizes the mean absolute difference (L1) of the first output and the\n"
+            "target. Losses of a document are exported as `losses.py`."
         )
     lines = [
-        "Training makes the sum of these losses smaller (`losses.py`; each counts as often as its weight says):",
+        "Training minimizes the weighted sum of these losses (`losses.py`):",
         "",
         *(f"- {_code(name)}" for name in info["losses"]),
         "",
@@ -185,7 +181,7 @@ def _loss_list(info: Mapping[str, Any]) -> str:
 
 
 def _code(name: str) -> str:
-    """A name as code in Markdown, which nothing inside of it can end."""
+    """A name as code in Markdown, with backticks replaced."""
     return f"`{visible(name).replace('`', chr(39))}`"
 
 
@@ -196,10 +192,8 @@ def _digest(data: bytes) -> str:
 def _check_target(target: Path, files: Mapping[str, bytes]) -> None:
     """Raise DiagnosticError if a file to replace was not written by this program."""
     if target.exists() and not target.is_dir():
-        raise DiagnosticError(
-            Diagnostic(
-                "not-a-folder", tr("{target} is a file", target=target), file=str(target), remedy=tr("choose a folder")
-            )
+        raise DiagnosticError.of(
+            "not-a-folder", tr("{target} is a file", target=target), file=str(target), remedy=tr("choose a folder")
         )
     written = _written(target / MARKER)
     for file, data in sorted(files.items()):
@@ -212,19 +206,17 @@ def _check_target(target: Path, files: Mapping[str, bytes]) -> None:
         if present is not None and (present == data or (written or {}).get(file) == _digest(present)):
             continue
         known = written is not None and file in written
-        reason = "was changed after it was generated" if known else "was not written by this program"
-        raise DiagnosticError(
-            Diagnostic(
-                "file-in-the-way",
-                tr("{path} {reason} and would be overwritten; nothing was changed", path=path, reason=reason),
-                file=str(path),
-                remedy=tr("choose another folder, or move the file away"),
-            )
+        reason = tr("was changed after it was generated") if known else tr("was not written by this program")
+        raise DiagnosticError.of(
+            "file-in-the-way",
+            tr("{path} {reason} and would be overwritten; nothing was changed", path=path, reason=reason),
+            file=str(path),
+            remedy=tr("choose another folder, or move the file away"),
         )
 
 
 def _obsolete(target: Path, files: Mapping[str, bytes]) -> list[str]:
-    """Unchanged files of an earlier export that this network does not have."""
+    """Unchanged files of an earlier export that this network does not need."""
     written = _written(target / MARKER) or {}
     found = []
     for file in SOMETIMES:
@@ -251,10 +243,10 @@ def _written(marker: Path) -> dict[str, str] | None:
 
 
 def _write(target: Path, files: Mapping[str, bytes], obsolete: list[str]) -> None:
-    """Put all files into `target` and take `obsolete` away, or leave it as it was and raise OSError."""
+    """Write all files to `target` and remove `obsolete`, or leave it unchanged and raise OSError."""
     fresh = not target.exists()
     target.parent.mkdir(parents=True, exist_ok=True)
-    # Staged on the same disk, so that moving cannot fail for lack of space.
+    # Staged on the same disk, so that moving cannot fail because of a full disk.
     stage = Path(tempfile.mkdtemp(prefix=".lw-export-", dir=target.parent if fresh else target))
     try:
         new = stage / "new"
@@ -273,7 +265,7 @@ def _write(target: Path, files: Mapping[str, bytes], obsolete: list[str]) -> Non
 
 
 def _swap(target: Path, new: Path, old: Path, names: list[str]) -> None:
-    """Replace the files `names` by those of `new`, as far as it has them; on an error move back what was there."""
+    """Replace or remove the files `names` with those of `new`; after an error restore the old ones."""
     old.mkdir()
     moved: list[str] = []
     try:

@@ -1,4 +1,4 @@
-"""A network, or a part of it, as the source of one `torch.nn.Module`. Never imports torch: the code view runs this live."""
+"""A network, or a part of it, as the source of one `torch.nn.Module`. Never imports torch, because the window uses it."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from exporters.pytorch.custom import custom_sources
 from exporters.pytorch.subnetworks import Subnetwork, WithClasses, prepared, with_classes
 from exporters.pytorch.text import expression, module_text, quoted, tensor_text
 
-MAX_VALUES = 4096  # numbers of one constant that are printed into source
+MAX_VALUES = 4096  # of one constant in source code
 
 
 @dataclass(frozen=True)
 class Module:
-    """The program of a network for PyTorch, with what the files around it need to know.
+    """The program of a network for PyTorch, with the information for the other files of the project.
 
-    `inputs` and `outputs` are in the document's order, which is the order of names. The graph is the deployed one.
-    `taps` are the tensors that losses read: training wants them next to the outputs.
+    `inputs` and `outputs` are in the order of names, as in the document. The graph is the deployed one. `taps` are the
+    tensors that losses read; in training they are returned with the outputs.
     """
 
     inference: Inference
@@ -39,14 +39,14 @@ class Module:
     inputs: tuple[Source, ...]
     outputs: tuple[Source, ...]
     taps: tuple[Source, ...] = ()
-    title: str = "The layers of the network in running order."
+    title: str = "The layers of the network in execution order."
     classes: tuple[Subnetwork, ...] = ()
     template: bool = False  # the class of a template: several outputs are a tuple
     given: tuple[str, ...] = ()  # arguments of `forward` that are modules with shared weights
     shared: Mapping[str, Subnetwork] = field(
         default_factory=dict
     )  # the class of each template whose weights are shared
-    shapes: bool = True  # whether the shapes of the drawing hold for every use
+    shapes: bool = True  # whether the shapes in the document apply to every use
 
 
 def class_name(name: str) -> str:
@@ -56,30 +56,28 @@ def class_name(name: str) -> str:
 
 
 def generate_source(graph: Graph, registry: Registry, name: str, selection: Collection[str] | None = None) -> str:
-    """The text of model.py: one class called `name` (made legal), as the network is deployed.
+    """The text of model.py: the deployed network as one class called `name` (converted to an identifier).
 
-    With `selection` only these layers; what they read from others becomes arguments of `forward`. Raises DiagnosticError
-    when the network is not valid as far as it is needed.
+    With `selection` only these layers; tensors that they read from others become arguments of `forward`. Raises
+    DiagnosticError if a required layer is invalid.
     """
     return module_source(network_module(graph, registry, selection, name=name), class_name(name))
 
 
 def generate_template(graph: Graph, registry: Registry, template: str) -> str:
-    """The classes that a template becomes in the source of the network, one for each form that it takes.
+    """The classes of a template in the source of the network, one for each variant.
 
-    Raises DiagnosticError when the network is not valid, or where no instance is left in it.
+    Raises DiagnosticError if the network is invalid or has no instance of the template.
     """
     module = network_module(graph, registry, name=class_name(graph.name))
     classes = [item for item in module.classes if item.template == template]
     found = [_class(_template(item), item.name) for item in classes]
     if not found:
-        raise DiagnosticError(
-            Diagnostic(
-                "no-instance",
-                tr("the network has no instance of the template '{template}'", template=template),
-                remedy=tr("add an instance"),
-                template=template,
-            )
+        raise DiagnosticError.of(
+            "no-instance",
+            tr("the network has no instance of the template '{template}'", template=template),
+            remedy=tr("add an instance"),
+            template=template,
         )
     text = "\n".join("\n".join((*lines, "", "")) for lines in found).rstrip("\n") + "\n"
     check_source(text, vocabulary([item.program for item in classes], [item.name for item in module.classes]))
@@ -94,9 +92,9 @@ def network_module(
     taps: tuple[Source, ...] = (),
     name: str = "",
 ) -> Module:
-    """The program of the whole network, or of a selection of its layers. The whole network gives `taps` for training.
+    """The program of the whole network, which returns `taps` for training, or of a selection of its layers.
 
-    Templates become classes of their own, none of them called `name`, as the network's class is.
+    Templates become separate classes, none of them called `name`, the name of the network's class.
     """
     deployed = without_observers(prepared(graph, registry), registry)
     inference = Inference(deployed, registry)
@@ -106,12 +104,10 @@ def network_module(
         return _whole(inference, taps, name)
     chosen = {name for name in selection if name in deployed}
     if not chosen:
-        raise DiagnosticError(
-            Diagnostic(
-                "nothing-to-generate",
-                tr("none of the selected layers has PyTorch code"),
-                remedy=tr("select layers that are neither analysis layers nor part of the training branch"),
-            )
+        raise DiagnosticError.of(
+            "nothing-to-generate",
+            tr("none of the selected layers has PyTorch code"),
+            remedy=tr("select layers that are neither analysis layers nor part of the training branch"),
         )
     layers = [name for name in deployed.order(chosen)[0] if role_in(inference, name) is not Role.INPUT]
     check_shapes(inference, chosen)
@@ -131,9 +127,9 @@ def built(
     name: str,
     elsewhere: Collection[str] = (),
 ) -> WithClasses:
-    """The program of layers, and the classes of the templates that they are instances of.
+    """The program of layers, and the classes of the templates of the instances among them.
 
-    The shared modules of the templates `elsewhere` are given to `forward`.
+    The shared modules of the templates `elsewhere` are arguments of `forward`.
     """
     taken = {class_name(name), *RESERVED_LOCALS}
     return with_classes(inference, layers, build_program(inference, layers, inputs, wanted), taken, elsewhere)
@@ -146,12 +142,10 @@ def _whole(inference: Inference, taps: tuple[Source, ...], name: str) -> Module:
     check_shapes(inference, needed)
     inputs = sorted(name for name in needed if role_in(inference, name) is Role.INPUT)
     if not inputs:
-        raise DiagnosticError(
-            Diagnostic(
-                "no-input",
-                tr("no output depends on an input layer"),
-                remedy=tr("add an input layer and connect it to the network"),
-            )
+        raise DiagnosticError.of(
+            "no-input",
+            tr("no output depends on an input layer"),
+            remedy=tr("add an input layer and connect it to the network"),
         )
     layers = [name for name in graph.order(needed)[0] if name not in inputs]
     sources, results = tuple(map(Source, inputs)), tuple(map(Source, ends))
@@ -160,7 +154,7 @@ def _whole(inference: Inference, taps: tuple[Source, ...], name: str) -> Module:
 
 
 def check_shapes(inference: Inference, names: Collection[str]) -> None:
-    """Stop with the findings in the way of `names`."""
+    """Raise DiagnosticError with the reasons if a shape of `names` is unknown."""
     causes = {inference.states[n].because_of or n for n in names if inference.states[n].outputs is None}
     found = [d for cause in sorted(causes) if cause in inference.states for d in inference.states[cause].diagnostics]
     if causes:
@@ -175,13 +169,13 @@ def check_shapes(inference: Inference, names: Collection[str]) -> None:
 
 
 def role_in(inference: Inference, layer: str) -> Role | None:
-    """What a layer is to the exporters; None for a layer that is not understood."""
+    """The role of a layer; None if its type is unknown or its parameters are invalid."""
     operator = cast(Read, inference.read(layer)).operator
     return operator.role if operator is not None else None
 
 
 def _results(inference: Inference, layer: str, chosen: set[str]) -> list[Source]:
-    """The outputs of a layer that are read outside `chosen`, or that nobody reads."""
+    """The outputs of a layer that are read outside `chosen` or not at all."""
     graph = inference.graph
     reads = [(c, inference.tensor(s)) for c in graph.consumers(layer) for s in graph[c].inputs if s is not None]
     results = []
@@ -212,7 +206,7 @@ def module_source(module: Module, name: str) -> str:
 
 
 def _template(item: Subnetwork) -> Module:
-    """A template's class as a module that can be printed."""
+    """The class of a template as a module that can be printed."""
     program = item.program
     if item.several:
         program = replace(program, steps=tuple(replace(step, type=None) for step in program.steps))
@@ -233,7 +227,7 @@ def _class(module: Module, name: str) -> list[str]:
 
 
 def _docstring(module: Module) -> list[str]:
-    """What `forward` takes and returns. Sizes are those of the drawing; most networks take others too."""
+    """The arguments and results of `forward`. Sizes are those in the document; most networks accept others too."""
     inputs = [f"        {module.program.inputs[source]}: {_shape(module, source)}" for source in module.inputs]
     several = len(module.outputs) != 1
     by_name = several and not module.template
@@ -263,17 +257,15 @@ def _attribute(attribute: Attribute) -> list[str]:
     note = "" if attribute.name.startswith(attribute.layer) else f"  # layer {attribute.layer!r}"
     if isinstance(content, TorchParameter):
         if _count(content.values) > MAX_VALUES:
-            raise DiagnosticError(
-                Diagnostic(
-                    "constant-too-large",
-                    tr(
-                        "the constant of '{layer}' has more than {MAX_VALUES} numbers, too many for source code",
-                        layer=attribute.layer,
-                        MAX_VALUES=MAX_VALUES,
-                    ),
+            raise DiagnosticError.of(
+                "constant-too-large",
+                tr(
+                    "the constant of '{layer}' has more than {MAX_VALUES} numbers, too many for source code",
                     layer=attribute.layer,
-                    remedy=tr("load it from the weights"),
-                )
+                    MAX_VALUES=MAX_VALUES,
+                ),
+                layer=attribute.layer,
+                remedy=tr("load it from the weights"),
             )
         tensor = tensor_text(content)
         if content.trainable:
@@ -294,7 +286,7 @@ def _count(values: object) -> int:
 
 
 def _forward(module: Module) -> list[str]:
-    """`forward`; for training also `forward_training`, which hands out what the losses read."""
+    """`forward`; for training also `forward_training`, which also returns the tensors that the losses read."""
     program = module.program
     names = [program.inputs[source] for source in module.inputs]
     given = [f"{name}: nn.Module" for name in module.given]
@@ -311,14 +303,14 @@ def _forward(module: Module) -> list[str]:
         f"        return self.forward_training({', '.join(names)})[0]",
         "",
         f"    def forward_training({arguments}) -> tuple[{returns}, tuple[torch.Tensor, ...]]:",
-        '        """What `forward` returns, and what the losses read, in the order of their arguments."""',
+        '        """Return the result of `forward`, and the tensors that the losses read, in the order of their arguments."""',
         *steps,
         *_return(module, f", ({', '.join(taps)}{',' if len(taps) == 1 else ''})"),
     ]
 
 
 def _return(module: Module, more: str) -> list[str]:
-    """The return of the outputs, with `more` text behind them."""
+    """The return statement of the outputs, followed by the text `more`."""
     locals_ = module.program.outputs
     if len(module.outputs) == 1:
         only = module.outputs[0]

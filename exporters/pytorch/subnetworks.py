@@ -1,8 +1,8 @@
-"""Templates as classes of their own in generated source: one for each template, or for each form that it takes.
+"""Templates as classes in generated source: one for each template, or for each of its variants.
 
-An instance is a submodule of the class that uses it. Weights that instances share are those of one module, which the whole
-network holds under the template's name; classes in between get it as an argument of `forward`, so that a state dict has it
-once.
+An instance is a submodule of the class that uses it. Shared weights are those of one module, an attribute of the whole
+network with the template's name; classes in between get it as an argument of `forward`, so that a state dict contains it
+only once.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
-from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import Layer, Source
@@ -37,8 +37,8 @@ from designer.texts import tr
 
 
 @dataclass(frozen=True)
-class Given(TorchExpr):
-    """A module that `forward` was given, or `self.<attribute>`, as it is written; with `args` a call of it."""
+class ModuleReference(TorchExpr):
+    """A module that is an argument of `forward`, or `self.<attribute>`, as text; with `args` a call of it."""
 
     text: str
     args: tuple[Any, ...] | None = None
@@ -48,7 +48,7 @@ class Given(TorchExpr):
 class Subnetwork:
     """A template as a class. `needs` are the templates whose shared modules `forward` gets, as template -> argument.
 
-    `several` tells that it is used with tensors of different shapes: then no shape stands in its text.
+    `several`: it is used with tensors of different shapes, so its text contains no shapes.
     """
 
     name: str
@@ -62,9 +62,9 @@ class Subnetwork:
 
 
 def prepared(graph: Graph, registry: Registry) -> Graph:
-    """`graph` for generating source: templates are without analysis layers, and layers that share weights are marked.
+    """`graph` for generating source: templates without analysis layers, and layers that share weights marked.
 
-    Templates with a loss inside are replaced by their layers: what is trained and what is deployed differ inside of them.
+    Templates with a loss inside are replaced by their layers, because they differ between training and deployment.
     """
     if is_flat(graph):
         return graph
@@ -94,10 +94,10 @@ def _marked(layer: Layer) -> Layer:
 
 @dataclass(frozen=True)
 class WithClasses:
-    """A program with instances as modules of their `classes`, each after those that it uses.
+    """A program with instances as modules of their `classes`, each after the classes that it uses.
 
     `given` are the templates whose shared modules `forward` gets, as template -> argument; `shared` has the class of each
-    template whose weights instances share.
+    template with shared weights.
     """
 
     program: Program
@@ -113,9 +113,9 @@ def with_classes(
     taken: Iterable[str],
     elsewhere: Collection[str] = (),
 ) -> WithClasses:
-    """The program with its classes. `taken` are names that no class may have.
+    """The program with its classes. `taken` are names that no class can have.
 
-    The shared modules of the templates `elsewhere` are those of another module: `forward` gets them.
+    The shared modules of the templates `elsewhere` belong to another module and are arguments of `forward`.
     """
     classes = _Classes(set(taken))
     made, calls = classes.finish(inference, layers, program, whole=True, elsewhere=elsewhere)
@@ -124,29 +124,29 @@ def with_classes(
 
 
 def _used(program: Program, classes: Iterable[Subnetwork]) -> tuple[Subnetwork, ...]:
-    """The classes that something makes; those of modules that are given are not."""
+    """The classes that are constructed, without those of modules that are arguments."""
     found: list[Subnetwork] = []
     programs = [program]
     for item in reversed([*classes]):
-        if any(_makes(user, item.name) for user in programs):
+        if any(_constructs(user, item.name) for user in programs):
             found.append(item)
             programs.append(item.program)
     return tuple(reversed(found))
 
 
-def _makes(program: Program, name: str) -> bool:
+def _constructs(program: Program, name: str) -> bool:
     contents = (attribute.content for attribute in program.attributes)
     return any(isinstance(content, TorchModule) and content.path == name for content in contents)
 
 
 def same_class(one: Subnetwork, other: Subnetwork) -> bool:
-    """Whether two classes have the same text but for their names."""
-    return repr(_what_it_does(one.program)) == repr(_what_it_does(other.program))
+    """Whether two classes have the same text except for their names."""
+    return repr(_behavior(one.program)) == repr(_behavior(other.program))
 
 
 @dataclass
 class _Classes:
-    """Makes classes. `made` are those that were made, by what they do; `shared` is the one of each shared template."""
+    """Creates classes. `made` are the classes by their behavior; `shared` is the class of each shared template."""
 
     taken: set[str]
     made: dict[str, Subnetwork] = field(default_factory=dict)
@@ -154,7 +154,7 @@ class _Classes:
     shared: dict[str, Subnetwork] = field(default_factory=dict)
 
     def of(self, operator: TemplateInstance, types: tuple[TensorType, ...]) -> Subnetwork:
-        """The class of an instance that is fed with `types`."""
+        """The class of an instance with the input types `types`."""
         key = (operator.template, types)
         if key not in self.known:
             self.known[key] = self._class(operator, types)
@@ -168,7 +168,7 @@ class _Classes:
         feeds, ends = tuple(map(Source, template.inputs)), tuple(map(Source, template.outputs))
         program = build_program(inference, layers, feeds, ends)
         program, needs = self.finish(inference, layers, program, whole=False)
-        signature = repr((template.name, _what_it_does(program), needs))
+        signature = repr((template.name, _behavior(program), needs))
         present = self.made.get(signature)
         if present is not None:
             self.made[signature] = replace(present, several=True)
@@ -186,9 +186,10 @@ class _Classes:
         whole: bool,
         elsewhere: Collection[str] = (),
     ) -> tuple[Program, dict[str, str]]:
-        """The program with instances as modules of their classes, and how it calls the modules that are shared.
+        """The program with instances as modules of their classes, and the text of each shared module.
 
-        The `whole` network holds these modules but for those of the templates `elsewhere`; a class of a template gets them.
+        Shared modules are attributes of the `whole` network, except those of the templates `elsewhere`; the class of a
+        template gets them as arguments.
         """
         for layer in layers:
             operator = _instance(inference, layer)
@@ -196,7 +197,7 @@ class _Classes:
                 self._share(layer, operator, inference.states[layer].inputs)
         children, shared = self._children(inference, program)
         used = {attribute.name for attribute in program.attributes if attribute.name not in shared}
-        if not whole or elsewhere:  # then they are arguments, next to the locals
+        if not whole or elsewhere:  # they are arguments, so their names must differ from the locals
             used |= {*program.inputs.values(), *(step.target for step in program.steps), *RESERVED_LOCALS}
         wanted = {*shared.values(), *(template for child in children.values() for template in child.needs)}
         names = {template: free_identifier(template, used) for template in sorted(wanted)}
@@ -207,9 +208,9 @@ class _Classes:
             child = children.get(node.attribute)
             if child is None:
                 return node
-            args = (*node.args, *(Given(calls[template]) for template in child.needs))
+            args = (*node.args, *(ModuleReference(calls[template]) for template in child.needs))
             if node.attribute in shared:
-                return Given(calls[shared[node.attribute]], args)
+                return ModuleReference(calls[shared[node.attribute]], args)
             return replace(node, args=args)
 
         attributes = [
@@ -228,7 +229,7 @@ class _Classes:
         return made, calls
 
     def _children(self, inference: Inference, program: Program) -> tuple[dict[str, Subnetwork], dict[str, str]]:
-        """The classes of the attributes that are instances, and the templates of those that share their weights."""
+        """The classes of attributes that are instances, and the templates of those with shared weights."""
         children: dict[str, Subnetwork] = {}
         shared: dict[str, str] = {}
         for attribute in program.attributes:
@@ -244,18 +245,16 @@ class _Classes:
         child = self.of(operator, types)
         first = self.shared.setdefault(operator.template, child)
         if first.name != child.name:
-            raise DiagnosticError(
-                Diagnostic(
-                    "shared-shape",
-                    tr(
-                        "'{layer}' cannot share the weights of the template '{template}' in PyTorch: for its "
-                        "input the layers inside are made differently than for another instance's",
-                        layer=layer,
-                        template=operator.template,
-                    ),
+            raise DiagnosticError.of(
+                "shared-shape",
+                tr(
+                    "'{layer}' cannot share the weights of the template '{template}' in PyTorch, because its "
+                    "input requires layers of another shape than that of another instance",
                     layer=layer,
-                    remedy=tr("connect tensors of the same shape to both, or do not share the weights"),
-                )
+                    template=operator.template,
+                ),
+                layer=layer,
+                remedy=tr("connect tensors of the same shape to both, or do not share the weights"),
             )
 
 
@@ -265,29 +264,29 @@ def _instance(inference: Inference, layer: str) -> TemplateInstance | None:
 
 
 def _is_instance(attribute: Attribute) -> bool:
-    """Whether an attribute is an instance itself, and not what belongs to its attached activation."""
+    """Whether an attribute is an instance itself, not its attached activation."""
     return isinstance(attribute.content, TorchModule) and attribute.content.path.startswith("template.")
 
 
 def _moved(child: Subnetwork, layer: str, attribute: str) -> list[BoundWeight]:
-    """The tensors of a class as those of its instance `layer` at `attribute`."""
+    """The weights of a class as those of its instance `layer` at `attribute`."""
     return [replace(w, layer=f"{layer}.{w.layer}", key=f"{attribute}.{w.key}") for w in child.program.weights]
 
 
-def _what_it_does(program: Program) -> object:
-    """All that stands in a class's text, without the shapes."""
+def _behavior(program: Program) -> object:
+    """Everything in the text of a class except its name and shapes."""
     attributes = [(attribute.name, attribute.content) for attribute in program.attributes]
     return attributes, program.inputs, [(step.target, step.value) for step in program.steps], program.outputs
 
 
 def _class_name(template: str) -> str:
-    """`residual_block` -> `ResidualBlock`, not yet made legal."""
+    """`residual_block` -> `ResidualBlock`, not necessarily a valid identifier."""
     words = re.split(r"[\W_]+", template, flags=re.ASCII)
     return "".join(word[:1].upper() + word[1:] for word in words) or "Template"
 
 
 def _mapped(value: Any, call: Callable[[Submodule], TorchExpr]) -> Any:
-    """An expression whose calls of submodules are replaced."""
+    """An expression with its calls of submodules replaced."""
     if isinstance(value, Submodule):
         return call(replace(value, args=_mapped(value.args, call)))
     if isinstance(value, tuple | list):

@@ -1,4 +1,4 @@
-"""Torch data as Python text. Names were made legal before; strings are printed with repr only."""
+"""Torch data as Python text. Names are valid identifiers already; strings are printed only with repr."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from designer.operators.torch_data import (
     TorchParameter,
     TorchSource,
 )
-from designer.operators.torch_program import Held, Local, Submodule
-from exporters.pytorch.subnetworks import Given
+from designer.operators.torch_program import Local, Submodule, TensorAttribute
+from exporters.pytorch.subnetworks import ModuleReference
 
-# How many of a class's first arguments everybody writes without their names.
+# The number of first arguments of a class that are usually written without names.
 _POSITIONAL = {
     "torch.nn.BatchNorm1d": 1,
     "torch.nn.BatchNorm2d": 1,
@@ -39,7 +39,7 @@ _POSITIONAL = {
     "torch.nn.PixelShuffle": 1,
     "torch.nn.PixelUnshuffle": 1,
 }
-# torch's own defaults, left out so that what is special can be seen.
+# Defaults of torch, which are omitted.
 _CONVOLUTION = {"stride": (1, 1), "padding": (0, 0), "dilation": (1, 1), "groups": 1, "bias": True}
 _POOLING = {"padding": (0, 0), "ceil_mode": False, "count_include_pad": True}
 _DEFAULTS: dict[str, dict[str, Any]] = {
@@ -58,7 +58,7 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
     "torch.nn.MaxPool2d": {**_POOLING, "dilation": (1, 1)},
     "torch.nn.Upsample": {"mode": "nearest"},
 }
-# Two equal sizes may be written as one number there.
+# Arguments in which equal sizes are written as one number.
 _SIZES = frozenset({"dilation", "kernel_size", "output_padding", "padding", "scale_factor", "stride"})
 _SQUARE = frozenset(
     f"torch.nn.{name}"
@@ -74,13 +74,13 @@ _SQUARE = frozenset(
         "ZeroPad2d",
     )
 )
-# Arithmetic is written with signs; the number says how tightly a sign binds.
+# Arithmetic is written with operators; the number is the precedence.
 _SIGNS = {"torch.add": ("+", 1), "torch.sub": ("-", 1), "torch.mul": ("*", 2), "torch.div": ("/", 2)}
-_TIGHT = 9  # what a method or an index is applied to
+_TIGHT = 9  # precedence of method calls and indices
 
 
 def path_text(path: str) -> str:
-    """A path below torch, as the generated file's imports allow to write it."""
+    """A path in torch, shortened by the imports of the generated file."""
     for prefix, short in (("torch.nn.functional.", "F."), ("torch.nn.", "nn.")):
         if path.startswith(prefix):
             return short + path[len(prefix) :]
@@ -88,7 +88,7 @@ def path_text(path: str) -> str:
 
 
 def literal(value: Any) -> str:
-    """A constant: number, string, truth value, None, a name below torch, a slice's part, or tuples and lists of these."""
+    """A constant: number, string, bool, None, a name in torch, or tuples and lists of these."""
     if isinstance(value, TorchName):
         return path_text(value.path)
     if isinstance(value, float) and not math.isfinite(value):
@@ -103,7 +103,7 @@ def literal(value: Any) -> str:
 
 
 def quoted(text: str) -> str:
-    """A string literal; in double quotes where that needs no other escapes than repr's."""
+    """A string literal, in double quotes if that requires no additional escapes."""
     plain = repr(text)
     return f'"{plain[1:-1]}"' if plain[0] == "'" and '"' not in plain else plain
 
@@ -131,7 +131,7 @@ def module_text(data: TorchModule) -> str:
 
 
 def tensor_text(data: TorchParameter) -> str:
-    """The initial values of a tensor that the module holds."""
+    """The initial values of a tensor of the module."""
     shape = literal(data.shape)
     if data.uniform:
         return f"torch.empty({shape}).uniform_({literal(-data.uniform)}, {literal(data.uniform)})"
@@ -146,15 +146,15 @@ def tensor_text(data: TorchParameter) -> str:
 
 
 def expression(value: Any, binding: int = 0) -> str:
-    """A resolved expression as it stands in `forward`, in brackets where its place binds tighter than `binding` allows."""
+    """A resolved expression as written in `forward`, in parentheses if its precedence is lower than `binding`."""
     if isinstance(value, Local):
         return value.name
-    if isinstance(value, Held):
+    if isinstance(value, TensorAttribute):
         return f"self.{value.attribute}"
     if isinstance(value, Submodule):
         key = f"[{quoted(value.key)}]" if value.key else ""
         return f"self.{value.attribute}{key}({_arguments(value.args, {})})"
-    if isinstance(value, Given):
+    if isinstance(value, ModuleReference):
         return value.text if value.args is None else f"{value.text}({_arguments(value.args, {})})"
     if isinstance(value, TorchCall):
         return _call(value, binding)
@@ -175,7 +175,7 @@ def _call(value: TorchCall, binding: int) -> str:
     sign, level = _SIGNS.get(value.path, ("", 0))
     if not sign or len(value.args) != 2 or value.kwargs:
         return f"{path_text(value.path)}({_arguments(value.args, value.kwargs)})"
-    # the right side is bracketed at the same level: (a - b) - c is not a - (b - c), also in rounding
+    # The right side gets parentheses at the same precedence: (a - b) - c is not a - (b - c), also in rounding.
     text = f"{expression(value.args[0], level)} {sign} {expression(value.args[1], level + 1)}"
     return f"({text})" if level < binding else text
 

@@ -357,7 +357,7 @@ def test_a_picture_in_tiles(layerwright: Run, network: Path, tmp_path: Path) -> 
             "--tile", tile,
         )  # fmt: skip
         assert made.code == 0, made.err
-        assert ("run in 6 tiles of 48 x 48" in made.out) == (tile == "48")
+        assert ("run in 6 tiles of up to 48 x 48" in made.out) == (tile == "48")
         written.append(np.load(path))
     np.testing.assert_allclose(written[2], written[0], atol=1e-5)
     np.testing.assert_array_equal(written[1], written[0])

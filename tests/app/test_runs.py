@@ -27,7 +27,7 @@ def test_results_above_the_cap_are_named_in_the_note(tmp_path):
     graph = parse_document(DOCUMENT.encode()).graph
     assert graph is not None
     session = Session(graph, load(entry_points=False), Weights(), RunOptions(threads=1), keep_bytes=100)
-    session.set_input("image", np.zeros((1, 3, 16, 16), np.float32), picture=True)
+    session.set_input("image", np.zeros((1, 3, 16, 16), np.float32), is_image=True)
     reply = Runs(SharedFolder(tmp_path)).run(session, RunRequest(), Progress(lambda message: None, 1))
     assert "not kept" in reply.note
     assert "noise" in reply.note

@@ -38,7 +38,7 @@ for engine in sys.argv[2:]:
     session = Session(graph, registry, weights, RunOptions(engine=engine, threads=1))
     for layer in graph:
         if layer.type == "input":
-            session.set_input(layer.name, np.zeros((1, 3, 64, 64), np.float32), picture=True)
+            session.set_input(layer.name, np.zeros((1, 3, 64, 64), np.float32), is_image=True)
     ran.append(len(session.run().outputs))
 time.sleep(float(sys.argv[1]))
 print(json.dumps(ran), file=sys.stderr)

@@ -75,7 +75,7 @@ def session_of(text: str = NETWORK) -> Session:
 
 def expected(session, still, index):
     session.set_input(
-        "clip", picture_of(index).astype(np.float32).transpose(2, 0, 1)[None] / np.float32(255), picture=True
+        "clip", picture_of(index).astype(np.float32).transpose(2, 0, 1)[None] / np.float32(255), is_image=True
     )
     session.set_input_file("still", still)
     return session.run().outputs["out"]

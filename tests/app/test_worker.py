@@ -138,7 +138,7 @@ def test_an_edit_that_needs_other_weights(peer, photo):
 def test_an_array_as_input(peer):
     peer.open(DOCUMENT)
     array = np.random.default_rng(1).random((2, 3, 8, 8), np.float32)
-    request = SetInputTensorRequest("image", peer.shared.put(array), picture=False)
+    request = SetInputTensorRequest("image", peer.shared.put(array), is_image=False)
     assert peer.ask(request) == SetInputReply((2, 3, 8, 8))
     assert list(peer.shared.path.iterdir()) == []
     found = peer.ask(RunRequest(("image",)))

@@ -47,7 +47,7 @@ def session_and_part(benchmark, registry, engine, layout="nchw", make=unet, thre
         make(features=features), registry, weights, RunOptions(engine=engine, layout=layout, threads=threads)
     )
     array = pixels(side, side)
-    session.set_input("image", array, picture=False)
+    session.set_input("image", array, is_image=False)
     session.run()
     step = next(s for s in session.plan().steps if isinstance(s, PartStep))
     return session, step, weights, array

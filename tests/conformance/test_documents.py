@@ -41,7 +41,7 @@ def by_engine(engine: str, layout: str) -> Callable[..., Outputs]:
     def run(graph: Graph, registry: Registry, weights: Weights, inputs: Outputs, folder: Path) -> Outputs:
         session = Session(graph, registry, weights, RunOptions(engine=engine, layout=layout, threads=1))
         for name, array in inputs.items():
-            session.set_input(name, array, picture=False)
+            session.set_input(name, array, is_image=False)
         return dict(session.run().outputs)
 
     return run
@@ -93,8 +93,8 @@ def test_a_document_has_no_seams(path: Path, side: int, registry: Registry) -> N
     graph, weights, inputs, _ = opened(path, registry)
     whole, tiled = (Session(graph, registry, weights, RunOptions(engine="torch", threads=1, tile=n)) for n in (0, side))
     for name, array in inputs.items():
-        whole.set_input(name, array, picture=False)
-        tiled.set_input(name, array, picture=False)
+        whole.set_input(name, array, is_image=False)
+        tiled.set_input(name, array, is_image=False)
     try:
         made = tiled.run().outputs
     except DiagnosticError as error:

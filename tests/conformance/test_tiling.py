@@ -96,7 +96,7 @@ def check_chain(made: list[Made], height: int, width: int, side: int) -> None:
     results = []
     for tile in (0, side):
         session = Session(graph, REGISTRY, weights, RunOptions(engine="torch", threads=1, tile=tile))
-        session.set_input("image", array, picture=False)
+        session.set_input("image", array, is_image=False)
         try:
             results.append(session.run().outputs["result"])
         except DiagnosticError as error:

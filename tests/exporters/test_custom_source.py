@@ -75,7 +75,7 @@ def test_exported_project_equals_the_engine(tmp_path: Path) -> None:
         weights,
         RunOptions("torch", threads=1, agreed=(digest(agreement_text(GAIN, "Gain", (1,), {})),)),
     )
-    session.set_input("image", value, picture=False)
+    session.set_input("image", value, is_image=False)
     model.load_state_dict({"own_0.gain": torch.tensor(0.3)})
     with torch.no_grad():
         np.testing.assert_array_equal(model(torch.from_numpy(value)).numpy(), session.run().outputs["result"])

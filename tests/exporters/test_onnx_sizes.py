@@ -74,7 +74,7 @@ def test_three_sizes_agree_with_torch(name, tmp_path):
             height, width = 17 + rows, 19 + columns
         feeds = {n: pixels(height, width, channels=c, batch=2) for n, c in channels.items() if n in report.inputs}
         for feed, array in feeds.items():
-            session.set_input(feed, array, picture=False)
+            session.set_input(feed, array, is_image=False)
         expected = session.run().outputs
         for output, made in zip(report.outputs, exported.run(None, feeds), strict=True):
             scale = max(1.0, np.abs(expected[output]).max())

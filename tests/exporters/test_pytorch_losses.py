@@ -332,7 +332,7 @@ def test_the_project_trains_with_its_losses(registry, tmp_path):
     weights = load_weights(folder / "weights", required_weights(Inference(graph, registry)))
     session = Session(graph, registry, weights)
     picture = np.random.default_rng(0).random((1, 3, 16, 16), np.float32)
-    session.set_input("image", picture, picture=True)
+    session.set_input("image", picture, is_image=True)
     result = session.run()
     assert set(result.outputs) == {"result"}
     state = torch.load(folder / "weights.pt", weights_only=True)

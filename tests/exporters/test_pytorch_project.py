@@ -282,7 +282,7 @@ def test_train_reload_run(registry, project, photographs, tmp_path):
         assert plot.width > 500
     theirs = torch.load(tmp_path / "out.pt", weights_only=True)["result"].numpy()
     session = Session(graph, registry, weights, RunOptions(threads=1))
-    session.set_input("image", noisy.transpose(2, 0, 1)[None].astype(np.float32) / 255, picture=True)
+    session.set_input("image", noisy.transpose(2, 0, 1)[None].astype(np.float32) / 255, is_image=True)
     ours = session.run().outputs["result"]
     assert theirs.shape == ours.shape == (1, 3, 13, 21)
     np.testing.assert_allclose(theirs, ours, atol=1e-5)

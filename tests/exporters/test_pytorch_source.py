@@ -40,7 +40,7 @@ def sample_graph(name):
 def run_session(graph, registry, weights, arrays, engine="onnxruntime"):
     session = Session(graph, registry, weights, RunOptions(engine=engine, threads=1))
     for name, array in arrays.items():
-        session.set_input(name, array, picture=False)
+        session.set_input(name, array, is_image=False)
     return session.run().outputs
 
 

@@ -50,7 +50,7 @@ def run(model, array):
 
 def expected(graph, registry, weights, array, name="in"):
     session = Session(graph, registry, weights, RunOptions(threads=1))
-    session.set_input(name, array, picture=False)
+    session.set_input(name, array, is_image=False)
     (output,) = session.run().outputs.values()
     return output
 

@@ -132,7 +132,7 @@ def test_a_run_names_the_layer_that_watched() -> None:
         ]
     )
     session = Session(graph, registry, Weights(), RunOptions(threads=1))
-    session.set_input("in", np.full((1, 1, 4, 4), np.inf, np.float32), picture=False)
+    session.set_input("in", np.full((1, 1, 4, 4), np.inf, np.float32), is_image=False)
     with pytest.raises(DiagnosticError) as caught:
         session.run()
     assert [(d.code, d.layer) for d in caught.value.diagnostics] == [("watch-stopped", "guard")]

@@ -59,7 +59,7 @@ CASES = {
     "resize": (OTHER_SIZE, "shape-mismatch", "Resize 'in' to 17x13"),
     "upsample": (SCALED, "shape-mismatch", "Upsample 'p' by 2x2"),
     "pool": (SCALED, "shape-mismatch", "Pool 'in' by 2x2"),
-    "drop": (OTHER_SIZE, "shape-mismatch", "Drop the connection from 'big'"),
+    "drop": (OTHER_SIZE, "shape-mismatch", "Remove the connection from 'big'"),
     "factor": (
         [
             image(),
@@ -121,7 +121,7 @@ CASES = {
     "surplus": (
         [image(), layer("c", "convolution", "in", "in"), *end("c")],
         "shape-mismatch",
-        "Drop the connection from 'in'",
+        "Remove the connection from 'in'",
     ),
     "nearest number": (
         [image(), layer("c", "convolution", "in", features="0"), *end("c")],
@@ -182,7 +182,7 @@ CASES = {
     "unknown operator": (
         [image(), layer("c", "conv2d", "in", features="8"), *end("c")],
         "unknown-operator",
-        "Make it a layer of the type 'convolution'",
+        "Change its type to 'convolution'",
     ),
     "connect": (
         [image(), layer("c", "convolution"), *end("c")],
@@ -202,7 +202,7 @@ CASES = {
     "lost source": (
         [image(), layer("x", "concatenation", "in", "gone"), *end("x")],
         "unknown-source",
-        "Drop the connection from 'gone'",
+        "Remove the connection from 'gone'",
     ),
     "unknown port": (
         [image(), layer("c", "convolution", "in:z"), *end("c")],
@@ -217,12 +217,12 @@ CASES = {
             *end("b"),
         ],
         "cycle",
-        "Drop the connection from 'b'",
+        "Remove the connection from 'b'",
     ),
     "no output": (
         [image(), layer("c", "convolution", "in")],
         "no-output",
-        "Add an output behind 'c'",
+        "Add an output after 'c'",
     ),
     "unknown template": (
         [image(), layer("t", "template", "in", template="prat"), *end("t")],

@@ -30,7 +30,7 @@ CASES: list[tuple[str, dict[str, Any], tuple[TensorType, ...], str, str | None]]
     ("space_to_depth", {}, (image(3, 4, 5),), "an image of 5x4 cannot be divided into blocks of 2x2", "x"),
     ("concatenation", {}, (image(3, 4, 4), image(3, 4, 5)),
      "input 2 is N x 3 x 4 x 5 but must match N x 3 x 4 x 4 except along axis 1", "x"),
-    ("element_wise", {}, (image(3), image(2)), "shapes N x 3 x 8 x 8 and N x 2 x 8 x 8 do not go together: 3 against 2", "b"),
+    ("element_wise", {}, (image(3), image(2)), "shapes N x 3 x 8 x 8 and N x 2 x 8 x 8 cannot be broadcast: 3 and 2 differ", "b"),
     ("transposed_convolution", {"padding": "valid", "output_padding": Size2D(2, 0)}, (image(),),
      "output padding 2 must be smaller than the stride 2 or the dilation 1", None),
     ("upsample", {"factor": Size2D(256, 256)}, (image(3, 65536, 65536),),

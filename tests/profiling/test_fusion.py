@@ -1,4 +1,4 @@
-"""Which layers a kernel ran, on optimised models as ONNX Runtime writes them on several kinds of processors."""
+"""Which layers a kernel ran, on optimized models as ONNX Runtime writes them on several kinds of processors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def kernels(found: list[KernelGroup]) -> dict[tuple[str, ...], list[str]]:
 
 
 def test_blocked_layout_fuses_the_addition_into_the_convolution_before_it():
-    optimised = [
+    optimized = [
         Node("Conv", "a_nchwc", ("x", "reorder", "a/bias"), ("t0",)),
         Node("ReorderOutput", "ReorderOutput_token_12", ("t0",), ("a",)),
         Node("MaxPool", "pool_nchwc", ("t0",), ("t1",)),
@@ -42,7 +42,7 @@ def test_blocked_layout_fuses_the_addition_into_the_convolution_before_it():
         Node("Conv", "e_nchwc_token_3", ("t8", "t9"), ("t10",)),
         Node("ReorderOutput", "ReorderOutput", ("t10",), ("e",)),
     ]
-    assert kernels(groups(ORIGINAL, optimised, LAYERS)) == {
+    assert kernels(groups(ORIGINAL, optimized, LAYERS)) == {
         ("a",): ["a_nchwc", "ReorderOutput_token_12"],
         ("pool",): ["pool_nchwc"],
         ("c",): ["c_nchwc", "ReorderOutput_token_11"],
@@ -54,7 +54,7 @@ def test_blocked_layout_fuses_the_addition_into_the_convolution_before_it():
 
 
 def test_plain_layout_fuses_activations_only():
-    optimised = [
+    optimized = [
         Node("FusedConv", "fused a/Conv", ("x", "a/kernel", "a/bias"), ("a",)),
         Node("MaxPool", "pool/MaxPool", ("a",), ("pool",)),
         Node("FusedConv", "fused c/Conv", ("pool", "c/kernel"), ("c",)),
@@ -63,7 +63,7 @@ def test_plain_layout_fuses_activations_only():
         Node("FusedConv", "fused d/Conv", ("cat", "d/kernel", "", "a"), ("r",)),
         Node("Conv", "e/Conv", ("r", "e/kernel"), ("e",)),
     ]
-    found = kernels(groups(ORIGINAL, optimised, LAYERS))
+    found = kernels(groups(ORIGINAL, optimized, LAYERS))
     assert ("d", "add", "r") in found
     assert found["c",] == ["fused c/Conv"]
     assert not any("id" in layers for layers in found)
@@ -103,8 +103,8 @@ def test_values_renamed_by_moved_transposes_are_found_by_the_kernels_name():
         Node("Transpose", "n/Transpose_1", ("n/Sqrt:y",), ("n",)),
         Node("Sigmoid", "s/Sigmoid", ("n",), ("s",)),
     ]
-    optimised = [Node("Sqrt", "n/Sqrt", ("x",), ("n/Sqrt",)), Node("Sigmoid", "s/Sigmoid", ("n/Sqrt",), ("s",))]
-    assert kernels(groups(original, optimised, ("n", "s"))) == {("n",): ["n/Sqrt"], ("s",): ["s/Sigmoid"]}
+    optimized = [Node("Sqrt", "n/Sqrt", ("x",), ("n/Sqrt",)), Node("Sigmoid", "s/Sigmoid", ("n/Sqrt",), ("s",))]
+    assert kernels(groups(original, optimized, ("n", "s"))) == {("n",): ["n/Sqrt"], ("s",): ["s/Sigmoid"]}
 
 
 def test_times_are_summed_by_run_and_warm_up_is_dropped():

@@ -97,7 +97,7 @@ def test_utilization_without_a_gpu(session):
 
 def test_the_size_of_the_input_counts(session):
     opened = session()
-    opened.set_input("image", np.zeros((1, 3, 48, 64), np.float32), picture=True)
+    opened.set_input("image", np.zeros((1, 3, 48, 64), np.float32), is_image=True)
     run = profiled(opened, 1).runs[0]
     assert run.inputs == {"image": "1 x 3 x 48 x 64"}
     assert run.size == "64x48"

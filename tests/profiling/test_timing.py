@@ -83,7 +83,7 @@ def test_inputs_without_data_get_noise_and_the_record_says_so(profiled):
 
 def test_the_size_of_what_was_fed_counts(small_graph, profiling_registry, small_weights):
     session = Session(small_graph, profiling_registry, small_weights, RunOptions(engine="torch", threads=1))
-    session.set_input("image", np.zeros((1, 3, 48, 64), np.float32), picture=True)
+    session.set_input("image", np.zeros((1, 3, 48, 64), np.float32), is_image=True)
     record = profile(session, 1, warmup=0, peaks=PEAKS)
     assert record.inputs == {"image": "1 x 3 x 48 x 64"}
     assert record.total["flops"].value == 4 * (2 * 24 * 32 * 8 * 27 + 2 * 12 * 16 * 8 * 72 + 2 * 24 * 32 * 3 * 400)

@@ -26,7 +26,7 @@ def noisy(registry, **params) -> Session:
         ]
     )
     session = Session(graph, registry, Weights(), RunOptions(threads=1))
-    session.set_input("image", pixels(12, 16), picture=True)
+    session.set_input("image", pixels(12, 16), is_image=True)
     return session
 
 

@@ -57,7 +57,7 @@ def toggled(graph: Graph, registry, *names: str) -> Graph:
 
 def output(graph: Graph, registry, weights: Weights, engine: str) -> np.ndarray:
     session = Session(graph, registry, weights, RunOptions(engine=engine, threads=1))
-    session.set_input("in", IMAGE, picture=False)
+    session.set_input("in", IMAGE, is_image=False)
     return session.run().outputs["out"]
 
 
@@ -75,7 +75,7 @@ def test_a_session_follows_the_toggle_and_its_own_parameters(library):
     weights = seeded(network(), library)
     graph = toggled(network(), library, "noise")
     session = Session(graph, library, weights, RunOptions(threads=1))
-    session.set_input("in", IMAGE, picture=False)
+    session.set_input("in", IMAGE, is_image=False)
     plain = session.run().outputs["out"]
     session.set_param("noise", "scale", "0.5")
     np.testing.assert_array_equal(session.run().outputs["out"], plain)

@@ -55,7 +55,7 @@ def network(params: Mapping[str, str], kind: str = "custom", activation: Activat
 def run(graph: Graph, engine: str = "torch", weights: Weights | None = None, trust: bool = True) -> np.ndarray:
     allowed = tuple(digest(text) for text in not_agreed(graph, REGISTRY, ())) if trust else ()
     session = Session(graph, REGISTRY, weights or Weights(), RunOptions(engine, threads=1, agreed=allowed))
-    session.set_input("image", VALUE, picture=False)
+    session.set_input("image", VALUE, is_image=False)
     return session.run().outputs["result"]
 
 
@@ -99,7 +99,7 @@ def test_another_class_or_another_call_is_another_agreement(engine: str, other: 
     assert text.startswith(TWO)
     assert next(iter(other.values())) in text.splitlines()[-1]
     session = Session(changed, REGISTRY, Weights(), RunOptions(engine, threads=1, agreed=tuple(agreed())))
-    session.set_input("image", VALUE, picture=False)
+    session.set_input("image", VALUE, is_image=False)
     with pytest.raises(DiagnosticError, match="not-agreed"):
         session.run()
 
@@ -172,10 +172,10 @@ BODY = "class Gain(nn.Module):\n    def forward(self, x):\n        {}\n"
         (BODY.format("raise SystemExit(3)"), ("line 3", "SystemExit")),
         (BODY.format("return x.reshape(7)"), ("line 3", "RuntimeError")),
         (BODY.format("return [x]"), ("list", "not a tensor")),
-        (BODY.format("return x[:, :, 1:]"), ("1x3x7x8", "declared is 1x3x8x8")),
-        (BODY.format("return x > 0"), ("torch.bool", "declared is float32")),
+        (BODY.format("return x[:, :, 1:]"), ("1x3x7x8", "1x3x8x8 is declared")),
+        (BODY.format("return x > 0"), ("torch.bool", "float32 is declared")),
         (f"\nboom()\n{GAIN}", ("line 2", "NameError")),
-        ("class Gain:\n    pass\n", ("no torch.nn.Module",)),
+        ("class Gain:\n    pass\n", ("not a torch.nn.Module",)),
         (f"class Odd(Exception):\n    def __str__(self):\n        return 1 / 0\nraise Odd\n{GAIN}", ("line 4", "Odd")),
         ("class Gain(nn.Module):\n    def __init__(self, needed):\n        pass\n", ("could not be made", "needed")),
         ("class Gain(nn.Module):\n    def __init__(self):\n        self.a = nn.Linear(1, 1)\n", ("line 3",)),

@@ -20,9 +20,9 @@ torch.set_num_threads(1)
 OUT = Source("out")
 
 
-def session_of(graph, registry, array=None, picture=False, weights=None, engine="torch", **options) -> Session:
+def session_of(graph, registry, array=None, is_image=False, weights=None, engine="torch", **options) -> Session:
     made = Session(graph, registry, weights or unet_weights(), RunOptions(engine=engine, threads=1, **options))
-    made.set_input("image", pixels() if array is None else array, picture=picture)
+    made.set_input("image", pixels() if array is None else array, is_image=is_image)
     return made
 
 
@@ -80,7 +80,7 @@ def test_gradient_with_padding_belongs_to_the_pixels_that_were_fed(runtime_regis
 
 
 def test_gradient_is_to_the_values_that_the_network_reads(runtime_registry):
-    session = session_of(unet(scale=2.0, shift=-1.0), runtime_registry, picture=True)
+    session = session_of(unet(scale=2.0, shift=-1.0), runtime_registry, is_image=True)
     np.testing.assert_allclose(gradient(session, OUT, "image").array, by_hand(pixels() * 2 - 1), atol=1e-5)
 
 
@@ -102,7 +102,7 @@ def test_gradient_of_what_cannot_be(runtime_registry):
         ]
     )
     session = Session(graph, runtime_registry, Weights(), RunOptions(engine="torch", threads=1))
-    session.set_input("image", pixels(8, 8), picture=False)
+    session.set_input("image", pixels(8, 8), is_image=False)
     assert not gradient(session, Source("result"), "image").array.any()
     for source, name, at, code in (
         ("result", "other", None, "no-path"),

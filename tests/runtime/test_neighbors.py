@@ -18,7 +18,7 @@ HIDDEN = [Source(name) for name in ("enc 1", "pool", "down", "up_2", "plus", "de
 
 def opened(registry, engine="onnxruntime", **kw) -> Session:
     made = Session(analysed(), registry, unet_weights(), RunOptions(engine=engine, threads=1), **kw)
-    made.set_input("image", pixels(), picture=True)
+    made.set_input("image", pixels(), is_image=True)
     return made
 
 

@@ -21,7 +21,7 @@ ENGINES = ("onnxruntime", "torch")
 
 def session_of(graph, registry, engine="torch", weights=None, array=None) -> Session:
     session = Session(graph, registry, weights or Weights(), RunOptions(engine=engine, threads=1))
-    session.set_input("image", pixels() if array is None else array, picture=False)
+    session.set_input("image", pixels() if array is None else array, is_image=False)
     return session
 
 

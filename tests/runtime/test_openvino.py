@@ -44,7 +44,7 @@ from designer.runtime.api import RunOptions
 from designer.runtime.session import Session
 
 session = Session(unet(), load(entry_points=False), unet_weights(), RunOptions(engine="openvino", threads=1))
-session.set_input("image", pixels(), picture=False)
+session.set_input("image", pixels(), is_image=False)
 assert session.run().steps[0].engine == "openvino"
 assert "openvino_telemetry" not in sys.modules
 """
@@ -82,7 +82,7 @@ def test_hidden_layers_are_captured_as_by_onnx_runtime(runtime_registry):
     found = {}
     for engine in ("onnxruntime", "openvino"):
         session = Session(unet(), runtime_registry, unet_weights(), RunOptions(engine=engine, threads=1))
-        session.set_input("image", pixels(), picture=False)
+        session.set_input("image", pixels(), is_image=False)
         found[engine] = session.run(captures)
     for source in captures:
         ours, theirs = found["openvino"].captures[source], found["onnxruntime"].captures[source]
@@ -123,7 +123,7 @@ def test_a_layer_that_it_cannot_run_is_named_among_others(runtime_registry, kind
 
 def test_a_run_is_given_up_when_asked(runtime_registry):
     session = Session(unet(), runtime_registry, unet_weights(), OPTIONS)
-    session.set_input("image", pixels(), picture=False)
+    session.set_input("image", pixels(), is_image=False)
     interrupt = Interrupt()
     interrupt.ask()
     with pytest.raises(InterruptedRunError):

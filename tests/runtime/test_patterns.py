@@ -12,7 +12,7 @@ from designer.files.settings import Settings, read_settings, save_settings
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.model import Source
 from designer.runtime.api import RunOptions
-from designer.runtime.feeding import as_batch
+from designer.runtime.input_data import as_batch
 from designer.runtime.patterns import PATTERNS, make_pattern, pattern_name
 from designer.runtime.session import Session
 

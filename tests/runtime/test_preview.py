@@ -13,9 +13,9 @@ from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.model import Source
 from designer.runtime.api import RunOptions, Step
-from designer.runtime.expectation import Expectation
 from designer.runtime.interrupt import Interrupt, InterruptedRunError
 from designer.runtime.preview import Preview, enlarged, factor_for, resized
+from designer.runtime.run_estimate import RunEstimate
 from designer.runtime.session import Session
 
 pytest.importorskip("onnxruntime")
@@ -25,7 +25,7 @@ ENGINES = ("onnxruntime", "torch")
 
 def session_of(registry, graph=None, height=64, width=128, engine="torch", weights=None) -> Session:
     session = Session(graph or analysed(), registry, weights or unet_weights(), RunOptions(engine=engine, threads=1))
-    session.set_input("image", pixels(height, width), picture=False)
+    session.set_input("image", pixels(height, width), is_image=False)
     return session
 
 
@@ -55,7 +55,7 @@ def test_a_preview_is_the_network_on_the_reduced_picture(runtime_registry, engin
     assert found.coarse == 2
     assert full.coarse == 0
     small = session_of(runtime_registry, unet(), engine=engine)
-    small.set_input("image", resized(pixels(64, 128), 32, 64), picture=False)
+    small.set_input("image", resized(pixels(64, 128), 32, 64), is_image=False)
     wanted = small.run([Source("enc 1")])
     np.testing.assert_array_equal(found.outputs["result"], enlarged(wanted.outputs["result"], 64, 128))
     capture = found.captures[Source("enc 1")]
@@ -82,7 +82,7 @@ def test_a_preview_follows_every_kind_of_change(runtime_registry):
     preview = Preview(session, 2)
     first = preview.run().outputs["result"]
     assert all(step.cached for step in preview.run().steps)
-    session.set_input("image", pixels(64, 128, seed=1), picture=False)
+    session.set_input("image", pixels(64, 128, seed=1), is_image=False)
     second = preview.run().outputs["result"]
     assert not np.array_equal(first, second)
     session.set_weights(unet_weights(seed=5))
@@ -121,7 +121,7 @@ def test_what_counts_in_pixels_is_scaled_down(runtime_registry):
     session = session_of(runtime_registry, graph, weights=Weights())
     found = Preview(session, 2).run([Source("noise")])
     small = session_of(runtime_registry, graph, weights=Weights())
-    small.set_input("image", resized(pixels(64, 128), 32, 64), picture=False)
+    small.set_input("image", resized(pixels(64, 128), 32, 64), is_image=False)
     small.set_param("noise", "scale", "2.0")
     small.set_param("mix", "cell", "8")
     np.testing.assert_array_equal(found.outputs["result"], enlarged(small.run().outputs["result"], 64, 128))
@@ -153,14 +153,14 @@ def test_what_the_next_run_will_take(runtime_registry):
     assert session.expected() == 0.0
     took = {step.layers: step.milliseconds for step in session.run().steps}
     assert set(took.values()) == {0.0}
-    session.expectation.learn([Step(layers, "", 10.0 * (n + 1)) for n, layers in enumerate(took)])
+    session.estimate.learn([Step(layers, "", 10.0 * (n + 1)) for n, layers in enumerate(took)])
     session.set_param("mix", "amount", "0.3")
     assert session.expected() == pytest.approx(10.0 * len(took))  # the last step
     session.set_param("noise", "scale", "0.3")
     assert session.expected() == pytest.approx(sum(10.0 * (n + 1) for n in range(len(took))))
     session.run()
     assert session.expected() == 0.0
-    assert Expectation().of(session.graph, session.plan()) == 0.0  # nothing changed
+    assert RunEstimate().of(session.graph, session.plan()) == 0.0  # nothing changed
 
 
 class Late(Interrupt):
@@ -191,6 +191,6 @@ def test_onnx_runtime_ends_in_the_middle(runtime_registry):
 
     weights = fill_missing(Weights(), required_weights(Inference(graph, runtime_registry)), 0)
     session = Session(graph, runtime_registry, weights, RunOptions(threads=1))
-    session.set_input("image", pixels(512, 512, channels=8), picture=False)
+    session.set_input("image", pixels(512, 512, channels=8), is_image=False)
     with pytest.raises(InterruptedRunError):
         session.run(interrupt=Late())

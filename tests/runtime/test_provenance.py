@@ -121,7 +121,7 @@ def test_a_profile_says_where_it_comes_from(weights: Path, tmp_path: Path) -> No
     network = open_network(document)
     loaded = load_weights_for(network, weights, None)
     session = Session(network.graph, network.registry, loaded, RunOptions(threads=1))
-    session.set_input("input_image", np.zeros((1, 3, 32, 32), np.float32), picture=True)
+    session.set_input("input_image", np.zeros((1, 3, 32, 32), np.float32), is_image=True)
     record = profile(session, 1, warmup=0)
     save_records(tmp_path / "run.json", [record])
     save_records(tmp_path / "run.csv", [record])

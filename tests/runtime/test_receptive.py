@@ -27,7 +27,7 @@ def session_of(graph, registry, height=24, width=32, **feeds) -> Session:
     weights = fill_missing(Weights(), needed, 0) if needed else Weights()
     session = Session(graph, registry, weights, RunOptions(engine="torch", threads=1))
     for name, array in (feeds or {"image": pixels(height, width)}).items():
-        session.set_input(name, array, picture=False)
+        session.set_input(name, array, is_image=False)
     return session
 
 
@@ -46,12 +46,12 @@ def poisoned(session, y, x):
     def reached(place):
         array = fed.copy()
         array[place] = np.nan
-        session.set_input("image", array, picture=False)
+        session.set_input("image", array, is_image=False)
         return bool(np.isnan(session.run().outputs["result"][0, :, y, x]).any())
 
     rows = [r for r in range(fed.shape[2]) if reached(np.s_[:, :, r])]
     columns = [c for c in range(fed.shape[3]) if reached(np.s_[:, :, :, c])]
-    session.set_input("image", fed, picture=False)
+    session.set_input("image", fed, is_image=False)
     if not rows or not columns:
         return (0, 0, 0, 0)
     return (columns[0], rows[0], columns[-1] + 1, rows[-1] + 1)
@@ -152,7 +152,7 @@ def test_boxes_between_aligned_corners_are_those_of_the_gradient(runtime_registr
 
 def test_a_unet_with_skips(runtime_registry):
     session = Session(unet(), runtime_registry, unet_weights(), RunOptions(engine="torch", threads=1))
-    session.set_input("image", pixels(), picture=False)
+    session.set_input("image", pixels(), is_image=False)
     for y, x in ((11, 14), (12, 17), (0, 31)):
         assert receptive(session, Source("out"), y, x, "image").box == poisoned(session, y, x)
     assert receptive(session, Source("enc 1"), 5, 6, "image").box == (5, 4, 8, 7)

@@ -26,9 +26,9 @@ torch.set_num_threads(1)
 ONE = RunOptions(threads=1)
 
 
-def session(graph, registry, weights=None, array=None, picture=True, options=ONE, **kw) -> Session:
+def session(graph, registry, weights=None, array=None, is_image=True, options=ONE, **kw) -> Session:
     made = Session(graph, registry, weights if weights is not None else unet_weights(), options, **kw)
-    made.set_input("image", array if array is not None else pixels(), picture=picture)
+    made.set_input("image", array if array is not None else pixels(), is_image=is_image)
     return made
 
 
@@ -138,7 +138,7 @@ def test_scale_and_shift_are_for_pictures(runtime_registry):
     picture = session(graph, runtime_registry, array=array).run([Source("image")])
     np.testing.assert_allclose(picture.captures[Source("image")], array * 2 - 1, atol=1e-6)
     np.testing.assert_allclose(picture.outputs["result"], plain(array * 2 - 1), atol=1e-5)
-    tensor = session(graph, runtime_registry, array=array, picture=False).run()
+    tensor = session(graph, runtime_registry, array=array, is_image=False).run()
     np.testing.assert_allclose(tensor.outputs["result"], plain(array), atol=1e-5)
 
 
@@ -222,14 +222,14 @@ def test_what_a_person_may_get_wrong(runtime_registry):
     graph = analysed()
     made = Session(graph, runtime_registry, unet_weights(), ONE)
     assert code_of(made.run) == "no-input"
-    assert code_of(lambda: made.set_input("mix", pixels(), picture=True)) == "no-such-input"
-    assert code_of(lambda: made.set_input("image", pixels(channels=4), picture=True)) == "input-channels"
-    assert code_of(lambda: made.set_input("image", pixels()[0], picture=True)) == "input-shape"
-    assert code_of(lambda: made.set_input("image", pixels()[:0], picture=True)) == "input-shape"
+    assert code_of(lambda: made.set_input("mix", pixels(), is_image=True)) == "no-such-input"
+    assert code_of(lambda: made.set_input("image", pixels(channels=4), is_image=True)) == "input-channels"
+    assert code_of(lambda: made.set_input("image", pixels()[0], is_image=True)) == "input-shape"
+    assert code_of(lambda: made.set_input("image", pixels()[:0], is_image=True)) == "input-shape"
     assert code_of(lambda: made.set_param("mix", "amount", "much")) == "bad-parameter"
     assert made.graph["mix"].params["amount"] == "0.5"
     assert code_of(lambda: made.set_param("nobody", "amount", "0.5")) == "no-such-layer"
-    made.set_input("image", pixels(), picture=True)
+    made.set_input("image", pixels(), is_image=True)
     assert code_of(lambda: made.run([Source("nobody")])) == "no-such-layer"
     assert code_of(lambda: Session(Graph(), runtime_registry, Weights(), ONE).run()) == "no-output"
     made.set_weights(Weights())
@@ -247,7 +247,7 @@ def test_an_input_that_is_gone_loses_its_data(runtime_registry):
     graph.apply(rename_layer(graph, "image", "picture"))
     made.set_graph(graph)
     assert code_of(made.run) == "no-input"
-    made.set_input("picture", pixels(), picture=True)
+    made.set_input("picture", pixels(), is_image=True)
     made.run()
 
 
@@ -270,11 +270,11 @@ def test_two_inputs(runtime_registry):
         ]
     )
     made = Session(graph, runtime_registry, Weights(), ONE)
-    made.set_input("left", pixels(6, 6, seed=1), picture=True)
-    made.set_input("right", pixels(6, 6, seed=2), picture=True)
+    made.set_input("left", pixels(6, 6, seed=1), is_image=True)
+    made.set_input("right", pixels(6, 6, seed=2), is_image=True)
     expected = np.maximum(pixels(6, 6, seed=1) - pixels(6, 6, seed=2), 0)
     np.testing.assert_allclose(made.run().outputs["result"], expected, atol=1e-6)
-    made.set_input("right", pixels(4, 6), picture=True)  # sizes do not fit any more: a finding, not a crash
+    made.set_input("right", pixels(4, 6), is_image=True)  # sizes do not fit any more: a finding, not a crash
     assert code_of(made.run) in ("shape-mismatch", "engine-failed")
 
 
@@ -329,7 +329,7 @@ def test_parts_are_compiled_once(runtime_registry, compilations):
         made.set_param("norm", "epsilon", epsilon)
         made.run()
         made.set_param("mix", "amount", f"0.{count}")
-        made.set_input("image", pixels(seed=count), picture=True)
+        made.set_input("image", pixels(seed=count), is_image=True)
         made.run()
         made.invalidate()
         made.run()
@@ -403,7 +403,7 @@ def test_any_history_gives_the_bits_of_a_full_run(runtime_registry, changes):
         if name == "size":
             height, width = (int(n) for n in text.split("x"))
             array = pixels(height, width)
-            made.set_input("image", array, picture=True)
+            made.set_input("image", array, is_image=True)
         elif name == "graph":
             made.set_graph(GRAPHS[text])
             capture = [source for source in capture if source.layer in made.graph]

@@ -36,7 +36,7 @@ def library():
 
 def session_of(graph, registry, weights, engine="onnxruntime"):
     session = Session(graph, registry, weights, RunOptions(engine=engine, threads=1))
-    session.set_input("in", PICTURE, picture=False)
+    session.set_input("in", PICTURE, is_image=False)
     return session
 
 

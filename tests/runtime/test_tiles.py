@@ -38,7 +38,7 @@ def pair(graph, registry, side, *shape, weights=None, engine="torch", **feeds):
         options = RunOptions(engine=engine, threads=1, tile=tile)
         session = Session(graph, registry, weights or weights_for(graph, registry), options)
         for name, array in (feeds or {"image": pixels(*shape)}).items():
-            session.set_input(name, array, picture=False)
+            session.set_input(name, array, is_image=False)
         made.append(session)
     return made
 
@@ -209,19 +209,19 @@ def test_overlap_is_the_receptive_field(runtime_registry):
 def test_memory_decides_where_nobody_does(runtime_registry):
     graph, weights = unet(), unet_weights()
     whole = Session(graph, runtime_registry, weights, RunOptions(engine="torch", threads=1))
-    whole.set_input("image", pixels(256, 256), picture=False)
+    whole.set_input("image", pixels(256, 256), is_image=False)
     first = whole.run()
     assert first.note == ""
     estimate = peak_bytes(whole.inference, part_of(whole), 1)
     assert estimate > 8 * 256 * 256 * 4
     small = Session(graph, runtime_registry, weights, RunOptions(engine="torch", threads=1), memory=int(estimate / 3))
-    small.set_input("image", pixels(256, 256), picture=False)
+    small.set_input("image", pixels(256, 256), is_image=False)
     second = small.run()
     assert "tiles" in second.note
     np.testing.assert_allclose(second.outputs["result"], first.outputs["result"], atol=1e-5)
     assert small.options.tile == AUTO
     tiny = Session(graph, runtime_registry, weights, RunOptions(engine="torch", threads=1), memory=10_000)
-    tiny.set_input("image", pixels(256, 256), picture=False)
+    tiny.set_input("image", pixels(256, 256), is_image=False)
     with pytest.raises(DiagnosticError) as caught:
         tiny.run()
     assert caught.value.diagnostics[0].code == "out-of-memory"
@@ -231,7 +231,7 @@ def test_tiles_take_no_more_memory_than_they_gain_from(runtime_registry, monkeyp
     graph = chain(conv(1), conv(2, "5x5"), conv(3))
     weights = weights_for(graph, runtime_registry)
     session = Session(graph, runtime_registry, weights, RunOptions(engine="torch", threads=1), memory=1 << 40)
-    session.set_input("image", pixels(250, 510), picture=False)
+    session.set_input("image", pixels(250, 510), is_image=False)
     whole = session.run()
     assert whole.note == ""
     needed = peak_bytes(session.inference, part_of(session), 1)
@@ -255,7 +255,7 @@ def test_what_cannot_be_cut_runs_whole_although_it_is_large(runtime_registry, mo
     session = Session(
         graph, runtime_registry, weights_for(graph, runtime_registry), RunOptions(engine="torch", threads=1)
     )
-    session.set_input("image", pixels(96, 128), picture=False)
+    session.set_input("image", pixels(96, 128), is_image=False)
     monkeypatch.setattr(tiles, "WHOLE", 1)
     assert session.run().note == ""
 
@@ -283,7 +283,7 @@ def test_what_neither_fits_nor_can_be_cut_is_refused_with_both_reasons(runtime_r
     weights = weights_for(graph, runtime_registry)
     for memory, fits in ((100_000, False), (600_000, True)):
         session = Session(graph, runtime_registry, weights, RunOptions(engine="torch", threads=1), memory=memory)
-        session.set_input("image", pixels(96, 128), picture=False)
+        session.set_input("image", pixels(96, 128), is_image=False)
         if fits:  # above the share that is taken without thought, below what there is
             assert session.run().note == ""
             continue

@@ -104,7 +104,7 @@ def test_losses_inside_of_a_template(registry):
     assert not Inference(graph, registry).diagnostics()
     assert training_branch(graph, registry) == {"clean"}
     session = session_of(graph, registry)
-    session.set_input("image", pixels(12, 16), picture=True)
+    session.set_input("image", pixels(12, 16), is_image=True)
     assert set(session.run().outputs) == {"result"}
     assert [str(s) for s in losses_of(graph, registry).targets] == ["clean"]
 
@@ -119,14 +119,14 @@ def test_inference_needs_neither_targets_nor_the_branchs_weights(registry):
     needed = required_weights(Inference(graph, registry))
     assert {key.layer for key in needed} == {"conv"}
     session = session_of(graph, registry)
-    session.set_input("image", pixels(12, 16), picture=True)
+    session.set_input("image", pixels(12, 16), is_image=True)
     result = session.run()
     assert set(result.outputs) == {"result"}
     assert not BRANCH & {name for step in result.steps for name in step.layers}
     assert code_of(lambda: session.run([Source("side")])) == "training-only"
     plain = Graph([item for item in graph if item.name in NETWORK])
     alone = session_of(plain, registry)
-    alone.set_input("image", pixels(12, 16), picture=True)
+    alone.set_input("image", pixels(12, 16), is_image=True)
     assert np.array_equal(alone.run().outputs["result"], result.outputs["result"])
 
 

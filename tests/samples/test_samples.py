@@ -93,7 +93,7 @@ def test_gains_seven_decibels_on_an_unseen_photograph(name, engine):
     pytest.importorskip(engine)
     clean, noisy = noisy_photograph(25)
     session = Session(graph_of(name), REGISTRY, sample_weights(name), RunOptions(engine=engine, threads=1))
-    session.set_input("input_image", noisy, picture=True)
+    session.set_input("input_image", noisy, is_image=True)
     result = session.run().outputs["output_image"]
     assert result.shape == clean.shape
     before, after = psnr(noisy, clean), psnr(result, clean)
@@ -104,7 +104,7 @@ def test_gains_seven_decibels_on_an_unseen_photograph(name, engine):
 def test_denoiser_leaves_a_clean_photograph_nearly_alone():
     clean, _ = noisy_photograph(0)
     session = Session(graph_of("denoiser"), REGISTRY, sample_weights("denoiser"), RunOptions(threads=1))
-    session.set_input("input_image", clean, picture=True)
+    session.set_input("input_image", clean, is_image=True)
     assert psnr(session.run().outputs["output_image"], clean) > 32
 
 

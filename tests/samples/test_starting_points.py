@@ -48,7 +48,7 @@ def test_it_runs_on_random_weights(path, engine):
     weights = random_weights(required_weights(Inference(graph, REGISTRY)), seed=0)
     session = Session(graph, REGISTRY, weights, RunOptions(engine=engine, threads=1))
     image = np.random.default_rng(0).random((1, channels, height, width), np.float32)
-    session.set_input(source.name, image, picture=True)
+    session.set_input(source.name, image, is_image=True)
     (result,) = session.run().outputs.values()
     (sink,) = (layer for layer in graph if layer.type == "output")
     expected = Inference(graph, REGISTRY).states[sink.name].outputs

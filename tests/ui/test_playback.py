@@ -322,7 +322,7 @@ def test_a_camera_that_is_not_there_is_told(bench: Bench) -> None:
     assert bench.text("file") == "camera 97"
     bench.analysis.launch()
     bench.wait(Phase.BLOCKED)
-    assert "no camera 97" in bench.text("problem")
+    assert "camera 97 does not exist" in bench.text("problem")
     assert "camera" in bench.text("problem")
 
 

@@ -1,4 +1,4 @@
-"""Makes modules from a user's source. This is the only place where such text is executed, after they agreed to it."""
+"""Creates modules from a user's source. Only this module executes such text, after the user agreed to it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from designer.operators.code_text import agreement_text, digest
 from designer.operators.library.development.custom import Custom
 from designer.operators.torch_data import TorchSource
 from designer.operators.torch_program import Attribute, Program
-from designer.texts import tr
+from designer.texts import tr, trn
 
 if TYPE_CHECKING:
     import torch
@@ -32,10 +32,10 @@ def check_agreed(inference: Inference, layers: Iterable[str], agreed: Collection
 
 
 def make_custom(attribute: Attribute, data: TorchSource, program: Program, agreed: Collection[str]) -> torch.nn.Module:
-    """The module that `data` describes. Refuses with "not-agreed" before anything of the text runs.
+    """The module that `data` describes. Raises DiagnosticError ("not-agreed") before any of the text runs.
 
-    Whatever the text raises, here or while it computes, becomes a DiagnosticError that names the line. Learned tensors must
-    be those that the layer declares, so that weights are never made up in silence.
+    Any exception of the text, here or in `forward`, becomes a DiagnosticError that names the line. Learned tensors must be
+    declared by the layer, so that no weights are initialized silently.
     """
     import torch
 
@@ -43,12 +43,14 @@ def make_custom(attribute: Attribute, data: TorchSource, program: Program, agree
     if digest(agreement_text(data.text, data.path, data.positional, data.kwargs)) not in agreed:
         raise DiagnosticError(_not_agreed(layer))
     file = f"<source of {layer}>"
-    # The same numbers every time, and the user's own generator untouched, whatever the class draws when it is made.
+    # The class draws the same random numbers every time and leaves the global generator untouched.
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(zlib.crc32(f"{layer}\0{data.text}".encode("utf-8", "surrogatepass")))
-        made = _guarded(layer, file, "could not be made", lambda: _made(data, file))
+        made = _guarded(layer, file, "could not be constructed", lambda: _made(data, file))
     if not isinstance(made, torch.nn.Module):
-        raise _failed(layer, f"'{data.path}' is no torch.nn.Module", "derive the class from nn.Module")
+        raise _failed(
+            layer, tr("'{path}' is not a torch.nn.Module", path=data.path), tr("derive the class from nn.Module")
+        )
     _check_tensors(attribute, made, program)
     forward, types = made.forward, data.outputs
 
@@ -79,24 +81,24 @@ def _guarded(layer: str, file: str, what: str, action: Callable[[], Any]) -> Any
         return action()
     except DiagnosticError:
         raise
-    except (Exception, SystemExit) as error:  # foreign code may raise anything, and must not end the engine
+    except (Exception, SystemExit) as error:  # the user's code may raise anything but must not end the engine
         frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
         line = error.lineno if isinstance(error, SyntaxError) else frames[-1].lineno if frames else None
         where = f"line {line} of its source: " if line else ""
         first = _first_line(error)
         reason = f"{type(error).__name__}{': ' if first else ''}{first}"
-        raise _failed(layer, f"{what}: {where}{reason}", "correct the source or the arguments") from error
+        raise _failed(layer, f"{what}: {where}{reason}", tr("correct the source or the arguments")) from error
 
 
 def _first_line(error: BaseException) -> str:
     try:
         return (str(error).strip().splitlines() or [""])[0][:300]
-    except Exception:  # its class is foreign code too
+    except Exception:  # its class can be the user's code too
         return ""
 
 
 def _check_tensors(attribute: Attribute, module: torch.nn.Module, program: Program) -> None:
-    """The declared tensors are there with their shapes, and no learned tensor is undeclared."""
+    """Raise DiagnosticError unless the declared tensors exist with their shapes and all learned tensors are declared."""
     layer, weights = attribute.layer, {bound.key: bound.weight for bound in program.weights}
     declared = {w.torch: w for key, w in weights.items() if key == f"{attribute.name}.{w.torch}"}
     state = module.state_dict()
@@ -104,18 +106,30 @@ def _check_tensors(attribute: Attribute, module: torch.nn.Module, program: Progr
         if name not in state:
             known = ", ".join(sorted(state)[:8]) or "none"
             raise _failed(
-                layer, f"the module has no tensor '{name}'", f"declare tensors that it has: {known}", "tensors"
+                layer,
+                tr("the module has no tensor '{name}'", name=name),
+                tr("declare tensors that it has: {known}", known=known),
+                "tensors",
             )
         if tuple(state[name].shape) != weight.shape:
             shown = _shape(state[name].shape)
-            raise _failed(layer, f"its tensor '{name}' has the shape {shown}", "declare that shape", "tensors")
+            raise _failed(
+                layer,
+                tr("its tensor '{name}' has the shape {shown}", name=name, shown=shown),
+                tr("declare that shape"),
+                "tensors",
+            )
     missing = [(name, p) for name, p in module.named_parameters() if name not in declared]
     if missing:
         lines = "; ".join(f"{name} {_shape(parameter.shape)}".strip() for name, parameter in missing[:8])
         raise _failed(
             layer,
-            f"the module has {len(missing)} learned tensor{'s' if len(missing) != 1 else ''} that the layer does not declare",
-            f"add to the tensors, one a line: {lines}{' ...' if len(missing) > 8 else ''}",
+            trn(
+                "the module has {count} learned tensor that the layer does not declare",
+                "the module has {count} learned tensors that the layer does not declare",
+                len(missing),
+            ),
+            tr("add to the tensors, one per line: {lines}{more}", lines=lines, more=" ..." if len(missing) > 8 else ""),
             "tensors",
         )
 
@@ -124,17 +138,24 @@ def _check_result(layer: str, result: Any, kind: TensorType, inputs: tuple[torch
     import torch
 
     if not isinstance(result, torch.Tensor):
-        raise _failed(layer, f"forward gave {type(result).__name__}, not a tensor", "return one tensor")
+        raise _failed(
+            layer, tr("forward returned {name}, not a tensor", name=type(result).__name__), tr("return one tensor")
+        )
     batch = inputs[0].shape[0] if inputs and inputs[0].dim() else 1
     if tuple(result.shape) != kind.concrete(batch):
         raise _failed(
             layer,
-            f"forward gave a tensor of {_shape(result.shape)}, declared is {_shape(kind.concrete(batch))}",
-            "correct the source, or declare what it gives",
+            tr(
+                "forward returned a tensor of {shape}, but {shape2} is declared",
+                shape=_shape(result.shape),
+                shape2=_shape(kind.concrete(batch)),
+            ),
+            tr("correct the source or the declared result"),
             "result",
         )
     if result.is_floating_point() != kind.dtype.is_float:
-        raise _failed(layer, f"forward gave {result.dtype}, declared is {kind.dtype.value}", "convert it: .float()")
+        message = tr("forward returned {dtype}, but {value} is declared", dtype=result.dtype, value=kind.dtype.value)
+        raise _failed(layer, message, tr("convert it: .float()"))
 
 
 def _shape(shape: Iterable[int]) -> str:
@@ -142,14 +163,14 @@ def _shape(shape: Iterable[int]) -> str:
 
 
 def _failed(layer: str, reason: str, remedy: str, parameter: str = "source") -> DiagnosticError:
-    message = f"the custom layer '{layer}': {reason}"
-    return DiagnosticError(Diagnostic("custom-failed", message, layer=layer, parameter=parameter, remedy=remedy))
+    message = tr("the custom layer '{layer}': {reason}", layer=layer, reason=reason)
+    return DiagnosticError.of("custom-failed", message, layer=layer, parameter=parameter, remedy=remedy)
 
 
 def _not_agreed(layer: str) -> Diagnostic:
     return Diagnostic(
         "not-agreed",
-        tr("'{layer}' holds Python of its own, which runs only after you agreed to this very text", layer=layer),
+        tr("'{layer}' contains Python code, which runs only after you agree to it", layer=layer),
         layer=layer,
         parameter="source",
         remedy=tr("read it and agree to it"),

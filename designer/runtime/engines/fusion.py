@@ -1,7 +1,7 @@
-"""Which layers does each kernel of an optimized ONNX model run? ONNX Runtime fuses, folds and reorders; we follow it.
+"""Assigns the kernels of an ONNX model that ONNX Runtime optimized (fused, folded, reordered) to layers.
 
-Names are those that `onnx_model` gives: a value is `layer`, `layer:port` or `layer/...`. ONNX Runtime keeps the name of
-the last value of a fusion, except in its blocked layout, where the kernel's name holds it (`<value>_nchwc`).
+Values have the names from `onnx_model`: `layer`, `layer:port` or `layer/...`. ONNX Runtime keeps the name of the last value
+of a fusion, except in its blocked layout, where the kernel's name contains it (`<value>_nchwc`).
 """
 
 from __future__ import annotations
@@ -35,32 +35,32 @@ class KernelGroup:
 
 
 def layer_of(value: str) -> str:
-    """The layer that a value or node belongs to by its name."""
+    """The layer that a value or node belongs to, from its name."""
     return value.partition("/")[0].partition(":")[0]
 
 
-def groups(original: Sequence[Node], optimised: Sequence[Node], layers: Sequence[str]) -> list[KernelGroup]:
-    """Kernels of `optimized` by the layers they run, in running order; every kernel is in exactly one group."""
+def groups(original: Sequence[Node], optimized: Sequence[Node], layers: Sequence[str]) -> list[KernelGroup]:
+    """Kernels of `optimized` by the layers they run, in execution order; every kernel is in exactly one group."""
     members = set(layers)
     maker = {value: node for node in original for value in node.outputs}
     by_name = {node.name: node for node in original}
-    stands_for = [_values(node, maker, by_name) for node in optimised]
-    kept = {value for values in stands_for for value in values}
+    written = [_values(node, maker, by_name) for node in optimized]
+    kept = {value for values in written for value in values}
     owner: dict[str, int] = {}  # name of an original node -> kernel that runs it
-    for index, node in enumerate(optimised):
-        for value in stands_for[index]:
+    for index, node in enumerate(optimized):
+        for value in written[index]:
             _claim(value, node.op.removeprefix("Fused"), index, maker, kept, owner)
     _attach_rest(original, maker, owner)
 
-    ran: list[dict[str, None]] = [{} for _ in optimised]
+    ran: list[dict[str, None]] = [{} for _ in optimized]
     for node in original:
         if node.name in owner and layer_of(node.name) in members:
             ran[owner[node.name]][layer_of(node.name)] = None
-    return kernel_groups(optimised, ran)
+    return kernel_groups(optimized, ran)
 
 
 def kernel_groups(kernels: Sequence[Node], ran: Sequence[Mapping[str, None]]) -> list[KernelGroup]:
-    """Kernels that share a layer together; `ran` has the layers of each. One of no layer joins what it converts for."""
+    """Groups of kernels that share layers. `ran` has the layers of each; a conversion without layers joins its consumer."""
     makes = {value: index for index, node in enumerate(kernels) for value in node.outputs}
     home = {index: _home(index, kernels, ran, makes) for index in range(len(kernels))}
     return _merge(kernels, ran, home)
@@ -74,13 +74,13 @@ def _values(node: Node, maker: Mapping[str, Node], by_name: Mapping[str, Node]) 
     blocked = _BLOCKED.sub("", node.name)
     if not found and blocked != node.name and blocked in maker:
         found = [blocked]
-    if not found and node.name in by_name:  # moved Transposes rename values and keep the names of nodes
+    if not found and node.name in by_name:  # moving a Transpose renames values but not nodes
         found = list(by_name[node.name].outputs)
     return found
 
 
 def _claim(value: str, op: str, index: int, maker: Mapping[str, Node], kept: set[str], owner: dict[str, int]) -> None:
-    """Give the original nodes behind `value` to kernel `index`, up to values of other kernels or the main operation."""
+    """Assign the nodes that compute `value` to kernel `index`, up to values of other kernels or the main operation."""
     stack = [value]
     while stack:
         node = maker.get(stack.pop())
@@ -92,7 +92,7 @@ def _claim(value: str, op: str, index: int, maker: Mapping[str, Node], kept: set
 
 
 def _attach_rest(original: Sequence[Node], maker: Mapping[str, Node], owner: dict[str, int]) -> None:
-    """Work that was fused behind a kernel under the kernel's own name: it goes to the latest kernel that feeds it."""
+    """Assign nodes that were fused into a kernel without a trace to the latest kernel that feeds them."""
     for node in original:
         if node.name not in owner and node.op not in _NO_WORK:
             feeding = [owner[maker[v].name] for v in node.inputs if v in maker and maker[v].name in owner]
@@ -100,19 +100,19 @@ def _attach_rest(original: Sequence[Node], maker: Mapping[str, Node], owner: dic
                 owner[node.name] = max(feeding)
 
 
-def _home(index: int, optimised: Sequence[Node], ran: Sequence[Mapping[str, None]], makes: Mapping[str, int]) -> int:
-    """The kernel whose group a kernel without layers joins: what it converts for, else what it converts from."""
+def _home(index: int, optimized: Sequence[Node], ran: Sequence[Mapping[str, None]], makes: Mapping[str, int]) -> int:
+    """The kernel whose group a kernel without layers joins: its consumer, otherwise its producer."""
     if ran[index]:
         return index
-    node = optimised[index]
+    node = optimized[index]
     before = [makes[v] for v in node.inputs if v in makes and ran[makes[v]]]
-    after = [i for i, other in enumerate(optimised) if ran[i] and set(node.outputs) & set(other.inputs)]
+    after = [i for i, other in enumerate(optimized) if ran[i] and set(node.outputs) & set(other.inputs)]
     near = before or after if node.op != "ReorderInput" else after or before
     return near[0] if near else index
 
 
-def _merge(optimised: Sequence[Node], ran: Sequence[Mapping[str, None]], home: Mapping[int, int]) -> list[KernelGroup]:
-    """One group for kernels that share a layer."""
+def _merge(optimized: Sequence[Node], ran: Sequence[Mapping[str, None]], home: Mapping[int, int]) -> list[KernelGroup]:
+    """Merge kernels that share a layer into one group."""
     leader = dict(home)
 
     def find(index: int) -> int:
@@ -127,7 +127,7 @@ def _merge(optimised: Sequence[Node], ran: Sequence[Mapping[str, None]], home: M
             if find(other) != find(index):
                 leader[find(index)] = find(other)
     found: dict[int, KernelGroup] = {}
-    for index, node in enumerate(optimised):
+    for index, node in enumerate(optimized):
         group = found.setdefault(find(index), KernelGroup())
         group.layers = tuple(dict.fromkeys((*group.layers, *ran[index])))
         group.kernels.append(node.name)

@@ -1,4 +1,4 @@
-"""The kernels that calibrate compute: a matrix product and a convolution, here as ONNX models."""
+"""The kernels that calibrate compute, a matrix product and a convolution, as ONNX models."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Runner = Callable[[bytes, dict[str, NDArray[np.float32]], int], Callable[[], obj
 
 
 def onnx_kernels(runner: Runner) -> dict[str, KernelMaker]:
-    """A matrix product of two `size` x `size` matrices, and a 3x3 convolution, 64 to 64 channels on (size / 8)^2 pixels."""
+    """A product of two `size` x `size` matrices, and a 3x3 convolution, 64 to 64 channels on (size / 8)^2 pixels."""
 
     def matrix_product(threads: int, size: int) -> tuple[Callable[[], object], float]:
         x = np.ones((size, size), np.float32)

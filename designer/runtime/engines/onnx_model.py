@@ -1,7 +1,7 @@
 """Builds ONNX models from a part of a network, by walking the operators' ONNX data.
 
-Names are scoped and cannot clash: layer names hold neither slash nor colon, so a tensor is `layer` or `layer:port`, and
-what belongs to a layer is `layer/kernel`, `layer/Conv`. With several nodes of one kind they are `layer/Conv`, `layer/Conv_1`.
+Names are scoped and cannot clash: layer names contain neither slash nor colon, so a tensor is `layer` or `layer:port`, and
+weights and nodes of a layer are `layer/kernel`, `layer/Conv`. Several nodes of one type are `layer/Conv`, `layer/Conv_1`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from designer.files.weights import WeightKey, Weights
-from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.diagnostics import DiagnosticError
 from designer.graph.inference import Inference
 from designer.graph.model import Source
 from designer.graph.types import DataType, ShapeError, Symbol, TensorType
@@ -127,7 +127,7 @@ class _Walk:
         self.preset: dict[tuple[int, int], str] = {}
 
     def emit(self, roots: Sequence[OnnxValue], wanted: Sequence[str]) -> list[str]:
-        """Value names of `roots`; a root that is a node's output gets the name in `wanted` unless that is empty."""
+        """Value names of `roots`; a node's output gets the name in `wanted` unless that is empty."""
         for root, name in zip(roots, wanted, strict=True):
             key = _place(root)
             if name and key is not None and key not in self.preset:
@@ -231,16 +231,14 @@ def _data(operator: Operator, types: Sequence[TensorType], layer: str) -> tuple[
     try:
         data = operator.onnx(types)
     except NotImplementedError:
-        raise DiagnosticError(
-            Diagnostic(
-                "not-in-onnx",
-                tr("'{layer}' ({title}) cannot be expressed in ONNX", layer=layer, title=operator.title),
-                layer=layer,
-                remedy=tr("run the network with the torch engine, or export it as a PyTorch project"),
-            )
+        raise DiagnosticError.of(
+            "not-in-onnx",
+            tr("'{layer}' ({title}) cannot be expressed in ONNX", layer=layer, title=operator.title),
+            layer=layer,
+            remedy=tr("run the network with the torch engine, or export it as a PyTorch project"),
         ) from None
     except ShapeError as error:
-        raise DiagnosticError(Diagnostic("not-in-onnx", error.message, layer=layer, remedy=error.remedy)) from None
+        raise DiagnosticError.of("not-in-onnx", error.message, layer=layer, remedy=error.remedy) from None
     return data if isinstance(data, tuple) else (data,)
 
 
@@ -255,32 +253,28 @@ def _attribute(value: Any) -> Any:
 
 
 def weight(weights: Weights, key: WeightKey, shape: tuple[int, ...] | None) -> NDArray[np.float32]:
-    """One tensor of the weights; DiagnosticError when it is missing or has another shape than the layer needs."""
+    """One tensor of the weights. Raises DiagnosticError if it is missing or its shape is not `shape`."""
     array = weights.tensors.get(key)
     if array is None:
-        raise DiagnosticError(
-            Diagnostic(
-                "missing-weight",
-                f"the weights of '{key.layer}' lack '{key.tensor}'"
-                + (f" of shape {_dims(shape)}" if shape is not None else ""),
-                layer=key.layer,
-                remedy=tr("choose a weights folder that has it, or random weights with a seed"),
-            )
+        raise DiagnosticError.of(
+            "missing-weight",
+            f"the weights of '{key.layer}' lack '{key.tensor}'"
+            + (f" of shape {_dims(shape)}" if shape is not None else ""),
+            layer=key.layer,
+            remedy=tr("choose a weights folder that has it, or random weights with a seed"),
         )
     if shape is not None and tuple(array.shape) != tuple(shape):
-        raise DiagnosticError(
-            Diagnostic(
-                "wrong-weight-shape",
-                tr(
-                    "'{tensor}' of '{layer}' has the shape {dims}, the layer needs {dims2}",
-                    tensor=key.tensor,
-                    layer=key.layer,
-                    dims=_dims(array.shape),
-                    dims2=_dims(shape),
-                ),
+        raise DiagnosticError.of(
+            "wrong-weight-shape",
+            tr(
+                "'{tensor}' of '{layer}' has the shape {shape}, but the layer needs {needed}",
+                tensor=key.tensor,
                 layer=key.layer,
-                remedy=tr("choose the weights that belong to this network, or change the layer's parameters back"),
-            )
+                shape=_dims(array.shape),
+                needed=_dims(shape),
+            ),
+            layer=key.layer,
+            remedy=tr("choose the weights that belong to this network, or change the layer's parameters back"),
         )
     return array
 
@@ -352,15 +346,13 @@ def serialized(model: ModelProto) -> bytes:
     """The model as bytes; DiagnosticError when it is larger than one ONNX file can be."""
     size = model.ByteSize()
     if size > MAX_BYTES:
-        raise DiagnosticError(
-            Diagnostic(
-                "model-too-large",
-                tr(
-                    "the network takes {size:.1f} GB as ONNX, more than the 2.1 GB that one file can hold",
-                    size=size / 1e9,
-                ),
-                remedy=tr("run it with the torch engine"),
-            )
+        raise DiagnosticError.of(
+            "model-too-large",
+            tr(
+                "the network takes {size:.1f} GB as ONNX, more than the 2.1 GB that one file can hold",
+                size=size / 1e9,
+            ),
+            remedy=tr("run it with the torch engine"),
         )
     data: bytes = model.SerializeToString()
     return data

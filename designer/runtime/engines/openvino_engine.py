@@ -1,4 +1,4 @@
-"""OpenVINO as an engine: FP32 on the CPU, from the ONNX models that `onnx_model.py` builds."""
+"""OpenVINO as an engine: FP32 on the CPU, from the ONNX models of `onnx_model.py`."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ NO_WORK = ("Input", "Output", "Const")
 
 
 class OpenVinoEngine(Engine):
-    """Layers that OpenVINO cannot convert, or computes otherwise than ONNX says, are refused by name."""
+    """OpenVINO on the CPU. Layers that it cannot convert, or computes differently from ONNX, are rejected by name."""
 
     def compile(self, part: Part, wanted: Sequence[Source]) -> Compiled:
         return self.prepare(part, wanted, {})
 
     def prepare(self, part: Part, wanted: Sequence[Source], more: Mapping[str, Any]) -> OpenVinoCompiled:
-        """`more` are further properties of the CPU plug-in."""
+        """Compile with additional properties of the CPU plugin."""
         model = build_model(self.inference, part, wanted, self.weights)
         unlike = {layer_of(node.name): why for node in model.graph.node if (why := _difference(node))}
         if unlike:
@@ -59,7 +59,7 @@ class OpenVinoEngine(Engine):
             raise DiagnosticError(found or [_refused(part.layers[0], _reason(error))]) from error
 
     def _refusals(self, part: Part) -> Iterator[Diagnostic]:
-        """The layers of a part that cannot be compiled by themselves: OpenVINO's message names none of them."""
+        """Find the layers that cannot be compiled, one by one, because OpenVINO's message names none."""
         for name in part.layers:
             feeds = tuple(dict.fromkeys(inputs_of(self.inference, self.inference.graph[name])))
             try:
@@ -69,7 +69,7 @@ class OpenVinoEngine(Engine):
 
 
 class OpenVinoCompiled:
-    """A part compiled for the batch size of each run: shapes that are known make it faster."""
+    """A part compiled for the batch size of each run, because known shapes make it faster."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class OpenVinoCompiled:
         self.request(1)
 
     def request(self, batch: int) -> Any:
-        """What infers a batch of this size."""
+        """The inference request for a batch of this size."""
         found = self._requests.get(batch)
         if found is None:
             inputs = {name: value for value in self._model.inputs for name in value.names}
@@ -107,9 +107,9 @@ class OpenVinoCompiled:
         batch = self.batch(feeds)
         request = self.request(batch)
         names = {name for value in request.model_inputs for name in value.names}
-        held = []  # a tensor that shares memory does not keep its array alive
+        held = []  # a tensor with shared memory does not keep its array alive
         for source, kind in self._feeds:
-            if str(source) in names:  # an input of which only the shape counts is folded away
+            if str(source) in names:  # an input of which only the shape is used is folded away
                 held.append(np.require(feeds[source], kind.dtype.value, ("C", "W")))
                 request.set_tensor(str(source), shared(held[-1]))
         made: dict[Source, Tensor] = {}
@@ -122,7 +122,7 @@ class OpenVinoCompiled:
 
 
 class OpenVinoTimer(StepTimer):
-    """Times kernels with OpenVINO's own counters, in whole microseconds."""
+    """Times kernels with OpenVINO's counters, which have a resolution of a microsecond."""
 
     def layers(self, runs: int, warmup: int, tick: Callable[[], None]) -> list[Sample]:
         assert isinstance(self.engine, OpenVinoEngine)
@@ -146,7 +146,7 @@ class OpenVinoTimer(StepTimer):
         return samples
 
     def _kernels(self, request: Any, executed: Collection[str]) -> tuple[list[Node], list[dict[str, None]]]:
-        """The kernels in running order, and the layers of each: OpenVINO keeps the names of what it fused."""
+        """The kernels in execution order, and the layers of each, whose names OpenVINO keeps when it fuses."""
         kernels, ran = [], []
         for node in request.get_compiled_model().get_runtime_model().get_ordered_ops():
             info = node.get_rt_info()
@@ -160,7 +160,7 @@ class OpenVinoTimer(StepTimer):
         return kernels, ran
 
     def _join_renamed(self, kernels: Sequence[Node], ran: Sequence[dict[str, None]], executed: Collection[str]) -> None:
-        """Time layers of which OpenVINO lost the name together with a neighbor: what it decomposed, and what it moved."""
+        """Time layers whose names OpenVINO lost (decomposed or moved) together with a neighbor."""
         inference = self.engine.inference
         moved = any(k.name in executed and k.op != "Reorder" and not own for k, own in zip(kernels, ran, strict=True))
         named = {layer for layers in ran for layer in layers}
@@ -173,7 +173,7 @@ class OpenVinoTimer(StepTimer):
             layer: own for k, own in zip(kernels, ran, strict=True) if k.name in executed for layer in list(own)
         }
         for name in self.part.layers:
-            works = moved or name not in named or bool(_weights(inference, name))  # others are done in place
+            works = moved or name not in named or bool(_weights(inference, name))  # others run in place
             if name in by_layer or not works or passes_through(inference, name) or not inference.graph[name].inputs:
                 continue
             near = [*_nearest(inference, name, by_layer, down=True), *_nearest(inference, name, by_layer, down=False)]
@@ -186,7 +186,7 @@ def _weights(inference: Inference, name: str) -> Sequence[object]:
 
 
 def _nearest(inference: Inference, name: str, among: Collection[str], *, down: bool) -> Iterator[str]:
-    """Layers of `among` after or before `name`, the nearest first."""
+    """Layers of `among` downstream or upstream of `name`, the nearest first."""
     graph = inference.graph
     seen, queue = {name}, deque([name])
     while queue:
@@ -200,7 +200,7 @@ def _nearest(inference: Inference, name: str, among: Collection[str], *, down: b
 
 
 def _properties(count: int) -> dict[str, Any]:
-    """Without them the CPU plug-in computes in bfloat16 where the processor can, and chooses threads by itself."""
+    """The properties without which the CPU plugin computes in bfloat16 if possible and selects threads itself."""
     return {
         "INFERENCE_PRECISION_HINT": "f32",
         "INFERENCE_NUM_THREADS": count,
@@ -218,9 +218,9 @@ def _core() -> Any:
 
 @lru_cache(maxsize=1)
 def _openvino() -> Any:
-    """The package without its telemetry: importing it would report to Google Analytics unless the user opted out.
+    """The package without its telemetry, which would report the import to Google Analytics unless the user opted out.
 
-    OpenVINO uses a stub of its own where the telemetry package is not installed, and keeps it once imported.
+    OpenVINO uses its own stub if the telemetry package is not installed, and keeps the stub once imported.
     """
     hidden = sys.modules.get(TELEMETRY)
     sys.modules[TELEMETRY] = None  # type: ignore[assignment]
@@ -239,7 +239,7 @@ def _partial_shape(kind: TensorType, batch: int) -> Any:
 
 
 def _keep_reductions(model: Any) -> None:
-    """Make results of reductions outputs: fused with an element-wise operation of a constant, they come out wrong."""
+    """Add results of reductions to the outputs, because OpenVINO fuses them incorrectly with following constants."""
     from onnx import helper
 
     known = {value.name for value in model.graph.output}
@@ -248,26 +248,26 @@ def _keep_reductions(model: Any) -> None:
 
 
 def _difference(node: Any) -> str:
-    """How OpenVINO's result of a node differs from what ONNX defines; "" if it does not."""
+    """How OpenVINO's result of a node differs from ONNX; "" if it does not."""
     if node.op_type == "Resize" and any(a.name == "antialias" and a.i for a in node.attribute):
-        return tr("it ignores antialiasing when it resizes")
+        return tr("it ignores the antialiasing of Resize")
     if node.op_type == "LRN" and any(a.name == "bias" and a.f != 1.0 for a in node.attribute):
         return tr("its local response normalization is wrong for constants other than 1")
     return ""
 
 
 def _refused(layer: str, reason: str) -> Diagnostic:
-    message = f"OpenVINO cannot run '{layer}': {reason}"
+    message = tr("OpenVINO cannot run '{layer}': {reason}", layer=layer, reason=reason)
     return Diagnostic("not-in-engine", message, layer=layer, remedy=REMEDY)
 
 
 def _reason(error: RuntimeError) -> str:
-    """The telling part of OpenVINO's message, which begins with places in its own source."""
+    """The informative part of OpenVINO's message, which begins with positions in its source code."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    telling = [
+    informative = [
         line for line in lines if not line.startswith(("Exception from", "Check '", "FrontEnd API", "Model wasn't"))
     ]
-    return (telling or lines or [type(error).__name__])[0][:300]
+    return (informative or lines or [type(error).__name__])[0][:300]
 
 
 def _run(model: bytes, feeds: dict[str, NDArray[np.float32]], count: int) -> Callable[[], object]:

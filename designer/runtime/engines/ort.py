@@ -6,10 +6,7 @@ from typing import Any
 
 
 def runtime() -> Any:
-    """The module `onnxruntime`. Raises ImportError where it is not installed.
-
-    `designer/__init__.py` switched its telemetry off before.
-    """
+    """The module `onnxruntime`, whose telemetry `designer/__init__.py` switched off. Raises ImportError."""
     import onnxruntime
 
     return onnxruntime

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.diagnostics import DiagnosticError
 from designer.graph.model import Source
 from designer.graph.types import Symbol, TensorType
 from designer.runtime.api import ONE_TILE, Compiled, Part
@@ -26,7 +26,7 @@ _QUIET = 3  # errors only: ONNX Runtime writes warnings about its own fusions to
 
 
 class OrtEngine(Engine):
-    """ONNX Runtime on the CPU, fp32. Weights stay where they are; each compiled part holds its own packed copy."""
+    """ONNX Runtime on the CPU, FP32. Each compiled part has its own packed copy of the weights."""
 
     def compile(self, part: Part, wanted: Sequence[Source]) -> Compiled:
         model = build_model(self.inference, part, wanted, self.weights, layout=self.options.layout)
@@ -36,7 +36,7 @@ class OrtEngine(Engine):
             session = _session(serialized(model), threads(self.options), arena=self.options.tile != ONE_TILE)
         except DiagnosticError:
             raise
-        except Exception as error:  # ONNX Runtime raises classes of its own binding, all below Exception
+        except Exception as error:  # ONNX Runtime raises its own subclasses of Exception
             foreign = next((n for n in part.layers if self.inference.graph[n].type == "opaque"), None)
             raise _failed("could not prepare", part, error, foreign) from error
         names = [output.name for output in model.graph.output]
@@ -44,7 +44,7 @@ class OrtEngine(Engine):
 
 
 class OrtCompiled:
-    """A part made ready. Results are written by ONNX Runtime straight into fresh numpy arrays."""
+    """A compiled part. ONNX Runtime writes results directly into new numpy arrays."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class OrtCompiled:
     def _run(self, feeds: Mapping[Source, Tensor]) -> dict[Source, Tensor]:
         binding = self._session.io_binding()
         batch = 1
-        held = []  # the binding only knows addresses: the arrays must live until the run is over
+        held = []  # the binding has only addresses, so the arrays must stay alive until the end of the run
         for source, name, kind, swap in self._feeds:
             array = feeds[source]
             if kind.shape and isinstance(kind.shape[0], Symbol):
@@ -108,35 +108,31 @@ def _session(model: bytes, count: int, arena: bool = True) -> Any:
     options = ort.SessionOptions()
     options.intra_op_num_threads = count
     options.inter_op_num_threads = 1
-    options.enable_cpu_mem_arena = arena  # it is faster the second time, but takes up to twice the memory and keeps it
+    options.enable_cpu_mem_arena = arena  # faster from the second run on, but keeps up to twice the memory
     options.execution_mode = ort.ExecutionMode.ORT_SEQUENTIAL
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
     options.log_severity_level = _QUIET
-    # Our own borders are safe from it (`onnx_pad`), those of imported operators are not: it takes zeros for minus infinity.
+    # It replaces zeros by minus infinity. `onnx_pad` avoids it, imported operators do not.
     without = ["Pad_Fusion"]
     return ort.InferenceSession(model, options, providers=["CPUExecutionProvider"], disabled_optimizers=without)
 
 
 def _failed(what: str, part: Part, error: Exception, foreign: str | None = None) -> DiagnosticError:
-    """The error for users; `foreign` is a layer whose operator only ONNX Runtime may know."""
+    """The error for the user; `foreign` is a layer with an imported operator."""
     if isinstance(error, MemoryError) or "allocate memory" in str(error):
-        return DiagnosticError(
-            Diagnostic(
-                "out-of-memory",
-                tr("the memory of the machine was not enough: ONNX Runtime {what} the network", what=what),
-                remedy=tr("use a smaller picture, capture fewer layers, or close other programs"),
-            )
+        return DiagnosticError.of(
+            "out-of-memory",
+            tr("there was not enough memory: ONNX Runtime {what} the network", what=what),
+            remedy=tr("use a smaller image, capture fewer layers, or close other programs"),
         )
     first = str(error).strip().splitlines()[0][:300] if str(error).strip() else type(error).__name__
     span = part.layers[0] if len(part.layers) == 1 else f"{part.layers[0]} ... {part.layers[-1]}"
     layer = next((name for name in part.layers if f"'{name}/" in str(error)), part.layers[0] if part.layers else None)
-    return DiagnosticError(
-        Diagnostic(
-            "engine-failed",
-            tr("ONNX Runtime {what} the layers {span}: {first}", what=what, span=span, first=first),
-            layer=layer,
-            remedy=tr("run the network with the torch engine")
-            if foreign is None
-            else tr("replace or remove '{foreign}'", foreign=foreign),
-        )
+    return DiagnosticError.of(
+        "engine-failed",
+        tr("ONNX Runtime {what} the layers {span}: {first}", what=what, span=span, first=first),
+        layer=layer,
+        remedy=tr("run the network with the torch engine")
+        if foreign is None
+        else tr("replace or remove '{foreign}'", foreign=foreign),
     )

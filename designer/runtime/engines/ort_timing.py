@@ -1,4 +1,4 @@
-"""Times ONNX Runtime's kernels with its own profiler and tells which layers each of them ran."""
+"""Times ONNX Runtime's kernels with its profiler and assigns them to layers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from designer.runtime.machine import threads
 
 
 class OrtTimer(StepTimer):
-    """Times groups of kernels with ONNX Runtime's profiler, fp32 on the CPU."""
+    """Times groups of kernels with ONNX Runtime's profiler, FP32 on the CPU."""
 
     def layers(self, runs: int, warmup: int, tick: Callable[[], None]) -> list[Sample]:
         ort = runtime()
@@ -33,8 +33,8 @@ class OrtTimer(StepTimer):
             settings.log_severity_level = 3
             settings.enable_profiling = True
             settings.profile_file_prefix = str(Path(folder) / "run")
-            optimised = Path(folder) / "optimised.onnx"
-            settings.optimized_model_filepath = str(optimised)
+            optimized = Path(folder) / "optimized.onnx"
+            settings.optimized_model_filepath = str(optimized)
             session = ort.InferenceSession(serialized(model), settings, providers=["CPUExecutionProvider"])
             fed = {}
             for value, source in zip(session.get_inputs(), part.feeds, strict=True):
@@ -46,12 +46,12 @@ class OrtTimer(StepTimer):
                 session.run(None, fed)
                 tick()
             events = json.loads(Path(session.end_profiling()).read_text())
-            found = groups(_nodes(model.graph.node), _optimised_nodes(optimised), part.layers)
+            found = groups(_nodes(model.graph.node), _optimized_nodes(optimized), part.layers)
         return samples(events, found, warmup)
 
 
 def samples(events: Sequence[Mapping[str, Any]], found: Sequence[KernelGroup], warmup: int) -> list[Sample]:
-    """Sum the kernels' times of each run by group; the last sample, without layers, has the kernels of no group."""
+    """Times of each run by group of kernels; the last sample, without layers, has the kernels of no group."""
     by_kernel = {name: index for index, group in enumerate(found) for name in group.kernels}
     strange: dict[str, None] = {}
     sums = [0.0] * (len(found) + 1)
@@ -79,7 +79,7 @@ def _nodes(nodes: Sequence[Any]) -> list[Node]:
     return [Node(n.op_type, n.name, tuple(n.input), tuple(n.output)) for n in nodes]
 
 
-def _optimised_nodes(path: Path) -> list[Node]:
+def _optimized_nodes(path: Path) -> list[Node]:
     import onnx
 
     return _nodes(onnx.load(str(path), load_external_data=False).graph.node)

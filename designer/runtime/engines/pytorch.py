@@ -12,24 +12,25 @@ from designer.runtime.engine_api import Device, EngineDescriptor, requires
 from designer.runtime.engines.kernels import CONV_CHANNELS
 from designer.runtime.engines.torch_engine import TorchEngine
 from designer.runtime.engines.torch_timing import TorchTimer
+from designer.texts import tr
 
 
 @lru_cache(maxsize=1)
 def cuda_devices() -> tuple[int, str]:
-    """How many CUDA devices torch could use here, and the reason where there is none; torch is not imported."""
+    """The number of CUDA devices that torch can use, and the reason if that is 0; without importing torch."""
     try:
         version = metadata.version("torch")
     except metadata.PackageNotFoundError:
-        return 0, "PyTorch is not installed"
+        return 0, tr("PyTorch is not installed")
     if version.endswith("+cpu"):
-        return 0, "the installed PyTorch is built for the CPU only"
+        return 0, tr("the installed PyTorch supports only the CPU")
     cards = Path("/proc/driver/nvidia/gpus")
     count = len(os.listdir(cards)) if cards.is_dir() else 0
-    return count, "" if count else "no NVIDIA card or driver was found"
+    return count, "" if count else tr("no NVIDIA GPU or driver was found")
 
 
 def matrix_product(threads: int, size: int) -> tuple[Callable[[], object], float]:
-    """Two `size` x `size` matrices multiplied."""
+    """A product of two `size` x `size` matrices."""
     import torch
 
     torch.set_num_threads(threads)

@@ -1,4 +1,4 @@
-"""Runs parts of a network with torch, by interpreting the program that torch_program.py makes of their torch data."""
+"""Runs parts of a network with torch by interpreting the program that torch_program.py builds from their torch data."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from designer.files.weights import WeightKey, Weights
-from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.diagnostics import DiagnosticError
 from designer.graph.inference import Inference
 from designer.graph.model import Source
 from designer.operators.torch_data import (
@@ -21,7 +21,7 @@ from designer.operators.torch_data import (
     TorchParameter,
     TorchSource,
 )
-from designer.operators.torch_program import Held, Local, Program, Submodule, build_program
+from designer.operators.torch_program import Local, Program, Submodule, TensorAttribute, build_program
 from designer.runtime.api import Compiled, Part, RunOptions
 from designer.runtime.engine_api import Engine
 from designer.runtime.engines.custom_module import make_custom
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from designer.runtime.api import Tensor
 
-Values = list[Any]  # what the locals hold during a run, by slot
+Values = list[Any]  # values of the locals during a run, by slot
 Evaluate = Callable[[Values], Any]
 
 
@@ -62,7 +62,7 @@ class TorchEngine(Engine):
 
 
 class TorchCompiled:
-    """A part made ready. Not for several threads at once: torch's number of threads belongs to the process."""
+    """A compiled part. Not thread-safe, because torch's number of threads applies to the process."""
 
     def __init__(
         self,
@@ -89,25 +89,25 @@ class TorchCompiled:
 
         if torch.get_num_threads() != self._threads:
             torch.set_num_threads(self._threads)
-        # Convolutions in TF32 would keep 10 bits of the numbers: fp32 means fp32.
+        # TF32 would round the mantissa of convolutions to 10 bits.
         with torch.inference_mode(), torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
             try:
                 values = [self._to_torch(feeds[source]) for source in self._inputs]
                 results = self._interpreter(values)
                 made = [_to_numpy(result) for result in results]
-            except RuntimeError as error:  # torch's own errors, out of memory included
+            except RuntimeError as error:  # torch's errors, including out of memory
                 raise self._failed(error) from error
         return dict(zip(self._outputs, made, strict=True))
 
     def run_torch(self, values: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        """The part on tensors that are already on the device, in the order of the part's feeds; for timing."""
+        """Run the part on tensors that are already on the device, in the order of the part's feeds; for timing."""
         import torch
 
         with torch.inference_mode():
             return self._interpreter(list(values))
 
     def differentiable(self, feeds: Mapping[Source, torch.Tensor]) -> dict[Source, torch.Tensor]:
-        """The part on tensors that are already on the device, with torch's record for gradients where it is enabled."""
+        """Run the part on tensors that are already on the device, with autograd if it is enabled."""
         try:
             results = self._interpreter([feeds[source] for source in self._inputs])
         except RuntimeError as error:
@@ -132,20 +132,18 @@ class TorchCompiled:
         layer = self._interpreter.layer or (self._part.layers[0] if self._part.layers else None)
         reason = str(error).strip().splitlines()[0][:300] if str(error).strip() else type(error).__name__
         memory = "memory" in reason
-        return DiagnosticError(
-            Diagnostic(
-                "out-of-memory" if memory else "engine-failed",
-                tr("torch could not run the layer '{layer}': {reason}", layer=layer, reason=reason),
-                layer=layer,
-                remedy=tr("use a smaller picture or a smaller network")
-                if memory
-                else tr("run the network with ONNX Runtime"),
-            )
+        return DiagnosticError.of(
+            "out-of-memory" if memory else "engine-failed",
+            tr("torch could not run the layer '{layer}': {reason}", layer=layer, reason=reason),
+            layer=layer,
+            remedy=tr("use a smaller image or a smaller network")
+            if memory
+            else tr("run the network with ONNX Runtime"),
         )
 
 
 class Interpreter:
-    """Runs a program's steps on a module made by `build_module`. Values are dropped as soon as nothing reads them."""
+    """Runs a program's steps on a module from `build_module`. Values are dropped as soon as nothing reads them."""
 
     def __init__(self, module: torch.nn.Module, program: Program) -> None:
         slots: dict[str, int] = {}
@@ -162,7 +160,7 @@ class Interpreter:
             for step in program.steps
         ]
         self._outputs = [slots[name] for name in program.outputs.values()]
-        self.layer: str | None = None  # the layer that is running; after an error the one that failed
+        self.layer: str | None = None  # the running layer; after an error the one that failed
 
     def __call__(self, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         values: Values = [*inputs, *[None] * (self._count - len(inputs))]
@@ -178,9 +176,9 @@ class Interpreter:
 
 
 def build_module(program: Program, agreed: Collection[str] = ()) -> torch.nn.Module:
-    """A module with the program's attributes, and torch's own initial values. Its `forward` is not defined.
+    """A module with the program's attributes and torch's initial values, without `forward`.
 
-    `agreed` are the digests of the sources that may be run, see custom_module.py.
+    `agreed` are the digests of the sources that are allowed to run, see custom_module.py.
     """
     import torch
 
@@ -203,29 +201,25 @@ def build_module(program: Program, agreed: Collection[str] = ()) -> torch.nn.Mod
 
 
 def resolve(path: str) -> Any:
-    """What a path such as "torch.nn.Conv2d" names. Only public names below `torch` are looked up."""
+    """The object of a path such as "torch.nn.Conv2d". Only public names in `torch` are looked up."""
     import torch
 
     first, *rest = path.split(".")
     if first != "torch" or not rest or any(not part.isidentifier() or part.startswith("_") for part in rest):
-        raise DiagnosticError(
-            Diagnostic(
-                "bad-torch-data",
-                tr("'{path}' is not a public name below torch", path=path),
-                remedy=tr("repair the operator"),
-            )
+        raise DiagnosticError.of(
+            "bad-torch-data",
+            tr("'{path}' is not a public name in torch", path=path),
+            remedy=tr("correct the operator"),
         )
     found: Any = torch
     for part in rest:
         try:
             found = getattr(found, part)
         except AttributeError:
-            raise DiagnosticError(
-                Diagnostic(
-                    "bad-torch-data",
-                    tr("torch {version} has no '{path}'", version=torch.__version__, path=path),
-                    remedy=tr("install a newer torch, or repair the operator"),
-                )
+            raise DiagnosticError.of(
+                "bad-torch-data",
+                tr("torch {version} has no '{path}'", version=torch.__version__, path=path),
+                remedy=tr("install a newer torch, or correct the operator"),
             ) from None
     return found
 
@@ -262,24 +256,22 @@ def _bind(module: torch.nn.Module, program: Program, weights: Weights) -> None:
         array = weight(weights, WeightKey(bound.layer, bound.tensor), bound.weight.shape)
         target = state.get(bound.key)
         if target is None or tuple(target.shape) != tuple(bound.weight.shape):
-            raise DiagnosticError(
-                Diagnostic(
-                    "bad-torch-data",
-                    tr(
-                        "the torch module of '{layer}' has no tensor '{key}' of the declared shape",
-                        layer=bound.layer,
-                        key=bound.key,
-                    ),
+            raise DiagnosticError.of(
+                "bad-torch-data",
+                tr(
+                    "the torch module of '{layer}' has no tensor '{key}' of the declared shape",
                     layer=bound.layer,
-                    remedy=tr("repair the operator's weights() or torch()"),
-                )
+                    key=bound.key,
+                ),
+                layer=bound.layer,
+                remedy=tr("correct the operator's weights() or torch()"),
             )
         with torch.no_grad():
             target.copy_(torch.from_numpy(np.array(array, dtype=np.float32)))
 
 
 def _to_channels_last(module: torch.nn.Module) -> None:
-    """Filters in the layout of the images; `Module.to` would refuse those of three dimensions."""
+    """Convert filters to channels_last; `Module.to` would reject tensors of rank 3."""
     import torch
 
     for tensor in (*module.parameters(), *module.buffers()):
@@ -295,20 +287,16 @@ def _device(name: str) -> torch.device:
     except RuntimeError:
         device = None
     if device is None or device.type not in ("cpu", "cuda"):
-        raise DiagnosticError(
-            Diagnostic(
-                "unknown-device",
-                tr("'{name}' is not a device", name=name),
-                remedy=tr("choose cpu, cuda or cuda:<number>"),
-            )
+        raise DiagnosticError.of(
+            "unknown-device",
+            tr("'{name}' is not a device", name=name),
+            remedy=tr("choose cpu, cuda or cuda:<number>"),
         )
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
-        raise DiagnosticError(
-            Diagnostic(
-                "device-unavailable",
-                tr("torch finds no device '{name}' here", name=name),
-                remedy=tr("choose the device cpu"),
-            )
+        raise DiagnosticError.of(
+            "device-unavailable",
+            tr("torch does not find the device '{name}'", name=name),
+            remedy=tr("choose the device cpu"),
         )
     return device
 
@@ -327,7 +315,7 @@ def _evaluator(value: Any, module: torch.nn.Module, slots: Mapping[str, int]) ->
     if isinstance(value, Local):
         slot = slots[value.name]
         return lambda values: values[slot]
-    if isinstance(value, Held):
+    if isinstance(value, TensorAttribute):
         name = value.attribute
         return lambda values: getattr(module, name)
     if isinstance(value, Submodule):
@@ -357,7 +345,7 @@ def _call(
     module: torch.nn.Module,
     slots: Mapping[str, int],
 ) -> Evaluate:
-    if len(args) == 1 and not kwargs:  # by far the most frequent
+    if len(args) == 1 and not kwargs:  # the most frequent case
         only = _evaluator(args[0], module, slots)
         return lambda values: function(only(values))
     positional = [_evaluator(arg, module, slots) for arg in args]
@@ -373,12 +361,10 @@ def _call(
 def _method(value: TorchMethod, module: torch.nn.Module, slots: Mapping[str, int]) -> Evaluate:
     name = value.method
     if not name.isidentifier() or name.startswith("_"):
-        raise DiagnosticError(
-            Diagnostic(
-                "bad-torch-data",
-                tr("'{name}' is not a public method of a tensor", name=name),
-                remedy=tr("repair the operator"),
-            )
+        raise DiagnosticError.of(
+            "bad-torch-data",
+            tr("'{name}' is not a public method of a tensor", name=name),
+            remedy=tr("correct the operator"),
         )
     call = _call(lambda target, *args, **kw: getattr(target, name)(*args, **kw),
                  (value.target, *value.args), value.kwargs, module, slots)  # fmt: skip
@@ -386,7 +372,7 @@ def _method(value: TorchMethod, module: torch.nn.Module, slots: Mapping[str, int
 
 
 def _has_expression(value: Any) -> bool:
-    """Whether a literal's place holds something that is known only while running."""
+    """Whether a value contains an expression, which is known only at run time."""
     if isinstance(value, tuple | list):
         return any(_has_expression(item) for item in value)
     return isinstance(value, TorchExpr)

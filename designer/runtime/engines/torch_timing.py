@@ -1,4 +1,4 @@
-"""Times every layer in torch: a clock after each step on the CPU, CUDA events on a GPU."""
+"""Times every layer in torch: with a clock after each step on the CPU, with CUDA events on a GPU."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ QUEUE_CYCLES = 20_000_000  # about 10 ms
 
 
 class MarkedInterpreter(Interpreter):
-    """Runs the same steps and calls `mark(layer)` before the first and after each of them."""
+    """Runs the same steps and calls `mark("")` before the first and `mark(layer)` after each."""
 
     mark: Mark = staticmethod(lambda layer: None)
 
     @property
     def layers(self) -> list[str]:
-        """The layer of every step, in running order."""
+        """The layer of every step, in execution order."""
         return [step[3] for step in self._steps]
 
     def __call__(self, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
@@ -48,7 +48,7 @@ class MarkedInterpreter(Interpreter):
 
 
 class TorchTimer(StepTimer):
-    """A part of a network ready for timing, with its inputs on the device already."""
+    """Times a part of a network with its inputs already on the device."""
 
     def __init__(self, engine: Engine, part: Part, wanted: Sequence[Source], feeds: Mapping[Source, Tensor]) -> None:
         import torch
@@ -77,7 +77,7 @@ class TorchTimer(StepTimer):
         return tensor
 
     def layers(self, runs: int, warmup: int, tick: Callable[[], None]) -> list[Sample]:
-        """Times by layer, in the order in which layers ran first."""
+        """Times by layer, in the order of their first steps."""
         found: dict[str, Sample] = {}
         with self._quiet():
             for number in range(warmup + runs):
@@ -92,7 +92,7 @@ class TorchTimer(StepTimer):
         return list(found.values())
 
     def whole(self, runs: int, warmup: int, tick: Callable[[], None]) -> list[float]:
-        """Seconds of the whole part without marks; inputs and outputs stay on the device."""
+        """Seconds of each run of the whole part, without marks; inputs and outputs stay on the device."""
 
         times: list[float] = []
         with self._quiet():
@@ -156,8 +156,8 @@ class TorchTimer(StepTimer):
 
         self._marked.mark = mark
         torch.cuda.synchronize()
-        # The GPU waits first, so that the queue is full when it starts: times are then those of the kernels, not of
-        # Python's pace in launching them.
+        # The GPU waits first, so that the queue is full when it starts; otherwise times would include the launch overhead
+        # of Python.
         getattr(torch.cuda, "_sleep", lambda cycles: None)(QUEUE_CYCLES)
         self._marked(self.inputs)
         torch.cuda.synchronize()
@@ -165,7 +165,7 @@ class TorchTimer(StepTimer):
 
     @contextmanager
     def _quiet(self) -> Iterator[None]:
-        """Inference mode, the chosen threads, and true fp32: TF32 would make an fp32 run something else."""
+        """Inference mode with the selected threads and without TF32, which is not FP32."""
         import torch
 
         if self.device.type == "cpu" and torch.get_num_threads() != self.threads:

@@ -223,7 +223,7 @@ def check_output(output: torch.Tensor, target: torch.Tensor) -> None:
 
 
 @dataclass
-class Made:
+class ForwardPass:
     """Results of one forward pass."""
 
     first_input: torch.Tensor
@@ -367,7 +367,7 @@ class Run:
         save_weights(self.network, self.args.output)
         self.progress.event("checkpoint", step=self.step, path=str(self.checkpoint))
 
-    def forward(self, clean: torch.Tensor, noise: torch.Tensor) -> Made:
+    def forward(self, clean: torch.Tensor, noise: torch.Tensor) -> ForwardPass:
         """Forward pass: output and losses."""
         inputs, target = data.sample(clean.to(self.device), noise.to(self.device))
         targets = target if isinstance(target, tuple) else (target,)
@@ -385,13 +385,13 @@ class Run:
         output = output.float()
         if self.losses is None:
             check_output(output, targets[0])
-            return Made(inputs[0], output, targets, {"l1": torch.nn.functional.l1_loss(output, targets[0])})
+            return ForwardPass(inputs[0], output, targets, {"l1": torch.nn.functional.l1_loss(output, targets[0])})
         # Losses are always computed in full precision.
         read = [tensor.float() if tensor.is_floating_point() else tensor for tensor in read]
         wanted = [data.prepare_target(target, index) for index, target in enumerate(targets[: len(TARGETS)])]
         values = self.losses(*read, *wanted, *(getattr(self.network, name) for name in SHARED))
         named = values if isinstance(values, dict) else {LOSSES[0]: values}
-        return Made(inputs[0], output, targets, {name: value.mean() for name, value in named.items()})
+        return ForwardPass(inputs[0], output, targets, {name: value.mean() for name, value in named.items()})
 
     def train_step(self) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
         """Run one optimizer step; returns the loss and its terms."""
@@ -421,7 +421,7 @@ class Run:
         self.step += 1
         return loss.detach(), {name: value.detach() for name, value in losses.items()}
 
-    def evaluate(self, pairs: list[tuple[torch.Tensor, torch.Tensor]]) -> list[Made]:
+    def evaluate(self, pairs: list[tuple[torch.Tensor, torch.Tensor]]) -> list[ForwardPass]:
         """Evaluate the current network on images."""
         parts = [self.network, *([self.losses] if self.losses is not None else [])]
         for part in parts:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.diagnostics import DiagnosticError
 from designer.graph.model import Source
 from designer.runtime.engine_api import Engine, EngineDescriptor, Part, Sample, StepTimer, Tensor, requires
 from designer.runtime.engines.onnx_model import build_model
@@ -50,7 +50,7 @@ class NumpyEngine(Engine):
             if node.op_type not in FUNCTIONS:
                 layer = layer_of(node)
                 message = f"the NumPy engine cannot run '{layer}': it does not support {node.op_type}"
-                raise DiagnosticError(Diagnostic("not-in-engine", message, layer=layer, remedy="choose another engine"))
+                raise DiagnosticError.of("not-in-engine", message, layer=layer, remedy="choose another engine")
         return NumpyCompiled(model, part, wanted)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from designer.operators import api as op
-from designer.operators.formula import Formula, OnnxFormula, Part, TorchFormula
-from designer.operators.library.data._colour import SPACES, channels_of, from_rgb, to_rgb
+from designer.operators.formula import Formula, OnnxFormula, Operand, TorchFormula
+from designer.operators.library.data._color import SPACES, channels_of, from_rgb, to_rgb
 from designer.texts import tr
 
 
@@ -54,7 +54,7 @@ class ColorConversion(
             )
         return inputs[0].with_dim(1, channels_of(self.target))
 
-    def _formula(self, f: Formula, x: Part) -> Part:
+    def _formula(self, f: Formula, x: Operand) -> Operand:
         return x if self.source == self.target else from_rgb(f, to_rgb(f, x, self.source), self.target)
 
     def torch(self, inputs: Sequence[op.TensorType]) -> op.TorchExpr:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import log1p
 
 from designer.operators import api as op
-from designer.operators.formula import Formula, OnnxFormula, Part, TorchFormula
+from designer.operators.formula import Formula, OnnxFormula, Operand, TorchFormula
 
 METHODS = ("reinhard", "exponential", "logarithmic", "aces", "clip")
 
@@ -46,7 +46,7 @@ class ToneMap(
     def infer(self, inputs: Sequence[op.TensorType]) -> op.TensorType:
         return inputs[0]
 
-    def _formula(self, f: Formula, x: Part) -> Part:
+    def _formula(self, f: Formula, x: Operand) -> Operand:
         light = f.mul(f.maximum(x, 0.0), self.exposure)
         match self.method:
             case "reinhard":

@@ -82,8 +82,8 @@ class Opaque(
         if not self.op_type.isidentifier():
             yield op.Fault(
                 "op_type",
-                f"'{self.op_type[:60]}' is not a valid name of an ONNX operator",
-                "enter it as in the ONNX file",
+                tr("'{op_type}' is not a valid name of an ONNX operator", op_type=self.op_type[:60]),
+                tr("enter it as in the ONNX file"),
             )
         for parameter, look in (("attributes", attributes_of), ("shapes", types_of), ("model", unpacked)):
             try:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from designer.operators import api as op
+from designer.texts import tr
 
 
 class Embedding(
@@ -42,8 +43,12 @@ class Embedding(
         if self.padding_idx >= self.vocabulary:
             yield op.Fault(
                 "padding_idx",
-                f"the padding index {self.padding_idx} is not one of the {self.vocabulary} integers",
-                f"choose a number from 0 to {self.vocabulary - 1}, or -1 for none",
+                tr(
+                    "the padding index {padding_idx} is not one of the {vocabulary} integers",
+                    padding_idx=self.padding_idx,
+                    vocabulary=self.vocabulary,
+                ),
+                tr("choose a number from 0 to {last}, or -1 for none", last=self.vocabulary - 1),
             )
 
     def infer(self, inputs: Sequence[op.TensorType]) -> op.TensorType:

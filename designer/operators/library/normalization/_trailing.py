@@ -31,6 +31,12 @@ class TrailingNormalization(op.Operator):
     )
     epsilon: float = op.param(default=1e-5, min=1e-12, max=1.0, doc="Added to the mean square to avoid division by 0.")
     affine: bool = op.param(default=True, doc="Apply a learned scale.")
+    examples = (
+        op.Example((op.TensorType((op.BATCH, 5, 6)),)),
+        op.Example((op.image(3, 4, 5),), {"axis": 1, "epsilon": 0.01}, "everything but the batch"),
+        op.Example((op.image(6, 3, 4),), {"over": "channels"}, "channels"),
+        op.Example((op.TensorType((op.BATCH, 7)),), {"affine": False}, "without scale"),
+    )
 
     def shape(self, x: op.TensorType) -> tuple[int, ...]:
         """The normalized dimensions."""
@@ -54,12 +60,12 @@ class TrailingNormalization(op.Operator):
     def onnx(self, inputs: Sequence[op.TensorType]) -> op.OnnxValue:
         rank = inputs[0].rank
         if self.over == "last_axes":
-            return self.normalised(op.OnnxInput(0), inputs[0], axis_of(self.axis, inputs[0]) - rank)
+            return self.normalized(op.OnnxInput(0), inputs[0], axis_of(self.axis, inputs[0]) - rank)
         moved = op.OnnxNode("Transpose", attributes={"perm": (0, *range(2, rank), 1)})
-        result = self.normalised(moved, inputs[0], -1)
+        result = self.normalized(moved, inputs[0], -1)
         return op.OnnxNode("Transpose", (result,), {"perm": (0, rank - 1, *range(1, rank - 1))})
 
-    def normalised(self, x: op.OnnxValue, kind: op.TensorType, axis: int) -> op.OnnxValue:
+    def normalized(self, x: op.OnnxValue, kind: op.TensorType, axis: int) -> op.OnnxValue:
         """`x` normalized over the axes starting at `axis` (negative); `kind` is the type of the layer's input."""
         raise NotImplementedError
 

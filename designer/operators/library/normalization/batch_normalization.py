@@ -76,10 +76,10 @@ class BatchNormalization(
     def _onnx_of_batch(self, x: op.TensorType) -> op.OnnxValue:
         """BatchNormalization in training mode is optional for ONNX runtimes, so its formula is written out."""
         axes = op.int64(*(axis for axis in range(x.rank) if axis != 1))
-        centred = op.OnnxNode("Sub", (op.OnnxInput(0), op.OnnxNode("ReduceMean", (op.OnnxInput(0), axes))))
-        variance = op.OnnxNode("ReduceMean", (op.OnnxNode("Mul", (centred, centred)), axes))
+        centered = op.OnnxNode("Sub", (op.OnnxInput(0), op.OnnxNode("ReduceMean", (op.OnnxInput(0), axes))))
+        variance = op.OnnxNode("ReduceMean", (op.OnnxNode("Mul", (centered, centered)), axes))
         deviation = op.OnnxNode("Sqrt", (op.OnnxNode("Add", (variance, op.scalar(self.epsilon))),))
-        result = op.OnnxNode("Div", (centred, deviation))
+        result = op.OnnxNode("Div", (centered, deviation))
         if not self.affine:
             return result
         column = op.int64(x.dim(1), *(1,) * (x.rank - 2))

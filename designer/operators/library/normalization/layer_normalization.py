@@ -17,14 +17,8 @@ class LayerNormalization(
 
     module = "torch.nn.LayerNorm"
     with_bias = True
-    examples = (
-        op.Example((op.TensorType((op.BATCH, 5, 6)),)),
-        op.Example((op.image(3, 4, 5),), {"axis": 1, "epsilon": 0.01}, "everything but the batch"),
-        op.Example((op.image(6, 3, 4),), {"over": "channels"}, "channels"),
-        op.Example((op.TensorType((op.BATCH, 7)),), {"affine": False}, "without scale"),
-    )
 
-    def normalised(self, x: op.OnnxValue, kind: op.TensorType, axis: int) -> op.OnnxValue:
+    def normalized(self, x: op.OnnxValue, kind: op.TensorType, axis: int) -> op.OnnxValue:
         shape = op.int64(*self.shape(kind))
         scale: op.OnnxValue = op.OnnxWeight("scale") if self.affine else op.OnnxNode("Expand", (op.scalar(1.0), shape))
         bias = (op.OnnxWeight("bias"),) if self.affine else ()

@@ -43,18 +43,18 @@ class LocalContrastNormalization(
             window = {"kernel_size": self.size, "stride": 1, "padding": self.size // 2, "count_include_pad": False}
             return op.TorchCall("torch.nn.functional.avg_pool2d", (x,), window)
 
-        centred = op.TorchCall("torch.sub", (op.TorchInput(0), mean(op.TorchInput(0))))
-        variance = op.TorchCall("torch.add", (mean(op.TorchCall("torch.square", (centred,))), self.epsilon))
-        return op.TorchCall("torch.mul", (centred, op.TorchCall("torch.rsqrt", (variance,))))
+        centered = op.TorchCall("torch.sub", (op.TorchInput(0), mean(op.TorchInput(0))))
+        variance = op.TorchCall("torch.add", (mean(op.TorchCall("torch.square", (centered,))), self.epsilon))
+        return op.TorchCall("torch.mul", (centered, op.TorchCall("torch.rsqrt", (variance,))))
 
     def onnx(self, inputs: Sequence[op.TensorType]) -> op.OnnxValue:
         def mean(x: op.OnnxValue) -> op.OnnxValue:
             window = {"kernel_shape": (self.size, self.size), "pads": (self.size // 2,) * 4, "count_include_pad": 0}
             return op.OnnxNode("AveragePool", (x,), window)
 
-        centred = op.OnnxNode("Sub", (op.OnnxInput(0), mean(op.OnnxInput(0))))
-        variance = op.OnnxNode("Add", (mean(op.OnnxNode("Mul", (centred, centred))), op.scalar(self.epsilon)))
-        return op.OnnxNode("Div", (centred, op.OnnxNode("Sqrt", (variance,))))
+        centered = op.OnnxNode("Sub", (op.OnnxInput(0), mean(op.OnnxInput(0))))
+        variance = op.OnnxNode("Add", (mean(op.OnnxNode("Mul", (centered, centered))), op.scalar(self.epsilon)))
+        return op.OnnxNode("Div", (centered, op.OnnxNode("Sqrt", (variance,))))
 
     def summary(self) -> str:
         return f"{self.size}x{self.size}"

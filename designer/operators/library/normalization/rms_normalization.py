@@ -16,14 +16,8 @@ class RmsNormalization(
     """Divide the values of each position by their root mean square, then apply a learned scale."""
 
     module = "torch.nn.RMSNorm"
-    examples = (
-        op.Example((op.TensorType((op.BATCH, 5, 6)),)),
-        op.Example((op.image(3, 4, 5),), {"axis": 1, "epsilon": 0.01}, "everything but the batch"),
-        op.Example((op.image(6, 3, 4),), {"over": "channels"}, "channels"),
-        op.Example((op.TensorType((op.BATCH, 7)),), {"affine": False}, "without scale"),
-    )
 
-    def normalised(self, x: op.OnnxValue, kind: op.TensorType, axis: int) -> op.OnnxValue:
+    def normalized(self, x: op.OnnxValue, kind: op.TensorType, axis: int) -> op.OnnxValue:
         squares = op.OnnxNode("ReduceMean", (op.OnnxNode("Mul", (x, x)), op.int64(*range(axis, 0))), {"keepdims": 1})
         result = op.OnnxNode("Div", (x, op.OnnxNode("Sqrt", (op.OnnxNode("Add", (squares, op.scalar(self.epsilon))),))))
         return op.OnnxNode("Mul", (result, op.OnnxWeight("scale"))) if self.affine else result

@@ -51,8 +51,8 @@ class WeightStandardization(
         bound = kernel.fan_in**-0.5
         raw = op.TorchParameter("weight", kernel.shape, uniform=bound)
         over = {"dim": (1, 2, 3), "keepdim": True}
-        centred = op.TorchCall("torch.sub", (raw, op.TorchCall("torch.mean", (raw,), over)))
-        variance = op.TorchCall("torch.mean", (op.TorchCall("torch.square", (centred,)),), over)
+        centered = op.TorchCall("torch.sub", (raw, op.TorchCall("torch.mean", (raw,), over)))
+        variance = op.TorchCall("torch.mean", (op.TorchCall("torch.square", (centered,)),), over)
         scale = op.TorchCall("torch.rsqrt", (op.TorchCall("torch.add", (variance, self.epsilon)),))
         bias = op.TorchParameter("bias", (self.features,), uniform=bound) if self.apply_bias else None
         x: op.TorchExpr = op.TorchInput(0)
@@ -62,15 +62,15 @@ class WeightStandardization(
         else:
             x = torch_pad(x, made.pads, "zeros")
         return op.TorchCall(
-            "torch.nn.functional.conv2d", (x, op.TorchCall("torch.mul", (centred, scale)), bias), kwargs
+            "torch.nn.functional.conv2d", (x, op.TorchCall("torch.mul", (centered, scale)), bias), kwargs
         )
 
     def onnx(self, inputs: Sequence[op.TensorType]) -> op.OnnxValue:
         raw, axes = op.OnnxWeight("kernel"), op.int64(1, 2, 3)
-        centred = op.OnnxNode("Sub", (raw, op.OnnxNode("ReduceMean", (raw, axes), {"keepdims": 1})))
-        variance = op.OnnxNode("ReduceMean", (op.OnnxNode("Mul", (centred, centred)), axes), {"keepdims": 1})
+        centered = op.OnnxNode("Sub", (raw, op.OnnxNode("ReduceMean", (raw, axes), {"keepdims": 1})))
+        variance = op.OnnxNode("ReduceMean", (op.OnnxNode("Mul", (centered, centered)), axes), {"keepdims": 1})
         spread = op.OnnxNode("Sqrt", (op.OnnxNode("Add", (variance, op.scalar(self.epsilon))),))
-        return self.filter(inputs[0]).onnx(kernel=op.OnnxNode("Div", (centred, spread)))
+        return self.filter(inputs[0]).onnx(kernel=op.OnnxNode("Div", (centered, spread)))
 
     def summary(self) -> str:
         return summary(self.kernel, self.stride, op.Size2D(1, 1), self.features)

@@ -28,6 +28,17 @@ class Recurrent(op.Operator):
     dropout: float = op.param(
         default=0.0, min=0.0, max=1.0, step=0.05, doc="Dropout probability between layers in training."
     )
+    examples = (
+        op.Example((op.TensorType((op.BATCH, 5, 3)),), {"hidden": 4}),
+        op.Example(
+            (op.TensorType((op.BATCH, 4, 3)),),
+            {"hidden": 2, "layers": 2, "bidirectional": True, "dropout": 0.5},
+            "deep",
+        ),
+        op.Example(
+            (op.TensorType((op.BATCH, 4, 3)),), {"hidden": 2, "apply_bias": False, "bidirectional": True}, "both ways"
+        ),
+    )
 
     def _directions(self) -> int:
         return 2 if self.bidirectional else 1

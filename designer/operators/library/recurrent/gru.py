@@ -17,17 +17,5 @@ class Gru(
     onnx_op = "GRU"
     gates = (1, 0, 2)  # torch: reset, update, new; ONNX: update, reset, new
 
-    examples = (
-        op.Example((op.TensorType((op.BATCH, 5, 3)),), {"hidden": 4}),
-        op.Example(
-            (op.TensorType((op.BATCH, 4, 3)),),
-            {"hidden": 2, "layers": 2, "bidirectional": True, "dropout": 0.5},
-            "deep",
-        ),
-        op.Example(
-            (op.TensorType((op.BATCH, 4, 3)),), {"hidden": 2, "apply_bias": False, "bidirectional": True}, "both ways"
-        ),
-    )
-
     def onnx_attributes(self) -> dict[str, Any]:
         return {"linear_before_reset": 1}

@@ -23,15 +23,3 @@ class Lstm(
     module = "torch.nn.LSTM"
     onnx_op = "LSTM"
     gates = (0, 3, 1, 2)  # torch: input, forget, cell, output; ONNX: input, output, forget, cell
-
-    examples = (
-        op.Example((op.TensorType((op.BATCH, 5, 3)),), {"hidden": 4}),
-        op.Example(
-            (op.TensorType((op.BATCH, 4, 3)),),
-            {"hidden": 2, "layers": 2, "bidirectional": True, "dropout": 0.5},
-            "deep",
-        ),
-        op.Example(
-            (op.TensorType((op.BATCH, 4, 3)),), {"hidden": 2, "apply_bias": False, "bidirectional": True}, "both ways"
-        ),
-    )

@@ -16,12 +16,7 @@ class Rnn(Recurrent, type="rnn", title="RNN", category=op.Category.RECURRENT, sy
 
     nonlinearity: str = op.param(default="tanh", choices=("tanh", "relu"), doc="Activation function of each step.")
     examples = (
-        op.Example((op.TensorType((op.BATCH, 5, 3)),), {"hidden": 4}),
-        op.Example(
-            (op.TensorType((op.BATCH, 4, 3)),),
-            {"hidden": 2, "layers": 2, "bidirectional": True, "dropout": 0.5},
-            "deep",
-        ),
+        *Recurrent.examples[:2],
         op.Example(
             (op.TensorType((op.BATCH, 4, 3)),),
             {"hidden": 2, "nonlinearity": "relu", "apply_bias": False, "bidirectional": True},

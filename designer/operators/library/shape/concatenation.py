@@ -47,10 +47,10 @@ class Concatenation(
             if tensor.dtype != first.dtype:
                 raise op.ShapeError(
                     tr(
-                        "input {number} is {value} but the first input is {value2}",
+                        "input {number} is {dtype} but the first input is {first}",
                         number=number,
-                        value=tensor.dtype.value,
-                        value2=first.dtype.value,
+                        dtype=tensor.dtype.value,
+                        first=first.dtype.value,
                     ),
                     port="x",
                     remedy=tr("insert a Convert type layer before one of them"),

@@ -39,7 +39,7 @@ class Crop(op.Operator, type="crop", title="Crop", category=op.Category.SHAPE, s
         height, width = x.h - top - bottom, x.w - left - right
         if any(cut < 0 for cut in (top, left, bottom, right)):
             raise op.ShapeError(
-                tr("the reference {inputs} is larger than {inputs2}", inputs=inputs[1], inputs2=inputs[0]),
+                tr("the reference {reference} is larger than {x}", reference=inputs[1], x=inputs[0]),
                 port="reference",
                 remedy=tr("connect the larger one to 'x', or resize one of them"),
             )
@@ -51,22 +51,22 @@ class Crop(op.Operator, type="crop", title="Crop", category=op.Category.SHAPE, s
 
     def torch(self, inputs: Sequence[op.TensorType]) -> op.TorchExpr:
         if len(inputs) == 2:
-            return self._torch_centre()
+            return self._torch_center()
         top, bottom, left, right = self._cuts(inputs)
         everything = slice(None)
         return op.TorchItem(
             op.TorchInput(0), (everything, everything, slice(top, -bottom or None), slice(left, -right or None))
         )
 
-    def _torch_centre(self) -> op.TorchExpr:
+    def _torch_center(self) -> op.TorchExpr:
         """The center at any size of either image: offsets are computed at run time."""
-        centre: op.TorchExpr = op.TorchInput(0)
+        center: op.TorchExpr = op.TorchInput(0)
         for axis in (2, 3):
             size, wanted = (op.TorchMethod("size", op.TorchInput(index), (axis,)) for index in (0, 1))
             more = op.TorchCall("torch.sub", (op.TorchCall("torch.tensor", (size,)), wanted))
             start = op.TorchCall("torch.floor_divide", (more, 2))
-            centre = op.TorchCall("torch.narrow", (centre, axis, start, wanted))
-        return centre
+            center = op.TorchCall("torch.narrow", (center, axis, start, wanted))
+        return center
 
     def onnx(self, inputs: Sequence[op.TensorType]) -> op.OnnxValue:
         if len(inputs) == 2:

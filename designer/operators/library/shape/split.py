@@ -38,7 +38,11 @@ class Split(
 
     def faults(self) -> Iterable[op.Fault]:
         if len(self.sizes) > MAX_PARTS:
-            yield op.Fault("sizes", f"{len(self.sizes)} parts are more than the limit of {MAX_PARTS}", "split in steps")
+            yield op.Fault(
+                "sizes",
+                tr("{count} parts are more than the limit of {MAX_PARTS}", count=len(self.sizes), MAX_PARTS=MAX_PARTS),
+                tr("split in steps"),
+            )
 
     def output_ports(self) -> tuple[op.Port, ...]:
         return tuple(op.Port(f"y{index}") for index in range(len(self.sizes) or self.parts))

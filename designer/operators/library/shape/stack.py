@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from designer.operators import api as op
-from designer.operators.shapes import same_shape
-from designer.texts import tr
+from designer.operators.shapes import new_axis, same_shape
 
 
 class Stack(
@@ -22,27 +21,18 @@ class Stack(
         op.Example((op.TensorType((op.BATCH, 4)), op.TensorType((op.BATCH, 4))), {"axis": -1}, "last"),
     )
 
-    def _axis(self, x: op.TensorType) -> int:
-        if not -x.rank - 1 <= self.axis <= x.rank:
-            raise op.ShapeError(
-                tr("a new axis {axis} cannot be inserted into {x} (rank {rank})", axis=self.axis, x=x, rank=x.rank),
-                port="x",
-                remedy=tr("choose an axis up to the rank"),
-            )
-        return self.axis % (x.rank + 1)
-
     def infer(self, inputs: Sequence[op.TensorType]) -> op.TensorType:
         first = inputs[0]
         for other in inputs[1:]:
             same_shape(first, other, "x")
-        axis = self._axis(first)
+        axis = new_axis(self.axis, first)
         return first.with_shape(*first.shape[:axis], len(inputs), *first.shape[axis:])
 
     def torch(self, inputs: Sequence[op.TensorType]) -> op.TorchExpr:
         return op.TorchCall("torch.stack", (tuple(op.TorchInput(i) for i in range(len(inputs))),), {"dim": self.axis})
 
     def onnx(self, inputs: Sequence[op.TensorType]) -> op.OnnxValue:
-        axis = self._axis(inputs[0])
+        axis = new_axis(self.axis, inputs[0])
         parts = tuple(op.OnnxNode("Unsqueeze", (op.OnnxInput(i), op.int64(axis))) for i in range(len(inputs)))
         return op.OnnxNode("Concat", parts, {"axis": axis})
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from designer.operators import api as op
-from designer.texts import tr
+from designer.operators.shapes import new_axis
 
 
 class Unsqueeze(
@@ -16,17 +16,8 @@ class Unsqueeze(
     axis: int = op.param(default=1, min=-8, max=7, doc="Position of the new axis; negative counts from the end.")
     examples = (op.Example((op.TensorType((op.BATCH, 4)),)), op.Example((op.image(3, 4, 5),), {"axis": -1}, "last"))
 
-    def _axis(self, x: op.TensorType) -> int:
-        if not -x.rank - 1 <= self.axis <= x.rank:
-            raise op.ShapeError(
-                tr("a new axis {axis} cannot be inserted into {x} (rank {rank})", axis=self.axis, x=x, rank=x.rank),
-                port="x",
-                remedy=tr("choose an axis up to the rank"),
-            )
-        return self.axis % (x.rank + 1)
-
     def infer(self, inputs: Sequence[op.TensorType]) -> op.TensorType:
-        axis = self._axis(inputs[0])
+        axis = new_axis(self.axis, inputs[0])
         return inputs[0].with_shape(*inputs[0].shape[:axis], 1, *inputs[0].shape[axis:])
 
     def torch(self, inputs: Sequence[op.TensorType]) -> op.TorchExpr:

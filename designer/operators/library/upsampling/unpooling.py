@@ -37,11 +37,11 @@ class Unpooling(
         if len(inputs) == 2 and inputs[1] != result:
             raise op.ShapeError(
                 tr(
-                    "the reference is {inputs} but must be {result} for windows of {size} and the input {inputs2}",
-                    inputs=inputs[1],
+                    "the reference is {reference} but must be {result} for windows of {size} and the input {x}",
+                    reference=inputs[1],
                     result=result,
                     size=self.size,
-                    inputs2=inputs[0],
+                    x=inputs[0],
                 ),
                 port="reference",
                 remedy=tr("connect the input of the pooling layer"),

@@ -9,20 +9,20 @@ from designer.runtime.api import Step
 from designer.runtime.plan import PartStep, Plan
 
 
-class Expectation:
-    """`changed` are the layers that are others than in the last run; steps below them will run again."""
+class RunEstimate:
+    """`changed` are the layers that changed since the last run; steps downstream of them run again."""
 
     def __init__(self) -> None:
         self.changed: set[str] = set()
         self._took: dict[tuple[str, ...], float] = {}
 
     def learn(self, steps: Iterable[Step]) -> None:
-        """Everything was run: remember the times."""
+        """Store the times of a complete run."""
         self._took |= {step.layers: step.milliseconds for step in steps if not step.cached}
         self.changed.clear()
 
     def of(self, graph: Graph, plan: Plan) -> float | None:
-        """Milliseconds of the steps that run again; None when one of them has never run."""
+        """Milliseconds of the steps that run again; None if one of them has never run."""
         known = [name for name in self.changed if name in graph]
         below = graph.downstream(known) | set(known)
         total = 0.0

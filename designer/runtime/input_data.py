@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.diagnostics import DiagnosticError
 from designer.graph.model import Layer
 from designer.graph.types import Size2D, Size3D, Symbol
 from designer.operators.api import Operator
@@ -19,11 +19,11 @@ Extent = tuple[int, int]  # height, width
 
 
 @dataclass(frozen=True, slots=True)
-class Fed:
-    """The data of one input layer. `serial` is unique to every array. The extent of what is not an image is 1 x 1."""
+class InputData:
+    """The data of one input layer. `serial` is unique for each array. The extent is 1 x 1 if the rank is not 4."""
 
     array: Tensor
-    picture: bool
+    is_image: bool
     serial: int
 
     @property
@@ -32,7 +32,7 @@ class Fed:
 
 
 def as_batch(array: Array, channels: int) -> Array:
-    """A single image of an `.npy` file as a batch of one: C x H x W, H x W x C or H x W; anything else as it is."""
+    """A single image of an `.npy` file as a batch of one: C x H x W, H x W x C or H x W; anything else unchanged."""
     if array.ndim == 2 and channels == 1:
         return array[None, None]
     if array.ndim == 3 and array.shape[0] == channels:
@@ -43,61 +43,57 @@ def as_batch(array: Array, channels: int) -> Array:
 
 
 def input_dtype(operator: Operator) -> str:
-    """The element type that an input layer is fed with, as NumPy names it."""
+    """The NumPy name of the element type of an input layer."""
     (kind,) = operator.infer_checked(())
     return kind.dtype.value
 
 
 def check_fed(layer: str, operator: Operator, array: Tensor) -> None:
-    """Raise DiagnosticError unless `array` fits the input layer: of an image rank 4 and its number of channels, else the
-    rank of its shape; not empty."""
+    """Raise DiagnosticError unless `array` fits the input layer.
+
+    Images need rank 4 and the layer's number of channels, other tensors the rank of its shape. Empty arrays are rejected.
+    """
     dims = getattr(operator, "dims", None)
     if not isinstance(dims, Size3D):
         _check_tensor(layer, operator, array)
         return
     if array.ndim != 4 or 0 in array.shape:
         shape = dims_text(array.shape)
-        raise DiagnosticError(
-            Diagnostic(
-                "input-shape",
-                tr("the input '{layer}' needs a tensor N x C x H x W, not {shape}", layer=layer, shape=shape),
-                layer=layer,
-                remedy=tr("choose an image, or an .npy file with four dimensions"),
-            )
+        raise DiagnosticError.of(
+            "input-shape",
+            tr("the input '{layer}' needs a tensor N x C x H x W, not {shape}", layer=layer, shape=shape),
+            layer=layer,
+            remedy=tr("choose an image, or an .npy file with four dimensions"),
         )
     if array.shape[1] != dims.channels:
-        raise DiagnosticError(
-            Diagnostic(
-                "input-channels",
-                tr(
-                    "the input '{layer}' needs {channels} channels (dims {dims}), the data has {shape}",
-                    layer=layer,
-                    channels=dims.channels,
-                    dims=dims,
-                    shape=array.shape[1],
-                ),
+        raise DiagnosticError.of(
+            "input-channels",
+            tr(
+                "the input '{layer}' needs {channels} channels (dims {dims}), but the data has {shape}",
                 layer=layer,
-                parameter="dims",
-                remedy=tr("choose data with that many channels, or change the input's dims"),
-            )
+                channels=dims.channels,
+                dims=dims,
+                shape=array.shape[1],
+            ),
+            layer=layer,
+            parameter="dims",
+            remedy=tr("choose data with that many channels, or change the input's dims"),
         )
 
 
 def _check_tensor(layer: str, operator: Operator, array: Tensor) -> None:
     (kind,) = operator.infer_checked(())
     if array.ndim != kind.rank or 0 in array.shape:
-        raise DiagnosticError(
-            Diagnostic(
-                "input-shape",
-                tr(
-                    "the input '{layer}' needs a tensor {kind}, not {shape}",
-                    layer=layer,
-                    kind=kind,
-                    shape=dims_text(array.shape),
-                ),
+        raise DiagnosticError.of(
+            "input-shape",
+            tr(
+                "the input '{layer}' needs a tensor {kind}, not {shape}",
                 layer=layer,
-                remedy=tr("choose an .npy file with that number of dimensions"),
-            )
+                kind=kind,
+                shape=dims_text(array.shape),
+            ),
+            layer=layer,
+            remedy=tr("choose an .npy file with that number of dimensions"),
         )
 
 
@@ -113,8 +109,8 @@ def tiling(operator: Operator) -> Extent:
     return (max(1, tile[0]), max(1, tile[1]))
 
 
-def sized(layer: Layer, operator: Operator | None, fed: Fed) -> Layer:
-    """The input layer with the size of what it is fed, padding included."""
+def sized(layer: Layer, operator: Operator | None, fed: InputData) -> Layer:
+    """The input layer with the size of its data, including padding."""
     if operator is None:
         return layer
     dims = getattr(operator, "dims", None)
@@ -129,11 +125,11 @@ def sized(layer: Layer, operator: Operator | None, fed: Fed) -> Layer:
     return replace(layer, params={**layer.params, "dims": str(Size3D(width, height, dims.channels))})
 
 
-def prepare(operator: Operator, fed: Fed) -> Tensor:
-    """The array that the network reads: scaled and shifted when it is an image, padded by repeating the edge."""
+def prepare(operator: Operator, fed: InputData) -> Tensor:
+    """The array that the network reads: an image is scaled and shifted, then padded by repeating the edge."""
     array = fed.array
     scale, shift = factors(operator)
-    if fed.picture and (scale, shift) != (1.0, 0.0):
+    if fed.is_image and (scale, shift) != (1.0, 0.0):
         array = array * np.float32(scale) + np.float32(shift)
     (height, width), (full_height, full_width) = fed.extent, padded_extent(operator, fed.extent)
     if (height, width) != (full_height, full_width):
@@ -147,7 +143,7 @@ def factors(operator: Operator) -> tuple[float, float]:
 
 
 def crop(array: Array, original: Extent, padded: Extent) -> Array:
-    """`array` (rank 4, N x C x H x W) without what belongs to the padding, in proportion to its size; a view."""
+    """A view of `array` (rank 4, N x C x H x W) without the padding, in proportion to its size."""
     if original == padded or array.ndim != 4:
         return array
     height, width = cropped(array.shape[2:], original, padded)
@@ -155,13 +151,13 @@ def crop(array: Array, original: Extent, padded: Extent) -> Array:
 
 
 def cropped(extent: Sequence[int], original: Extent, padded: Extent) -> Extent:
-    """How much of a tensor of that height and width does not belong to the padding."""
+    """The height and width of a tensor without the padding."""
     height, width = (max(1, round(n * o / p)) for n, o, p in zip(extent, original, padded, strict=True))
     return height, width
 
 
 def frozen(array: Array) -> Array:
-    """`array`, or a view of it that cannot be written to."""
+    """`array`, or a read-only view of it."""
     if array.flags.writeable:
         array = array.view()
         array.flags.writeable = False

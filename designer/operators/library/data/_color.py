@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from designer.operators.formula import Formula, Part, matrix, weighted
+from designer.operators.formula import Formula, Operand, matrix, weighted
 
 SPACES = ("rgb", "bgr", "ycbcr", "gray", "hsv", "lab", "linear_rgb")
 LUMA = (0.299, 0.587, 0.114)
@@ -16,7 +16,7 @@ def channels_of(space: str) -> int:
     return 1 if space == "gray" else 3
 
 
-def to_rgb(f: Formula, x: Part, space: str) -> Part:
+def to_rgb(f: Formula, x: Operand, space: str) -> Operand:
     """An image of `space` as RGB."""
     match space:
         case "bgr":
@@ -35,7 +35,7 @@ def to_rgb(f: Formula, x: Part, space: str) -> Part:
     return x
 
 
-def from_rgb(f: Formula, x: Part, space: str) -> Part:
+def from_rgb(f: Formula, x: Operand, space: str) -> Operand:
     """An RGB image in `space`."""
     match space:
         case "bgr":
@@ -54,22 +54,22 @@ def from_rgb(f: Formula, x: Part, space: str) -> Part:
     return x
 
 
-def to_linear(f: Formula, x: Part) -> Part:
+def to_linear(f: Formula, x: Operand) -> Operand:
     """Linearize sRGB; values below 0 use the linear segment."""
     curve = f.power(f.div(f.add(f.maximum(x, 0.0), 0.055), 1.055), 2.4)
     return f.where(f.less(x, 0.04045), f.div(x, 12.92), curve)
 
 
-def from_linear(f: Formula, x: Part) -> Part:
+def from_linear(f: Formula, x: Operand) -> Operand:
     curve = f.sub(f.mul(f.power(f.maximum(x, 1e-8), 1 / 2.4), 1.055), 0.055)
     return f.where(f.less(x, 0.0031308), f.mul(x, 12.92), curve)
 
 
-def _swapped(f: Formula, x: Part) -> Part:
+def _swapped(f: Formula, x: Operand) -> Operand:
     return f.channels([f.channel(x, index) for index in (2, 1, 0)])
 
 
-def _to_hsv(f: Formula, x: Part) -> Part:
+def _to_hsv(f: Formula, x: Operand) -> Operand:
     r, g, b = (f.channel(x, index) for index in range(3))
     value = f.maximum(f.maximum(r, g), b)
     spread = f.sub(value, f.minimum(f.minimum(r, g), b))
@@ -85,11 +85,11 @@ def _to_hsv(f: Formula, x: Part) -> Part:
     return f.channels([f.where(flat, nothing, f.div(hue, 6.0)), f.where(flat, nothing, saturation), value])
 
 
-def _from_hsv(f: Formula, x: Part) -> Part:
+def _from_hsv(f: Formula, x: Operand) -> Operand:
     hue, saturation, value = (f.channel(x, index) for index in range(3))
     amount = f.mul(value, saturation)
 
-    def part(shift: float) -> Part:
+    def part(shift: float) -> Operand:
         place = f.add(f.mul(hue, 6.0), shift)
         place = f.sub(place, f.mul(f.floor(f.div(place, 6.0)), 6.0))
         ramp = f.minimum(f.minimum(place, f.sub(4.0, place)), 1.0)
@@ -98,7 +98,7 @@ def _from_hsv(f: Formula, x: Part) -> Part:
     return f.channels([part(5.0), part(3.0), part(1.0)])
 
 
-def _linear_to_lab(f: Formula, x: Part) -> Part:
+def _linear_to_lab(f: Formula, x: Operand) -> Operand:
     parts = []
     for row, white in zip(_TO_XYZ, _WHITE, strict=True):
         ratio = f.div(weighted(f, x, row), white)
@@ -110,7 +110,7 @@ def _linear_to_lab(f: Formula, x: Part) -> Part:
     return f.channels([lightness, f.mul(f.sub(fx, fy), 500.0), f.mul(f.sub(fy, fz), 200.0)])
 
 
-def _lab_to_linear(f: Formula, x: Part) -> Part:
+def _lab_to_linear(f: Formula, x: Operand) -> Operand:
     lightness, a, b = (f.channel(x, index) for index in range(3))
     fy = f.div(f.add(lightness, 16.0), 116.0)
     parts = []
