@@ -7,10 +7,10 @@ from functools import lru_cache
 from math import prod
 
 from designer.operators import api as op
-from designer.texts import tr
+from designer.texts import mark, tr, tr_data
 from designer.units import dims_text
 
-_REMEDY = "enter one number for all elements, or as many numbers as the shape has elements"
+_REMEDY = mark("enter one number for all elements, or as many numbers as the shape has elements")
 Numbers = tuple[int, ...] | tuple[float, ...] | tuple[bool, ...]
 
 
@@ -63,7 +63,7 @@ class TensorConstant(
             count = len(numbers_of(self.numbers, self.dtype))
         except (ValueError, OverflowError):
             yield op.Fault(
-                "numbers", tr("the values are not numbers of the type {dtype}", dtype=self.dtype), tr(_REMEDY)
+                "numbers", tr("the values are not numbers of the type {dtype}", dtype=self.dtype), tr_data(_REMEDY)
             )
             return
         if count not in (1, prod(self.shape)):
@@ -72,7 +72,7 @@ class TensorConstant(
                 tr(
                     "{count} values do not fill the shape {shape}", count=count, shape=dims_text(self.shape) or "scalar"
                 ),
-                tr(_REMEDY),
+                tr_data(_REMEDY),
             )
 
     def infer(self, inputs: Sequence[op.TensorType]) -> op.TensorType:
