@@ -65,7 +65,7 @@ def test_psnr() -> None:
     assert psnr(a, b) == pytest.approx(10 * log10(1 / 0.03), abs=1e-5)
     assert psnr(a, a) == inf
     for metric in (psnr, ssim):
-        with pytest.raises(ValueError, match="one size"):
+        with pytest.raises(ValueError, match="same shape"):
             metric(a, b[..., :1])
 
 

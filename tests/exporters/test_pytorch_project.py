@@ -253,8 +253,8 @@ def test_train_reload_run(registry, project, photographs, tmp_path):
     assert all(told)
     assert isinstance(told[0], events.Started)
     assert isinstance(told[-1], events.Done)
-    assert told[0].pictures == 2
-    assert told[0].made_up == 2
+    assert told[0].images == 2
+    assert told[0].synthetic == 2
     record = read_run(project)
     assert record.finished
     assert not record.can_resume

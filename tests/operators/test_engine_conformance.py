@@ -21,6 +21,7 @@ REFUSED = {
     "openvino": NOT_IN_ONNX | {
         "convolution-6-wrapped_border",
         "depthwise_convolution-2-wrapped_border",
+        "local_response_normalization-1-strong",
         "padding-3-wrapped",
         "resize-2-smoothed",
         "resize-3-smoothed,_bicubic",

@@ -251,5 +251,5 @@ def test_a_plugin_that_every_user_may_write_is_not_run(tmp_path, open_to_all) ->
     (folder if open_to_all == "folder" else plugin).chmod(0o777)
     registry = load([folder], entry_points=False)
     (found,) = registry.diagnostics
-    assert "every user may write" in found.message
+    assert "every user can write" in found.message
     assert not (tmp_path / "ran").exists()

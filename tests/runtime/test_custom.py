@@ -177,7 +177,7 @@ BODY = "class Gain(nn.Module):\n    def forward(self, x):\n        {}\n"
         (f"\nboom()\n{GAIN}", ("line 2", "NameError")),
         ("class Gain:\n    pass\n", ("not a torch.nn.Module",)),
         (f"class Odd(Exception):\n    def __str__(self):\n        return 1 / 0\nraise Odd\n{GAIN}", ("line 4", "Odd")),
-        ("class Gain(nn.Module):\n    def __init__(self, needed):\n        pass\n", ("could not be made", "needed")),
+        ("class Gain(nn.Module):\n    def __init__(self, needed):\n        pass\n", ("could not be constructed", "needed")),
         ("class Gain(nn.Module):\n    def __init__(self):\n        self.a = nn.Linear(1, 1)\n", ("line 3",)),
     ],
 )
@@ -198,7 +198,7 @@ def test_a_mistake_in_the_text_names_its_line(source: str, words: tuple[str, ...
         ({"source": "class Gain: pass\n" + "(" * 500}, ("source",)),
         ({"source": GAIN, "arguments": "open('x')"}, ("plain value",)),
         ({"source": GAIN, "arguments": "**{}"}, ("**",)),
-        ({"source": GAIN, "arguments": "1) + f(2"}, ("no list of values",)),
+        ({"source": GAIN, "arguments": "1) + f(2"}, ("not a list of values",)),
         ({"source": GAIN, "arguments": "1, 2, 3="}, ("arguments",)),
         ({"source": GAIN, "tensors": "conv.weight 3xx3"}, ("line 1", "not a shape")),
         ({"source": GAIN, "tensors": "a 1\na 2"}, ("line 2", "repeats")),
