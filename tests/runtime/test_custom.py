@@ -177,7 +177,10 @@ BODY = "class Gain(nn.Module):\n    def forward(self, x):\n        {}\n"
         (f"\nboom()\n{GAIN}", ("line 2", "NameError")),
         ("class Gain:\n    pass\n", ("not a torch.nn.Module",)),
         (f"class Odd(Exception):\n    def __str__(self):\n        return 1 / 0\nraise Odd\n{GAIN}", ("line 4", "Odd")),
-        ("class Gain(nn.Module):\n    def __init__(self, needed):\n        pass\n", ("could not be constructed", "needed")),
+        (
+            "class Gain(nn.Module):\n    def __init__(self, needed):\n        pass\n",
+            ("could not be constructed", "needed"),
+        ),
         ("class Gain(nn.Module):\n    def __init__(self):\n        self.a = nn.Linear(1, 1)\n", ("line 3",)),
     ],
 )
