@@ -59,6 +59,7 @@ class Plot(pg.PlotWidget):  # type: ignore[misc]
         menus = self.getPlotItem().ctrlMenu
         for menu in (menus, *filter(None, (action.menu() for action in menus.actions()))):
             menu.setParent(self)  # pyqtgraph creates its menus without a parent, also where they are switched off
+            menu.hide()
         self.setObjectName(name)
         self.setAccessibleName(tr_data(self.title))
         self.run: ProfileRun | None = None
