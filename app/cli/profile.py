@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
@@ -22,9 +21,8 @@ from app.cli.options import (
     WeightsOption,
 )
 from designer.files.settings import DEFAULT_ENGINE
-from designer.graph.diagnostics import Diagnostic, DiagnosticError
-from designer.graph.types import Size2D
 from designer.profiling.profile_files import PROFILES, load_profile, save_profile
+from designer.profiling.sweep import batches_of, sizes_of
 
 if TYPE_CHECKING:
     from designer.profiling.schema import Profile
@@ -131,34 +129,3 @@ def _show(found: Profile, other: Profile | None, json_out: Path | None, html: Pa
 
         write_page(html, found, compared)
         out.print(f"wrote {html}")
-
-
-def batches_of(text: str) -> tuple[int, ...]:
-    """Batch sizes from text such as `1,4,16`. Raises DiagnosticError for any other text."""
-    return _listed("--batch", text, _batch, "write whole numbers such as 1,4,16")
-
-
-def sizes_of(text: str) -> tuple[Size2D, ...]:
-    """Sizes from text such as `256x256,512x512`. Raises DiagnosticError for any other text."""
-    return _listed("--size", text, _size, "write width x height such as 256x256,512x512")
-
-
-def _listed(option: str, text: str, parse: Callable[[str], T], remedy: str) -> tuple[T, ...]:
-    try:
-        return tuple(dict.fromkeys(parse(part.strip()) for part in text.split(",") if text))
-    except ValueError:
-        raise DiagnosticError(Diagnostic("bad-option", f"{option} {text} cannot be read", remedy=remedy)) from None
-
-
-def _batch(text: str) -> int:
-    number = int(text)
-    if not 1 <= number <= 65536:
-        raise ValueError(text)
-    return number
-
-
-def _size(text: str) -> Size2D:
-    size = Size2D.parse(text)
-    if not (1 <= size.width <= 65536 and 1 <= size.height <= 65536):
-        raise ValueError(text)
-    return size

@@ -12,6 +12,7 @@ from designer.files.atomic import atomic_file
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.profiling.grouping import precision_shares
 from designer.profiling.schema import ProfileRun
+from designer.profiling.sweep import Sweep, images_per_second
 from designer.texts import tr
 from designer.units import binary, si
 
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 COLORS = {"compute": "#3b76c8", "memory": "#d08a1d", "cache": "#3a9d9d", "launch": "#8a63c2", "": "#8a8a8a"}
 
 
-def save_figure(path: Path, name: str, run: ProfileRun, title: str) -> None:
-    """Draw the figure `name` ("roofline", "timeline", "memory", "precision") into a PNG, SVG or PDF file.
+def save_figure(path: Path, name: str, run: ProfileRun, title: str, sweep: Sweep | None = None) -> None:
+    """Draw the figure `name` ("roofline", "timeline", "memory", "precision", "sweep") into a PNG, SVG or PDF file.
 
     Raises DiagnosticError ("bad-suffix", "cannot-save") for another suffix, or if the file cannot be written; a previous file
     is kept then.
@@ -32,26 +33,29 @@ def save_figure(path: Path, name: str, run: ProfileRun, title: str) -> None:
     if kind not in ("png", "svg", "pdf"):
         message = tr("'{name}' is not a .png, .svg or .pdf file", name=path.name)
         raise DiagnosticError(Diagnostic("bad-suffix", message, remedy=tr("use one of these suffixes")))
-    figure = draw(name, run, title)
+    figure = draw(name, run, title, sweep)
     with atomic_file(path) as stream:
         figure.savefig(stream, format=kind, dpi=150)
 
 
-def figure_png(name: str, run: ProfileRun) -> bytes:
+def figure_png(name: str, run: ProfileRun, sweep: Sweep | None = None) -> bytes:
     """The figure `name` as PNG data, without a title."""
     data = io.BytesIO()
-    draw(name, run, "").savefig(data, format="png", dpi=110)
+    draw(name, run, "", sweep).savefig(data, format="png", dpi=110)
     return data.getvalue()
 
 
-def draw(name: str, run: ProfileRun, title: str) -> Figure:
-    """The figure `name` of a run."""
+def draw(name: str, run: ProfileRun, title: str, sweep: Sweep | None = None) -> Figure:
+    """The figure `name` of a run; "sweep" draws the runs of `sweep`."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 5.2), layout="constrained")
     axes = figure.add_subplot()
     axes.set_title(title, fontsize=10)
-    _DRAWN[name](axes, run)
+    if name == "sweep":
+        _sweep(axes, sweep)
+    else:
+        _DRAWN[name](axes, run)
     return figure
 
 
@@ -119,6 +123,17 @@ def _precision(axes: Axes, run: ProfileRun) -> None:
         base = [b + h for b, h in zip(base, heights, strict=True)]
     axes.set_ylabel(tr("Share (%)"))
     axes.legend(fontsize=8)
+
+
+def _sweep(axes: Axes, sweep: Sweep | None) -> None:
+    runs = sweep.runs if sweep is not None else ()
+    batches = [run.batch for run in runs]
+    axes.plot(batches, [images_per_second(run) for run in runs], "o-", color=COLORS["compute"])
+    axes.set_xlabel(tr("batch"))
+    axes.set_ylabel(tr("images per second"), color=COLORS["compute"])
+    other = axes.twinx()
+    other.plot(batches, [run.time_ms or 0.0 for run in runs], "s--", color=COLORS["memory"])
+    other.set_ylabel(tr("latency in ms"), color=COLORS["memory"])
 
 
 _DRAWN: dict[str, Callable[[Any, ProfileRun], None]] = {

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from app.reports.comparison_page import PAPER, Inks
 from app.reports.page import Page
 from app.reports.profile_figures import figure_png
 from app.reports.profile_table import COLUMNS, WORDS, difference_table, name_of, summary, utilization_lines
@@ -27,7 +24,9 @@ def write_page(path: Path, profile: Profile, differences: Sequence[RunDifference
         _add_run(page, profile, run)
     for sweep in sweeps(profile.runs):
         page.heading(tr("Throughput against batch: {configuration}", configuration=sweep.title))
-        page.picture_inside(sweep_plot(sweep.runs), tr("knee at batch {batch}", batch=knee(sweep.runs).batch))
+        page.picture_inside(
+            figure_png("sweep", sweep.runs[0], sweep), tr("knee at batch {batch}", batch=knee(sweep.runs).batch)
+        )
     for found in differences:
         page.heading(tr("Difference: {configuration}", configuration=found.after.configuration))
         page.table(*difference_table(found), numbers=range(1, 5))
@@ -52,34 +51,3 @@ def _add_run(page: Page, profile: Profile, run: ProfileRun) -> None:
         page.picture_inside(figure_png("memory", run), tr("Memory over time; at the peak: {largest}.", largest=largest))
     for line in (*utilization_lines(run), *run.notes):
         page.text(line)
-
-
-def sweep_plot(runs: Sequence[ProfileRun], inks: Inks = PAPER) -> bytes:
-    """A PNG of throughput and latency against batch."""
-    figure, axes = _axes(inks)
-    timed = [(run.batch, run.time_ms) for run in runs if run.time_ms]
-    batches = [batch for batch, _ in timed]
-    axes.plot(batches, [1e3 * batch / ms for batch, ms in timed], "o-", color=inks.columns[1])
-    axes.set_xlabel(tr("batch"))
-    axes.set_ylabel(tr("images per second"), color=inks.columns[1])
-    other = axes.twinx()
-    other.plot(batches, [ms for _, ms in timed], "s--", color=inks.columns[2])
-    other.set_ylabel(tr("latency in ms"), color=inks.columns[2])
-    return _png(figure, inks)
-
-
-def _axes(inks: Inks) -> tuple[Any, Any]:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7.5, 4.2), dpi=110, layout="constrained", facecolor=inks.ground)
-    FigureCanvasAgg(figure)
-    axes = figure.add_subplot(facecolor=inks.ground)
-    axes.grid(color=inks.line, alpha=0.3, linewidth=0.6)
-    return figure, axes
-
-
-def _png(figure: Any, inks: Inks) -> bytes:
-    made = io.BytesIO()
-    figure.savefig(made, format="png", facecolor=inks.ground)
-    return made.getvalue()

@@ -24,6 +24,7 @@ from app.ui.engine.profiling import State, profiling_of
 from app.ui.profile.charts import PLOTS, ChartsPanel
 from app.ui.profile.columns import COLUMNS
 from app.ui.profile.operator_table import OperatorTablePanel, column_of
+from app.ui.profile.run_differences import RunDifferencesPanel
 from app.ui.profile.run_logger import RunLoggerPanel
 from app.ui.profile.table_model import HEAT, SORT
 from app.ui.profile.utilization import UtilizationPanel
@@ -548,6 +549,7 @@ app = QApplication([])
 from app.ui.engine.context import Context
 from designer.operators.registry import load
 context = Context(load(entry_points=False))
+from app.ui.profile.run_differences import RunDifferencesPanel
 from app.ui.profile.run_logger import RunLoggerPanel
 from app.ui.profile.operator_table import OperatorTablePanel
 from app.ui.profile.utilization import UtilizationPanel
@@ -585,3 +587,54 @@ def test_panels_work_without_a_document(qtbot, profiling_operators):
         panel.show()
     profiling_of(empty).launch()
     assert profiling_of(empty).state is State.IDLE
+
+
+# --- comparing runs and sweeps ----------------------------------------------------------------------------------
+
+
+def test_two_selected_runs_are_compared_step_by_step(qtbot, context, logger, table, profile, run):
+    panel = RunDifferencesPanel(context)
+    qtbot.addWidget(panel)
+    panel.show()
+    assert empty(panel).isVisibleTo(panel)
+    rows = (replace(run.operators[0], time_ms=9.0), replace(run.operators[1], time_ms=2.01), *run.operators[2:])
+    profiling_of(context).add(profile)
+    profiling_of(context).add(replace(profile, runs=(replace(run, operators=rows, time_ms=508.0),)))
+    logger.table.selectAll()
+    shown = {
+        panel.proxy.index(row, 0).data(): [panel.proxy.index(row, column).data() for column in range(1, 6)]
+        for row in range(panel.proxy.rowCount())
+    }
+    assert shown[run.operators[0].name][:3] == ["1.00", "9.00", "+8.00"]
+    assert shown[run.operators[0].name][4] == "slower"
+    assert shown[run.operators[1].name][4] == "none"  # within the noise of 0.1 ms
+    assert "500 ms" in panel.summary.text()
+    assert "508 ms" in panel.summary.text()
+    panel.tree.selection().select(
+        panel.proxy.index(0, 0),
+        QItemSelectionModel.SelectionFlag.ClearAndSelect | QItemSelectionModel.SelectionFlag.Rows,
+    )
+    assert context.selection == run.operators[0].layers
+    logger.table.selectRow(0)
+    assert empty(panel).isVisibleTo(panel)
+
+
+def test_runs_at_several_batches_are_a_sweep(context, charts, profile, run, tmp_path):
+    runs = tuple(
+        replace(run, batch=batch, time_ms=time) for batch, time in ((1, 10.0), (2, 12.0), (4, 14.0), (8, 28.0))
+    )
+    profiling_of(context).add(replace(profile, runs=runs))
+    charts.tabs.setCurrentIndex(4)
+    assert "knee at batch 4 with 286 images per second" in charts.facts.text()
+    curves = charts.plot().getPlotItem().listDataItems()
+    assert list(curves[0].xData) == [1, 2, 4, 8]
+    assert curves[0].yData[0] == pytest.approx(100.0)
+    assert list(curves[1].yData) == [10.0, 12.0, 14.0, 28.0]
+
+
+def test_a_bad_batch_is_reported_before_anything_runs(qtbot, context, logger):
+    qtbot.keyClicks(logger.batches, "1,x")
+    qtbot.keyClick(logger.batches, Qt.Key.Key_Return)
+    assert profiling_of(context).state is State.FAILED
+    assert "'1,x' cannot be read" in logger.status.text()
+    assert "1,4,16" in logger.status.text()

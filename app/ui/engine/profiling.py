@@ -22,9 +22,11 @@ from designer.files.document import write_document
 from designer.graph.diagnostics import DiagnosticError, Severity, errors
 from designer.graph.template import enclosing
 from designer.operators.inlining import inlined
+from designer.profiling.difference import RunDifference, difference
 from designer.profiling.matching import match_rows
 from designer.profiling.profile_files import load_profile, save_profile
 from designer.profiling.schema import OperatorProfile, Profile, ProfileRun
+from designer.profiling.sweep import batches_of, sizes_of
 from designer.texts import tr, trn
 
 DEFAULT_ITERATIONS = 10
@@ -57,12 +59,17 @@ class ProfilingController(QObject):
     entries_changed = Signal()
     current_changed = Signal(object)  # Entry or None
     rows_changed = Signal()  # other rows of the current run are chosen
+    compared_changed = Signal()  # two other runs are compared, or none
     state_changed = Signal(str, str)  # State, and a sentence where there is something to say
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.context = context
         self.entries: list[Entry] = []
+        self.compared: tuple[Entry, Entry] | None = None
+        self.batches = self.sizes = (
+            ""  # what a launch measures: batch sizes, image sizes; empty for the document's inputs
+        )
         self.chosen_rows: tuple[OperatorProfile, ...] = ()
         self._choosing = False
         self.current: Entry | None = None
@@ -93,6 +100,11 @@ class ProfilingController(QObject):
         """Time the open network as it is now. Where weights are missing and no seed is set, the user is asked first."""
         if not self.context.has_document or self.running:
             return
+        try:
+            batches, sizes = batches_of(self.batches), sizes_of(self.sizes)
+        except DiagnosticError as error:
+            self._set_state(State.FAILED, placed_text(error.diagnostics[0]))
+            return
         engine, document, analysis = self._engine(), self.context.root, analysis_of(self.context)
         opening = open_request(document.settings, write_document(document.graph).decode())
         self._set_state(State.RUNNING, tr("Timing the network …"))
@@ -102,7 +114,14 @@ class ProfilingController(QObject):
             path = analysis.inputs.path(layer)
             if path is not None and path.is_file():
                 self._calls.append(engine.ask(SetInputRequest(layer, str(path)), self, None, self._failed))
-        self._calls.append(engine.ask(ProfileRequest(self.iterations()), self, self._finished, self._failed))
+        self._calls.append(
+            engine.ask(
+                ProfileRequest(self.iterations(), batches, tuple((s.width, s.height) for s in sizes)),
+                self,
+                self._finished,
+                self._failed,
+            )
+        )
 
     def launch_random(self, seed: int = 0) -> None:
         """Launch with seeded random weights where there are none; the record says so, and so do the settings."""
@@ -211,9 +230,21 @@ class ProfilingController(QObject):
             self.chosen_rows = self._rows_of(self.context.paths(self.context.selection) if entry is not None else ())
             self.current_changed.emit(entry)
 
+    def compare(self, pair: tuple[Entry, Entry] | None) -> None:
+        """Compare two runs, the first as the one before."""
+        if pair != self.compared:
+            self.compared = pair
+            self.compared_changed.emit()
+
+    def difference(self) -> RunDifference | None:
+        """The difference of the compared runs; None if no two runs are compared."""
+        return difference(self.compared[0].run, self.compared[1].run) if self.compared is not None else None
+
     def remove(self, entry: Entry) -> None:
         """Drop a run from the logger; its file stays."""
         self.entries.remove(entry)
+        if self.compared is not None and entry in self.compared:
+            self.compare(None)
         self.entries_changed.emit()
         if entry is self.current:
             self.show(self.entries[-1] if self.entries else None)

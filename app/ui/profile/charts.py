@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QShowEvent
@@ -19,14 +20,15 @@ from PySide6.QtWidgets import (
 )
 
 from app.ui.engine.context import Context
-from app.ui.engine.profiling import profiling_of
+from app.ui.engine.profiling import Entry, profiling_of
 from app.ui.widgets import theme
 from app.ui.widgets.empty_state import EmptyState
 from app.ui.widgets.sentences import placed_text
 from designer.graph.diagnostics import DiagnosticError
 from designer.profiling.schema import OperatorProfile, ProfileRun
+from designer.profiling.sweep import Sweep, images_per_second, knee, sweeps
 from designer.texts import mark, tr, tr_data, trn
-from designer.units import binary
+from designer.units import binary, digits
 
 if TYPE_CHECKING:
     from app.ui.profile.plots import Plot
@@ -37,6 +39,7 @@ PLOTS = (
     ("timeline", mark("Timeline")),
     ("memory", mark("Memory")),
     ("precision", mark("Precision")),
+    ("sweep", mark("Batch Sweep")),
 )
 
 
@@ -129,7 +132,7 @@ class ChartsPanel(QWidget):
         if entry is None:
             return
         try:
-            save_figure(path, name, entry.run, entry.title)
+            save_figure(path, name, entry.run, entry.title, sweep_of(entry, self._profiling.entries))
         except DiagnosticError as error:
             self._context.message.emit("error", placed_text(error.diagnostics[0]))
         else:
@@ -144,8 +147,12 @@ class ChartsPanel(QWidget):
         plot = self._made(name)
         self._body.setCurrentWidget(plot)
         ids = {id(row) for row in self._profiling.chosen_rows}
+        if isinstance(plot, HasSweep):
+            plot.sweep = sweep_of(entry, self._profiling.entries)
         plot.show_run(entry.run, frozenset(i for i, row in enumerate(entry.run.operators) if id(row) in ids))
-        self.facts.setText(facts(name, entry.run))
+        self.facts.setText(
+            sweep_facts(sweep_of(entry, self._profiling.entries)) if name == "sweep" else facts(name, entry.run)
+        )
         self.facts.setVisible(bool(self.facts.text()))
         plot.setAccessibleDescription(self.facts.text())
 
@@ -161,11 +168,37 @@ class ChartsPanel(QWidget):
                 "timeline": plots.TimelinePlot,
                 "memory": plots.MemoryPlot,
                 "precision": plots.PrecisionPlot,
+                "sweep": plots.SweepPlot,
             }
             plot = self._plots[name] = kinds[name]()
             plot.rows_clicked.connect(self._choose)
             self._body.addWidget(plot)
         return self._plots[name]
+
+
+@runtime_checkable
+class HasSweep(Protocol):
+    """A plot of a sweep."""
+
+    sweep: Sweep | None
+
+
+def sweep_of(entry: Entry, entries: Sequence[Entry]) -> Sweep | None:
+    """The runs of this session that differ from a run in their batch only."""
+    runs = [other.run for other in entries if other.profile.network == entry.profile.network]
+    return next((sweep for sweep in sweeps(runs) if any(run is entry.run for run in sweep.runs)), None)
+
+
+def sweep_facts(sweep: Sweep | None) -> str:
+    if sweep is None:
+        return tr("Launch with several batches, such as 1,2,4,8, to see throughput and latency against the batch.")
+    best = knee(sweep.runs)
+    return tr(
+        "{title}: knee at batch {batch} with {rate} images per second; larger batches add little throughput.",
+        title=sweep.title,
+        batch=best.batch,
+        rate=digits(images_per_second(best)),
+    )
 
 
 def facts(name: str, run: ProfileRun) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import cast
 
 import numpy as np
 import pyqtgraph as pg
@@ -19,6 +20,7 @@ from PySide6.QtWidgets import QGraphicsSceneMouseEvent, QStyleOptionGraphicsItem
 from app.ui.widgets import theme
 from designer.profiling.grouping import precision_shares
 from designer.profiling.schema import OperatorProfile, ProfileRun
+from designer.profiling.sweep import Sweep, images_per_second, knee
 from designer.texts import mark, tr, tr_data
 from designer.units import binary, digits, si
 
@@ -53,6 +55,7 @@ class Plot(pg.PlotWidget):  # type: ignore[misc]
     rows_clicked = Signal(object)  # list of OperatorProfile
 
     title = ""
+    keeps_range = True  # the visible range stays as long as the same run is shown
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent, axisItems={side: SiAxis(side) for side in ("left", "bottom")}, enableMenu=False)
@@ -74,7 +77,7 @@ class Plot(pg.PlotWidget):  # type: ignore[misc]
         same = run is self.run
         self.run, self.chosen = run, chosen
         self.redraw()
-        if not same:
+        if not same or not self.keeps_range:
             self.getViewBox().autoRange(padding=0.06)
 
     def redraw(self) -> None:
@@ -360,3 +363,35 @@ class PrecisionPlot(Plot):
 
 SMALLEST_LABEL = 8  # % of a bar that is tall enough for its text
 _PRECISION_ROLES: tuple[theme.RoleName, ...] = ("accent", "positive_alt", "warning", "info")
+
+
+class SweepPlot(Plot):
+    """Throughput and latency against the batch, with the knee."""
+
+    title = mark("Batch Sweep")
+    keeps_range = False
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__("charts.sweep", parent)
+        self.sweep: Sweep | None = None
+        self.setMouseEnabled(x=False, y=False)
+
+    def draw(self, run: ProfileRun) -> None:
+        self.label_axis("bottom", tr("Batch"))
+        self.label_axis("left", tr("Images per second; latency in ms"))
+        if self.sweep is None:
+            return
+        batches = [found.batch for found in self.sweep.runs]
+        rates = [images_per_second(found) for found in self.sweep.runs]
+        latencies = [found.time_ms or 0.0 for found in self.sweep.runs]
+        for values, role, symbol, name in (
+            (rates, "accent", "o", tr("images per second")),
+            (latencies, "positive_alt", "s", tr("latency in ms")),
+        ):
+            color = theme.color(cast("theme.RoleName", role))
+            pen = pg.mkPen(color, width=2)
+            self.plot(batches, values, pen=pen, symbol=symbol, symbolBrush=color, symbolPen=None, name=name)
+        best = knee(self.sweep.runs)
+        pen = pg.mkPen(theme.color("muted"), style=Qt.PenStyle.DashLine)
+        self.addItem(pg.InfiniteLine(best.batch, pen=pen, label=tr("knee"), labelOpts={"color": theme.color("text")}))
+        self.getAxis("bottom").setTicks([[(batch, str(batch)) for batch in batches]])

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QHeaderView,
     QLabel,
+    QLineEdit,
     QPushButton,
     QSpinBox,
     QStackedWidget,
@@ -30,6 +31,7 @@ from app.ui.widgets.empty_state import EmptyState
 from app.ui.widgets.message import Message
 from app.ui.widgets.notice import Notice
 from designer.files.settings import MAX_ITERATIONS
+from designer.profiling.difference import difference
 from designer.profiling.quantities import ValueSource
 from designer.profiling.schema import ProfileRun
 from designer.texts import tr
@@ -60,6 +62,16 @@ class RunLoggerPanel(QWidget):
         self.iterations.setRange(1, MAX_ITERATIONS)
         self.iterations.setSuffix(tr(" runs"))
         self.iterations.valueChanged.connect(self._profiling.set_iterations)
+        self.batches = self._field(
+            "batches",
+            tr("Batches: 1,4,16"),
+            tr("Batch sizes to measure, separated by commas; empty: the inputs as they are"),
+        )
+        self.batches.textChanged.connect(lambda text: setattr(self._profiling, "batches", text))
+        self.sizes = self._field(
+            "sizes", tr("Sizes: 256x256"), tr("Image sizes to measure, width x height; empty: the inputs as they are")
+        )
+        self.sizes.textChanged.connect(lambda text: setattr(self._profiling, "sizes", text))
         self._open = self._button(
             "open",
             "folder-open-outline",
@@ -123,15 +135,18 @@ class RunLoggerPanel(QWidget):
         self._stack.addWidget(listing)
 
     def _lay_out(self) -> None:
-        first, second = QHBoxLayout(), QHBoxLayout()
+        first, second, third = QHBoxLayout(), QHBoxLayout(), QHBoxLayout()
         first.addWidget(self.launch, 1)
         first.addWidget(self.iterations)
+        third.addWidget(self.batches)
+        third.addWidget(self.sizes)
         for button in (self._open, self._save, self._remove):
             second.addWidget(button)
         second.addStretch(1)
         main = QVBoxLayout(self)
         main.setContentsMargins(8, 8, 8, 8)
         main.addLayout(first)
+        main.addLayout(third)
         main.addLayout(second)
         main.addWidget(self.status)
         main.addWidget(self._notice)
@@ -146,6 +161,16 @@ class RunLoggerPanel(QWidget):
         self._list()
         self._choose(self._profiling.current)
         self._on_state(str(self._profiling.state), self._profiling.message)
+
+    def _field(self, name: str, placeholder: str, tip: str) -> QLineEdit:
+        field = QLineEdit()
+        field.setObjectName(f"run_logger.{name}")
+        field.setAccessibleName(placeholder.partition(":")[0])
+        field.setPlaceholderText(placeholder)
+        field.setToolTip(tip)
+        field.setMinimumWidth(60)
+        field.returnPressed.connect(self._launch_or_stop)
+        return field
 
     def _button(self, name: str, icon: str, title: str, spoken: str, tip: str) -> QToolButton:
         button = QToolButton()
@@ -256,6 +281,7 @@ class RunLoggerPanel(QWidget):
     def _on_selection(self, *_: object) -> None:
         chosen = self.chosen()
         self._enable()
+        self._profiling.compare((chosen[0], chosen[1]) if len(chosen) == 2 else None)
         if len(chosen) == 2:
             self.details.setText(comparison(chosen[0], chosen[1]))
             return
@@ -320,10 +346,10 @@ def comparison(one: Entry, other: Entry) -> str:
             factor=second / first,
         )
     ]
-    before = {row.layers: row.time_ms for row in one.run.operators}
-    after = {row.layers: row.time_ms for row in other.run.operators}
-    both = sorted((after[k] - before[k], k) for k in before.keys() & after.keys())
-    for difference, layers in [*both[:2], *both[:1:-1][:2]]:
-        sign = "+" if difference > 0 else ""
-        lines.append(f"{' + '.join(layers)}: {sign}{quantity(difference / 1e3, 's')}")
+    found = difference(one.run, other.run)
+    lines += [
+        f"{' + '.join(row.layers)}: {row.difference_ms:+.3g} ms" for row in found.rows[:4] if row.verdict != "none"
+    ]
+    if found.total.verdict == "none":
+        lines.append(tr("The difference of the whole run is within the noise."))
     return "\n".join(lines)

@@ -49,5 +49,8 @@ PANELS = (
     PanelSpec("run_logger", "Inference Run Logger", "profile.run_logger", "RunLoggerPanel", "left", (PROFILE,)),
     PanelSpec("operator_table", "Operators", "profile.operator_table", "OperatorTablePanel", "bottom", (PROFILE,)),
     PanelSpec("charts", "Charts", "profile.charts", "ChartsPanel", "bottom", (PROFILE,)),
+    PanelSpec(
+        "run_differences", "Run Differences", "profile.run_differences", "RunDifferencesPanel", "bottom", (PROFILE,)
+    ),
     PanelSpec("utilisation", "Utilization", "profile.utilization", "UtilizationPanel", "right", (PROFILE,)),
 )

@@ -1,0 +1,152 @@
+"""Run Differences: two runs of the Inference Run Logger compared step by step, against the noise of the measurements."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QModelIndex, QSortFilterProxyModel, Qt
+from PySide6.QtGui import QStandardItem, QStandardItemModel
+from PySide6.QtWidgets import QLabel, QStackedWidget, QVBoxLayout, QWidget
+
+from app.ui.engine.context import Context
+from app.ui.engine.profiling import profiling_of
+from app.ui.widgets import theme
+from app.ui.widgets.empty_state import EmptyState
+from app.ui.widgets.frozen_tree import FrozenTree
+from designer.profiling.difference import RowDifference, RunDifference
+from designer.texts import mark, tr, tr_data
+from designer.units import UNAVAILABLE_SIGN, digits, quantity
+
+SORT = Qt.ItemDataRole.UserRole
+LAYERS = Qt.ItemDataRole.UserRole + 1
+HEADERS = (
+    mark("Layers"),
+    mark("Before\nms"),
+    mark("After\nms"),
+    mark("Difference\nms"),
+    mark("Noise\nms"),
+    mark("Verdict"),
+)
+DIFFERENCE = 3
+VERDICTS = {
+    "none": mark("none"),
+    "faster": mark("faster"),
+    "slower": mark("slower"),
+    "only before": mark("only before"),
+    "only after": mark("only after"),
+}
+
+
+class RunDifferencesPanel(QWidget):
+    """A table with a row per step. Selecting a row selects its layers."""
+
+    panel_id = "run_differences"
+    title = "Run Differences"
+
+    def __init__(self, context: Context, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("run_differences")
+        self.setAccessibleName(tr("Run Differences"))
+        self._context = context
+        self._profiling = profiling_of(context)
+        self._empty = EmptyState(
+            "run_differences",
+            "compare-horizontal",
+            tr("Select two runs in the Inference Run Logger (Ctrl+click) to compare them here."),
+        )
+        self.summary = QLabel()
+        self.summary.setObjectName("run_differences.summary")
+        self.summary.setAccessibleName(tr("Difference of the two runs"))
+        self.summary.setWordWrap(True)
+        self.summary.setTextFormat(Qt.TextFormat.PlainText)
+        self.summary.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.model = QStandardItemModel(0, len(HEADERS), self)
+        self.proxy = QSortFilterProxyModel(self)
+        self.proxy.setSourceModel(self.model)
+        self.proxy.setSortRole(SORT)
+        self._show_headers()
+        self.tree = FrozenTree("run_differences.table", tr("Differences of the steps"))
+        self.tree.set_model(self.proxy)
+        self.tree.sort_by(DIFFERENCE, Qt.SortOrder.DescendingOrder)
+        self.tree.selection().selectionChanged.connect(self._select_layers)
+        page = QWidget()
+        column = QVBoxLayout(page)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addWidget(self.summary)
+        column.addWidget(self.tree, 1)
+        self._stack = QStackedWidget()
+        self._stack.addWidget(self._empty)
+        self._stack.addWidget(page)
+        main = QVBoxLayout(self)
+        main.setContentsMargins(8, 8, 8, 8)
+        main.addWidget(self._stack)
+        self._profiling.compared_changed.connect(self._show)
+        self._show()
+
+    def _show_headers(self) -> None:
+        self.model.setHorizontalHeaderLabels([tr_data(header) for header in HEADERS])
+        for column in range(1, len(HEADERS) - 1):
+            order = int(Qt.SortOrder.DescendingOrder.value)
+            self.model.setHeaderData(column, Qt.Orientation.Horizontal, order, Qt.ItemDataRole.InitialSortOrderRole)
+
+    def _show(self) -> None:
+        found = self._profiling.difference()
+        self._stack.setCurrentIndex(0 if found is None else 1)
+        self.model.removeRows(0, self.model.rowCount())
+        if found is None:
+            return
+        for row in found.rows:
+            self.model.appendRow(_items(row))
+        self.summary.setText(self._summary(found))
+        self.tree.fit_columns(260)
+
+    def _summary(self, found: RunDifference) -> str:
+        before, after = self._profiling.compared or (None, None)
+        total = found.total
+        if before is None or after is None or not total.before_ms or not total.after_ms:
+            return tr("One of the two runs has no time.")
+        return tr(
+            "#{one} {title_one}: {before}\n#{other} {title_other}: {after}\nDifference {difference} ({factor} x), "
+            "noise ±{noise}: {verdict}",
+            one=before.number,
+            title_one=before.title,
+            before=quantity(total.before_ms / 1e3, "s"),
+            other=after.number,
+            title_other=after.title,
+            after=quantity(total.after_ms / 1e3, "s"),
+            difference=f"{total.difference_ms:+.3g} ms",
+            factor=digits(total.after_ms / total.before_ms),
+            noise=quantity(total.noise_ms / 1e3, "s"),
+            verdict=tr_data(VERDICTS[total.verdict]),
+        )
+
+    def _select_layers(self, *_: object) -> None:
+        shown = self._context.in_sight
+        chosen: list[QModelIndex] = self.tree.selected_rows()
+        layers = [layer for index in chosen for layer in index.data(LAYERS)]
+        if self._context.has_document:
+            self._context.select(tuple(dict.fromkeys(name for layer in layers if (name := shown(layer)))))
+
+
+def _items(row: RowDifference) -> list[QStandardItem]:
+    name = QStandardItem(" + ".join(row.layers) or tr("outside of operators"))
+    name.setData(name.text().lower(), SORT)
+    name.setData(list(row.layers), LAYERS)
+    verdict = QStandardItem(tr_data(VERDICTS[row.verdict]))
+    verdict.setData(verdict.text(), SORT)
+    if row.verdict in ("faster", "slower"):
+        verdict.setForeground(theme.color("positive" if row.verdict == "faster" else "negative"))
+    values = [
+        _number(row.before_ms),
+        _number(row.after_ms),
+        _number(row.difference_ms, signed=True),
+        _number(row.noise_ms),
+    ]
+    return [name, *values, verdict]
+
+
+def _number(value: float | None, *, signed: bool = False) -> QStandardItem:
+    text = UNAVAILABLE_SIGN if value is None else digits(value)
+    item = QStandardItem(f"+{text}" if signed and value is not None and value > 0 else text)
+    item.setData(float("-inf") if value is None else value, SORT)
+    item.setTextAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+    item.setFont(theme.mono_font())
+    return item
