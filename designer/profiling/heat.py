@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from designer.graph.graph import Graph
+from designer.profiling.difference import RunDifference
 from designer.profiling.schema import OperatorProfile, ProfileRun
 from designer.texts import mark
 from designer.units import digits, quantity
@@ -33,23 +34,32 @@ METRICS = {
 }
 
 
+DIFFERENCE = Metric("difference", mark("Difference of the compared runs"), "s", lambda row: None)
+
+
 @dataclass(frozen=True)
 class Heat:
-    """Amounts by layer. `most` is the largest amount, or 0 without layers."""
+    """Amounts by layer. `most` is the largest magnitude, or 0 without layers; amounts of `DIFFERENCE` are signed."""
 
     metric: Metric
     values: Mapping[str, float]
 
     @property
+    def signed(self) -> bool:
+        return self.metric is DIFFERENCE
+
+    @property
     def most(self) -> float:
-        return max(self.values.values(), default=0.0)
+        return max(map(abs, self.values.values()), default=0.0)
 
     def share(self, layer: str) -> float:
-        """The amount of a layer relative to the largest one, 0 to 1."""
+        """The amount of a layer relative to the largest magnitude: 0 to 1, or -1 to 1 if signed."""
         return self.values[layer] / self.most if self.most > 0 else 0.0
 
     def text(self, amount: float) -> str:
-        """An amount with its unit."""
+        """An amount with its unit, and with its sign if signed."""
+        if self.signed:
+            return f"{'+' if amount > 0 else ''}{quantity(amount, self.metric.unit)}"
         return f"{digits(amount)} x" if self.metric.unit == "x" else quantity(amount, self.metric.unit)
 
 
@@ -69,6 +79,16 @@ def heat(run: ProfileRun, metric: Metric, in_sight: Callable[[str], str] = str) 
             before = values.get(name, 0.0)
             values[name] = before + amount if metric.extensive else max(before, amount)
     return Heat(metric, values)
+
+
+def difference_heat(found: RunDifference, in_sight: Callable[[str], str] = str) -> Heat:
+    """The differences of the steps of two runs in s; those within the noise of the measurements are 0."""
+    values: dict[str, float] = {}
+    for row in found.rows:
+        amount = 0.0 if row.verdict == "none" else row.difference_ms / 1e3
+        for name in {shown for layer in row.layers if (shown := in_sight(layer))}:
+            values[name] = values.get(name, 0.0) + amount
+    return Heat(DIFFERENCE, values)
 
 
 def critical_path(run: ProfileRun, graph: Graph) -> tuple[str, ...]:

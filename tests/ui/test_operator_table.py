@@ -638,3 +638,18 @@ def test_a_bad_batch_is_reported_before_anything_runs(qtbot, context, logger):
     assert profiling_of(context).state is State.FAILED
     assert "'1,x' cannot be read" in logger.status.text()
     assert "1,4,16" in logger.status.text()
+
+
+def test_heat_of_a_difference_is_signed_and_noise_is_zero(run):
+    from designer.profiling.difference import difference
+    from designer.profiling.heat import difference_heat
+
+    slower = replace(run.operators[2], time_ms=run.operators[2].time_ms + 4.0)
+    faster = replace(run.operators[6], time_ms=run.operators[6].time_ms - 2.0)
+    rows = (*run.operators[:2], slower, *run.operators[3:6], faster, *run.operators[7:])
+    found = difference_heat(difference(run, replace(run, operators=rows)))
+    assert found.values[slower.layers[0]] == pytest.approx(4e-3)
+    assert found.share(faster.layers[0]) == pytest.approx(-0.5)
+    assert found.values[run.operators[4].layers[0]] == 0.0
+    assert found.text(found.values[slower.layers[0]]) == "+4.00 ms"
+    assert found.text(found.values[faster.layers[0]]) == "-2.00 ms"

@@ -577,6 +577,7 @@ HEAT: tuple[Action[HeatOverlay], ...] = (
     _heat("flops", "&FLOPs", "Color the layers by their operations"),
     _heat("memory", "&Memory Traffic", "Color the layers by the bytes that they move"),
     _heat("roof", "&Distance from the Roof", "Color the layers by their time relative to the time at the roofline"),
+    _heat("difference", "D&ifference of Runs", "Color the layers by the difference of the two runs that are compared"),
     Action(
         "view.critical_path",
         "&Critical Path",

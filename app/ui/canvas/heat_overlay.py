@@ -19,7 +19,7 @@ from app.ui.engine.profiling import profiling_of
 from app.ui.widgets import theme
 from app.ui.widgets.heat import heat_color, paint_heat_bar
 from designer.operators.inlining import inline
-from designer.profiling.heat import METRICS, Heat, critical_path, heat
+from designer.profiling.heat import DIFFERENCE, METRICS, Heat, critical_path, difference_heat, heat
 from designer.profiling.schema import ProfileRun
 from designer.texts import tr, tr_data
 
@@ -40,6 +40,7 @@ class Cell:
     rect: QRectF
     share: float
     label: str
+    signed: bool = False
 
 
 class HeatItem(QGraphicsItem):
@@ -82,7 +83,7 @@ class HeatItem(QGraphicsItem):
             outer, inner = QPainterPath(), QPainterPath()
             outer.addRoundedRect(cell.rect.adjusted(-band, -band, band, band), 8 + BAND, 8 + BAND)
             inner.addRoundedRect(cell.rect, 8, 8)
-            painter.fillPath(outer.subtracted(inner), heat_color(cell.share))
+            painter.fillPath(outer.subtracted(inner), heat_color(cell.share, signed=cell.signed))
             if detail >= LABEL_FROM and cell.label:
                 self._paint_label(painter, cell)
 
@@ -97,7 +98,7 @@ class HeatItem(QGraphicsItem):
         width = font.mono_metrics.horizontalAdvance(cell.label) + 12
         height = font.mono_metrics.height() + 4
         place = QRectF(cell.rect.right() + BAND - width, cell.rect.top() - BAND - height + 2, width, height)
-        ground = heat_color(cell.share)
+        ground = heat_color(cell.share, signed=cell.signed)
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(ground)
         painter.drawRoundedRect(place, 4, 4)
@@ -115,14 +116,18 @@ class HeatLegend(QWidget):
         self.setAccessibleName(tr("Legend of the heat"))
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self._viewer = viewer
-        self._title = self._most = ""
+        self._title = self._least = self._most = ""
+        self._signed = False
         for bar in (viewer.horizontalScrollBar(), viewer.verticalScrollBar()):
             bar.rangeChanged.connect(self.place)
         self.hide()
 
-    def show_heat(self, title: str, most: str) -> None:
-        self._title, self._most = title, most
-        self.setAccessibleDescription(f"{title}: 0 - {most}")
+    def show_heat(self, found: Heat) -> None:
+        """Show the title and the ends of the scale."""
+        self._title, self._signed = tr_data(found.metric.title), found.signed
+        self._least = found.text(-found.most) if found.signed else "0"
+        self._most = found.text(found.most)
+        self.setAccessibleDescription(f"{self._title}: {self._least} - {self._most}")
         self.resize(self.sizeHint())
         self.place()
         self.show()
@@ -134,7 +139,7 @@ class HeatLegend(QWidget):
 
     def sizeHint(self) -> QSize:
         metrics = self.fontMetrics()
-        ends = metrics.horizontalAdvance("0") + metrics.horizontalAdvance(self._most) + 24
+        ends = metrics.horizontalAdvance(self._least) + metrics.horizontalAdvance(self._most) + 24
         return QSize(max(180, metrics.horizontalAdvance(self._title) + 16, ends + 60), 2 * metrics.height() + 24)
 
     def paintEvent(self, event: QPaintEvent) -> None:
@@ -147,10 +152,10 @@ class HeatLegend(QWidget):
         inner = self.rect().adjusted(8, 4, -8, -4)
         painter.setPen(theme.color("text"))
         painter.drawText(inner, Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft, self._title)
-        paint_heat_bar(painter, QRectF(inner.left(), inner.top() + line + 3, inner.width(), 8))
+        paint_heat_bar(painter, QRectF(inner.left(), inner.top() + line + 3, inner.width(), 8), signed=self._signed)
         ends = inner.adjusted(0, line + 12, 0, 0)
         painter.setPen(theme.color("muted"))
-        painter.drawText(ends, Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft, "0")
+        painter.drawText(ends, Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft, self._least)
         painter.drawText(ends, Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignRight, self._most)
 
 
@@ -173,6 +178,7 @@ class HeatOverlay(QObject):
         viewer.overlays.append(self.item)
         self.item.hide()
         self._profiling.current_changed.connect(self.refresh)
+        self._profiling.compared_changed.connect(self.refresh)
         viewer.far_stale.connect(self.refresh)
 
     def show_metric(self, metric: str) -> None:
@@ -198,18 +204,23 @@ class HeatOverlay(QObject):
             self.item.show_cells([], [])
             self.legend.hide()
             return
-        cells = []
-        if self.metric:
-            found = heat(entry.run, METRICS[self.metric], self._context.in_sight)
-            cells = self._cells(found)
-            self.legend.show_heat(tr_data(found.metric.title), found.text(found.most))
+        found = self._found(entry.run)
+        cells = self._cells(found) if found is not None else []
+        if found is not None:
+            self.legend.show_heat(found)
         else:
             self.legend.hide()
         self.item.show_cells(cells, self._path(entry.run) if self.critical else [])
 
+    def _found(self, run: ProfileRun) -> Heat | None:
+        if self.metric == DIFFERENCE.id:
+            difference = self._profiling.difference()
+            return difference_heat(difference, self._context.in_sight) if difference is not None else None
+        return heat(run, METRICS[self.metric], self._context.in_sight) if self.metric else None
+
     def _cells(self, found: Heat) -> list[Cell]:
         return [
-            Cell(self._projection.entry(name).area(), found.share(name), found.text(value))
+            Cell(self._projection.entry(name).area(), found.share(name), found.text(value), found.signed)
             for name, value in found.values.items()
             if name in self._projection
         ]

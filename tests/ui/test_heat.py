@@ -1,0 +1,69 @@
+"""Heat on the canvas of the real window: which layers are colored, with which values, and what the legend says."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("PySide6")
+
+from PySide6.QtCore import QRectF
+from PySide6.QtGui import QColor
+from window_kit import action
+
+from app.ui.engine.profiling import profiling_of
+from app.ui.widgets.heat import heat_color
+from designer.profiling.machine import Machine
+from designer.profiling.schema import OperatorProfile, Profile, ProfileRun
+
+pytestmark = pytest.mark.gui
+
+
+@pytest.fixture
+def heated(window, qtbot):
+    """A window with a network of three layers in a row and a run of it."""
+    from designer.graph import commands
+    from designer.graph.model import Layer, Source
+
+    graph = window.context.document.graph
+    names = ("a", "b", "c")
+    for number, name in enumerate(names):
+        source = (Source(names[number - 1]),) if number else ()
+        kind = "relu" if number else "input"
+        layer = Layer(name, kind, position=(number * 240, 0), inputs=source)
+        window.context.document.do(lambda g, made=layer: commands.add_layer(g, made))
+    assert set(names) <= set(graph.layers)
+    rows = tuple(OperatorProfile((name,), "relu", time_ms=float(time)) for name, time in (("b", 1), ("c", 4)))
+    run = ProfileRun("torch", "fp32", "nchw", "cpu", 1, "8x8", 5.0, 0.1, rows)
+    profiling_of(window.context).add(Profile(Machine("Test CPU", 2), "net", (run,)))
+    return window
+
+
+def test_the_heat_action_colors_layers_by_their_share(heated, qtbot):
+    action(heated, "view.heat_time").trigger()
+    cells = {cell.label: cell for cell in heated.canvas.heat.item.cells}
+    assert {label: cell.share for label, cell in cells.items()} == {"1.00 ms": 0.25, "4.00 ms": 1.0}
+    assert heated.canvas.heat.legend.isVisibleTo(heated)
+    assert "4.00 ms" in heated.canvas.heat.legend.accessibleDescription()
+    assert action(heated, "view.heat_time").isChecked()
+    heated.canvas.viewer.frame_all()
+    view = heated.canvas.viewer
+    cell = cells["4.00 ms"]
+    edge = view.mapFromScene(QRectF(cell.rect).center().x(), cell.rect.top() - 4)
+    painted = QColor(view.viewport().grab().toImage().pixel(edge))
+    wanted = heat_color(1.0)
+    assert abs(painted.red() - wanted.red()) + abs(painted.green() - wanted.green()) < 40
+    action(heated, "view.heat_none").trigger()
+    assert not heated.canvas.heat.item.cells
+    assert not heated.canvas.heat.legend.isVisibleTo(heated)
+
+
+def test_the_critical_path_goes_through_the_layers(heated):
+    action(heated, "view.critical_path").trigger()
+    centers = [heated.canvas.projection.entry(name).area().center() for name in ("a", "b", "c")]
+    assert heated.canvas.heat.item.path == centers
+
+
+def test_heat_without_a_run_says_what_to_do(window, qtbot):
+    with qtbot.waitSignal(window.context.message) as said:
+        action(window, "view.heat_flops").trigger()
+    assert "Launch inference in the Profile workspace" in said.args[1]
