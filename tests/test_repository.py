@@ -44,7 +44,7 @@ def loaded_by(statement: str) -> set[str]:
     "statement",
     [
         "from designer.operators.registry import default_registry; default_registry()",
-        "import designer.runtime.session, designer.files.document, designer.profiling.report",
+        "import designer.runtime.session, designer.files.document, designer.profiling.profile_files",
         "from designer.runtime.engine_registry import default_engines as e; [e().problem(one) for one in e()]",
         "import app.cli.main",
         "import app.engine.worker",

@@ -174,7 +174,7 @@ def _inputs(inference: Inference) -> dict[str, Array]:
 def _outputs(
     inference: Inference, weights: Weights, options: RunOptions, feeds: Mapping[str, Array]
 ) -> dict[str, Array]:
-    from designer.profiling.timing import whole_part
+    from designer.profiling.measure import whole_part
     from designer.runtime.engines.torch_engine import TorchEngine
 
     part, wanted, _ = whole_part(inference)

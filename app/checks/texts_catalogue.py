@@ -35,7 +35,7 @@ FORMATS = (  # modules with tables of formats, whose titles dialogs show
     "designer.files.document",
     "designer.files.tables",
     "designer.files.weight_files",
-    "designer.profiling.report",
+    "designer.profiling.profile_files",
     "designer.runtime.images",
     "designer.runtime.sources",
     "designer.runtime.video_formats",
@@ -164,7 +164,8 @@ def tables() -> Iterator[tuple[str, str]]:
     from app.ui.shell.panels import PANELS
     from app.ui.shell.window import GROUPS
     from designer.files.formats import FormatTable
-    from designer.profiling.report import UTILISATION
+    from designer.profiling.rows import OUTSIDE
+    from designer.profiling.schema import UTILIZATION
     from designer.runtime.video_writer import CODECS
 
     def titles(menus: tuple[Entry, ...]) -> Iterator[str]:
@@ -190,7 +191,8 @@ def tables() -> Iterator[tuple[str, str]]:
                     for text in (table.title, *(format.title for format in table.formats))
                 )
     yield from (("designer/runtime/video_writer.py", codec.title) for codec in CODECS.values())
-    yield from (("designer/profiling/report.py", text) for text in UTILISATION.values())
+    yield from (("designer/profiling/schema.py", text) for text in UTILIZATION.values())
+    yield "designer/profiling/rows.py", OUTSIDE
 
 
 def operators() -> Iterator[tuple[str, str]]:

@@ -7,8 +7,8 @@ import subprocess
 from collections.abc import Callable
 from typing import Any
 
-from designer.profiling.figures import Figure, measured, unavailable
 from designer.profiling.peaks import Peaks, now
+from designer.profiling.quantities import Quantity, measured, unavailable
 from designer.runtime.engines.torch_timing import new_event
 
 PRECISION_PEAK = {"fp32": "fp32", "fp16": "fp16", "bf16": "bf16"}
@@ -60,7 +60,7 @@ def measure_gpu(device: str, precision: str, *, size: int = 8192, copy_bytes: in
 
     where = torch.device(device)
     foreign = _foreign()
-    peaks: dict[str, Figure] = {}
+    peaks: dict[str, Quantity] = {}
     for name, dtype, tf32 in (
         ("fp32", torch.float32, False),
         ("tf32", torch.float32, True),
@@ -74,7 +74,7 @@ def measure_gpu(device: str, precision: str, *, size: int = 8192, copy_bytes: in
     cache = (
         _copy(where, cache_bytes // 4, repeat=50)
         if cache_bytes
-        else unavailable("B/s", "the size of the L2 cache is not known")
+        else unavailable("the size of the L2 cache is not known")
     )
     others = {name: figure for name, figure in peaks.items() if name != PRECISION_PEAK[precision]}
     return Peaks(
@@ -82,7 +82,7 @@ def measure_gpu(device: str, precision: str, *, size: int = 8192, copy_bytes: in
     )
 
 
-def _matmul_peak(where: Any, dtype: Any, tf32: bool, size: int) -> Figure:
+def _matmul_peak(where: Any, dtype: Any, tf32: bool, size: int) -> Quantity:
     import torch
 
     before = torch.backends.cuda.matmul.allow_tf32
@@ -93,21 +93,21 @@ def _matmul_peak(where: Any, dtype: Any, tf32: bool, size: int) -> Figure:
         out = torch.empty(size, size, device=where, dtype=dtype)
         seconds = best_seconds(lambda: torch.mm(a, b, out=out), 5)
     except RuntimeError as error:
-        return unavailable("FLOP/s", f"the matrix product failed: {str(error).splitlines()[0][:120]}")
+        return unavailable(f"the matrix product failed: {str(error).splitlines()[0][:120]}")
     finally:
         torch.backends.cuda.matmul.allow_tf32 = before
     kind = "TF32" if tf32 else str(dtype).removeprefix("torch.")
-    return measured(2.0 * size**3 / seconds, "FLOP/s", f"{size} x {size} matrix product, {kind}")
+    return measured(2.0 * size**3 / seconds, f"{size} x {size} matrix product, {kind}")
 
 
-def _copy(where: Any, total: int, repeat: int = 3) -> Figure:
+def _copy(where: Any, total: int, repeat: int = 3) -> Quantity:
     import torch
 
     half = max(total // 2 // 4, 1024)
     source = torch.ones(half, device=where)
     target = torch.empty_like(source)
     seconds = best_seconds(lambda: target.copy_(source), 10, repeat)
-    return measured(8.0 * half / seconds, "B/s", f"copy of {total >> 20} MiB, read and written")
+    return measured(8.0 * half / seconds, f"copy of {total >> 20} MiB, read and written")
 
 
 def best_seconds(work: Callable[[], object], runs: int, repeat: int = 1) -> float:
@@ -128,9 +128,9 @@ def best_seconds(work: Callable[[], object], runs: int, repeat: int = 1) -> floa
     return max(best, 1e-9)
 
 
-def _foreign() -> Figure:
+def _foreign() -> Quantity:
     """How busy the GPU was just before the calibration, by nvidia-smi."""
     text = nvidia_smi("utilization.gpu")
     if not text.isdigit():
-        return unavailable("%", "nvidia-smi did not tell how busy the GPU was")
-    return measured(float(text), "%", "use of the GPU before the calibration")
+        return unavailable("nvidia-smi did not tell how busy the GPU was")
+    return measured(float(text), "use of the GPU before the calibration")

@@ -29,11 +29,10 @@ from designer.operators.training_branch import no_output
 from designer.profiling.cost import CostTable, cost_table
 from designer.profiling.counters import CounterResult
 from designer.profiling.energy import energy_counter, energy_of, no_energy
-from designer.profiling.figures import Figure
 from designer.profiling.machine import Machine, cpu_name, this_machine
 from designer.profiling.peaks import BUSY_PERCENT, Peaks, busy_times, cached, foreign_load, keep, measure_cpu
-from designer.profiling.place import above_roof, spread
-from designer.profiling.quantities import Quantity, ValueSource, measured
+from designer.profiling.quantities import Quantity, measured, unavailable
+from designer.profiling.roofline import above_roof, spread
 from designer.profiling.rows import operator_rows, outside_row, peak_memory
 from designer.profiling.schema import OperatorProfile, Profile, ProfileRun, RunPeaks
 from designer.runtime.api import Part, RunOptions
@@ -284,7 +283,7 @@ def _time_block(timer: Timer, timing: Timing, runs: int, warmup: int, tick: Tick
         timing.add(timer.layers(runs, warmup, tick))
     load = foreign_load(before)
     if load.value is not None and (timing.load is None or load.value > (timing.load.value or 0.0)):
-        timing.load = quantity_of(load)
+        timing.load = load
 
 
 @contextmanager
@@ -525,7 +524,7 @@ def remeasured(options: RunOptions, known: Peaks, store: Path | None = None) -> 
     return best
 
 
-def _larger(one: Figure, other: Figure) -> Figure:
+def _larger(one: Quantity, other: Quantity) -> Quantity:
     return max(one, other, key=lambda found: found.value or 0.0)
 
 
@@ -556,19 +555,15 @@ def measure_peaks(options: RunOptions) -> Peaks:
 def run_peaks(peaks: Peaks) -> RunPeaks:
     """The peaks as a profile has them."""
     return RunPeaks(
-        quantity_of(peaks.compute),
-        quantity_of(peaks.memory),
-        quantity_of(peaks.cache),
+        peaks.compute,
+        peaks.memory,
+        peaks.cache,
         peaks.cache_bytes,
-        others={name: quantity_of(figure) for name, figure in peaks.others.items()},
+        others=peaks.others,
         date=peaks.date,
         note=peaks.note,
     )
 
 
-def quantity_of(figure: Figure) -> Quantity:
-    return Quantity(figure.value, ValueSource(figure.source.value), figure.reason)
-
-
-_UNMEASURED = Quantity(None, ValueSource.UNAVAILABLE, "the peaks of the machine were not measured")
+_UNMEASURED = unavailable("the peaks of the machine were not measured")
 NO_PEAKS = RunPeaks(_UNMEASURED, _UNMEASURED, _UNMEASURED)

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from designer.profiling.figures import Figure, measured, unavailable
+from designer.profiling.quantities import Quantity, measured, unavailable
 from designer.runtime.engine_registry import default_engines
 
 BUSY_PERCENT = 5.0
@@ -33,16 +33,16 @@ class Peaks:
     `others` holds further compute peaks by name, for instance "tf32"; `foreign` is other programs' share of all cores.
     """
 
-    compute: Figure  # FLOP/s
-    cache: Figure  # B/s, read and written
-    memory: Figure  # B/s, read and written
+    compute: Quantity  # FLOP/s
+    cache: Quantity  # B/s, read and written
+    memory: Quantity  # B/s, read and written
     cache_bytes: int
-    foreign: Figure  # %
+    foreign: Quantity  # %
     date: str
     engine: str
     precision: str
     threads: int
-    others: Mapping[str, Figure] = field(default_factory=dict)
+    others: Mapping[str, Quantity] = field(default_factory=dict)
 
     @property
     def busy(self) -> bool:
@@ -54,12 +54,6 @@ class Peaks:
         if self.busy and self.foreign.value is not None:
             return f"peak measured on a busy machine: other programs used {self.foreign.value:.0f} % of the cores"
         return "" if self.foreign.value is not None else f"load of other programs unknown: {self.foreign.reason}"
-
-    def bandwidth_for(self, moved: int) -> tuple[Figure, str]:
-        """The bandwidth that applies to work moving `moved` bytes and its name: "cache" when they fit half of it."""
-        if self.cache.value is not None and 0 < moved <= self.cache_bytes // 2:
-            return self.cache, "cache"
-        return self.memory, "memory"
 
 
 def best_rate(work: Callable[[], object], amount: float, *, seconds: float, least: int = 3) -> float:
@@ -99,9 +93,9 @@ def measure_cpu(engine: str, threads: int, *, seconds: float = 0.25, size: int =
             break
     reason = "" if cache_bytes else f"size of the cache unknown, {CACHE_GUESS >> 20} MiB assumed"
     return Peaks(
-        measured(flops, "FLOP/s", what),
-        measured(cache, "B/s", reason or f"copy of {small >> 20} MiB in the last-level cache"),
-        measured(memory, "B/s", f"copy of {large >> 20} MiB in main memory"),
+        measured(flops, what),
+        measured(cache, reason or f"copy of {small >> 20} MiB in the last-level cache"),
+        measured(memory, f"copy of {large >> 20} MiB in main memory"),
         cache_bytes or CACHE_GUESS,
         foreign_load(before),
         now(),
@@ -177,17 +171,17 @@ def busy_times() -> tuple[float, float, float] | None:
     return float(times.user + times.system), mine, time.perf_counter()
 
 
-def foreign_load(before: tuple[float, float, float] | None) -> Figure:
+def foreign_load(before: tuple[float, float, float] | None) -> Quantity:
     """Other programs' share of all cores since `before` (a value of `busy_times`)."""
     after = busy_times()
     if before is None or after is None:
-        return unavailable("%", "this system does not report how busy it is")
+        return unavailable("this system does not report how busy it is")
     span = after[2] - before[2]
     cores = os.cpu_count() or 1
     if span < 0.05:
-        return unavailable("%", "the calibration was too short to see other programs")
+        return unavailable("the calibration was too short to see other programs")
     foreign = (after[0] - before[0]) - (after[1] - before[1])
-    return measured(max(0.0, 100.0 * foreign / (span * cores)), "%", "processor time of other programs")
+    return measured(max(0.0, 100.0 * foreign / (span * cores)), "processor time of other programs")
 
 
 # --- kept per machine ------------------------------------------------------------------------------------------

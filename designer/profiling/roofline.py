@@ -1,80 +1,83 @@
-"""The roof: the shortest time that a machine's measured peaks allow for some work, and how far a run is from it.
+"""The roof: the shortest time that measured peaks allow for some work, and how far a run is from it.
 
-Nothing is clipped: a run above the roof means that the data was in a faster memory than modelled, or that the peak was
-measured too low, and both are worth seeing.
+There are up to four roofs: operations at the compute peak, bytes at the bandwidth of the last-level cache or of DRAM, and the
+overhead of launching a step (Williams, Waterman and Patterson, "Roofline", 2009).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from designer.profiling.figures import Figure, measured, modelled, ratio, unavailable
-from designer.profiling.peaks import Peaks
+from designer.profiling.quantities import Quantity, modelled, unavailable
+from designer.profiling.schema import Bound, RunPeaks
+
+AT_ROOF = 0.03  # relative difference that counts as none
+NO_PEAKS = "the peaks of the machine were not measured"
 
 
 @dataclass(frozen=True)
 class Placed:
-    """Some work under the roof. `bound` is "compute", "memory", "cache" or "" (unknown); figures as `Figure`."""
+    """Some work under the roof. `compute` and `memory` are percentages of the peak, above 100 if the peak was measured too low."""
 
-    bound: str
-    roof: Figure  # s
-    saving: Figure  # s: time - roof; below zero where the run beat the roof
-    achieved_compute: Figure  # FLOP/s
-    achieved_bandwidth: Figure  # B/s
-    intensity: Figure  # FLOP/B
-    compute: Figure  # % of the compute peak
-    memory: Figure  # % of the bandwidth peak that applies
+    bound: Bound
+    roof_ms: float | None
+    saving_ms: float | None
+    compute: Quantity
+    memory: Quantity
 
 
-def place(time: Figure, flops: int, moved: int, peaks: Peaks | None) -> Placed:
-    """Put work of `flops` and `moved` bytes that took `time` under the roof of `peaks`."""
-    work, traffic = modelled(flops, "FLOP"), modelled(moved, "B")
-    rate = ratio(work, time, "FLOP/s", "operations by the declaration over the measured time")
-    flow = ratio(traffic, time, "B/s", "bytes of the tensors and weights over the measured time")
-    intensity = ratio(work, traffic, "FLOP/B", "operations over bytes, both by the declaration")
-    if peaks is None:
-        none = "the machine's peaks were not measured"
-        return Placed(
-            "",
-            unavailable("s", none),
-            unavailable("s", none),
-            rate,
-            flow,
-            intensity,
-            unavailable("%", none),
-            unavailable("%", none),
-        )
-    bandwidth, where = peaks.bandwidth_for(moved)
-    compute_peak = peaks.compute
-    compute = ratio(rate, compute_peak, "%", "achieved FLOP/s over the measured peak", factor=100)
-    memory = ratio(flow, bandwidth, "%", f"achieved bytes a second over the measured peak of the {where}", factor=100)
-    if compute_peak.value is None or bandwidth.value is None:
-        reason = compute_peak.reason if compute_peak.value is None else bandwidth.reason
-        return Placed("", unavailable("s", reason), unavailable("s", reason), rate, flow, intensity, compute, memory)
-    by_compute, by_memory = flops / compute_peak.value, moved / bandwidth.value
-    roof = modelled(
-        max(by_compute, by_memory), "s", "the longer of operations at the compute peak and bytes at the bandwidth"
-    )
-    saving = (
-        unavailable("s", time.reason)
-        if time.value is None or roof.value is None
-        else modelled(time.value - roof.value, "s", "measured time minus time at the roof")
-    )
-    bound = "compute" if by_compute > by_memory else where
-    return Placed(bound, roof, saving, rate, flow, intensity, compute, memory)
+def place(time_ms: float, flops: int, moved: int, peaks: RunPeaks) -> Placed:
+    """Place work of `flops` operations and `moved` bytes that took `time_ms` under the roof of `peaks`."""
+    bandwidth, where = bandwidth_for(moved, peaks)
+    compute = _percentage(flops, time_ms, peaks.flops_per_s, "operations per second over the measured peak")
+    memory = _percentage(moved, time_ms, bandwidth, f"bytes per second over the measured peak of the {where}")
+    if not peaks.flops_per_s.value or not bandwidth.value:
+        return Placed("", None, None, compute, memory)
+    limits: dict[Bound, float] = {
+        "compute": flops / peaks.flops_per_s.value * 1e3,
+        where: moved / bandwidth.value * 1e3,
+        "launch": peaks.launch_ms.value or 0.0,
+    }
+    bound = max(limits, key=lambda key: limits[key])
+    roof_ms = limits[bound]
+    if roof_ms <= 0.0:
+        return Placed("", None, None, compute, memory)
+    saving_ms = time_ms - roof_ms
+    return Placed(bound, roof_ms, saving_ms if saving_ms > AT_ROOF * time_ms else 0.0, compute, memory)
 
 
-def spread(seconds: list[float]) -> Figure:
-    """Half the distance between the quartiles of repeated times: robust against a few disturbed runs."""
-    if len(seconds) < 2:
-        return unavailable("s", "one run has no spread")
-    ordered = sorted(seconds)
-    return measured((quantile(ordered, 0.75) - quantile(ordered, 0.25)) / 2, "s", "half the interquartile range")
+def bandwidth_for(moved: int, peaks: RunPeaks) -> tuple[Quantity, Bound]:
+    """The bandwidth for work that moves `moved` bytes: that of the cache if they fit half of it."""
+    if peaks.cache_bytes_per_s.value is not None and 0 < moved <= peaks.cache_bytes // 2:
+        return peaks.cache_bytes_per_s, "cache"
+    return peaks.memory_bytes_per_s, "memory"
 
 
-def quantile(ordered: list[float], part: float) -> float:
-    """Linear interpolation between the sorted values."""
-    place_ = part * (len(ordered) - 1)
-    low = int(place_)
+def above_roof(time_ms: float, spread_ms: float | None, roof_ms: float | None) -> bool:
+    """Whether a step was faster than the measured peaks allow."""
+    return roof_ms is not None and time_ms + (spread_ms or 0.0) < (1 - AT_ROOF) * roof_ms
+
+
+def _percentage(amount: int, time_ms: float, peak: Quantity, reason: str) -> Quantity:
+    if peak.value is None:
+        return unavailable(peak.reason)
+    if time_ms <= 0.0 or peak.value <= 0.0:
+        return unavailable("the time was too short to measure")
+    return modelled(1e5 * amount / time_ms / peak.value, reason)
+
+
+def spread(values: Sequence[float]) -> float | None:
+    """Half the interquartile range in ms of times in s: robust against a few disturbed runs. None for one time."""
+    if len(values) < 2:
+        return None
+    ordered = sorted(values)
+    return (quantile(ordered, 0.75) - quantile(ordered, 0.25)) / 2 * 1e3
+
+
+def quantile(ordered: Sequence[float], part: float) -> float:
+    """Linear interpolation between sorted values."""
+    position = part * (len(ordered) - 1)
+    low = int(position)
     high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (ordered[high] - ordered[low]) * (place_ - low)
+    return ordered[low] + (ordered[high] - ordered[low]) * (position - low)

@@ -7,8 +7,8 @@ from statistics import median
 
 from designer.profiling.cost import CostTable
 from designer.profiling.live_memory import live_tensors
-from designer.profiling.place import place, spread
 from designer.profiling.quantities import Quantity, unavailable
+from designer.profiling.roofline import place, spread
 from designer.profiling.schema import OperatorProfile, PeakMemory, RunPeaks
 from designer.runtime.engine_api import Sample
 

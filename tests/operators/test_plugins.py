@@ -18,7 +18,7 @@ import torch
 
 from designer.operators.registry import load
 from designer.plugins import plugin_folder
-from designer.profiling.report import load_records
+from designer.profiling.profile_files import load_profile
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = """<?xml version="1.0"?>
@@ -156,8 +156,8 @@ def test_engine_of_the_example_package_runs_and_is_profiled(tmp_path: Path, valu
     record = tmp_path / "record.json"
     profiled = ("profile", document, "--random-weights", 1, "--engine", "numpy_example", "--json", record)
     command(*profiled, "--iterations", 2, "--threads", 1, path=site)
-    (found,) = load_records(record)
-    assert {name for group in found.groups for name in group.layers} == {"conv", "clip"}
+    found = load_profile(record)
+    assert {name for row in found.runs[0].operators for name in row.layers} == {"conv", "clip"}
     assert found.machine.versions["layerwright-example"] == "0.1.0"
 
     document.write_text(DOCUMENT.format(layers=layers.replace("relu", "sigmoid"), last="clip"))

@@ -14,20 +14,20 @@ from designer.graph.types import DataType
 from designer.operators.api import Example, Operator, Role
 from designer.operators.code_text import digest
 from designer.operators.registry import load
-from designer.profiling.figures import measured
+from designer.profiling.measure import Measurement, measure_interleaved
 from designer.profiling.peaks import Peaks
-from designer.profiling.timing import profile_network
+from designer.profiling.quantities import measured
 from designer.runtime.api import RunOptions
 from designer.runtime.engine_registry import load_engines
 
 REGISTRY = load(entry_points=False)
 ENGINES = [engine for engine in load_engines(installed=False) if engine.available() is None]
 PEAKS = Peaks(
-    measured(100e9, "FLOP/s"),
-    measured(80e9, "B/s"),
-    measured(20e9, "B/s"),
+    measured(100e9),
+    measured(80e9),
+    measured(20e9),
     1 << 20,
-    measured(0.5, "%"),
+    measured(0.5),
     "2026-01-01T00:00:00+00:00",
     "torch",
     "fp32",
@@ -59,14 +59,14 @@ def test_no_time_is_lost(cls):
         for engine in ENGINES:
             options = RunOptions(engine=engine.name, threads=1, agreed=agreed)
             try:
-                record = profile_network(inference, REGISTRY, weights, options, {}, 1, warmup=0, peaks=PEAKS)
+                measurement = Measurement(inference, weights, options, iterations=1, warmup=0, peaks=PEAKS)
+                (run,) = measure_interleaved([measurement])
             except DiagnosticError as error:
                 if error.diagnostics[0].code not in ("not-in-onnx", "not-in-torch", "not-in-engine"):
                     raise
                 continue
-            layers = {n for g in record.groups for n in g.layers}
-            done_elsewhere = any("no work of their own in this run: end" in note for note in record.notes)
+            layers = {name for row in run.operators for name in row.layers}
+            done_elsewhere = any("without time in this run: end" in note for note in run.notes)
             assert "end" in layers or done_elsewhere  # OpenVINO fuses it and keeps no trace
             if inference.read("the operator").operator.weights(inference.states["the operator"].inputs):
                 assert "the operator" in layers  # what has no weights may be nothing but its input to the engine
-            assert not any("no layer" in note for note in record.notes)

@@ -12,11 +12,11 @@ from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.graph.types import Size2D
 from designer.profiling import measure as measuring
-from designer.profiling.figures import measured as figure
 from designer.profiling.measure import Measurement, fit_rows, measure_interleaved, profile_session
 from designer.profiling.peaks import Peaks
-from designer.profiling.place import place
 from designer.profiling.quantities import ValueSource, measured
+from designer.profiling.quantities import measured as figure
+from designer.profiling.roofline import place
 from designer.profiling.rows import OUTSIDE
 from designer.profiling.schema import OperatorProfile, RunPeaks
 from designer.runtime.api import RunOptions
@@ -24,11 +24,11 @@ from designer.runtime.engine_api import Sample
 from designer.runtime.session import Session
 
 PEAKS = Peaks(
-    figure(100e9, "FLOP/s"),
-    figure(80e9, "B/s"),
-    figure(20e9, "B/s"),
+    figure(100e9),
+    figure(80e9),
+    figure(20e9),
     1 << 20,
-    figure(0.5, "%"),
+    figure(0.5),
     "2026-01-01T00:00:00+00:00",
     "onnxruntime",
     "fp32",
@@ -189,7 +189,7 @@ def test_a_saving_is_never_negative(time_ms):
 
 
 def test_peaks_that_a_run_exceeds_are_measured_again(session, monkeypatch, tmp_path):
-    low = replace(PEAKS, compute=figure(1e3, "FLOP/s"), memory=figure(1.0, "B/s"))
+    low = replace(PEAKS, compute=figure(1e3), memory=figure(1.0))
     monkeypatch.setattr(
         measuring, "measure_peaks", lambda options: calls.append(options) or (low, PEAKS)[len(calls) - 1]
     )

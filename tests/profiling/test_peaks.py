@@ -9,18 +9,19 @@ import msgspec
 import pytest
 
 from designer.profiling import peaks as peaks_module
-from designer.profiling.figures import measured, unavailable
+from designer.profiling.measure import NO_PEAKS, run_peaks
 from designer.profiling.peaks import Peaks, cached, copy_rate, foreign_load, measure_cpu
+from designer.profiling.quantities import measured
 from designer.profiling.roofline import place, spread
 
 
 def made_peaks(compute=100e9, cache=80e9, memory=20e9, cache_bytes=1 << 20, foreign=0.0):
     return Peaks(
-        measured(compute, "FLOP/s"),
-        measured(cache, "B/s"),
-        measured(memory, "B/s"),
+        measured(compute),
+        measured(cache),
+        measured(memory),
         cache_bytes,
-        measured(foreign, "%"),
+        measured(foreign),
         "2026-01-01T00:00:00+00:00",
         "torch",
         "fp32",
@@ -92,40 +93,38 @@ def test_peaks_are_kept_unless_the_machine_was_busy(tmp_path):
 
 
 def test_compute_and_memory_bound():
-    peaks = made_peaks()
-    heavy = place(measured(2e-3, "s"), 100_000_000, 1000, peaks)
+    peaks = run_peaks(made_peaks())
+    heavy = place(2.0, 100_000_000, 1000, peaks)
     assert heavy.bound == "compute"
-    assert heavy.roof.value == pytest.approx(1e-3)
-    assert heavy.saving.value == pytest.approx(1e-3)
+    assert heavy.roof_ms == pytest.approx(1.0)
+    assert heavy.saving_ms == pytest.approx(1.0)
     assert heavy.compute.value == pytest.approx(50.0)
-    light = place(measured(2e-3, "s"), 0, 20_000_000, peaks)
+    light = place(2.0, 0, 20_000_000, peaks)
     assert light.bound == "memory"
     assert light.memory.value == pytest.approx(50.0)
     assert light.compute.value == 0.0
 
 
-def test_small_work_is_held_against_the_cache():
-    peaks = made_peaks()
-    assert place(measured(1e-5, "s"), 0, 400_000, peaks).bound == "cache"
-    assert place(measured(1e-5, "s"), 0, 600_000, peaks).bound == "memory"
+def test_small_work_is_compared_with_the_cache():
+    peaks = run_peaks(made_peaks())
+    assert place(0.01, 0, 400_000, peaks).bound == "cache"
+    assert place(0.01, 0, 600_000, peaks).bound == "memory"
 
 
-def test_more_than_the_peak_is_shown_not_clipped():
-    fast = place(measured(1e-3, "s"), 0, 40_000_000, made_peaks())
+def test_more_than_the_peak_is_shown_and_not_clipped():
+    fast = place(1.0, 0, 40_000_000, run_peaks(made_peaks()))
     assert fast.memory.value == pytest.approx(200.0)
-    assert fast.saving.value < 0
+    assert fast.saving_ms == 0.0
 
 
-def test_without_peaks_rates_stay_and_the_rest_says_why():
-    placed = place(measured(1e-3, "s"), 1000, 1000, None)
-    assert placed.achieved_compute.value == pytest.approx(1e6)
-    assert placed.roof.value is None
+def test_without_peaks_the_reason_is_said():
+    placed = place(1.0, 1000, 1000, NO_PEAKS)
+    assert placed.roof_ms is None
+    assert placed.saving_ms is None
     assert "not measured" in placed.compute.reason
-    untimed = place(unavailable("s", "not timed"), 1000, 1000, made_peaks())
-    assert untimed.saving.reason == "not timed"
-    assert untimed.roof.value is not None
 
 
 def test_spread_is_robust():
-    assert spread([1.0]).value is None
-    assert spread([1.0, 1.0, 1.0, 1.0, 9.0]).value == 0.0
+    assert spread([1.0]) is None
+    assert spread([1.0, 1.0, 1.0, 1.0, 9.0]) == 0.0
+    assert spread([0.001, 0.002, 0.003]) == pytest.approx(0.5)

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from designer.profiling.figures import Figure, Origin, measured, modelled, ratio, text, unavailable
+from designer.profiling.quantities import Quantity, ValueSource, measured, text, unavailable
 from designer.units import count, digits, dims_text, duration, number, percent, quantity, short_count
 
 
@@ -63,23 +63,15 @@ def test_durations_shares_dimensions_and_values():
     assert [number(v) for v in (1190.4, 0.03125, 4.5e-06)] == ["1190", "0.0312", "4.5e-06"]
 
 
-def test_signs_for_modelled_and_unavailable():
-    assert text(measured(1e-3, "s")) == "1.00 ms"
-    assert text(modelled(83.4, "%")) == "~83.4 %"
-    assert text(unavailable("%", "no GPU")) == "-"
+def test_quantities_as_text():
+    assert text(measured(1e-3), "s") == "1.00 ms"
+    assert text(unavailable("no GPU"), "%") == "-"
 
 
-def test_a_figure_says_why_it_is_missing():
+def test_a_quantity_says_why_it_is_missing():
     with pytest.raises(ValueError, match="reason"):
-        Figure(None, "%", Origin.UNAVAILABLE)
-    with pytest.raises(ValueError, match="unless"):
-        Figure(None, "%", Origin.MEASURED, "x")
+        Quantity(None, ValueSource.UNAVAILABLE)
+    with pytest.raises(ValueError, match="value must be null"):
+        Quantity(None, ValueSource.MEASURED, "x")
     with pytest.raises(ValueError, match="finite"):
-        measured(math.inf, "s")
-
-
-def test_a_ratio_keeps_the_reason_and_never_divides_by_zero():
-    missing = ratio(measured(1, "FLOP"), unavailable("s", "not timed"), "FLOP/s", "")
-    assert missing.value is None
-    assert missing.reason == "not timed"
-    assert ratio(measured(1, "FLOP"), measured(0, "s"), "FLOP/s", "").value is None
+        measured(math.inf)

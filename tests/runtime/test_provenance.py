@@ -113,8 +113,8 @@ def test_exports_say_where_they_come_from_and_can_be_reproduced(
 
 def test_a_profile_says_where_it_comes_from(weights: Path, tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
-    from designer.profiling.report import load_records, save_records
-    from designer.profiling.timing import profile
+    from designer.profiling.measure import profile_session
+    from designer.profiling.profile_files import load_profile, save_profile
     from designer.runtime.session import Session
 
     document = samples.path("denoiser_analyze.xml")
@@ -122,10 +122,10 @@ def test_a_profile_says_where_it_comes_from(weights: Path, tmp_path: Path) -> No
     loaded = load_weights_for(network, weights, None)
     session = Session(network.graph, network.registry, loaded, RunOptions(threads=1))
     session.set_input("input_image", np.zeros((1, 3, 32, 32), np.float32), is_image=True)
-    record = profile(session, 1, warmup=0)
-    save_records(tmp_path / "run.json", [record])
-    save_records(tmp_path / "run.csv", [record])
-    (back,) = load_records(tmp_path / "run.json")
+    profile = profile_session(session, 1, warmup=0)
+    save_profile(tmp_path / "run.json", profile)
+    save_profile(tmp_path / "run.csv", profile)
+    (back,) = load_profile(tmp_path / "run.json").runs
     beside = json.loads((tmp_path / "run.csv.provenance.json").read_text())["provenance"]
     for found in (back.provenance, next(iter(beside.values()))):
         assert found["document_sha256"] == sha256(document)

@@ -161,7 +161,7 @@ def test_analysis_layers_work_inside_of_templates(library, engine):
 
 
 def test_profiles_name_the_layers_inside(library):
-    from designer.profiling.timing import profile
+    from designer.profiling.measure import profile_session
 
-    record = profile(session_of(nested(), library, seeded(nested(), library), "torch"), 1)
-    assert {"a.conv_1", "c.r2.conv_1"} <= {name for group in record.groups for name in group.layers}
+    (run,) = profile_session(session_of(nested(), library, seeded(nested(), library), "torch"), 1).runs
+    assert {"a.conv_1", "c.r2.conv_1"} <= {name for row in run.operators for name in row.layers}

@@ -14,7 +14,7 @@ from designer.graph.model import Source
 from designer.graph.template import Template
 from designer.operators.deploy import deploy
 from designer.operators.training_branch import loss_ends, training_branch, training_layers
-from designer.profiling.timing import profile
+from designer.profiling.measure import profile_session
 from designer.runtime.api import RunOptions
 from designer.runtime.session import Session
 from exporters.onnx import export_onnx
@@ -137,8 +137,8 @@ def test_onnx_and_profile_leave_it_out(registry, tmp_path):
     assert set(report.inputs) == {"image"}
     assert set(report.outputs) == {"result"}
     assert set(report.left_out) >= BRANCH
-    record = profile(session, 1, warmup=0)
-    assert not BRANCH & {name for group in record.groups for name in group.layers}
+    (run,) = profile_session(session, 1, warmup=0).runs
+    assert not BRANCH & {name for row in run.operators for name in row.layers}
 
 
 def test_a_network_of_a_training_branch_alone_says_so(registry, tmp_path):
@@ -146,5 +146,5 @@ def test_a_network_of_a_training_branch_alone_says_so(registry, tmp_path):
     session = session_of(graph, registry)
     assert code_of(session.run) == "only-training"
     assert code_of(lambda: export_onnx(graph, registry, session.weights, tmp_path / "net.onnx")) == "only-training"
-    assert code_of(lambda: profile(session, 1)) == "only-training"
+    assert code_of(lambda: profile_session(session, 1)) == "only-training"
     assert not (tmp_path / "net.onnx").exists()
