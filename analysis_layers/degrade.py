@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 FEW = 16.0  # up to this mean, the Poisson distribution is inverted exactly
 
-# Quantization table of the luminance from the JPEG standard (ITU-T T.81, table K.1), row by row.
-_STEPS = (
+# Quantization tables of luminance and chrominance from the JPEG standard (ITU-T T.81, tables K.1 and K.2), row by row.
+_LUMA_STEPS = (
     (16, 11, 10, 16, 24, 40, 51, 61),
     (12, 12, 14, 19, 26, 58, 60, 55),
     (14, 13, 16, 24, 40, 57, 69, 56),
@@ -55,12 +55,61 @@ def poisson(x: Array, scale: float, uniform: Array, normal: Array) -> Array:
     return (counts * scale**2).astype(np.float32)
 
 
-def jpeg(x: Array, scale: float) -> Array:
-    """Quantize the DCT of each 8 x 8 block of each channel with steps of 10 * scale * table / 255."""
+_CHROMA_STEPS = (
+    (17, 18, 24, 47, 99, 99, 99, 99),
+    (18, 21, 26, 66, 99, 99, 99, 99),
+    (24, 26, 56, 99, 99, 99, 99, 99),
+    (47, 66, 99, 99, 99, 99, 99, 99),
+    *((99,) * 8,) * 4,
+)
+_TO_YCBCR = (  # JFIF 1.02; Cb and Cr around 0
+    (0.299, 0.587, 0.114),
+    (-0.299 / 1.772, -0.587 / 1.772, 0.5),
+    (0.5, -0.587 / 1.402, -0.114 / 1.402),
+)
+_TO_RGB = ((1.0, 0.0, 1.402), (1.0, -0.114 * 1.772 / 0.587, -0.299 * 1.402 / 0.587), (1.0, 1.772, 0.0))
+
+
+def jpeg(x: Array, scale: float, *, halved: bool) -> Array:
+    """Quantize the DCT of 8 x 8 blocks with steps of 10 * scale * table / 255, as a JPEG file does.
+
+    N x 3 x H x W is converted to YCbCr; `halved` takes means of 2 x 2 pixels of Cb and Cr (4:2:0), interpolated afterwards as
+    libjpeg does. Other numbers of channels are quantized one by one with the table of the luminance.
+    """
     import numpy as np
 
     if scale == 0.0:
         return x
+    if x.ndim != 4 or x.shape[1] != 3:
+        return _quantized(x, scale, _LUMA_STEPS, 128 / 255)
+    planes = np.einsum("ij,njhw->nihw", np.asarray(_TO_YCBCR, np.float32), x)
+    planes[:, :1] = _quantized(planes[:, :1], scale, _LUMA_STEPS, 128 / 255)
+    chroma = planes[:, 1:]
+    if halved:
+        height, width = chroma.shape[2:]
+        even = np.pad(chroma, ((0, 0), (0, 0), (0, height % 2), (0, width % 2)), mode="edge")
+        small = even.reshape(len(x), 2, (height + 1) // 2, 2, (width + 1) // 2, 2).mean((3, 5))
+        large = _doubled(_doubled(_quantized(small, scale, _CHROMA_STEPS)).swapaxes(2, 3)).swapaxes(2, 3)
+        planes[:, 1:] = large[:, :, :height, :width]
+    else:
+        planes[:, 1:] = _quantized(chroma, scale, _CHROMA_STEPS)
+    result: Array = np.einsum("ij,njhw->nihw", np.asarray(_TO_RGB, np.float32), planes)
+    return result
+
+
+def _doubled(x: Array) -> Array:
+    """Twice as long in the last axis, each value three quarters of the nearest and a quarter of the next nearest one."""
+    import numpy as np
+
+    wide = np.pad(x, [(0, 0)] * (x.ndim - 1) + [(1, 1)], mode="edge")
+    left, right = (0.75 * x + 0.25 * neighbor for neighbor in (wide[..., :-2], wide[..., 2:]))
+    return np.stack([left, right], axis=-1).reshape(*x.shape[:-1], -1)
+
+
+def _quantized(x: Array, scale: float, table: tuple[tuple[int, ...], ...], level: float = 0.0) -> Array:
+    """The DCT of 8 x 8 blocks of the last two axes, rounded to steps; `level` is subtracted before and added after."""
+    import numpy as np
+
     height, width = x.shape[-2:]
     rows, columns = -(-height // 8), -(-width // 8)
     edges = [(0, 0)] * (x.ndim - 2) + [(0, rows * 8 - height), (0, columns * 8 - width)]
@@ -68,11 +117,11 @@ def jpeg(x: Array, scale: float) -> Array:
     place = np.arange(8)
     wave = np.cos((2 * place[None] + 1) * place[:, None] * np.pi / 16) * np.where(place, 0.5, 0.125**0.5)[:, None]
     wave = wave.astype(np.float32)
-    steps = np.asarray(_STEPS, np.float32) * np.float32(10 * scale / 255)
-    level = np.float32(128 / 255)
-    frequencies = wave @ (blocks - level) @ wave.T
+    steps = np.asarray(table, np.float32) * np.float32(10 * scale / 255)
+    frequencies = wave @ (blocks - np.float32(level)) @ wave.T
     rounded = np.rint(frequencies / steps) * steps
-    result = (wave.T @ rounded @ wave + level).swapaxes(-3, -2).reshape(*x.shape[:-2], rows * 8, columns * 8)
+    result = (wave.T @ rounded @ wave + np.float32(level)).swapaxes(-3, -2)
+    result = result.reshape(*x.shape[:-2], rows * 8, columns * 8)
     return np.ascontiguousarray(result[..., :height, :width], dtype=np.float32)
 
 

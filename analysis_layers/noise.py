@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil, prod
 from typing import TYPE_CHECKING
 
 from designer.operators import api as op
-from designer.texts import tr
+from designer.operators.params import Value
+from designer.texts import mark, tr
 
 if TYPE_CHECKING:
     import numpy as np
@@ -16,8 +18,36 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float32]
 
-KINDS = ("gaussian", "uniform", "salt_and_pepper", "poisson", "speckle", "jpeg", "blur")
+LEVELS = 255  # of an 8-bit image: noise is often given as 25/255
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """What `scale` measures for a kind of noise; `usual` is proposed if the kind before measured something else."""
+
+    measure: str
+    doc: str
+    usual: float
+    most: float = 1.0  # of the slider
+
+
+_DEVIATION = "values"
+SCALES = {
+    "gaussian": Scale(_DEVIATION, mark("Standard deviation of the noise, for instance 25/255"), 25 / LEVELS),
+    "uniform": Scale(_DEVIATION, mark("Half the range of the noise, for instance 25/255"), 25 / LEVELS),
+    "salt_and_pepper": Scale("share", mark("Share of the values that become 0 or 1"), 0.05),
+    "poisson": Scale(
+        _DEVIATION,
+        mark("Standard deviation at brightness 1, which is 1 / scale² photons; it falls with the brightness"),
+        0.1,
+    ),
+    "speckle": Scale(_DEVIATION, mark("Standard deviation of the factor that each value is multiplied by"), 0.1),
+    "jpeg": Scale("steps", mark("Size of the quantization steps: 0.02 is quality 90, 0.1 is 50, 0.5 is 10"), 0.1),
+    "blur": Scale("pixels", mark("Standard deviation of the blur in pixels"), 1.5, 10.0),
+}
+KINDS = tuple(SCALES)
 RANDOM = KINDS[:5]
+SUBSAMPLINGS = ("4:2:0", "4:4:4")
 
 
 class Noise(
@@ -33,8 +63,8 @@ class Noise(
     Gaussian adds values with the standard deviation `scale`, uniform adds values between -scale and scale, salt and
     pepper sets the fraction `scale` of the values to 0 or 1. Poisson counts 1 / scale^2 photons at brightness 1, so the
     standard deviation there is `scale`. Speckle multiplies by values around 1 with the standard deviation `scale`. JPEG
-    quantizes the DCT of 8 x 8 blocks like a JPEG file, with 0.1 about quality 50. Blur is Gaussian with a standard deviation
-    of `scale` pixels. The same seed gives the same noise at the same size; animated noise increments the seed every frame.
+    quantizes the DCT of 8 x 8 blocks like a JPEG file: three channels as YCbCr with the given subsampling of Cb and Cr,
+    others one by one; 0.1 is quality 50. Blur is Gaussian with a standard deviation of `scale` pixels. The same seed gives the same noise at the same size; animated noise increments the seed every frame.
     """
 
     inputs = (op.Port("x", dtypes=op.FLOATS),)
@@ -46,6 +76,13 @@ class Noise(
         max=100.0,
         step=0.01,
         doc="Strength: standard deviation, half the range, fraction of pixels, or blur in pixels.",
+    )
+    subsampling: str = op.param(
+        default="4:2:0",
+        choices=SUBSAMPLINGS,
+        visible_when=("kind", "jpeg"),
+        extension=True,
+        doc="Resolution of the color in a JPEG file: 4:2:0 halves it in both directions.",
     )
     mean: float = op.param(
         default=0.0, step=0.01, visible_when=("kind", ("gaussian", "uniform")), doc="Offset added to each value."
@@ -67,6 +104,7 @@ class Noise(
         op.Example((op.image(),), {"kind": "poisson", "scale": 0.2}),
         op.Example((op.image(),), {"kind": "speckle", "mono": True}),
         op.Example((op.image(),), {"kind": "jpeg"}),
+        op.Example((op.image(),), {"kind": "jpeg", "subsampling": "4:4:4"}),
         op.Example((op.image(),), {"kind": "blur", "scale": 1.5}),
     )
 
@@ -86,7 +124,7 @@ class Noise(
 
         x = inputs[0]
         if self.kind == "jpeg":
-            return (degrade.jpeg(x, self.scale),)
+            return (degrade.jpeg(x, self.scale, halved=self.subsampling == "4:2:0"),)
         if self.kind == "blur":
             return (degrade.blur(x, self.scale),)
         shape = (x.shape[0], 1, *x.shape[2:]) if self.mono and x.ndim > 1 else x.shape
@@ -106,15 +144,23 @@ class Noise(
         return (np.add(x, disturbance, dtype=np.float32),)
 
     def reach(self) -> int:
-        return {"jpeg": 7, "blur": ceil(3 * self.scale)}.get(self.kind, 0)
+        return {"jpeg": 16 if self.subsampling == "4:2:0" else 7, "blur": ceil(3 * self.scale)}.get(self.kind, 0)
 
     def scaled_down(self, factor: int) -> dict[str, float]:
         return {"scale": self.scale / factor} if self.kind == "blur" else {}
 
+    def also_set(self, param: str, value: Value) -> Mapping[str, Value]:
+        """Another kind keeps the scale if it measures the same."""
+        if param != "kind" or SCALES[str(value)].measure == SCALES[self.kind].measure:
+            return {}
+        return {"scale": SCALES[str(value)].usual}
+
     def options(self) -> tuple[op.Option, ...]:
+        scale = SCALES[self.kind]
         return (
             op.Option("kind", "choice", "Kind", choices=KINDS),
-            op.Option("scale", "float", "Scale", min=0.0, max=10.0 if self.kind == "blur" else 1.0, step=0.01),
+            op.Option("scale", "float", "Scale", min=0.0, max=scale.most, step=0.01, doc=scale.doc),
+            op.Option("subsampling", "choice", "Subsampling", choices=SUBSAMPLINGS),
             op.Option("mean", "float", "Mean", min=-1.0, max=1.0, step=0.01),
             op.Option("seed", "int", "Seed", min=0, max=2**31 - 1, step=1),
             op.Option("mono", "bool", "Monochrome"),
@@ -122,7 +168,15 @@ class Noise(
         )
 
     def summary(self) -> str:
-        return f"{self.kind.replace('_', ' ')} {self.scale:g}"
+        return f"{self.kind.replace('_', ' ')} {scale_text(self.kind, self.scale)}"
+
+
+def scale_text(kind: str, scale: float) -> str:
+    """`25/255` for whole levels of an 8-bit image, else a decimal number."""
+    levels = round(scale * LEVELS)
+    if levels and SCALES[kind].measure == _DEVIATION and abs(scale * LEVELS - levels) < 1e-6:
+        return f"{levels}/{LEVELS}"
+    return f"{scale:g}"
 
 
 # Only the generator's raw bits are used: NumPy guarantees their stability, but not that of its distributions. The

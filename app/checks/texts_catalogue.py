@@ -206,7 +206,7 @@ def operators() -> Iterator[tuple[str, str]]:
         ports = [port.doc for port in (*operator.inputs, *operator.outputs)]
         for text in (operator.title, operator.help(), operator.category.value, *parameters, *ports):
             yield file, text
-        yield from ((file, option.label) for option in operator().options())
+        yield from ((file, text) for option in operator().options() for text in (option.label, option.doc))
 
 
 def collect() -> Catalogue:

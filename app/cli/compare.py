@@ -25,7 +25,7 @@ def compare(
     images: Annotated[Path, typer.Option("--images", metavar="DIR", help="An image or a folder of images.")],
     noise: Annotated[
         list[str] | None,
-        typer.Option(help="KIND:STRENGTH, for instance gaussian:25 (of 255). Repeatable."),
+        typer.Option(help="KIND:SCALE as in a Noise layer, for instance gaussian:25/255. Repeatable."),
     ] = None,
     clean: Annotated[
         Path | None,

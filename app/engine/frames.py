@@ -19,6 +19,7 @@ from app.engine.protocol import (
     SetInputRequest,
 )
 from designer.operators.api import Operator
+from designer.runtime.images import IMAGES, with_channels
 from designer.runtime.session import Session
 from designer.runtime.shared import SharedFolder
 from designer.runtime.sources import Sources, is_deep, kind_of, small
@@ -66,10 +67,15 @@ class Playing:
             info = self._sources.info(path)
             if not request.preview:
                 return DescribeInputReply(info)
-            taken = self._sources.take(path, None, request.frame)
-            preview = self._shared.put(small(taken.array, *THUMBNAIL))
+            if info.kind == "picture":
+                pixels = IMAGES.reader(path)(path)
+                array = with_channels(pixels, 3, str(path))
+                info = replace(info, opacity=pixels.ndim == 3 and pixels.shape[2] in (2, 4))
+            else:
+                array = self._sources.take(path, None, request.frame).array
+            preview = self._shared.put(small(array, *THUMBNAIL))
             if info.kind not in ("video", "camera"):
-                info = replace(info, width=taken.array.shape[3], height=taken.array.shape[2])
+                info = replace(info, width=array.shape[3], height=array.shape[2])
             return DescribeInputReply(info, preview)
         finally:  # a camera that sends nothing must not stay on
             self._sources.release(frozenset(self._paths.values()))

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 Picture = NDArray[np.float32]  # 1 x C x H x W
 
-IN_LEVELS = ("gaussian", "uniform")  # kinds whose strength is told in levels of 255
 CROP = 64  # pixels of the worst region's side
 ENLARGED = 3
 LETTERS = "ABCD"
@@ -83,24 +82,38 @@ class Row:
 
 
 def read_noise(text: str, seed: int) -> Noise | None:
-    """`gaussian:25` as a noise layer's operator; gaussian and uniform count in levels of 255, the others like `scale`."""
-    from analysis_layers.noise import KINDS, Noise
+    """`gaussian:25/255` or `gaussian:0.1` as a Noise layer with that kind and scale; None for an empty text."""
+    from analysis_layers.noise import SCALES, Noise
 
     if not text:
         return None
-    kind, _, strength = text.partition(":")
+    kind, _, amount = text.partition(":")
+    number, slash, divisor = amount.partition("/")
     try:
-        scale = float(strength) / (255 if kind in IN_LEVELS else 1)
-        if kind not in KINDS or not 0 <= scale <= 100:
+        scale = float(number) / float(divisor if slash else 1)
+        if kind not in SCALES or not 0 <= scale <= 100:
             raise ValueError
-    except ValueError:
+    except (ValueError, ZeroDivisionError):
         raise DiagnosticError(
             Diagnostic(
                 "bad-option",
-                tr("--noise {value}: write KIND:STRENGTH", value=text),
-                remedy=tr("for instance gaussian:25; kinds are {KINDS}", KINDS=", ".join(KINDS)),
+                tr("--noise {value}: write KIND:SCALE", value=text),
+                remedy=tr("for instance gaussian:25/255; kinds are {kinds}", kinds=", ".join(SCALES)),
             )
         ) from None
+    if scale > SCALES[kind].most:
+        raise DiagnosticError(
+            Diagnostic(
+                "bad-option",
+                tr(
+                    "--noise {value}: the scale of {kind} is at most {most:g}",
+                    value=text,
+                    kind=kind,
+                    most=SCALES[kind].most,
+                ),
+                remedy=tr("write {kind}:25/255 for 25 levels of an 8-bit image", kind=kind),
+            )
+        )
     return Noise(kind=kind, scale=scale, seed=seed)
 
 

@@ -188,7 +188,7 @@ class Option:
     `kind` is "bool" (a check box), "float" or "int" (a slider with a number; `min`, `max` and `step`, by default the
     parameter's), "choice" (a list; `choices`, by default the parameter's), "text" (a line), "label" (the parameter's value,
     read-only; only `label` if `param` is not a parameter) or "button" (toggles a boolean, increases a number by `step`). The
-    control is hidden according to the parameter's `visible_when`.
+    control is hidden according to the parameter's `visible_when`. `doc` is its tooltip, by default that of the parameter.
     """
 
     param: str
@@ -198,6 +198,7 @@ class Option:
     max: float | None = None
     step: float | None = None
     choices: tuple[str, ...] = ()
+    doc: str = ""
 
 
 _TYPE = re.compile(r"[a-z][a-z0-9_]*\Z")
@@ -310,6 +311,10 @@ class Operator:
     def reach(self) -> int | None:
         """Analysis layers only: the distance in pixels up to which an output pixel depends on input pixels; None: unknown."""
         return None
+
+    def also_set(self, param: str, value: Value) -> Mapping[str, Value]:
+        """Parameters that an `Option` also sets when a user sets `param` to another value with it; by default none."""
+        return {}
 
     def scaled_down(self, factor: int) -> Mapping[str, Value]:
         """Analysis layers only: pixel-based parameters converted to an image of 1 / `factor` of the width and height."""

@@ -42,7 +42,8 @@ class SourceData(NamedTuple):
 class SourceInfo:
     """Properties of a source before a run. `kind` is image, tensor, pattern, folder, video or camera.
 
-    `names` are the files of a folder; `frames` is 0 for a camera and 1 for a single image.
+    `names` are the files of a folder; `frames` is 0 for a camera and 1 for a single image; `opacity`: the image
+    has an alpha channel.
     """
 
     kind: str
@@ -55,6 +56,7 @@ class SourceInfo:
     variable: bool = False
     times: tuple[float, ...] = ()  # of frames with different durations, in seconds since the first
     names: tuple[str, ...] = ()
+    opacity: bool = False
 
 
 def kind_of(path: Path) -> str:

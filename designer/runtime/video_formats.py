@@ -21,6 +21,7 @@ _CONTAINERS = (
     ("Ogg video", (".ogv",)),
     ("Windows Media video", (".wmv",)),
     ("Flash video", (".flv",)),
+    ("GIF animation", (".gif",)),
     ("MPEG transport stream", (".ts", ".m2ts")),
 )
 VIDEOS: FormatTable[Callable[[Path], VideoReader], type[VideoWriter]] = FormatTable(

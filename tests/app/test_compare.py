@@ -54,7 +54,7 @@ def folder(tmp_path: Path) -> Path:
 def request(folder: Path, *names: str, **changes: object) -> CompareArguments:
     documents = [folder / f"{name}.xml" for name in names]
     return CompareArguments(
-        documents, folder / "pictures", noises=("gaussian:25",), options=RunOptions(threads=1), **changes
+        documents, folder / "pictures", noises=("gaussian:25/255",), options=RunOptions(threads=1), **changes
     )
 
 
@@ -66,7 +66,7 @@ def test_figures_are_those_of_each_network_against_the_clean_picture(folder: Pat
         made.append((clean, noisy, results))
 
     columns, found, _ = compare(request(folder, "same", "smooth"), told.append, keep)
-    assert columns == ["gaussian:25", "A same", "B smooth"]
+    assert columns == ["gaussian:25/255", "A same", "B smooth"]
     assert [item.name for item in found] == ["0.png", "1.png"]
     for item, (clean, noisy, results) in zip(found, made, strict=True):
         assert np.array_equal(clean, read_image(folder / "pictures" / item.name))
@@ -121,7 +121,7 @@ def test_noisy_images_are_measured_against_clean_ones_of_the_same_name(folder: P
     with pytest.raises(DiagnosticError, match=r"no clean version of 1\.png"):
         compare(made, lambda text: None)
     with pytest.raises(DiagnosticError, match="--clean"):
-        compare(replace(made, noises=("gaussian:25",)), lambda text: None)
+        compare(replace(made, noises=("gaussian:25/255",)), lambda text: None)
 
 
 class Pictures(HTMLParser):
@@ -143,7 +143,7 @@ def test_the_page_holds_everything(
 ) -> None:
     page = folder / "report.html"
     command = ["layerwright", "compare", folder / "same.xml", folder / "smooth.xml", "--images", folder / "pictures",
-               "--noise", "gaussian:25", "--report", page, "--threads", "1"]  # fmt: skip
+               "--noise", "gaussian:25/255", "--report", page, "--threads", "1"]  # fmt: skip
     monkeypatch.setattr("sys.argv", [str(part) for part in command])
     with pytest.raises(SystemExit) as stop:
         cli.main()
@@ -189,18 +189,18 @@ def test_several_noises_and_json(
 ) -> None:
     target = folder / "figures.json"
     command = ["layerwright", "compare", folder / "same.xml", folder / "smooth.xml", "--images", folder / "pictures",
-               "--noise", "gaussian:25", "--noise", "salt_and_pepper:0.1", "--json", target, "--threads", "1"]  # fmt: skip
+               "--noise", "gaussian:25/255", "--noise", "salt_and_pepper:0.1", "--json", target, "--threads", "1"]  # fmt: skip
     monkeypatch.setattr("sys.argv", [str(part) for part in command])
     with pytest.raises(SystemExit) as stop:
         cli.main()
     assert not stop.value.code
     found = json.loads(target.read_text())
-    assert {item["noise"] for item in found["provenance"].values()} == {"gaussian:25; salt_and_pepper:0.1"}
+    assert {item["noise"] for item in found["provenance"].values()} == {"gaussian:25/255; salt_and_pepper:0.1"}
     assert [(p["name"], p["noise"]) for p in found["pictures"]] == [
-        ("0.png", "gaussian:25"), ("1.png", "gaussian:25"), ("0.png", "salt_and_pepper:0.1"), ("1.png", "salt_and_pepper:0.1")
+        ("0.png", "gaussian:25/255"), ("1.png", "gaussian:25/255"), ("0.png", "salt_and_pepper:0.1"), ("1.png", "salt_and_pepper:0.1")
     ]  # fmt: skip
     assert found["columns"] == ["input", "A same", "B smooth"]
-    for noise in ("gaussian:25", "salt_and_pepper:0.1"):
+    for noise in ("gaussian:25/255", "salt_and_pepper:0.1"):
         values = [p["figures"][2]["psnr"] for p in found["pictures"] if p["noise"] == noise]
         assert found["mean"][noise][2]["psnr"] == pytest.approx(np.mean(values))
         assert found["deviation"][noise][2]["psnr"] == pytest.approx(np.std(values))
@@ -217,8 +217,14 @@ def test_a_noise_layer_of_the_document_does_not_disturb_it_twice(folder: Path) -
 
 def test_noise_by_name() -> None:
     assert read_noise("", 0) is None
-    gaussian, blur = read_noise("gaussian:51", 3), read_noise("blur:2", 0)
+    gaussian, blur = read_noise("gaussian:51/255", 3), read_noise("blur:2", 0)
     assert gaussian is not None
     assert (gaussian.scale, gaussian.seed) == (0.2, 3)
     assert blur is not None
     assert blur.scale == 2.0
+    decimal = read_noise("uniform:0.1", 0)
+    assert decimal is not None
+    assert decimal.scale == 0.1
+    for wrong in ("gaussian:25", "gaussian:25/0", "gaussian:/", "fog:0.1"):  # 25 would be 25 times the range of values
+        with pytest.raises(DiagnosticError):
+            read_noise(wrong, 0)

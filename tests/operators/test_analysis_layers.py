@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import io
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import samples
 from analysis_layers.mix import SELECTIONS, Mix
-from analysis_layers.noise import KINDS, Noise
+from analysis_layers.noise import KINDS, SCALES, Noise, scale_text
 from designer.files.weights import Weights
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
@@ -153,6 +156,24 @@ def test_poisson_has_the_moments_of_counts(level: float, scale: float) -> None:
     assert none == pytest.approx(np.exp(-mean), abs=0.01)
 
 
+def test_another_kind_of_noise_keeps_a_scale_of_the_same_meaning() -> None:
+    gaussian = Noise(scale=0.3)
+    assert gaussian.also_set("kind", "uniform") == {}
+    assert gaussian.also_set("seed", 3) == {}
+    assert gaussian.also_set("kind", "blur") == {"scale": 1.5}
+    assert Noise(kind="blur", scale=4.0).also_set("kind", "gaussian") == {"scale": 25 / 255}
+    docs = {Noise(kind=kind).options()[1].doc for kind in KINDS}
+    assert len(docs) == len(KINDS)
+    assert all(0 < scale.usual < scale.most for scale in SCALES.values())
+
+
+def test_levels_of_an_8_bit_image_are_written_as_such() -> None:
+    texts = [scale_text("gaussian", 25 / 255), scale_text("gaussian", 0.1), scale_text("gaussian", 0.0)]
+    assert texts == ["25/255", "0.1", "0"]
+    assert scale_text("blur", 1.0) == "1"  # pixels
+    assert Noise(scale=25 / 255).summary() == "gaussian 25/255"
+
+
 def test_speckle_grows_with_brightness() -> None:
     x = np.concatenate([GREY, GREY * 0, GREY * 4])
     result = Noise(kind="speckle", scale=0.2).evaluate([x])[0] - x
@@ -166,7 +187,7 @@ def test_jpeg_blocks_against_scipy_free_oracle() -> None:
     rng = np.random.default_rng(0)
     x = rng.random((1, 1, 8, 8), np.float32)
     made = Noise(kind="jpeg", scale=0.1).evaluate([x])[0][0, 0]
-    from analysis_layers.degrade import _STEPS
+    from analysis_layers.degrade import _LUMA_STEPS
 
     shifted = x[0, 0].astype(np.float64) * 255 - 128
     back = np.full((8, 8), 128.0)
@@ -175,10 +196,28 @@ def test_jpeg_blocks_against_scipy_free_oracle() -> None:
         for u in range(8):
             across, down = np.cos((2 * n + 1) * u * np.pi / 16), np.cos((2 * n + 1) * v * np.pi / 16)
             base = np.outer(down, across) * (0.5 if u else 8**-0.5) * (0.5 if v else 8**-0.5)
-            back += np.rint((shifted * base).sum() / _STEPS[v][u]) * _STEPS[v][u] * base
+            back += np.rint((shifted * base).sum() / _LUMA_STEPS[v][u]) * _LUMA_STEPS[v][u] * base
     np.testing.assert_allclose(made, back / 255, atol=1e-5)
     odd = Noise(kind="jpeg", scale=0.1).evaluate([rng.random((2, 3, 13, 21), np.float32)])[0]
     assert odd.shape == (2, 3, 13, 21)
+
+
+@pytest.mark.parametrize(("subsampling", "pillow"), [("4:4:4", 0), ("4:2:0", 2)])
+@pytest.mark.parametrize("size", [(64, 96), (53, 77)])
+def test_jpeg_noise_of_a_photo_is_that_of_a_file(subsampling: str, pillow: int, size: tuple[int, int]) -> None:
+    image = pytest.importorskip("PIL.Image")
+    with image.open(samples.PHOTOGRAPHS / "coffee.jpg") as file:
+        photo = np.asarray(file.convert("RGB"))[100 : 100 + size[0], 200 : 200 + size[1]]
+    stream = io.BytesIO()
+    image.fromarray(photo).save(stream, "JPEG", quality=50, subsampling=pillow)
+    expected = np.asarray(image.open(stream), np.float64)
+    x = (photo.transpose(2, 0, 1)[None] / 255).astype(np.float32)
+    made = Noise(kind="jpeg", scale=0.1, subsampling=subsampling).evaluate([x])[0][0].transpose(1, 2, 0) * 255
+    error = np.abs(np.clip(made, 0, 255) - expected)
+    assert error.mean() < 1.0  # of 255; a file rounds to whole levels in between
+    assert np.abs(photo - expected).mean() > 3 * error.mean()
+    other = Noise(kind="jpeg", scale=0.1, subsampling="4:2:0" if pillow == 0 else "4:4:4").evaluate([x])[0]
+    assert np.abs(np.clip(other[0].transpose(1, 2, 0) * 255, 0, 255) - expected).mean() > 1.3 * error.mean()
 
 
 def test_blur_keeps_the_mean_and_spreads_a_point() -> None:

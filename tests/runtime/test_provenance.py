@@ -39,14 +39,14 @@ def test_the_hashes_are_those_of_the_files(weights: Path) -> None:
     loaded = load_weights_for(network, weights, None)
     assert loaded.sha256 == sha256(weights)
     found = provenance(
-        "denoiser.xml", network.graph, loaded, RunOptions(threads=2), noise="gaussian:25", noise_seed="3"
+        "denoiser.xml", network.graph, loaded, RunOptions(threads=2), noise="gaussian:25/255", noise_seed="3"
     )
     texts = found.texts()
     assert texts["document_sha256"] == sha256(document)
     assert texts["weights_sha256"] == sha256(weights)
     assert texts["weights"] == weights.name
     settings = [texts[name] for name in ("engine", "precision", "layout", "device", "threads", "noise", "noise_seed")]
-    assert settings == ["onnxruntime", "fp32", "nchw", "cpu", "2", "gaussian:25", "3"]
+    assert settings == ["onnxruntime", "fp32", "nchw", "cpu", "2", "gaussian:25/255", "3"]
     assert datetime.fromisoformat(texts["date"]).tzinfo is not None
     assert {"version.python", "version.numpy", "version.onnxruntime"} <= texts.keys()
 

@@ -10,6 +10,7 @@ from video_files import make_uneven_video, make_video, picture_of
 
 from designer.graph.diagnostics import DiagnosticError
 from designer.runtime.camera import Camera, camera_name
+from designer.runtime.sources import Sources
 from designer.runtime.video import VideoReader
 from designer.runtime.video_formats import VIDEOS
 from designer.runtime.video_writer import FolderWriter, VideoWriter, codec_for
@@ -314,3 +315,24 @@ def test_a_damaged_frame_is_named_and_the_others_keep_their_numbers(tmp_path):
         assert "frame 5" in found.message
         for index in (6, 11, 3, 7):
             np.testing.assert_array_equal(video.read(index), straight[index])
+
+
+def test_the_frames_of_a_gif_are_those_of_pillow(tmp_path):
+    """Frames of different durations; all but the first hold only what changes."""
+    image = pytest.importorskip("PIL.Image")
+    frames = []
+    for number in range(4):
+        pixels = np.full((40, 60, 3), 40, np.uint8)
+        pixels[5 * number : 5 * number + 10, 10:30] = (200, 20 * number, 90)
+        frames.append(image.fromarray(pixels).convert("P"))
+    path = tmp_path / "moving.gif"
+    frames[0].save(path, save_all=True, append_images=frames[1:], duration=[100, 200, 300, 100], loop=0)
+    sources = Sources()
+    info = sources.info(path)
+    assert (info.kind, info.frames, info.width, info.height) == ("video", 4, 60, 40)
+    assert info.times == pytest.approx((0.0, 0.1, 0.3, 0.6))
+    with image.open(path) as expected:
+        for number in (3, 0, 2, 1):
+            expected.seek(number)
+            np.testing.assert_array_equal(sources.video(path).read(number), np.asarray(expected.convert("RGB")))
+    sources.release()

@@ -182,10 +182,18 @@ def test_options_of_another_kind_appear_and_a_wrong_recipe_is_told_where_it_stan
     assert document.graph["mix_0"].params["selection"] == "custom"
     edit = bench.find(QLineEdit, "analysis.mix_0.recipe")
     assert isinstance(edit, QLineEdit)
+    QApplication.processEvents()
+    before = [widget.geometry() for widget in (edit, bench.view)]
     edit.clear()
     bench.qtbot.keyClicks(edit, "a * (")
     bench.wait(Phase.BLOCKED)
-    assert bench.label("analysis.mix_0.problem")
+    problem = bench.label("analysis.mix_0.problem")
+    assert problem.startswith("mix_0: ")
+    QApplication.processEvents()
+    shown = [label for label in bench.panel.findChildren(QLabel) if label.isVisible() and problem in label.text()]
+    assert [label.objectName() for label in shown] == ["analysis.mix_0.problem"]
+    assert bench.label("analysis.status") == "Not run: mix_0 has a problem"
+    assert [widget.geometry() for widget in (edit, bench.view)] == before  # nothing moves while a user types
     assert bench.view.dimmed
     edit.selectAll()
     bench.qtbot.keyClicks(edit, "alpha * (a - b)")
@@ -206,6 +214,18 @@ def test_a_file_is_dropped_in(bench: Bench, tmp_path: Path) -> None:
     QApplication.sendEvent(row, QDropEvent(QPointF(5, 5), *how))
     bench.qtbot.waitUntil(lambda: bench.output().shape == (1, 3, 20, 40), timeout=WAIT)
     assert bench.label("analysis.input.input_0.size") == "40 x 20"
+
+
+def test_an_opacity_that_the_network_does_not_read_is_named(bench: Bench, tmp_path: Path) -> None:
+    image = pytest.importorskip("PIL.Image")
+    image.fromarray(np.full((16, 24, 4), 128, np.uint8)).save(tmp_path / "transparent.png")
+    bench.open(small_network())
+    bench.analysis.inputs.set_file("input_0", tmp_path / "transparent.png")
+    bench.launch_random()
+    wanted = "24 x 16 · opacity is not used"
+    bench.qtbot.waitUntil(lambda: bench.label("analysis.input.input_0.size") == wanted, timeout=WAIT)
+    bench.analysis.inputs.set_file("input_0", picture(tmp_path))
+    bench.qtbot.waitUntil(lambda: bench.label("analysis.input.input_0.size") == "24 x 16", timeout=WAIT)
 
 
 def test_a_picture_that_is_none_is_told_beside_it_and_another_mends_it(bench: Bench, tmp_path: Path) -> None:

@@ -155,6 +155,22 @@ def test_another_picture_is_fitted_anew_and_a_slider_is_not(bench: Bench, tmp_pa
     assert bench.panel.bar.look.gain < look.gain / 5
 
 
+def test_the_shift_reaches_as_far_as_the_values(bench: Bench, tmp_path: Path) -> None:
+    before = bench.panel.page
+    np.save(tmp_path / "bright.npy", np.full((1, 3, 16, 24), 50, np.float32))
+    bench.analysis.inputs.set_file("input_0", tmp_path / "bright.npy")
+    bench.qtbot.waitUntil(lambda: bench.panel.page is not before, timeout=kit.WAIT)
+    shift, largest = bench.panel.bar.shift, float(np.abs(bench.panel.page.values).max())
+    assert largest > 2
+    bench.qtbot.keyClick(shift.slider, Qt.Key.Key_End)
+    assert largest <= shift.value <= 2.5 * largest
+    shift.box.selectAll()
+    bench.qtbot.keyClicks(shift.box, "3.25\r")
+    assert bench.panel.bar.look.shift == 3.25
+    bench.panel.bar.show_extent(0.003)  # of a layer with small values the steps are small
+    assert shift.box.singleStep() == pytest.approx(0.005 / 200)
+
+
 def test_the_legend_tells_the_values_of_its_ends(qtbot: QtBot) -> None:
     legend = Legend()
     qtbot.addWidget(legend)

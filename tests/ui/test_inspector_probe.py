@@ -139,7 +139,6 @@ def test_the_right_button_pins_a_pixel_of_a_single_channel(bench: Bench) -> None
     bench.panel.enlarge(4)
     view = bench.panel.view
     for pin in ((4, 3, 2), None):
-        bench.qtbot.mouseMove(view, view.place_of(3.5, 2.5).toPoint())
         bench.qtbot.mouseClick(view, Qt.MouseButton.RightButton, pos=view.place_of(3.5, 2.5).toPoint())
         assert bench.panel.probe.pin == pin
 

@@ -186,8 +186,8 @@ def test_the_page_of_a_comparison(side: Side, qtbot: QtBot) -> None:
     for variant in side.model.variants:
         assert variant is not None
         assert variant.document_sha256 in found.words
-    assert "with gaussian:25 noise (seed 0), identical for all variants" in found.words
-    assert {"Clean", "Input (gaussian:25)", "A same", "B smooth", "The window at the time of the report"} <= set(
+    assert "with gaussian:25/255 noise (seed 0), identical for all variants" in found.words
+    assert {"Clean", "Input (gaussian:25/255)", "A same", "B smooth", "The window at the time of the report"} <= set(
         found.pictures
     )
 

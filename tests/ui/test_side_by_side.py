@@ -322,12 +322,23 @@ def test_a_picture_that_is_noisy_already_is_measured_against_its_clean_file(
 def test_other_noise_by_the_controls(side: Side, qtbot: QtBot) -> None:
     side.begin()
     setup = side.window.setup
+    assert setup.scale.box.text() == "0.09804"
+    setup.scale.box.selectAll()
+    qtbot.keyClicks(setup.scale.box, "15/255\r")  # as on a Noise layer
+    side.wait()
+    assert side.model.noise.text == "gaussian:15/255"
+    assert abs(side.model.noise.scale - 15 / 255) < 1e-9
     setup.kind.setCurrentIndex(setup.kind.findData("salt_and_pepper"))
     setup.kind.activated.emit(setup.kind.currentIndex())
     side.wait()
-    assert side.model.noise == replace(NoiseChoice(), kind="salt_and_pepper", strength=0.1)
-    assert "salt_and_pepper:0.1" in side.window.status.text()
-    assert setup.unit.text() == ""
+    assert side.model.noise == NoiseChoice("salt_and_pepper", 0.05)
+    assert "salt_and_pepper:0.05" in side.window.status.text()
+    assert "Share of the values" in setup.scale.toolTip()
+    setup.kind.setCurrentIndex(setup.kind.findData("blur"))
+    setup.kind.activated.emit(setup.kind.currentIndex())
+    side.wait()
+    assert side.model.noise == NoiseChoice("blur", 1.5)
+    assert setup.scale.slider.maximum() == 1000  # 10 pixels in steps of 0.01
 
 
 def test_a_folder_gives_a_table_a_plot_and_files(side: Side, qtbot: QtBot) -> None:
@@ -361,7 +372,7 @@ def test_a_folder_gives_a_table_a_plot_and_files(side: Side, qtbot: QtBot) -> No
     qtbot.waitUntil((side.folder / "table.csv").exists, timeout=WAIT)
     lines = (side.folder / "table.csv").read_text().splitlines()
     assert len(lines) == 1 + 3 * 3
-    assert lines[-1].startswith("2.png,gaussian:25,B smooth,")
+    assert lines[-1].startswith("2.png,gaussian:25/255,B smooth,")
     assert lines[-1].endswith(",the clean image")
     about = json.loads((side.folder / "table.csv.provenance.json").read_text())["provenance"]
     assert list(about) == ["A same", "B smooth"]
@@ -370,7 +381,7 @@ def test_a_folder_gives_a_table_a_plot_and_files(side: Side, qtbot: QtBot) -> No
         graph = read_document(side.folder / file).graph
         assert graph is not None
         assert about[name]["document_sha256"] == digest_of(graph)
-        assert (about[name]["noise"], about[name]["noise_seed"]) == ("gaussian:25", "0")
+        assert (about[name]["noise"], about[name]["noise_seed"]) == ("gaussian:25/255", "0")
     view.save(side.folder / "page.html")
     qtbot.waitUntil((side.folder / "page.html").exists, timeout=WAIT)
     assert about["A same"]["document_sha256"] in (side.folder / "page.html").read_text()
@@ -429,7 +440,7 @@ def test_a_report_leaves_out_a_folder_table_of_other_settings(side: Side, qtbot:
         return path.read_text()
 
     assert "<h2>Folder</h2>" in report()
-    side.model.noise = replace(side.model.noise, strength=50.0)
+    side.model.noise = replace(side.model.noise, scale=50 / 255)
     side.model.compare()
     side.wait()
     text = report()
@@ -532,7 +543,7 @@ def test_values_that_are_no_numbers_are_told_and_lose(side: Side) -> None:
     path.write_text(text)
     side.model.choices.append(VariantChoice(path))
     photograph(side.folder / "picture.png")
-    side.model.noise = replace(NoiseChoice(), strength=60.0)
+    side.model.noise = replace(NoiseChoice(), scale=60 / 255)
     side.begin()
     assert not side.model.errors[2], side.model.errors[2]
     assert "NaN or infinite" in side.window.setup.rows[2].state

@@ -246,7 +246,10 @@ class AnalysisPanel(QWidget):
 
     def _show_phase(self) -> None:
         phase, message = self._analysis.phase, self._analysis.message
-        problem = phase in (Phase.FAILED, Phase.WEIGHTS, Phase.BLOCKED)
+        layer = self._options.layer_with(message) if phase is Phase.BLOCKED else ""
+        if layer:  # the problem is displayed there, where it is typed
+            message = tr("Not run: {layer} has a problem", layer=layer)
+        problem = phase in (Phase.FAILED, Phase.WEIGHTS, Phase.BLOCKED) and not layer
         if phase is Phase.FAILED:
             self._show_failure(message)
         elif phase is Phase.WEIGHTS:

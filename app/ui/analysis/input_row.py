@@ -58,6 +58,8 @@ class InputRow(QFrame):
         self._path: Path | None = None
         self._drawn: Track | None = None  # the track whose thumbnail is shown
         self._preview: Any = None
+        self._opacity = False  # of the still image
+        self._channels = 0  # of the tensor that was made of it; 0: not known yet
         self._picture = QLabel(tr("drop a\npicture"))
         self._picture.setFixedSize(THUMBNAIL)
         self._picture.setAlignment(Qt.AlignmentFlag.AlignCenter)
@@ -168,6 +170,8 @@ class InputRow(QFrame):
             self._file.setToolTip(plain_tip(str(path or "")))
         if fed:
             self._size.setToolTip(tr("fed as {size}", size=dims_text(fed)))
+            self._channels = fed[1] if len(fed) == 4 else 0
+            self._show_opacity()
         track = self._playback.tracks.get(self.layer)
         self._problem.setText(problem or (track.error if track is not None else ""))
         self._problem.setVisible(bool(self._problem.text()))
@@ -187,9 +191,17 @@ class InputRow(QFrame):
         else:
             self._playback.look(self.layer, path)
 
-    def _show_read(self, path: Path | None, image: QImage | None, size: str) -> None:
+    def _show_read(self, path: Path | None, image: QImage | None, size: str, opacity: bool = False) -> None:
         self._show_picture(image, path)
         self._size.setText(size)
+        self._opacity = opacity
+        self._show_opacity()
+
+    def _show_opacity(self) -> None:
+        """Only an input of four channels reads the opacity of an image."""
+        dropped = tr(" · opacity is not used")
+        text = self._size.text().removesuffix(dropped)
+        self._size.setText(text + dropped if self._opacity and self._channels in (1, 3) else text)
 
     def _on_track(self, layer: str) -> None:
         if layer != self.layer:
@@ -207,7 +219,7 @@ class InputRow(QFrame):
             self._problem.show()
         if track is self._drawn and track.preview is self._preview:
             return
-        self._drawn, self._preview = track, track.preview
+        self._drawn, self._preview, self._opacity = track, track.preview, False
         image = image_of(track.preview)
         if image is None and track.kind == "folder" and track.names:
             self._playback.look(self.layer, track.path / track.names[track.position])
@@ -225,7 +237,7 @@ class InputRow(QFrame):
         if layer != self.layer:
             return
         if path == self._path:
-            self._show_read(path, image_of(found[0]), found[1])
+            self._show_read(path, image_of(found[0]), found[1], found[2])
         elif self._drawn is not None and path.parent == self._drawn.path and self._drawn.preview is None:
             self._show_picture(image_of(found[0]), path)
 
@@ -235,6 +247,7 @@ class InputRow(QFrame):
         if low < 0 or high > 1:
             size = tr("{size} · values {low:.3g} … {high:.3g}, drawn within 0 … 1", size=size, low=low, high=high)
         self._size.setText(size)
+        self._show_opacity()
 
     def _show_picture(self, image: QImage | None, path: Path | None) -> None:
         if image is None:

@@ -24,6 +24,8 @@ from PySide6.QtWidgets import (
 from app.ui.analysis.recipe_edit import RecipeEdit
 from app.ui.document.document import Document
 from app.ui.widgets import theme
+from app.ui.widgets.plain import plain_tip
+from app.ui.widgets.sentences import placed_text
 from app.ui.widgets.slider import NumberSlider
 from designer.graph.commands import set_params
 from designer.graph.diagnostics import errors
@@ -32,6 +34,7 @@ from designer.operators.api import Operator, Option
 from designer.operators.params import ParamError, Value
 from designer.texts import tr, tr_data
 
+DIGITS = 4  # significant ones of a displayed number
 Show = Callable[[Value], None]
 Shape = tuple[str, str, tuple[Option, ...]]
 W = TypeVar("W", bound=QWidget)
@@ -64,14 +67,21 @@ class LayerOptions(QGroupBox):
         self._problem.setObjectName(f"analysis.{layer}.problem")
         self._problem.setAccessibleName(tr("Problem of {layer}", layer=layer))
         self._problem.setWordWrap(True)
+        self._problem.setAlignment(Qt.AlignmentFlag.AlignTop)
         self._problem.setForegroundRole(QPalette.ColorRole.BrightText)  # the theme's color of errors
-        for option in operator.options():
+        self._problem.setFixedHeight(2 * self._problem.fontMetrics().lineSpacing())  # a problem moves nothing
+        for option in self.shape[2]:
             self._add(option)
         self._form.addRow(self._problem)
         self.refresh()
 
+    @property
+    def problem(self) -> str:
+        """What is displayed as wrong; empty: nothing is."""
+        return self._problem.text()
+
     def refresh(self) -> None:
-        """Show the document's values, hide what does not apply, and say what is wrong."""
+        """Display the document's values, hide what does not apply, and say what is wrong with a text that is typed here."""
         read = self._document.inference.read(self._layer)
         if isinstance(read.operator, Operator):
             self._operator = read.operator
@@ -80,14 +90,15 @@ class LayerOptions(QGroupBox):
                 row.show(values.get(row.option.param))
                 parameter = self._operator.parameter(row.option.param)
                 self._form.setRowVisible(row.widget, parameter is None or parameter.visible(values))
+        typed = any(row.option.kind == "text" and self._form.isRowVisible(row.widget) for row in self._rows)
         state = self._document.inference.states.get(self._layer)
-        found = errors(state.diagnostics) if state is not None else ()
-        text = f"{found[0].message}. {found[0].remedy}".strip() if found else ""
-        self._say(text)
+        found = errors(state.diagnostics) if state is not None and typed else ()
+        self._form.setRowVisible(self._problem, typed)
+        self._say(placed_text(found[0]) if found else "")
 
     def _say(self, text: str) -> None:
         self._problem.setText(text)
-        self._problem.setVisible(bool(text))
+        self._problem.setToolTip(plain_tip(text))
 
     # --- one control -------------------------------------------------------------------------------------------
 
@@ -104,7 +115,7 @@ class LayerOptions(QGroupBox):
         widget, show = make(option)
         parameter = self._operator.parameter(option.param)
         if parameter is not None:
-            widget.setToolTip(tr_data(parameter.info.doc))
+            widget.setToolTip(tr_data(option.doc or parameter.info.doc))
         self._rows.append(_OptionRow(option, widget, show))
         if option.kind in ("bool", "button"):
             self._form.addRow("", widget)
@@ -140,7 +151,13 @@ class LayerOptions(QGroupBox):
         step = option.step or (info.step if info is not None else None)
         name = f"analysis.{self._layer}.{option.param}"
         slider = NumberSlider(
-            name, tr("{label} of {layer}", label=tr_data(option.label), layer=self._layer), low, high, step, whole=whole
+            name,
+            tr("{label} of {layer}", label=tr_data(option.label), layer=self._layer),
+            low,
+            high,
+            step,
+            whole=whole,
+            significant=None if whole else DIGITS,
         )
         slider.changed.connect(lambda value: self._write(option, round(value) if whole else value))
         slider.released.connect(self._document.history.seal)
@@ -230,8 +247,13 @@ class LayerOptions(QGroupBox):
         text = parameter.format(value)
         if self._document.graph[self._layer].params.get(option.param) == text:
             return
+        texts = {option.param: text}
+        for name, also in self._operator.also_set(option.param, value).items():
+            other = self._operator.parameter(name)
+            assert other is not None, name
+            texts[name] = other.format(also)
         key = f"analysis.{self._layer}.{option.param}"
-        self._document.do(lambda graph: set_params(graph, {self._layer: {option.param: text}}, merge_key=key))
+        self._document.do(lambda graph: set_params(graph, {self._layer: texts}, merge_key=key))
         if last:
             self._document.history.seal()
 
@@ -273,6 +295,10 @@ class OptionsArea(QWidget):
                 return
             if name in self._groups:
                 self._groups[name].refresh()
+
+    def layer_with(self, problem: str) -> str:
+        """The layer whose options display this problem; empty: none."""
+        return next((name for name, group in self._groups.items() if problem and group.problem == problem), "")
 
     def _shape(self, layer: str) -> Shape | None:
         assert self._document is not None

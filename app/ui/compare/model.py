@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import isfinite, isnan
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from PySide6.QtCore import QObject, Signal
 
-from analysis_layers.noise import RANDOM
+from analysis_layers.noise import LEVELS, RANDOM, Noise, scale_text
 from app.reports.comparison import (
     CROP,
-    IN_LEVELS,
     LETTERS,
     Figures,
     Picture,
     disturbed,
     figures,
     read_clean,
-    read_noise,
     squared_error,
 )
 from app.ui.compare.runner import Made, SideRunner
@@ -36,9 +33,6 @@ from designer.runtime.provenance import Provenance, run_provenance
 from designer.texts import tr
 from designer.units import digits
 
-if TYPE_CHECKING:
-    from analysis_layers.noise import Noise
-
 MOST = len(LETTERS)
 REGIONS = 5  # worst regions that one can step through
 INPUT, CLEAN = "input", "clean"  # keys of images next to those of the variants, which are "A", "B", ...
@@ -46,22 +40,24 @@ INPUT, CLEAN = "input", "clean"  # keys of images next to those of the variants,
 
 @dataclass(frozen=True, slots=True)
 class NoiseChoice:
-    """What the comparison adds to the image. `strength` counts in levels of 255 for gaussian and uniform."""
+    """What the comparison adds to the image: `kind` and `scale` as in a Noise layer."""
 
     kind: str = "gaussian"  # empty: nothing is added
-    strength: float = 25.0
+    scale: float = 25 / LEVELS
     seed: int = 0
 
     @property
     def text(self) -> str:
-        return f"{self.kind}:{self.strength:g}" if self.kind else ""
+        return f"{self.kind}:{scale_text(self.kind, self.scale)}" if self.kind else ""
 
     def operator(self) -> Noise | None:
-        return read_noise(self.text, self.seed)
+        return Noise(kind=self.kind, scale=self.scale, seed=self.seed) if self.kind else None
 
-    @property
-    def unit(self) -> str:
-        return tr("of 255") if self.kind in IN_LEVELS else ""
+    def of_kind(self, kind: str) -> NoiseChoice:
+        """Another kind of noise, with a scale that means something for it."""
+        before = self.operator()
+        also = before.also_set("kind", kind) if before is not None and kind else {}
+        return replace(self, kind=kind, scale=float(str(also.get("scale", self.scale))))
 
 
 @dataclass(frozen=True)

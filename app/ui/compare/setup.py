@@ -13,8 +13,6 @@ from PySide6.QtWidgets import (
     QFileDialog,
     QFormLayout,
     QFrame,
-    QHBoxLayout,
-    QLabel,
     QPushButton,
     QScrollArea,
     QSpinBox,
@@ -23,7 +21,8 @@ from PySide6.QtWidgets import (
 )
 
 import samples
-from app.reports.comparison import IN_LEVELS, LETTERS
+from analysis_layers.noise import KINDS, RANDOM, SCALES
+from app.reports.comparison import LETTERS
 from app.ui.compare.model import MOST, SideModel
 from app.ui.compare.variant_row import VariantRow
 from app.ui.compare.variants import VariantChoice
@@ -34,9 +33,10 @@ from app.ui.widgets.file_dialogs import open_filter
 from app.ui.widgets.slider import NumberSlider
 from designer.files.document import DOCUMENTS
 from designer.runtime.images import IMAGES
-from designer.texts import tr
+from designer.texts import tr, tr_data
 
-KINDS = ("", "gaussian", "uniform", "salt_and_pepper", "poisson", "speckle", "jpeg", "blur")
+NO_NOISE = ""
+SCALE_STEP = 0.01
 _LEAST = 2
 
 
@@ -167,13 +167,11 @@ class Setup(QScrollArea):
         self.kind.setObjectName("side.noise")
         self.kind.setAccessibleName(tr("Noise"))
         self.kind.setToolTip(tr("Added to the image here, the same for every variant; Noise layers are passed by"))
-        for kind in KINDS:
+        for kind in (NO_NOISE, *KINDS):
             self.kind.addItem(kind.replace("_", " ") if kind else tr("none: the image is noisy already"), kind)
         self.kind.activated.connect(self._on_noise)
-        self.strength = NumberSlider("side.strength", tr("Strength of the noise"), 0.0, 100.0, 1.0)
-        self.strength.released.connect(self._on_noise)
-        self.unit = QLabel()
-        self.unit.setObjectName("side.strength.unit")
+        self.scale = NumberSlider("side.scale", tr("Scale of the noise"), 0.0, 1.0, SCALE_STEP, significant=4)
+        self.scale.released.connect(self._on_noise)
         self.seed = QSpinBox()
         self.seed.setObjectName("side.seed")
         self.seed.setAccessibleName(tr("Seed of the noise"))
@@ -186,13 +184,9 @@ class Setup(QScrollArea):
         self.clean.setMinimumContentsLength(8)
         self.clean.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         self.clean.activated.connect(self._on_clean)
-        strength = QHBoxLayout()
-        strength.addWidget(self.strength, 1)
-        strength.addSpacing(4)
-        strength.addWidget(self.unit)
         form.addRow(tr("Image"), self.picture)
         form.addRow(tr("Noise"), self.kind)
-        form.addRow(tr("Strength"), strength)
+        form.addRow(tr("Scale"), self.scale)
         form.addRow(tr("Seed"), self.seed)
         form.addRow(tr("Clean"), self.clean)
         return form
@@ -210,17 +204,19 @@ class Setup(QScrollArea):
         box.addItem(tr("Choose a file…"), None)
         box.setCurrentIndex(paths.index(present) if present in paths else -1)
         noise = self._model.noise
-        self.kind.setCurrentIndex(KINDS.index(noise.kind))
-        self._show_strength()
+        self.kind.setCurrentIndex(self.kind.findData(noise.kind))
+        self._show_scale()
         self.seed.setValue(noise.seed)
 
-    def _show_strength(self) -> None:
+    def _show_scale(self) -> None:
         noise = self._model.noise
         self._show_clean()
-        self.strength.set_value(noise.strength)
-        self.strength.setEnabled(bool(noise.kind))
-        self.seed.setEnabled(noise.kind not in ("", "jpeg", "blur"))
-        self.unit.setText(noise.unit)
+        if noise.kind:
+            self.scale.set_range(0.0, SCALES[noise.kind].most, SCALE_STEP)
+            self.scale.setToolTip(tr_data(SCALES[noise.kind].doc))
+        self.scale.set_value(noise.scale)
+        self.scale.setEnabled(bool(noise.kind))
+        self.seed.setEnabled(noise.kind in RANDOM)
 
     def _on_picture(self, index: int) -> None:
         chosen = self.picture.itemData(index)
@@ -270,15 +266,11 @@ class Setup(QScrollArea):
             self._changed()
 
     def _on_noise(self) -> None:
-        model = self._model
-        kind = str(self.kind.currentData())
-        strength = self.strength.value
-        if (kind in IN_LEVELS) != (model.noise.kind in IN_LEVELS):  # the numbers mean something else
-            strength = 25.0 if kind in IN_LEVELS else 2.0 if kind == "blur" else 0.1
-        noise = replace(model.noise, kind=kind, strength=strength, seed=self.seed.value())
+        model, kind = self._model, str(self.kind.currentData())
+        noise = replace(model.noise, scale=self.scale.value, seed=self.seed.value()).of_kind(kind)
         if noise != model.noise:
             model.noise = noise
-            self._show_strength()
+            self._show_scale()
             self._changed()
 
     # --- what runs ---------------------------------------------------------------------------------------------

@@ -94,7 +94,7 @@ class Playback(QObject):
 
     changed = Signal(str)  # layer: its source, its frame, or how it plays
     sources_changed = Signal()  # other inputs have frames
-    looked = Signal(str, Path, object)  # layer, file, (H x W x 3 bytes, size as text)
+    looked = Signal(str, Path, object)  # layer, file, (H x W x 3 bytes, size as text, whether it has an opacity)
     launch_wanted = Signal()
 
     def __init__(self, inputs: NetworkInputs, engine: Callable[[], EngineClient], parent: QObject) -> None:
@@ -147,12 +147,12 @@ class Playback(QObject):
             DescribeInputRequest(str(path)),
             self,
             lambda reply: self._looked(layer, path, reply),
-            lambda _: self.looked.emit(layer, path, (None, tr("no preview"))),
+            lambda _: self.looked.emit(layer, path, (None, tr("no preview"), False)),
         )
 
     def _looked(self, layer: str, path: Path, reply: DescribeInputReply) -> None:
         preview = self._engine().take(reply.preview) if reply.preview is not None else None
-        self.looked.emit(layer, path, (preview, f"{reply.info.width} x {reply.info.height}"))
+        self.looked.emit(layer, path, (preview, f"{reply.info.width} x {reply.info.height}", reply.info.opacity))
 
     def play(self, layer: str, on: bool = True) -> None:
         """Play or pause; playing launches the analysis where it is not."""

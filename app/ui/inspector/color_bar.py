@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import floor, isfinite, log10
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QSlider, QToolButton, QWidget
@@ -54,7 +55,7 @@ class ColorBar(QWidget):
         self.shift.set_value(0.0)
         self.shift.setToolTip(tr("Is added to the values before they are magnified"))
         self.shift.changed.connect(self._touch)
-        auto = tool_button("auto", tr("Fit"), tr("Magnify and shift so that the values fill the colors"))
+        auto = tool_button("auto", tr("Auto"), tr("Magnify and shift so that the values fill the colors"))
         auto.clicked.connect(self.auto_requested)
         reset = tool_button("reset", tr("Reset"), tr("Magnify 1, shift 0"))
         reset.clicked.connect(self._reset)
@@ -78,7 +79,7 @@ class ColorBar(QWidget):
         # What this row needs at least is taken from the panels left and right of it.
         row = FlowLayout(self, spacing=4, line=LINE)
         for each in (self.gain, self.shift):
-            each.slider.setMinimumWidth(40)
+            each.slider.setMinimumWidth(32)
         row.addWidget(self.palette_box)
         for label, widget in ((tr("Magnify"), self.gain), (tr("Shift"), self.shift)):
             text = QLabel(label)
@@ -100,6 +101,13 @@ class ColorBar(QWidget):
         if shift is not None:
             self.shift.set_value(shift)
         self._tell()
+
+    def show_extent(self, extent: float) -> None:
+        """Let the slider shift by as much as the largest magnitude of the values."""
+        if extent > 0 and isfinite(extent):
+            decade = 10.0 ** floor(log10(extent))
+            most = next(m * decade for m in (1, 2, 5, 10) if m * decade >= extent * (1 - 1e-9))
+            self.shift.set_range(-most, most, most / 200)
 
     def show_fit(self, fit: Fit) -> None:
         self.set_look(fit.gain, fit.shift)

@@ -31,7 +31,7 @@ class EnlargedPage(QWidget):
             ("back", tr("All channels"), tr("Back to the grid (Esc)"), self.left.emit),
             ("previous", tr("Previous"), tr("The channel before (Left)"), lambda: self.walked.emit(-1)),
             ("next", tr("Next"), tr("The next channel (Right)"), lambda: self.walked.emit(1)),
-            ("fit", tr("Whole"), tr("Show the whole channel (Ctrl+0)"), self.view.fit),
+            ("fit", tr("Fit"), tr("Show the whole channel (Ctrl+0)"), self.view.fit),
             ("one", tr("1:1"), tr("One value per screen pixel (Ctrl+1)"), self.view.one_to_one),
         )
         for name, text, tip, action in buttons:

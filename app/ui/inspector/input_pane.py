@@ -33,6 +33,7 @@ class InputPane(QWidget):
         self.view = ImageView("channel_inspector.input", tr("Input"), tr("Launch Analysis to see the input image."))
         self.view.probed.connect(self._probe)
         self.view.clicked.connect(lambda: self.pinned.emit(self._located(self._place)))
+        self.view.right_clicked.connect(lambda pixel: self.pinned.emit(self._located(pixel)))
         self.words = ElidedLabel()
         self.words.setObjectName("channel_inspector.field")
         self.words.setAccessibleName(tr("Receptive field"))

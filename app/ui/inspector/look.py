@@ -35,11 +35,17 @@ class Fit:
     shift: float = 0.0
 
 
-def fit(values: Floats, palette: str) -> Fit:
-    """For a map with zero in its middle zero stays there; a sequential map goes from the low to the high values."""
+def sample_of(values: Floats) -> Floats:
+    """At most about SAMPLES of the finite values."""
     flat = values.reshape(-1)
     sample = flat[:: max(1, flat.size // SAMPLES)]
-    sample = sample[np.isfinite(sample)]
+    found: Floats = sample[np.isfinite(sample)]
+    return found
+
+
+def fit(values: Floats, palette: str) -> Fit:
+    """For a map with zero in its middle zero stays there; a sequential map goes from the low to the high values."""
+    sample = sample_of(values)
     if not sample.size:
         return Fit()
     if palette in SEQUENTIAL:

@@ -73,7 +73,7 @@ class InspectorProbe(QObject):
         views.grid.pinned.connect(self.toggle)
         views.channel.probed.connect(self._probe_channel)
         views.channel.clicked.connect(lambda: self._click(self.hover))
-        views.channel.right_clicked.connect(lambda: self.toggle(self.hover))
+        views.channel.right_clicked.connect(self._pin_channel)
         views.channel.double_clicked.connect(self._restore_pin)
         views.matrix.probed.connect(self._probe_matrix)
         views.features.probed.connect(self._probe_feature)
@@ -151,6 +151,10 @@ class InspectorProbe(QObject):
         self._pin_size = self._shown.page.size
         self.show_input.setChecked(True)
         self._pinned()
+
+    def _pin_channel(self, pixel: Any) -> None:
+        self._probe_channel(pixel)
+        self.toggle(self.hover)
 
     def _click(self, place: Any) -> None:
         self._before = (self.pin, self._pin_size, self.show_input.isChecked())

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 from PySide6.QtCore import QObject
 
 from app.ui.inspector.color_bar import ColorBar
-from app.ui.inspector.look import SEQUENTIAL, fit
+from app.ui.inspector.look import SEQUENTIAL, fit, sample_of
 from app.ui.widgets.render import Floats
 
 Key = tuple[str, bool, bool]  # tensor, whether the map is sequential, whether each channel has a scale of its own
@@ -46,6 +47,9 @@ class Ranges(QObject):
         if other and not self._bar.locked:
             self._own.clear()
         if first or other:
+            values = self._values()
+            if values is not None:
+                self._bar.show_extent(float(np.abs(sample_of(values)).max(initial=0.0)))
             self._restore()
 
     def _key(self) -> Key:

@@ -51,7 +51,7 @@ class ImageView(QWidget):
     zoom_changed = Signal(float)
     view_changed = Signal(Viewport)  # the user zoomed or panned
     clicked = Signal()
-    right_clicked = Signal()
+    right_clicked = Signal(object)  # (x, y) of the image pixel, or None
     double_clicked = Signal()  # follows `clicked`, whose effect was not intended
 
     def __init__(self, name: str, title: str, empty: str, parent: QWidget | None = None) -> None:
@@ -299,7 +299,7 @@ class ImageView(QWidget):
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         if event.button() is Qt.MouseButton.RightButton and self._image is not None:
-            self.right_clicked.emit()
+            self.right_clicked.emit(self.pixel_at(event.position()))
         if self._drag is None:
             return
         self._drag = None

@@ -12,7 +12,8 @@ from app.ui.widgets.expression import ExpressionError, evaluate
 from designer.texts import tr
 
 REST = 500  # ms without a change after which a series of wheel or key steps ends
-DECIMALS = 6  # of a value
+DECIMALS = 6  # displayed at most
+EXACT = 9  # decimals of a value: 25/255 must not become another level
 
 
 class NumberSlider(QWidget):
@@ -38,13 +39,10 @@ class NumberSlider(QWidget):
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
-        self._low, self._high = low, high
         self._log = logarithmic
         self._step = step or (1.0 if whole else 10.0 ** math.floor(math.log10(max(high - low, 1e-9) / 100)))
-        self._ticks = 1000 if logarithmic else max(1, min(10000, round((high - low) / self._step)))
         self.slider = QSlider(Qt.Orientation.Horizontal)
-        self.slider.setRange(0, self._ticks)
-        self.slider.setPageStep(max(1, self._ticks // 10))
+        self._stretch(low, high)
         self.slider.setObjectName(name)
         self.slider.setAccessibleName(title)
         self.slider.setMinimumWidth(48)
@@ -65,6 +63,21 @@ class NumberSlider(QWidget):
     @property
     def value(self) -> float:
         return float(self.box.value())
+
+    def set_range(self, low: float, high: float, step: float) -> None:
+        """Set another range and step without emitting signals; a value outside the range is kept."""
+        if (low, high, step) != (self._low, self._high, self._step):
+            self._step = step
+            self.box.setSingleStep(step)  # type: ignore[arg-type]
+            with QSignalBlocker(self.slider):
+                self._stretch(low, high)
+            self.set_value(self.value)
+
+    def _stretch(self, low: float, high: float) -> None:
+        self._low, self._high = low, high
+        self._ticks = 1000 if self._log else max(1, min(10000, round((high - low) / self._step)))
+        self.slider.setRange(0, self._ticks)
+        self.slider.setPageStep(max(1, self._ticks // 10))
 
     def set_value(self, value: float) -> None:
         """Show a value without emitting signals. A value outside the slider's range extends the spin box's range only."""
@@ -118,7 +131,7 @@ class SumBox(QDoubleSpinBox):
         super().__init__()
         self._decimals = decimals
         self._significant = significant
-        self.setDecimals(DECIMALS)
+        self.setDecimals(EXACT)
         self.setToolTip(tr("A number, or a sum such as 25/255"))
 
     def validate(self, text: str, position: int) -> tuple[QValidator.State, str, int]:
