@@ -194,8 +194,7 @@ class AnalysisPanel(QWidget):
         self._inputs_box.setVisible(bool(layers))
         errors = self._analysis.inputs.errors
         for layer, row in self._inputs.items():
-            fed = self._analysis.inputs.shapes.get(layer, ())
-            row.show_file(self._analysis.inputs.path(layer), errors.get(layer, ""), fed)
+            row.show_file(self._analysis.inputs.path(layer), errors.get(layer, ""))
 
     def _show_outputs(self) -> None:
         layers = self._analysis.output_layers()
@@ -221,6 +220,9 @@ class AnalysisPanel(QWidget):
 
     def _show_result(self) -> None:
         result = self._analysis.result
+        for layer, shape in self._analysis.inputs.shapes.items():
+            if layer in self._inputs:
+                self._inputs[layer].show_fed(shape)
         for layer, view in self._outputs.items():
             array = result.outputs.get(layer) if result is not None else None
             document = self._document

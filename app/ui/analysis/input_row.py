@@ -157,8 +157,14 @@ class InputRow(QFrame):
         if sure:
             self.chosen.emit(self.layer, Path(f"{CAMERA}{number}"))
 
-    def show_file(self, path: Path | None, problem: str, fed: tuple[int, ...] = ()) -> None:
-        """Show the chosen file, what is wrong with it, and the tensor that was made of it."""
+    def show_fed(self, shape: tuple[int, ...]) -> None:
+        """Show the shape of the tensor that was made of the file."""
+        self._size.setToolTip(tr("fed as {size}", size=dims_text(shape)))
+        self._channels = shape[1] if len(shape) == 4 else 0
+        self._show_opacity()
+
+    def show_file(self, path: Path | None, problem: str) -> None:
+        """Show the chosen file, and what is wrong with it."""
         if path != self._path or path is None:
             self._path = path
             track = self._playback.tracks.get(self.layer)
@@ -168,10 +174,6 @@ class InputRow(QFrame):
                 self._show_still(path)
             self._file.setText(title_of(path) if path is not None else "")
             self._file.setToolTip(plain_tip(str(path or "")))
-        if fed:
-            self._size.setToolTip(tr("fed as {size}", size=dims_text(fed)))
-            self._channels = fed[1] if len(fed) == 4 else 0
-            self._show_opacity()
         track = self._playback.tracks.get(self.layer)
         self._problem.setText(problem or (track.error if track is not None else ""))
         self._problem.setVisible(bool(self._problem.text()))
