@@ -67,7 +67,7 @@ class Playing:
             info = self._sources.info(path)
             if not request.preview:
                 return DescribeInputReply(info)
-            if info.kind == "picture":
+            if info.kind == "image":
                 pixels = IMAGES.reader(path)(path)
                 array = with_channels(pixels, 3, str(path))
                 info = replace(info, opacity=pixels.ndim == 3 and pixels.shape[2] in (2, 4))
