@@ -16,7 +16,7 @@ ROOMS = ("app", "designer", "exporters", "importers", "analysis_layers", "resour
 
 
 def modules_in(root: Path, rooms: tuple[str, ...]) -> dict[str, Path]:
-    """The files of all modules by dotted name; templates of exported projects are no modules of ours."""
+    """The files of all modules by dotted name; templates of exported projects are not our modules."""
     files = (path for room in rooms for path in (root / room).rglob("*.py"))
     found = {".".join(path.relative_to(root).with_suffix("").parts): path for path in files}
     return {

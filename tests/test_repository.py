@@ -28,7 +28,7 @@ def test_nothing_foreign_is_executed() -> None:
             for word in banned:
                 position = code.find(word)
                 if word == "exec(" and path.name == "custom_module.py":
-                    continue  # a person's own layer, after they agreed to its text
+                    continue  # a user's own layer, after agreement to its text
                 if position >= 0 and not code[:position].endswith((".", "_", "model", '"', "'", "`")):
                     found.append(f"{path.relative_to(ROOT)}:{number}: {word}")
     assert not found

@@ -151,7 +151,7 @@ def operator_dict(cls: type[Operator]) -> dict[str, object]:
 
 
 def main() -> int:
-    """Write the page, or with --check tell whether it is what the declarations say."""
+    """Write the page, or with --check report whether it agrees with the declarations."""
     arguments = [a for a in sys.argv[1:] if a != "--check"]
     path = Path(arguments[0])
     text = reference(load(entry_points=False))

@@ -1,7 +1,7 @@
 """Collects what a user reads in the window for translators: `python -m app.checks.texts_catalogue FILE.pot [--check]`.
 
 It reads the sources of ROOMS without running them, and imports the tables of actions, menus, panels, columns and operators. A text that it could not
-find in a translation is an error: `tr` of something that is no literal, or values that the text has no place for.
+find in a translation is an error: `tr` of something that is not a literal, or values that the text does not contain.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from importlib import import_module
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-HEAD = """# Texts of Layerwright's window. Written by `make texts`; do not edit. CONTRIBUTING.md tells how to add a language.
+HEAD = """# Texts of Layerwright's window. Written by `make texts`; do not edit. CONTRIBUTING.md describes how to add a language.
 msgid ""
 msgstr ""
 "Project-Id-Version: layerwright\\n"
@@ -31,7 +31,7 @@ FORMATS = (  # modules with tables of formats, whose titles dialogs show
     "app.reports.votes",
     "app.ui.canvas.network_image",
     "app.ui.inspector.animation",
-    "app.ui.widgets.saving",
+    "app.ui.widgets.file_output",
     "designer.files.document",
     "designer.files.tables",
     "designer.files.weight_files",
@@ -56,7 +56,7 @@ ROOMS = ("app/ui", "app/engine", "app/reports", "designer", "exporters", "import
 
 @dataclass
 class CatalogueText:
-    """One text, in the files where it stands; `plural` where it goes with a count."""
+    """One text and the files it occurs in; `plural` if it depends on a count."""
 
     plural: str = ""
     files: set[str] = field(default_factory=set)
@@ -102,7 +102,9 @@ class Catalogue:
             a.value for a in node.args[: COUNTED[name]] if isinstance(a, ast.Constant) and isinstance(a.value, str)
         ]
         if len(found) < COUNTED[name]:
-            self.faults.append(f"{place}: the text in {name}() is no literal; mark() it in a table and use tr_data()")
+            self.faults.append(
+                f"{place}: the text in {name}() is not a literal; mark() it in a table and use tr_data()"
+            )
             return
         if name != "mark":
             self._compare(found, {k.arg for k in node.keywords if k.arg}, place, counted=name == "trn")

@@ -14,14 +14,14 @@ from app.cli.trust import with_trust
 from app.opened_network import OpenedNetwork, load_weights_for, open_network, weights_location
 from app.reports.comparison import (
     LETTERS,
-    Picture,
+    ImageArray,
     Reference,
     Row,
     as_dict,
     check_comparable,
     disturbed,
+    images_in,
     measured,
-    pictures_in,
     read_clean,
     read_noise,
 )
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from designer.runtime.session import Session
 
 T = TypeVar("T")
-Each = Callable[[Row, Picture, Picture, Sequence[Picture]], None]
+Each = Callable[[Row, ImageArray, ImageArray, Sequence[ImageArray]], None]
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class NetworkVariant:
     note: str
     origin: Provenance
 
-    def run(self, picture: Picture) -> Picture:
+    def run(self, picture: ImageArray) -> ImageArray:
         self.session.set_input(self.input, picture, is_image=True)
         return self.session.run().outputs[self.output]
 
@@ -97,7 +97,7 @@ def compare(request: CompareArguments, progress: Callable[[str], None], each: Ea
             )
         )
     noises = [(text, read_noise(text, request.seed)) for text in request.noises or ("",)]
-    pictures = pictures_in(request.images)
+    pictures = images_in(request.images)
     variants = [_variant(request, index) for index in range(len(request.documents))]
     for variant in variants:
         if variant.note:
@@ -135,7 +135,7 @@ def to_json(request: CompareArguments, found: Compared) -> str:
 
 def _results(
     path: Path, noise: Noise | None, variants: Sequence[NetworkVariant], *, first: bool
-) -> tuple[Picture, Picture, list[Picture], list[float]]:
+) -> tuple[ImageArray, ImageArray, list[ImageArray], list[float]]:
     from designer.runtime.images import read_image
 
     clean = read_image(path, variants[0].channels)

@@ -106,8 +106,8 @@ def _range(job: VideoJob, infos: Mapping[str, SourceInfo], notes: list[str]) -> 
         )
     shortest = min(lengths.values())
     if shortest < max(lengths.values()):
-        told = ", ".join(f"{layer} {count}" for layer, count in lengths.items())
-        notes.append(f"the inputs have different numbers of frames ({told}): the shortest counts")
+        counts = ", ".join(f"{layer} {count}" for layer, count in lengths.items())
+        notes.append(f"the inputs have different numbers of frames ({counts}); the shortest one determines the length")
     stop = shortest if job.stop is None else min(job.stop, shortest)
     if not 0 <= job.start < stop:
         raise _wrong(

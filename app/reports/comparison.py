@@ -23,7 +23,7 @@ from designer.units import digits, dims_text
 if TYPE_CHECKING:
     from analysis_layers.noise import Noise
 
-Picture = NDArray[np.float32]  # 1 x C x H x W
+ImageArray = NDArray[np.float32]  # 1 x C x H x W
 
 CROP = 64  # pixels of the worst region's side
 ENLARGED = 3
@@ -32,7 +32,7 @@ CLEAN = "the clean image"
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class ImageMetrics:
     """PSNR in dB and SSIM of one image against the reference, and the run time. What is not known is nan."""
 
     psnr: float
@@ -53,16 +53,16 @@ class Shown:
 class Reference:
     """What results are measured against: the clean image, else the result of a variant (`column`), else nothing."""
 
-    picture: Picture | None = None
+    picture: ImageArray | None = None
     title: str = ""
     column: int | None = None  # 1 is the first variant
 
     @classmethod
-    def clean(cls, picture: Picture) -> Reference:
+    def clean(cls, picture: ImageArray) -> Reference:
         return cls(picture, CLEAN)
 
     @classmethod
-    def first(cls, results: Sequence[Picture | None], titles: Sequence[str]) -> Reference:
+    def first(cls, results: Sequence[ImageArray | None], titles: Sequence[str]) -> Reference:
         """The first variant, for several variants without a clean image; nothing where it failed or is alone."""
         if len(results) < 2 or results[0] is None:
             return cls()
@@ -75,7 +75,7 @@ class Row:
 
     name: str
     noise: str
-    figures: tuple[Figures, ...]
+    figures: tuple[ImageMetrics, ...]
     worst: tuple[int, int]
     shown: tuple[Shown, ...] = ()
     reference: str = ""  # title of what the figures are measured against; empty: there is none
@@ -117,12 +117,12 @@ def read_noise(text: str, seed: int) -> Noise | None:
     return Noise(kind=kind, scale=scale, seed=seed)
 
 
-def disturbed(clean: Picture, noise: Noise | None) -> Picture:
+def disturbed(clean: ImageArray, noise: Noise | None) -> ImageArray:
     """The one image that every variant gets. Values beyond 0..1 stay, as they do in training and with a Noise layer."""
     return noise.evaluate([clean])[0] if noise is not None else clean
 
 
-def pictures_in(folder: Path) -> list[Path]:
+def images_in(folder: Path) -> list[Path]:
     """The images of a folder by name, or the one file."""
     from designer.runtime.images import IMAGES
 
@@ -142,7 +142,7 @@ def pictures_in(folder: Path) -> list[Path]:
     return found
 
 
-def check_comparable(name: str, output: str, made: Picture, like: Picture) -> None:
+def check_comparable(name: str, output: str, made: ImageArray, like: ImageArray) -> None:
     """Raise DiagnosticError unless the output is an image of the size and channels of the input."""
     if made.shape != like.shape:
         shape = dims_text(made.shape)
@@ -176,7 +176,7 @@ def clean_version(path: Path, clean: Path) -> Path:
     return found
 
 
-def read_clean(path: Path, clean: Path, noisy: Picture) -> Picture:
+def read_clean(path: Path, clean: Path, noisy: ImageArray) -> ImageArray:
     """The clean version of the image in `path`: the file `clean`, or the one of the same name in that folder.
 
     Raises DiagnosticError where there is none, and where its size is not that of `noisy`.
@@ -189,7 +189,7 @@ def read_clean(path: Path, clean: Path, noisy: Picture) -> Picture:
     return found
 
 
-def check_same_size(clean: Picture, noisy: Picture, file: str) -> None:
+def check_same_size(clean: ImageArray, noisy: ImageArray, file: str) -> None:
     """Raise DiagnosticError unless a clean and a noisy image have one size."""
     if clean.shape != noisy.shape:
         sizes = [f"{picture.shape[3]} x {picture.shape[2]}" for picture in (clean, noisy)]
@@ -203,14 +203,14 @@ def check_same_size(clean: Picture, noisy: Picture, file: str) -> None:
         )
 
 
-def figures(reference: Picture, made: Picture, milliseconds: float = nan) -> Figures:
+def figures(reference: ImageArray, made: ImageArray, milliseconds: float = nan) -> ImageMetrics:
     from designer.metrics import psnr, ssim
 
-    return Figures(psnr(reference, made), ssim(reference, made), milliseconds)
+    return ImageMetrics(psnr(reference, made), ssim(reference, made), milliseconds)
 
 
-def squared_error(reference: Picture, results: Iterable[Picture]) -> NDArray[np.float64]:
-    """H x W: the sum of the squared errors of all results and channels, values clipped to 0..1; 1 where there is no number."""
+def squared_error(reference: ImageArray, results: Iterable[ImageArray]) -> NDArray[np.float64]:
+    """H x W: the sum of the squared errors of all results and channels, values clipped to 0..1; 1 where a value is NaN."""
     total = np.zeros(reference.shape[2:])
     for item in results:
         error = np.square(np.clip(item, 0, 1) - np.clip(reference, 0, 1), dtype=np.float64)[0]
@@ -222,8 +222,8 @@ def measured(
     name: str,
     noise: str,
     reference: Reference,
-    noisy: Picture,
-    results: Sequence[Picture | None],
+    noisy: ImageArray,
+    results: Sequence[ImageArray | None],
     times: Sequence[float],
     titles: Sequence[str] = (),
 ) -> Row:
@@ -236,10 +236,12 @@ def measured(
 
     made = [result for result in results if result is not None]
     is_clean = reference.picture is not None and reference.column is None
-    found = [figures(reference.picture, noisy) if is_clean and reference.picture is not None else Figures(nan, nan)]
+    found = [
+        figures(reference.picture, noisy) if is_clean and reference.picture is not None else ImageMetrics(nan, nan)
+    ]
     for column, (result, spent) in enumerate(zip(results, times, strict=True), 1):
         if result is None or reference.picture is None or column == reference.column:
-            found.append(Figures(nan, nan, spent))
+            found.append(ImageMetrics(nan, nan, spent))
         else:
             found.append(figures(reference.picture, result, spent))
     worst = worst_region(
@@ -284,20 +286,20 @@ def summary(columns: Sequence[str], rows: Sequence[Row], *, times: bool = True) 
             yield [title, *first, *_texts(found, times)]
 
 
-def means(rows: Sequence[Row]) -> tuple[Figures, ...]:
-    """Of each column; infinite PSNR is left out, and infinity where there is no other."""
-    return tuple(Figures(*(_over(fmean, values) for values in column)) for column in _columns(rows))
+def means(rows: Sequence[Row]) -> tuple[ImageMetrics, ...]:
+    """Means of each column without infinite PSNR, or infinity if there is no other value."""
+    return tuple(ImageMetrics(*(_over(fmean, values) for values in column)) for column in _columns(rows))
 
 
-def deviations(rows: Sequence[Row]) -> tuple[Figures, ...]:
+def deviations(rows: Sequence[Row]) -> tuple[ImageMetrics, ...]:
     """Standard deviations of the whole population."""
-    return tuple(Figures(*(_over(pstdev, values) for values in column)) for column in _columns(rows))
+    return tuple(ImageMetrics(*(_over(pstdev, values) for values in column)) for column in _columns(rows))
 
 
 def as_dict(columns: Sequence[str], rows: Sequence[Row]) -> dict[str, Any]:
     """Plain data for JSON; what is infinite or not known is None."""
 
-    def plain(found: Sequence[Figures]) -> list[dict[str, float | None]]:
+    def plain(found: Sequence[ImageMetrics]) -> list[dict[str, float | None]]:
         return [{"psnr": _finite(f.psnr), "ssim": _finite(f.ssim), "ms": _finite(f.milliseconds)} for f in found]
 
     noises = dict.fromkeys(row.noise for row in rows)
@@ -347,7 +349,7 @@ def ms_text(value: float) -> str:
     return digits(value) if isfinite(value) else "-"
 
 
-def _texts(found: Sequence[Figures], times: bool) -> list[str]:
+def _texts(found: Sequence[ImageMetrics], times: bool) -> list[str]:
     pairs = [text for f in found for text in (psnr_text(f.psnr), ssim_text(f.ssim))]
     return [*pairs, *(ms_text(f.milliseconds) for f in found[1:] if times)]
 
@@ -370,7 +372,7 @@ def _finite(value: float) -> float | None:
     return value if isfinite(value) else None
 
 
-def _shown(name: str, picture: Picture | None, worst: tuple[int, int]) -> Shown:
+def _shown(name: str, picture: ImageArray | None, worst: tuple[int, int]) -> Shown:
     if picture is None:
         return Shown(name, b"", b"")
     row, column = worst
@@ -378,7 +380,7 @@ def _shown(name: str, picture: Picture | None, worst: tuple[int, int]) -> Shown:
     return Shown(name, encoded(picture), encoded(part))
 
 
-def encoded(picture: Picture) -> bytes:
+def encoded(picture: ImageArray) -> bytes:
     """A PNG of the first one or three channels."""
     from designer.runtime.images import encode_image
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from app.reports.comparison import Picture, figures, psnr_text, ssim_text
+from app.reports.comparison import ImageArray, figures, psnr_text, ssim_text
 from designer.texts import tr
 
 
@@ -14,7 +14,7 @@ class Quality:
 
     result: str
     clean: str
-    images: tuple[Picture, Picture]
+    images: tuple[ImageArray, ImageArray]
 
     def text(self) -> str:
         """Measure them; this takes about a second for 10 megapixels."""

@@ -72,7 +72,7 @@ def gestures(history: History, seed: int) -> Iterator[bool]:
         yield False
 
 
-def work(seed: int, document: Path, journal: Path, tell: int) -> None:
+def work(seed: int, document: Path, journal: Path, descriptor: int) -> None:
     """Open the document and go on until the end of the process."""
     from designer.files.document import parse_document
 
@@ -85,10 +85,10 @@ def work(seed: int, document: Path, journal: Path, tell: int) -> None:
     for number, saves in enumerate(gestures(history, seed), 1):
         if saves:
             keeping.save(document)
-        os.write(tell, b"%d\n" % number)
+        os.write(descriptor, b"%d\n" % number)
 
 
-def work_in_a_window(seed: int, document: Path, journal: Path, tell: int) -> None:
+def work_in_a_window(seed: int, document: Path, journal: Path, descriptor: int) -> None:
     """The same gestures on the document of the real window, which is shown on no screen."""
     from PySide6.QtCore import QSettings
     from PySide6.QtWidgets import QApplication
@@ -109,7 +109,7 @@ def work_in_a_window(seed: int, document: Path, journal: Path, tell: int) -> Non
             assert window.files.save()
         if number % 5 == 0:
             app.processEvents()
-        os.write(tell, b"%d\n" % number)
+        os.write(descriptor, b"%d\n" % number)
 
 
 def serve(worker: Callable[[int, Path, Path, int], None]) -> None:

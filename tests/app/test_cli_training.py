@@ -43,9 +43,9 @@ def run(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
 
 def test_check_marks_the_training_branch(document, monkeypatch, capsys):
     assert run(monkeypatch, "check", document) == 0
-    told = capsys.readouterr().out
-    assert "ssim_loss (training)" in told
-    assert "2 of the layers are the training branch" in told
+    reported = capsys.readouterr().out
+    assert "ssim_loss (training)" in reported
+    assert "2 of the layers are the training branch" in reported
     assert run(monkeypatch, "check", document, "--json") == 0
     rows = json.loads(capsys.readouterr().out)["layers"]
     assert {row["layer"] for row in rows if row["training"]} == {"clean", "loss"}

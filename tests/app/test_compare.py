@@ -14,7 +14,7 @@ import pytest
 
 from app.cli import main as cli
 from app.cli.compare_request import CompareArguments, compare
-from app.reports.comparison import Picture, Row, read_noise, reference_text, summary
+from app.reports.comparison import ImageArray, Row, read_noise, reference_text, summary
 from designer.graph.diagnostics import DiagnosticError
 from designer.metrics import psnr, ssim
 from designer.runtime.api import RunOptions
@@ -37,7 +37,7 @@ NETWORK = """<?xml version="1.0"?>
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Two documents that blur, one that makes the picture smaller, and pictures with an empty folder beside."""
+    """Two documents that blur, one that makes the picture smaller, and pictures with an empty folder."""
     for name, size, stride in (("same", 1, 1), ("smooth", 3, 1), ("small", 2, 2)):
         (tmp_path / f"{name}.xml").write_text(
             NETWORK.format(name=name, size=size, stride=stride, padding=int(size == 3))
@@ -59,13 +59,13 @@ def request(folder: Path, *names: str, **changes: object) -> CompareArguments:
 
 
 def test_figures_are_those_of_each_network_against_the_clean_picture(folder: Path) -> None:
-    told: list[str] = []
-    made: list[tuple[Picture, Picture, Sequence[Picture]]] = []
+    reported: list[str] = []
+    made: list[tuple[ImageArray, ImageArray, Sequence[ImageArray]]] = []
 
-    def keep(row: Row, clean: Picture, noisy: Picture, results: Sequence[Picture]) -> None:
+    def keep(row: Row, clean: ImageArray, noisy: ImageArray, results: Sequence[ImageArray]) -> None:
         made.append((clean, noisy, results))
 
-    columns, found, _ = compare(request(folder, "same", "smooth"), told.append, keep)
+    columns, found, _ = compare(request(folder, "same", "smooth"), reported.append, keep)
     assert columns == ["gaussian:25/255", "A same", "B smooth"]
     assert [item.name for item in found] == ["0.png", "1.png"]
     for item, (clean, noisy, results) in zip(found, made, strict=True):
@@ -93,7 +93,7 @@ def test_without_a_reference_nothing_is_measured(folder: Path) -> None:
 
 def test_without_noise_and_clean_images_the_first_network_is_the_reference(folder: Path) -> None:
     documents = [folder / "same.xml", folder / "smooth.xml"]
-    results: list[Sequence[Picture]] = []
+    results: list[Sequence[ImageArray]] = []
     request = CompareArguments(documents, folder / "pictures", options=RunOptions(threads=1))
     _, found, _ = compare(request, lambda text: None, lambda row, image, noisy, made: results.append(made))
     for row, made in zip(found, results, strict=True):

@@ -30,7 +30,7 @@ SEED = int(os.environ.get("LAYERWRIGHT_KILL_SEED", "5"))
 
 
 class Server:
-    """A process that starts workers, and what they tell."""
+    """A process that starts workers, and what they print."""
 
     def __init__(self, folder: Path, *how: str) -> None:
         path = os.pathsep.join(
@@ -124,7 +124,7 @@ def kill_and_check(server: Server, folder: Path, kills: int, longest: float) -> 
         found = check(Replay(seed, start), done, document, journal)
         recovered += found
         for left in folder.glob(".lw-*.tmp"):  # of a save that was killed
-            assert not found, "what was left beside the document goes with the look at the journal"
+            assert not found, "what was left next to the document goes with the look at the journal"
             left.unlink()
         assert {p.name for p in folder.iterdir()} <= {
             "start.xml",

@@ -1,4 +1,4 @@
-"""What a run tells the window beside its pictures."""
+"""What a run reports to the window besides its images."""
 
 from __future__ import annotations
 

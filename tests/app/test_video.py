@@ -212,9 +212,9 @@ def peer(tmp_path):
 
 def test_the_engine_process_plays(tmp_path, still, peer):
     clip = make_video(tmp_path / "clip.mkv", 6, fps=30)
-    told = peer.ask(DescribeInputRequest(str(clip), 2))
-    assert (told.info.kind, told.info.frames, told.info.fps, told.info.width) == ("video", 6, 30.0, 64)
-    np.testing.assert_array_equal(peer.take(told.preview), picture_of(2))
+    reported = peer.ask(DescribeInputRequest(str(clip), 2))
+    assert (reported.info.kind, reported.info.frames, reported.info.fps, reported.info.width) == ("video", 6, 30.0, 64)
+    np.testing.assert_array_equal(peer.take(reported.preview), picture_of(2))
     assert peer.open(NETWORK, seed=3).report
     assert peer.ask(SetInputRequest("still", str(still))).shape == (1, 3, 48, 64)
     session = session_of()
@@ -227,7 +227,7 @@ def test_the_engine_process_plays(tmp_path, still, peer):
 
 
 def test_the_engine_process_takes_a_camera(tmp_path, still, peer):
-    device = make_video(tmp_path / "device.mkv", 5, fps=60)  # stands for a device
+    device = make_video(tmp_path / "device.mkv", 5, fps=60)  # replaces a device
     peer.open(NETWORK, seed=3)
     first = peer.ask(SetInputRequest("clip", f"camera:{device}"))
     later = peer.ask(SetInputRequest("clip", f"camera:{device}"))

@@ -46,8 +46,8 @@ def test_an_edit_that_reaches_every_layer(benchmark, report, large, library) -> 
     sizes = count(65)
 
     def edit() -> None:
-        wish = commands.set_params(large, {"in": {"dims": f"{next(sizes)}x64x3"}})
-        inference.update(large.apply(wish))
+        command = commands.set_params(large, {"in": {"dims": f"{next(sizes)}x64x3"}})
+        inference.update(large.apply(command))
 
     benchmark(edit)
     report.median(f"edit that reaches all {LAYERS:,} layers", target=50)
@@ -58,10 +58,10 @@ def test_inserting_and_removing_a_layer(benchmark, large, library) -> None:
     inference = Inference(large, library)
 
     def edit() -> None:
-        wish = commands.insert_on_link(large, Layer("new", "identity"), "n0501", 0)
-        inference.update(large.apply(wish))
+        command = commands.insert_on_link(large, Layer("new", "identity"), "n0501", 0)
+        inference.update(large.apply(command))
         assert inference.last_inferred < 5
-        inference.update(large.apply(wish.reversed()))
+        inference.update(large.apply(command.reversed()))
 
     benchmark(edit)
 

@@ -93,8 +93,8 @@ def test_a_parameter_of_every_layer_is_recorded(benchmark, desk) -> None:
 
     def change() -> tuple[tuple[ChangeSet], dict[str, object]]:
         journal.wait()
-        wish = {n: {"features": str(next(sizes))} for n in graph.layers if n != "in"}
-        return (graph.apply(commands.set_params(graph, wish)),), {}
+        edit = {n: {"features": str(next(sizes))} for n in graph.layers if n != "in"}
+        return (graph.apply(commands.set_params(graph, edit)),), {}
 
     benchmark.pedantic(journal.record, setup=change, rounds=1 if benchmark.disabled else 10)
 

@@ -36,7 +36,7 @@ LAYER = "input_image"
 class Turns(QObject):
     """What the window does between two turns of its event loop, in ms: by the clock, and of the processor.
 
-    The engine is given every core, so the clock also tells who else wanted one.
+    The engine is given every core, so the clock also shows what else needed one.
     """
 
     def __init__(self) -> None:

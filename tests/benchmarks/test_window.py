@@ -28,22 +28,22 @@ from window_kit import open_window
 
 import samples
 
-# Runs the command's own entry and tells when the window and its document were first painted.
+# Runs the command's own entry and reports when the window and its document were first painted.
 STARTED = """
 import json, os, resource, sys, time
 from PySide6.QtCore import QEvent, QEventLoop, QObject, QTimer
 from app import main
 from app.ui.shell import window
 
-told = {}
+painted = {}
 
 def note(name):
     used = resource.getrusage(resource.RUSAGE_SELF)
-    told.setdefault(name, (time.time(), used.ru_utime + used.ru_stime))
+    painted.setdefault(name, (time.time(), used.ru_utime + used.ru_stime))
 
 class Watch(QObject):
     def eventFilter(self, watched, event):
-        if event.type() == QEvent.Type.Paint and "window" not in told:
+        if event.type() == QEvent.Type.Paint and "window" not in painted:
             QTimer.singleShot(0, lambda: note("window"))
         return False
 
@@ -62,7 +62,7 @@ def finish(self):
     self.grab()
     note("document")
     heavy = sorted({"torch", "onnx", "onnxruntime", "matplotlib", "lxml"} & sys.modules.keys())
-    print(json.dumps({**told, "heavy": heavy, "layers": len(self.context.document.graph)}), flush=True)
+    print(json.dumps({**painted, "heavy": heavy, "layers": len(self.context.document.graph)}), flush=True)
     self.close()
     os._exit(0)
 
@@ -84,13 +84,13 @@ def started(environment: dict[str, str], *arguments: str) -> dict[str, float]:
         timeout=120,
     )
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout.splitlines()[-1])
-    assert told["heavy"] == []
-    assert told["layers"] > 5
+    painted = json.loads(done.stdout.splitlines()[-1])
+    assert painted["heavy"] == []
+    assert painted["layers"] > 5
     return {
-        "window": told["window"][0] - began,
-        "document": told["document"][0] - began,
-        "processor": told["document"][1],
+        "window": painted["window"][0] - began,
+        "document": painted["document"][0] - began,
+        "processor": painted["document"][1],
     }
 
 
@@ -187,7 +187,7 @@ def test_image_after_the_slider(benchmark, report, qtbot, tmp_path: Path) -> Non
 
 
 def handle_at(slider: QSlider, value: int) -> QPoint:
-    """The middle of the handle when it stands at `value`."""
+    """The middle of the handle when it is at `value`."""
     option = QStyleOptionSlider()
     slider.initStyleOption(option)
     option.sliderPosition = value

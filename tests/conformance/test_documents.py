@@ -120,10 +120,10 @@ def opened(path: Path, registry: Registry) -> tuple[Graph, Weights, Outputs, Out
 
 def known(path: Path) -> tuple[Outputs, Outputs]:
     """Inputs and right outputs, where they are written down."""
-    beside = path.with_suffix(".json")
-    if not beside.exists():
+    sidecar = path.with_suffix(".json")
+    if not sidecar.exists():
         return {}, {}
-    text = json.loads(beside.read_text("utf-8"))
+    text = json.loads(sidecar.read_text("utf-8"))
     inputs, outputs = (
         {name: np.array(v, np.float32) for name, v in text[key].items()} for key in ("inputs", "outputs")
     )

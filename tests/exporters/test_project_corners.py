@@ -1,4 +1,4 @@
-"""Exported projects of unusual networks: one channel, outputs without weights, sizes that are no power of two; and their types."""
+"""Exported projects of unusual networks: one channel, outputs without weights, sizes that are not powers of two; and their types."""
 
 from __future__ import annotations
 

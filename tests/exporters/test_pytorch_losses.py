@@ -114,15 +114,15 @@ def test_image_losses_train_a_restorer(registry, kind):
 def train(network, losses, inputs, targets, name, steps, lr=1e-2):
     """The first and the last loss of a few steps of Adam."""
     optimizer = torch.optim.Adam(network.parameters(), lr=lr)
-    told = []
+    reported = []
     for _ in range(steps):
         _, read = network.forward_training(*inputs)
         loss = named(losses(*read, *targets), name)[name]
-        told.append(loss.item())
+        reported.append(loss.item())
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-    return told[0], told[-1]
+    return reported[0], reported[-1]
 
 
 def test_weights_that_network_and_losses_share_are_one_module(registry, tmp_path):
@@ -410,5 +410,5 @@ def test_a_speller_is_trained_as_the_readme_says(registry, tmp_path):
     assert lint(folder) == ""
     done = python(folder, *TRAIN, "--steps", "150", "--lr", "0.05", "--amp")
     assert done.returncode == 0, done.stdout + done.stderr
-    told = [event.losses for event in map(parse_line, done.stdout.splitlines()) if isinstance(event, Stepped)]
-    assert told[-1]["spelling"] < 0.5 * told[0]["spelling"]
+    reported = [event.losses for event in map(parse_line, done.stdout.splitlines()) if isinstance(event, Stepped)]
+    assert reported[-1]["spelling"] < 0.5 * reported[0]["spelling"]

@@ -249,12 +249,12 @@ sys.exit(infer.main([source, "--noise", "25", "--output", target + ".png"]))
 def test_train_reload_run(registry, project, photographs, tmp_path):
     done = run(project, *TRAIN, "--data", str(photographs), "--steps", "4", "--noise", "0-55")
     assert done.returncode == 0, done.stdout + done.stderr
-    told = [events.parse_line(line) for line in done.stdout.splitlines()]
-    assert all(told)
-    assert isinstance(told[0], events.Started)
-    assert isinstance(told[-1], events.Done)
-    assert told[0].images == 2
-    assert told[0].synthetic == 2
+    reported = [events.parse_line(line) for line in done.stdout.splitlines()]
+    assert all(reported)
+    assert isinstance(reported[0], events.Started)
+    assert isinstance(reported[-1], events.Done)
+    assert reported[0].images == 2
+    assert reported[0].synthetic == 2
     record = read_run(project)
     assert record.finished
     assert not record.can_resume

@@ -1,4 +1,4 @@
-"""The recovery journal: what was done is there after the process is gone, damage is told, and the folder may be missing."""
+"""The recovery journal: what was done is there after the process is gone, damage is reported, and the folder may be missing."""
 
 from __future__ import annotations
 
@@ -52,17 +52,17 @@ class Desk:
     def __init__(self, folder: Path, graph: Graph, path: Path | None = None) -> None:
         self.graph, self.path, self.folder = graph, path, folder
         self.history = History(graph)
-        self.told: list[Diagnostic] = []
+        self.failures: list[Diagnostic] = []
         digest = ""
         if path is not None:
             data = write_document(graph)
             path.write_bytes(data)
             digest = sha256(data).hexdigest()
-        self.journal = Journal(graph, path, digest, folder=folder, on_failure=self.told.append)
+        self.journal = Journal(graph, path, digest, folder=folder, on_failure=self.failures.append)
         self.history.subscribe(self.journal.record)
 
-    def do(self, wish) -> None:
-        self.history.commit(wish(self.graph))
+    def do(self, edit) -> None:
+        self.history.commit(edit(self.graph))
 
     def crash(self) -> None:
         """What the end of the process does: locks go, nothing else."""
@@ -441,7 +441,7 @@ def test_the_journal_of_a_living_document_is_not_offered(desk):
     assert unfinished(desk.folder) == []
     desk.crash()
     (found,) = unfinished(desk.folder)
-    assert unfinished(desk.folder) == []  # one start offers it, another one beside it does not
+    assert unfinished(desk.folder) == []  # one start offers it, another one at the same time does not
     found.release()
     (found,) = unfinished(desk.folder)
     found.discard()
@@ -473,8 +473,8 @@ def test_a_folder_that_cannot_be_used_is_told_once(tmp_path):
     for number in range(3):
         desk.do(lambda g, n=number: commands.set_params(g, {"n1": {"features": str(20 + n)}}))
     assert desk.graph["n1"].params["features"] == "22"
-    assert [f.code for f in desk.told] == ["no-journal"]
-    assert desk.told[0].remedy
+    assert [f.code for f in desk.failures] == ["no-journal"]
+    assert desk.failures[0].remedy
     assert unfinished(blocked / "journal") == []
 
 
@@ -490,8 +490,8 @@ def test_a_full_disk_is_told_once_and_saving_starts_again(desk, monkeypatch):
     desk.do(lambda g: commands.set_params(g, {"n1": {"features": "17"}}))
     desk.do(lambda g: commands.set_params(g, {"n1": {"features": "18"}}))
     monkeypatch.setattr(journal_module.os, "write", real)
-    assert len(desk.told) == 1
-    assert "No space left" in desk.told[0].message
+    assert len(desk.failures) == 1
+    assert "No space left" in desk.failures[0].message
     desk.journal.saved(desk.path, "")
     desk.do(lambda g: commands.set_params(g, {"n1": {"features": "19"}}))
     assert len(files(desk.folder)) == 1

@@ -1,4 +1,4 @@
-"""Settings beside a document: our file, the 2022 tool's file, relative paths, pruning."""
+"""Settings next to a document: our file, the 2022 tool's file, relative paths, pruning."""
 
 from __future__ import annotations
 

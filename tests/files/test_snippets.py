@@ -1,4 +1,4 @@
-"""Layers are found in mails, chats and parts of files; what is no model stays none."""
+"""Layers are found in mails, chats and parts of files; what is not a model is refused."""
 
 from __future__ import annotations
 

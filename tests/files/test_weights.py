@@ -287,7 +287,7 @@ def test_a_refusal_names_what_a_file_wanted_to_call(name: str, capfd: pytest.Cap
 
 
 def test_a_huge_claim_takes_no_memory(tmp_path: Path) -> None:
-    """1.5 kB of state dict that stands for 2^40 numbers: the shape is compared before anything is copied."""
+    """1.5 kB of state dict that claims 2^40 numbers: the shape is compared before anything is copied."""
     torch = pytest.importorskip("torch")
     path = tmp_path / "huge.pt"
     torch.save({"conv_1.weight": torch.zeros(1).expand(2**20, 2**20)}, path)

@@ -1,4 +1,4 @@
-"""What stands beside the steps: kept properties that undo passes by, settings in edits, and what only the canvas shows."""
+"""What is not a step: kept properties that undo passes by, settings in edits, and what only the canvas shows."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from designer.graph.template import Template, would_recur
 
 def test_what_is_put_aside_is_no_step_but_has_to_be_saved() -> None:
     history = History(Graph([Layer("a", "identity")]))
-    told: list[ChangeSet] = []
-    history.subscribe(told.append)
+    reported: list[ChangeSet] = []
+    history.subscribe(reported.append)
     history.commit(commands.move_layers(history.graph, {"a": (16, 0)}))
     history.put(Edit("Keep", properties={"view.1": (None, "0,0,1")}))
     assert history.undo_title == "Move"
-    assert told[-1].properties == {"view.1"}
+    assert reported[-1].properties == {"view.1"}
     history.undo()
     assert history.graph.properties["view.1"] == "0,0,1"
     assert not history.is_clean

@@ -112,7 +112,7 @@ def test_renaming_takes_the_links_along(graph: Graph) -> None:
 
 
 def test_only_a_rename_is_told_as_one(graph: Graph) -> None:
-    """Replacing layers at the same place by others is no rename."""
+    """Replacing layers at the same place by others is not a rename."""
     edit = commands.remove_layers(graph, ["a"]).then(Edit("", {"z": (None, Layer("z", "tiny_convolution", (16, 0)))}))
     assert graph.apply(edit).renamed == {}
 

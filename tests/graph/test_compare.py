@@ -25,10 +25,10 @@ def network() -> Graph:
     )
 
 
-def edited(*wishes) -> Graph:
+def edited(*edits) -> Graph:
     graph = network()
-    for wish in wishes:
-        graph.apply(wish(graph))
+    for command in edits:
+        graph.apply(command(graph))
     return graph
 
 

@@ -64,11 +64,11 @@ def graph() -> Graph:
     )
 
 
-def committed(graph: Graph, wish: Callable[[Graph], Edit]) -> Graph:
+def committed(graph: Graph, command: Callable[[Graph], Edit]) -> Graph:
     """The graph after a command, after checking that undo and redo work; the original is left as it was."""
     before = graph.copy()
     history = History(graph.copy())
-    history.commit(wish(history.graph))
+    history.commit(command(history.graph))
     after = history.graph.copy()
     history.undo()
     assert history.graph == before
@@ -77,9 +77,9 @@ def committed(graph: Graph, wish: Callable[[Graph], Edit]) -> Graph:
     return after
 
 
-def code(wish: Callable[[], Edit]) -> str:
+def code(command: Callable[[], Edit]) -> str:
     with pytest.raises(DiagnosticError) as caught:
-        wish()
+        command()
     (finding,) = caught.value.diagnostics
     assert finding.remedy
     return finding.code

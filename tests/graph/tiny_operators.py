@@ -1,4 +1,4 @@
-"""A handful of operators for tests of the graph: they stand for the library, which these tests do not need."""
+"""A handful of operators for tests of the graph: they replace the library, which these tests do not need."""
 
 from __future__ import annotations
 

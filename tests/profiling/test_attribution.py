@@ -36,7 +36,7 @@ PEAKS = Peaks(
 
 
 def network_of(cls: type[Operator], example: Example) -> Inference | None:
-    """Inputs, the operator, a sigmoid and an output; None where an image cannot be fed or the result is no number."""
+    """Inputs, the operator, a sigmoid and an output; None where an image cannot be fed or the result is NaN."""
     if not example.inputs or any(t.rank != 4 or t.dtype is not DataType.FLOAT32 for t in example.inputs):
         return None
     images = [t.image() for t in example.inputs]

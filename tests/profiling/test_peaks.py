@@ -55,7 +55,7 @@ def test_foreign_load_is_seen():
         assert peaks_module.busy_times() is not None
         before = peaks_module.busy_times()
         for _ in range(40):
-            time.sleep(0.1)  # the figure is a mean over time: there is no event to wait for
+            time.sleep(0.1)  # the value is a mean over time: there is no event to wait for
             load = foreign_load(before)
             if load.value is not None and load.value > peaks_module.BUSY_PERCENT:
                 break

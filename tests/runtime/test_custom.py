@@ -1,4 +1,4 @@
-"""Custom layers: refused until agreed to, run by torch, their mistakes told with the line; opaque ONNX operators."""
+"""Custom layers: refused until agreed to, run by torch, their errors reported with the line; opaque ONNX operators."""
 
 from __future__ import annotations
 

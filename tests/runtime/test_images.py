@@ -1,4 +1,4 @@
-"""Pictures: every kind that a person may drag in, and files that are none."""
+"""Pictures: every kind that can be dragged in, and other files."""
 
 from __future__ import annotations
 

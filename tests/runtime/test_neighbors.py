@@ -48,7 +48,7 @@ def test_while_values_change_only_the_looked_at_layer_is_brought(runtime_registr
     made.set_param("noise", "scale", "0.3")
     assert ran(made.run([Source("dec")])) == ["noise", "enc 1", "mix"]
     assert ran(made.run([Source("dec")])) == []
-    moved = made.run([Source("pool")])  # now the person looks around again
+    moved = made.run([Source("pool")])  # now the user looks around again
     assert ran(moved) == ["enc 1"]
     assert ran(made.run([Source("down")])) == []
     made.set_param("noise", "scale", "0.1")
@@ -75,7 +75,7 @@ def test_a_run_whose_capture_prevented_a_fusion_is_not_used_without_it(runtime_r
 
 
 def test_neighbours_take_no_more_memory_than_they_may(runtime_registry):
-    """A cap so small that each tensor stands alone: every look runs, nothing fails."""
+    """A cap so small that each tensor is kept alone: every capture runs, nothing fails."""
     made = opened(runtime_registry, keep_bytes=4 * 8 * 24 * 32 * 4)
     made.run()
     for name in ("dec", "enc 1"):

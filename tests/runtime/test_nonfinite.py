@@ -1,4 +1,4 @@
-"""Values that are no numbers: seen in results, and traced to the layer that made them."""
+"""NaN and infinite values: seen in results, and traced to the layer that made them."""
 
 from __future__ import annotations
 

@@ -126,8 +126,8 @@ def test_a_profile_says_where_it_comes_from(weights: Path, tmp_path: Path) -> No
     save_profile(tmp_path / "run.json", profile)
     save_profile(tmp_path / "run.csv", profile)
     (back,) = load_profile(tmp_path / "run.json").runs
-    beside = json.loads((tmp_path / "run.csv.provenance.json").read_text())["provenance"]
-    for found in (back.provenance, next(iter(beside.values()))):
+    sidecar = json.loads((tmp_path / "run.csv.provenance.json").read_text())["provenance"]
+    for found in (back.provenance, next(iter(sidecar.values()))):
         assert found["document_sha256"] == sha256(document)
         assert found["weights_sha256"] == sha256(weights)
         assert found["engine"] == "onnxruntime"

@@ -1,4 +1,4 @@
-"""The incremental session: only what changed runs again, and nobody can tell by the numbers."""
+"""The incremental session: only what changed runs again, and the numbers are the same."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_the_result_is_that_of_plain_torch_at_the_size_of_the_data(runtime_regis
     np.testing.assert_allclose(result.outputs["result"], plain(array), atol=1e-5, rtol=1e-5)
     np.testing.assert_allclose(result.captures[Source("enc 1")], plain(array, "enc 1"), atol=1e-5, rtol=1e-5)
     assert made.inference.states["dec"].outputs[0].shape[2:] == (40, 56)
-    assert made.graph["image"].params["dims"] == "32x24x3"  # the person's network is not changed
+    assert made.graph["image"].params["dims"] == "32x24x3"  # the user's network is not changed
 
 
 def test_changing_mix_runs_only_mix(runtime_registry):
@@ -213,9 +213,9 @@ def test_few_old_results_are_kept(runtime_registry):
 
 
 def test_progress_is_told_step_by_step(runtime_registry):
-    told = []
-    session(analysed(), runtime_registry).run(progress=lambda done, total, text: told.append((done, total, text)))
-    assert told == [(0, 3, "noise"), (1, 3, "enc 1 ... out"), (2, 3, "mix"), (3, 3, "")]
+    reported = []
+    session(analysed(), runtime_registry).run(progress=lambda done, total, text: reported.append((done, total, text)))
+    assert reported == [(0, 3, "noise"), (1, 3, "enc 1 ... out"), (2, 3, "mix"), (3, 3, "")]
 
 
 def test_what_a_person_may_get_wrong(runtime_registry):

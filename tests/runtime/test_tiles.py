@@ -238,12 +238,12 @@ def test_tiles_take_no_more_memory_than_they_gain_from(runtime_registry, monkeyp
     monkeypatch.setattr(tiles, "WHOLE", needed / 2)
     monkeypatch.setattr(tiles, "USUAL", needed / 10)
     session.invalidate()
-    told = []
-    result = session.run(progress=lambda done, total, text: told.append(total))
+    reported = []
+    result = session.run(progress=lambda done, total, text: reported.append(total))
     assert (
         result.note == "run in 15 tiles of up to 104 x 104 pixels"
     )  # a tenth of the area, less the surrounding pixels
-    assert max(told) == 15
+    assert max(reported) == 15
     np.testing.assert_allclose(result.outputs["result"], whole.outputs["result"], atol=1e-5)
     monkeypatch.setattr(tiles, "USUAL", 1)  # tiles that would consist of overlaps only
     session.invalidate()
@@ -268,10 +268,10 @@ def test_tiles_are_equal_in_size(runtime_registry):
 
 def test_a_run_in_tiles_tells_progress_and_can_be_given_up(runtime_registry):
     _, tiled = pair(unet(), runtime_registry, 32, 64, 96, weights=unet_weights())
-    told = []
-    tiled.run(progress=lambda done, total, text: told.append((done, total, text)))
-    assert [t[:2] for t in told[1:7]] == [(n, 6) for n in range(6)]
-    assert told[1][2].endswith("tile 1 of 6")
+    reported = []
+    tiled.run(progress=lambda done, total, text: reported.append((done, total, text)))
+    assert [t[:2] for t in reported[1:7]] == [(n, 6) for n in range(6)]
+    assert reported[1][2].endswith("tile 1 of 6")
     tiled.invalidate()
     asked = Interrupt()
     with pytest.raises(InterruptedRunError):

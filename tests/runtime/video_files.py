@@ -8,7 +8,7 @@ import numpy as np
 
 
 def picture_of(index: int, height: int = 48, width: int = 64) -> np.ndarray:
-    """A frame that tells its number: H x W x 3 RGB bytes, no two alike for 250 of them."""
+    """A frame that encodes its number: H x W x 3 RGB bytes, no two alike for 250 of them."""
     y, x = np.mgrid[:height, :width]
     return np.stack([(x * 2 + index) % 256, (y * 4 + index * 3) % 256, np.full_like(x, index)], -1).astype(np.uint8)
 

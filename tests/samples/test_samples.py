@@ -119,11 +119,11 @@ def test_settings_choose_weights_and_a_photograph(name):
 
 
 def test_photographs_have_licences_and_modest_sizes():
-    told = (samples.PHOTOGRAPHS / "LICENCES.md").read_text("utf-8")
+    reported = (samples.PHOTOGRAPHS / "LICENCES.md").read_text("utf-8")
     paths = [*samples.PHOTOGRAPHS.glob("*.jpg"), *samples.PHOTOGRAPHS.glob("*.png"), samples.HELD_OUT]
     assert len(paths) >= 6
     for path in paths:
-        assert f"{path.name}`" in told
+        assert f"{path.name}`" in reported
         assert max(read_image(path).shape[2:]) <= 768
     assert samples.HELD_OUT.parent != samples.PHOTOGRAPHS
     assert not (samples.PHOTOGRAPHS / samples.HELD_OUT.name).exists()

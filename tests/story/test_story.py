@@ -120,7 +120,7 @@ def export(player: Player, folder: Path) -> Path:
 
 
 def train(project: Path) -> Path:
-    """Train as a person does, from a shell; a few steps are enough for the story."""
+    """Train as a user does, from a shell; a few steps are enough for the story."""
     command = [sys.executable, "train.py", "--data", str(samples.PHOTOGRAPHS), "--noise", "25", "--steps", "6"]
     command += ["--batch", "2", "--patch", "32", "--threads", "2", "--json-progress"]
     done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)

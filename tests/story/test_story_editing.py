@@ -66,8 +66,8 @@ def play(player: Player, folder: Path) -> None:
     for name in ("dncnn", "denoiser"):
         for ending in (".xml", ".settings.xml"):
             shutil.copy(samples.path(name + ".xml").with_suffix(ending), folder)
-    for beside in ("weights", "held_out"):
-        (folder / beside).symlink_to(samples.path("denoiser.xml").parent / beside)
+    for name in ("weights", "held_out"):
+        (folder / name).symlink_to(samples.path("denoiser.xml").parent / name)
     for name in ("denoiser", "dncnn"):
         player.menu("File", "Open...")
         player.file_dialog(folder / f"{name}.xml")
@@ -82,7 +82,7 @@ def play(player: Player, folder: Path) -> None:
 
 
 def at_the_canvas(player: Player) -> None:
-    """Click beside the layers: keys mean the canvas then, also after a dialog has gone."""
+    """Click next to the layers: keys mean the canvas then, also after a dialog has gone."""
     canvas = player.window.canvas.viewer
     player.click_at(player.gui(lambda: canvas.viewport().mapToGlobal(QPoint(12, 12))))
     player.wait(canvas.hasFocus)

@@ -60,7 +60,7 @@ def engine(qapp: QApplication) -> Iterator[EngineClient]:
 
 @pytest.fixture
 def settings(tmp_path: Path) -> QSettings:
-    """A file of its own for what belongs to the person."""
+    """A file of its own for the user's settings."""
     from PySide6.QtCore import QSettings
 
     return QSettings(str(tmp_path / "window.ini"), QSettings.Format.IniFormat)

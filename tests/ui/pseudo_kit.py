@@ -41,7 +41,7 @@ OPEN, CLOSE = "⟦", "⟧"
 
 
 class Pseudo(gettext.NullTranslations):
-    """A language that is 30 % longer than English, and easy to tell from it."""
+    """A language that is 30 % longer than English, and easy to distinguish from it."""
 
     def gettext(self, message: str) -> str:
         plain = "".join(text for text, *_ in string.Formatter().parse(message)) if "{" in message else message
@@ -106,7 +106,7 @@ def declared() -> set[str]:
     return {text for text in found if text}
 
 
-def told(window: MainWindow) -> Iterator[str]:
+def domain_texts(window: MainWindow) -> Iterator[str]:
     """What the domain and the engine say: findings, where a figure comes from, the machine. It stays English for now."""
     for finding in window.context.document.diagnostics():
         yield from (finding.code, finding.severity.value)

@@ -40,7 +40,7 @@ WAIT, picture, small_network = kit.WAIT, kit.picture, kit.small_network
 
 
 class Bench(kit.Launched):
-    """A panel on a document, with shorthands for what a person does."""
+    """A panel on a document, with shorthands for what a user does."""
 
     def __init__(self, qtbot: QtBot, engine: EngineClient) -> None:
         super().__init__(qtbot, engine)
@@ -268,7 +268,7 @@ def test_values_that_are_no_numbers_are_told_on_the_picture(bench: Bench, tmp_pa
     bench.launch_random()
     assert bench.analysis.result is not None
     share = bench.analysis.result.nonfinite["output_0"]
-    assert bench.view.note == f"random weights (seed 0); {100 * share:.3g} % of the values are no numbers"
+    assert bench.view.note == f"random weights (seed 0); {100 * share:.3g} % of the values are NaN or infinite"
     bench.analysis.inputs.set_file("input_0", picture(tmp_path))
     bench.qtbot.waitUntil(lambda: bench.view.note == "random weights (seed 0)", timeout=WAIT)
 

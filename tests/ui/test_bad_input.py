@@ -50,7 +50,7 @@ def network() -> Graph:
 
 
 class Bench:
-    """A window, and what a person does in it."""
+    """A window, and what a user does in it."""
 
     def __init__(self, qtbot, window: MainWindow, patch: pytest.MonkeyPatch) -> None:
         self.qtbot, self.window, self.patch = qtbot, window, patch
@@ -75,7 +75,7 @@ class Bench:
         self.trigger("file.open")
 
     def explained(self) -> tuple[str, list[str], set[str]]:
-        """The sentence of the dialog that stands there, its findings and their codes; closed by its button."""
+        """The sentence of the shown dialog, its findings and their codes; closed by its button."""
         dialog = self.window.findChild(FindingsDialog, "findings")
         assert dialog is not None
         assert dialog.isVisible()
@@ -162,9 +162,9 @@ def test_bad_settings_beside_a_document_do_not_keep_it_closed(bench: Bench, tmp_
         (tmp_path / "net.settings.xml").write_text(text)
         bench.open(path)
         assert bench.document.path == path
-        told = [d for d in bench.document.diagnostics() if d.file and "settings" in d.file]
-        assert told, text
-        assert all(d.remedy for d in told)
+        reported = [d for d in bench.document.diagnostics() if d.file and "settings" in d.file]
+        assert reported, text
+        assert all(d.remedy for d in reported)
         bench.show(network())
 
 

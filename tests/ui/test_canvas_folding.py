@@ -1,4 +1,4 @@
-"""Collapsed comment frames: a box that stands for its layers, moved, opened, undone, saved; what is put beside stays."""
+"""Collapsed comment frames: a box in place of its layers, moved, opened, undone, saved; layers next to it stay."""
 
 from __future__ import annotations
 

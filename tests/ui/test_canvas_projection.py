@@ -135,9 +135,9 @@ def test_no_text_is_wider_than_its_node(qtbot, context):
         item = canvas.projection[name]
         room = item.layout.box.width() - 2 * PAD
         assert f.name_metrics.horizontalAdvance(item.look.name) <= room
-        beside = item.layout.left + item.layout.right
-        assert f.small_metrics.horizontalAdvance(item.look.title) + beside <= room
-        assert f.mono_metrics.horizontalAdvance(item.look.summary) + beside <= room
+        margins = item.layout.left + item.layout.right
+        assert f.small_metrics.horizontalAdvance(item.look.title) + margins <= room
+        assert f.mono_metrics.horizontalAdvance(item.look.summary) + margins <= room
         assert item.layout.bounds.contains(item.layout.box)
 
 

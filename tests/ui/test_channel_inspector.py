@@ -19,7 +19,7 @@ from app.ui.engine.client import EngineClient
 from app.ui.inspector.channel_grid import ChannelGrid
 from app.ui.inspector.channel_statistics import BINS, channel_statistics
 from app.ui.inspector.look import Look
-from app.ui.widgets.features import FeatureView
+from app.ui.widgets.feature_view import FeatureView
 from app.ui.widgets.render import as_channels, block_mean, palette, picture_pixels, signed_pixels, to_bytes
 from designer.graph.commands import rename_layer, set_params
 from designer.units import number
@@ -129,7 +129,7 @@ def test_a_click_enlarges_and_escape_goes_back(bench: Bench) -> None:
     assert f"channel 3  x 7  y 2   {float(bench.captured('conv_h')[0, 3, 2, 7]):.3g}" in bench.panel.status_text
     bench.qtbot.keyClick(view, Qt.Key.Key_Right)
     assert bench.panel.shown.channel == 4
-    bench.qtbot.mouseMove(view, QPoint(2, 2))  # beside the image: what is told is about the whole channel
+    bench.qtbot.mouseMove(view, QPoint(2, 2))  # next to the image: the text is about the whole channel
     values = bench.captured("conv_h")[0, 4]
     assert f"channel 4   {number(values.min())} … {number(values.max())}   mean" in bench.panel.status_text
     bench.qtbot.keyClick(view, Qt.Key.Key_Escape)
@@ -198,7 +198,7 @@ def test_figures_of_channels() -> None:
     assert channel_statistics(np.zeros((4, 4), np.float32)).flag == "dead"
     assert channel_statistics(np.full((4, 4), 0.3, np.float32)).flag == "dead"
     assert channel_statistics(np.clip(plane, -9, -0.1)).flag == "saturated"
-    assert channel_statistics(np.maximum(plane - 3, 0)).flag == ""  # what ReLU makes is no saturation
+    assert channel_statistics(np.maximum(plane - 3, 0)).flag == ""  # what ReLU makes is not saturation
     plane[0, :3] = (np.nan, np.inf, -np.inf)
     broken = channel_statistics(plane)
     assert (broken.flag, broken.broken) == ("not finite", 3)

@@ -1,4 +1,4 @@
-"""The open network beside another one: the panel, the marks on the canvas, and both kept true while one edits."""
+"""The open network compared with another one: the panel, the marks on the canvas, and both kept true while one edits."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ class Asker(QObject):
         self.progress: list[ProgressEvent] = []
 
     def ask(self, client: EngineClient, request: Request | str) -> EngineCall:
-        """A text is what the stand-in is told to do."""
+        """A text is what the stand-in tells it to do."""
         if isinstance(request, str):
             request = SetParamRequest("layer", "param", request)
         return client.ask(

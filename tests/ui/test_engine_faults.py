@@ -36,7 +36,7 @@ WAIT = kit.WAIT
 
 
 class Bench(kit.Launched):
-    """An analysis panel on a small network, its engine, and what a person sees of them."""
+    """An analysis panel on a small network, its engine, and what a user sees of them."""
 
     def __init__(self, qtbot: QtBot, engine: EngineClient, graph: Graph | None = None) -> None:
         super().__init__(qtbot, engine)
@@ -49,7 +49,7 @@ class Bench(kit.Launched):
         self.frozen: list[int] = []
 
     def freeze(self) -> None:
-        """The process stands still, so that it stays in the state that the next request brings it to."""
+        """The process is stopped, so that it stays in the state that the next request brings it to."""
         os.kill(self.engine.pid, signal.SIGSTOP)
         self.frozen.append(self.engine.pid)
 

@@ -139,7 +139,7 @@ def answer(name: str) -> None:
 
 def test_saving_over_a_changed_file_asks(window, path, tmp_path, monkeypatch, qtbot):
     rename(window)
-    overwrite(path)  # the watcher has not told yet: the file is looked at before it is written
+    overwrite(path)  # before the watcher has reported it: the file is checked before it is written
     theirs = path.read_bytes()
     answer("cancel")
     assert not window.files.save()

@@ -39,7 +39,7 @@ pytestmark = pytest.mark.gui
 DATA = Path(__file__).parent.parent / "data" / "hostile"
 
 
-IMAGE = "\ufffc"  # stands in a text document where it would show, and fetch, a picture
+IMAGE = "\ufffc"  # in a text document where it would show, and fetch, an image
 
 
 def tries_markup(html: str) -> bool:

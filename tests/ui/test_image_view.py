@@ -102,8 +102,8 @@ def test_keys(view: ImageView, qtbot: QtBot) -> None:
 def test_its_keys_go_before_the_window_s_shortcuts(qtbot: QtBot, view: ImageView) -> None:
     window = QMainWindow()
     qtbot.addWidget(window)
-    told: list[bool] = []
-    action = window.addAction("Another", QKeySequence("Ctrl+1"), lambda: told.append(True))
+    reported: list[bool] = []
+    action = window.addAction("Another", QKeySequence("Ctrl+1"), lambda: reported.append(True))
     assert action.shortcut() == QKeySequence("Ctrl+1")
     window.setCentralWidget(view)
     window.resize(400, 300)
@@ -112,7 +112,7 @@ def test_its_keys_go_before_the_window_s_shortcuts(qtbot: QtBot, view: ImageView
     view.setFocus()
     qtbot.keyClick(view, Qt.Key.Key_1, Qt.KeyboardModifier.ControlModifier)
     assert view.zoom == 1.0
-    assert not told
+    assert not reported
     window.takeCentralWidget()
 
 

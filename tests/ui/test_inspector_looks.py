@@ -204,7 +204,7 @@ def test_tiles_of_large_channels_are_means_and_come_a_few_at_a_time() -> None:
     assert picture.pixelColor(70, 20).green() == 255
     assert picture.pixelColor(70, 120).green() == 0
     tiles.show(np.ones((6, 1200, 1200), np.float32))
-    assert tiles.picture(5) is picture  # stands in until the new one is there
+    assert tiles.picture(5) is picture  # shown until the new one is ready
     tiles.show(None)
     assert tiles.picture(5) is None
 
@@ -259,7 +259,7 @@ def test_many_values_are_sorted_in_a_thread(qtbot: QtBot) -> None:
     found: list[object] = []
     sorter.sorted.connect(found.append)
     sorter.sort(data, Order.MEAN)
-    sorter.sort(data, Order.ENERGY)  # the last wish counts
+    sorter.sort(data, Order.ENERGY)  # the last request counts
     assert found == []
     qtbot.waitUntil(lambda: bool(found), timeout=kit.WAIT)
     assert found == [order_of(data, Order.ENERGY)]
@@ -271,9 +271,9 @@ def test_the_selection_on_the_canvas_is_followed(bench: Bench) -> None:
     assert bench.panel.source == "conv_h"
     bench.click("follow")
     assert bench.panel.source == "conv_0"
-    with bench.qtbot.waitSignal(bench.context.inspected) as told:
+    with bench.qtbot.waitSignal(bench.context.inspected) as reported:
         bench.context.select(("mix_0",))
-    assert told.args == ["mix_0"]
+    assert reported.args == ["mix_0"]
     bench.context.select(("mix_0", "conv_h"))
     assert bench.panel.source == "mix_0"
 

@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QApplication, QToolButton
 from pytestqt.qtbot import QtBot
 
 from app.ui.engine.client import EngineClient
-from app.ui.engine.same_place import reading, scaled
+from app.ui.engine.pixel_positions import reading, scaled
 from app.ui.inspector.subject import Kind
 from app.ui.widgets.overlays import BoxOverlay, CrossOverlay
 from designer.graph.commands import set_params
@@ -107,7 +107,7 @@ def test_the_receptive_field_is_drawn_on_the_input(bench: Bench) -> None:
     bench.inspect("conv_0")
     bench.qtbot.waitUntil(lambda: bench.panel.source == "conv_0" and bench.panel.page is not None, timeout=kit.WAIT)
     assert bench.panel.probe.pin is None
-    bench.pin(0, 0, 8)  # at the edge: what is behind it is no image
+    bench.pin(0, 0, 8)  # at the edge: what is behind it is not an image
     bench.qtbot.waitUntil(lambda: bench.panel.probe.field.box is not None, timeout=kit.WAIT)
     assert bench.panel.probe.field.box == (0, 5, 4, 12)
 

@@ -1,4 +1,4 @@
-"""What the Channel Inspector looks at beside outputs: weights, gradients, items of a batch, tensors of other ranks."""
+"""What the Channel Inspector shows besides outputs: weights, gradients, items of a batch, tensors of other ranks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from app.ui.inspector.matrix_view import MatrixView, ticks
 from app.ui.inspector.pages import Form, page_of
 from app.ui.inspector.subject import Kind
 from app.ui.inspector.tiles import Tiles
-from app.ui.widgets.features import FeatureView
+from app.ui.widgets.feature_view import FeatureView
 from designer.graph.commands import set_params
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
@@ -49,7 +49,7 @@ def bench(qtbot: QtBot, engine: EngineClient, tmp_path: Path) -> Bench:
 
 
 def weights(bench: Bench, layer: str) -> dict[str, np.ndarray]:
-    """As the engine tells them."""
+    """As the engine reports them."""
     found: list[dict[str, np.ndarray]] = []
     take = bench.analysis.engine.take
     bench.analysis.engine.ask(

@@ -89,7 +89,7 @@ def test_no_name_and_a_damaged_layout_are_told(window, qtbot):
 
 
 def test_a_window_does_not_grow_with_its_workspaces(qtbot, tmp_path):
-    """Minimum sizes of panels that stand aside must not push the window."""
+    """Minimum sizes of panels that are hidden must not push the window."""
     window = open_window(qtbot, tmp_path)
     window.resize(1600, 1000)
     QApplication.processEvents()

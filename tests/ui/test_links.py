@@ -1,4 +1,4 @@
-"""Links with points, curved and at right angles, and what stands under nodes; with real mouse events on the real window."""
+"""Links with points, curved and at right angles, and texts under nodes; with real mouse events on the real window."""
 
 from __future__ import annotations
 

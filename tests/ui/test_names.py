@@ -1,4 +1,4 @@
-"""Every widget that a person uses has an object name and an accessible name: tests and screen readers need the same."""
+"""Every widget that a user needs has an object name and an accessible name: tests and screen readers need the same."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ _DIALOGS = (
 
 
 def unnamed(root: QWidget) -> list[str]:
-    """Widgets under `root`, itself too, that a person uses and that have no name, or nothing that could be read out."""
+    """Widgets under `root`, itself too, that a user needs and that have no name, or nothing that could be read out."""
     found = []
     for widget in (root, *root.findChildren(QWidget)):
         if not used(widget):
@@ -89,7 +89,7 @@ def unnamed(root: QWidget) -> list[str]:
 
 
 def used(widget: QWidget) -> bool:
-    """Whether a person operates it as such: parts of another widget have no names of their own."""
+    """Whether a user operates it as such: parts of another widget have no names of their own."""
     custom = widget.focusPolicy() & Qt.FocusPolicy.ClickFocus and type(widget).__module__.startswith("app.")
     if not isinstance(widget, USED) and not custom:
         return False

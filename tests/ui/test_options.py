@@ -1,4 +1,4 @@
-"""Controls that any layer publishes as data: a plugin's layer with every kind of them, worked with as a person does."""
+"""Controls that any layer publishes as data: a plugin's layer with every kind of them, worked with as a user does."""
 
 from __future__ import annotations
 

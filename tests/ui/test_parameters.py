@@ -318,7 +318,7 @@ def test_tab_goes_down_the_panel(qtbot, panel, context):
 
 @pytest.mark.parametrize("back", [False, True])
 def test_tab_leaves_the_editor(qtbot, context, back):
-    """Nobody is caught: Tab comes from before the panel to what stands behind it, and back."""
+    """Tab goes from before the panel to what follows it, and back."""
     window = QWidget()
     box = QVBoxLayout(window)
     before, panel, after = QLineEdit(), ParametersPanel(context), QLineEdit()

@@ -133,10 +133,10 @@ def test_the_size_that_is_told_is_that_of_the_file(qtbot, request, monkeypatch, 
     dialog.scale.setValue(1.7)
     dialog.target.setText(str(tmp_path / "a.png"))
     qtbot.waitUntil(lambda: "pixels" in dialog.pixels.text())
-    told = [int(n.replace(",", "")) for n in dialog.pixels.text().split() if n[0].isdigit()]
+    reported = [int(n.replace(",", "")) for n in dialog.pixels.text().split() if n[0].isdigit()]
     dialog.export.click()
     image = QImage(str(tmp_path / "a.png"))
-    assert told == pytest.approx([image.width(), image.height()], abs=3)
+    assert reported == pytest.approx([image.width(), image.height()], abs=3)
 
 
 def test_the_size_makes_no_items_and_waits_until_the_canvas_has_measured(qtbot, qapp, monkeypatch):

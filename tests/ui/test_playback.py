@@ -327,7 +327,7 @@ def test_a_camera_that_is_not_there_is_told(bench: Bench) -> None:
 
 
 def test_a_camera_plays_without_a_slider(bench: Bench, tmp_path: Path) -> None:
-    """A video file stands for the device, behind the same class."""
+    """A video file replaces the device, behind the same class."""
     device = make_video(tmp_path / "device.mkv", 20, fps=30)
     bench.feed(f"camera:{device}")
     assert not bench.find("scrub").isVisible()

@@ -16,7 +16,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QMessageBox, QPlainTextEdit
 from window_kit import open_window
 
-from app.ui.document.opened import journal_notifier
+from app.ui.document.open_document import journal_notifier
 from app.ui.shell.window import MainWindow
 from designer.files.disk_watch import digest_of
 from designer.files.document import read_document, save_document, write_document
@@ -45,14 +45,14 @@ def path(tmp_path) -> Path:
     return place
 
 
-def crash(path: Path | None, *wishes) -> Graph:
+def crash(path: Path | None, *edits) -> Graph:
     """Work of a process that ended before it saved; the network as it was then."""
     data = path.read_bytes() if path is not None else b""
     graph = read_document(path).graph if path is not None else Graph()
     history = History(graph)
     keeping = Safekeeping(history, path, digest_of(data) if path is not None else "")
-    for wish in wishes:
-        history.commit(wish(graph))
+    for edit in edits:
+        history.commit(edit(graph))
     keeping.journal.abandon()
     return graph
 
@@ -271,7 +271,7 @@ def test_gestures_of_the_window_are_recorded_and_saving_ends_it(start, path):
 
 
 def test_records_are_brought_to_the_disk_soon(start, path, monkeypatch, qtbot):
-    monkeypatch.setattr("app.ui.document.opened.SYNC_AFTER", 20)
+    monkeypatch.setattr("app.ui.document.open_document.SYNC_AFTER", 20)
     window = start(path)
     journal = window.tabs.shown.journal
     for number in range(3):
@@ -286,11 +286,11 @@ def test_a_folder_that_cannot_be_written_is_told_once(start, path, monkeypatch, 
     monkeypatch.setenv("LAYERWRIGHT_JOURNAL", str(blocked / "journal"))
     monkeypatch.setattr(journal_notifier(), "reported", False)
     window = start(path)
-    told = []
-    window.context.message.connect(lambda severity, text: told.append((severity, text)))
+    messages = []
+    window.context.message.connect(lambda severity, text: messages.append((severity, text)))
     window.context.root.do(renamed("result"))
     window.context.root.do(lambda g: commands.rename_layer(g, "result", "again"))
-    assert len([t for _, t in told if "not recorded for recovery" in t]) == 1
+    assert len([t for _, t in messages if "not recorded for recovery" in t]) == 1
     assert "again" in window.context.root.graph
     assert window.files.save()
 

@@ -28,7 +28,7 @@ from app.ui.analysis.report import save_report, seen_in
 from app.ui.compare.report import copy_of
 from app.ui.engine.client import EngineClient
 from app.ui.engine.result import Phase
-from app.ui.widgets.saving import write_in_thread
+from app.ui.widgets.file_output import write_in_thread
 from designer.files.document import write_document
 from designer.runtime.images import read_image
 from designer.runtime.provenance import Provenance
@@ -154,14 +154,14 @@ def test_statistics_of_a_large_tensor_need_no_copy_of_it() -> None:
 
 
 def test_a_page_that_cannot_be_written_says_why(qtbot: QtBot, tmp_path: Path) -> None:
-    told: list[tuple[bool, str]] = []
+    reported: list[tuple[bool, str]] = []
     path = tmp_path / "no" / "folder" / "page.html"
     seen = Seen(Provenance("n", ""))
     window = launched_window(qtbot)
-    write_in_thread(window, lambda: write_analysis(path, seen), lambda *a: told.append(a), "Wrote it")
-    qtbot.waitUntil(lambda: len(told) == 1, timeout=WAIT)
-    assert not told[0][0]
-    assert told[0][1]
+    write_in_thread(window, lambda: write_analysis(path, seen), lambda *a: reported.append(a), "Wrote it")
+    qtbot.waitUntil(lambda: len(reported) == 1, timeout=WAIT)
+    assert not reported[0][0]
+    assert reported[0][1]
 
 
 @pytest.fixture

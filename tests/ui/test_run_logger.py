@@ -197,9 +197,9 @@ def test_a_network_that_cannot_run_is_told_with_its_remedy(qtbot, run_context, r
     registry = run_context.registry
     run_context.set_document(Document(small_network(broken=True), registry, parent=run_context))
     profiling = profiling_of(run_context)
-    with qtbot.waitSignal(run_context.message, timeout=PATIENCE) as told:
+    with qtbot.waitSignal(run_context.message, timeout=PATIENCE) as reported:
         qtbot.mouseClick(run_panel.launch, Qt.MouseButton.LeftButton)
-    assert told.args[0] == "error"
+    assert reported.args[0] == "error"
     assert profiling.state is State.FAILED
     assert "pool" in run_panel.status.text()
     assert not profiling.entries

@@ -67,9 +67,9 @@ def test_a_way_that_is_gone_is_told(qtbot, window):
     press(window, "Ctrl+1")
     window.context.set_scope(())
     window.context.root.do(lambda g: commands.remove_layers(g, ["group_1"]))
-    with qtbot.waitSignal(window.context.message) as told:
+    with qtbot.waitSignal(window.context.message) as reported:
         press(window, "1")
-    assert told.args == ["warning", "View 1 shows a template or instance that no longer exists."]
+    assert reported.args == ["warning", "View 1 shows a template or instance that no longer exists."]
 
 
 @pytest.mark.parametrize("text", ["", "1,2", "1,2,x", "1,2,0.00001", "99999999999,0,1", "1,2,3,4\x00"])

@@ -1,4 +1,4 @@
-"""Shortcuts that a person changes: presets, clashes, and keys that are refused."""
+"""Shortcuts that a user changes: presets, clashes, and keys that are refused."""
 
 from __future__ import annotations
 

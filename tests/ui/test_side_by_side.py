@@ -33,7 +33,7 @@ from pytestqt.qtbot import QtBot
 from side_kit import WAIT, Side, network, photograph
 
 import samples
-from app.reports.comparison import Figures, Row
+from app.reports.comparison import ImageMetrics, Row
 from app.ui.compare import difference_images
 from app.ui.compare.folder_run import best
 from app.ui.compare.metrics_view import BEST, PSNR, SSIM, TIME, VALUES
@@ -246,7 +246,7 @@ def test_differences_of_large_pictures_are_made_by_a_thread(
     side.window.pictures.refresh()
     assert pane.image is None
     qtbot.waitUntil(lambda: pane.image == at_once, timeout=WAIT)
-    for gain in (1.0, 2.0, 16.0):  # the image before stands until the last one is there
+    for gain in (1.0, 2.0, 16.0):  # the previous image is shown until the last one is there
         side.window.bar.gain.box.setValue(gain)
         assert pane.image is not None
     monkeypatch.setattr(difference_images, "AT_ONCE", 1 << 20)
@@ -450,7 +450,7 @@ def test_a_report_leaves_out_a_folder_table_of_other_settings(side: Side, qtbot:
 
 def test_means_that_are_written_alike_have_no_best_one() -> None:
     def row(*values: float) -> Row:
-        return Row("mean", "", tuple(Figures(value, 0.5) for value in (20.0, *values)), (0, 0))
+        return Row("mean", "", tuple(ImageMetrics(value, 0.5) for value in (20.0, *values)), (0, 0))
 
     assert best(row(28.5603, 28.5608)) == -1
     assert best(row(28.5603, 28.57, 27.0)) == 2

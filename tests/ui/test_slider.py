@@ -24,12 +24,12 @@ def test_a_share_of_255_is_typed(qtbot: QtBot) -> None:
     slider = NumberSlider("scale", "Scale", 0.0, 1.0, 0.01)
     qtbot.addWidget(slider)
     slider.show()
-    told: list[float] = []
-    slider.changed.connect(told.append)
+    reported: list[float] = []
+    slider.changed.connect(reported.append)
     slider.set_value(0.1)
     assert slider.box.text() == "0.100"
     write(slider, "25/255")
-    assert told == [pytest.approx(25 / 255, abs=1e-6)]
+    assert reported == [pytest.approx(25 / 255, abs=1e-6)]
     assert slider.box.text() == "0.098039"
     for wrong in ("25/", "255/25", "two"):  # no sum, beyond the range, no number
         write(slider, wrong)

@@ -273,7 +273,7 @@ def test_tabs_are_reached_by_keys(window, files):
     bar.setFocus(Qt.FocusReason.TabFocusReason)
     QTest.keyClick(bar, Qt.Key.Key_Right)
     assert window.context.root.path == files[1]
-    place = QPoint(bar.width() - 2, 2)  # beside all tabs
+    place = QPoint(bar.width() - 2, 2)  # next to all tabs
     QApplication.sendEvent(bar, QContextMenuEvent(QContextMenuEvent.Reason.Keyboard, place, bar.mapToGlobal(place)))
     menu = window.findChild(QMenu, "tabs.menu")
     next(a for a in menu.actions() if a.objectName() == "tabs.menu.close").trigger()
@@ -364,7 +364,7 @@ def test_recent_files_are_shortened_in_the_middle(window, tmp_path):
 
 
 def answer_many(action) -> None:
-    """Do something with the question about several documents as soon as it stands there."""
+    """Do something with the question about several documents as soon as it appears."""
 
     def act() -> None:
         box = QApplication.activeModalWidget()

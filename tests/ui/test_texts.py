@@ -1,4 +1,4 @@
-"""Every text that a person reads goes through the catalogue: in a made-up language nothing English is left, nothing is cut."""
+"""Every text that a user reads goes through the catalogue: in a made-up language nothing English is left, nothing is cut."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 from mo_kit import compiled
-from pseudo_kit import Pseudo, Reader, told
+from pseudo_kit import Pseudo, Reader, domain_texts
 from PySide6.QtCore import QPoint, QTranslator
 from PySide6.QtWidgets import (
     QApplication,
@@ -82,7 +82,7 @@ def test_every_panel(opened, qtbot, tmp_path) -> None:
     context = window.context
     for layer in context.document.graph.layers:
         context.select((layer,))
-        reader.learn(told(window))
+        reader.learn(domain_texts(window))
         reader.read(window)
     np.save(tmp_path / "in.npy", np.zeros((1, 3, 16, 16), np.float32))
     analysis, profiling = analysis_of(context), profiling_of(context)
@@ -93,7 +93,7 @@ def test_every_panel(opened, qtbot, tmp_path) -> None:
         context.inspect_requested.emit("conv")
     with qtbot.waitSignal(profiling.current_changed, timeout=WAIT):
         window.run_inference()
-    reader.learn(told(window))
+    reader.learn(domain_texts(window))
     reader.read(window)
     for spec in PANELS:  # what is behind another tab has no size yet
         window.docks.show(spec.id)
@@ -104,7 +104,7 @@ def test_every_panel(opened, qtbot, tmp_path) -> None:
 
 def test_every_workspace_fits_a_small_screen(opened) -> None:
     window, reader = opened, Reader()
-    reader.learn(told(window))
+    reader.learn(domain_texts(window))
     for name in WORKSPACES:
         window.docks.set_workspace(name)
         for dock in window.docks.all:
@@ -118,7 +118,7 @@ def test_every_workspace_fits_a_small_screen(opened) -> None:
 
 def test_every_dialog(opened, tmp_path) -> None:
     window, reader = opened, Reader()
-    reader.learn(told(window))
+    reader.learn(domain_texts(window))
 
     def look(what: str) -> None:
         QApplication.processEvents()
@@ -191,7 +191,7 @@ def test_other_states_of_the_panels(window, qtbot, tmp_path) -> None:
     def read() -> None:
         QApplication.processEvents()
         QApplication.processEvents()
-        reader.learn(told(window))
+        reader.learn(domain_texts(window))
         reader.learn(name for graph in (context.document.graph, context.root.graph) for name in graph.layers)
         reader.read(window)
 

@@ -1,4 +1,4 @@
-"""The training branch in the window: marked on the canvas, told by the Layer Editor, not asked for by the analysis."""
+"""The training branch in the window: marked on the canvas, shown by the Layer Editor, not asked for by the analysis."""
 
 from __future__ import annotations
 

@@ -134,9 +134,9 @@ def test_without_a_document_it_says_what_will_stand_here(qtbot):
 
 def test_reader_and_inference_do_not_report_twice():
     read = Diagnostic("bad-parameter", "wrong", layer="a", line=3, file="x.xml")
-    told = Diagnostic("bad-parameter", "wrong", layer="a")
+    reported = Diagnostic("bad-parameter", "wrong", layer="a")
     other = Diagnostic("note", "well", Severity.INFO)
-    assert unique([other, read, told]) == (read, other)
+    assert unique([other, read, reported]) == (read, other)
 
 
 def test_a_click_on_a_header_sorts(qtbot, panel):
@@ -163,7 +163,7 @@ def test_the_fixes_of_a_finding_are_buttons(qtbot, panel, context):
     assert said == ["Fixed: Reset features to 32. Press Ctrl+Z to undo."]
     assert context.document.history.undo_title == "Reset features to 32"
     qtbot.waitUntil(lambda: ("Error", "conv_0") not in rows(panel))
-    qtbot.waitUntil(lambda: "Connect" in button.text())  # the finding that stands there now
+    qtbot.waitUntil(lambda: "Connect" in button.text())  # the finding that is shown now
     context.document.undo()
     assert context.document.graph == before
 

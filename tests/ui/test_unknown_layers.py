@@ -104,7 +104,7 @@ def test_a_copy_keeps_its_text(window, how: str) -> None:
 
 
 def test_a_copy_in_another_document_can_be_read_again(window) -> None:
-    """What stands for the foreign prefix comes along: without it the file would be no XML with namespaces."""
+    """The declaration of the foreign prefix is kept; without it the file would not be XML with namespaces."""
     window.context.select(("mystery",))
     window.canvas.copy_selection()
     window.files.new()

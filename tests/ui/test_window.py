@@ -347,7 +347,7 @@ def test_keys_of_the_canvas(window):
 
 
 def test_every_workspace_comes_back_as_it_was_left(window):
-    """Qt's stored states also tell of docks that were taken out: none of another workspace may come back with them."""
+    """Qt's stored states also contain docks that were removed: none of another workspace may come back with them."""
 
     def seen() -> set[str]:
         return {dock.objectName() for dock in window.docks.all if not dock.isHidden()}

@@ -196,7 +196,7 @@ def test_file_dropped_on_the_window_opens(window, tiny, qtbot):
 
 
 def answer(qtbot, button: QMessageBox.StandardButton) -> None:
-    """Press a button of the question about unsaved work as soon as it stands there."""
+    """Press a button of the question about unsaved work as soon as it appears."""
 
     def press_button() -> None:
         box = QApplication.activeModalWidget()

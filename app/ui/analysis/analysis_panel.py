@@ -26,7 +26,7 @@ from app.ui.document.document import Document
 from app.ui.document.labels import labels_of
 from app.ui.engine.analysis import analysis_of
 from app.ui.engine.context import Context
-from app.ui.engine.pinned_place import marked_of
+from app.ui.engine.pinned_pixel import pinned_pixel_of
 from app.ui.engine.quality import LiveQuality
 from app.ui.engine.result import Phase
 from app.ui.engine.size_rules import size_rules_of
@@ -58,7 +58,7 @@ class AnalysisPanel(QWidget):
         self._arranged = False  # image and controls have got their first shares of the room
         self._inputs: dict[str, InputRow] = {}
         self._outputs: dict[str, OutputView] = {}
-        self._marked = marked_of(self._analysis)
+        self._marked = pinned_pixel_of(self._analysis)
         self._marked.changed.connect(self._show_mark)
         self.flicker = Flicker(self._analysis, self)
         self._sizes = size_rules_of(context)

@@ -34,7 +34,7 @@ class Faults(QObject):
         if result is None or not result.nonfinite:
             self._rest.stop()
             self._call.cancel()
-            self._tell("", "", {})
+            self._set("", "", {})
             return
         if result.coarse:
             return
@@ -44,7 +44,7 @@ class Faults(QObject):
         text = self.text or tr(
             "the result holds values that are NaN or infinite. The layer that made them is being looked for."
         )
-        self._tell(self.culprit, text, known)
+        self._set(self.culprit, text, known)
         self._rest.start()
 
     def _ask(self) -> None:
@@ -57,7 +57,7 @@ class Faults(QObject):
         if result is None or not result.nonfinite:
             return
         if not reply.layer:
-            self._tell(
+            self._set(
                 "", tr("the result holds values that are NaN or infinite; the layer that made them was not found."), {}
             )
             return
@@ -66,13 +66,13 @@ class Faults(QObject):
         text = tr("{kind} is first made by '{layer}': {share}.", kind=kind, layer=reply.layer, share=share)
         note = reply.note
         known = {name.partition(":")[0]: _share(part) for name, part in result.nonfinite.items()}
-        self._tell(reply.layer, f"{text} {note[:1].upper()}{note[1:]}".strip(), {**known, reply.layer: share})
+        self._set(reply.layer, f"{text} {note[:1].upper()}{note[1:]}".strip(), {**known, reply.layer: share})
 
     def _failed(self, found: Findings) -> None:
         if found[0].code not in ("engine-crashed", "cancelled"):
-            self._tell("", f"{found[0].message}. {found[0].remedy}".strip(), self.layers)
+            self._set("", f"{found[0].message}. {found[0].remedy}".strip(), self.layers)
 
-    def _tell(self, culprit: str, text: str, layers: dict[str, str]) -> None:
+    def _set(self, culprit: str, text: str, layers: dict[str, str]) -> None:
         if (culprit, text, layers) != (self.culprit, self.text, self.layers):
             self.culprit, self.text, self.layers = culprit, text, layers
             self.changed.emit()

@@ -80,7 +80,7 @@ class Flicker(QObject):
         if self._analysis.phase is Phase.READY:  # else the next turn is soon enough
             self._on = not self._on
             for name in self._mixes():
-                self._tell(name, "phase", str(self._on).lower())
+                self._send(name, "phase", str(self._on).lower())
             self._analysis.again(animated=True)
 
     def _next_frame(self) -> None:
@@ -89,7 +89,7 @@ class Flicker(QObject):
         self._frame += 1
         for name, seed in self._animated().items():
             self._moved.add(name)
-            self._tell(name, "seed", str((seed + self._frame) % SEEDS))
+            self._send(name, "seed", str((seed + self._frame) % SEEDS))
         self._analysis.again(animated=True)
 
     def _rest(self, names: set[str]) -> None:
@@ -98,10 +98,10 @@ class Flicker(QObject):
         seeds = {name: operator.values().get("seed") for name, operator in self._operators().items() if name in names}
         if seeds and self._analysis.phase in (Phase.READY, Phase.RUNNING):
             for name, seed in seeds.items():
-                self._tell(name, "seed", str(seed))
+                self._send(name, "seed", str(seed))
             self._analysis.again()
 
-    def _tell(self, layer: str, parameter: str, text: str) -> None:
+    def _send(self, layer: str, parameter: str, text: str) -> None:
         request = SetParamRequest(layer, parameter, text)
         self._analysis.engine.ask(request, self, None, lambda found: self._stop())
 

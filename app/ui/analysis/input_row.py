@@ -34,7 +34,7 @@ from app.ui.engine.playback import Playback, Track
 from app.ui.widgets import theme
 from app.ui.widgets.elided import ElidedLabel
 from app.ui.widgets.flow import FlowLayout
-from app.ui.widgets.plain import plain_tip
+from app.ui.widgets.tooltips import plain_tip
 from designer.files.settings import CAMERA, PATTERN
 from designer.runtime.images import TENSORS
 from designer.runtime.patterns import PATTERNS

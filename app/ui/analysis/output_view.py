@@ -10,17 +10,17 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QStackedWidget, QToolButton, QVBoxLayout, QWidget
 
 from app.ui.analysis.display import DisplayBar, DisplayMode, out_of_range
-from app.ui.engine.pinned_place import Spot
+from app.ui.engine.pinned_pixel import Spot
+from app.ui.engine.pixel_positions import scaled
 from app.ui.engine.result import Array
-from app.ui.engine.same_place import scaled
 from app.ui.widgets import theme
 from app.ui.widgets.elided import ElidedLabel
 from app.ui.widgets.export_button import ExportButton
-from app.ui.widgets.features import FeatureView
+from app.ui.widgets.feature_view import FeatureView
+from app.ui.widgets.file_output import VIEWS, ask_path, write_in_thread
 from app.ui.widgets.image_view import ImageView, SplitMode
 from app.ui.widgets.overlays import CrossOverlay
 from app.ui.widgets.render import as_channels, to_image
-from app.ui.widgets.saving import VIEWS, ask_path, write_in_thread
 from designer.files.formats import FormatTable
 from designer.graph.types import Size3D
 from designer.runtime.images import TENSORS

@@ -16,7 +16,7 @@ from app.ui.engine.context import Context
 from app.ui.engine.provenance import provenance_of
 from app.ui.engine.quality import qualities
 from app.ui.widgets.background import Background
-from app.ui.widgets.saving import ask_path, png_of, write_in_thread
+from app.ui.widgets.file_output import ask_path, png_of, write_in_thread
 from designer.files.document import DOCUMENTS
 from designer.operators.api import Operator, Role
 from designer.texts import tr, tr_data

@@ -10,7 +10,7 @@ from app.ui.document.document import Document
 from app.ui.document.template_view import ScopeStep
 from app.ui.engine.context import Context
 from app.ui.widgets import theme
-from app.ui.widgets.plain import plain_tip
+from app.ui.widgets.tooltips import plain_tip
 from designer.graph.edits import ChangeSet
 from designer.graph.graph import Graph
 from designer.texts import tr

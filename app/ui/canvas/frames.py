@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 
 from app.ui.canvas.node_layout import PAD, fonts
 from app.ui.widgets import theme
-from app.ui.widgets.plain import plain_tip
+from app.ui.widgets.tooltips import plain_tip
 from designer.graph.model import Frame
 from designer.texts import tr
 

@@ -15,7 +15,7 @@ from app.ui.canvas.node_layout import PORT_RADIUS, Layout, fonts, text_width
 from app.ui.canvas.node_look import NodeLook, PortLook
 from app.ui.canvas.obstacles import ramp_of
 from app.ui.widgets import theme
-from app.ui.widgets.plain import plain_tip
+from app.ui.widgets.tooltips import plain_tip
 from designer.graph.types import DataType
 from designer.texts import tr
 

@@ -64,10 +64,10 @@ class Obstacles:
         near = self.within(Rect(start[0], top, end[0], bottom), *ends)
         if len(near) > CROWD:
             return None
-        wishes = {start[1], end[1], *(r.top - ABOVE for r in near), *(r.bottom + BELOW for r in near)}
+        candidates = {start[1], end[1], *(r.top - ABOVE for r in near), *(r.bottom + BELOW for r in near)}
         # Deeper layers are further down, so a lane below crosses more of their links than one above.
         best = sorted(
-            (abs(y - start[1]) + abs(y - end[1]) + max(0.0, 2 * (y - low)), y) for y in wishes if top < y < bottom
+            (abs(y - start[1]) + abs(y - end[1]) + max(0.0, 2 * (y - low)), y) for y in candidates if top < y < bottom
         )
         return next((y for _, y in best[:CANDIDATES] if _free(_along(start, end, y), near)), None)
 

@@ -8,7 +8,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QDialogButtonBox, QLabel, QLineEdit, QVBoxLayout, QWidget
 
 from app.ui.widgets.findings import without_icons
-from app.ui.widgets.growing import GrowingDialog
+from app.ui.widgets.growing_dialog import GrowingDialog
 from app.ui.widgets.message import Message
 from app.ui.widgets.sentences import sentence
 from designer.graph.graph import Graph

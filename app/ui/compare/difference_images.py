@@ -9,7 +9,7 @@ from functools import partial
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QImage
 
-from app.reports.comparison import Picture
+from app.reports.comparison import ImageArray
 from app.ui.compare.differences import Levels, absolute_pixels, levels, mean_levels, signed_pixels
 from app.ui.widgets.background import Background
 from app.ui.widgets.render import Pixels, to_image
@@ -21,8 +21,8 @@ AT_ONCE = 1 << 20  # values of an image that is not worth a thread
 class DifferenceRequest:
     """What is to be shown: `mine` - `other`."""
 
-    mine: Picture
-    other: Picture
+    mine: ImageArray
+    other: ImageArray
     gain: float
     signed: bool
 
@@ -56,7 +56,7 @@ class DifferenceImages(QObject):
         self._jobs: dict[str, Background] = {}
 
     def image(self, key: str, request: DifferenceRequest) -> QImage | None:
-        """The image; of the same images the one before stands until it is made. None: there is none yet."""
+        """The image, or the previous one of the same images until it is computed. None: there is none yet."""
         made = self._made.get(key)
         if made is not None and made.request.same(request):
             self._requests.pop(key, None)

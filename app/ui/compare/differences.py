@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from app.reports.comparison import Picture
+from app.reports.comparison import ImageArray
 from app.ui.widgets.render import Pixels, palette
 
 ZERO = 32768
@@ -13,7 +13,7 @@ SCALE = 32767.0
 Levels = NDArray[np.uint16]
 
 
-def levels(mine: Picture, other: Picture) -> Levels:
+def levels(mine: ImageArray, other: ImageArray) -> Levels:
     """`mine` - `other` of the first member, values clipped to 0..1, as C x H x W levels around ZERO."""
     found = np.empty(mine.shape[1:], np.uint16)
     for channel in range(mine.shape[1]):

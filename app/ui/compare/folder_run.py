@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
-from app.reports.comparison import LETTERS, Picture, Reference, Row, measured, pictures_in, read_clean
+from app.reports.comparison import LETTERS, ImageArray, Reference, Row, images_in, measured, read_clean
 from app.ui.compare.model import SideModel, prepared, provenance_of
 from app.ui.compare.runner import Made
 from app.ui.compare.variants import Variant
@@ -76,8 +76,8 @@ class FolderRun(QObject):
         self._left: list[Path] = []
         self._variants: list[Variant | None] = []
         self._path = Path()
-        self._clean: Picture | None = None
-        self._noisy: Picture | None = None
+        self._clean: ImageArray | None = None
+        self._noisy: ImageArray | None = None
         self._made: dict[int, Made] = {}
         self._job: Background | None = None
         model.runner.made.connect(self._on_made)
@@ -95,7 +95,7 @@ class FolderRun(QObject):
         self.columns = self._model.columns()
         self.conditions = conditions_of(self._model)
         try:
-            self._left = pictures_in(folder)
+            self._left = images_in(folder)
         except DiagnosticError as error:
             self.problem, self._left = placed_text(error.diagnostics[0]), []
         if not any(self._variants):
@@ -206,7 +206,9 @@ class FolderRun(QObject):
             self._next()
 
 
-def _prepared(path: Path, channels: int, noise: Noise | None, clean: Path | None) -> tuple[Picture | None, Picture]:
+def _prepared(
+    path: Path, channels: int, noise: Noise | None, clean: Path | None
+) -> tuple[ImageArray | None, ImageArray]:
     """The clean image where it is known, and the input of the networks. `clean` is a folder (work for a thread)."""
     image, noisy = prepared(path, channels, noise)
     if noise is not None:

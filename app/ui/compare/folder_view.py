@@ -30,15 +30,15 @@ from app.ui.compare.folder_run import FolderRun, best
 from app.ui.widgets import theme
 from app.ui.widgets.background import Background
 from app.ui.widgets.elided import ElidedLabel
+from app.ui.widgets.file_output import ask_path, write_in_thread
 from app.ui.widgets.image_view import ImageView
-from app.ui.widgets.saving import ask_path, write_in_thread
 from designer.texts import tr
 
 BEST = "★ "
 
 
 class FolderView(QWidget):
-    """A row an image. `picture_wanted` tells the one that was double-clicked."""
+    """One row per image. `picture_wanted` has the one that was double-clicked."""
 
     picture_wanted = Signal(Path)
 

@@ -25,7 +25,7 @@ class PictureGrid(QWidget):
     def __init__(self, name: str, empty: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName(name)
-        self.setAccessibleName(tr("Images beside each other"))
+        self.setAccessibleName(tr("Images next to each other"))
         self._empty = empty
         self.panes: dict[str, ImageView] = {}
         self._view = Viewport()

@@ -29,7 +29,7 @@ PICTURE, PSNR, SSIM, TIME, REGION, VALUES = range(6)
 
 
 class MetricsView(QWidget):
-    """A table with a row an image. `region_wanted` tells the square to mark: (left, top) or None, and its label."""
+    """A table with one row per image. `region_wanted` has the square to mark: (left, top) or None, and its label."""
 
     region_wanted = Signal(object, str)
 
@@ -73,7 +73,7 @@ class MetricsView(QWidget):
         self.note.setWordWrap(True)
         self.region = QLabel()
         self.region.setObjectName("side.region")
-        self.region.setAccessibleName(tr("Marked region"))
+        self.region.setAccessibleName(tr("PinnedPixel region"))
         self.region.setWordWrap(True)
         self.next = QPushButton(tr("Next Worst Region"))
         self.next.setObjectName("side.region.next")

@@ -42,7 +42,7 @@ class ModeBar(QWidget):
         self.modes: dict[ViewMode, QToolButton] = {}
         group = QButtonGroup(self)
         for mode, text, tip in (
-            (ViewMode.GRID, tr("Grid"), tr("All beside each other (G)")),
+            (ViewMode.GRID, tr("Grid"), tr("All next to each other (G)")),
             (ViewMode.SPLIT, tr("Split"), tr("Parts of one image, with lines to drag (S)")),
             (ViewMode.TURNS, tr("Flicker"), tr("Two in turns in the same place (F; X for the other one)")),
             (ViewMode.DIFFERENCE, tr("Difference"), tr("What differs, amplified (D)")),

@@ -15,8 +15,8 @@ from analysis_layers.noise import LEVELS, RANDOM, Noise, scale_text
 from app.reports.comparison import (
     CROP,
     LETTERS,
-    Figures,
-    Picture,
+    ImageArray,
+    ImageMetrics,
     disturbed,
     figures,
     read_clean,
@@ -62,10 +62,10 @@ class NoiseChoice:
 
 @dataclass(frozen=True)
 class Measured:
-    """Figures by key of the image, the worst regions (left, top) by variant, and "" for all variants together."""
+    """Metrics by key of the image, the worst regions (left, top) by variant, and "" for all variants together."""
 
     reference: str = ""  # the key of the image that the others are measured against
-    figures: dict[str, Figures] = field(default_factory=dict)
+    figures: dict[str, ImageMetrics] = field(default_factory=dict)
     regions: dict[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
 
     def best(self, name: str) -> frozenset[str]:
@@ -92,7 +92,7 @@ def provenance_of(variant: Variant, made: Made, noise: NoiseChoice) -> Provenanc
 
 
 class SideModel(QObject):
-    """Choices come in, `compare` makes them true. Everything is told by signals; nothing here paints."""
+    """Holds the choices; `compare` runs them. Changes are reported by signals; nothing here paints."""
 
     started = Signal()
     pictures_changed = Signal()  # `images` has others
@@ -113,8 +113,8 @@ class SideModel(QObject):
         self.problem = ""  # of the image
         self.made: dict[str, Made] = {}
         self.colours: dict[str, Pixels] = {}  # the images as they are shown, by key
-        self.clean: Picture | None = None
-        self.noisy: Picture | None = None
+        self.clean: ImageArray | None = None
+        self.noisy: ImageArray | None = None
         self.measured = Measured()
         self.busy = False
         self.runner = SideRunner(self)
@@ -141,13 +141,13 @@ class SideModel(QObject):
         path = self.picture
         known = [v for v in self.variants if v is not None]
         if path is None or not known:
-            self.problem = "" if known else tr("There is no network that could run.")
+            self.problem = "" if known else tr("No network can be run.")
             self.problem = self.problem or tr("Choose an image.")
             self._end()
             return
         self._refuse_other_channels(known[0])
-        beside = self.clean_file if not self.noise.kind else None
-        self._work(partial(_drawn, path, known[0].channels, self.noise.operator(), beside), self._on_prepared)
+        clean_file = self.clean_file if not self.noise.kind else None
+        self._work(partial(_drawn, path, known[0].channels, self.noise.operator(), clean_file), self._on_prepared)
 
     def _refuse_other_channels(self, first: Variant) -> None:
         for index, variant in enumerate(self.variants):
@@ -206,7 +206,7 @@ class SideModel(QObject):
         """What is measured against: the clean image where there is one, else the first variant."""
         return CLEAN if self.knows_clean else next((k for k in self.keys if k in self.made), "")
 
-    def pixels(self, key: str) -> Picture | None:
+    def pixels(self, key: str) -> ImageArray | None:
         """The image behind a key, 1 x C x H x W."""
         if key == INPUT:
             return self.noisy
@@ -357,7 +357,7 @@ class SideModel(QObject):
         self.finished.emit()
 
 
-def prepared(path: Path, channels: int, noise: Noise | None) -> tuple[Picture, Picture]:
+def prepared(path: Path, channels: int, noise: Noise | None) -> tuple[ImageArray, ImageArray]:
     """The clean and the noisy image (work for a thread)."""
     from designer.files.settings import PATTERN
     from designer.runtime.images import read_image
@@ -372,21 +372,21 @@ def prepared(path: Path, channels: int, noise: Noise | None) -> tuple[Picture, P
 
 
 def _drawn(
-    path: Path, channels: int, noise: Noise | None, beside: Path | None
-) -> tuple[Picture, Picture, Pixels, Pixels]:
+    path: Path, channels: int, noise: Noise | None, clean_file: Path | None
+) -> tuple[ImageArray, ImageArray, Pixels, Pixels]:
     clean, noisy = prepared(path, channels, noise)
-    if beside is not None:
-        clean = read_clean(path, beside, noisy)
+    if clean_file is not None:
+        clean = read_clean(path, clean_file, noisy)
     return clean, noisy, picture_pixels(clean[0]), picture_pixels(noisy[0])
 
 
-def coloured(picture: Picture) -> tuple[Pixels, float]:
+def coloured(picture: ImageArray) -> tuple[Pixels, float]:
     """An image as it is shown, and the share of values that are NaN or infinite (work for a thread)."""
     return picture_pixels(picture[0]), 1 - float(np.mean(np.isfinite(picture)))
 
 
-def measure_all(key: str, reference: Picture, noisy: Picture, made: dict[str, Made]) -> Measured:
-    """Figures and worst regions (work for a thread)."""
+def measure_all(key: str, reference: ImageArray, noisy: ImageArray, made: dict[str, Made]) -> Measured:
+    """Metrics and worst regions (work for a thread)."""
     from designer.metrics import worst_regions
 
     found = {INPUT: figures(reference, noisy)} if key == CLEAN else {}
@@ -400,7 +400,7 @@ def measure_all(key: str, reference: Picture, noisy: Picture, made: dict[str, Ma
     return Measured(key, found, regions)
 
 
-def region_psnr(reference: Picture, made: Picture, corner: tuple[int, int]) -> float:
+def region_psnr(reference: ImageArray, made: ImageArray, corner: tuple[int, int]) -> float:
     """PSNR in the square that begins at (left, top)."""
     from designer.metrics import psnr
 

@@ -10,7 +10,7 @@ from PySide6.QtCore import QRectF, QTimer, Signal
 from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
 
-from app.reports.comparison import CROP, Picture
+from app.reports.comparison import CROP, ImageArray
 from app.ui.compare.difference_images import DifferenceImages, DifferenceRequest
 from app.ui.compare.grid import PictureGrid
 from app.ui.compare.model import CLEAN, INPUT, SideModel
@@ -57,7 +57,7 @@ class Pictures(QWidget):
         self._place: tuple[int, int] | None = None
         self.differences = DifferenceImages(self)
         self.differences.changed.connect(self.refresh)
-        self._drawn: dict[str, tuple[Picture, Pixels, QImage]] = {}  # what was drawn, from which array
+        self._drawn: dict[str, tuple[ImageArray, Pixels, QImage]] = {}  # what was drawn, from which array
         self._view = Viewport()
         empty = tr("Press Compare to run the variants.")
         self.grid = PictureGrid("side.grid", empty)
@@ -209,7 +209,7 @@ class Pictures(QWidget):
         assert other is not None
         return self.differences.image(key, DifferenceRequest(mine, other, self.gain, self.signed))
 
-    def _draw(self, key: str) -> tuple[Picture, Pixels, QImage]:
+    def _draw(self, key: str) -> tuple[ImageArray, Pixels, QImage]:
         """The image in colors; those that did not change are not made again."""
         picture = self._model.pixels(key)
         assert picture is not None

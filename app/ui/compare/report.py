@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from app.reports.comparison import CROP, ENLARGED, Picture, Row, encoded, ms_text, psnr_text, ssim_text
+from app.reports.comparison import CROP, ENLARGED, ImageArray, Row, encoded, ms_text, psnr_text, ssim_text
 from app.reports.comparison_page import add_comparison
 from app.reports.page import Page
 from app.reports.provenance_table import add_machine, add_provenance
@@ -25,7 +25,7 @@ class Comparison:
     noise: str
     seed: int
     titles: dict[str, str]
-    pictures: dict[str, Picture]
+    pictures: dict[str, ImageArray]
     measured: Measured
     notes: list[str] = field(default_factory=list)
     region: tuple[int, int] | None = None
@@ -80,7 +80,7 @@ def write_comparison(path: Path, seen: Comparison) -> None:
     add_provenance(page, seen.networks)
     measured = seen.measured
     if measured.figures:
-        page.heading("Figures")
+        page.heading("Metrics")
         page.table(("", "PSNR (dB)", "SSIM", "time (ms)", "worst region (dB)"), _figures(seen), numbers=range(1, 5))
         page.text(
             f"Against {seen.titles.get(measured.reference, measured.reference)}; values clipped to 0..1. * is the best."

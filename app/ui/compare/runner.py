@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QObject, Signal
 
 from app.engine.protocol import OpenReply, ProgressEvent, RunReply, RunRequest, SetInputTensorRequest
-from app.reports.comparison import Picture, check_comparable
+from app.reports.comparison import ImageArray, check_comparable
 from app.ui.compare.variants import Variant
 from app.ui.engine.call import EngineCall, Findings
 from app.ui.engine.client import EngineClient
@@ -33,7 +33,7 @@ class Made:
     `milliseconds` is nan for the first run after opening: it also builds the network, and is followed by one that does not.
     """
 
-    picture: Picture
+    picture: ImageArray
     milliseconds: float
     note: str = ""
     weights: str = ""
@@ -51,7 +51,7 @@ class _Lane(QObject):
         self._calls: list[EngineCall[Any]] = []
         self._lending: Background | None = None
 
-    def run(self, variant: Variant, picture: Picture, work: _Work) -> None:
+    def run(self, variant: Variant, picture: ImageArray, work: _Work) -> None:
         """`work.done` or `work.failed` is called later, unless `stop` comes before."""
         opening = self._opening
         if opening is not None and opening.request == variant.opening and opening is self.client.opened:
@@ -75,7 +75,7 @@ class _Lane(QObject):
         self._opening = self.client.ask(variant.opening, self, opened, refused, progress=work.progress)
         self._calls = [self._opening]
 
-    def _lend(self, variant: Variant, picture: Picture, work: _Work) -> None:
+    def _lend(self, variant: Variant, picture: ImageArray, work: _Work) -> None:
         """Lend the image to the engine; a thread does it, for a large one takes longer than a frame of the window."""
         opening = self.client.opened
         job = self._lending = Background(self)
@@ -136,7 +136,7 @@ class _Pass:
     """All variants on an image, one after the other."""
 
     variants: Sequence[Variant | None]
-    picture: Picture
+    picture: ImageArray
     index: int = -1  # of the variant that runs
 
 
@@ -162,7 +162,7 @@ class SideRunner(QObject):
     def running(self) -> bool:
         return self._pass is not None
 
-    def run(self, variants: Sequence[Variant | None], picture: Picture) -> None:
+    def run(self, variants: Sequence[Variant | None], picture: ImageArray) -> None:
         """Run what is not None on the image, in order."""
         self.cancel()
         self._pass = _Pass(variants, picture)

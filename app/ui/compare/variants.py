@@ -65,7 +65,7 @@ class Variant:
 
 
 def make_variant(choice: VariantChoice, letter: str, registry: Registry) -> Variant:
-    """Raises DiagnosticError when there is no such network, or one that has not one input and an output."""
+    """Raises DiagnosticError if the network does not exist or does not have one input and an output."""
     graph, settings = _source(choice.source)
     settings = _chosen(settings, choice)
     digest = digest_of(graph)
@@ -102,8 +102,8 @@ def _source(source: Document | Path) -> tuple[Graph, Settings]:
     reading = read_document(source)
     if reading.graph is None:
         raise DiagnosticError(reading.diagnostics)
-    beside = find_settings(source)
-    return reading.graph, read_settings(beside).settings if beside is not None else Settings()
+    path = find_settings(source)
+    return reading.graph, read_settings(path).settings if path is not None else Settings()
 
 
 def _chosen(settings: Settings, choice: VariantChoice) -> Settings:

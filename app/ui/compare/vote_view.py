@@ -27,8 +27,8 @@ from app.reports.votes import VOTES, Vote, VoteTrial, make_trials, results
 from app.ui.compare.folder_run import FolderRun
 from app.ui.compare.model import SideModel
 from app.ui.widgets import theme
+from app.ui.widgets.file_output import ask_path, report_result
 from app.ui.widgets.render import Pixels
-from app.ui.widgets.saving import ask_path, tell
 from designer.runtime.provenance import Provenance
 from designer.texts import tr
 
@@ -221,7 +221,7 @@ class VoteView(QWidget):
 
     def save(self, path: Path) -> None:
         """Write the votes in the format of the suffix."""
-        tell(
+        report_result(
             lambda: VOTES.writer(path)(path, self.votes, self._titles, self._names, self._seed, self._origin),
             self.note.setText,
             tr("Saved {name}", name=path.name),

@@ -39,7 +39,7 @@ from app.ui.engine.context import Context
 from app.ui.engine.inputs import default_picture, layers_of
 from app.ui.widgets import theme
 from app.ui.widgets.elided import ElidedLabel
-from app.ui.widgets.saving import ask_path, png_of, write_in_thread
+from app.ui.widgets.file_output import ask_path, png_of, write_in_thread
 from designer.files.settings import PATTERN
 from designer.operators.api import Role
 from designer.runtime.images import IMAGES
@@ -213,7 +213,7 @@ class SideWindow(QWidget):
         self.model.compare()
 
     def begin_vote(self, trials: Any, pictures: Any) -> None:
-        """Hide everything that could tell which is which."""
+        """Hide everything that could identify the variants."""
         for shortcut in self.shortcuts.values():
             shortcut.setEnabled(False)
         self.setWindowTitle(tr("Blind Vote - Layerwright"))

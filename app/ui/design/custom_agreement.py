@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QDialogButtonBox, QLabel, QPlainTextEdit, QTabWidg
 from app.ui.engine.context import Context
 from app.ui.widgets import theme
 from app.ui.widgets.findings import without_icons
-from app.ui.widgets.growing import GrowingDialog
+from app.ui.widgets.growing_dialog import GrowingDialog
 from app.ui.widgets.highlighter import PythonHighlighter
 from app.ui.widgets.message import Message
 from app.ui.widgets.sentences import finding_text

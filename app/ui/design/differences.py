@@ -28,7 +28,7 @@ from app.ui.engine.context import Context
 from app.ui.widgets import theme
 from app.ui.widgets.empty_state import EmptyState
 from app.ui.widgets.file_dialogs import open_filter
-from app.ui.widgets.plain import plain_tip
+from app.ui.widgets.tooltips import plain_tip
 from designer.files.document import DOCUMENTS
 from designer.graph.compare import NetworkComparison
 from designer.graph.diagnostics import DiagnosticError

@@ -31,7 +31,7 @@ from app.ui.widgets.findings import located_finding
 from app.ui.widgets.message import Message
 from app.ui.widgets.number_field import NumberField
 from app.ui.widgets.param_section import tool_button
-from app.ui.widgets.plain import plain_tip
+from app.ui.widgets.tooltips import plain_tip
 from app.ui.widgets.typed_path import typed_path
 from designer.files.settings import ADAPTED, MAX_ITERATIONS, MAX_SEED, MAX_THREADS, Settings
 from designer.files.weights import WEIGHTS

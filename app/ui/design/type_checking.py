@@ -39,8 +39,8 @@ from app.ui.engine.context import Context
 from app.ui.widgets import theme
 from app.ui.widgets.empty_state import EmptyState
 from app.ui.widgets.message import ICONS
-from app.ui.widgets.plain import plain_tip
 from app.ui.widgets.sentences import sentence
+from app.ui.widgets.tooltips import plain_tip
 from designer.graph.diagnostics import Diagnostic, Severity
 from designer.operators.fixes import Fix
 from designer.texts import mark, tr, tr_data, trn

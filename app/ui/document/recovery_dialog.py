@@ -22,9 +22,9 @@ from PySide6.QtWidgets import (
 
 from app.ui.widgets import theme
 from app.ui.widgets.findings import without_icons
-from app.ui.widgets.growing import GrowingDialog
-from app.ui.widgets.plain import plain_tip
+from app.ui.widgets.growing_dialog import GrowingDialog
 from app.ui.widgets.sentences import finding_text
+from app.ui.widgets.tooltips import plain_tip
 from designer.files.recovery import Unfinished
 from designer.graph.compare import compare
 from designer.graph.graph import Graph

@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.ui.widgets.findings import without_icons
-from app.ui.widgets.growing import GrowingDialog
+from app.ui.widgets.growing_dialog import GrowingDialog
 from designer.texts import tr
 
 Answer = Literal["save", "discard", "cancel"]

@@ -105,7 +105,7 @@ class AnalysisController(QObject):
         self.again()
 
     def again(self, *, animated: bool = False) -> None:
-        """Run with what the engine has been told since, once launched. `animated`: the next frame; the one before stays bright."""
+        """Run again with the values sent to the engine since, if launched. `animated`: a next frame; the previous one is not dimmed."""
         if self._active:
             self._want(dim=not animated)
             self._pump()

@@ -340,7 +340,7 @@ class EngineClient(QObject):
     def _malformed(self, line: Malformed) -> None:
         self._answered(line.id, lambda call: call.fail((_unreadable(line),)))
 
-    def _answered(self, number: int | None, tell: Callable[[EngineCall[Any]], None]) -> None:
+    def _answered(self, number: int | None, notify: Callable[[EngineCall[Any]], None]) -> None:
         """The call with this number has its answer. Answers come in order: without a number it is the oldest one's."""
         if number is None:
             number = next(iter(self._calls), 0)
@@ -349,7 +349,7 @@ class EngineClient(QObject):
             return
         if not self._calls:
             self.busy_changed.emit(False)
-        tell(call)
+        notify(call)
 
 
 def _unreadable(line: Malformed) -> Diagnostic:

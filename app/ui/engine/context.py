@@ -260,7 +260,7 @@ class Context(QObject):
         return self._selection
 
     def select(self, names: tuple[str, ...]) -> None:
-        """Set the selection; tells listeners only when it is another one."""
+        """Set the selection. Listeners are notified only if it changes."""
         if names != self._selection:
             self._selection = names
             self.selection_changed.emit(names)

@@ -41,7 +41,7 @@ class NetworkInputs(QObject):
         return layers_of(document.graph, document.registry, Role.INPUT) if document is not None else ()
 
     def path(self, layer: str) -> Path | None:
-        """The chosen file, else the sample photograph that stands in."""
+        """The chosen file, or else the sample photo."""
         if self._document is None or layer not in self._document.graph:
             return None
         chosen = self._document.settings.input_files.get(layer)

@@ -43,7 +43,7 @@ class PendingEdits:
         return found
 
     def _values(self, document: Document, name: str) -> bool:
-        """Remember the new values of an analysis layer; False where values do not tell the whole change."""
+        """Remember the new values of an analysis layer; False if the change includes more than values."""
         layer, sent = document.graph[name], self._sent.get(name)
         cls = document.registry.get(layer.type)
         if cls is None or cls.role is not Role.ANALYSIS or layer.activation is not None:

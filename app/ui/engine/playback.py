@@ -69,7 +69,7 @@ class Track:
 
     @property
     def achieved(self) -> float:
-        """Frames a second that really arrived of late; 0 where there are too few to tell."""
+        """Recently measured frames per second; 0 if there are too few frames."""
         times = [t for t in self.arrivals if t >= self.arrivals[-1] - MEASURED] if self.arrivals else []
         return (len(times) - 1) / (times[-1] - times[0]) if len(times) > 1 and times[-1] > times[0] else 0.0
 

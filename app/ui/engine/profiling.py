@@ -254,7 +254,7 @@ class ProfilingController(QObject):
         try:
             profile = load_profile(path)
         except DiagnosticError as error:
-            self._tell(error)
+            self._show_error(error)
             return False
         self.add(profile, path)
         self._report_foreign_rows(profile)
@@ -280,12 +280,12 @@ class ProfilingController(QObject):
         try:
             save_profile(path, replace(entry.profile, runs=(entry.run,)))
         except DiagnosticError as error:
-            self._tell(error)
+            self._show_error(error)
             return False
         self.context.message.emit("info", tr("Saved {name}", name=path.name))
         return True
 
-    def _tell(self, error: DiagnosticError) -> None:
+    def _show_error(self, error: DiagnosticError) -> None:
         text = placed_text(error.diagnostics[0])
         if not self.running:
             self._set_state(State.FAILED, text)

@@ -55,7 +55,7 @@ def runnable(document: Document, sources: Iterable[str]) -> list[str]:
 
 
 def blocked(document: Document, input_path: Callable[[str], Path | None]) -> Diagnostic | None:
-    """Why the network cannot be run as it stands."""
+    """Why the network cannot be run."""
     outputs = layers_of(document.graph, document.registry, Role.OUTPUT)
     if not outputs:
         return Diagnostic("no-output", tr("the network has no output layer"), remedy=tr("add one and connect it"))

@@ -19,7 +19,7 @@ Array = NDArray[np.float32]
 
 
 class Phase(StrEnum):
-    """Where the analysis stands; what is shown besides the image follows from it."""
+    """The state of the analysis, which determines what is shown next to the image."""
 
     IDLE = "idle"  # not launched
     RUNNING = "running"
@@ -38,17 +38,17 @@ class AnalysisResult:
     captures: Mapping[str, Array] = field(default_factory=dict)
     steps: tuple[RunStep, ...] = ()
     milliseconds: float = 0.0  # in the engine
-    latency: float = 0.0  # milliseconds from the wish to here
+    latency: float = 0.0  # milliseconds from the request to this result
     note: str = ""  # where the weights come from when not from a file
     coarse: int = 0  # not 0: computed at 1 / `coarse` of the width and height; the full result follows
-    nonfinite: Mapping[str, float] = field(default_factory=dict)  # share of values that are no numbers, where there are
+    nonfinite: Mapping[str, float] = field(default_factory=dict)  # share of values that are NaN or infinite, by layer
     weights: str = ""  # what the engine used, and the SHA-256 of its file
     weights_sha256: str = ""
 
     def note_of(self, output: str) -> str:
-        """What stands on the image of an output: where the weights come from, and values that are no numbers."""
+        """The note on the image of an output: the origin of the weights, and values that are NaN or infinite."""
         share = self.nonfinite.get(output, 0.0)
-        broken = tr("{share} % of the values are no numbers", share=digits(100 * share)) if share else ""
+        broken = tr("{share} % of the values are NaN or infinite", share=digits(100 * share)) if share else ""
         return "; ".join(text for text in (self.note, broken) if text)
 
     def summary(self) -> str:

@@ -34,7 +34,7 @@ def save_animation(path: Path, frames: Sequence[QImage], milliseconds: int) -> N
         raise DiagnosticError(
             Diagnostic(
                 "cannot-write-picture",
-                tr("there is no image to be written"),
+                tr("there are no frames to write"),
                 file=str(path),
                 remedy=tr("run the analysis first"),
             )

@@ -32,7 +32,7 @@ from app.ui.inspector.subject_bar import SubjectBar
 from app.ui.inspector.value_range import Ranges
 from app.ui.widgets import theme
 from app.ui.widgets.empty_state import EmptyState
-from app.ui.widgets.features import FeatureView
+from app.ui.widgets.feature_view import FeatureView
 from app.ui.widgets.render import Floats
 from designer.graph.edits import ChangeSet
 from designer.graph.model import Source

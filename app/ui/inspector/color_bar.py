@@ -62,7 +62,7 @@ class ColorBar(QWidget):
         self.lock = tool_button("lock", "", tr("Lock the range: keep it for other images and layers"), check=True)
         theme.set_icon(self.lock, "lock-outline")
         self.log = tool_button("log", tr("Log"), tr("Logarithmic colors, three decades on either side of zero"), True)
-        self.log.toggled.connect(self._tell)
+        self.log.toggled.connect(self._emit_look)
         self.each = tool_button(
             "each", tr("Each"), tr("Each channel on a scale of its own; else all share one"), check=True
         )
@@ -100,7 +100,7 @@ class ColorBar(QWidget):
         self.gain.set_value(min(max(gain, LIMITS[0]), LIMITS[1]))
         if shift is not None:
             self.shift.set_value(shift)
-        self._tell()
+        self._emit_look()
 
     def show_extent(self, extent: float) -> None:
         """Let the slider shift by as much as the largest magnitude of the values."""
@@ -138,13 +138,13 @@ class ColorBar(QWidget):
 
     def _rescale(self) -> None:
         self.scale_changed.emit()
-        self._tell()
+        self._emit_look()
 
     def _touch(self) -> None:
-        self._tell()
+        self._emit_look()
         self.look_touched.emit()
 
-    def _tell(self) -> None:
+    def _emit_look(self) -> None:
         self.look_changed.emit(self.look)
 
 

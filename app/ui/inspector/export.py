@@ -20,8 +20,8 @@ from app.ui.inspector.look import Look, pixels
 from app.ui.inspector.pages import Form
 from app.ui.widgets.background import Background
 from app.ui.widgets.export_button import ExportButton
+from app.ui.widgets.file_output import VIEWS, ask_path
 from app.ui.widgets.render import Floats, block_mean, to_image
-from app.ui.widgets.saving import VIEWS, ask_path
 from designer.files.formats import FormatTable
 from designer.files.tables import CSV
 from designer.runtime.images import TENSORS

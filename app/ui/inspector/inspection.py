@@ -10,7 +10,7 @@ from app.ui.inspector.channel_grid import ChannelGrid
 from app.ui.inspector.matrix_view import MatrixView
 from app.ui.inspector.pages import Form, TensorPage
 from app.ui.inspector.subject import Subject
-from app.ui.widgets.features import FeatureView
+from app.ui.widgets.feature_view import FeatureView
 from app.ui.widgets.image_view import ImageView
 
 

@@ -9,10 +9,10 @@ from PySide6.QtGui import QFont
 from PySide6.QtWidgets import QVBoxLayout
 
 from app.ui.engine.analysis import AnalysisController
-from app.ui.engine.pinned_place import marked_of
+from app.ui.engine.pinned_pixel import pinned_pixel_of
+from app.ui.engine.pixel_positions import Place, readings, scaled
 from app.ui.engine.receptive_field import ReceptiveField
 from app.ui.engine.requests import outermost
-from app.ui.engine.same_place import Place, readings, scaled
 from app.ui.inspector.channel_statistics import TensorStatistics
 from app.ui.inspector.color_bar import tool_button
 from app.ui.inspector.input_pane import InputPane
@@ -48,7 +48,7 @@ class InspectorProbe(QObject):
         self.pin: Place | None = None
         self._pin_size = (1, 1)  # width and height of the tensor that was pinned
         self._before: tuple[Place | None, tuple[int, int], bool] = (None, (1, 1), False)  # the last click on an image
-        self._marked = marked_of(analysis)
+        self._marked = pinned_pixel_of(analysis)
         self.field = ReceptiveField(analysis, self)
         self.pane = InputPane(self.field)
         self.pane.probed.connect(self._hover_input)

@@ -10,7 +10,7 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersisten
 
 from app.ui.engine.profiling import Entry
 from app.ui.widgets import theme
-from app.ui.widgets.plain import plain_tip
+from app.ui.widgets.tooltips import plain_tip
 from designer.profiling.quantities import ValueSource
 from designer.profiling.schema import ProfileRun
 from designer.texts import mark, tr, tr_data

@@ -10,7 +10,7 @@ from PySide6.QtCore import QFileSystemWatcher, QObject, QTimer
 from PySide6.QtWidgets import QWidget
 
 from app.ui.document.locations import is_sample
-from app.ui.document.opened import Opened
+from app.ui.document.open_document import OpenDocument
 from app.ui.document.unsaved import ask_discard
 from app.ui.engine.context import Context
 from app.ui.shell.files import Files
@@ -41,7 +41,7 @@ class DiskWatch(QObject):
         self._compare = compare
         self.bar = NoticeBar("disk")
         self._ended = False
-        self._notice: tuple[Opened, str] | None = None  # the document and state that the bar shows
+        self._notice: tuple[OpenDocument, str] | None = None  # the document and state that the bar shows
         self._watcher = QFileSystemWatcher(self)
         self._watcher.fileChanged.connect(self._soon)
         self._watcher.directoryChanged.connect(self._soon)

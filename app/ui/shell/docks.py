@@ -121,11 +121,11 @@ class Docks(QObject):
         dock = self._docks[name]
         if self._window.dockWidgetArea(dock) is Qt.DockWidgetArea.NoDockWidgetArea:
             area = _AREAS[self._specs[name].area]
-            beside = next((d for d in self._docks.values() if self._is_at(d, area)), None)
-            if beside is None:
+            neighbor = next((d for d in self._docks.values() if self._is_at(d, area)), None)
+            if neighbor is None:
                 self._window.addDockWidget(area, dock)
             else:
-                self._window.tabifyDockWidget(beside, dock)  # side by side, neither would have enough room
+                self._window.tabifyDockWidget(neighbor, dock)  # side by side, neither would have enough room
         dock.show()
         dock.raise_()
 

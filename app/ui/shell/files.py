@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QFileDialog, QWidget
 import samples
 from app.ui.document.document import Document
 from app.ui.document.locations import is_sample, resolved, sample_files
-from app.ui.document.opened import Opened
+from app.ui.document.open_document import OpenDocument
 from app.ui.document.unsaved import ask_changed, ask_unsaved, ask_unsaved_many
 from app.ui.engine.context import Context
 from app.ui.shell.tabs import Tabs
@@ -45,7 +45,7 @@ class Files:
 
     def new(self) -> None:
         """Show an empty network."""
-        self._tabs.add(Opened(Document(Graph(), self._context.registry), ""))
+        self._tabs.add(OpenDocument(Document(Graph(), self._context.registry), ""))
         self.on_new()
 
     def new_from(self, name: str) -> None:
@@ -55,7 +55,7 @@ class Files:
         if reading.graph is None:
             self._show_unreadable(path, reading.diagnostics)
             return
-        self._tabs.add(Opened(Document(reading.graph, self._context.registry), ""))
+        self._tabs.add(OpenDocument(Document(reading.graph, self._context.registry), ""))
         self.on_new()
 
     def open_first(self, path: Path | None) -> None:
@@ -112,16 +112,16 @@ class Files:
     def _show_unreadable(self, path: Path, found: tuple[Diagnostic, ...]) -> None:
         show_findings(tr("Not Opened"), tr("{name} could not be opened.", name=path.name), found, self._window)
 
-    def read(self, path: Path) -> Opened:
+    def read(self, path: Path) -> OpenDocument:
         """Read a document without opening a tab. Raises DiagnosticError if it cannot be read."""
         reading = read_document(path)
         if reading.graph is None:
             raise DiagnosticError(reading.diagnostics)
-        return Opened(Document(reading.graph, self._context.registry, path, reading.diagnostics), reading.digest)
+        return OpenDocument(Document(reading.graph, self._context.registry, path, reading.diagnostics), reading.digest)
 
     # --- closing ---------------------------------------------------------------------------------------------
 
-    def close(self, opened: Opened | None = None) -> bool:
+    def close(self, opened: OpenDocument | None = None) -> bool:
         """Close a tab, by default the current one. False if the user cancelled."""
         opened = opened if opened is not None else self._tabs.shown
         if opened is None or not self._may_close([opened]):
@@ -132,11 +132,11 @@ class Files:
         if len(self._tabs) == 1:
             if opened.is_blank:
                 return False
-            self._tabs.add(Opened(Document(Graph(), self._context.registry), ""))
+            self._tabs.add(OpenDocument(Document(Graph(), self._context.registry), ""))
         self._tabs.remove(opened)
         return True
 
-    def close_others(self, opened: Opened) -> None:
+    def close_others(self, opened: OpenDocument) -> None:
         """Close all tabs but one."""
         self._tabs.show(opened)
         others = [o for o in self._tabs.all if o is not opened]
@@ -161,7 +161,7 @@ class Files:
         """Whether the window can close: everything is saved, or the user chose to discard it."""
         return self._may_close(self._tabs.all)
 
-    def _may_close(self, wanted: Sequence[Opened]) -> bool:
+    def _may_close(self, wanted: Sequence[OpenDocument]) -> bool:
         unsaved = [o for o in wanted if not o.is_clean]
         if not unsaved:
             return True

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QMainWindow, QMenu, QMenuBar
 
 from app.ui.design import fixes as fixing
 from app.ui.document.locations import sample_files
-from app.ui.document.opened import Opened
+from app.ui.document.open_document import OpenDocument
 from app.ui.engine.context import Context
 from app.ui.shell.action_set import Actions
 from app.ui.shell.docks import Docks
@@ -196,7 +196,7 @@ class Menus(QObject):
         fixing.add_menu(menu, self._context)
         menu.popup(place)
 
-    def show_for_tab(self, opened: Opened, place: QPoint) -> None:
+    def show_for_tab(self, opened: OpenDocument, place: QPoint) -> None:
         """Show the context menu of a tab, current or not."""
         path = opened.document.path
         menu = self._made("tabs.menu")

@@ -8,7 +8,7 @@ from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QWidget
 
 from app.ui.document.document import Document
-from app.ui.document.opened import Opened
+from app.ui.document.open_document import OpenDocument
 from app.ui.document.recovery_dialog import RecoveryDialog
 from app.ui.document.unsaved import ask_discard
 from app.ui.engine.context import Context
@@ -55,7 +55,7 @@ class Recovery(QObject):
         document = Document(left.graph, self._context.registry, left.path, left.findings)
         if left.settings:
             document.restore_settings(**left.settings)
-        opened = Opened(document, left.digest)
+        opened = OpenDocument(document, left.digest)
         opened.keep_unsaved(dict(left.settings))
         if known is not None and known.is_clean:
             self._tabs.replace(known, opened)

@@ -11,7 +11,7 @@ from PySide6.QtGui import QPalette
 from PySide6.QtWidgets import QApplication, QLabel, QProgressBar, QStatusBar, QToolButton, QWidget
 
 from app.ui.widgets import theme
-from app.ui.widgets.plain import plain_tip
+from app.ui.widgets.tooltips import plain_tip
 from designer.graph.diagnostics import Diagnostic, Severity
 from designer.texts import tr, trn
 

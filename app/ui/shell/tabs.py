@@ -9,7 +9,7 @@ from PySide6.QtCore import QObject, QPoint, Signal
 from app.ui.canvas.canvas import Canvas
 from app.ui.document.document import Document
 from app.ui.document.locations import resolved
-from app.ui.document.opened import Opened
+from app.ui.document.open_document import OpenDocument
 from app.ui.engine.context import Context
 from app.ui.shell.tab_bar import TabBar
 from designer.texts import tr
@@ -22,15 +22,15 @@ class Tabs(QObject):
     """
 
     changed = Signal()  # documents were opened, closed, moved or renamed
-    close_asked = Signal(Opened)
-    menu_asked = Signal(Opened, QPoint)  # and the global position
+    close_asked = Signal(OpenDocument)
+    menu_asked = Signal(OpenDocument, QPoint)  # and the global position
 
     def __init__(self, context: Context, canvas: Canvas, parent: QObject) -> None:
         super().__init__(parent)
         self._context = context
         self._canvas = canvas
-        self._files: dict[int, Opened] = {}
-        self._shown: Opened | None = None
+        self._files: dict[int, OpenDocument] = {}
+        self._shown: OpenDocument | None = None
         self.bar = TabBar()
         self.bar.shown.connect(lambda number: self.show(self._files[number]))
         self.bar.close_asked.connect(lambda number: self.close_asked.emit(self._files[number]))
@@ -43,23 +43,23 @@ class Tabs(QObject):
         return len(self._files)
 
     @property
-    def all(self) -> list[Opened]:
+    def all(self) -> list[OpenDocument]:
         """Open documents from left to right."""
         return [self._files[number] for number in self.bar.numbers()]
 
     @property
-    def shown(self) -> Opened | None:
+    def shown(self) -> OpenDocument | None:
         return self._shown
 
-    def find(self, path: Path) -> Opened | None:
+    def find(self, path: Path) -> OpenDocument | None:
         """The open document of a file; links in the path are resolved."""
         wanted = resolved(path)
         return next((o for o in self.all if o.document.path is not None and resolved(o.document.path) == wanted), None)
 
-    def of(self, document: Document) -> Opened | None:
+    def of(self, document: Document) -> OpenDocument | None:
         return next((o for o in self._files.values() if o.document is document), None)
 
-    def add(self, opened: Opened, *, show: bool = True) -> None:
+    def add(self, opened: OpenDocument, *, show: bool = True) -> None:
         """Add a tab for an opened document; it replaces a current tab that is blank."""
         blank = self._shown if self._shown is not None and self._shown.is_blank else None
         opened.document.setParent(self._context)
@@ -75,7 +75,7 @@ class Tabs(QObject):
                 self.remove(blank)
         self._label()
 
-    def show(self, opened: Opened) -> None:
+    def show(self, opened: OpenDocument) -> None:
         """Show a document with its last view and selection."""
         if opened is self._shown:
             return
@@ -95,7 +95,7 @@ class Tabs(QObject):
         if self._shown is not None and len(files) > 1:
             self.show(files[(files.index(self._shown) + by) % len(files)])
 
-    def remove(self, opened: Opened) -> None:
+    def remove(self, opened: OpenDocument) -> None:
         """Close a document and show another one, which must exist."""
         number = next(n for n, o in self._files.items() if o is opened)
         if opened is self._shown:
@@ -107,7 +107,7 @@ class Tabs(QObject):
         opened.close()
         self._label()
 
-    def replace(self, opened: Opened, other: Opened) -> None:
+    def replace(self, opened: OpenDocument, other: OpenDocument) -> None:
         """Replace the document of a tab."""
         number = next(n for n, o in self._files.items() if o is opened)
         place = self.bar.index(number)
@@ -129,7 +129,7 @@ class Tabs(QObject):
             self._shown.view = (self._canvas.viewer.visible_center(), self._canvas.viewer.zoom)
             self._shown.selection = self._context.selection
 
-    def _bring(self, opened: Opened) -> None:
+    def _bring(self, opened: OpenDocument) -> None:
         self._shown = opened
         self.bar.choose(next(n for n, o in self._files.items() if o is opened))
 
@@ -141,7 +141,7 @@ class Tabs(QObject):
         known = self.of(root)
         blank = self._shown if self._shown is not None and self._shown.is_blank else None
         if known is None:
-            known = self._shown = Opened(root)  # current before it is added: the root is already set
+            known = self._shown = OpenDocument(root)  # current before it is added: the root is already set
             self.add(known, show=False)
         self._bring(known)
         if blank is not None:

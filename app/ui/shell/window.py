@@ -23,7 +23,7 @@ from app.ui.canvas.structure import Structure
 from app.ui.canvas.walker import Walker
 from app.ui.document.document import Document
 from app.ui.document.locations import is_sample
-from app.ui.document.opened import journal_notifier
+from app.ui.document.open_document import journal_notifier
 from app.ui.engine.analysis import analysis_of
 from app.ui.engine.context import Context
 from app.ui.shell import actions as shell_actions

@@ -6,7 +6,7 @@ from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
 
-from app.ui.widgets.plain import plain_tip
+from app.ui.widgets.tooltips import plain_tip
 
 
 class ElidedLabel(QLabel):

@@ -16,7 +16,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.ui.widgets import theme
-from app.ui.widgets.growing import GrowingDialog
+from app.ui.widgets.growing_dialog import GrowingDialog
 from app.ui.widgets.message import ICONS
 from designer.graph.diagnostics import Diagnostic
 from designer.texts import tr

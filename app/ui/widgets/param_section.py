@@ -11,8 +11,8 @@ from app.ui.widgets import theme
 from app.ui.widgets.expression import NUMBERS, ExpressionError, is_expression, worked_out
 from app.ui.widgets.message import Message
 from app.ui.widgets.param_editor import ParamEditor
-from app.ui.widgets.plain import plain_tip
 from app.ui.widgets.size_field import SizeField
+from app.ui.widgets.tooltips import plain_tip
 from designer.operators.params import ParamError, Parameter, Value
 from designer.texts import tr, tr_data
 

@@ -23,7 +23,7 @@ from PySide6.QtWidgets import (
 from app.ui.document.locations import start_folder
 from app.ui.engine.context import Context
 from app.ui.widgets.findings import located_finding, without_icons
-from app.ui.widgets.growing import GrowingDialog
+from app.ui.widgets.growing_dialog import GrowingDialog
 from app.ui.widgets.message import Message
 from app.ui.widgets.typed_path import taken, typed_path
 from designer.graph.diagnostics import Diagnostic

@@ -40,7 +40,7 @@ def journal_notifier() -> _JournalNotifier:
     return _JournalNotifier()
 
 
-class Opened(QObject):
+class OpenDocument(QObject):
     """Owns its document: `close` deletes both. `digest` is the digest of the bytes that were read."""
 
     disk_changed = Signal()  # `disk` changed

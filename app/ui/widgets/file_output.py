@@ -42,7 +42,7 @@ VIEWS: FormatTable[None, Callable[[Path, QImage], None]] = FormatTable(
 )
 
 
-def tell(action: Callable[[], None], say: Callable[[str], None], done: str) -> None:
+def report_result(action: Callable[[], None], say: Callable[[str], None], done: str) -> None:
     """Run `action` and pass a sentence about the result to `say`."""
     try:
         action()

@@ -14,7 +14,7 @@ from window_kit import show
 from app.ui.canvas.frames import FrameItem
 from app.ui.widgets.message import Message
 from app.ui.widgets.notice import Notice
-from app.ui.widgets.plain import plain_tip
+from app.ui.widgets.tooltips import plain_tip
 from designer.graph import frames
 from designer.graph.model import Frame
 

@@ -1,4 +1,4 @@
-"""The place that is pinned in the Channel Inspector, for every other image of the analysis."""
+"""The pixel pinned in the Channel Inspector, which other images of the analysis mark too."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from app.ui.engine.analysis import AnalysisController
 Spot = tuple[tuple[int, int], tuple[int, int]]  # x and y of a pixel, width and height of the tensor it belongs to
 
 
-class Marked(QObject):
-    """`spot` is the pinned pixel, or None."""
+class PinnedPixel(QObject):
+    """The pinned pixel `spot`, or None."""
 
     changed = Signal()
 
@@ -24,6 +24,6 @@ class Marked(QObject):
             self.changed.emit()
 
 
-def marked_of(analysis: AnalysisController) -> Marked:
-    """The one of a window."""
-    return analysis.findChild(Marked) or Marked(analysis)
+def pinned_pixel_of(analysis: AnalysisController) -> PinnedPixel:
+    """The pinned pixel of a window."""
+    return analysis.findChild(PinnedPixel) or PinnedPixel(analysis)

@@ -1,4 +1,4 @@
-"""The same place in several tensors: which pixel it is there, and what its values are."""
+"""Corresponding pixels of tensors of different sizes, and their values as text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Place = tuple[int, int, int]  # channel, x, y
 
 PADDED = 128  # pixels that an output may be cropped by, next to what `tiling` had padded
 STEPS = (1, 2, 3, 4, 6, 8, 16, 32, 64)  # between tensors of a network, either way
-SHOWN = 4  # values that are told of a tensor
+SHOWN = 4  # values of a tensor that are listed
 
 
 def scaled(place: tuple[int, int], here: tuple[int, int], there: tuple[int, int]) -> tuple[int, int]:
