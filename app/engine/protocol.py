@@ -1,4 +1,4 @@
-"""What the window and the engine process send each other, declared once for both: one JSON object a line.
+"""The messages between the window and the engine process, declared once for both: one JSON object per line.
 
 The window sends `Asked`: a number and a request. Every request is answered by one `DoneEvent`, `FailedEvent` or
 `SupersededEvent` with that number, in the order of the requests; other events come in between. Tensors are handed over as
@@ -42,7 +42,7 @@ def _method(name: str) -> str:
 
 
 class Request(Struct, Generic[ReplyT_co], frozen=True, tag_field="method", tag=_method, omit_defaults=True):
-    """What the engine is asked for; `ReplyT_co` is what comes back."""
+    """A request to the engine; `ReplyT_co` is the type of its reply."""
 
     @property
     def method(self) -> str:
@@ -58,7 +58,7 @@ class Request(Struct, Generic[ReplyT_co], frozen=True, tag_field="method", tag=_
 
 
 class EmptyReply(Struct, frozen=True):
-    """It was done."""
+    """A reply without values."""
 
 
 class PingReply(Struct, frozen=True):
@@ -66,7 +66,7 @@ class PingReply(Struct, frozen=True):
 
 
 class TensorStatus(Struct, frozen=True):
-    """What became of a weight tensor that the network needs."""
+    """The status of a weight tensor that the network needs."""
 
     layer: str
     tensor: str
@@ -77,7 +77,7 @@ class TensorStatus(Struct, frozen=True):
 
 
 class OpenReply(Struct, frozen=True):
-    """`note` says where weights come from that are not from a file."""
+    """`note` describes the origin of weights that are not from a file."""
 
     report: tuple[TensorStatus, ...] = ()
     note: str = ""
@@ -85,7 +85,7 @@ class OpenReply(Struct, frozen=True):
 
 
 class SetInputReply(Struct, frozen=True):
-    """`shape` is what the network reads. A source with frames gives the `frame` that was read, and a camera its rate.
+    """`shape` is that of the tensor the network reads. Sources with frames report the `frame` that was read, and cameras their rate.
 
     `preview` is a thumbnail of H x W x 3 bytes; `range` the finite values of a file that may go beyond 0..1.
     """
@@ -98,7 +98,7 @@ class SetInputReply(Struct, frozen=True):
 
 
 class RunStep(Struct, frozen=True):
-    """A group of layers that the engine ran together, or one analysis layer."""
+    """A group of layers that ran together, or one analysis layer."""
 
     layers: tuple[str, ...]
     engine: str
@@ -108,7 +108,7 @@ class RunStep(Struct, frozen=True):
 
 
 class NonfiniteShare(Struct, frozen=True):
-    """How many values of a tensor are NaN and infinite, and their share of all."""
+    """Numbers of NaN and infinite values of a tensor, and their share of all values."""
 
     nan: Count
     inf: Count
@@ -150,7 +150,7 @@ class GradientReply(Struct, frozen=True):
 
 
 class ReceptiveFieldReply(Struct, frozen=True):
-    """`box` is left, top, right, bottom in pixels of what was fed; the last two are outside."""
+    """`box` is left, top, right, bottom in pixels of the input; right and bottom are exclusive."""
 
     box: tuple[int, int, int, int]
     source: Literal["computed", "measured"]
@@ -158,7 +158,7 @@ class ReceptiveFieldReply(Struct, frozen=True):
 
 
 class TraceReply(Struct, frozen=True):
-    """The first layer that made values that are NaN or infinite from finite ones; None when all are finite."""
+    """The first layer whose output has NaN or infinite values for finite inputs; None if all outputs are finite."""
 
     layer: str | None
     kind: Literal["nan", "inf", ""]
@@ -185,7 +185,7 @@ class ExportVideoReply(Struct, frozen=True):
 
 
 class HelloRequest(Request[EmptyReply], frozen=True):
-    """The first one: an engine of another protocol refuses it."""
+    """The first request. An engine with another protocol version rejects it."""
 
     protocol: int
 
@@ -210,13 +210,13 @@ class OpenRequest(Request[OpenReply], frozen=True):
 
 
 class UpdateRequest(Request[OpenReply], frozen=True):
-    """Go on with another state of the document."""
+    """Replace the open network with another state of the document."""
 
     document: str
 
 
 class SetInputRequest(Request[SetInputReply], frozen=True):
-    """Feed an input layer with a file, a frame of a video or folder, or what a camera sees."""
+    """Feed an input layer with a file, a frame of a video or folder, or an image of a camera."""
 
     layer: str
     path: str
@@ -239,7 +239,7 @@ class SetParamRequest(Request[EmptyReply], frozen=True):
 
 
 class RunRequest(Request[RunReply], frozen=True):
-    """Run the network. `capture` are tensors wanted besides the outputs, `have` those of the last run that the window has.
+    """Run the network. `capture` lists tensors requested besides the outputs, `have` those of the last run that the window still has.
 
     With a `budget` in ms, a run that would take longer is done at a reduced size.
     """
@@ -250,7 +250,7 @@ class RunRequest(Request[RunReply], frozen=True):
 
 
 class InterruptRequest(Request[EmptyReply], frozen=True):
-    """End the present run, and those that wait: they are superseded."""
+    """Interrupt the current run and drop the queued ones: they are superseded."""
 
 
 class ProfileRequest(Request[ProfileReply], frozen=True):
@@ -271,7 +271,7 @@ class WeightsRequest(Request[WeightsReply], frozen=True):
 
 
 class GradientRequest(Request[GradientReply], frozen=True):
-    """Of the sum of a tensor, or of its values at (channel or None for all, y, x), to an input layer."""
+    """Compute the gradient of the sum of a tensor, or of its values at (channel or None for all, y, x), with respect to an input layer."""
 
     of: str
     input: str
@@ -292,7 +292,7 @@ class TraceNonfiniteRequest(Request[TraceReply], frozen=True):
 
 
 class DescribeInputRequest(Request[DescribeInputReply], frozen=True):
-    """What a file, folder or camera is, and a thumbnail of a frame."""
+    """Describe a file, folder or camera, with a thumbnail of a frame."""
 
     path: str
     frame: Count = 0
@@ -300,7 +300,7 @@ class DescribeInputRequest(Request[DescribeInputReply], frozen=True):
 
 
 class ReleaseInputRequest(Request[EmptyReply], frozen=True):
-    """Let go of what feeds an input, so that a camera is switched off. What was fed stays."""
+    """Close the source of an input, so that a camera is switched off. The last image remains."""
 
     layer: str
 
@@ -348,11 +348,11 @@ AnyRequest = (
 
 
 class Event(Struct, frozen=True, tag_field="event", tag=lambda name: name.removesuffix("Event").lower()):
-    """What the engine says."""
+    """A message of the engine."""
 
 
 class ReadyEvent(Event, frozen=True):
-    """The first one. An engine that says no protocol is older than version 1."""
+    """The first event. An engine that does not report a protocol is older than version 1."""
 
     pid: int
     protocol: int = 0
@@ -366,7 +366,7 @@ class ProgressEvent(Event, frozen=True):
 
 
 class DoneEvent(Event, frozen=True):
-    """`result` is read as what the request promises."""
+    """`result` is decoded as the reply type of the request."""
 
     id: int
     result: Raw
@@ -380,7 +380,7 @@ class FailedEvent(Event, frozen=True):
 
 
 class SupersededEvent(Event, frozen=True):
-    """A later run, or an interrupt, made the answer needless."""
+    """A later run or an interrupt has replaced the request."""
 
     id: int
 
@@ -391,7 +391,7 @@ AnyEvent = ReadyEvent | ProgressEvent | DoneEvent | FailedEvent | SupersededEven
 
 
 class Asked(Struct, frozen=True):
-    """A request as it is sent."""
+    """An encoded request."""
 
     id: Count
     request: AnyRequest
@@ -409,7 +409,7 @@ class _Numbered(Struct, frozen=True):
 
 
 class Malformed(Struct, frozen=True):
-    """A line that is not what this protocol says: the number that it names, if it does, and what is wrong."""
+    """A line that does not follow this protocol: its number, if it has one, and the problem."""
 
     id: int | None
     problem: str
@@ -438,7 +438,7 @@ def read_event(line: bytes) -> AnyEvent | Malformed:
 
 
 def read_reply(request: Request[ReplyT], event: DoneEvent) -> ReplyT | Malformed:
-    """What the engine answers to `request`."""
+    """The reply of the engine to `request`."""
     try:
         return decode(event.result, msgspec.json.Decoder(request.reply_type()))
     except (ValueError, RecursionError) as error:

@@ -9,7 +9,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class LauncherHook(BuildHookInterface[BuilderConfig]):
-    """`sources` cannot do it: its rule for `app` comes before a rule for a folder in `app`."""
+    """Adds the launcher, because the rule for `app` in `sources` precedes a rule for a folder in `app`."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Add the launcher to a wheel; an editable installation imports it where it is, by `dev-mode-dirs`."""

@@ -33,7 +33,7 @@ CLEAN = "the clean image"
 
 @dataclass(frozen=True, slots=True)
 class ImageMetrics:
-    """PSNR in dB and SSIM of one image against the reference, and the run time. What is not known is nan."""
+    """PSNR in dB and SSIM of one image against the reference, and the run time; unknown values are nan."""
 
     psnr: float
     ssim: float
@@ -42,7 +42,7 @@ class ImageMetrics:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """An image for a page: the whole and the region where the variants are worst, enlarged, as PNG; empty: it failed."""
+    """An image of a page as PNG: the whole and the worst region, enlarged. Both are empty if the variant failed."""
 
     name: str
     whole: bytes
@@ -51,7 +51,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """What results are measured against: the clean image, else the result of a variant (`column`), else nothing."""
+    """The reference of the metrics: the clean image, or the result of a variant (`column`), or none."""
 
     picture: ImageArray | None = None
     title: str = ""
@@ -63,7 +63,7 @@ class Reference:
 
     @classmethod
     def first(cls, results: Sequence[ImageArray | None], titles: Sequence[str]) -> Reference:
-        """The first variant, for several variants without a clean image; nothing where it failed or is alone."""
+        """The first of several variants; none if it failed or is the only one."""
         if len(results) < 2 or results[0] is None:
             return cls()
         return cls(results[0], titles[0], 1)
@@ -71,14 +71,14 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One image with one noise. `figures` are of the input, then of each variant; `worst` is (row, column)."""
+    """One image with one noise. `figures` are the metrics of the input and of each variant; `worst` is (row, column)."""
 
     name: str
     noise: str
     figures: tuple[ImageMetrics, ...]
     worst: tuple[int, int]
     shown: tuple[Shown, ...] = ()
-    reference: str = ""  # title of what the figures are measured against; empty: there is none
+    reference: str = ""  # title of the reference; empty without one
 
 
 def read_noise(text: str, seed: int) -> Noise | None:
@@ -118,7 +118,7 @@ def read_noise(text: str, seed: int) -> Noise | None:
 
 
 def disturbed(clean: ImageArray, noise: Noise | None) -> ImageArray:
-    """The one image that every variant gets. Values beyond 0..1 stay, as they do in training and with a Noise layer."""
+    """The image that every variant gets. Values outside 0..1 are kept, as in training and with a Noise layer."""
     return noise.evaluate([clean])[0] if noise is not None else clean
 
 

@@ -37,10 +37,10 @@ def test_texts_of_calls_and_tables() -> None:
 @pytest.mark.parametrize(
     ("source", "what"),
     [
-        ("tr(name)", "no literal"),
-        ('tr(f"Saved {name}")', "no literal"),
-        ('trn("{count} layer", many, n)', "no literal"),
-        ("mark(NAMES[0])", "no literal"),
+        ("tr(name)", "not a literal"),
+        ('tr(f"Saved {name}")', "not a literal"),
+        ('trn("{count} layer", many, n)', "not a literal"),
+        ("mark(NAMES[0])", "not a literal"),
         ('tr("Saved {name}", file=name)', "places"),
         ('tr("Saved", file=name)', "places"),
         ('trn("{count} of {all}", "{count} of {all}", n)', "places"),

@@ -1,8 +1,8 @@
 """Layerwright: design, train and analyze neural networks for images.
 
 This package is the only one that an installation adds. Importing it changes nothing in the importing process; `main` starts
-the program. The program's own packages (`app`, `designer`, `resources`, ...) lie inside of this folder, or, in a source tree,
-in the root of the tree. They are importable in the program's processes only, so they never meet another project's `app`.
+the program. The program's own packages (`app`, `designer`, `resources`, ...) are inside this folder or, in a source tree,
+in its root. They are importable in the program's processes only, so they do not conflict with another project's `app`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __version__ = version("layerwright")
 
 
 def main() -> None:
-    """Start the program: the window, or the command that the command line names."""
+    """Start the window, or the command named on the command line."""
     import sys
 
     here = Path(__file__).resolve().parent
