@@ -24,9 +24,9 @@ from PySide6.QtWidgets import (
 from app.ui.analysis.recipe_edit import RecipeEdit
 from app.ui.document.document import Document
 from app.ui.widgets import theme
-from app.ui.widgets.plain import plain_tip
 from app.ui.widgets.sentences import placed_text
 from app.ui.widgets.slider import NumberSlider
+from app.ui.widgets.tooltips import plain_tip
 from designer.graph.commands import set_params
 from designer.graph.diagnostics import errors
 from designer.graph.edits import ChangeSet
