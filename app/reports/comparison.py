@@ -27,6 +27,7 @@ ImageArray = NDArray[np.float32]  # 1 x C x H x W
 
 CROP = 64  # pixels of the worst region's side
 ENLARGED = 3
+THUMBNAIL = 320  # pixels of the longer side of an image in a table of many
 LETTERS = "ABCD"
 CLEAN = "the clean image"
 
@@ -42,7 +43,7 @@ class ImageMetrics:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """An image of a page as PNG: the whole and the worst region, enlarged. Both are empty if the variant failed."""
+    """An image of a page as WebP: the whole, reduced, and the worst region. Both are empty if the variant failed."""
 
     name: str
     whole: bytes
@@ -375,14 +376,27 @@ def _finite(value: float) -> float | None:
 def _shown(name: str, picture: ImageArray | None, worst: tuple[int, int]) -> Shown:
     if picture is None:
         return Shown(name, b"", b"")
-    row, column = worst
-    part = picture[..., row : row + CROP, column : column + CROP].repeat(ENLARGED, -1).repeat(ENLARGED, -2)
-    return Shown(name, encoded(picture), encoded(part))
+    return Shown(name, encoded(thumbnail(picture)), encoded(region(picture, worst)))
+
+
+def region(picture: ImageArray, corner: tuple[int, int]) -> ImageArray:
+    """The square of CROP pixels that begins at (row, column)."""
+    row, column = corner
+    return picture[..., row : row + CROP, column : column + CROP]
+
+
+def thumbnail(picture: ImageArray) -> ImageArray:
+    """Means of square blocks, at most THUMBNAIL pixels wide and high; a smaller image as it is."""
+    block = -(-max(picture.shape[2:]) // THUMBNAIL)
+    height, width = (size // block for size in picture.shape[2:])
+    blocks = picture[..., : height * block, : width * block].reshape(*picture.shape[:2], height, block, width, block)
+    means: ImageArray = blocks.mean((3, 5)) if block > 1 else picture
+    return means
 
 
 def encoded(picture: ImageArray) -> bytes:
-    """A PNG of the first one or three channels."""
+    """The first one or three channels as a lossless WebP image."""
     from designer.runtime.images import encode_image
 
     count = picture.shape[1]
-    return encode_image(picture if count in (1, 3) else picture[:, : 3 if count > 3 else 1])
+    return encode_image(picture if count in (1, 3) else picture[:, : 3 if count > 3 else 1], "WEBP")

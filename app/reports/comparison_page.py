@@ -11,6 +11,9 @@ from math import isfinite, isnan
 from pathlib import Path
 
 from app.reports.comparison import (
+    CROP,
+    ENLARGED,
+    THUMBNAIL,
     Row,
     as_csv,
     as_dict,
@@ -68,6 +71,8 @@ def add_comparison(page: Page, columns: Sequence[str], rows: Sequence[Row]) -> N
             page.picture_inside(
                 plot(columns, part), f"Each line is an image; bars show mean and deviation. {noise}".strip()
             )
+    if any(row.shown for row in rows):
+        page.text(f"Whole images are reduced to at most {THUMBNAIL} pixels; regions have their own pixels, enlarged.")
     for row in rows:
         page.heading(f"{row.name} {row.noise}".strip())
         extra = (None,) * (len(row.shown) - len(row.figures))  # the clean image has no figures
@@ -85,7 +90,7 @@ def add_comparison(page: Page, columns: Sequence[str], rows: Sequence[Row]) -> N
             )
         for item in row.shown:
             if item.part:
-                page.picture_inside(item.part, item.name)
+                page.picture_inside(item.part, item.name, width=CROP * ENLARGED)
 
 
 def plot(

@@ -15,6 +15,7 @@ body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto
 h1 { font-size: 1.6rem; } h2 { font-size: 1.2rem; margin-top: 2.4rem; }
 figure { display: inline-block; margin: 0 1rem 1rem 0; vertical-align: top; max-width: 100%; }
 figure img { max-width: 100%; height: auto; display: block; }
+img.enlarged { image-rendering: pixelated; }
 figcaption { font-size: .85rem; opacity: .8; }
 table { border-collapse: collapse; font-size: .9rem; } td, th { padding: .2rem .8rem .2rem 0; text-align: left; overflow-wrap: anywhere; }
 td.number, th.number { text-align: right; overflow-wrap: normal; font-variant-numeric: tabular-nums; font-family: ui-monospace, monospace; }
@@ -44,14 +45,16 @@ class Page:
             f'<figure><img src="{name}" alt="{escape(caption, quote=True)}"><figcaption>{escape(caption)}</figcaption></figure>'
         )
 
-    def picture_inside(self, png: bytes, caption: str) -> None:
-        """Embed an image, so that the page can be sent as one file."""
+    def picture_inside(self, image: bytes, caption: str, *, width: int = 0) -> None:
+        """Embed a PNG or WebP image, so that the page can be sent as one file. With `width`, it is enlarged to as many
+        pixels with hard edges."""
         from base64 import b64encode
 
-        source, text = b64encode(png).decode(), escape(caption)
+        kind = "webp" if image.startswith(b"RIFF") else "png"
+        size = f' class=enlarged width="{width}"' if width else ""
         self._parts.append(
-            f'<figure><img src="data:image/png;base64,{source}" alt="{escape(caption, quote=True)}">'
-            f"<figcaption>{text}</figcaption></figure>"
+            f'<figure><img src="data:image/{kind};base64,{b64encode(image).decode()}" '
+            f'alt="{escape(caption, quote=True)}"{size}><figcaption>{escape(caption)}</figcaption></figure>'
         )
 
     def table(self, headings: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[int] = ()) -> None:

@@ -259,7 +259,7 @@ def _check_writable(
 
 
 def encode_image(array: NDArray[Any], kind: str = "PNG") -> bytes:
-    """The first image of N x C x H x W (C is 1, 2, 3 or 4) as the bytes of a PNG or JPEG file."""
+    """The first image of N x C x H x W (C is 1, 2, 3 or 4) as the bytes of a PNG, JPEG or lossless WebP file."""
     return _encoded(to_uint8(array), kind)
 
 
@@ -272,6 +272,8 @@ def _encoded(pixels: NDArray[np.uint8], kind: str) -> bytes:
     image = Image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)
     if kind == "JPEG":
         image.save(out, kind, quality=95, subsampling=0)
+    elif kind == "WEBP":
+        image.save(out, kind, lossless=True)
     else:
         image.save(out, kind, compress_level=3)
     return out.getvalue()

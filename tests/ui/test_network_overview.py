@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ import analysis_kit as kit
 import numpy as np
 import template_networks
 from PySide6.QtCore import QModelIndex, QObject, QPoint, Qt
-from PySide6.QtWidgets import QApplication, QPushButton
+from PySide6.QtWidgets import QApplication, QLabel, QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.engine.protocol import RunStep
@@ -21,10 +22,13 @@ from app.ui.analysis.network_overview import NetworkOverviewPanel
 from app.ui.analysis.overview_model import HEAT, LAYER, MEMORY, SHAPE, STATE, TIME, OverviewModel
 from app.ui.document.document import Document
 from app.ui.engine.client import EngineClient
+from app.ui.engine.profiling import profiling_of
 from designer.graph.commands import set_params
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.operators.registry import Registry, default_registry
+from designer.profiling.machine import Machine
+from designer.profiling.schema import OperatorProfile, Profile, ProfileRun
 
 pytestmark = pytest.mark.gui
 engine_is_let_go = kit.engine_is_let_go
@@ -124,6 +128,26 @@ def test_a_group_s_time_is_shared_out_and_marked_as_modelled(bench: Bench) -> No
     hot = [model.find(name).siblingAtColumn(MEMORY).data(HEAT) for name in ("conv_h", "conv_0")]
     assert hot == [1.0, pytest.approx(3 / 8)]
     assert max(model.find(n).siblingAtColumn(TIME).data(HEAT) for n in ("noise_0", "conv_h", "conv_0", "mix_0")) == 1.0
+
+
+def test_a_group_s_time_is_shared_out_by_the_profile_that_is_displayed(bench: Bench) -> None:
+    model = bench.panel.model
+    total = float(bench.text(model.index(2, LAYER), TIME))
+    rows = tuple(
+        OperatorProfile((name,), "convolution", time_ms=time) for name, time in (("conv_h", 1.0), ("conv_0", 3.0))
+    )
+    run = ProfileRun("onnxruntime", "fp32", "nchw", "cpu", 1, "24x16", 4.0, 0.1, rows)
+    profiling = profiling_of(bench.context)
+    profiling.add(Profile(Machine("Test CPU", 2), "small", (run,)))
+    shares = [bench.text(model.find(name), TIME) for name in ("conv_h", "conv_0")]
+    assert [float(text) for text in shares] == pytest.approx([total / 4, total * 3 / 4], rel=0.1, abs=0.006)
+    summary = bench.panel.findChild(QLabel, "network_overview.summary")
+    assert profiling.current is not None
+    assert f"times of layers by profile {profiling.current.title}" in summary.text()
+    other = replace(run, operators=(replace(rows[0], type="pooling"), rows[1]))  # of another network
+    profiling.add(Profile(Machine("Test CPU", 2), "other", (other,)))
+    assert all(bench.text(model.find(name), TIME).startswith("~") for name in ("conv_h", "conv_0"))
+    assert "by profile" not in summary.text()
 
 
 def test_heat_is_one_map_on_which_numbers_can_be_read(bench: Bench, qapp: QApplication) -> None:
@@ -238,10 +262,10 @@ def test_the_facts_of_a_large_network_come_from_a_thread(qtbot: QtBot, monkeypat
     compute, computed = layer_infos.layer_infos, []
 
     def counted(
-        graph: Graph, registry: Registry, fed: dict[str, tuple[int, ...]], precision: str
+        graph: Graph, registry: Registry, fed: dict[str, tuple[int, ...]], precision: str, run: ProfileRun | None
     ) -> dict[str, LayerInfo]:
         computed.append(fed["in"])
-        return compute(graph, registry, fed, precision)
+        return compute(graph, registry, fed, precision, run)
 
     monkeypatch.setattr(layer_infos, "layer_infos", counted)
     with qtbot.waitSignal(infos.changed, timeout=kit.WAIT):

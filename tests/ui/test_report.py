@@ -57,7 +57,7 @@ class Reader(HTMLParser):
 def alone(page: Path) -> bool:
     """Whether the page needs no other file and runs nothing."""
     text = page.read_text()
-    return not re.search(r'(src|href)="(?!data:image/png;base64,)', text) and "<script" not in text
+    return not re.search(r'(src|href)="(?!data:image/(?:png|webp);base64,)', text) and "<script" not in text
 
 
 @pytest.fixture

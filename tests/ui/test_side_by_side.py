@@ -385,7 +385,7 @@ def test_a_folder_gives_a_table_a_plot_and_files(side: Side, qtbot: QtBot) -> No
     view.save(side.folder / "page.html")
     qtbot.waitUntil((side.folder / "page.html").exists, timeout=WAIT)
     assert about["A same"]["document_sha256"] in (side.folder / "page.html").read_text()
-    assert (side.folder / "page.html").read_text().count("data:image/png") == 3 * 2 * 4 + 1
+    assert (side.folder / "page.html").read_text().count("data:image/webp") == 3 * 2 * 4
     place = view.table.visualItemRect(view.table.item(1, 0)).center()
     qtbot.mouseClick(view.table.viewport(), Qt.MouseButton.LeftButton, pos=place)
     qtbot.mouseDClick(view.table.viewport(), Qt.MouseButton.LeftButton, pos=place)

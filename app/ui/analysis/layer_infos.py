@@ -16,6 +16,9 @@ from designer.operators.api import Category
 from designer.operators.inlining import inline, is_flat
 from designer.operators.registry import Registry
 from designer.profiling.cost import CostTable, cost_table
+from designer.profiling.matching import match_rows
+from designer.profiling.quantities import ValueSource
+from designer.profiling.schema import OperatorProfile, ProfileRun
 from designer.texts import tr, tr_data
 
 FEW = 64  # layers of which everything is known at once; more are looked at in a thread
@@ -32,10 +35,15 @@ class LayerInfo:
     category: Category | None = None
     memory: int | None = None  # bytes of its outputs
     weight: float = 0.0  # seconds by its operations and bytes: how a group's measured time is shared out
+    measured: float | None = None  # ms in a profile, where there is one of this network
 
 
 def layer_infos(
-    graph: Graph, registry: Registry, fed: Mapping[str, tuple[int, ...]], precision: str = "fp32"
+    graph: Graph,
+    registry: Registry,
+    fed: Mapping[str, tuple[int, ...]],
+    precision: str = "fp32",
+    run: ProfileRun | None = None,
 ) -> dict[str, LayerInfo]:
     """Of every layer as it ran, at the size of what was fed; those of templates have the names that the engine gives them."""
     sizes: dict[str, dict[str, str]] = {}
@@ -50,6 +58,7 @@ def layer_infos(
     inference = Inference(sized, registry)
     batch = max((shape[0] for shape in fed.values() if shape), default=1)
     costs = cost_table(inference, precision=precision, batch=batch)
+    profile = match_rows(run, inference).rows if run is not None and run.source is ValueSource.MEASURED else {}
     infos = {}
     for layer in sized:
         cls = registry.get(layer.type)
@@ -57,8 +66,20 @@ def layer_infos(
         shape_text = ", ".join(str(t) for t in outputs) if outputs else tr("unknown")
         title, category = (tr_data(cls.title), cls.category) if cls is not None else (layer.type, None)
         memory, weight = _figures(costs, layer.name)
-        infos[layer.name] = LayerInfo(layer.type, title, shape_text, category, memory, weight)
+        infos[layer.name] = LayerInfo(
+            layer.type, title, shape_text, category, memory, weight, _measured(costs, profile, layer.name)
+        )
     return infos
+
+
+def _measured(costs: CostTable, profile: Mapping[str, OperatorProfile], name: str) -> float | None:
+    """The time in ms of a layer in a profile; layers that the engine fused there share their time by their weights."""
+    row = profile.get(name)
+    if row is None:
+        return None
+    weights = {layer: _figures(costs, layer)[1] for layer in row.layers}
+    total = sum(weights.values())
+    return row.time_ms * weights[name] / total if total else row.time_ms / len(weights)
 
 
 def _figures(costs: CostTable, name: str) -> tuple[int | None, float]:
@@ -79,23 +100,25 @@ class LayerInfos(QObject):
         super().__init__(parent)
         self.infos: dict[str, LayerInfo] = {}
         self._key: object = None
-        self._request: tuple[Graph, Registry, dict[str, tuple[int, ...]], str] | None = None
+        self._request: tuple[Graph, Registry, dict[str, tuple[int, ...]], str, ProfileRun | None] | None = None
         self._background = Background(self)
         self._background.done.connect(self._done)
         self._background.failed.connect(lambda found: self._next())
 
-    def ask(self, document: Document, fed: Mapping[str, tuple[int, ...]], revision: int) -> None:
-        """The infos for what the document is now; nothing is done when they are known, by document, sizes and `revision`."""
+    def ask(
+        self, document: Document, fed: Mapping[str, tuple[int, ...]], revision: int, run: ProfileRun | None = None
+    ) -> None:
+        """The infos for what the document is now, and `run` of a profile; nothing is done when they are known."""
         precision = document.settings.precision
-        key = (id(document), revision, tuple(sorted(fed.items())), precision)
+        key = (id(document), revision, tuple(sorted(fed.items())), precision, id(run))
         if key == self._key:
             return
         self._key = key
         if len(document.graph) <= FEW:
             self._request = None
-            self.infos = layer_infos(document.graph, document.registry, fed, precision)
+            self.infos = layer_infos(document.graph, document.registry, fed, precision, run)
             return
-        self._request = (document.graph.copy(), document.registry, dict(fed), precision)
+        self._request = (document.graph.copy(), document.registry, dict(fed), precision, run)
         if not self._background.running:
             self._next()
 

@@ -16,6 +16,7 @@ from app.ui.analysis.overview_model import LAYER, MEMORY, STATE, TIME, OverviewM
 from app.ui.document.document import Document
 from app.ui.engine.analysis import analysis_of
 from app.ui.engine.context import Context
+from app.ui.engine.profiling import profiling_of
 from app.ui.widgets.empty_state import EmptyState
 from app.ui.widgets.notice import Notice
 from designer.graph.edits import ChangeSet
@@ -38,6 +39,7 @@ class NetworkOverviewPanel(QWidget):
         self.setAccessibleName(tr("Network Overview"))
         self._context = context
         self._analysis = analysis_of(context)
+        self._profiling = profiling_of(context)
         text = tr("Launch Analysis to see the layers that ran, with their times.")
         self._empty = EmptyState("network_overview", "format-list-bulleted", text, tr("Launch Analysis"))
         self._empty.triggered.connect(self._analysis.launch)
@@ -109,6 +111,7 @@ class NetworkOverviewPanel(QWidget):
         self._selecting = False
         self._calm = QTimer(self, singleShot=True, interval=CALM, timeout=self._show)
         self._analysis.result_changed.connect(self._on_result)
+        self._profiling.current_changed.connect(self._show)
         context.root_changed.connect(self._on_document)
         context.selection_changed.connect(self._follow_selection)
         context.inspect_requested.connect(self.model.mark)
@@ -150,7 +153,10 @@ class NetworkOverviewPanel(QWidget):
             self._stack.setCurrentIndex(0)
             self.model.show((), {})
             return
-        self.infos.ask(self._document, self._analysis.inputs.shapes, self._revision)
+        entry = self._profiling.current
+        self.infos.ask(
+            self._document, self._analysis.inputs.shapes, self._revision, entry.run if entry is not None else None
+        )
         run = {name for step in result.steps for name in step.layers}
         first = tuple(RunStep((n,), "-", 0.0, False) for n in self._analysis.inputs.layers() if n not in run)
         last = tuple(RunStep((n,), "-", 0.0, False) for n in self._analysis.output_layers() if n not in run)
@@ -166,8 +172,11 @@ class NetworkOverviewPanel(QWidget):
                 self.tree.setColumnWidth(section, max(digits, self.tree.columnWidth(section)))
             self._fit_names()
         time, memory = self.model.largest
-        self.legend.show_ends((f"~{duration(time)}", f"~{binary(memory)}"))
+        profiled = self.model.profiled
+        self.legend.show_ends((f"{'' if profiled else '~'}{duration(time)}", f"~{binary(memory)}"))
         note = f"  ·  {result.note}" if result.note else ""
+        if profiled and entry is not None:
+            note += "  ·  " + tr("times of layers by profile {title}", title=entry.title)
         self._summary.setText(f"{result.summary()}{note}")
         self._stack.setCurrentIndex(1)
 

@@ -28,7 +28,8 @@ class _StepRow:
     step: RunStep
     layers: list[str]  # in display order
     took: float = 0.0  # ms when it ran last: kept results keep the time that they cost
-    work: float = 0.0  # of its layers together, modelled
+    work: float = 0.0  # of its layers together: ms in a profile if it has all of them, else modelled
+    profiled: bool = False
 
 
 class OverviewModel(QAbstractItemModel):
@@ -106,15 +107,23 @@ class OverviewModel(QAbstractItemModel):
 
     def _measure(self) -> None:
         for row in self._rows:
-            row.work = sum(self._info(name).weight for name in row.layers)
+            infos = [self._info(name) for name in row.layers]
+            row.profiled = len(infos) > 1 and all(i.measured is not None for i in infos if i.weight)
+            row.work = sum((i.measured or 0.0) if row.profiled else i.weight for i in infos)
         pairs = [(self._time(row, name), self._memory(name)) for row in self._rows for name in row.layers]
         self._largest = (max((t for t, _ in pairs), default=0.0), max((m for _, m in pairs), default=0.0))
 
     def _time(self, row: _StepRow, layer: str) -> float:
-        """Milliseconds of a layer; inside of a group its share by the declared costs."""
+        """Milliseconds of a layer; inside of a group its share by a profile or, without one, by the declared costs."""
         if len(row.layers) == 1:
             return row.took
-        return row.took * self._info(layer).weight / (row.work or 1.0)
+        info = self._info(layer)
+        return row.took * ((info.measured or 0.0) if row.profiled else info.weight) / (row.work or 1.0)
+
+    @property
+    def profiled(self) -> bool:
+        """Whether times of layers inside of a group follow a profile."""
+        return any(row.profiled for row in self._rows)
 
     def _memory(self, layer: str) -> float:
         return float(self._info(layer).memory or 0)
@@ -200,7 +209,10 @@ class OverviewModel(QAbstractItemModel):
             return headers()[section]
         if role == Qt.ItemDataRole.ToolTipRole:
             return {
-                TIME: tr("Measured time of a step; ~ a layer's share of it by its declared operations and bytes"),
+                TIME: tr(
+                    "Measured time of a step, shared among its layers as in the profile that is displayed; "
+                    "~ without a profile by their operations and bytes"
+                ),
                 MEMORY: tr("~ Bytes of what the layer makes, by its shapes"),
                 STATE: tr("Whether it ran, its results were kept from before, or they are too large to be kept"),
             }.get(section)
@@ -260,7 +272,7 @@ class OverviewModel(QAbstractItemModel):
         """Of one layer; inside of a group its time is modelled."""
         info = self._info(layer)
         if column == TIME and len(row.layers) > 1:
-            return f"~{_two(self._time(row, layer))}" if row.took else "-"
+            return f"{'' if row.profiled else '~'}{_two(self._time(row, layer))}" if row.took else "-"
         if column == MEMORY:
             return f"~{binary(info.memory)}" if info.memory else "-"
         if column == STATE and layer in self._faults:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from app.reports.comparison import CROP, ENLARGED, ImageArray, Row, encoded, ms_text, psnr_text, ssim_text
+from app.reports.comparison import CROP, ENLARGED, ImageArray, Row, encoded, ms_text, psnr_text, region, ssim_text
 from app.reports.comparison_page import add_comparison
 from app.reports.page import Page
 from app.reports.provenance_table import add_machine, add_provenance
@@ -106,8 +106,7 @@ def _add_pictures(page: Page, seen: Comparison) -> None:
         x, y = seen.region
         page.text(f"The region that begins at x {x}, y {y}, where the variants are worst:")
         for key, picture in seen.pictures.items():
-            part = picture[..., y : y + CROP, x : x + CROP].repeat(ENLARGED, -1).repeat(ENLARGED, -2)
-            page.picture_inside(encoded(part), seen.titles[key])
+            page.picture_inside(encoded(region(picture, (y, x))), seen.titles[key], width=CROP * ENLARGED)
     if reference is not None:
         page.heading(f"Differences x {seen.gain:g}")
         for key, picture in seen.pictures.items():
