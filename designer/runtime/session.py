@@ -453,7 +453,7 @@ class _Run:
         return cast(Mapping[Source, Array], made)
 
     def _batch(self, step: PartStep) -> int:
-        return max((len(self.values[feed]) for feed in step.part.feeds), default=1)
+        return max((len(self.values[feed]) for feed in step.part.feeds if self.values[feed].ndim), default=1)
 
     def _of_more(self, step: PartStep, group: str) -> Step | None:
         """Take the step's tensors from a run of the same values that captured more; None if there is none.

@@ -42,8 +42,38 @@ class ModelInput(NamedTuple):
 def import_onnx(path: Path, registry: Registry, options: ImportOptions) -> Imported:
     """Import an ONNX file. Raises DiagnosticError if it is damaged, or if a node cannot even be kept as opaque."""
     model = read_model(path)
+    found = _attempt(model, path, registry, options, open_batch=True)
+    if isinstance(found, Imported) and not found.report.opaque:
+        return found
+    again = _attempt(model, path, registry, options, open_batch=False) if _has_images(model) else found
+    best = min((found, again), key=lambda item: item.report.opaque if isinstance(item, Imported) else 10**9)
+    if isinstance(best, DiagnosticError):
+        raise best
+    return best
+
+
+def _has_images(model: Any) -> bool:
+    """Whether an input is a batch of one image, which may be a batch of any size or not."""
+    return any(
+        value.shape is not None and len(value.shape) == 4 and value.shape[0] == 1 for value in model.graph.inputs
+    )
+
+
+def _attempt(
+    model: Any, path: Path, registry: Registry, options: ImportOptions, *, open_batch: bool
+) -> Imported | DiagnosticError:
+    """The import with batches of one image as batches of any size, or as in the file; or why it fails."""
+    try:
+        return _imported(model, path, registry, options, open_batch)
+    except DiagnosticError as error:
+        return error
+
+
+def _imported(model: Any, path: Path, registry: Registry, options: ImportOptions, open_batch: bool) -> Imported:
     graph = model.graph
-    entries = [_input(value, path, options) for value in graph.inputs if value.name not in graph.initializers]
+    entries = [
+        _input(value, path, options, open_batch) for value in graph.inputs if value.name not in graph.initializers
+    ]
     builder = GraphBuilder(registry, _title(graph.name, path))
     builder.reserve([entry.name for entry in entries] + [value.name or "" for value in graph.outputs])
     c = Conversion(builder, model.opset_imports.get("", 1))
@@ -197,7 +227,7 @@ def _convert(c: Conversion, op: OnnxOp, declared: Mapping[str, TensorType | None
 # --- inputs and outputs -------------------------------------------------------------------------------------------
 
 
-def _input(value: Any, path: Path, options: ImportOptions) -> ModelInput:
+def _input(value: Any, path: Path, options: ImportOptions, open_batch: bool) -> ModelInput:
     name = value.name
     dtype = data_type(int(value.dtype)) if value.dtype is not None else None
     if dtype is None or value.shape is None:
@@ -222,7 +252,7 @@ def _input(value: Any, path: Path, options: ImportOptions) -> ModelInput:
             dims.append(BATCH)
         else:
             dims.append(given[axis] if given is not None and axis < len(given) else _usual(axis, len(sizes)))
-    if len(dims) == 4 and dims[0] == 1 and dtype is DataType.FLOAT32:
+    if open_batch and len(dims) == 4 and dims[0] == 1 and dtype is DataType.FLOAT32:
         dims[0] = BATCH  # an image: a batch of one
     if any(isinstance(dim, int) and dim < 1 for dim in dims):
         raise DiagnosticError(

@@ -147,7 +147,7 @@ def _model(
 
 
 def _types(model: Any, op: OnnxOp, declared: Mapping[str, TensorType | None]) -> list[TensorType] | None:
-    """The types of a node's outputs; None if one is not a tensor that a layer can have."""
+    """The types of a node's outputs; None if one is not a tensor that a layer can have, or its shape depends on values."""
     from onnx import shape_inference
 
     try:
@@ -156,34 +156,24 @@ def _types(model: Any, op: OnnxOp, declared: Mapping[str, TensorType | None]) ->
         raise UnsupportedError(f"{op.op_type} is not valid: {str(error).strip().splitlines()[-1][:200]}") from None
     types: list[TensorType] = []
     for entry in found.graph.output:
+        known = declared.get(entry.name)
         if not entry.type.HasField("tensor_type") or not entry.type.tensor_type.elem_type:
-            if entry.type.WhichOneof("value") in (None, "tensor_type") and declared.get(entry.name) is not None:
-                types.append(_known(declared, entry.name))
-                continue
-            return None
+            if entry.type.WhichOneof("value") not in (None, "tensor_type") or known is None:
+                return None
+            types.append(known)
+            continue
         dtype = data_type(entry.type.tensor_type.elem_type)
-        if dtype is None:
+        shape = _shape(entry.type.tensor_type)
+        if shape is None and known is not None:
+            shape = known.shape
+        if dtype is None or shape is None:
             return None
-        types.append(_declared(entry, dtype, declared))
+        types.append(TensorType(shape, dtype))
     return types
 
 
-def _declared(entry: Any, dtype: DataType, declared: Mapping[str, TensorType | None]) -> TensorType:
-    shape = _shape(entry.type.tensor_type)
-    if shape is None:
-        found = _known(declared, entry.name)
-        return TensorType(found.shape, dtype)
-    return TensorType(shape, dtype)
-
-
-def _known(declared: Mapping[str, TensorType | None], name: str) -> TensorType:
-    found = declared.get(name)
-    if found is None:
-        raise UnsupportedError(f"the shape of '{name}' is unknown: it depends on values")
-    return found
-
-
 def _shape(kind: Any) -> tuple[Dim, ...] | None:
+    """The shape of an ONNX tensor; None if it is not known."""
     if not kind.HasField("shape"):
         return None
     dims: list[Dim] = []

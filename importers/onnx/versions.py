@@ -38,6 +38,8 @@ def upgraded(model: Any, newest: int) -> Any:
     Nothing but the number changes if its operators are the same there; else onnx.version_converter converts them. Raises
     UnsupportedError if that fails.
     """
+    if model.opset_import[0].version > newest:
+        model = _expanded(model, newest)
     version = model.opset_import[0].version
     needed = _since(model.graph, version)
     target = min(max(OPSET, needed), newest)
@@ -45,6 +47,26 @@ def upgraded(model: Any, newest: int) -> Any:
         model.opset_import[0].version = target
         return model
     return _converted(model, version, target)
+
+
+def _expanded(model: Any, newest: int) -> Any:
+    """The model with operators that are newer than `newest` replaced by their definitions in the standard, if they have one."""
+    from onnx import inliner
+
+    version = model.opset_import[0].version
+    schemas = [(node, _schema(node, version)) for node in _nodes(model.graph)]
+    new = {(node.domain, node.op_type) for node, schema in schemas if schema and schema.since_version > newest}
+    composed = [pair for pair in new if any(n.op_type == pair[1] and s and _has_body(s) for n, s in schemas)]
+    if not composed:
+        return model
+    try:
+        return inliner.inline_selected_functions(model, composed, exclude=False, inline_schema_functions=True)
+    except Exception:  # pybind11 raises classes of its own; the model is converted as a whole then
+        return model
+
+
+def _has_body(schema: Any) -> bool:
+    return bool(schema.has_function or schema.has_context_dependent_function)
 
 
 def _converted(model: Any, version: int, target: int) -> Any:

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from importers.onnx.nodes import activations, arithmetic, indexing, learned, pooling, reshaping, resizing
+from importers.onnx.nodes import activations, arithmetic, indexing, learned, losses, pooling, reshaping, resizing
 from importers.onnx.nodes.table import CONVERTERS
 
-__all__ = ["CONVERTERS", "activations", "arithmetic", "indexing", "learned", "pooling", "reshaping", "resizing"]
+__all__ = [
+    "CONVERTERS",
+    "activations",
+    "arithmetic",
+    "indexing",
+    "learned",
+    "losses",
+    "pooling",
+    "reshaping",
+    "resizing",
+]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from designer.graph.model import Source
+from designer.graph.types import DataType
 from designer.operators.params import Value
 from importers.onnx.conversion import Conversion, OnnxOp, UnsupportedError
 from importers.onnx.nodes.table import PATTERNS, converts
@@ -24,7 +26,7 @@ _UNARY = {
         for name in ("Abs", "Neg", "Exp", "Log", "Sqrt", "Reciprocal", "Sign", "Floor", "Round", "Ceil")
     },
     **{name: name.lower() for name in ("Erf", "Sin", "Cos", "Tan", "Asin", "Acos", "Atan")},
-    **{name: name.lower() for name in ("Sinh", "Cosh", "Asinh", "Acosh", "Atanh")},
+    **{name: name.lower() for name in ("Sinh", "Cosh", "Asinh", "Atanh")},
 }
 
 
@@ -152,6 +154,10 @@ def clip(c: Conversion, op: OnnxOp) -> None:
     if op.opset < 11:
         low, high = op.attribute("min"), op.attribute("max")
     else:
+        given = [name for name in op.inputs[1:3] if name]
+        if not all(map(c.is_constant, given)) or c.type_of(op.inputs[0]).dtype is not DataType.FLOAT32:
+            _clip_by(c, op)
+            return
         low, high = (c.scalar(op.input(index)) if op.input(index) else None for index in (1, 2))
     if low == 0 and high == 6:
         activate(c, op, "relu6")
@@ -166,6 +172,15 @@ def clip(c: Conversion, op: OnnxOp) -> None:
         params: dict[str, Value] = {"shape": (), "numbers": repr(rounded(bound))}
         (other,) = c.add("tensor_constant", [], params)
         c.one("element_wise", [op.inputs[0], other], {"operation": "maximum" if low is not None else "minimum"})
+
+
+def _clip_by(c: Conversion, op: OnnxOp) -> None:
+    """Bounds that the network computes, or of integers."""
+    made: str | Source = op.inputs[0]
+    for index, operation in ((1, "maximum"), (2, "minimum")):
+        if op.input(index):
+            (made,) = c.add("element_wise", [made, op.input(index)], {"operation": operation})
+    c.finish(made if isinstance(made, Source) else c.add("identity", [made])[0])
 
 
 @converts("Identity")

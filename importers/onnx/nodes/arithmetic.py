@@ -149,13 +149,12 @@ def arg_extreme(c: Conversion, op: OnnxOp) -> None:
     )
 
 
-@converts("CumSum", "CumProd")
+@converts("CumSum")
 def cumulative(c: Conversion, op: OnnxOp) -> None:
     c.one(
         "cumulative",
         op.inputs[:1],
         {
-            "operation": "sum" if op.op_type == "CumSum" else "product",
             "axis": int(c.scalar(op.inputs[1])),
             "exclusive": bool(op.attribute("exclusive", 0)),
             "reverse": bool(op.attribute("reverse", 0)),

@@ -7,7 +7,7 @@ import numpy as np
 from designer.graph.model import Source
 from designer.graph.types import DataType
 from designer.operators.params import Value
-from importers.onnx.conversion import Conversion, OnnxOp, UnsupportedError
+from importers.onnx.conversion import Array, Conversion, OnnxOp, UnsupportedError
 from importers.onnx.folding import NotFoldedError, fold
 from importers.onnx.nodes.reshaping import reshaped
 from importers.onnx.nodes.table import converts
@@ -74,26 +74,27 @@ def gather(c: Conversion, op: OnnxOp) -> None:
     wanted: str | Source = index
     if picked.dtype is not DataType.INT64:
         (wanted,) = c.add("cast", [index], {"target": "int64"})
-    if numbers is not None and bool(np.any(numbers < 0)):
-        raise UnsupportedError("some of its indices count from the end")
     if picked.rank != 1:
         wanted = reshaped(c, wanted, [-1]) if picked.rank else c.add("unsqueeze", [wanted], {"axis": 0})[0]
-    (made,) = c.add("gather", [x, wanted], {"axis": axis, "mode": "slices"})
+    (made,) = c.add("gather", [x, wanted], {"axis": axis, "mode": "slices", "wrap": _wraps(numbers)})
     if picked.rank != 1:
         shape = [*kind.shape[:axis], *picked.shape, *kind.shape[axis + 1 :]]
         made = reshaped(c, made, shape) if picked.rank else c.add("squeeze", [made], {"axes": (axis,)})[0]
     c.finish(made)
 
 
+def _wraps(numbers: Array | None) -> bool:
+    """Whether indices may count from the end: computed ones may."""
+    return numbers is None or bool(np.any(numbers < 0))
+
+
 @converts("GatherElements")
 def gather_elements(c: Conversion, op: OnnxOp) -> None:
-    numbers = c.constant(op.inputs[1])
-    if numbers is None or bool(np.any(numbers < 0)):
-        raise UnsupportedError("its indices may count from the end")
+    wraps = _wraps(c.constant(op.inputs[1]))
     wanted: str | Source = op.inputs[1]
     if c.type_of(op.inputs[1]).dtype is not DataType.INT64:
         (wanted,) = c.add("cast", [wanted], {"target": "int64"})
-    c.one("gather", [op.inputs[0], wanted], {"axis": op.attribute("axis", 0), "mode": "elements"})
+    c.one("gather", [op.inputs[0], wanted], {"axis": op.attribute("axis", 0), "mode": "elements", "wrap": wraps})
 
 
 @converts("TopK")
@@ -103,7 +104,6 @@ def top_k(c: Conversion, op: OnnxOp) -> None:
         "k": count,
         "axis": op.attribute("axis", -1),
         "largest": bool(op.attribute("largest", 1)),
-        "sorted": bool(op.attribute("sorted", 1)),
     }
     made = c.add("top_k", op.inputs[:1], params)
     for output, source in zip(op.outputs, made, strict=False):
@@ -127,16 +127,6 @@ def one_hot(c: Conversion, op: OnnxOp) -> None:
 def scatter(c: Conversion, op: OnnxOp) -> None:
     params: dict[str, Value] = {"axis": op.attribute("axis", 0), "reduction": op.attribute("reduction", "none")}
     c.one("scatter", op.inputs, params)
-
-
-@converts("ScatterND")
-def scatter_nd(c: Conversion, op: OnnxOp) -> None:
-    c.one("scatter_nd", op.inputs, {"reduction": op.attribute("reduction", "none")})
-
-
-@converts("GatherND")
-def gather_nd(c: Conversion, op: OnnxOp) -> None:
-    c.one("gather_nd", op.inputs, {"batch_axes": op.attribute("batch_dims", 0)})
 
 
 @converts("ConstantOfShape", "Range", "EyeLike")

@@ -362,9 +362,9 @@ def rms_normalization_pattern(c: Conversion, op: OnnxOp) -> None:
 
 
 def _trailing(c: Conversion, op: OnnxOp, type: str) -> None:
-    if len(op.outputs) > 1:
-        raise UnsupportedError("its mean or deviation is used")
     kind = c.type_of(op.inputs[0])
+    if len(op.outputs) > 1:
+        _moments(c, op, tuple(range(op.attribute("axis", -1) % kind.rank, kind.rank)))
     axis = op.attribute("axis", -1) % kind.rank - kind.rank
     params: dict[str, Value] = {"axis": axis, "epsilon": rounded(op.attribute("epsilon", 1e-5))}
     shape = kind.shape[axis:]
@@ -382,6 +382,19 @@ def _trailing(c: Conversion, op: OnnxOp, type: str) -> None:
         return
     (normal,) = c.add(type, [op.inputs[0]], {**params, "affine": False})
     c.finish(_affine(c, normal, op.inputs[1], op.input(2)) if op.input(1) else normal)
+
+
+def _moments(c: Conversion, op: OnnxOp, axes: tuple[int, ...]) -> None:
+    """The second and third output of a layer normalization: mean and 1 / deviation."""
+    (mean,) = c.add("reduce", [op.inputs[0]], {"operation": "mean", "axes": axes})
+    c.put(op.outputs[1], mean)
+    if len(op.outputs) > 2:
+        (centered,) = c.add("element_wise", [op.inputs[0], mean], {"operation": "subtract"})
+        (square,) = c.add("unary", [centered], {"function": "square"})
+        (variance,) = c.add("reduce", [square], {"operation": "mean", "axes": axes})
+        (shifted,) = c.add("scale_shift", [variance], {"shift": rounded(op.attribute("epsilon", 1e-5))})
+        (deviation,) = c.add("unary", [shifted], {"function": "sqrt"})
+        c.put(op.outputs[2], c.add("unary", [deviation], {"function": "reciprocal"})[0])
 
 
 @converts("LRN")

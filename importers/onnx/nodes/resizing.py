@@ -91,15 +91,3 @@ def grid_sample(c: Conversion, op: OnnxOp) -> None:
         "align_corners": bool(op.attribute("align_corners", 0)),
     }
     c.one("grid_sample", op.inputs, params)
-
-
-@converts("AffineGrid")
-def affine_grid(c: Conversion, op: OnnxOp) -> None:
-    dims = c.dims(op.inputs[1])
-    if len(dims) != 4 or any(isinstance(size, Symbol) for size in dims[2:]):
-        raise UnsupportedError("it is not the grid of an image of fixed size")
-    params: dict[str, Value] = {
-        "size": Size2D(int(dims[3]), int(dims[2])),  # type: ignore[arg-type]
-        "align_corners": bool(op.attribute("align_corners", 0)),
-    }
-    c.one("affine_grid", op.inputs[:1], params)

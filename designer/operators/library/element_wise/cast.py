@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from designer.operators import api as op
 
-_TYPES = ("float32", "int64", "int32", "bool")
+_CODES = {"float32": 1, "int64": 7, "int32": 6, "bool": 9, "float16": 10, "float64": 11, "uint8": 2, "int8": 3}
 
 
 class Cast(
@@ -18,7 +18,7 @@ class Cast(
 ):
     """Convert values to another element type. Conversion to integers truncates; nonzero values are true."""
 
-    target: str = op.param(default="float32", choices=_TYPES, doc="Target element type.")
+    target: str = op.param(default="float32", choices=tuple(_CODES), doc="Target element type.")
     examples = (
         op.Example((op.image(),), {"target": "int64"}),
         op.Example((op.TensorType((op.BATCH, 3), op.DataType.INT64),), {"target": "float32"}, "to float"),
@@ -33,7 +33,7 @@ class Cast(
         return op.TorchMethod("to", op.TorchInput(0), (op.TorchName(f"torch.{self.target}"),))
 
     def onnx(self, inputs: Sequence[op.TensorType]) -> op.OnnxValue:
-        return op.OnnxNode("Cast", attributes={"to": {"float32": 1, "int64": 7, "int32": 6, "bool": 9}[self.target]})
+        return op.OnnxNode("Cast", attributes={"to": _CODES[self.target]})
 
     def summary(self) -> str:
         return f"to {self.target}"

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from designer.operators import api as op
 from designer.operators.shapes import broadcast
+from designer.texts import tr
 
 _FUNCTIONS = {
     "less": ("torch.lt", "Less"),
@@ -15,6 +16,7 @@ _FUNCTIONS = {
     "equal": ("torch.eq", "Equal"),
     "not_equal": ("torch.ne", "Equal"),
 }
+_NUMBERS = (*op.FLOATS, *op.INTEGERS, op.DataType.INT16, op.DataType.INT8, op.DataType.UINT8)
 
 
 class Compare(
@@ -26,7 +28,7 @@ class Compare(
 ):
     """Compare a with b, or with a number if b is not connected; the result is boolean. Use it with Where."""
 
-    inputs = (op.Port("a", dtypes=op.FLOATS), op.Port("b", dtypes=op.FLOATS, optional=True))
+    inputs = (op.Port("a", dtypes=_NUMBERS), op.Port("b", dtypes=_NUMBERS, optional=True))
 
     operation: str = op.param(default="greater", choices=tuple(_FUNCTIONS), doc="Comparison operator.")
     value: float = op.param(default=0.0, doc="Number to compare with if b is not connected.")
@@ -40,6 +42,12 @@ class Compare(
     )
 
     def infer(self, inputs: Sequence[op.TensorType]) -> op.TensorType:
+        if len(inputs) == 1 and not inputs[0].dtype.is_float:
+            raise op.ShapeError(
+                tr("integers are compared with another tensor, not with a number"),
+                port="a",
+                remedy=tr("connect b, for instance to a Constant tensor"),
+            )
         result = broadcast(inputs[0], inputs[1]) if len(inputs) == 2 else inputs[0]
         return result.with_dtype(op.DataType.BOOL)
 

@@ -19,6 +19,7 @@ _FUNCTIONS = {
     "power": ("torch.pow", "Pow"),
     "squared_difference": ("torch.sub", "Sub"),
 }
+_NUMBERS = (*op.FLOATS, *op.INTEGERS, op.DataType.INT16, op.DataType.INT8, op.DataType.UINT8)
 _FLOAT_ONLY = ("divide", "power")
 
 
@@ -34,7 +35,7 @@ class ElementWise(
     Dimensions are aligned at the end and must be equal or 1 (broadcasting).
     """
 
-    inputs = (op.Port("a", dtypes=op.FLOATS + op.INTEGERS), op.Port("b", dtypes=op.FLOATS + op.INTEGERS, variadic=True))
+    inputs = (op.Port("a", dtypes=_NUMBERS), op.Port("b", dtypes=_NUMBERS, variadic=True))
 
     operation: str = op.param(default="add", choices=tuple(_FUNCTIONS), doc="Arithmetic operation.")
     examples = (

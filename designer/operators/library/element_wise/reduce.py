@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from designer.operators import api as op
 from designer.operators.shapes import axes_of
@@ -13,6 +14,11 @@ _FUNCTIONS = {
     "max": ("torch.amax", "ReduceMax"),
     "min": ("torch.amin", "ReduceMin"),
     "norm": ("torch.linalg.vector_norm", "ReduceL2"),
+    "l1_norm": ("torch.linalg.vector_norm", "ReduceL1"),
+    "product": ("torch.prod", "ReduceProd"),
+    "sum_of_squares": ("torch.sum", "ReduceSumSquare"),
+    "log_sum": ("torch.sum", "ReduceLogSum"),
+    "log_sum_exp": ("torch.logsumexp", "ReduceLogSumExp"),
 }
 
 
@@ -36,6 +42,10 @@ class Reduce(
         op.Example((op.image(),), {"operation": "max", "axes": (0, 1, 2, 3), "keep": False}, "everything"),
         op.Example((op.image(),), {"operation": "min", "axes": ()}, "all axes"),
         op.Example((op.image(),), {"operation": "norm"}),
+        op.Example((op.image(),), {"operation": "l1_norm", "axes": (2, 3)}),
+        op.Example((op.image(2, 3, 4),), {"operation": "product", "axes": (1, 2), "keep": False}),
+        op.Example((op.image(),), {"operation": "sum_of_squares"}),
+        op.Example((op.image(),), {"operation": "log_sum_exp", "axes": (1, 3)}),
     )
 
     def _axes(self, x: op.TensorType) -> tuple[int, ...]:
@@ -49,8 +59,18 @@ class Reduce(
         return x.with_shape(*(size for axis, size in enumerate(x.shape) if axis not in gone))
 
     def torch(self, inputs: Sequence[op.TensorType]) -> op.TorchExpr:
-        kwargs = {"dim": self._axes(inputs[0]), "keepdim": self.keep}
-        return op.TorchCall(_FUNCTIONS[self.operation][0], kwargs=kwargs)
+        axes = self._axes(inputs[0])
+        if self.operation == "product":  # torch takes one axis at a time
+            made: op.TorchExpr = op.TorchInput(0)
+            for axis in reversed(axes):
+                made = op.TorchCall("torch.prod", (made, axis, self.keep))
+            return made
+        kwargs: dict[str, Any] = {"dim": axes, "keepdim": self.keep}
+        if self.operation == "l1_norm":
+            kwargs["ord"] = 1
+        x = op.TorchCall("torch.square") if self.operation == "sum_of_squares" else op.TorchInput(0)
+        found = op.TorchCall(_FUNCTIONS[self.operation][0], (x,), kwargs)
+        return op.TorchCall("torch.log", (found,)) if self.operation == "log_sum" else found
 
     def onnx(self, inputs: Sequence[op.TensorType]) -> op.OnnxValue:
         axes = op.int64(*self._axes(inputs[0]))

@@ -23,6 +23,14 @@ _FUNCTIONS = {
     "erf": ("torch.erf", "Erf"),
     "sin": ("torch.sin", "Sin"),
     "cos": ("torch.cos", "Cos"),
+    "tan": ("torch.tan", "Tan"),
+    "asin": ("torch.asin", "Asin"),
+    "acos": ("torch.acos", "Acos"),
+    "atan": ("torch.atan", "Atan"),
+    "sinh": ("torch.sinh", "Sinh"),
+    "cosh": ("torch.cosh", "Cosh"),
+    "asinh": ("torch.asinh", "Asinh"),
+    "atanh": ("torch.atanh", "Atanh"),
 }
 
 

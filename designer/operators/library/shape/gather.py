@@ -22,6 +22,7 @@ class Gather(
 
     axis: int = op.param(default=1, min=-8, max=7, doc="Axis of selection.")
     mode: str = op.param(default="slices", choices=("slices", "elements"), doc="What one index selects.")
+    wrap: bool = op.param(default=False, extension=True, doc="Negative indices count from the end.")
     examples = (
         op.Example((op.image(4), op.TensorType((3,), op.DataType.INT64))),
         op.Example(
@@ -29,6 +30,7 @@ class Gather(
             {"mode": "elements"},
             "single values",
         ),
+        op.Example((op.image(4), op.TensorType((3,), op.DataType.INT64)), {"wrap": True}, "from the end"),
     )
 
     def infer(self, inputs: Sequence[op.TensorType]) -> op.TensorType:
@@ -60,7 +62,10 @@ class Gather(
 
     def torch(self, inputs: Sequence[op.TensorType]) -> op.TorchExpr:
         path = "torch.index_select" if self.mode == "slices" else "torch.gather"
-        return op.TorchCall(path, (op.TorchInput(0), self.axis, op.TorchInput(1)))
+        index: op.TorchExpr = op.TorchInput(1)
+        if self.wrap:
+            index = op.TorchCall("torch.remainder", (index, inputs[0].dim(axis_of(self.axis, inputs[0]))))
+        return op.TorchCall(path, (op.TorchInput(0), self.axis, index))
 
     def onnx(self, inputs: Sequence[op.TensorType]) -> op.OnnxValue:
         if self.mode == "slices":
