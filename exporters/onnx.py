@@ -18,7 +18,6 @@ from designer.graph.model import Source
 from designer.graph.types import Symbol
 from designer.operators.api import Role
 from designer.operators.deploy import deploy
-from designer.operators.onnx_data import OPSET
 from designer.operators.registry import Registry
 from designer.operators.training_branch import no_output
 from designer.runtime.api import Part
@@ -26,6 +25,8 @@ from designer.runtime.engines.onnx_model import build_model, serialized
 from designer.runtime.network import check_runnable, output_layers, role_of
 from designer.runtime.provenance import provenance
 from designer.texts import tr
+from designer.units import dims_text
+from exporters.onnx_origin import unedited_model
 from exporters.onnx_sizes import OpenSizes, open_sizes
 
 
@@ -62,6 +63,9 @@ def export_onnx(graph: Graph, registry: Registry, weights: Weights, path: Path |
 def _write(graph: Graph, registry: Registry, weights: Weights, target: Path) -> OnnxReport:
     import onnx
 
+    imported = unedited_model(graph, registry, weights)
+    if imported is not None:
+        return _write_imported(imported, weights, target)
     deployed = deploy(graph, registry)
     inference = Inference(deployed, registry)
     outputs = output_layers(inference)
@@ -94,11 +98,39 @@ def _write(graph: Graph, registry: Registry, weights: Weights, target: Path) -> 
         _shapes(inference, wanted, model.graph.output),
         len(model.graph.node),
         len(data),
-        OPSET,
+        model.opset_import[0].version,
         tuple(name for name in graph.layers if name not in needed),
         sizes,
         weights.note,
     )
+
+
+def _write_imported(model: Any, weights: Weights, target: Path) -> OnnxReport:
+    """Write an imported model as it was, with the present weights."""
+    data = serialized(model)
+    write_atomic(target, data)
+    stored = {tensor.name for tensor in model.graph.initializer}
+    inputs = [entry for entry in model.graph.input if entry.name not in stored]
+    opset = next((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), 0)
+    as_imported = OpenSizes(0, reason=tr("the file is exported as it was imported"))
+    return OnnxReport(
+        target,
+        _entries(inputs),
+        _entries(model.graph.output),
+        len(model.graph.node),
+        len(data),
+        opset,
+        (),
+        as_imported,
+        weights.note,
+    )
+
+
+def _entries(entries: Sequence[Any]) -> dict[str, str]:
+    return {
+        entry.name: dims_text([dim.dim_param or dim.dim_value for dim in entry.type.tensor_type.shape.dim])
+        for entry in entries
+    }
 
 
 def _properties(graph: Graph, inference: Inference, feeds: tuple[Source, ...], weights: Weights) -> dict[str, str]:

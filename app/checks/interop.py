@@ -27,6 +27,7 @@ from importers.imported import Imported
 from importers.onnx.importing import import_onnx
 from importers.onnx.model_file import OLDEST_OPSET
 from importers.onnx.opaque import data_type
+from importers.onnx.original import OnnxOriginal, opened
 from importers.verification import run_document
 
 KINDS = ("simple", "pytorch-operator", "pytorch-converted")
@@ -42,6 +43,8 @@ class BackendCase:
     model: Any
     inputs: Sequence[Any]
     outputs: Sequence[Any]
+    rtol: float = RTOL
+    atol: float = ATOL
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,7 @@ def node_cases() -> Iterator[BackendCase]:
     for case in collect_testcases(None):
         if supported(case.model):
             inputs, outputs = case.data_sets[0]
-            yield BackendCase(f"node: {case.name}", case.model, inputs, outputs)
+            yield BackendCase(f"node: {case.name}", case.model, inputs, outputs, case.rtol, max(ATOL, case.atol))
 
 
 def supported(model: Any) -> bool:
@@ -127,37 +130,34 @@ class _DifferentError(Exception):
 
 def _check(case: BackendCase, found: Imported, registry: Registry, folder: Path) -> None:
     """Run the document on its engines and the exported file, and compare. Raises _DifferentError."""
-    assert found.original is not None
-    names = list(found.original.inputs.values())  # type: ignore[attr-defined]
-    ends = list(found.original.outputs.values())  # type: ignore[attr-defined]
+    assert isinstance(found.original, OnnxOriginal)
+    names = list(found.original.inputs.values())
+    ends = list(found.original.outputs.values())
     feeds = dict(zip(names, map(_array, case.inputs), strict=False))
     engines = ["onnxruntime", TORCH] if found.report.opaque == 0 else ["onnxruntime"]
     for engine in engines:
         made = run_document(found.graph, registry, found.weights, feeds, engine)
-        compare(f"engine {engine}", [made[name] for name in ends], case.outputs)
+        compare(f"engine {engine}", [made[name] for name in ends], case)
+    feeds = dict(zip(found.original.inputs, feeds.values(), strict=False))
     target = folder / "again.onnx"
     export_onnx(found.graph, registry, found.weights, target)
-    compare("exported file", _run(target, feeds), case.outputs)
+    compare("exported file", _run(target, feeds), case)
 
 
 def _run(path: Path, feeds: Mapping[str, Any]) -> list[Any]:
-    options = runtime().SessionOptions()
-    options.log_severity_level = 4
     try:
-        session = runtime().InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-        given = {entry.name: feeds[entry.name] for entry in session.get_inputs()}
-        return list(session.run(None, given))
+        return list(opened(path).run(None, dict(feeds)))
     except Exception as error:  # the classes of the binding have no common base
         raise _DifferentError(f"exported file: {str(error).splitlines()[0][:200]}") from None
 
 
-def compare(what: str, found: Iterable[Any], expected: Iterable[Any]) -> None:
+def compare(what: str, found: Iterable[Any], case: BackendCase) -> None:
     """Raise _DifferentError unless arrays are equal up to rounding."""
-    for ours, theirs in zip(found, map(_array, expected), strict=True):
+    for ours, theirs in zip(found, map(_array, case.outputs), strict=True):
         one, other = np.asarray(ours, np.float64), np.asarray(theirs, np.float64)
         if one.shape != other.shape:
             raise _DifferentError(f"{what}: the shape is {one.shape}, not {other.shape}")
-        if not np.allclose(one, other, rtol=RTOL, atol=ATOL, equal_nan=True):
+        if not np.allclose(one, other, rtol=case.rtol, atol=case.atol, equal_nan=True):
             raise _DifferentError(f"{what}: the result differs by {float(np.nanmax(np.abs(one - other))):.3g}")
 
 

@@ -51,14 +51,37 @@ class OnnxOp:
     attributes: Mapping[str, Any]
     scope: Scope = ()
     nodes: tuple[Any, ...] = ()  # the nodes of the file that it stands for
+    asked: set[str] = field(default_factory=set, compare=False)  # attributes that the converter knows
 
     def attribute(self, name: str, default: Any = None) -> Any:
+        self.asked.add(name)
         found = self.attributes.get(name)
         return default if found is None else found
 
     def input(self, index: int) -> str:
         """The name of an input; empty if it is left out."""
         return self.inputs[index] if index < len(self.inputs) else ""
+
+
+def check_attributes(op: OnnxOp) -> None:
+    """Raise UnsupportedError if a node has an attribute that its converter does not know, unless it has the default value."""
+    from onnx import defs, helper
+
+    for name in op.attributes.keys() - op.asked:
+        try:
+            default = defs.get_schema(op.op_type, op.opset, op.domain).attributes[name].default_value
+        except (defs.SchemaError, KeyError):
+            default = None
+        if (
+            default is None
+            or not default.name
+            or helper.get_attribute_value(default)
+            not in (
+                op.attributes[name],
+                str(op.attributes[name]).encode(),
+            )
+        ):
+            raise UnsupportedError(f"its attribute '{name}' is not supported")
 
 
 @dataclass

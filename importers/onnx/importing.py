@@ -18,10 +18,12 @@ from designer.texts import tr
 from importers.builder import GraphBuilder
 from importers.formats import ImportOptions
 from importers.imported import Imported
-from importers.onnx.conversion import Conversion, OnnxOp, UnsupportedError, foldable
-from importers.onnx.model_file import read_model
+from importers.onnx.conversion import Conversion, OnnxOp, UnsupportedError, check_attributes, foldable
+from importers.onnx.model_file import model_of, read_proto
 from importers.onnx.nodes import CONVERTERS
+from importers.onnx.nodes.table import PATTERNS
 from importers.onnx.opaque import add_opaque, data_type
+from importers.onnx.origin import ORIGIN, packed_origin
 from importers.onnx.original import Case, OnnxOriginal
 from importers.onnx.patterns import find_patterns
 from importers.onnx.scopes import scope_of
@@ -41,7 +43,17 @@ class ModelInput(NamedTuple):
 
 def import_onnx(path: Path, registry: Registry, options: ImportOptions) -> Imported:
     """Import an ONNX file. Raises DiagnosticError if it is damaged, or if a node cannot even be kept as opaque."""
-    model = read_model(path)
+    proto = read_proto(path)
+    found = import_proto(proto, path, registry, options)
+    origin = packed_origin(proto, found)
+    if origin:
+        found.graph.properties[ORIGIN] = origin
+    return found
+
+
+def import_proto(proto: Any, path: Path, registry: Registry, options: ImportOptions) -> Imported:
+    """Import a model that was read from `path`."""
+    model = model_of(proto, path)
     found = _attempt(model, path, registry, options, open_batch=True)
     if isinstance(found, Imported) and not found.report.opaque:
         return found
@@ -83,7 +95,7 @@ def _imported(model: Any, path: Path, registry: Registry, options: ImportOptions
     for entry in entries:
         _add_input(c, entry)
     declared = _declared(graph, entries)
-    _convert_all(c, operations(model), declared, path, options)
+    _convert_all(c, model, declared, path, options)
     outputs = _add_outputs(c, [value.name or "" for value in graph.outputs], path)
     document, weights = builder.finish()
     outcomes = tuple(c.outcomes[key] for key in c.outcomes)
@@ -149,23 +161,30 @@ def _operation(node: Any, model: Any) -> OnnxOp:
 
 def _convert_all(
     c: Conversion,
-    found: Iterable[OnnxOp],
+    model: Any,
     declared: Mapping[str, TensorType | None],
     path: Path,
     options: ImportOptions,
 ) -> None:
     def convert(op: OnnxOp) -> None:
-        _convert(c, op, declared, path)
+        if op.domain != PATTERNS:
+            _convert(c, op, declared, path)
+        elif _convert_known(c, op):
+            for node in op.nodes:
+                step(_operation(node, model))
 
-    c.convert_now = convert
-    steps = list(found)
-    for number, op in enumerate(steps):
-        if options.progress is not None and number % 256 == 0:
-            options.progress(number, len(steps), op.name)
+    def step(op: OnnxOp) -> None:
         if foldable(c, op) or op.op_type == "Constant":
             _defer(c, op)
         else:
             convert(op)
+
+    c.convert_now = convert
+    steps = operations(model)
+    for number, op in enumerate(steps):
+        if options.progress is not None and number % 256 == 0:
+            options.progress(number, len(steps), op.name)
+        step(op)
 
 
 def _defer(c: Conversion, op: OnnxOp) -> None:
@@ -190,20 +209,30 @@ def _constant(value: Any) -> Any:
     return np.asarray(value, np.float32 if isinstance(sample, float) else np.int64)
 
 
-def _convert(c: Conversion, op: OnnxOp, declared: Mapping[str, TensorType | None], path: Path) -> None:
-    """Convert one node: to layers of the library if possible, else to an opaque layer."""
+def _convert_known(c: Conversion, op: OnnxOp) -> str:
+    """Convert a node to layers of the library. The result is empty, or why it is not possible; nothing is added then."""
     c.current, c.made = op, []
     converter = CONVERTERS.get((op.domain, op.op_type))
-    reason = f"{op.op_type} is not an operator of the library"
+    if converter is None:
+        return f"{op.op_type} is not an operator of the library"
     mark = c.mark()
-    if converter is not None:
-        try:
-            converter(c, op)
-            c.record(op, Outcome.KNOWN)
-            return
-        except (UnsupportedError, ShapeError, ParamError) as error:
-            reason = error.message if isinstance(error, ShapeError) else str(error)
-            c.rollback(mark)
+    try:
+        converter(c, op)
+        if op.domain != PATTERNS and not op.attributes.keys() <= op.asked:
+            check_attributes(op)
+    except (UnsupportedError, ShapeError, ParamError) as error:
+        c.rollback(mark)
+        return (error.message if isinstance(error, ShapeError) else str(error)) or type(error).__name__
+    c.record(op, Outcome.KNOWN)
+    return ""
+
+
+def _convert(c: Conversion, op: OnnxOp, declared: Mapping[str, TensorType | None], path: Path) -> None:
+    """Convert one node: to layers of the library if possible, else to an opaque layer."""
+    reason = _convert_known(c, op)
+    if not reason:
+        return
+    mark = c.mark()
     try:
         add_opaque(c, op, reason, declared)
     except (UnsupportedError, ShapeError, ParamError) as error:
@@ -254,7 +283,7 @@ def _input(value: Any, path: Path, options: ImportOptions, open_batch: bool) -> 
             dims.append(given[axis] if given is not None and axis < len(given) else _usual(axis, len(sizes)))
     if open_batch and len(dims) == 4 and dims[0] == 1 and dtype is DataType.FLOAT32:
         dims[0] = BATCH  # an image: a batch of one
-    if any(isinstance(dim, int) and dim < 1 for dim in dims):
+    if any(isinstance(dim, int) and dim < 0 for dim in dims):
         raise DiagnosticError(
             Diagnostic(
                 "onnx-input",

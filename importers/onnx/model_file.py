@@ -21,16 +21,24 @@ MAX_NESTING = 32  # of graphs in graphs
 _DEFAULT = ("", "ai.onnx")
 
 
-def read_model(path: Path) -> ir.Model:
-    """The model, with functions inlined and nodes in topological order. Tensors in external files are read when used.
+def read_proto(path: Path) -> Any:
+    """The file as protobuf, without the data of external tensors.
 
-    Raises DiagnosticError for damaged files, unsupported versions, cyclic graphs, and external data outside the folder.
+    Raises DiagnosticError for damaged files, unsupported versions, and external data outside the folder.
     """
-    import onnx_ir as ir
-
     proto = _parsed(path)
     check_opsets(proto, path)
     _check_graph(proto.graph, path, path.parent.resolve())
+    return proto
+
+
+def model_of(proto: Any, path: Path) -> ir.Model:
+    """The model, with functions inlined and nodes in topological order. Tensors in external files are read when used.
+
+    Raises DiagnosticError for cyclic graphs.
+    """
+    import onnx_ir as ir
+
     if proto.functions:
         proto = _inlined(proto, path)
     try:

@@ -34,13 +34,14 @@ class OnnxOriginal:
 
     def run(self, feeds: Feeds) -> dict[str, NDArray[Any]]:
         if self._session is None:
-            self._session = _opened(self.path)
+            self._session = opened(self.path)
         given = {name: feeds[layer] for name, layer in self.inputs.items()}
         found = self._session.run(list(self.outputs), given)
         return dict(zip(self.outputs.values(), found, strict=True))
 
 
-def _opened(path: Path) -> Any:
+def opened(path: Path) -> Any:
+    """A file in ONNX Runtime or, if that does not have its operators, in the reference implementation; both have `run`."""
     from designer.runtime.engines.ort import runtime
 
     options = runtime().SessionOptions()

@@ -38,7 +38,10 @@ class OrtEngine(Engine):
             raise
         except Exception as error:  # ONNX Runtime raises its own subclasses of Exception
             foreign = next((n for n in part.layers if self.inference.graph[n].type == "opaque"), None)
-            raise _failed("could not prepare", part, error, foreign) from error
+            reference = _reference(model) if foreign is not None and self.options.layout == "nchw" else None
+            if reference is None:
+                raise _failed("could not prepare", part, error, foreign) from error
+            return ReferenceCompiled(reference, part, feeds, results)
         names = [output.name for output in model.graph.output]
         return OrtCompiled(session, part, feeds, results, names, self.options.layout)
 
@@ -95,6 +98,42 @@ class OrtCompiled:
         with current().hook(lambda: setattr(options, "terminate", True)):
             self._session.run_with_iobinding(binding, options)
         return made
+
+
+class ReferenceCompiled:
+    """A part with imported operators that ONNX Runtime does not have, run by the slow reference implementation of onnx."""
+
+    def __init__(
+        self,
+        evaluator: Any,
+        part: Part,
+        feeds: Sequence[tuple[Source, TensorType]],
+        results: Sequence[tuple[Source, TensorType]],
+    ) -> None:
+        self._evaluator = evaluator
+        self._part = part
+        self._feeds = feeds
+        self._results = results
+
+    def run(self, feeds: Mapping[Source, Tensor]) -> dict[Source, Tensor]:
+        given = {str(source): np.asarray(feeds[source], dtype=kind.dtype.value) for source, kind in self._feeds}
+        try:
+            found = self._evaluator.run(None, given)
+        except Exception as error:  # operators of the reference implementation raise anything
+            current().check()
+            raise _failed("could not run", self._part, error) from error
+        pairs = zip(self._results, found, strict=True)
+        return {source: np.ascontiguousarray(array, dtype=kind.dtype.value) for (source, kind), array in pairs}
+
+
+def _reference(model: Any) -> Any | None:
+    """The reference implementation for a model; None if it does not have the operators either."""
+    from onnx.reference import ReferenceEvaluator
+
+    try:
+        return ReferenceEvaluator(model)
+    except Exception:  # it raises many classes for models that it cannot run
+        return None
 
 
 def _run_options() -> Any:

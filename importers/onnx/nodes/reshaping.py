@@ -8,7 +8,7 @@ from designer.graph.model import Source
 from designer.graph.types import Dim, Symbol
 from designer.operators.params import Value
 from importers.onnx.conversion import Conversion, OnnxOp, UnsupportedError
-from importers.onnx.nodes.table import converts
+from importers.onnx.nodes.table import PATTERNS, converts
 
 
 @converts("Reshape")
@@ -192,6 +192,27 @@ def blocks(c: Conversion, op: OnnxOp) -> None:
     channel = op.op_type == "DepthToSpace" and op.attribute("mode", "DCR") == "CRD"
     mode = "channel_dominant" if channel else "pixel_dominant"
     c.one(type, op.inputs, {"block_size": op.attribute("blocksize"), "mode": mode})
+
+
+@converts("PixelShuffle", "PixelUnshuffle", domain=PATTERNS)
+def pixel_shuffle(c: Conversion, op: OnnxOp) -> None:
+    """Blocks to channels or back, written as reshapes around a permutation."""
+    kind = c.type_of(op.inputs[0])
+    factor, sizes = op.attribute("factor"), op.attribute("sizes")
+    if kind.rank != 4:
+        raise UnsupportedError("its input is not an image")
+    channels, height, width = (kind.dim(axis) for axis in (1, 2, 3))
+    if op.op_type == "PixelShuffle":
+        result = (channels // factor**2, height * factor, width * factor)
+        plain = sizes == (result[0], factor, factor, height, width)
+        type = "depth_to_space"
+    else:
+        result = (channels * factor**2, height // factor, width // factor)
+        plain = sizes == (channels, result[1], factor, result[2])
+        type = "space_to_depth"
+    if not plain or any(wanted not in (-1, size) for wanted, size in zip(op.attribute("to")[1:], result, strict=True)):
+        raise UnsupportedError("its sizes are not those of blocks")
+    c.one(type, op.inputs, {"block_size": factor, "mode": "channel_dominant"})
 
 
 @converts("Shape")

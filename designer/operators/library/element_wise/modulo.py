@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from designer.operators import api as op
 from designer.operators.shapes import broadcast
-from designer.texts import tr
 
 
 class Modulo(
@@ -24,12 +23,6 @@ class Modulo(
     examples = (op.Example((op.image(), op.image()), {"sign": "dividend"}, "fractions"),)
 
     def infer(self, inputs: Sequence[op.TensorType]) -> op.TensorType:
-        if self.sign == "divisor" and inputs[0].dtype.is_float:
-            raise op.ShapeError(
-                tr("the remainder of fractions has the sign of the dividend"),
-                port="a",
-                remedy=tr("choose the sign of the dividend, or convert the inputs to integers"),
-            )
         return broadcast(inputs[0], inputs[1])
 
     def torch(self, inputs: Sequence[op.TensorType]) -> op.TorchExpr:
@@ -37,6 +30,9 @@ class Modulo(
         return op.TorchCall(path, (op.TorchInput(0), op.TorchInput(1)))
 
     def onnx(self, inputs: Sequence[op.TensorType]) -> op.OnnxValue:
+        if self.sign == "divisor" and inputs[0].dtype.is_float:  # ONNX Runtime has it for integers only
+            whole = op.OnnxNode("Floor", (op.OnnxNode("Div", (op.OnnxInput(0), op.OnnxInput(1))),))
+            return op.OnnxNode("Sub", (op.OnnxInput(0), op.OnnxNode("Mul", (whole, op.OnnxInput(1)))))
         return op.OnnxNode("Mod", (op.OnnxInput(0), op.OnnxInput(1)), {"fmod": int(self.sign == "dividend")})
 
     def summary(self) -> str:
