@@ -283,7 +283,7 @@ def _input(value: Any, path: Path, options: ImportOptions, open_batch: bool) -> 
             dims.append(given[axis] if given is not None and axis < len(given) else _usual(axis, len(sizes)))
     if open_batch and len(dims) == 4 and dims[0] == 1 and dtype is DataType.FLOAT32:
         dims[0] = BATCH  # an image: a batch of one
-    if any(isinstance(dim, int) and dim < 0 for dim in dims):
+    if any(isinstance(dim, int) and dim < 1 for dim in dims):
         raise DiagnosticError(
             Diagnostic(
                 "onnx-input",

@@ -21,7 +21,7 @@ class TensorInput(
     inputs = ()
 
     shape: tuple[int, ...] = op.param(
-        default=(16,), min=0, max=1_000_000_000, doc="Shape without the batch, outermost dimension first."
+        default=(16,), min=1, max=1_000_000_000, doc="Shape without the batch, outermost dimension first."
     )
     batch: bool = op.param(default=True, doc="Put a batch of any size before the shape.")
     dtype: str = op.param(default="float32", choices=op.ARRAY_TYPES, doc="Element type.")

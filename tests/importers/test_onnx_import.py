@@ -1,0 +1,200 @@
+"""ONNX files as documents: layers, weights, names, the report, and the comparison with the original."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from onnx_models import FLOAT, model, random, saved, small_network
+
+from designer.files.document import parse_document, write_document
+from designer.operators.registry import Registry
+from importers.formats import ImportOptions
+from importers.imported import Imported
+from importers.onnx.importing import import_onnx
+from importers.verification import compare
+
+
+def imported(proto: onnx.ModelProto, folder: Path, registry: Registry) -> Imported:
+    return import_onnx(saved(proto, folder), registry, ImportOptions()).verified(registry)
+
+
+def types(found: Imported) -> list[str]:
+    """The types of all layers but inputs and outputs; activations by their own."""
+    plain = [layer for layer in found.graph if layer.type not in ("input", "tensor_input", "output")]
+    return [layer.activation.type if layer.activation else layer.type for layer in plain]
+
+
+def test_known_nodes_become_layers_with_the_trained_weights(tmp_path: Path, registry: Registry) -> None:
+    found = imported(small_network(), tmp_path, registry)
+    assert types(found) == [
+        "convolution", "batch_normalization", "relu", "threshold", "element_wise", "global_pooling", "flatten",
+        "fully_connected",
+    ]  # fmt: skip
+    assert {"image", "logits", "block_conv", "block_norm", "head"} <= set(found.graph.layers)
+    report = found.report
+    assert (report.nodes, report.known, report.opaque, report.folded) == (8, 8, 0, 0)
+    assert report.weights["head.weight"] == "head.kernel"
+    assert report.max_rel_difference is not None
+    assert report.max_rel_difference < 1e-5
+    assert [dict(case.inputs)["image"] for case in report.cases] == [(1, 3, 64, 64), (2, 3, 64, 64), (1, 3, 96, 96)]
+
+
+def test_the_document_is_read_back_equal(tmp_path: Path, registry: Registry) -> None:
+    graph = imported(small_network(), tmp_path, registry).graph
+    reading = parse_document(write_document(graph))
+    assert reading.diagnostics == ()
+    assert reading.graph == graph
+
+
+def test_a_wrong_weight_is_found_by_the_comparison(tmp_path: Path, registry: Registry) -> None:
+    found = import_onnx(saved(small_network(), tmp_path), registry, ImportOptions())
+    key = next(key for key in found.weights.tensors if key.tensor == "kernel")
+    changed = {**found.weights.tensors, key: found.weights.tensors[key] + np.float32(0.01)}
+    assert found.original is not None
+    fields = compare(found.graph, registry, type(found.weights)(changed), found.original)
+    assert fields["max_rel_difference"] > 1e-4
+
+
+def test_unknown_operators_stay_opaque_and_run(tmp_path: Path, registry: Registry) -> None:
+    nodes = [
+        helper.make_node("Relu", ["x"], ["r"]),
+        helper.make_node("Det", ["r"], ["d"], name="determinant"),
+        helper.make_node("Exp", ["d"], ["y"]),
+    ]
+    found = imported(model(nodes, {"x": [2, 3, 3]}, {"y": [2]}), tmp_path, registry)
+    assert types(found) == ["relu", "opaque", "unary"]
+    assert found.report.max_abs_difference == 0
+    (opaque,) = [item for item in found.report.outcomes if item.outcome == "opaque"]
+    assert (opaque.node, opaque.type, opaque.reason) == (
+        "determinant",
+        "Det",
+        "Det is not an operator of the library",
+    )
+
+
+def loop_network() -> onnx.ModelProto:
+    """A loop that adds a value of the graph around three times."""
+    body = helper.make_graph(
+        [
+            helper.make_node("Add", ["state", "outer"], ["next"]),
+            helper.make_node("Identity", ["condition"], ["again"]),
+        ],
+        "body",
+        [
+            helper.make_tensor_value_info("number", TensorProto.INT64, []),
+            helper.make_tensor_value_info("condition", TensorProto.BOOL, []),
+            helper.make_tensor_value_info("state", FLOAT, [2, 3]),
+        ],
+        [
+            helper.make_tensor_value_info("again", TensorProto.BOOL, []),
+            helper.make_tensor_value_info("next", FLOAT, [2, 3]),
+        ],
+    )
+    nodes = [
+        helper.make_node("Exp", ["x"], ["outer"]),
+        helper.make_node("Loop", ["times", "", "x"], ["y"], name="loop", body=body),
+    ]
+    proto = model(nodes, {"x": [2, 3]}, {"y": [2, 3]})
+    proto.graph.initializer.append(numpy_helper.from_array(np.array(3), "times"))
+    return proto
+
+
+def test_a_loop_is_one_opaque_layer_with_the_values_it_captures(tmp_path: Path, registry: Registry) -> None:
+    found = imported(loop_network(), tmp_path, registry)
+    assert types(found) == ["unary", "opaque"]
+    (opaque,) = [layer for layer in found.graph if layer.type == "opaque"]
+    assert {source.layer for source in opaque.inputs if source} == {"x", "exp"}
+    assert found.report.max_abs_difference == 0
+
+
+def test_values_that_no_layer_can_hold_stay_inside_of_their_reader(tmp_path: Path, registry: Registry) -> None:
+    nodes = [
+        helper.make_node("SequenceConstruct", ["a", "b"], ["s"]),
+        helper.make_node("ConcatFromSequence", ["s"], ["y"], axis=0),
+    ]
+    found = imported(model(nodes, {"a": [2, 3], "b": [1, 3]}, {"y": [3, 3]}), tmp_path, registry)
+    assert types(found) == ["opaque"]
+    assert found.report.max_abs_difference == 0
+
+
+def test_constants_are_folded_only_into_parameters(tmp_path: Path, registry: Registry) -> None:
+    nodes = [
+        helper.make_node("Shape", ["x"], ["shape"]),
+        helper.make_node("Gather", ["shape", "zero"], ["batch"], axis=0),
+        helper.make_node("Unsqueeze", ["batch", "axis"], ["batch_1"]),
+        helper.make_node("Concat", ["batch_1", "rest"], ["target"], axis=0),
+        helper.make_node("Reshape", ["x", "target"], ["flat"]),
+        helper.make_node("Mul", ["flat", "factor"], ["y"]),
+    ]
+    integers = {"zero": np.array(0), "axis": np.array([0]), "rest": np.array([-1])}
+    weights = {**integers, "factor": random(4 * 5)}
+    found = imported(model(nodes, {"x": ["n", 4, 5]}, {"y": ["n", 20]}, weights), tmp_path, registry)
+    assert types(found) == ["reshape", "tensor_constant", "element_wise"]
+    assert found.report.folded == 3
+    assert found.report.max_abs_difference == 0
+
+
+def test_names_of_inputs_and_outputs_are_kept_if_legal(tmp_path: Path, registry: Registry) -> None:
+    proto = model([helper.make_node("Relu", ["input.1"], ["onnx::out"])], {"input.1": [2, 3]}, {"onnx::out": [2, 3]})
+    found = imported(proto, tmp_path, registry)
+    assert set(found.graph.layers) >= {"input.1", "onnx__out"}
+    assert found.report.max_abs_difference == 0
+
+
+@pytest.mark.parametrize("opset", [7, 9, 11, 13, 18, 22])
+def test_operators_of_old_and_new_opsets(opset: int, tmp_path: Path, registry: Registry) -> None:
+    """Attributes of older versions are inputs of newer ones."""
+    weights: dict[str, np.ndarray] = {}
+    if opset < 11:
+        pad = helper.make_node("Pad", ["x"], ["p"], pads=[0, 0, 1, 1, 0, 0, 1, 1], value=0.5)
+        clip = helper.make_node("Clip", ["p"], ["c"], min=-0.5, max=0.75)
+    else:
+        weights |= {"pads": np.array([0, 0, 1, 1, 0, 0, 1, 1]), "value": np.float32(0.5).reshape(())}
+        weights |= {"low": np.float32(-0.5).reshape(()), "high": np.float32(0.75).reshape(())}
+        pad = helper.make_node("Pad", ["x", "pads", "value"], ["p"])
+        clip = helper.make_node("Clip", ["p", "low", "high"], ["c"])
+    if opset < 13:
+        mean = helper.make_node("ReduceSum", ["c"], ["m"], axes=[2, 3], keepdims=0)
+        out = helper.make_node("Unsqueeze", ["m"], ["y"], axes=[2])
+    else:
+        weights |= {"axes": np.array([2, 3]), "axis": np.array([2])}
+        mean = helper.make_node("ReduceSum", ["c", "axes"], ["m"], keepdims=0)
+        out = helper.make_node("Unsqueeze", ["m", "axis"], ["y"])
+    proto = model([pad, clip, mean, out], {"x": ["n", 3, 6, 6]}, {"y": ["n", 3, 1]}, weights, opset=opset)
+    found = imported(proto, tmp_path, registry)
+    assert types(found) == ["padding", "unary", "reduce", "unsqueeze"]
+    assert found.report.agrees
+
+
+def test_external_data_is_read(tmp_path: Path, registry: Registry) -> None:
+    path = tmp_path / "model.onnx"
+    onnx.save_model(small_network(), path, save_as_external_data=True, location="data.bin", size_threshold=0)
+    found = import_onnx(path, registry, ImportOptions()).verified(registry)
+    assert found.report.agrees
+    assert found.report.max_abs_difference is not None
+
+
+def test_space_to_depth_of_pytorch_is_warned_about(tmp_path: Path, registry: Registry) -> None:
+    node = helper.make_node("SpaceToDepth", ["x"], ["y"], blocksize=2)
+    proto = model([node], {"x": ["n", 3, 4, 4]}, {"y": ["n", 12, 2, 2]}, producer="pytorch")
+    found = imported(proto, tmp_path, registry)
+    assert "pytorch#186080" in found.report.warnings[0]
+
+
+def test_sizes_of_open_dimensions_can_be_given(tmp_path: Path, registry: Registry) -> None:
+    path = saved(small_network(), tmp_path)
+    found = import_onnx(path, registry, ImportOptions(sizes={"image": (1, 3, 48, 40)}))
+    assert found.graph["image"].params["dims"] == "40x48x3"
+
+
+def test_an_attribute_that_the_converter_does_not_know_makes_the_node_opaque(
+    tmp_path: Path, registry: Registry
+) -> None:
+    node = helper.make_node("Relu", ["x"], ["y"], name="strange")
+    node.attribute.append(helper.make_attribute("slope", 0.5))
+    found = import_onnx(saved(model([node], {"x": [2, 3]}, {"y": [2, 3]}), tmp_path), registry, ImportOptions())
+    assert [item.reason for item in found.report.outcomes] == ["its attribute 'slope' is not supported"]

@@ -1,0 +1,176 @@
+"""Patterns of nodes that become one layer, and near misses that must not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import sqrt
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import helper
+from onnx_models import model, random, saved
+
+from designer.operators.registry import Registry
+from importers.formats import ImportOptions
+from importers.imported import Imported
+from importers.onnx.importing import import_onnx
+
+Pattern = tuple[list[Any], dict[str, np.ndarray]]
+
+
+def number(value: float) -> np.ndarray:
+    return np.array(value, np.float32)
+
+
+def gelu(half_first: bool) -> Pattern:
+    """The exact form, with the factor 0.5 first or last."""
+    start = [
+        helper.make_node("Div", ["x", "root"], ["d"]),
+        helper.make_node("Erf", ["d"], ["e"]),
+        helper.make_node("Add", ["e", "one"], ["a"]),
+    ]
+    if half_first:
+        ends = [helper.make_node("Mul", ["x", "half"], ["h"]), helper.make_node("Mul", ["h", "a"], ["y"])]
+    else:
+        ends = [helper.make_node("Mul", ["x", "a"], ["h"]), helper.make_node("Mul", ["h", "half"], ["y"])]
+    return [*start, *ends], {"root": number(sqrt(2)), "one": number(1), "half": number(0.5)}
+
+
+def tanh_gelu() -> Pattern:
+    nodes = [
+        helper.make_node("Pow", ["x", "three"], ["p"]),
+        helper.make_node("Mul", ["p", "c"], ["pc"]),
+        helper.make_node("Add", ["x", "pc"], ["s"]),
+        helper.make_node("Mul", ["s", "k"], ["sk"]),
+        helper.make_node("Tanh", ["sk"], ["t"]),
+        helper.make_node("Add", ["t", "one"], ["a"]),
+        helper.make_node("Mul", ["x", "a"], ["xa"]),
+        helper.make_node("Mul", ["xa", "half"], ["y"]),
+    ]
+    numbers = {"three": 3, "c": 0.044715, "k": sqrt(2 / np.pi), "one": 1, "half": 0.5}
+    return nodes, {name: number(value) for name, value in numbers.items()}
+
+
+def silu() -> Pattern:
+    return [helper.make_node("Sigmoid", ["x"], ["s"]), helper.make_node("Mul", ["x", "s"], ["y"])], {}
+
+
+def layer_norm() -> Pattern:
+    nodes = [
+        helper.make_node("ReduceMean", ["x"], ["m"], axes=[-1]),
+        helper.make_node("Sub", ["x", "m"], ["c"]),
+        helper.make_node("Pow", ["c", "two"], ["p"]),
+        helper.make_node("ReduceMean", ["p"], ["v"], axes=[-1]),
+        helper.make_node("Add", ["v", "eps"], ["ve"]),
+        helper.make_node("Sqrt", ["ve"], ["s"]),
+        helper.make_node("Div", ["c", "s"], ["n"]),
+        helper.make_node("Mul", ["n", "norm.weight"], ["nw"]),
+        helper.make_node("Add", ["nw", "norm.bias"], ["y"]),
+    ]
+    weights = {"two": number(2), "eps": number(1e-5), "norm.weight": random(8), "norm.bias": random(8, seed=1)}
+    return nodes, weights
+
+
+def rms_norm() -> Pattern:
+    nodes = [
+        helper.make_node("Pow", ["x", "two"], ["p"]),
+        helper.make_node("ReduceMean", ["p"], ["v"], axes=[-1]),
+        helper.make_node("Add", ["v", "eps"], ["ve"]),
+        helper.make_node("Sqrt", ["ve"], ["s"]),
+        helper.make_node("Div", ["x", "s"], ["n"]),
+        helper.make_node("Mul", ["n", "norm.weight"], ["y"]),
+    ]
+    return nodes, {"two": number(2), "eps": number(1e-5), "norm.weight": random(8)}
+
+
+def linear() -> Pattern:
+    nodes = [helper.make_node("MatMul", ["x", "fc.weight"], ["m"]), helper.make_node("Add", ["fc.bias", "m"], ["y"])]
+    return nodes, {"fc.weight": random(8, 8), "fc.bias": random(8, seed=1)}
+
+
+def attention() -> Pattern:
+    nodes = [
+        helper.make_node("Transpose", ["x"], ["k"], perm=[0, 1, 3, 2]),
+        helper.make_node("MatMul", ["x", "k"], ["s"]),
+        helper.make_node("Div", ["s", "root"], ["d"]),
+        helper.make_node("Softmax", ["d"], ["p"], axis=-1),
+        helper.make_node("MatMul", ["p", "x"], ["y"]),
+    ]
+    return nodes, {"root": number(sqrt(8))}
+
+
+def unshuffle() -> Pattern:
+    nodes = [
+        helper.make_node("Reshape", ["x", "six"], ["r"]),
+        helper.make_node("Transpose", ["r"], ["t"], perm=[0, 1, 3, 5, 2, 4]),
+        helper.make_node("Reshape", ["t", "four"], ["y"]),
+    ]
+    return nodes, {"six": np.array([-1, 2, 2, 2, 4, 2]), "four": np.array([-1, 8, 2, 4])}
+
+
+CASES: list[tuple[str, Pattern, str]] = [
+    ("gelu", gelu(False), "gelu"),
+    ("gelu, half first", gelu(True), "gelu"),
+    ("tanh gelu", tanh_gelu(), "gelu"),
+    ("silu", silu(), "silu"),
+    ("layer norm", layer_norm(), "layer_normalization"),
+    ("rms norm", rms_norm(), "rms_normalization"),
+    ("linear", linear(), "fully_connected"),
+    ("unshuffle", unshuffle(), "space_to_depth"),
+]
+
+
+def imported(pattern: Pattern, folder: Path, registry: Registry, outputs: dict[str, Any] | None = None) -> Imported:
+    nodes, weights = pattern
+    proto = model(nodes, {"x": ["n", 2, 4, 8]}, outputs or {"y": None}, weights, opset=17)
+    return import_onnx(saved(proto, folder), registry, ImportOptions()).verified(registry)
+
+
+def layers(found: Imported) -> list[str]:
+    plain = [layer for layer in found.graph if layer.type not in ("input", "output", "tensor_constant")]
+    return [layer.activation.type if layer.activation else layer.type for layer in plain]
+
+
+@pytest.mark.parametrize(("pattern", "type"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+def test_a_pattern_becomes_one_layer(pattern: Pattern, type: str, tmp_path: Path, registry: Registry) -> None:
+    found = imported(pattern, tmp_path, registry)
+    assert layers(found) == [type]
+    assert found.report.known == len(pattern[0])
+    assert found.report.max_rel_difference is not None
+    assert found.report.max_rel_difference < 1e-5
+
+
+def test_attention_becomes_one_layer(tmp_path: Path, registry: Registry) -> None:
+    found = imported(attention(), tmp_path, registry)
+    assert "scaled_dot_product_attention" in layers(found)
+    assert "softmax" not in layers(found)
+    assert found.report.agrees
+
+
+def other_number(pattern: Callable[[], Pattern], name: str) -> Pattern:
+    nodes, weights = pattern()
+    return nodes, {**weights, name: weights[name] * np.float32(1.01)}
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        other_number(lambda: gelu(False), "root"),
+        other_number(lambda: gelu(False), "half"),
+        other_number(tanh_gelu, "c"),
+        other_number(layer_norm, "two"),
+    ],
+    ids=["root", "half", "cubic", "power"],
+)
+def test_other_numbers_are_another_computation(pattern: Pattern, tmp_path: Path, registry: Registry) -> None:
+    found = imported(pattern, tmp_path, registry)
+    assert len(layers(found)) > 3
+    assert found.report.agrees
+
+
+def test_a_pattern_whose_inside_is_read_elsewhere_stays_as_it_is(tmp_path: Path, registry: Registry) -> None:
+    found = imported(silu(), tmp_path, registry, {"y": None, "s": None})
+    assert layers(found) == ["sigmoid", "element_wise"]
+    assert found.report.agrees
