@@ -222,7 +222,7 @@ class HeatOverlay(QObject):
         return [
             Cell(self._projection.entry(name).area(), found.share(name), found.text(value), found.signed)
             for name, value in found.values.items()
-            if name in self._projection
+            if name in self._projection and (value or not found.signed)
         ]
 
     def _path(self, run: ProfileRun) -> list[QPointF]:

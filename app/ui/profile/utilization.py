@@ -81,7 +81,7 @@ class UtilizationPanel(QWidget):
         words = in_words(tr("Whole network"), keys, whole)
         if selected is not None:
             words += "\n\n" + in_words(name, keys, selected)
-        notes = [run.counters, run.peaks.note if run.peaks is not None else ""]
+        notes = [run.counters if run.device != "cpu" else "", run.peaks.note if run.peaks is not None else ""]
         words += "".join("\n\n" + tr("Note: {note}", note=note) for note in notes if note)
         self.reasons.setText(words)
         self.chart.setAccessibleDescription(words)

@@ -61,6 +61,7 @@ class FrozenTree(QSplitter):
         self.frozen.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.frozen.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOn)  # as tall as that of the table
         self.table.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOn)
+        self.set_grouped(False)
         self.table.setRootIsDecorated(False)
         ours, theirs = self.frozen.verticalScrollBar(), self.table.verticalScrollBar()
         ours.valueChanged.connect(theirs.setValue)
