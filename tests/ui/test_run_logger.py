@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Iterator
 
 import numpy as np
@@ -143,7 +145,7 @@ def test_profiling_between_two_analyses_disturbs_neither(qtbot, run_context, run
 
 def test_stop_kills_the_run_and_the_next_one_works(qtbot, run_context, run_panel):
     profiling = profiling_of(run_context)
-    run_panel.iterations.setValue(100_000)
+    run_panel.iterations.setValue(1200)
     qtbot.mouseClick(run_panel.launch, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: run_context.engine.running, timeout=PATIENCE)
     qtbot.mouseClick(run_panel.launch, Qt.MouseButton.LeftButton)
@@ -204,3 +206,28 @@ def test_a_network_that_cannot_run_is_told_with_its_remedy(qtbot, run_context, r
     assert "pool" in run_panel.status.text()
     assert not profiling.entries
     assert run_panel.launch.text() == "Launch Inference"
+
+
+def test_a_stopped_run_keeps_what_was_measured(qtbot, run_context, run_panel):
+    profiling = profiling_of(run_context)
+    run_panel.iterations.setValue(1200)
+    qtbot.mouseClick(run_panel.launch, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(profiling.partial_file.exists, timeout=PATIENCE)
+    qtbot.mouseClick(run_panel.launch, Qt.MouseButton.LeftButton)
+    assert [bool(entry.run.partial) for entry in profiling.entries] == [True]
+    assert {name for row in profiling.entries[0].run.operators for name in row.layers} <= {"conv", "pool"}
+    assert "partial" in run_panel.details.text()
+    assert not profiling.partial_file.exists()
+
+
+def test_a_killed_engine_leaves_what_was_measured(qtbot, run_context, run_panel):
+    from app.ui.engine.analysis import analysis_of
+
+    profiling = profiling_of(run_context)
+    run_panel.iterations.setValue(1200)
+    qtbot.mouseClick(run_panel.launch, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(profiling.partial_file.exists, timeout=PATIENCE)
+    with qtbot.waitSignal(profiling.entries_changed, timeout=PATIENCE):
+        os.kill(analysis_of(run_context).engine.pid, signal.SIGKILL)
+    assert profiling.entries[0].run.partial
+    assert profiling.state is State.FAILED

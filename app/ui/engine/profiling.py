@@ -8,7 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject, QTemporaryDir, Signal
 
 from app.engine.protocol import OpenReply, ProfileReply, ProfileRequest, SetInputRequest
 from app.ui.engine.analysis import DIRECT, analysis_of
@@ -73,6 +73,7 @@ class ProfilingController(QObject):
         self.chosen_rows: tuple[OperatorProfile, ...] = ()
         self._choosing = False
         self.current: Entry | None = None
+        self._folder = QTemporaryDir()
         self.state = State.IDLE
         self.message = ""
         self._count = 0
@@ -108,6 +109,9 @@ class ProfilingController(QObject):
         engine, document, analysis = self._engine(), self.context.root, analysis_of(self.context)
         opening = open_request(document.settings, write_document(document.graph).decode())
         self._set_state(State.RUNNING, tr("Timing the network …"))
+        self.partial_file.unlink(missing_ok=True)
+        pixels = tuple((size.width, size.height) for size in sizes)
+        request = ProfileRequest(self.iterations(), batches, pixels, partial=str(self.partial_file))
         # One after the other in the engine's queue: nothing of another panel comes between.
         self._calls = [engine.ask(opening, self, self._opened, self._failed)]
         for layer in analysis.inputs.layers():
@@ -116,7 +120,7 @@ class ProfilingController(QObject):
                 self._calls.append(engine.ask(SetInputRequest(layer, str(path)), self, None, self._failed))
         self._calls.append(
             engine.ask(
-                ProfileRequest(self.iterations(), batches, tuple((s.width, s.height) for s in sizes)),
+                request,
                 self,
                 self._finished,
                 self._failed,
@@ -137,8 +141,27 @@ class ProfilingController(QObject):
         """Give up the run in flight."""
         if self.running:
             self._end_launch()
-            self._set_state(State.IDLE, tr("Stopped."))
             self._engine().cancel()
+            self._set_state(State.IDLE, tr("Stopped."))
+            self._add_partial()
+
+    @property
+    def partial_file(self) -> Path:
+        """The file that the engine writes while it measures."""
+        return Path(self._folder.filePath("partial.json"))
+
+    def _add_partial(self) -> None:
+        """Keep what was measured before the run ended; it is marked partial."""
+        path = self.partial_file
+        if not path.exists():
+            return
+        try:
+            profile = load_profile(path)
+        except DiagnosticError as error:
+            self.context.message.emit("warning", placed_text(error.diagnostics[0]))
+        else:
+            self.add(profile)
+        path.unlink(missing_ok=True)
 
     def _engine(self) -> EngineClient:
         return analysis_of(self.context).engine
@@ -160,6 +183,7 @@ class ProfilingController(QObject):
     def _failed(self, found: Findings) -> None:
         self._end_launch()
         first = next((d for d in found if d.severity is Severity.ERROR), found[0])
+        self._add_partial()
         if first.code == "cancelled":
             self._set_state(State.IDLE, tr("Stopped."))
             return
