@@ -129,8 +129,9 @@ class SymbolicSize:
         self.region = region
         self.terms = terms
 
-    @property  # isinstance(size, int) holds, while C code has to ask `__index__` and cannot read a number unseen
-    def __class__(self) -> type:  # type: ignore[misc]
+    # isinstance(size, int) holds, while C code has to ask `__index__` and cannot read a number unseen
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
         return int
 
     def __int__(self) -> int:
