@@ -1,0 +1,1 @@
+"""Edits of a network with trained weights: the weights follow the edit."""

@@ -1,0 +1,409 @@
+"""Edits of a network together with its trained weights. Each function returns an edit and the weights that belong to it.
+
+Widening, inserting and splitting keep the function that the network computes (Chen et al. 2016, Net2Net); removing channels changes
+it. Networks are as in the document: layers inside templates cannot be edited here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from designer.files.weight_random import random_tensor
+from designer.files.weights import WeightKey, Weights, required_weights
+from designer.graph import commands
+from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.edits import Edit
+from designer.graph.graph import Graph
+from designer.graph.inference import Inference
+from designer.graph.model import Layer, Source
+from designer.graph.naming import unique_name
+from designer.operators.api import Operator, Weight
+from designer.operators.library.convolution.convolution import Convolution
+from designer.operators.library.convolution.transposed_convolution import TransposedConvolution
+from designer.operators.library.linear.fully_connected import FullyConnected
+from designer.operators.library.normalisation.batch_normalization import BatchNormalization
+from designer.operators.registry import Registry
+from designer.surgery.channels import ChannelMap, Channels, WeightAxis
+from designer.texts import tr
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+SEED = 0  # of the filters of new channels
+MAX_FEATURES = 65_536
+
+
+@dataclass(frozen=True)
+class Operation:
+    """An edit and the weights after it."""
+
+    edit: Edit
+    weights: Weights
+
+
+class Patient:
+    """A network with its weights and the channels of its tensors."""
+
+    def __init__(self, graph: Graph, registry: Registry, weights: Weights) -> None:
+        self.graph = graph
+        self.registry = registry
+        self.weights = weights
+        self.inference = Inference(graph, registry)
+        self.channels = ChannelMap(self.inference)
+
+    def operator(self, layer: str) -> Operator:
+        """The operator of a layer. Raises DiagnosticError if there is none or its shapes are unknown."""
+        if layer not in self.graph:
+            raise refused("no-such-layer", tr("there is no layer '{layer}'", layer=layer), layer, tr("choose another"))
+        operator = self.inference.read(layer).operator
+        if not isinstance(operator, Operator) or not self.inference.states[layer].ok:
+            raise refused(
+                "unknown-shape",
+                tr("the shapes of '{layer}' are not known", layer=layer),
+                layer,
+                tr("fix the problems under Type Checking first"),
+            )
+        return operator
+
+    def made(self, layer: str) -> Channels:
+        """The channels that a layer computes. Raises DiagnosticError if it only hands channels on."""
+        self.operator(layer)
+        made = self.channels.made.get(layer)
+        if made is None:
+            raise refused(
+                "no-features",
+                tr("'{layer}' does not compute channels of its own", layer=layer),
+                layer,
+                tr("choose a convolution or a fully connected layer"),
+            )
+        return made
+
+    def _was_ok(self, layer: str) -> bool:
+        return layer not in self.graph or self.inference.states[layer].ok
+
+    def finish(self, title: str, edit: Edit, tensors: Mapping[WeightKey, NDArray[np.float32]]) -> Operation:
+        """The operation, once the tensors are known to be those that the edited network needs."""
+        after = self.graph.copy()
+        after.apply(edit)
+        inference = Inference(after, self.registry)
+        wrong = next((name for name in after.layers if not inference.states[name].ok and self._was_ok(name)), None)
+        if wrong is not None:
+            raise _unexpected(wrong)
+        needed = required_weights(inference)
+        kept = {key: tensors[key] if key in tensors else self.weights.tensors[key] for key in needed}
+        wrong = next((key.layer for key, tensor in kept.items() if tensor.shape != needed[key].shape), None)
+        if wrong is not None:
+            raise _unexpected(wrong)
+        made = {key: np.ascontiguousarray(tensor, np.float32) for key, tensor in kept.items()}
+        return Operation(replace(edit, title=title), Weights(made, (), self.weights.source, self.weights.note))
+
+
+def _unexpected(layer: str) -> DiagnosticError:
+    return refused(
+        "unknown-effect",
+        tr("'{layer}' would not fit the edited network", layer=layer),
+        layer,
+        tr("report this network as a bug"),
+    )
+
+
+def refused(code: str, message: str, layer: str, remedy: str) -> DiagnosticError:
+    return DiagnosticError(Diagnostic(code, message, layer=layer, remedy=remedy))
+
+
+# --- the number of channels ----------------------------------------------------------------------------------------
+
+
+def set_features(patient: Patient, layer: str, features: int) -> Operation:
+    """Widen or narrow a layer to a number of output channels."""
+    present = len(patient.made(layer).numbers)
+    if not 1 <= features <= MAX_FEATURES:
+        raise refused(
+            "bad-parameter",
+            tr("{features} is not a number of channels", features=features),
+            layer,
+            tr("use 1 to {most}", most=MAX_FEATURES),
+        )
+    if features >= present:
+        return widen(patient, layer, features - present)
+    return narrow(patient, layer, features)
+
+
+def widen(patient: Patient, layer: str, more: int) -> Operation:
+    """Add channels behind the last one of a layer. Their filters are random and all that read them have weights of zero."""
+    made = patient.made(layer)
+    channels = patient.channels
+    anchor = channels.root(int(made.numbers[-1]))
+    _check_free(patient, layer, {anchor})
+    unbounded = [why for number, why in channels.unbounded.items() if channels.root(number) == anchor]
+    if unbounded:
+        raise refused(
+            "cannot-widen",
+            tr("a new channel cannot have no effect: {why}", why=unbounded[0]),
+            layer,
+            tr("choose another"),
+        )
+
+    def extend(axis: WeightAxis, tensor: NDArray[np.float32], fresh: NDArray[np.float32]) -> NDArray[np.float32]:
+        """The tensor with values for the new channels behind every channel joined with the anchor."""
+        roots = channels.roots(axis.channels.numbers)
+        ends = np.cumsum(axis.channels.repeats)
+        parts: list[NDArray[np.float32]] = []
+        start = 0
+        for end, repeat in zip(ends[roots == anchor], axis.channels.repeats[roots == anchor], strict=True):
+            shape = list(tensor.shape)
+            shape[axis.axis] = int(repeat) * more
+            parts.append(np.take(tensor, range(start, int(end)), axis.axis))
+            parts.append(np.zeros(shape, np.float32) if axis.reads else _of_shape(fresh, shape))
+            start = int(end)
+        parts.append(np.take(tensor, range(start, tensor.shape[axis.axis]), axis.axis))
+        return np.concatenate(parts, axis.axis)
+
+    features = {
+        name: len(made.expanded) + more * int(made.repeats[channels.roots(made.numbers) == anchor].sum())
+        for name, made in {**channels.made, **channels.grouped}.items()
+    }
+    title = tr("Widen {layer} by {more}", layer=layer, more=more)
+    return _resized(patient, title, features, extend)
+
+
+def _of_shape(fresh: NDArray[np.float32], shape: list[int]) -> NDArray[np.float32]:
+    """Initial values of a new tensor, cut or repeated to a shape."""
+    return np.resize(fresh, shape).astype(np.float32)
+
+
+def narrow(patient: Patient, layer: str, features: int) -> Operation:
+    """Keep the channels of a layer whose filters have the largest L1 norm (Li et al. 2017)."""
+    made = patient.made(layer)
+    strength = np.zeros(len(made.numbers))
+    roots = patient.channels.roots(made.numbers)
+    for axis in patient.channels.axes:
+        tensor = patient.weights.tensors.get(axis.key)
+        if axis.reads or tensor is None or tensor.ndim < 2:
+            continue
+        others = tuple(n for n in range(tensor.ndim) if n != axis.axis)
+        norms = np.abs(tensor.astype(np.float64)).sum(axis=others)
+        for root, norm in zip(patient.channels.roots(axis.channels.expanded), norms, strict=True):
+            strength[roots == root] += norm
+    weakest = np.argsort(strength, kind="stable")[: len(made.numbers) - features]
+    edit = remove_channels(patient, layer, [int(n) for n in weakest])
+    title = tr("Narrow {layer} to {features}", layer=layer, features=features)
+    return replace(edit, edit=replace(edit.edit, title=title))
+
+
+def remove_channels(patient: Patient, layer: str, indices: Collection[int]) -> Operation:
+    """Remove output channels of a layer, and from every layer on their paths. `layer` may also hand channels on."""
+    patient.operator(layer)
+    shown = patient.channels.tensors[Source(layer)]
+    count = len(shown.expanded)
+    if not indices or not all(0 <= n < count for n in indices):
+        raise refused(
+            "no-such-channel",
+            tr("'{layer}' has the channels 0 to {last}", layer=layer, last=count - 1),
+            layer,
+            tr("choose one of them"),
+        )
+    channels = patient.channels
+    gone = {channels.root(int(number)) for number in shown.expanded[list(indices)]}
+    _check_free(patient, layer, gone)
+
+    def kept(owned: Channels) -> NDArray[np.bool_]:
+        return ~np.isin(channels.roots(owned.expanded), list(gone))
+
+    features = {name: int(kept(made).sum()) for name, made in {**channels.made, **channels.grouped}.items()}
+    empty = next((name for name, left in features.items() if not left), None)
+    if empty is not None:
+        raise refused(
+            "no-channels-left", tr("no channel of '{layer}' would be left", layer=empty), empty, tr("keep at least one")
+        )
+
+    def cut(axis: WeightAxis, tensor: NDArray[np.float32], fresh: NDArray[np.float32]) -> NDArray[np.float32]:
+        return np.compress(kept(axis.channels), tensor, axis.axis)
+
+    listed = ", ".join(map(str, sorted(indices)))
+    title = (
+        tr("Remove channel {listed} of {layer}", listed=listed, layer=layer)
+        if len(indices) == 1
+        else tr("Remove {count} channels of {layer}", count=len(indices), layer=layer)
+    )
+    return _resized(patient, title, features, cut)
+
+
+def _check_free(patient: Patient, layer: str, numbers: set[int]) -> None:
+    obstacles = patient.channels.obstacles(numbers)
+    if obstacles:
+        raise refused(
+            "fixed-channels",
+            tr("the channels of '{layer}' cannot change: {why}", layer=layer, why=obstacles[0]),
+            layer,
+            tr("choose a layer with a convolution or a fully connected layer behind it"),
+        )
+
+
+Change = Callable[[WeightAxis, "NDArray[np.float32]", "NDArray[np.float32]"], "NDArray[np.float32]"]
+
+
+def _resized(patient: Patient, title: str, features: Mapping[str, int], change: Change) -> Operation:
+    """New numbers of features, and every weight that has one of the changed channels."""
+    params: dict[str, dict[str, str | None]] = {}
+    for name, count in features.items():
+        if str(count) != patient.operator(name).texts()["features"]:
+            params[name] = {"features": str(count)}
+            if name in patient.channels.grouped:
+                params[name]["groups"] = str(count)
+    needed = required_weights(patient.inference)
+    tensors: dict[WeightKey, NDArray[np.float32]] = {}
+    for axis in patient.channels.axes:
+        if axis.key in needed:  # a layer without bias has none
+            tensor = tensors.get(axis.key, patient.weights.tensors[axis.key])
+            fresh = random_tensor(axis.key, cast(Weight, needed[axis.key]), SEED)
+            tensors[axis.key] = change(axis, tensor, fresh)
+    return patient.finish(title, commands.set_params(patient.graph, params), tensors)
+
+
+# --- more and fewer layers -----------------------------------------------------------------------------------------
+
+
+def insert_identity(patient: Patient, consumer: str, index: int, kernel: int = 3) -> Operation:
+    """Insert a layer into the link to input `index` of `consumer` that is initialized so that it changes nothing.
+
+    For images it is a convolution with an odd `kernel` that copies its center, for vectors a fully connected layer.
+    """
+    patient.operator(consumer)
+    inputs = patient.graph[consumer].inputs
+    source = inputs[index] if index < len(inputs) else None
+    tensor = patient.inference.type_of(source) if source is not None else None
+    if source is None or tensor is None or tensor.rank not in (2, 4):
+        raise refused(
+            "no-link",
+            tr("input {index} of '{consumer}' does not read an image or a vector", index=index, consumer=consumer),
+            consumer,
+            tr("choose another link"),
+        )
+    count = tensor.dim(1)
+    if tensor.rank == 4:
+        kind, params = (
+            "convolution",
+            Convolution(features=count, kernel=Convolution().kernel.parse(f"{kernel}x{kernel}")),
+        )
+        values = np.zeros((count, count, kernel, kernel), np.float32)
+        values[np.arange(count), np.arange(count), kernel // 2, kernel // 2] = 1
+    else:
+        kind, params = "fully_connected", FullyConnected(features=count)  # type: ignore[assignment]
+        values = np.eye(count, dtype=np.float32)
+    name = unique_name(kind, patient.graph.layers)
+    position = _between(patient.graph, source.layer, consumer)
+    made = Layer(name, kind, position, params=params.texts(all=False))
+    edit = commands.insert_on_link(patient.graph, made, consumer, index)
+    tensors = {WeightKey(name, "kernel"): values, WeightKey(name, "bias"): np.zeros(count, np.float32)}
+    return patient.finish(tr("Insert identity {name}", name=name), edit, tensors)
+
+
+def _between(graph: Graph, producer: str, consumer: str) -> tuple[int, int]:
+    (x1, y1), (x2, y2) = graph[producer].position, graph[consumer].position
+    return (x1 + x2) // 2, (y1 + y2) // 2 + 96
+
+
+def split_layer(patient: Patient, layer: str) -> Operation:
+    """Split a convolution or a fully connected layer into two whose product it is (singular value decomposition).
+
+    The first has as many channels as the rank of the weights allows, the second is a 1 x 1 convolution under the old name.
+    """
+    operator = patient.operator(layer)
+    patient.made(layer)
+    if not isinstance(operator, Convolution | FullyConnected):
+        raise refused(
+            "cannot-split",
+            tr("'{layer}' ({title}) cannot be split", layer=layer, title=operator.title),
+            layer,
+            tr("choose a convolution without groups or a fully connected layer"),
+        )
+    old = patient.graph[layer]
+    kernel = patient.weights.tensors[WeightKey(old.weights_name, "kernel")]
+    left, values, right = np.linalg.svd(kernel.reshape(len(kernel), -1).astype(np.float64), full_matrices=False)
+    rank = len(values)
+    root = np.sqrt(values)
+    first = (root[:, None] * right).reshape(rank, *kernel.shape[1:])
+    second = (left * root).reshape(len(kernel), rank, *(1,) * (kernel.ndim - 2))
+    name = unique_name(old.type, patient.graph.layers)
+    params = {**old.params, "features": str(rank), "apply_bias": "false"}
+    x, y = old.position
+    begin = Layer(name, old.type, (x, y - 96), old.inputs, params)
+    kept = {"features": str(len(kernel)), "apply_bias": old.params.get("apply_bias", "true")}
+    end = {"kernel": "1x1", **kept} if isinstance(operator, Convolution) else kept
+    after = replace(old, inputs=(Source(name),), params=end)
+    edit = Edit("", {name: (None, begin), layer: (old, after)})
+    tensors = {WeightKey(name, "kernel"): first, WeightKey(layer, "kernel"): second}
+    return patient.finish(tr("Split {layer}", layer=layer), edit, {k: v.astype(np.float32) for k, v in tensors.items()})
+
+
+def fold_batch_normalization(patient: Patient, layer: str) -> Operation:
+    """Fold a batch normalization into the convolution or fully connected layer before it, and remove it."""
+    norm = patient.operator(layer)
+    old = patient.graph[layer]
+    source = old.inputs[0] if old.inputs else None
+    before = patient.graph.get(source.layer) if source is not None else None
+    operator = patient.operator(before.name) if before is not None else None
+    if not isinstance(norm, BatchNormalization) or not norm.track_running_stats:
+        raise refused(
+            "cannot-fold",
+            tr("'{layer}' is not a batch normalization with running statistics", layer=layer),
+            layer,
+            tr("choose another layer"),
+        )
+    if (
+        before is None
+        or not isinstance(operator, Convolution | TransposedConvolution | FullyConnected)
+        or before.activation is not None
+        or before.bypassed
+        or patient.graph.consumers(before.name) != (layer,)
+        or (isinstance(operator, TransposedConvolution) and operator.groups != 1)
+        or (isinstance(operator, FullyConnected) and patient.inference.states[layer].inputs[0].rank != 2)
+    ):
+        raise refused(
+            "cannot-fold",
+            tr(
+                "'{layer}' cannot be folded: it must be the only reader of a convolution without activation",
+                layer=layer,
+            ),
+            layer,
+            tr("insert a convolution before it, or remove the activation"),
+        )
+    tensors = _folded(patient, before, old, norm, axis=1 if isinstance(operator, TransposedConvolution) else 0)
+    edits: dict[str, tuple[Layer | None, Layer | None]] = {layer: (old, None)}
+    for consumer in patient.graph.consumers(layer):
+        reader = patient.graph[consumer]
+        inputs = tuple(Source(before.name) if s is not None and s.layer == layer else s for s in reader.inputs)
+        edits[consumer] = (reader, replace(reader, inputs=inputs))
+    folded = replace(before, activation=old.activation, params={**before.params, "apply_bias": "true"})
+    edits[before.name] = (before, folded)
+    for key, tensor in patient.weights.tensors.items():  # of the activation, which moves to the convolution
+        if key.layer == old.weights_name and key.tensor.startswith("activation_"):
+            tensors[WeightKey(before.weights_name, key.tensor)] = tensor
+    return patient.finish(tr("Fold {layer} into {before}", layer=layer, before=before.name), Edit("", edits), tensors)
+
+
+def _folded(
+    patient: Patient, before: Layer, norm: Layer, operator: BatchNormalization, axis: int
+) -> dict[WeightKey, NDArray[np.float32]]:
+    """Kernel and bias with scale, bias, mean and variance of the normalization multiplied in, in double precision."""
+    weights = patient.weights.tensors
+
+    def of(layer: Layer, tensor: str, default: float) -> NDArray[np.float64]:
+        found = weights.get(WeightKey(layer.weights_name, tensor))
+        return np.full(count, default) if found is None else found.astype(np.float64)
+
+    kernel = weights[WeightKey(before.weights_name, "kernel")]
+    count = kernel.shape[axis]
+    factor = of(norm, "scale", 1.0) / np.sqrt(of(norm, "variance", 1.0) + operator.epsilon)
+    bias = of(norm, "bias", 0.0) + (of(before, "bias", 0.0) - of(norm, "mean", 0.0)) * factor
+    shape = [1] * kernel.ndim
+    shape[axis] = count
+    return {
+        WeightKey(before.weights_name, "kernel"): (kernel * factor.reshape(shape)).astype(np.float32),
+        WeightKey(before.weights_name, "bias"): bias.astype(np.float32),
+    }
