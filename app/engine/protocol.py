@@ -134,6 +134,16 @@ class RunReply(Struct, frozen=True):
     weights_sha256: str = ""
 
 
+class SurgeryReply(Struct, frozen=True):
+    """The edited document, the title of the edit, and a new file with its weights. `effect` is a sentence about the results."""
+
+    document: str
+    title: str
+    weights: str
+    effect: str
+    kept: bool
+
+
 class ProfileReply(Struct, frozen=True):
     profile: Profile
 
@@ -270,6 +280,23 @@ class WeightsRequest(Request[WeightsReply], frozen=True):
     layer: str
 
 
+class SurgeryRequest(Request[SurgeryReply], frozen=True):
+    """Edit a network together with the weights in the file `weights`, and write the new ones into `folder`.
+
+    `features` of `layer` are set, `channels` of it removed, an `identity` inserted before its first input, or it is split or
+    folded. `inputs` are files by input layer, on which the effect is measured. The opened network is not affected.
+    """
+
+    document: str
+    operation: Literal["features", "remove", "identity", "split", "fold"]
+    layer: str
+    weights: str
+    folder: str
+    inputs: dict[str, str] = {}
+    features: Count = 0
+    channels: tuple[Count, ...] = ()
+
+
 class GradientRequest(Request[GradientReply], frozen=True):
     """Compute the gradient of the sum of a tensor, or of its values at (channel or None for all, y, x), with respect to an input layer."""
 
@@ -335,6 +362,7 @@ AnyRequest = (
     | InterruptRequest
     | ProfileRequest
     | WeightsRequest
+    | SurgeryRequest
     | GradientRequest
     | ReceptiveFieldRequest
     | TraceNonfiniteRequest

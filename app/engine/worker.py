@@ -52,6 +52,7 @@ from app.engine.protocol import (
     SetInputTensorRequest,
     SetParamRequest,
     SupersededEvent,
+    SurgeryRequest,
     TensorStatus,
     TraceNonfiniteRequest,
     UpdateRequest,
@@ -63,6 +64,7 @@ from app.engine.protocol import (
     too_long,
 )
 from app.engine.runs import Progress, Runs
+from app.engine.surgery import operate
 from designer import texts
 from designer.files.document import parse_document
 from designer.files.weights import WeightReport, Weights, WeightStatus, fill_missing, load_weights, required_weights
@@ -111,6 +113,7 @@ class Worker:
             InterruptRequest: lambda request, _: EmptyReply(),  # obeyed when it was read, see Server
             ProfileRequest: self._profile,
             WeightsRequest: lambda request, _: queries.weights(self.session, request, self._put),
+            SurgeryRequest: lambda request, _: operate(request),
             GradientRequest: lambda request, _: queries.gradient_to_input(self.session, request, self._put),
             ReceptiveFieldRequest: lambda request, _: queries.receptive_field(self.session, request),
             TraceNonfiniteRequest: lambda request, _: queries.first_nonfinite(self.session),

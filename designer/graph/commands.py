@@ -264,6 +264,18 @@ def set_property(graph: Graph, key: str, text: str | None) -> Edit:
     return Edit(tr("Change {key}", key=key), properties={key: (graph.properties.get(key), text)})
 
 
+def replace_layers(
+    graph: Graph, changed: Mapping[str, Layer | None], title: str, settings: Mapping[str, tuple[object, object]]
+) -> Edit:
+    """Put other layers in place of layers (None removes one), together with fields of the document's settings."""
+    for name, layer in changed.items():
+        if layer is not None:
+            if name not in graph:
+                _check_free(graph, name)
+            _check_texts(layer)
+    return Edit(title, {name: (graph.get(name), layer) for name, layer in changed.items()}, settings=settings)
+
+
 def collapse_layers(graph: Graph, names: Iterable[str], collapsed: bool) -> Edit:
     """Collapse layers to their titles, or expand them."""
     edits: Layers = {}

@@ -138,7 +138,8 @@ class ChannelMap:
         if isinstance(read.activation, Activation) and state.before_activation is not None:
             weights = read.activation.weights((state.before_activation,))
             if read.activation.type in MIXING_ACTIVATIONS or any(w.shape != (1,) for w in weights):
-                made = self._barrier(layer, made, sources)
+                self._barrier(layer, made, sources)
+                made = None
         if made is None:
             self._barrier(layer, None, sources)
         for number, (source, tensor) in enumerate(zip(self.inference.tensors(layer.name), outputs, strict=True)):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import Layer, Source
 from designer.graph.naming import unique_name
-from designer.operators.api import Operator, Weight
+from designer.operators.api import Operator
 from designer.operators.library.convolution.convolution import Convolution
 from designer.operators.library.convolution.transposed_convolution import TransposedConvolution
 from designer.operators.library.linear.fully_connected import FullyConnected
@@ -260,7 +260,7 @@ def _resized(patient: Patient, title: str, features: Mapping[str, int], change: 
     for axis in patient.channels.axes:
         if axis.key in needed:  # a layer without bias has none
             tensor = tensors.get(axis.key, patient.weights.tensors[axis.key])
-            fresh = random_tensor(axis.key, cast(Weight, needed[axis.key]), SEED)
+            fresh = random_tensor(axis.key, needed[axis.key], SEED)
             tensors[axis.key] = change(axis, tensor, fresh)
     return patient.finish(title, commands.set_params(patient.graph, params), tensors)
 
@@ -290,7 +290,7 @@ def insert_identity(patient: Patient, consumer: str, index: int, kernel: int = 3
             "convolution",
             Convolution(features=count, kernel=Convolution().kernel.parse(f"{kernel}x{kernel}")),
         )
-        values = np.zeros((count, count, kernel, kernel), np.float32)
+        values: NDArray[np.float32] = np.zeros((count, count, kernel, kernel), np.float32)
         values[np.arange(count), np.arange(count), kernel // 2, kernel // 2] = 1
     else:
         kind, params = "fully_connected", FullyConnected(features=count)  # type: ignore[assignment]

@@ -34,6 +34,7 @@ from app.ui.widgets.param_section import tool_button
 from app.ui.widgets.tooltips import plain_tip
 from app.ui.widgets.typed_path import typed_path
 from designer.files.settings import ADAPTED, MAX_ITERATIONS, MAX_SEED, MAX_THREADS, Settings
+from designer.files.weight_versions import is_version
 from designer.files.weights import WEIGHTS
 from designer.texts import mark, tr, tr_data
 
@@ -88,7 +89,7 @@ class NetworkSettingsPanel(QWidget):
         self._seed.setToolTip(tr("The same seed gives the same weights"))
         self._messages = {
             key: Message(f"{name}.{key}.message")
-            for key in ("engines", "choices", "threads", "iterations", "random_seed")
+            for key in ("engines", "choices", "threads", "iterations", "random_seed", "weights")
         }
         self._threads.edited.connect(lambda t: self._whole("threads", t, 0, MAX_THREADS))
         self._iterations.edited.connect(lambda t: self._whole("iterations", t, 1, MAX_ITERATIONS))
@@ -154,6 +155,7 @@ class NetworkSettingsPanel(QWidget):
         layout.addSpacing(8)
         layout.addWidget(_heading(tr("Weights")))
         layout.addLayout(location)
+        layout.addWidget(self._messages["weights"])
         layout.addWidget(self._report)
         layout.addWidget(self._random)
         layout.addLayout(seed)
@@ -210,6 +212,10 @@ class NetworkSettingsPanel(QWidget):
         if self._weights.text() != settings.weights:
             self._weights.setText(settings.weights)
         self._weights.setToolTip(plain_tip(settings.weights))
+        edited = bool(settings.weights) and is_version(Path(settings.weights))
+        self._messages["weights"].tell(
+            tr("Edited weights that are not saved elsewhere: File > Save Weights As.") if edited else "", "warning"
+        )
 
     def _is_default(self, settings: Settings) -> bool:
         """Whether engine, device and precision have their default values."""

@@ -14,9 +14,10 @@ from app.ui.engine.analysis import analysis_of
 from app.ui.engine.context import Context
 from app.ui.engine.provenance import provenance_of
 from app.ui.engine.result import Phase
+from app.ui.engine.weight_surgery import weight_surgery_of
 from app.ui.inspector.channel_grid import ChannelGrid
 from app.ui.inspector.channel_statistics import TensorStatistics
-from app.ui.inspector.color_bar import ColorBar
+from app.ui.inspector.color_bar import ColorBar, tool_button
 from app.ui.inspector.enlarged import EnlargedPage
 from app.ui.inspector.export import Exporter
 from app.ui.inspector.histogram_strip import HistogramStrip
@@ -107,7 +108,14 @@ class ChannelInspectorPanel(QWidget):
         self.shown = Inspection(self.subject, Views(self.grid, self.view, self.features, self.matrix))
         self.probe = InspectorProbe(self._analysis, self.shown, self.statistics, self)
         self.probe.changed.connect(self._show_statistics)
-        self.subjects.add_buttons(self.probe.unpin_button, self.probe.show_input)
+        self._remove = tool_button(
+            "remove_channel",
+            tr("Remove Channel"),
+            tr("Remove this channel from the network, with its weights in all layers"),
+            action=self.remove_channel,
+        )
+        self._remove.hide()
+        self.subjects.add_buttons(self._remove, self.probe.unpin_button, self.probe.show_input)
         self._histogram = HistogramStrip()
         self.legend = Legend()
         self.exporter = Exporter(self.shown, lambda: self._look, self.subjects.export, self._origin, self)
@@ -287,6 +295,7 @@ class ChannelInspectorPanel(QWidget):
         self.legend.setVisible(page is not None and page.form is not Form.VALUES)
         self.bar.setEnabled(page is None or page.form is not Form.VALUES)
         self.subjects.order.setVisible(page is None or page.form is Form.CHANNELS)
+        self._remove.setVisible(self.shown.channel is not None and self.subject.kind is Kind.OUTPUT)
         self.subjects.show_items(page.items if page is not None else 1, self.shown.item)
         self.subjects.show_tensors(self.subject.choices(), self.subject.tensor)
         if page is None:
@@ -301,6 +310,12 @@ class ChannelInspectorPanel(QWidget):
         else:
             self._stack.setCurrentWidget(self.grid if self.shown.channel is None else self.enlarged)
         self.probe.show_channel()
+
+    def remove_channel(self) -> None:
+        """Remove the selected channel of a layer's first output."""
+        layer, port = Source.parse(self.source)
+        if layer and not port and self.subject.kind is Kind.OUTPUT:
+            weight_surgery_of(self._context).operate("remove", layer, channels=(self.shown.current_channel,))
 
     def _show_stale(self, stale: bool) -> None:
         for view in (self.grid, self.view, self.matrix):

@@ -55,6 +55,7 @@ MENUS: tuple[tuple[str, tuple[Entry, ...]], ...] = (
             None,
             "Edit/add",
             ("&Templates", ("Templates/make", None, "Templates/enter", None, "Templates/change")),
+            ("&Weights", ("Edit/weights",)),
             None,
             ("&Links", ("Edit/links",)),
             "Edit/lay out",

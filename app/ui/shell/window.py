@@ -21,6 +21,8 @@ from app.ui.canvas.finder import Finder
 from app.ui.canvas.saved_views import SavedViews
 from app.ui.canvas.structure import Structure
 from app.ui.canvas.walker import Walker
+from app.ui.design import weight_edits
+from app.ui.design.weight_edits import WeightEdits
 from app.ui.document.document import Document
 from app.ui.document.locations import is_sample
 from app.ui.document.open_document import journal_notifier
@@ -92,6 +94,7 @@ class MainWindow(QMainWindow):
         self.layouts = Layouts(self, self.context, self.docks, self.settings)
         self.view_options = ViewOptions(self.settings, self.canvas, self)
         self.image_input = ImageInput(self.context, self)
+        self.weight_edits = WeightEdits(self.context, self)
         self.actions_ = self._make_actions()
         self.view_options.changed.connect(self.actions_.refresh_checks)
         self.canvas.show_when_empty(Welcome(self.actions_, self.files))
@@ -128,6 +131,7 @@ class MainWindow(QMainWindow):
             self.views,
             self.playback,
             self.image_input,
+            self.weight_edits,
         )
         return Actions(
             self,
@@ -659,6 +663,7 @@ GROUPS: tuple[ActionGroup[Any], ...] = (
     ActionGroup(MainWindow, ACTIONS),
     *canvas_actions.ACTIONS,
     *analysis_actions.ACTIONS,
+    *weight_edits.ACTIONS,
 )
 
 

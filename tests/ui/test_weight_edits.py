@@ -1,0 +1,158 @@
+"""Edits of a layer together with its weights, in the window: one undo step each that says what it did to the result."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("PySide6")
+pytestmark = pytest.mark.gui
+
+import analysis_kit as kit
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QFileDialog, QInputDialog, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.ui.design.weight_edits import WeightEdits
+from app.ui.document.document import Document
+from app.ui.engine.client import EngineClient
+from app.ui.engine.weight_surgery import weight_surgery_of
+from app.ui.inspector.channel_inspector import ChannelInspectorPanel
+from designer.files.weight_versions import is_version, weight_versions
+from designer.files.weights import load_weights, random_weights, required_weights, save_weights
+from designer.graph.graph import Graph
+from designer.graph.model import Layer, Source
+
+engine_is_let_go = kit.engine_is_let_go
+
+
+def network() -> Graph:
+    """A noisy image through two convolutions, so that results are measured against the clean image."""
+
+    def conv(name: str, source: str, features: int) -> Layer:
+        return Layer(name, "convolution", inputs=(Source(source),), params={"features": str(features)})
+
+    return Graph(
+        [
+            Layer("input_0", "input", params={"dims": "24x16x3"}),
+            Layer("noise_0", "noise", inputs=(Source("input_0"),), params={"scale": "0.1"}),
+            conv("conv_0", "noise_0", 6),
+            conv("conv_1", "conv_0", 3),
+            Layer("output_0", "output", inputs=(Source("conv_1"),)),
+        ]
+    )
+
+
+class Bench(kit.Launched):
+    """A document with weights in a file of the user."""
+
+    def __init__(self, qtbot: QtBot, engine: EngineClient, folder: Path) -> None:
+        super().__init__(qtbot, engine)
+        self.document: Document = self.open(network())
+        self.weights = folder / "trained.safetensors"
+        save_weights(self.weights, random_weights(required_weights(self.document.inference), 3).tensors)
+        self.document.change_settings(weights=str(self.weights), input_files={"input_0": str(kit.picture(folder))})
+        self.original = self.weights.read_bytes()
+        self.window = QWidget()
+        qtbot.addWidget(self.window)
+        self.edits = WeightEdits(self.context, self.window)
+        self.surgery = weight_surgery_of(self.context)
+
+    @property
+    def title(self) -> str:
+        return self.document.history.undo_title or ""
+
+    def done(self) -> object:
+        return self.qtbot.waitSignal(self.surgery.done, timeout=kit.WAIT)
+
+
+@pytest.fixture
+def bench(qtbot: QtBot, engine: EngineClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    return Bench(qtbot, engine, tmp_path)
+
+
+def test_widening_says_that_the_function_is_kept(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.context.select(("conv_0",))
+    monkeypatch.setattr(QInputDialog, "getInt", lambda *args: (9, True))
+    with bench.done():  # type: ignore[attr-defined]
+        bench.edits.set_channels()
+    assert bench.title.startswith("Widen conv_0 by 3: function kept (difference ")
+    assert bench.document.graph["conv_0"].params["features"] == "9"
+    version = Path(bench.document.settings.weights)
+    assert is_version(version)
+    assert load_weights(version, required_weights(bench.document.inference)).complete
+    bench.document.undo()
+    assert bench.document.graph == network()
+    assert bench.document.settings.weights == str(bench.weights)
+    assert bench.weights.read_bytes() == bench.original
+    bench.document.redo()
+    assert bench.document.settings.weights == str(version)
+
+
+def test_removing_a_channel_says_what_it_costs(bench: Bench, qtbot: QtBot) -> None:
+    inspector = ChannelInspectorPanel(bench.context)
+    qtbot.addWidget(inspector)
+    inspector.show()
+    inspector.inspect("conv_0")
+    bench.analysis.launch()
+    qtbot.waitUntil(lambda: inspector.page is not None, timeout=kit.WAIT)
+    inspector.enlarge(2)
+    button = inspector.findChild(QWidget, "channel_inspector.remove_channel")
+    assert button.isVisible()
+    with bench.done():  # type: ignore[attr-defined]
+        qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+    assert bench.title.startswith("Remove channel 2 of conv_0: changed: ")
+    assert bench.title.endswith(" dB on this image")
+    assert bench.document.graph["conv_0"].params["features"] == "5"
+    before = load_weights(bench.weights, required_weights(Document(network(), bench.context.registry).inference))
+    after = load_weights(Path(bench.document.settings.weights), required_weights(bench.document.inference))
+    for key, tensor in after.tensors.items():
+        axis = {"conv_0": 0, "conv_1": 1}[key.layer] if (key.layer, key.tensor) != ("conv_1", "bias") else None
+        expected = before.tensors[key] if axis is None else np.delete(before.tensors[key], 2, axis)
+        np.testing.assert_array_equal(tensor, expected)
+
+
+@pytest.mark.parametrize(
+    ("operation", "layer", "title"),
+    [
+        ("split", "conv_1", "Split conv_1: function kept"),
+        ("identity", "conv_1", "Insert identity convolution_0: function"),
+    ],
+)
+def test_other_operations_keep_the_function(bench: Bench, operation: str, layer: str, title: str) -> None:
+    bench.context.select((layer,))
+    with bench.done():  # type: ignore[attr-defined]
+        {"split": bench.edits.split, "identity": bench.edits.insert_identity}[operation]()
+    assert bench.title.startswith(title)
+
+
+def test_saving_writes_where_the_user_wants(bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.context.select(("conv_1",))
+    with bench.done():  # type: ignore[attr-defined]
+        bench.edits.split()
+    target = tmp_path / "split.safetensors"
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *args: (str(target), ""))
+    bench.edits.save_weights()
+    assert bench.document.settings.weights == str(target)
+    assert load_weights(target, required_weights(bench.document.inference)).complete
+    assert bench.surgery.unsaved() is None
+    assert bench.weights.read_bytes() == bench.original
+
+
+def test_a_layer_that_cannot_be_edited_says_why(bench: Bench, qtbot: QtBot) -> None:
+    bench.context.select(("conv_1",))
+    with qtbot.waitSignal(bench.context.message, check_params_cb=lambda kind, text: kind == "error") as blocker:
+        bench.surgery.operate("features", "conv_1", features=4)
+    assert "he channels of 'conv_1' cannot change: 'output_0' (Output) needs all of them" in blocker.args[1]
+    assert bench.document.graph == network()
+    assert not weight_versions().exists()
+
+
+def test_without_weights_the_remedy_is_named(bench: Bench, qtbot: QtBot) -> None:
+    bench.document.change_settings(weights="")
+    with qtbot.waitSignal(bench.document.refused) as blocker:
+        bench.surgery.operate("split", "conv_1")
+    assert blocker.args[0][0].message == "the network has no trained weights"
