@@ -25,7 +25,7 @@ from designer.operators.api import Operator
 from designer.operators.library.convolution.convolution import Convolution
 from designer.operators.library.convolution.transposed_convolution import TransposedConvolution
 from designer.operators.library.linear.fully_connected import FullyConnected
-from designer.operators.library.normalisation.batch_normalization import BatchNormalization
+from designer.operators.library.normalization.batch_normalization import BatchNormalization
 from designer.operators.registry import Registry
 from designer.surgery.channels import ChannelMap, Channels, WeightAxis
 from designer.texts import tr

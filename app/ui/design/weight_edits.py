@@ -12,7 +12,7 @@ from app.ui.engine.context import Context
 from app.ui.engine.weight_surgery import weight_surgery_of
 from app.ui.widgets.action import DOCUMENT, Action, ActionGroup, Need
 from app.ui.widgets.file_dialogs import ask_save_path
-from app.ui.widgets.saving import tell
+from app.ui.widgets.file_output import report_result
 from designer.files.weights import WEIGHTS
 from designer.texts import tr
 
@@ -75,7 +75,7 @@ class WeightEdits(QObject):
         path = ask_save_path(self._window, tr("Save Weights As"), folder / proposed, WEIGHTS)
         if path is not None:
             done = tr("Saved {name}", name=path.name)
-            tell(lambda: self._surgery.save(path), lambda text: self._context.message.emit("info", text), done)
+            report_result(lambda: self._surgery.save(path), lambda text: self._context.message.emit("info", text), done)
 
 
 ACTIONS: tuple[ActionGroup[Any], ...] = (
