@@ -163,6 +163,13 @@ def insert_on_link(graph: Graph, layer: Layer, consumer: str, index: int) -> Edi
     return Edit(tr("Insert {name}", name=layer.name), {**inserted, consumer: (target, wired)})
 
 
+def name_rule(graph: Graph, name: str) -> str | None:
+    """The rule that a name for a new or renamed layer breaks, or None."""
+    if name in graph:
+        return tr("the name '{name}' is used by another layer", name=name)
+    return check_layer_name(name)
+
+
 def rename_layer(graph: Graph, old: str, new: str) -> Edit:
     """Rename a layer; its links follow."""
     layer = _check_exists(graph, old)

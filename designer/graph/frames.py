@@ -35,10 +35,19 @@ def set_frame(graph: Graph, frame_id: str, frame: Frame | None) -> Edit:
     return Edit(tr("Change frame"), frames={frame_id: (graph.frames.get(frame_id), frame)})
 
 
-def add_frame(graph: Graph, rect: tuple[int, int, int, int]) -> Edit:
+def add_frame(graph: Graph, rect: tuple[int, int, int, int], title: str = "Comment") -> Edit:
     """Add a comment frame under an unused id."""
     frame_id = unique_name("frame", graph.frames)
-    return replace(set_frame(graph, frame_id, Frame(frame_id, tr("Comment"), rect=rect)), title=tr("Add frame"))
+    return replace(set_frame(graph, frame_id, Frame(frame_id, title, rect=rect)), title=tr("Add frame"))
+
+
+def write_frame(graph: Graph, frame_id: str, content: str, least: int = 0) -> Edit:
+    """Change title and text of a frame: the first line is the title. The frame grows to the height `least`."""
+    title, _, text = content.partition("\n")
+    frame = graph.frames[frame_id]
+    x, y, width, height = frame.rect
+    rect = (x, y, width, max(height, least))
+    return set_frame(graph, frame_id, replace(frame, title=title.strip(), text=text.strip(), rect=rect))
 
 
 def move_frame(

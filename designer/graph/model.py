@@ -122,6 +122,11 @@ class Frame:
     collapsed: bool = False
     folded: str = ""
 
+    @property
+    def content(self) -> str:
+        """The title and, on further lines, the text."""
+        return f"{self.title}\n{self.text}" if self.text else self.title
+
 
 _UNWRITABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 

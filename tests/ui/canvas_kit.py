@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtCore import QPoint, QPointF, QRect, QRectF, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
+from app.ui.canvas.inline_editor import InlineEditor
 from designer.graph.graph import Graph
 from designer.graph.model import ActivationSpec, Layer, Source
 
@@ -30,6 +31,11 @@ def small_graph() -> Graph:
 def at(canvas, place: QPointF) -> QPoint:
     """Viewport pixels of a canvas place."""
     return canvas.viewer.mapFromScene(place)
+
+
+def rect(canvas, area: QRectF) -> QRect:
+    """Viewport pixels of an area of the canvas."""
+    return canvas.viewer.mapFromScene(area).boundingRect()
 
 
 def node(canvas, name: str) -> QPoint:
@@ -59,6 +65,13 @@ def settle(canvas) -> None:
     """Wait until the ports in view are checked for the link that is being dragged."""
     while canvas.links.waiting:
         QApplication.processEvents()
+
+
+def write(window, text: str) -> None:
+    """Type into the field that is open on the canvas, in place of what is selected there, and press Return."""
+    (editor,) = (e for e in window.canvas.viewer.viewport().findChildren(InlineEditor) if e.isVisible())
+    QTest.keyClicks(editor.field, text)
+    QTest.keyClick(editor.field, Qt.Key.Key_Return)
 
 
 def click(canvas, point: QPoint, keys=Qt.KeyboardModifier.NoModifier) -> None:

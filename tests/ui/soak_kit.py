@@ -14,6 +14,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QInputDialog, QLineEdit, QWidget
 from soak_checks import check_canvas, check_graph
 
+from app.ui.canvas.inline_editor import InlineEditor
 from app.ui.canvas.node import LayerItem
 from app.ui.canvas.template_name import TemplateNameDialog
 from app.ui.document.document import Document
@@ -273,10 +274,12 @@ class Player:
         self.context.select((name,))
         self.key_of("F2")()
         QApplication.processEvents()
-        dialog = self.window.findChild(QInputDialog, "canvas.rename")
+        editor = self.window.findChild(InlineEditor, "canvas.rename")
         new = self.dice.choice((f"r{self.dice.randrange(99)}", "in", "not good!"))
-        if dialog is not None:
-            self._type(dialog.findChild(QLineEdit), new)
+        if editor is not None:
+            QTest.keyClicks(editor.field, new)
+            QTest.keyClick(editor.field, Qt.Key.Key_Return)
+            editor.discard()  # an invalid name stays open
         return f"rename {name} to {new}"
 
     def parameter(self) -> str:

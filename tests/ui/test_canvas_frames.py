@@ -8,14 +8,18 @@ pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
 import canvas_kit as kit
-from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtCore import QPoint, QPointF, QRectF, Qt
+from PySide6.QtGui import QCursor
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QInputDialog, QLineEdit
+from PySide6.QtWidgets import QApplication, QLabel, QPlainTextEdit
 from window_kit import press, show
 
+from app.ui.canvas.frames import needed_height
+from app.ui.canvas.inline_editor import InlineEditor
+from app.ui.widgets import theme
 from designer.files.document import parse_document, write_document
 from designer.graph import frames
-from designer.graph.model import Frame
+from designer.graph.model import GRID, Frame
 
 RECT = (288, -48, 288, 192)  # around conv
 
@@ -43,18 +47,10 @@ def at(window, x: float, y: float) -> QPoint:
     return kit.at(window.canvas, QPointF(x, y))
 
 
-def answer(window, name: str, text: str) -> None:
-    dialog = window.findChild(QInputDialog, name)
-    edit = dialog.findChild(QLineEdit)
-    edit.selectAll()
-    QTest.keyClicks(edit, text)
-    QTest.keyClick(edit, Qt.Key.Key_Return)
-
-
 def test_c_frames_the_selection_and_asks_for_a_title(window):
     window.context.select(("conv", "free"))
     press(window, "C")
-    answer(window, "canvas.frame_title", "encoder & co")
+    kit.write(window, "encoder & co")
     graph = window.context.document.graph
     (made,) = graph.frames.values()
     assert made.title == "encoder & co"
@@ -76,7 +72,11 @@ def test_c_without_a_selection_frames_the_middle_of_the_view(window):
     centre = window.canvas.viewer.visible_center()
     assert x < centre.x() < x + width
     assert y < centre.y() < y + height
-    window.findChild(QInputDialog, "canvas.frame_title").reject()
+    field = window.findChild(QPlainTextEdit, "canvas.comment.text")
+    QTest.keyClicks(field, "lost")
+    QTest.keyClick(field, Qt.Key.Key_Escape)
+    assert window.canvas.viewer.hasFocus()
+    assert next(iter(window.context.document.graph.frames.values())) == made
 
 
 def test_the_title_moves_the_frame_and_what_is_in_it(framed):
@@ -141,12 +141,11 @@ def test_a_click_on_the_title_selects_and_delete_takes_the_frame_only(framed):
 def test_f2_and_double_click_change_the_title(framed):
     kit.click(framed.canvas, at(framed, 400, -38))
     press(framed, "F2")
-    answer(framed, "canvas.frame_title", "stem")
+    kit.write(framed, "stem")
     assert frame(framed).title == "stem"
     QApplication.processEvents()
     QTest.mouseDClick(framed.canvas.viewer.viewport(), kit.LEFT, Qt.KeyboardModifier.NoModifier, at(framed, 400, -38))
-    assert framed.findChild(QInputDialog, "canvas.frame_title") is not None
-    answer(framed, "canvas.frame_title", "head")
+    kit.write(framed, "head")
     assert frame(framed).title == "head"
     assert frame(framed).text == "text"
 
@@ -168,3 +167,112 @@ def test_far_out_the_title_stands_above_the_frame_and_takes_hold_there(framed):
     kit.drag(framed.canvas, title, title + QPoint(24, 0))
     assert frame(framed).rect[0] == RECT[0] + 80
     assert framed.context.document.graph["conv"].position == (400, 0)
+
+
+# --- text --------------------------------------------------------------------------------------------------------
+
+
+def ink(window, area: QRectF) -> int:
+    """The number of pixels in an area of the canvas that have the color of text."""
+    image = window.canvas.viewer.viewport().grab(kit.rect(window.canvas, area)).toImage()
+    wanted = theme.color("text").lightness()
+    places = [(x, y) for x in range(image.width()) for y in range(image.height())]
+    return sum(abs(image.pixelColor(*place).lightness() - wanted) < 60 for place in places)
+
+
+def test_a_note_is_written_on_the_canvas_and_grows_with_its_text(window):
+    document = window.context.document
+    press(window, "N")
+    field = window.findChild(QPlainTextEdit, "canvas.comment.text")
+    QTest.keyClicks(field, "Why 48 features")
+    QTest.keyClick(field, Qt.Key.Key_Return, Qt.KeyboardModifier.ShiftModifier)
+    for _ in range(12):
+        QTest.keyClicks(field, "More gave no better result on the photos. ")
+    QTest.keyClick(field, Qt.Key.Key_Return)
+    (note,) = document.graph.frames.values()
+    assert note.title == "Why 48 features"
+    assert note.text.startswith("More gave")
+    assert note.rect[3] >= needed_height(note.rect[2], note.content) > 5 * GRID
+    assert parse_document(write_document(document.graph)).graph == document.graph
+    window.canvas.viewer.zoom_by(1 / window.canvas.viewer.zoom)
+    window.canvas.viewer.go(QRectF(*note.rect).center())
+    body = QRectF(*note.rect).adjusted(8, 40, -8, -40)
+    assert ink(window, body) > 200
+    press(window, "Ctrl+Z", "Ctrl+Z")
+    assert not document.graph.frames
+
+
+def test_the_text_of_a_frame_is_whole_lines_inside_it_at_every_scale(framed):
+    document = framed.context.document
+    long = Frame("f", "encoder", "many words in a small frame " * 40, "", (0, 400, 320, 160))
+    document.do(frames.set_frame(document.graph, "f", long))
+    viewer = framed.canvas.viewer
+    for zoom in (1.0, 0.6, 0.5):
+        viewer.zoom_by(zoom / viewer.zoom)
+        viewer.go(QPointF(160, 480))
+        assert ink(framed, QRectF(0, 562, 320, 60)) == 0
+        assert ink(framed, QRectF(20, 440, 280, 100)) > 50
+
+
+def test_keys_that_mean_something_to_the_canvas_are_text_in_a_note(framed):
+    framed.context.select(("conv",))
+    press(framed, "N")
+    field = framed.findChild(QPlainTextEdit, "canvas.comment.text")
+    QTest.keyClicks(field, "cmnhl w")
+    for key in (Qt.Key.Key_Left, Qt.Key.Key_Backspace, Qt.Key.Key_Delete):
+        QTest.keyClick(field, key)
+    QTest.keyClick(field, Qt.Key.Key_D, Qt.KeyboardModifier.ControlModifier)
+    assert field.toPlainText() == "cmnhl"
+    kit.click(framed.canvas, framed.canvas.viewer.viewport().rect().bottomLeft() + QPoint(20, -20))
+    assert "cmnhl" in {f.title for f in framed.context.document.graph.frames.values()}
+    assert len(framed.context.document.graph) == 5
+
+
+def test_a_name_is_edited_where_it_is_shown_and_says_which_rule_it_breaks(window):
+    kit.click(window.canvas, kit.node(window.canvas, "conv"))
+    press(window, "F2")
+    editor = window.findChild(InlineEditor, "canvas.rename")
+    item = window.canvas.projection["conv"]
+    title = window.canvas.viewer.mapFromScene(item.box()).boundingRect()
+    assert editor.geometry().intersects(title)
+    assert window.canvas.viewer.viewport().rect().contains(editor.geometry())
+    QTest.keyClicks(editor.field, "cat")
+    QTest.keyClick(editor.field, Qt.Key.Key_Return)
+    assert editor.isVisible()
+    assert "used by another layer" in window.findChild(QLabel, "canvas.rename.message").text()
+    QTest.keyClicks(editor.field, "2")
+    QTest.keyClick(editor.field, Qt.Key.Key_Return)
+    assert window.context.selection == ("cat2",)
+    assert window.canvas.viewer.hasFocus()
+
+
+def test_a_field_closes_with_its_document(window):
+    kit.click(window.canvas, kit.node(window.canvas, "conv"))
+    press(window, "F2")
+    editor = window.findChild(InlineEditor, "canvas.rename")
+    window.files.new()
+    assert not editor.isVisible()
+
+
+def test_a_note_covers_no_layer(window):
+    canvas = window.canvas
+    place = canvas.projection["conv"].box().center()
+    QCursor.setPos(canvas.viewer.viewport().mapToGlobal(kit.at(canvas, place)))
+    press(window, "N")
+    kit.write(window, "here")
+    (note,) = window.context.document.graph.frames.values()
+    assert not canvas.projection.within(QRectF(*note.rect))
+
+
+def test_the_label_of_a_link_gives_way_to_the_title_of_a_frame(window):
+    canvas, document = window.canvas, window.context.document
+    link = canvas.projection.link("conv", 0)
+    middle = link.path().pointAtPercent(0.5)
+    area = QRectF(middle.x() - 30, middle.y() - 8, 60, 16)
+    before = canvas.viewer.viewport().grab(kit.rect(canvas, area)).toImage()
+    title = Frame("f", "W" * 12, "", "", (round(middle.x()) - 60, round(middle.y()) - 12, 300, 200))
+    document.do(frames.set_frame(document.graph, "f", title))
+    with_title = canvas.viewer.viewport().grab(kit.rect(canvas, area)).toImage()
+    link.set_label("")
+    assert canvas.viewer.viewport().grab(kit.rect(canvas, area)).toImage() == with_title
+    assert with_title != before

@@ -159,6 +159,19 @@ def test_commands_by_name(window):
     assert window.context.document.history.undo_title == "Lay out"
 
 
+@pytest.mark.parametrize(
+    ("typed", "wanted"),
+    [("layout everything", "Lay Out Everything"), ("theme dark", "Theme: Dark"), ("curved", "Links: Curved")],
+)
+def test_commands_are_found_by_their_menu_and_without_spaces(window, typed, wanted):
+    press(window, "Ctrl+P")
+    found, edit, tree = popup("commands", window)
+    QTest.keyClicks(edit, typed)
+    assert wanted in lines(tree)
+    assert not any(tree.topLevelItem(n).icon(0).isNull() for n in range(tree.topLevelItemCount()))
+    found.close()
+
+
 def test_a_command_that_cannot_be_done_says_why(window):
     press(window, "Ctrl+P")
     found, edit, tree = popup("commands", window)

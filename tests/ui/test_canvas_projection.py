@@ -103,7 +103,7 @@ def test_rename_keeps_item_selection_and_links(qtbot, context):
     canvas = shown(qtbot, context, kit.small_graph())
     item = canvas.projection["conv"]
     context.select(("conv",))
-    canvas.rename("conv", "encoder")
+    canvas.do(lambda d: commands.rename_layer(d.graph, "conv", "encoder"))
     assert canvas.projection["encoder"] is item
     assert item.look.name == "encoder"
     assert context.selection == ("encoder",)
@@ -292,7 +292,7 @@ def test_the_inspected_layer_is_marked_also_after_a_rename(qtbot, context):
     canvas = shown(qtbot, context, kit.small_graph())
     context.inspect_requested.emit("conv")
     assert canvas.projection["conv"].look.inspected
-    canvas.rename("conv", "encoder")
+    canvas.do(lambda d: commands.rename_layer(d.graph, "conv", "encoder"))
     assert canvas.projection["encoder"].look.inspected
     context.inspect_requested.emit("cat")
     assert not canvas.projection["encoder"].look.inspected

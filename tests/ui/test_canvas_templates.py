@@ -211,10 +211,7 @@ def test_ports_are_added_renamed_and_reordered_inside(window):
     assert source[0] is None
     assert source[1] is not None
     press(window, "Ctrl+Down", "F2")
-    line = window.findChild(QLineEdit, "canvas.rename.text")
-    line.selectAll()
-    QTest.keyClicks(line, "second")
-    QTest.keyClick(line, Qt.Key.Key_Return)
+    kit.write(window, "second")
     port = "second"
     assert outside() == ["features", "second"]
     assert window.context.selection == ("second",)
@@ -243,10 +240,7 @@ def test_bypass_and_frames_work_inside(window):
     press(window, "Ctrl+Z")
     window.context.select(("conv_1", "conv_2"))
     press(window, "C")
-    line = window.findChild(QLineEdit, "canvas.frame_title.text")
-    line.selectAll()
-    QTest.keyClicks(line, "pair")
-    QTest.keyClick(line, Qt.Key.Key_Return)
+    kit.write(window, "pair")
     template = window.context.root.graph.templates["residual_block"]
     assert [frame.title for frame in template.frames] == ["pair"]
     found = parse_document(write_document(window.context.root.graph)).graph

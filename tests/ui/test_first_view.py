@@ -16,6 +16,7 @@ from window_kit import show
 
 import samples
 from app.ui.canvas import node_paint
+from app.ui.canvas.node_layout import LEAST
 from app.ui.widgets import theme
 from designer.files.document import read_document
 from designer.graph.graph import Graph
@@ -55,7 +56,7 @@ def test_names_of_samples_are_whole_down_to_a_quarter(window, path):
             assert "".join(lines) == name or (detail == 0.25 and len(name) > 13), lines
             _, metrics = node_paint.name_font(detail)
             assert all(metrics.horizontalAdvance(line) <= block.width() for line in lines)
-            assert len(lines) * node_paint.LEAST / detail <= block.height()
+            assert len(lines) * LEAST / detail <= block.height()
 
 
 def test_long_names_break_at_their_words_and_keep_both_ends(qapp):
@@ -87,7 +88,7 @@ def test_a_network_too_large_for_the_view_opens_at_its_input(window):
     show(window, Graph([Layer("in", "input", (0, 15 * 160)), *chains]))
     viewer = window.canvas.viewer
     assert viewer.seen().contains(window.canvas.projection.entry("in").area())
-    assert node_paint.LEAST / viewer.zoom < 18.1  # at 0.5, where names are whole
+    assert LEAST / viewer.zoom < 18.1  # at 0.5, where names are whole
     show(window, Graph([*chains[:12], Layer("in", "input", (0, 0)), *chains[12:]]))
     assert viewer.seen().contains(window.canvas.projection.entry("in").area())
 

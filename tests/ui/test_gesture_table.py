@@ -14,7 +14,7 @@ import canvas_kit as kit
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QInputDialog, QLineEdit, QTreeWidget, QWidget
+from PySide6.QtWidgets import QApplication, QLineEdit, QTreeWidget, QWidget
 from window_kit import press, show
 
 from app.ui.canvas.viewer import OPERATOR_MIME
@@ -336,15 +336,11 @@ def test_find_next_and_next_problem(window):
 def test_a_comment_frame_a_rename_and_a_bypass(window, qtbot):
     window.context.select(("conv",))
     press(window, "F2")
-    dialog = window.findChild(QInputDialog, "canvas.rename")
-    dialog.setTextValue("first")
-    dialog.accept()
+    kit.write(window, "first")
     assert "first" in graph(window)
     assert graph(window)["cat"].inputs[0] == Source("first")
     press(window, "C")
-    dialog = window.findChild(QInputDialog, "canvas.frame_title")
-    dialog.setTextValue("Encoder")
-    dialog.accept()
+    kit.write(window, "Encoder")
     assert [f.title for f in graph(window).frames.values()] == ["Encoder"]
     document(window).do(lambda g: commands.set_params(g, {"first": {"features": "3"}}))
     window.context.select(("first",))

@@ -50,7 +50,14 @@ def top_texts(panel) -> list[str]:
 
 @pytest.mark.parametrize(
     ("query", "expected"),
-    [("conv2d", "convolution"), ("maxpool", "pooling"), ("relu", "activation"), ("conv", "convolution")],
+    [
+        ("conv2d", "convolution"),
+        ("maxpool", "pooling"),
+        ("relu", "activation"),
+        ("conv", "convolution"),
+        ("target", "input"),
+        ("label", "tensor_input"),
+    ],
 )
 def test_what_people_type_finds_the_operator(query, expected):
     assert expected in [cls.type for cls in search(default_registry(), query)][:2]
@@ -118,12 +125,17 @@ def test_no_match_is_said_and_escape_brings_the_list_back(qtbot, palette):
     assert tree_of(palette).isVisible()
 
 
-def test_what_was_added_last_is_offered_first(qtbot, palette, context):
+def test_what_was_added_last_is_preferred_by_the_search_and_moves_no_target(qtbot, palette, context):
     document = Document(Graph(), context.registry)
     context.set_document(document)
-    assert document.do(lambda g: add_layer(g, Layer("pool_0", "pooling")))
-    assert palette.recent() == ("pooling",)
-    assert top_texts(palette)[0] == "Recent"
+    tree, before = tree_of(palette), top_texts(palette)
+    place = tree.visualItemRect(tree.topLevelItem(1).child(0))
+    assert document.do(lambda g: add_layer(g, Layer("pool_0", "adaptive_pooling")))
+    assert palette.recent() == ("adaptive_pooling",)
+    assert top_texts(palette) == before
+    assert tree.visualItemRect(tree.topLevelItem(1).child(0)) == place
+    qtbot.keyClicks(palette.findChild(QLineEdit, "palette.search"), "pooling average")
+    assert top_texts(palette)[0] == "Adaptive pooling"
 
 
 def test_the_tooltip_is_the_description(palette):

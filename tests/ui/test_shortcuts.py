@@ -11,6 +11,7 @@ from PySide6.QtGui import QKeySequence
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
+from app.ui.canvas.inline_editor import InlineEditor
 from app.ui.shell.shortcuts import PRESETS, Shortcuts, clash
 from app.ui.shell.shortcuts_dialog import ShortcutsDialog
 from app.ui.shell.window import declared_actions
@@ -101,9 +102,9 @@ def test_changed_in_the_dialog_by_keys_and_then_used(window, qtbot):
     qtbot.waitUntil(window.actions_["edit.rename"].isEnabled)
     window.canvas.viewer.setFocus()
     QTest.keySequence(window.canvas.viewer, "Ctrl+D")
-    field = next(w for w in QApplication.topLevelWidgets() if w.objectName() == "canvas.rename")
-    assert field.isVisible()
-    field.close()
+    editor = window.findChild(InlineEditor, "canvas.rename")
+    assert editor.isVisible()
+    editor.discard()
     assert len(window.context.document.graph) == 1
 
 

@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 
+import canvas_kit as kit
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QPalette
 from PySide6.QtTest import QTest
@@ -146,9 +147,7 @@ def test_rename_by_key(window, qtbot):
     window.context.select(("a",))
     QApplication.processEvents()
     press(window, "F2")
-    edit = next(w for w in QApplication.topLevelWidgets() if w.objectName() == "canvas.rename").findChild(QLineEdit)
-    edit.setText("picture")
-    QTest.keyClick(edit, Qt.Key.Key_Return)
+    kit.write(window, "picture")
     assert "picture" in window.context.document.graph
     assert window.context.selection == ("picture",)
 

@@ -75,6 +75,25 @@ def test_save_as_adds_the_ending(window, tmp_path, monkeypatch):
     assert window.context.document.path == tmp_path / "made.xml"
 
 
+def test_a_network_is_named_after_its_file_until_it_has_another_name(window, tmp_path):
+    graph = window.context.document.graph
+    assert window.files.save_to(tmp_path / "mynet.xml")
+    assert graph.name == "mynet"
+    assert window.context.document.history.is_clean
+    assert read_document(tmp_path / "mynet.xml").graph.name == "mynet"
+    assert window.files.save_to(tmp_path / "second.xml")
+    assert graph.name == "second"
+    window.context.document.keep("name", "U-Net")
+    assert window.files.save_to(tmp_path / "third.xml")
+    assert graph.name == "U-Net"
+
+
+def test_a_failed_save_leaves_the_name(window, tmp_path, monkeypatch):
+    monkeypatch.setattr("app.ui.shell.files.show_findings", lambda *found: None)
+    assert not window.files.save_to(tmp_path / "missing" / "mynet.xml")
+    assert window.context.document.graph.name == "network"
+
+
 def test_save_as_takes_the_suffix_of_the_chosen_format(window, tmp_path, monkeypatch):
     seen = []
 

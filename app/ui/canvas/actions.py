@@ -164,6 +164,16 @@ CANVAS: tuple[Action[Canvas], ...] = (
         on_canvas=True,
     ),
     Action(
+        "edit.note",
+        "Add &Note",
+        "Write a note on the canvas",
+        Canvas.add_note,
+        ("Edit/add", "Canvas/add"),
+        ("N",),
+        (DOCUMENT,),
+        on_canvas=True,
+    ),
+    Action(
         "edit.cut",
         "Cu&t",
         "Cut the selected layers",
@@ -250,8 +260,8 @@ CANVAS: tuple[Action[Canvas], ...] = (
     ),
     Action(
         "edit.rename",
-        "Re&name...",
-        "Rename the selected layer or frame",
+        "Re&name",
+        "Rename the selected layer, or edit the text of the selected frame",
         Canvas.rename_selection,
         ("Edit/layers", "Canvas/layers"),
         ("F2",),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import cast
 
@@ -12,16 +11,17 @@ from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
 
 from app.ui.canvas import layer_clipboard, layout_boxes
 from app.ui.canvas.difference_marks import DifferenceMarker
+from app.ui.canvas.frames import FrameItem, needed_height
 from app.ui.canvas.heat_overlay import HeatOverlay
+from app.ui.canvas.inline_editor import InlineEditor
 from app.ui.canvas.link_editor import Accepts, Connect, LinkEditor, RouteEditor, source_of
 from app.ui.canvas.links import LinkItem
 from app.ui.canvas.minimap import Minimap
 from app.ui.canvas.node import LayerItem
-from app.ui.canvas.placement import settle
+from app.ui.canvas.placement import free_rect, settle
 from app.ui.canvas.projection import Projection
 from app.ui.canvas.quick_add import QuickAdd
 from app.ui.canvas.remembered_views import RememberedViews
-from app.ui.canvas.rename_dialogs import ask_name, ask_title
 from app.ui.canvas.viewer import LayerViewer
 from app.ui.document.document import Document
 from app.ui.engine.context import Context
@@ -31,13 +31,14 @@ from designer.graph.arrangement import NODE_WIDTH, Position, Side, align, around
 from designer.graph.bypass import bypass
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.edits import ChangeSet, Edit
-from designer.graph.model import GRID, Layer, check_layer_name
+from designer.graph.model import GRID, Layer
 from designer.graph.template import INSTANCE, Template, would_recur
 from designer.graph.template_commands import paste_with_templates
 from designer.operators.default_layers import default_layer
 from designer.operators.links import is_variadic, network_ends
 from designer.texts import tr
 
+NOTE_SIZE = (12 * GRID, 5 * GRID)
 OPENING_ZOOM = 0.25  # a larger document opens at its top left corner; names are readable at this scale
 LARGE_ZOOM = 0.5  # opening scale of a document that is too large to create all its items
 
@@ -103,6 +104,8 @@ class Canvas(QWidget):
     # --- the document ----------------------------------------------------------------------------------------
 
     def _show(self, document: Document) -> None:
+        for editor in self.viewer.viewport().findChildren(InlineEditor):
+            editor.discard()
         if self._document is not None:
             self._document.changed.disconnect(self._on_changed)
             self._document.states_changed.disconnect(self._on_states)
@@ -327,37 +330,63 @@ class Canvas(QWidget):
             self._context.select(tuple(n for n, (old, _) in edit.layers.items() if old is None))
 
     def rename_selection(self) -> None:
-        """Ask for a new name of the selected layer, or for the title of the selected frame."""
+        """Edit the name of the selected layer, or the text of the selected frame, on the canvas."""
         names, selected = self._selected_names(), self.viewer.selected_frames()
         if len(names) == 1:
-            ask_name(self, names[0], partial(self.rename, names[0]))
+            self._edit_name(self.projection[names[0]])
         elif not names and len(selected) == 1:
-            ask_title(self, selected[0].frame, partial(self.retitle, selected[0].frame.id))
+            self._edit_frame(selected[0])
 
-    def rename(self, old: str, new: str) -> None:
-        rule = check_layer_name(new)
-        if rule is not None:
-            self._context.message.emit("error", tr("Not renamed: {rule}", rule=rule))
-            return
-        self.do(lambda d: commands.rename_layer(d.graph, old, new))
+    def _edit_name(self, item: LayerItem) -> None:
+        document, name = self._context.document, item.layer
+        self.viewer.bring(item)
+        editor = InlineEditor(
+            self.viewer,
+            "canvas.rename",
+            tr("Name of the layer"),
+            name,
+            lambda text: document.do(lambda g: commands.rename_layer(g, name, text)),
+            lambda text: commands.name_rule(document.graph, text),
+        )
+        editor.open_at(self.viewer.mapFromScene(item.box()).boundingRect())
 
-    def retitle(self, frame_id: str, title: str) -> None:
-        """Change the title of a comment frame."""
-        document = self._document
-        if document is not None and frame_id in document.graph.frames:
-            frame = replace(document.graph.frames[frame_id], title=title)
-            self.do(lambda d: frames.set_frame(d.graph, frame_id, frame))
+    def _edit_frame(self, item: FrameItem) -> None:
+        """Edit title and text of a frame: the first line is the title."""
+        document, frame = self._context.document, item.frame
+        editor = InlineEditor(
+            self.viewer,
+            "canvas.comment",
+            tr("Title of the comment, then its text (Shift+Return: new line)"),
+            frame.content,
+            lambda text: document.do(
+                lambda g: frames.write_frame(g, frame.id, text, needed_height(frame.rect[2], text))
+            ),
+            lines=True,
+        )
+        editor.open_at(self.viewer.mapFromScene(item.seen).boundingRect())
 
     def add_frame(self) -> None:
-        """Add a comment frame around the selected layers, or in the middle of the view, and ask for its title."""
+        """Add a comment frame around the selected layers, or in the middle of the view, and edit its title."""
         names = self._selected_names()
         if names and self._document is not None:
             places = {n: self._document.graph[n].position for n in names}
             rect = around(places, {n: layout_boxes.box_of(self.projection.entry(n)) for n in names})
         else:
-            x, y = on_grid(*self.viewer.visible_center().toTuple())
-            rect = (x - 10 * GRID, y - 5 * GRID, 20 * GRID, 10 * GRID)
-        edit = self.do(lambda d: frames.add_frame(d.graph, rect))
+            rect = self._rect_at(self.viewer.visible_center(), 20 * GRID, 10 * GRID)
+        self._add_frame(rect, tr("Comment"))
+
+    def add_note(self) -> None:
+        """Add a small frame at the pointer, or in the middle of the view, clear of layers, and edit its text."""
+        place = self.viewer.pointer() or self.viewer.visible_center()
+        free = free_rect(self.projection, QRectF(*self._rect_at(place, *NOTE_SIZE)))
+        self._add_frame(free.toRect().getRect(), tr("Note"))
+
+    def _rect_at(self, center: QPointF, width: int, height: int) -> tuple[int, int, int, int]:
+        x, y = on_grid(center.x() - width / 2, center.y() - height / 2)
+        return x, y, width, height
+
+    def _add_frame(self, rect: tuple[int, int, int, int], title: str) -> None:
+        edit = self.do(lambda d: frames.add_frame(d.graph, rect, title))
         if edit is not None:
             self._context.select(())
             self.viewer.select_items([])

@@ -1,24 +1,45 @@
-"""Comment frames: a tinted area with a title behind the nodes. Drag the title to move it, its edges to resize it."""
+"""Comment frames: a tinted area with title and text behind the nodes. Drag the title to move it, its edges to resize it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import ceil
 
 from PySide6.QtCore import QPointF, QRectF, QSizeF, Qt
-from PySide6.QtGui import QColor, QPainter, QPen
+from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPen
 from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 
-from app.ui.canvas.node_layout import PAD, fonts
+from app.ui.canvas.node_layout import LEAST, PAD, fonts
 from app.ui.widgets import theme
 from app.ui.widgets.tooltips import plain_tip
-from designer.graph.model import Frame
+from designer.graph.model import GRID, Frame
 from designer.texts import tr
 
 TINT = 36  # of 255
 EDGE = 6.0  # pixels around an edge that count as a hit
 LARGE = 0.45  # below this scale (pixels per canvas unit) the title is above the frame, clear of its content
-LEAST = 144.0  # width of a collapsed frame
+LEAST_WIDTH = 144.0  # of a collapsed frame
 ABOVE = 160.0  # room for it there, down to the smallest scale
+WHOLE = 0.7  # scale down to which the height of a frame suits its text
+SHOWN = 2000  # characters of the text that are painted
+WRAPPED = Qt.TextFlag.TextWordWrap | Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop
+
+
+def text_top() -> float:
+    """The distance of the text from the upper edge of a frame."""
+    return fonts().name_metrics.height() + 8
+
+
+def needed_height(width: float, content: str) -> int:
+    """The height of a frame of this width that shows a title and the text on the lines after it."""
+    text = content.partition("\n")[2].strip()[:SHOWN]
+    if not text:
+        return 0
+    font = QFont(fonts().small)
+    font.setPixelSize(ceil(LEAST / WHOLE))
+    metrics = QFontMetricsF(font)
+    room = metrics.boundingRect(QRectF(0, 0, max(width - 2 * PAD, 1), 1e6), int(WRAPPED), text)
+    return ceil((text_top() + room.height() + 2 * PAD) / GRID) * GRID
 
 
 class FrameItem(QGraphicsItem):
@@ -48,7 +69,13 @@ class FrameItem(QGraphicsItem):
             return self.rect
         f = fonts()
         wide = f.name_metrics.horizontalAdvance(self.frame.title) + f.small_metrics.horizontalAdvance(self._note())
-        return QRectF(self.pos(), QSizeF(max(LEAST, wide + 4 * PAD), f.name_metrics.height() + 16))
+        return QRectF(self.pos(), QSizeF(max(LEAST_WIDTH, wide + 4 * PAD), f.name_metrics.height() + 16))
+
+    @property
+    def title(self) -> QRectF:
+        """The area of the title where the canvas is not zoomed out far."""
+        width = fonts().name_metrics.horizontalAdvance(self.frame.title)
+        return QRectF(self.pos(), QSizeF(min(width + 2 * PAD, self._size.width()), text_top()))
 
     def end(self, *, is_input: bool) -> QPointF:
         """The end point of links to layers in a collapsed frame."""
@@ -72,7 +99,7 @@ class FrameItem(QGraphicsItem):
     def grip(self, place: QPointF, zoom: float) -> str:
         """The grip at a point of the canvas: "move", edges as letters of "ltrb", or an empty string."""
         rect, edge = self.seen, EDGE / zoom
-        title = (fonts().name_metrics.height() + 8) * max(1.0, 1.0 / zoom)
+        title = text_top() * max(1.0, 1.0 / zoom)
         head = QRectF(rect.left(), rect.top() - (title if zoom < LARGE else 0.0), rect.width(), title)
         if zoom < LARGE and head.contains(place):
             return "move"
@@ -111,6 +138,7 @@ class FrameItem(QGraphicsItem):
         if self.frame.collapsed and detail >= LARGE:
             self._paint_bar(painter, rect)
             return
+        self._paint_text(painter, rect, detail)
         scale = max(1.0, 1.0 / max(detail, 0.01))
         painter.translate(PAD * scale, 0)
         painter.scale(scale, scale)
@@ -120,6 +148,24 @@ class FrameItem(QGraphicsItem):
         room = QRectF(0, 4 if detail >= LARGE else -height - 4, rect.width() / scale - 2 * PAD, height)
         title = fonts().name_metrics.elidedText(self.frame.title, Qt.TextElideMode.ElideRight, max(room.width(), 0))
         painter.drawText(room, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, title)
+
+    def _paint_text(self, painter: QPainter, rect: QRectF, detail: float) -> None:
+        """Paint the whole lines of the text that fit below the title, at a size that can be read."""
+        if not self.frame.text:
+            return
+        font = QFont(fonts().small)
+        font.setPixelSize(max(font.pixelSize(), ceil(LEAST / max(detail, 0.01))))
+        line = QFontMetricsF(font).lineSpacing()
+        room = rect.adjusted(PAD, text_top() if detail >= LARGE else PAD, -PAD, -PAD)
+        room.setHeight(max(0, room.height() // line) * line)
+        if room.isEmpty():
+            return
+        painter.save()
+        painter.setClipRect(room, Qt.ClipOperation.IntersectClip)
+        painter.setFont(font)
+        painter.setPen(theme.color("text"))
+        painter.drawText(room, WRAPPED, self.frame.text[:SHOWN])
+        painter.restore()
 
     def _paint_bar(self, painter: QPainter, rect: QRectF) -> None:
         """Paint the title of a collapsed frame and its number of layers."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
+from PySide6.QtCore import QRectF
 from PySide6.QtWidgets import QGraphicsScene
 
 from app.ui.canvas.link_index import Key, LinkEntry, LinkIndex
@@ -13,9 +14,16 @@ from designer.graph.model import Source
 
 
 class LinkItems:
-    """`node` returns the item of a layer and creates it if needed."""
+    """`node` returns the item of a layer and creates it if needed, `titles` the areas of the titles of frames."""
 
-    def __init__(self, edges: LinkIndex, node: Callable[[str], LayerItem], scene: QGraphicsScene) -> None:
+    def __init__(
+        self,
+        edges: LinkIndex,
+        node: Callable[[str], LayerItem],
+        scene: QGraphicsScene,
+        titles: Callable[[], Iterable[QRectF]],
+    ) -> None:
+        self._titles = titles
         self._edges = edges
         self._node = node
         self._scene = scene
@@ -28,7 +36,7 @@ class LinkItems:
         output, target = self._output(edge.source), self._input(edge.key)
         if output is None or target is None:
             return
-        link = edge.item = LinkItem(output, target, edge.key, self._edges)
+        link = edge.item = LinkItem(output, target, edge.key, self._edges, self._titles)
         link.show_on_path(edge.key in self.path)
         self._scene.addItem(link)
         link.setVisible(not self._edges.inner(edge))

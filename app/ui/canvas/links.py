@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, cast
 
 from PySide6.QtCore import QPointF, QRectF, Qt
@@ -144,8 +144,16 @@ class PortDot(QGraphicsItem):
 class LinkItem(QGraphicsPathItem):
     """A link. `key` is the consumer's name and input index. The line width does not depend on the scale."""
 
-    def __init__(self, source: PortDot, target: PortDot, key: tuple[str, int], router: Router) -> None:
+    def __init__(
+        self,
+        source: PortDot,
+        target: PortDot,
+        key: tuple[str, int],
+        router: Router,
+        titles: Callable[[], Iterable[QRectF]] = tuple,
+    ) -> None:
         super().__init__()
+        self._titles = titles  # of frames, which the label must not cover
         self.source = source
         self.target = target
         self._hovered = False
@@ -293,8 +301,8 @@ class LinkItem(QGraphicsPathItem):
             for point in self.points:
                 radius = POINT + (1.5 if strong else 0)
                 painter.drawEllipse(point, radius, radius)
-        if detail >= READABLE and self.label_fits:
-            rect = self.label_box
+        rect = self.label_box
+        if detail >= READABLE and self.label_fits and not any(title.intersects(rect) for title in self._titles()):
             painter.setPen(Qt.PenStyle.NoPen)
             painter.setBrush(theme.color("sunken"))
             painter.drawRoundedRect(rect, 3, 3)

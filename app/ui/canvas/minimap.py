@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QPoint, QPointF, QRectF, Qt, QTimer
+from PySide6.QtCore import QPoint, QPointF, QRectF, QSize, Qt, QTimer
 from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent, QPen, QPixmap, QTransform
 from PySide6.QtWidgets import QWidget
 
@@ -18,7 +18,7 @@ from designer.texts import tr
 
 WIDTH, HEIGHT = 200, 128
 EDGE = 12  # distance from the corner of the canvas
-ROOM = 520  # minimum width of a canvas that shows the minimap
+ROOM = QSize(520, 320)  # minimum size of a canvas that shows the minimap
 DELAY = 150  # milliseconds after the last change
 
 
@@ -88,7 +88,10 @@ class Minimap(QWidget):
         self.move(viewer.right() - WIDTH - EDGE, viewer.bottom() - HEIGHT - EDGE)
         seen = self._seen()
         self.setVisible(
-            self._wanted and viewer.width() >= ROOM and not self._extent.isEmpty() and not seen.contains(self._extent)
+            self._wanted
+            and viewer.size().expandedTo(ROOM) == viewer.size()
+            and not self._extent.isEmpty()
+            and not seen.contains(self._extent)
         )
         self.update()
 

@@ -18,6 +18,7 @@ PORT_RADIUS = 5.0
 MARK = 16.0
 MARK_GAP = 6.0
 MIN_WIDTH = 144.0
+LEAST = 9.0  # minimum font size in pixels of names and comments at any scale
 LINES = (
     2  # of text in a box: title and summary. A box without a summary is as high, so that its name fits when zoomed out
 )

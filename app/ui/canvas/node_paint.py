@@ -9,7 +9,7 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QBrush, QColor, QFont, QFontMetricsF, QPainter, QPainterPath, QPen, QPolygonF
 
 from app.ui.canvas.links import PaintedNode, PortDot
-from app.ui.canvas.node_layout import MARK, MARK_GAP, PAD, PORT_RADIUS, Fonts, Layout, fonts
+from app.ui.canvas.node_layout import LEAST, MARK, MARK_GAP, PAD, PORT_RADIUS, Fonts, Layout, fonts
 from app.ui.widgets import theme
 from designer.operators.api import Category
 
@@ -17,7 +17,6 @@ READABLE = 0.7  # below this scale nodes are blocks with names, because smaller 
 PORTS = 0.45  # below this scale ports are not painted
 NAMED = 0.18  # below this scale not even names are readable
 RADIUS = 5.0
-LEAST = 9.0  # minimum font size of names in pixels
 CONDENSED = 82  # percent of the normal width, for names that are larger than their box was made for
 SPACING = 1.05  # distance between two lines of a name, as a multiple of the font size
 EDGE = 2.0  # pixels between a name and the edges of its block

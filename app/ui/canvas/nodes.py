@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from NodeGraphQt.base.graph import NodeGraph
+from PySide6.QtCore import QRectF
 
 from app.ui.canvas.frames import FrameItem
 from app.ui.canvas.layer_index import LayerEntry
@@ -97,6 +98,10 @@ class Frames:
     @property
     def ids(self) -> Iterable[str]:
         return self._frames.keys()
+
+    def titles(self) -> list[QRectF]:
+        """The areas of the titles."""
+        return [item.title for item in self._frames.values()]
 
     def get(self, frame_id: str) -> FrameItem | None:
         return self._frames.get(frame_id)

@@ -43,6 +43,14 @@ def settle(
     return move_layers(graph, places).then(_room(graph, projection, rect, added, behind))
 
 
+def free_rect(projection: Projection, rect: QRectF) -> QRectF:
+    """A rectangle moved down until it covers no layer."""
+    free = QRectF(rect)
+    _move_down(projection, free, ())
+    _snap(free, rect.topLeft(), up=True)
+    return free
+
+
 def _union(projection: Projection, names: Sequence[str]) -> QRectF:
     rect = QRectF()
     for name in names:

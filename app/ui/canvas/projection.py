@@ -51,7 +51,7 @@ class Projection:
         self.marked: set[str] = set()  # selected layers without items
         self._layers = LayerIndex(self._look)
         self._edges = LinkIndex(self._layers, self._points)
-        self._links = LinkItems(self._edges, self._make, self.viewer.scene())
+        self._links = LinkItems(self._edges, self._make, self.viewer.scene(), self._frames.titles)
         self._collapsed = CollapsedFrames(self._layers, self._edges, self._nodes, self._frames)
         self._eager = True
         self._measuring = QuietMeasuring(viewer, self._on_measured)
@@ -181,7 +181,7 @@ class Projection:
             self._remove_item(name)
         self._layers = LayerIndex(self._look)
         self._edges = LinkIndex(self._layers, self._points)
-        self._links = LinkItems(self._edges, self._make, self.viewer.scene())
+        self._links = LinkItems(self._edges, self._make, self.viewer.scene(), self._frames.titles)
         self.marked = set()
         self._collapsed = CollapsedFrames(self._layers, self._edges, self._nodes, self._frames)
         self._frames.show(list(self._frames.ids), {})

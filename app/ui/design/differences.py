@@ -53,7 +53,7 @@ class DifferencesPanel(QWidget):
         self.head.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.choose = self._button("choose", tr("Compare &With"), tr("Choose the network to compare with"))
         self.choose.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
-        menu = QMenu(self.choose)
+        self._menu = menu = QMenu(self.choose)
         menu.setObjectName("differences.menu")
         self.saved = menu.addAction(tr("&Saved Version"))
         self.saved.setObjectName("differences.saved")
@@ -109,6 +109,10 @@ class DifferencesPanel(QWidget):
         button.setAccessibleName(text.replace("&", ""))
         button.setToolTip(tip)
         return button
+
+    def choose_other(self) -> None:
+        """Ask what to compare with."""
+        self._menu.popup(self.choose.mapToGlobal(self.choose.rect().bottomLeft()))
 
     # --- commands ------------------------------------------------------------------------------
 

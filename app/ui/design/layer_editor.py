@@ -38,10 +38,10 @@ from app.ui.widgets.message import Message
 from app.ui.widgets.param_editor import MIXED
 from app.ui.widgets.param_section import ParamSection, tool_button
 from designer.graph import commands
-from designer.graph.commands import rename_layer, set_activation
+from designer.graph.commands import name_rule, rename_layer, set_activation
 from designer.graph.edits import ChangeSet, Edit
 from designer.graph.graph import Graph
-from designer.graph.model import ActivationSpec, Layer, check_layer_name
+from designer.graph.model import ActivationSpec, Layer
 from designer.graph.template import INSTANCE
 from designer.operators.params import Parameter
 from designer.texts import mark, tr, tr_data, trn
@@ -365,10 +365,7 @@ class ParametersPanel(QWidget):
             super().keyPressEvent(event)
 
     def _name_rule(self, text: str) -> str | None:
-        rule = check_layer_name(text)
-        if rule is None and self._document is not None and text in self._document.graph:
-            return tr("the name '{name}' is used by another layer", name=text)
-        return rule
+        return name_rule(self._document.graph, text) if self._document is not None else None
 
     def _rename(self, new: str) -> None:
         if self._document is not None and len(self._names) == 1:

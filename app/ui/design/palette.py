@@ -108,7 +108,7 @@ class PalettePanel(QWidget):
         self._fill()
 
     def recent(self) -> tuple[str, ...]:
-        """Recently added types, newest first."""
+        """Recently added types, newest first. The search prefers them; the list does not move for them."""
         return tuple(self._recent)
 
     def _watch(self, document: object) -> None:
@@ -132,7 +132,6 @@ class PalettePanel(QWidget):
     def _remember(self, type_name: str) -> None:
         if self._recent[:1] != [type_name]:
             self._recent = [type_name, *(t for t in self._recent if t != type_name)][:_RECENT]
-            self._fill()
 
     def _fill(self) -> None:
         query = self._search.text().strip()
@@ -154,25 +153,22 @@ class PalettePanel(QWidget):
         else:
             found = list(registry)
             self._tree.setRootIsDecorated(True)
-            recent = [cls for cls in (registry.get(t) for t in self._recent) if cls is not None]
             if templates:
                 head = self._head(tr("Templates of This Document"), "group")
                 head.addChildren(templates)
                 self._tree.addTopLevelItem(head)
                 head.setExpanded(head.text(0) not in self._closed)
-            if recent:
-                self._group(tr("Recent"), recent)
             for category in Category:
                 members = sorted(
                     (c for c in found if c.category is category), key=lambda c: tr_data(c.title).casefold()
                 )
                 if members:
-                    self._group(tr_data(category.value), members, category)
+                    self._group(tr_data(category.value), members)
             self._empty.show_text(tr("No operators are installed. Reinstall the program."))
         self._stack.setCurrentWidget(self._tree if found or templates else self._empty)
 
-    def _group(self, title: str, members: Iterable[type[Operator]], category: Category | None = None) -> None:
-        head = self._head(title, "history" if category is None else "")
+    def _group(self, title: str, members: Iterable[type[Operator]]) -> None:
+        head = self._head(title, "")
         head.addChildren([_item(cls, self._row) for cls in members])
         self._tree.addTopLevelItem(head)
         head.setExpanded(title not in self._closed)

@@ -13,7 +13,8 @@ from designer.files.disk_watch import Disk, digest_of
 from designer.files.journal import Journal
 from designer.files.safekeeping import Safekeeping
 from designer.files.settings import Settings, settings_path
-from designer.graph.diagnostics import Diagnostic
+from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.model import unwritable
 
 SYNC_AFTER = 2000  # ms after a change until its journal entry is synced to disk
 
@@ -76,13 +77,27 @@ class OpenDocument(QObject):
         return self.document.history.is_clean
 
     def save(self, path: Path) -> tuple[Diagnostic, ...]:
-        """Save to `path`. Returns findings about the settings; raises DiagnosticError if the document cannot be saved."""
-        settings = self.document.settings
+        """Save to `path`. Returns findings about the settings; raises DiagnosticError if the document cannot be saved.
+
+        The network is named after its first file and follows that file's name; a name that differs from it stays.
+        """
+        document, name = self.document, self.document.graph.name
+        if (document.path is None or document.path.stem == name) and unwritable(path.stem) is None:
+            self._name(path.stem)
+        settings = document.settings
         wanted = settings != Settings() or os.path.isfile(settings_path(path))
-        found = self._keeping.save(path, settings if wanted else None)
-        self.document.mark_saved(path)
+        try:
+            found = self._keeping.save(path, settings if wanted else None)
+        except DiagnosticError:
+            self._name(name)
+            raise
+        document.mark_saved(path)
         self._set_disk("same")
         return found
+
+    def _name(self, name: str) -> None:
+        if name != self.document.graph.name:
+            self.document.keep("name", name)
 
     def keep_unsaved(self, settings: dict[str, object] | None = None) -> None:
         """Mark the document as unsaved and write all of it to the journal."""

@@ -167,16 +167,6 @@ _EXPORTS: tuple[Action[Exports], ...] = (
 
 _DOCKS: tuple[Action[Docks], ...] = (
     Action(
-        "file.compare",
-        "&Compare With...",
-        "Show what differs from the saved version or from another document",
-        partial(Docks.show, name="differences"),
-        ("File/compare",),
-        (),
-        (DOCUMENT,),
-        "compare",
-    ),
-    Action(
         "tools.network_settings",
         "&Network Settings",
         "Show engine, device, precision and weights of the network",

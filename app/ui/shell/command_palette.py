@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from PySide6.QtGui import QKeySequence
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QAction, QIcon, QKeySequence, QPixmap
 from PySide6.QtWidgets import QWidget
 
 from app.ui.shell.action_set import Actions
+from app.ui.shell.menus import menu_paths
 from app.ui.widgets.search_popup import SearchMatch, SearchPopup
 from designer.texts import tr, tr_data
 
@@ -17,6 +19,9 @@ class CommandPalette(SearchPopup):
 
     def __init__(self, actions: Actions, parent: QWidget) -> None:
         self._actions = actions
+        blank = QPixmap(16, 16)
+        blank.fill(Qt.GlobalColor.transparent)
+        self._blank = QIcon(blank)
         super().__init__(
             "commands",
             tr("Commands"),
@@ -30,16 +35,23 @@ class CommandPalette(SearchPopup):
 
     def _commands(self, text: str) -> Iterator[SearchMatch]:
         words = text.casefold().split()
+        paths = menu_paths()
         found = []
         for spec in self._actions.declared.values():
+            path = next((paths[section] for section in spec.menus if section in paths), ())
             title = tr_data(spec.title).replace("&", "").rstrip(".")
-            if spec.id == "help.commands" or not all(
-                w in f"{title} {tr_data(spec.tip)} {spec.title} {spec.id}".casefold() for w in words
-            ):
-                continue
-            named = all(w in title.casefold() for w in words)
-            found.append((not self._actions[spec.id].isEnabled(), not named, title, spec))
-        for blocked, _, title, spec in sorted(found, key=lambda entry: entry[:3]):
-            action = self._actions[spec.id]
+            # "Dark" means nothing without its submenu
+            name = f"{path[-1]}: {title}" if len(path) > 1 else title
+            names = f"{name} {title.replace(' ', '')}".casefold()
+            about = f"{names} {' '.join(path)} {tr_data(spec.tip)} {spec.title} {spec.id}".casefold()
+            if spec.id != "help.commands" and all(word in about for word in words):
+                named = all(word in names for word in words)
+                found.append((not self._actions[spec.id].isEnabled(), not named, name, spec.id))
+        for blocked, _, name, key in sorted(found):
+            action = self._actions[key]
             keys = action.shortcut().toString(QKeySequence.SequenceFormat.NativeText)
-            yield SearchMatch(spec.id, title, keys, action.toolTip(), action.icon(), not blocked)
+            yield SearchMatch(key, name, keys, action.toolTip(), self._icon(action), not blocked)
+
+    def _icon(self, action: QAction) -> QIcon:
+        """The icon of an action, or an empty one, so that all names are aligned."""
+        return self._blank if action.icon().isNull() else action.icon()

@@ -100,6 +100,21 @@ CONTEXT_MENU = (
 )
 
 
+def menu_paths() -> dict[str, tuple[str, ...]]:
+    """The titles of the menus that lead to each section, without mnemonics."""
+    found: dict[str, tuple[str, ...]] = {}
+
+    def collect(entries: tuple[Entry, ...], path: tuple[str, ...]) -> None:
+        for entry in entries:
+            if isinstance(entry, tuple):
+                collect(entry[1], (*path, tr_data(entry[0]).replace("&", "")))
+            elif entry is not None:
+                found[entry] = path
+
+    collect(MENUS, ())
+    return found
+
+
 class Menus(QObject):
     """Builds the window's menus. `refresh` updates the actions before a menu is shown."""
 

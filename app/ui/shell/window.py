@@ -301,6 +301,11 @@ class MainWindow(QMainWindow):
     def redo(self) -> None:
         self.context.redo()
 
+    def compare_with(self) -> None:
+        """Ask for the version or document to compare with."""
+        self.docks.show("differences")
+        QTimer.singleShot(0, self, self.docks.panel("differences").choose_other)  # type: ignore[attr-defined]  # once it has a place
+
     def compare_saved(self) -> None:
         """Show the differences between the open document and its file."""
         panel = self.docks.panel("differences")
@@ -542,6 +547,16 @@ ACTIONS: tuple[Action[MainWindow], ...] = (
         ("File/close",),
         ("Ctrl+Q",),
         icon="power",
+    ),
+    Action(
+        "file.compare",
+        "&Compare With...",
+        "Show what differs from the saved version or from another document",
+        MainWindow.compare_with,
+        ("File/compare",),
+        (),
+        (DOCUMENT,),
+        "compare",
     ),
     Action(
         "edit.undo",

@@ -13,7 +13,7 @@ class Input(
     title="Input",
     category=op.Category.INPUT_OUTPUT,
     role=op.Role.INPUT,
-    synonyms=("image", "source", "placeholder", "data"),
+    synonyms=("image", "source", "placeholder", "data", "target"),
 ):
     """An image or tensor as input of the network.
 

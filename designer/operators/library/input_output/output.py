@@ -13,7 +13,7 @@ class Output(
     title="Output",
     category=op.Category.INPUT_OUTPUT,
     role=op.Role.OUTPUT,
-    synonyms=("result", "sink", "target"),
+    synonyms=("result", "sink"),
 ):
     """An output of the network. The tensor passes through unchanged; the parameters control how it is displayed.
 

@@ -14,7 +14,7 @@ class TensorInput(
     title="Tensor input",
     category=op.Category.INPUT_OUTPUT,
     role=op.Role.INPUT,
-    synonyms=("tokens", "sequence", "vector", "placeholder", "integer input"),
+    synonyms=("tokens", "sequence", "vector", "placeholder", "integer input", "label"),
 ):
     """A tensor of any shape and element type as input of the network, for instance token ids; fed from .npy files."""
 
