@@ -130,12 +130,12 @@ def test_what_was_added_last_is_preferred_by_the_search_and_moves_no_target(qtbo
     context.set_document(document)
     tree, before = tree_of(palette), top_texts(palette)
     place = tree.visualItemRect(tree.topLevelItem(1).child(0))
-    assert document.do(lambda g: add_layer(g, Layer("pool_0", "adaptive_pooling")))
-    assert palette.recent() == ("adaptive_pooling",)
+    assert document.do(lambda g: add_layer(g, Layer("loss_0", "mse_loss")))
+    assert palette.recent() == ("mse_loss",)
     assert top_texts(palette) == before
     assert tree.visualItemRect(tree.topLevelItem(1).child(0)) == place
-    qtbot.keyClicks(palette.findChild(QLineEdit, "palette.search"), "pooling average")
-    assert top_texts(palette)[0] == "Adaptive pooling"
+    qtbot.keyClicks(palette.findChild(QLineEdit, "palette.search"), "loss")
+    assert top_texts(palette)[0] == "MSE loss"
 
 
 def test_the_tooltip_is_the_description(palette):
