@@ -508,7 +508,7 @@ def machine_of(options: RunOptions) -> Machine:
 
 def machine_peaks(options: RunOptions, store: Path | None = None) -> Peaks:
     """The peaks of this machine for an engine, kept or measured now (about a second)."""
-    return cached(_peaks_key(options), lambda: measure_peaks(options), store)
+    return cached(peaks_key(options), lambda: measure_peaks(options), store)
 
 
 def remeasured(options: RunOptions, known: Peaks, store: Path | None = None) -> Peaks:
@@ -520,7 +520,7 @@ def remeasured(options: RunOptions, known: Peaks, store: Path | None = None) -> 
         cache=_larger(known.cache, fresh.cache),
         memory=_larger(known.memory, fresh.memory),
     )
-    keep(_peaks_key(options), best, store)
+    keep(peaks_key(options), best, store)
     return best
 
 
@@ -531,10 +531,10 @@ def _larger(one: Quantity, other: Quantity) -> Quantity:
 def _kept_peaks(options: RunOptions, store: Path | None) -> Peaks | None:
     from designer.profiling.peaks import kept
 
-    return kept(_peaks_key(options), store)
+    return kept(peaks_key(options), store)
 
 
-def _peaks_key(options: RunOptions) -> str:
+def peaks_key(options: RunOptions) -> str:
     if options.device != "cpu":
         from designer.profiling.gpu import gpu_key
 

@@ -208,22 +208,13 @@ def cached(key: str, measure: Callable[[], Peaks], store: Path | None = None) ->
 
 def kept(key: str, store: Path | None = None) -> Peaks | None:
     """The peaks kept under `key`. A broken store is ignored."""
-    return _peaks(_load(store or default_store()).get(key))
+    return _peaks(load_store(store or default_store()).get(key))
 
 
 def keep(key: str, peaks: Peaks, store: Path | None = None) -> None:
     """Keep peaks for later, unless the machine was busy when they were measured."""
-    if peaks.busy:
-        return
-    path = store or default_store()
-    content = {**_load(path), key: asdict(peaks)}
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f"{path.name}.{os.getpid()}")
-        temporary.write_text(json.dumps(content, indent=1))
-        temporary.replace(path)
-    except OSError:
-        pass  # without the file, peaks are measured again next time
+    if not peaks.busy:
+        save_store(store or default_store(), key, peaks)
 
 
 def _peaks(data: object) -> Peaks | None:
@@ -236,9 +227,22 @@ def _peaks(data: object) -> Peaks | None:
         return None
 
 
-def _load(path: Path) -> dict[str, Any]:
+def load_store(path: Path) -> dict[str, Any]:
+    """The content of a store; empty if it is missing or broken."""
     try:
         data = json.loads(path.read_text())
     except (OSError, ValueError):
         return {}
     return data if isinstance(data, dict) else {}
+
+
+def save_store(path: Path, key: str, record: Any) -> None:
+    """Add a dataclass to a store of what was measured. A store that cannot be written is ignored: it is measured again."""
+    content = {**load_store(path), key: asdict(record)}
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_name(f"{path.name}.{os.getpid()}")
+        temporary.write_text(json.dumps(content, indent=1))
+        temporary.replace(path)
+    except OSError:
+        pass

@@ -1,0 +1,146 @@
+"""What if: the predicted time and training memory of a network with other parameters, sizes, batches, precisions or machines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.graph import Graph
+from designer.graph.inference import Inference
+from designer.graph.types import Size2D
+from designer.operators.deploy import deploy
+from designer.operators.registry import Registry
+from designer.profiling.calibration import calibrated
+from designer.profiling.cost import CostTable, cost_table
+from designer.profiling.devices import DEVICES, device_named
+from designer.profiling.measure import sized
+from designer.profiling.model import DataSheetModel, DeviceModel, predict
+from designer.profiling.quantities import ValueSource
+from designer.profiling.schema import ProfileRun
+from designer.runtime.api import RunOptions
+from designer.runtime.network import input_layers
+from designer.texts import tr
+from designer.units import dims_text
+
+OPTIMIZER_STATES = {"sgd": 0, "sgd with momentum": 1, "rmsprop": 1, "adam": 2, "adamw": 2}
+"""Values that an optimizer keeps per learned value."""
+
+
+def predicted_run(
+    graph: Graph,
+    registry: Registry,
+    options: RunOptions,
+    *,
+    batch: int = 1,
+    size: Size2D | None = None,
+    machine: str = "",
+    store: Path | None = None,
+) -> ProfileRun:
+    """The modelled run of the deployed network of a document: on `machine` of `devices.py`, or on this one.
+
+    On this machine the engine of `options` is calibrated first (about half a minute, then kept). Raises DiagnosticError
+    ("unknown-machine", "not-modelled").
+    """
+    inference = sized(deploy(graph, registry), registry, size)
+    model = _model(options, registry, machine, store)
+    table = cost_table(inference, precision=options.precision, batch=batch)
+    if not table.rows:
+        raise DiagnosticError(
+            Diagnostic(
+                "not-modelled", tr("the shapes of the network are not known"), remedy=tr("fix its problems first")
+            )
+        )
+    return predict(table, model, _base(inference, options, batch))
+
+
+def _model(options: RunOptions, registry: Registry, machine: str, store: Path | None) -> DeviceModel:
+    if not machine:
+        if options.device != "cpu":
+            message = tr("the GPU of this machine is not calibrated; its operators are measured instead")
+            raise DiagnosticError(
+                Diagnostic("not-modelled", message, remedy=tr("profile the network, or choose a machine"))
+            )
+        return calibrated(options, registry, store)
+    sheet = device_named(machine)
+    if sheet is None:
+        names = ", ".join(device.name for device in DEVICES)
+        message = tr("the machine '{machine}' is not known", machine=machine)
+        raise DiagnosticError(Diagnostic("unknown-machine", message, remedy=tr("choose one of {names}", names=names)))
+    return DataSheetModel(sheet, options.precision)
+
+
+def _base(inference: Inference, options: RunOptions, batch: int) -> ProfileRun:
+    """The configuration that is predicted."""
+    inputs: dict[str, tuple[int, ...]] = {}
+    for name in input_layers(inference.graph, inference):
+        outputs = inference.states[name].outputs
+        if outputs:
+            inputs[name] = outputs[0].concrete(batch)
+    image = next((shape for shape in inputs.values() if len(shape) == 4), None)
+    return ProfileRun(
+        engine=options.engine,
+        precision=options.precision,
+        layout=options.layout,
+        device=options.device,
+        batch=batch,
+        size=f"{image[3]}x{image[2]}" if image else "",
+        time_ms=None,
+        spread_ms=None,
+        operators=(),
+        source=ValueSource.MODELLED,
+        threads=options.threads,
+        inputs={name: dims_text(shape) for name, shape in inputs.items()},
+    )
+
+
+@dataclass(frozen=True)
+class LayerTrainingMemory:
+    """Bytes that a layer needs for a training step. `activations` are its outputs, kept for the backward pass."""
+
+    layer: str
+    weights: int
+    gradients: int
+    optimizer: int
+    activations: int
+
+    @property
+    def total(self) -> int:
+        return self.weights + self.gradients + self.optimizer + self.activations
+
+
+@dataclass(frozen=True)
+class TrainingMemory:
+    """Modelled memory of a training step, by layer. Temporary buffers of kernels and of the framework are not included."""
+
+    optimizer: str
+    rows: tuple[LayerTrainingMemory, ...]
+
+    @property
+    def total(self) -> int:
+        return sum(row.total for row in self.rows)
+
+
+def training_memory(table: CostTable, optimizer: str = "adam") -> TrainingMemory:
+    """Activations, gradients and optimizer states of every layer; weights that layers share count once."""
+    states = OPTIMIZER_STATES[optimizer]
+    seen: set[str] = set()
+    rows = []
+    for name, row in table.rows.items():
+        shared = table.graph[name].weights_name
+        first = shared not in seen
+        seen.add(shared)
+        learned = row.learned * table.item_bytes if first else 0
+        activations = _kept(table, name, row.parameters)
+        rows.append(LayerTrainingMemory(name, row.weight_bytes if first else 0, learned, states * learned, activations))
+    return TrainingMemory(optimizer, tuple(rows))
+
+
+def _kept(table: CostTable, name: str, parameters: Mapping[str, str]) -> int:
+    """Bytes of the outputs, twice with an attached activation: autograd keeps its input too, except for a ReLU."""
+    outputs = sum(table.bytes_of(kind) for kind in table.rows[name].outputs)
+    if table.rows[name].type == "output":
+        return 0
+    activation = parameters.get("activation", "")
+    return outputs * (2 if activation and activation != "relu" and table.rows[name].type != "activation" else 1)
