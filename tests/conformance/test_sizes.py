@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -9,6 +10,7 @@ from random import Random
 import pytest
 import torch
 from size_networks import networks
+from torch_networks import torch_networks
 
 from designer.files.document import read_document
 from designer.graph.graph import Graph
@@ -23,6 +25,8 @@ from designer.operators.size_fix import accept_every_size, obstacle
 from designer.operators.torch_program import build_program
 from designer.operators.training_branch import training_branch
 from designer.runtime.engines.torch_engine import Interpreter, build_module
+from importers.formats import ImportOptions
+from importers.onnx.importing import import_proto
 
 REGISTRY = load(entry_points=False)
 SAMPLES = Path(__file__).parents[2] / "samples"
@@ -120,6 +124,45 @@ def test_rules_are_those_of_torch(name: str, every_pair: bool) -> None:
         f"{width}x{height}: torch {network.runs(height, width)}"
         for height, width in sizes(contract, everything=every_pair)
         if network.runs(height, width) != by_rules(contract, height, width)
+    ]
+    assert not wrong, (wrong[:10], len(wrong), [(str(i.height), str(i.width)) for i in contract.inputs])
+
+
+def module_runs(module: torch.nn.Module, height: int, width: int) -> bool:
+    """Whether a module in torch computes an output that is not empty."""
+    try:
+        with torch.no_grad():
+            return bool(module(torch.empty(1, 3, height, width, device="meta")).numel())
+    except (RuntimeError, ValueError):
+        return False
+
+
+@pytest.mark.filterwarnings("ignore")  # of the old exporter
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("name", torch_networks())
+def test_rules_of_imported_networks_are_those_of_the_original(name: str, every_pair: bool) -> None:
+    onnx = pytest.importorskip("onnx")
+    make, size = torch_networks()[name]
+    module = make().eval()
+    stream = io.BytesIO()
+    axes = {"x": {0: "N", 2: "H", 3: "W"}}
+    torch.onnx.export(
+        module,
+        (torch.zeros(1, 3, *size),),
+        stream,
+        dynamo=False,
+        input_names=["x"],
+        output_names=["y"],
+        dynamic_axes=axes,
+    )
+    proto = onnx.load_from_string(stream.getvalue())
+    graph = import_proto(proto, Path("x.onnx"), REGISTRY, ImportOptions({"x": (1, 3, *size)})).graph
+    contract = size_contract(graph, REGISTRY)
+    module = module.to("meta")
+    wrong = [
+        f"{width}x{height}"
+        for height, width in sizes(contract, everything=every_pair)
+        if module_runs(module, height, width) != by_rules(contract, height, width)
     ]
     assert not wrong, (wrong[:10], len(wrong), [(str(i.height), str(i.width)) for i in contract.inputs])
 

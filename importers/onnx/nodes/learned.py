@@ -67,6 +67,7 @@ def convolution(c: Conversion, op: OnnxOp) -> None:
         return
     kernel = c.weight(op.inputs[1])
     sizes = kernel.array.shape[2:]
+    op.attribute("kernel_shape", [])  # equals that of the weight
     strides = op.attribute("strides", [1] * len(sizes))
     dilations = op.attribute("dilations", [1] * len(sizes))
     pads = window_pads(c, op, sizes, strides, dilations)
@@ -120,6 +121,7 @@ def dynamic_convolution(c: Conversion, op: OnnxOp) -> None:
 def transposed_convolution(c: Conversion, op: OnnxOp) -> None:
     kernel = c.type_of(op.inputs[1])
     sizes = [dim for dim in kernel.shape[2:] if isinstance(dim, int)]
+    op.attribute("kernel_shape", [])  # equals that of the weight
     strides = op.attribute("strides", [1] * len(sizes))
     dilations = op.attribute("dilations", [1] * len(sizes))
     extra = list(op.attribute("output_padding", [0] * len(sizes)))

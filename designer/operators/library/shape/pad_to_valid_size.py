@@ -91,6 +91,6 @@ class PadToValidSize(
         return x if isinstance(x, op.OnnxNode) else op.OnnxNode("Identity")
 
     def summary(self) -> str:
-        parts = [f"x {self.multiple}" if self.multiple != op.Size2D(1, 1) else ""]
+        parts = [f"multiple of {self.multiple}" if self.multiple != op.Size2D(1, 1) else ""]
         parts.append(f"≥ {self.minimum}" if self.minimum != op.Size2D(1, 1) else "")
         return " · ".join(part for part in parts if part)
