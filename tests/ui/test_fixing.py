@@ -9,10 +9,11 @@ pytestmark = pytest.mark.gui
 
 import canvas_kit as kit
 from PySide6.QtGui import QContextMenuEvent
-from PySide6.QtWidgets import QApplication, QMenu
+from PySide6.QtWidgets import QApplication, QMenu, QPushButton
 from window_kit import show
 
 from app.ui.design import fixes as fixing
+from app.ui.design.fix_bar import FixBar
 from app.ui.document.document import Document
 from designer.graph.commands import set_params
 from designer.graph.graph import Graph
@@ -141,3 +142,33 @@ def test_the_menu_is_there_before_its_fixes(qtbot, window, slow):
     qtbot.waitUntil(lambda: "Reset features to 32" in [a.text() for a in fix.actions()])
     assert all(a.isEnabled() for a in fix.actions())
     menu.close()
+
+
+def test_a_click_on_the_mark_of_a_problem_offers_its_fixes(qtbot, window):
+    break_it(window.context.document)
+    canvas = window.canvas
+    canvas.viewer.zoom_by(1 / canvas.viewer.zoom)
+    item = canvas.projection["conv"]
+    canvas.viewer.go(item.box().center())
+    kit.click(canvas, kit.at(canvas, item.mapToScene(item.layout.mark.center())))
+    menu = window.findChild(QMenu, "canvas.fixes")
+    assert menu.isVisible()
+    assert window.context.selection == ("conv",)
+    entry = next(a for a in menu.actions() if a.text() == "Reset features to 32")
+    entry.trigger()
+    menu.close()
+    assert window.context.document.graph["conv"].params["features"] == "32"
+
+
+def test_fixes_are_shown_without_a_click_in_the_list_and_next_to_the_parameters(qtbot, window):
+    break_it(window.context.document)
+    window.context.select(("conv",))
+    shown = window.findChild(FixBar, "type_checking.fixes")
+    near = window.findChild(FixBar, "parameters.fixes")
+    qtbot.waitUntil(lambda: bool(shown.fixes) and bool(near.fixes))
+    assert shown.isVisible()
+    button = near.findChild(QPushButton, "parameters.fixes.0")
+    assert near.fixes[0].title == "Reset features to 32"
+    kit.QTest.mouseClick(button, kit.LEFT)
+    assert window.context.document.graph["conv"].params["features"] == "32"
+    assert not near.isVisible()

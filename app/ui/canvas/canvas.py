@@ -48,6 +48,7 @@ class Canvas(QWidget):
 
     selection_state_changed = Signal()  # what Delete, Copy, ... act on has changed
     menu_requested = Signal(QPoint)  # global position
+    fixes_requested = Signal(QPoint)  # global position; for the selected layer
 
     def __init__(self, context: Context, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -84,6 +85,7 @@ class Canvas(QWidget):
         viewer.quick_add_requested.connect(self._on_quick_add)
         viewer.operator_dropped.connect(self._on_dropped)
         viewer.menu_requested.connect(self.menu_requested)
+        viewer.fixes_requested.connect(self.fixes_requested)
         self.links = LinkEditor(context, viewer, self.projection, self.do, self.add, self.open_search)
         self.routes = RouteEditor(viewer, self.projection, self.do)
         viewer.link_refused.connect(lambda why: context.message.emit("error", tr("Not connected: {why}", why=why)))

@@ -16,7 +16,8 @@ from app.ui.canvas.viewer import LayerViewer
 from app.ui.widgets import theme
 from designer.texts import tr
 
-WIDTH, HEIGHT = 200, 128
+MOST = QSize(200, 128)
+SHARE = (5, 4)  # at most this part of the canvas's width and height
 EDGE = 12  # distance from the corner of the canvas
 ROOM = QSize(520, 320)  # minimum size of a canvas that shows the minimap
 DELAY = 150  # milliseconds after the last change
@@ -31,7 +32,7 @@ class Minimap(QWidget):
         self.setAccessibleName(tr("Minimap"))
         self.setToolTip(tr("Minimap of the network. Click to go to a place."))
         self.setCursor(Qt.CursorShape.PointingHandCursor)
-        self.resize(WIDTH, HEIGHT)
+        self.resize(MOST)
         self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)  # avoids repainting the canvas below
         self._viewer = viewer
         self._collect = collect
@@ -68,12 +69,12 @@ class Minimap(QWidget):
             self._extent = self._extent.united(frame.seen)
         scale = 1.0
         if not self._extent.isEmpty():
-            scale = min((WIDTH - 12) / self._extent.width(), (HEIGHT - 12) / self._extent.height(), 0.25)
+            scale = min((self.width() - 12) / self._extent.width(), (self.height() - 12) / self._extent.height(), 0.25)
         center = self._extent.center()
-        self._map = QTransform.fromTranslate(WIDTH / 2, HEIGHT / 2).scale(scale, scale)
+        self._map = QTransform.fromTranslate(self.width() / 2, self.height() / 2).scale(scale, scale)
         self._map.translate(-center.x(), -center.y())
         ratio = self.devicePixelRatioF()
-        self._picture = QPixmap(round(WIDTH * ratio), round(HEIGHT * ratio))
+        self._picture = QPixmap(self.size() * ratio)
         self._picture.setDevicePixelRatio(ratio)
         self._picture.fill(theme.color("surface"))
         painter = QPainter(self._picture)
@@ -85,7 +86,11 @@ class Minimap(QWidget):
     def _follow(self) -> None:
         """Update position and visible area after the view moved."""
         viewer = self._viewer.rect()
-        self.move(viewer.right() - WIDTH - EDGE, viewer.bottom() - HEIGHT - EDGE)
+        size = QSize(viewer.width() // SHARE[0], viewer.height() // SHARE[1]).boundedTo(MOST)
+        if size != self.size():
+            self.resize(size)
+            self._timer.start()
+        self.move(viewer.right() - size.width() - EDGE, viewer.bottom() - size.height() - EDGE)
         seen = self._seen()
         self.setVisible(
             self._wanted

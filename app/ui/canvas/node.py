@@ -143,6 +143,11 @@ class LayerItem(AbstractNodeItem):  # type: ignore[misc]
         block = zoom < node_paint.READABLE and self.mapRectToScene(self.layout.block).contains(place)
         return block or self.box().contains(place)
 
+    def marked_at(self, place: QPointF, zoom: float) -> bool:
+        """Whether the mark of a problem is painted at a point of the canvas at this scale."""
+        shown = zoom >= node_paint.READABLE and self.look.problem in ("error", "warning")
+        return shown and self.mapRectToScene(self.layout.mark).contains(place)
+
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
         detail = option.levelOfDetailFromTransform(painter.worldTransform())
         node_paint.paint(painter, self, detail)

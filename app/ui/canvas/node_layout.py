@@ -99,6 +99,11 @@ class Layout:
     outputs: tuple[tuple[float, float], ...]
 
     @property
+    def mark(self) -> QRectF:
+        """The rectangle of the first mark in the title bar, which is that of a problem if there is one."""
+        return QRectF(self.box.right() - PAD - MARK, (self.header - MARK) / 2, MARK, MARK)
+
+    @property
     def block(self) -> QRectF:
         """The rectangle that represents the node when zoomed out. It covers the text below the box, which is not shown then."""
         return QRectF(self.box.topLeft(), QPointF(self.box.right(), max(self.box.bottom(), self.bounds.bottom() - 3)))

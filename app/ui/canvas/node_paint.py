@@ -138,7 +138,7 @@ def _paint_box(painter: QPainter, item: PaintedNode, detail: float) -> None:
     painter.fillPath(body, _category(item))
     painter.restore()
     _paint_texts(painter, item, f, detail)
-    mark = QRectF(box.right() - PAD - MARK, (place.header - MARK) / 2, MARK, MARK)
+    mark = QRectF(place.mark)
     if look.problem:
         _paint_mark(painter, mark, look.problem)
         mark.translate(-MARK - MARK_GAP, 0)

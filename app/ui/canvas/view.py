@@ -74,6 +74,7 @@ class CanvasView(NodeViewer):  # type: ignore[misc]
     quick_add_requested = Signal(QPointF, object)  # position on the canvas, LinkItem or None
     operator_dropped = Signal(str, QPointF)  # operator type, position on the canvas
     menu_requested = Signal(QPoint)  # global position
+    fixes_requested = Signal(QPoint)  # global position; for the selected layer
     route_requested = Signal(object, QPointF)  # LinkItem, position at which to add or remove a reroute point
     point_dropped = Signal(object, int, QPointF)  # LinkItem, index of the reroute point, its new position
     link_started = Signal(object)  # gestures.DragLink: gray out the ports that cannot accept it

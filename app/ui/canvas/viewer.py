@@ -47,6 +47,7 @@ class LayerViewer(CanvasView):
             self.scene().removeItem(shadow)
         self._ctx_menu_bar.clear()
         self.menu_place: QPointF | None = None  # where the context menu was opened by the mouse
+        self._marked = ""  # the layer whose mark of a problem is pressed
         self._edge = EdgeScroll(self, self.pan, self._drag_on)
         self.setObjectName("canvas")
         self.setAccessibleName(tr("Network canvas"))
@@ -71,7 +72,9 @@ class LayerViewer(CanvasView):
         ):
             self._gesture = gestures.Pan(self, point)
         elif button == Qt.MouseButton.LeftButton:
+            hit = self.hit(point)
             self._gesture = gestures.gesture_at(self, point, keys)
+            self._marked = hit.layer if isinstance(hit, LayerItem) and self._on_mark(hit, point) else ""
         elif button == Qt.MouseButton.RightButton:
             hit = self.hit(point)
             if isinstance(hit, LayerItem) and not hit.isSelected():
@@ -108,8 +111,16 @@ class LayerViewer(CanvasView):
             return
         self._edge.stop()
         gesture, self._gesture = self._gesture, None
-        gesture.release(event.position().toPoint())
+        point = event.position().toPoint()
+        gesture.release(point)
         self.far_marked()
+        hit = self.hit(point) if self._marked else None
+        if isinstance(hit, LayerItem) and hit.layer == self._marked and self._on_mark(hit, point):
+            self.fixes_requested.emit(self.viewport().mapToGlobal(point))
+
+    def _on_mark(self, item: LayerItem, point: QPoint) -> bool:
+        """Whether the mark of a problem is at a viewport point."""
+        return item.marked_at(self.mapToScene(point), self.zoom)
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
         event.accept()

@@ -19,6 +19,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.ui.design import fixes as fixing
+from app.ui.design.fix_bar import FixBar
 from app.ui.design.layer_facts import LayerFacts
 from app.ui.design.name_field import NameField
 from app.ui.design.raw_params import RawParams
@@ -142,6 +144,10 @@ class ParametersPanel(QWidget):
         self._activation_box = QVBoxLayout()
         self._facts = LayerFacts("parameters.facts")
         self._facts.link_activated.connect(self._context.reveal_requested)
+        self._fixes = FixBar("parameters.fixes")
+        self._fixes.chosen.connect(lambda fix: fixing.apply(self._context, fix))
+        self._search = fixing.FixSearch(self)
+        self._search.found.connect(lambda found: self._fixes.show_fixes(found or None))
 
     def _lay_out(self, head: QHBoxLayout) -> QWidget:
         form = QWidget()
@@ -161,6 +167,7 @@ class ParametersPanel(QWidget):
         layout.addLayout(self._activation_box)
         layout.addWidget(_line())
         layout.addWidget(self._facts)
+        layout.addWidget(self._fixes)
         layout.addStretch(1)
         scroll = QScrollArea()
         scroll.setObjectName("parameters.scroll")
@@ -201,7 +208,7 @@ class ParametersPanel(QWidget):
         if isinstance(states, frozenset) and self._document is not None:
             names = [n for n in self._names if n in self._document.graph]
             if names and not states.isdisjoint(names):
-                self._facts.show_layers(self._document, names, self._shown_params())
+                self._show_facts(self._document, names)
 
     def _layers(self) -> list[Layer]:
         graph = self._document.graph if self._document is not None else Graph()
@@ -226,8 +233,18 @@ class ParametersPanel(QWidget):
             for rows in (self._operator_rows, self._activation_rows):
                 if rows is not None:
                     rows.discard_drafts()
-        self._facts.show_layers(self._document, [layer.name for layer in layers], self._shown_params())
+        self._show_facts(self._document, [layer.name for layer in layers])
         self._stack.setCurrentIndex(1)
+
+    def _show_facts(self, document: Document, names: list[str]) -> None:
+        """Show the facts of these layers, and the fixes of the problems of a single one."""
+        self._facts.show_layers(document, names, self._shown_params())
+        state = document.inference.states.get(names[0]) if len(names) == 1 else None
+        self._search.stop()
+        if state is not None and state.diagnostics:
+            self._search.start(document, state.diagnostics)
+        else:
+            self._fixes.show_fixes(None)
 
     def _shown_params(self) -> set[str]:
         """Parameters with a field, next to which their findings are already shown."""

@@ -241,6 +241,8 @@ class TypeCheckingPanel(QWidget):
             elif self._fixed_row is not None:  # continue with the finding that took the row of the fixed one
                 self._table.setCurrentIndex(self._rows.index(min(self._fixed_row, self._rows.rowCount() - 1), 0))
             self._fixed_row = None
+        if not self._table.currentIndex().isValid():  # the fixes of the first finding are shown without a click
+            self._table.setCurrentIndex(self._rows.index(0, 0))
         self._find_fixes.start()  # even if the findings are unchanged, since their fixes may differ
         for severity, button in self._toggles.items():
             count = sum(1 for d in found if d.severity is severity)

@@ -212,6 +212,14 @@ class Menus(QObject):
         fixing.add_menu(menu, self._context)
         menu.popup(place)
 
+    def show_fixes(self, place: QPoint) -> None:
+        """Show the fixes of the selected layer."""
+        names, states = self._context.selection, self._context.document.inference.states
+        if len(names) == 1 and names[0] in states:
+            menu = self._made("canvas.fixes")
+            fixing.fill(menu, self._context, states[names[0]].diagnostics)
+            menu.popup(place)
+
     def show_for_tab(self, opened: OpenDocument, place: QPoint) -> None:
         """Show the context menu of a tab, current or not."""
         path = opened.document.path

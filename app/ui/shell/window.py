@@ -180,6 +180,7 @@ class MainWindow(QMainWindow):
         context.agreement_wanted.connect(self._ask_agreement)
         self.canvas.selection_state_changed.connect(self._refresh_soon)
         self.canvas.menu_requested.connect(self.menus.show_for_canvas)
+        self.canvas.fixes_requested.connect(self.menus.show_fixes)
         self.tabs.changed.connect(self._on_tabs)
         self.tabs.close_asked.connect(self.files.close)
         self.tabs.menu_asked.connect(self.menus.show_for_tab)
