@@ -1,4 +1,4 @@
-# Eleven small commands. `make run` and `make test` do all the set-up on a fresh machine.
+# Twelve small commands. `make run` and `make test` do all the set-up on a fresh machine.
 SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
@@ -8,7 +8,7 @@ THREADS := OMP_NUM_THREADS=2 MKL_NUM_THREADS=2
 ALONE := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 PARALLEL := -n auto --dist loadfile
 
-.PHONY: setup run test conformance mutants lint bench screenshots docs texts gpu-check clean
+.PHONY: setup run test conformance interop mutants lint bench screenshots docs texts gpu-check clean
 
 setup: $(STAMP)
 
@@ -34,6 +34,10 @@ test: setup
 conformance: setup
 	$(ALONE) $(BIN)/pytest -q -n auto --timeout 1800 tests/conformance --all-pairs --networks 10000 --tiled-runs 3500 \
 		--first-seed $(or $(SEED),0)
+
+# The backend tests of the onnx package: imported, run and exported again; `make test` tries a sample.
+interop: setup
+	$(THREADS) $(BIN)/python -m app.checks.interop docs/records/interop.md
 
 # Plants mistakes in a copy of the sources for ten minutes and prints those that no test finds: make mutants ONLY=designer/graph
 mutants: setup

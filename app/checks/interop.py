@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from designer.files.settings import DEFAULT_ENGINE
 from designer.graph.diagnostics import DiagnosticError
 from designer.operators.registry import Registry, default_registry
 from designer.runtime.engines.ort import runtime
@@ -131,17 +132,19 @@ class _DifferentError(Exception):
 def _check(case: BackendCase, found: Imported, registry: Registry, folder: Path) -> None:
     """Run the document on its engines and the exported file, and compare. Raises _DifferentError."""
     assert isinstance(found.original, OnnxOriginal)
-    names = list(found.original.inputs.values())
-    ends = list(found.original.outputs.values())
-    feeds = dict(zip(names, map(_array, case.inputs), strict=False))
-    engines = ["onnxruntime", TORCH] if found.report.opaque == 0 else ["onnxruntime"]
+    original = found.original
+    stored = {tensor.name for tensor in case.model.graph.initializer}
+    given = [entry.name for entry in case.model.graph.input if entry.name not in stored]
+    arrays = dict(zip(given, map(_array, case.inputs), strict=False))
+    feeds = {layer: arrays[name] for name, layer in original.inputs.items()}
+    ends = list(original.outputs.values())
+    engines = [DEFAULT_ENGINE, TORCH] if found.report.opaque == 0 else [DEFAULT_ENGINE]
     for engine in engines:
         made = run_document(found.graph, registry, found.weights, feeds, engine)
         compare(f"engine {engine}", [made[name] for name in ends], case)
-    feeds = dict(zip(found.original.inputs, feeds.values(), strict=False))
     target = folder / "again.onnx"
     export_onnx(found.graph, registry, found.weights, target)
-    compare("exported file", _run(target, feeds), case)
+    compare("exported file", _run(target, arrays), case)
 
 
 def _run(path: Path, feeds: Mapping[str, Any]) -> list[Any]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from math import prod
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +13,7 @@ from designer.graph.model import Source
 from designer.graph.types import DataType, Symbol, TensorType
 from designer.operators.params import Value
 from importers.builder import GraphBuilder, Scope
-from importers.onnx.folding import NotFoldedError, can_fold, fold, is_numeric
+from importers.onnx.folding import CODES, NotFoldedError, can_fold, fold, is_numeric
 from importers.report import NodeOutcome, Outcome
 
 Array = NDArray[Any]
@@ -100,6 +99,7 @@ class Conversion:
     current: OnnxOp | None = None
     made: list[str] = field(default_factory=list)  # layers of the current node
     convert_now: Callable[[OnnxOp], None] | None = None
+    declared: Mapping[str, TensorType] = field(default_factory=dict)  # the types of values in the file, where complete
 
     def mark(self) -> tuple[int, int, int]:
         """The present state, for `rollback`."""
@@ -163,6 +163,12 @@ class Conversion:
         if found is None:
             raise UnsupportedError(f"the shape '{name}' is computed while running")
         return tuple(item if isinstance(item, Symbol) else int(item) for item in found.reshape(-1))
+
+    def target(self, op: OnnxOp, index: int) -> tuple[int | Symbol, ...]:
+        """The shape that input `index` of a node gives to its output; if it is computed while running, the declared one."""
+        if self.known(op.input(index)) is None and op.outputs[0] in self.declared:
+            return self.declared[op.outputs[0]].shape
+        return self.dims(op.input(index))
 
     def ints(self, name: str) -> tuple[int, ...]:
         """Constant integers. Raises UnsupportedError for other values."""
@@ -334,11 +340,17 @@ def foldable(conversion: Conversion, op: OnnxOp) -> bool:
     return all(not name or conversion.is_constant(name) or name in conversion.arrays for name in op.inputs)
 
 
-def elements(kind: TensorType) -> int:
-    """The number of elements of a tensor of fixed shape. Raises UnsupportedError for symbols."""
-    if any(isinstance(dim, Symbol) for dim in kind.shape):
-        raise UnsupportedError("the shape depends on the batch")
-    return prod(dim for dim in kind.shape if isinstance(dim, int))
+def plain_cast(conversion: Conversion, op: OnnxOp) -> OnnxOp:
+    """A CastLike as the Cast that it is, so that constants are folded."""
+    if op.op_type != "CastLike" or op.domain:
+        return op
+    try:
+        code = CODES.get(conversion.type_of(op.inputs[1]).dtype.value)
+    except UnsupportedError:
+        return op
+    return (
+        op if code is None else replace(op, op_type="Cast", inputs=op.inputs[:1], attributes={"to": code}, asked=set())
+    )
 
 
 def _dtype(name: str) -> DataType:

@@ -23,6 +23,9 @@ _TYPES = {
 }  # fmt: skip
 
 
+CODES = {name: code for code, name in _TYPES.items()}  # element types of ONNX
+
+
 class NotFoldedError(Exception):
     """The value cannot be computed here."""
 

@@ -18,8 +18,8 @@ from designer.texts import tr
 from importers.builder import GraphBuilder
 from importers.formats import ImportOptions
 from importers.imported import Imported
-from importers.onnx.conversion import Conversion, OnnxOp, UnsupportedError, check_attributes, foldable
-from importers.onnx.model_file import model_of, read_proto
+from importers.onnx.conversion import Conversion, OnnxOp, UnsupportedError, check_attributes, foldable, plain_cast
+from importers.onnx.model_file import model_of, read_proto, refused
 from importers.onnx.nodes import CONVERTERS
 from importers.onnx.nodes.table import PATTERNS
 from importers.onnx.opaque import add_opaque, data_type
@@ -30,6 +30,8 @@ from importers.onnx.scopes import scope_of
 from importers.report import ImportReport, Outcome, counted
 
 IMAGE_SIDE, LENGTH, CHANNELS = 64, 16, 3  # sizes of open dimensions: height and width, other axes, channels
+# What a converter raises for values of other types or sizes than the standard demands; a file can contain anything.
+UNEXPECTED = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, AssertionError, MemoryError)
 STEP = 32  # that a second size is larger by
 
 
@@ -79,6 +81,9 @@ def _attempt(
         return _imported(model, path, registry, options, open_batch)
     except DiagnosticError as error:
         return error
+    except (ShapeError, ParamError, *UNEXPECTED) as error:
+        reason = error.message if isinstance(error, ShapeError) else str(error)
+        return refused(path, "bad-onnx", tr("cannot be imported: {reason}", reason=reason[:300]))
 
 
 def _imported(model: Any, path: Path, registry: Registry, options: ImportOptions, open_batch: bool) -> Imported:
@@ -93,9 +98,15 @@ def _imported(model: Any, path: Path, registry: Registry, options: ImportOptions
         if value.const_value is not None:
             c.tensors[name] = value.const_value
     for entry in entries:
-        _add_input(c, entry)
-    declared = _declared(graph, entries)
-    _convert_all(c, model, declared, path, options)
+        if 0 in entry.type.shape:  # it has one value only
+            shape = [dim if isinstance(dim, int) else 0 for dim in entry.type.shape]
+            c.arrays[entry.name] = np.zeros(shape, entry.type.dtype.value)
+        else:
+            _add_input(c, entry)
+    empty = dict(c.arrays)
+    entries = [entry for entry in entries if entry.name not in empty]
+    c.declared = _declared(graph)
+    _convert_all(c, model, path, options)
     outputs = _add_outputs(c, [value.name or "" for value in graph.outputs], path)
     document, weights = builder.finish()
     outcomes = tuple(c.outcomes[key] for key in c.outcomes)
@@ -108,7 +119,7 @@ def _imported(model: Any, path: Path, registry: Registry, options: ImportOptions
         **counted(outcomes),
     )
     names = {entry.name: c.sources[entry.name].layer for entry in entries}
-    original = OnnxOriginal(path, names, outputs, _cases(entries, names))
+    original = OnnxOriginal(path, names, outputs, _cases(entries, names), empty)
     return Imported(document, weights, report, original)
 
 
@@ -162,18 +173,18 @@ def _operation(node: Any, model: Any) -> OnnxOp:
 def _convert_all(
     c: Conversion,
     model: Any,
-    declared: Mapping[str, TensorType | None],
     path: Path,
     options: ImportOptions,
 ) -> None:
     def convert(op: OnnxOp) -> None:
         if op.domain != PATTERNS:
-            _convert(c, op, declared, path)
+            _convert(c, op, path)
         elif _convert_known(c, op):
             for node in op.nodes:
                 step(_operation(node, model))
 
     def step(op: OnnxOp) -> None:
+        op = plain_cast(c, op)
         if foldable(c, op) or op.op_type == "Constant":
             _defer(c, op)
         else:
@@ -223,18 +234,21 @@ def _convert_known(c: Conversion, op: OnnxOp) -> str:
     except (UnsupportedError, ShapeError, ParamError) as error:
         c.rollback(mark)
         return (error.message if isinstance(error, ShapeError) else str(error)) or type(error).__name__
+    except UNEXPECTED as error:
+        c.rollback(mark)
+        return f"its inputs or attributes are not as expected: {type(error).__name__}: {error}"[:200]
     c.record(op, Outcome.KNOWN)
     return ""
 
 
-def _convert(c: Conversion, op: OnnxOp, declared: Mapping[str, TensorType | None], path: Path) -> None:
+def _convert(c: Conversion, op: OnnxOp, path: Path) -> None:
     """Convert one node: to layers of the library if possible, else to an opaque layer."""
     reason = _convert_known(c, op)
     if not reason:
         return
     mark = c.mark()
     try:
-        add_opaque(c, op, reason, declared)
+        add_opaque(c, op, reason)
     except (UnsupportedError, ShapeError, ParamError) as error:
         c.rollback(mark)
         raise DiagnosticError(
@@ -283,13 +297,13 @@ def _input(value: Any, path: Path, options: ImportOptions, open_batch: bool) -> 
             dims.append(given[axis] if given is not None and axis < len(given) else _usual(axis, len(sizes)))
     if open_batch and len(dims) == 4 and dims[0] == 1 and dtype is DataType.FLOAT32:
         dims[0] = BATCH  # an image: a batch of one
-    if any(isinstance(dim, int) and dim < 1 for dim in dims):
+    if any(isinstance(dim, int) and dim < 0 for dim in dims):
         raise DiagnosticError(
             Diagnostic(
                 "onnx-input",
-                tr("{path}: the input '{name}' is an empty tensor", path=path.name, name=name),
+                tr("{path}: the input '{name}' has a negative dimension", path=path.name, name=name),
                 file=str(path),
-                remedy=tr("export the model with inputs of at least one element"),
+                remedy=tr("export the model again, and check it with onnx.checker"),
             )
         )
     return ModelInput(name, TensorType(tuple(dims), dtype), left_open)
@@ -343,9 +357,9 @@ def _add_outputs(c: Conversion, names: Iterable[str], path: Path) -> dict[str, s
     return found
 
 
-def _declared(graph: Any, entries: Iterable[ModelInput]) -> dict[str, TensorType | None]:
+def _declared(graph: Any) -> dict[str, TensorType]:
     """The types that the file declares for values, as far as layers can have them."""
-    found: dict[str, TensorType | None] = {}
+    found: dict[str, TensorType] = {}
     batch = {str(value.shape[0]) for value in graph.inputs if value.shape and not isinstance(value.shape[0], int)}
     for value in (*graph.outputs, *(output for node in graph for output in node.outputs)):
         dtype = data_type(int(value.dtype)) if value.dtype is not None else None

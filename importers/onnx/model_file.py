@@ -129,6 +129,8 @@ def _check_graph(graph: Any, path: Path, folder: Path, depth: int = 0) -> None:
         check_tensor(tensor, path, folder)
         made.add(tensor.name)
     for node in graph.node:
+        if not all(isinstance(name, str) for name in (node.name, node.op_type, node.domain, *node.input, *node.output)):
+            raise refused(path, "bad-onnx", tr("has a name that is not UTF-8"))
         for name in node.output:
             if name and name in made:
                 raise refused(path, "bad-onnx", tr("has two values with the name '{name}'", name=name[:80]))

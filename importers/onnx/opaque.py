@@ -19,10 +19,10 @@ MAX_INPUTS = 64
 MAX_EMBEDDED = 1024  # elements of integer constants that are kept inside of the layer
 
 
-def add_opaque(c: Conversion, op: OnnxOp, reason: str, declared: Mapping[str, TensorType | None]) -> None:
+def add_opaque(c: Conversion, op: OnnxOp, reason: str) -> None:
     """Add an opaque layer for a node, or keep the node for its consumers if no layer can have its outputs.
 
-    `declared` are the types of values in the file. Raises UnsupportedError if the layer cannot be made either.
+    Raises UnsupportedError if the layer cannot be made either.
     """
     c.current, c.made = op, []
     nodes = _with_embedded(c, op)
@@ -30,7 +30,7 @@ def add_opaque(c: Conversion, op: OnnxOp, reason: str, declared: Mapping[str, Te
     if len(inputs) > MAX_INPUTS:
         raise UnsupportedError(f"it has {len(inputs)} inputs, an opaque layer at most {MAX_INPUTS}")
     model = _model(c, nodes, inputs, constants, op.outputs)
-    types = _types(model, op, declared)
+    types = _types(model, op, c.declared)
     if types is None:
         for output in op.outputs:
             c.embedded[output] = op
@@ -146,12 +146,12 @@ def _model(
     return upgraded(helper.make_model(graph, opset_imports=opsets), runnable_opset())
 
 
-def _types(model: Any, op: OnnxOp, declared: Mapping[str, TensorType | None]) -> list[TensorType] | None:
+def _types(model: Any, op: OnnxOp, declared: Mapping[str, TensorType]) -> list[TensorType] | None:
     """The types of a node's outputs; None if one is not a tensor that a layer can have, or its shape depends on values."""
     from onnx import shape_inference
 
     try:
-        found = shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
+        found = shape_inference.infer_shapes(model, check_type=True, strict_mode=True, data_prop=True)
     except shape_inference.InferenceError as error:
         raise UnsupportedError(f"{op.op_type} is not valid: {str(error).strip().splitlines()[-1][:200]}") from None
     types: list[TensorType] = []

@@ -27,6 +27,7 @@ class OnnxOriginal:
     inputs: Mapping[str, str]
     outputs: Mapping[str, str]
     sizes: Sequence[Case]
+    empty: Feeds = field(default_factory=dict)  # inputs without elements, which the document does not have
     _session: Any = field(default=None, repr=False)
 
     def cases(self) -> Sequence[Case]:
@@ -35,7 +36,7 @@ class OnnxOriginal:
     def run(self, feeds: Feeds) -> dict[str, NDArray[Any]]:
         if self._session is None:
             self._session = opened(self.path)
-        given = {name: feeds[layer] for name, layer in self.inputs.items()}
+        given = {name: feeds[layer] for name, layer in self.inputs.items()} | dict(self.empty)
         found = self._session.run(list(self.outputs), given)
         return dict(zip(self.outputs.values(), found, strict=True))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,18 +32,24 @@ class OrtEngine(Engine):
         model = build_model(self.inference, part, wanted, self.weights, layout=self.options.layout)
         feeds = [(feed, type_of(self.inference, feed)) for feed in part.feeds]
         results = [(self.inference.tensor(s), type_of(self.inference, s)) for s in wanted]
+
+        def stand_in() -> Compiled | None:
+            imported = any(self.inference.graph[name].type == "opaque" for name in part.layers)
+            evaluator = _reference(model) if imported and self.options.layout == "nchw" else None
+            return ReferenceCompiled(evaluator, part, feeds, results) if evaluator is not None else None
+
         try:
             session = _session(serialized(model), threads(self.options), arena=self.options.tile != ONE_TILE)
         except DiagnosticError:
             raise
         except Exception as error:  # ONNX Runtime raises its own subclasses of Exception
-            foreign = next((n for n in part.layers if self.inference.graph[n].type == "opaque"), None)
-            reference = _reference(model) if foreign is not None and self.options.layout == "nchw" else None
+            reference = stand_in()
             if reference is None:
+                foreign = next((n for n in part.layers if self.inference.graph[n].type == "opaque"), None)
                 raise _failed("could not prepare", part, error, foreign) from error
-            return ReferenceCompiled(reference, part, feeds, results)
+            return reference
         names = [output.name for output in model.graph.output]
-        return OrtCompiled(session, part, feeds, results, names, self.options.layout)
+        return OrtCompiled(session, part, feeds, results, names, self.options.layout, stand_in)
 
 
 class OrtCompiled:
@@ -57,8 +63,10 @@ class OrtCompiled:
         results: Sequence[tuple[Source, TensorType]],
         names: Sequence[str],
         layout: str,
+        stand_in: Callable[[], Compiled | None],
     ) -> None:
         self._session = session
+        self._stand_in = stand_in
         self._part = part
         self._feeds = [(source, str(source), kind, layout == "nhwc" and kind.rank == 4) for source, kind in feeds]
         self._results = [
@@ -71,7 +79,10 @@ class OrtCompiled:
             return self._run(feeds)
         except Exception as error:
             current().check()
-            raise _failed("could not run", self._part, error) from error
+            reference = self._stand_in()
+            if reference is None:
+                raise _failed("could not run", self._part, error) from error
+            return reference.run(feeds)
 
     def _run(self, feeds: Mapping[Source, Tensor]) -> dict[Source, Tensor]:
         binding = self._session.io_binding()

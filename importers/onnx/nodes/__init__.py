@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from importers.onnx.nodes import activations, arithmetic, indexing, learned, losses, pooling, reshaping, resizing
+from importers.onnx.nodes import (
+    activations,
+    arithmetic,
+    attention,
+    indexing,
+    learned,
+    losses,
+    pooling,
+    reshaping,
+    resizing,
+)
 from importers.onnx.nodes.table import CONVERTERS
 
 __all__ = [
     "CONVERTERS",
     "activations",
     "arithmetic",
+    "attention",
     "indexing",
     "learned",
     "losses",

@@ -9,7 +9,7 @@ from designer.graph.types import DataType
 from designer.operators.params import Value
 from importers.onnx.conversion import Array, Conversion, OnnxOp, UnsupportedError
 from importers.onnx.folding import NotFoldedError, fold
-from importers.onnx.nodes.reshaping import reshaped
+from importers.onnx.nodes.reshaping import numbers_of, reshaped
 from importers.onnx.nodes.table import converts
 
 _FAR = 10**9  # beyond every axis
@@ -139,6 +139,10 @@ def generated(c: Conversion, op: OnnxOp) -> None:
         return
     try:
         values = [c.known(name) for name in op.inputs]
+        if op.op_type == "ConstantOfShape" and values[0] is None:
+            values = [np.array(numbers_of(c.target(op, 0)), np.int64)]
+        if any(value is None for value in values):
+            raise NotFoldedError("it depends on values")
         c.arrays[op.outputs[0]] = fold(op.op_type, op.opset, op.attributes, values)
     except NotFoldedError as error:
         raise UnsupportedError(f"its size is computed while running: {error}") from None

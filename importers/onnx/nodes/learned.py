@@ -446,19 +446,3 @@ def attention_pattern(c: Conversion, op: OnnxOp) -> None:
     inputs: list[str | Source] = [query, key, value, *([mask] if mask else [])]
     scale = rounded(op.attribute("scale", 1.0))
     c.one("scaled_dot_product_attention", inputs, {"scale": scale})
-
-
-@converts("Attention")
-def attention(c: Conversion, op: OnnxOp) -> None:
-    """The plain form: four axes, no cache, no soft cap."""
-    plain = len(op.outputs) == 1 and not any(op.input(index) for index in (4, 5, 6))
-    if not plain or op.attribute("softcap", 0.0) or op.attribute("qk_matmul_output_mode", 0):
-        raise UnsupportedError("it has a cache, a soft cap or more outputs")
-    if c.type_of(op.inputs[0]).rank != 4:
-        raise UnsupportedError("its heads are not an axis")
-    names = [name for name in op.inputs[:4] if name]
-    params: dict[str, Value] = {
-        "scale": rounded(op.attribute("scale", 0.0)),
-        "causal": bool(op.attribute("is_causal", 0)),
-    }
-    c.one("scaled_dot_product_attention", names, params)

@@ -59,11 +59,9 @@ def _weights(c: Conversion, op: OnnxOp, index: Source, kept: Source | None) -> S
         rank = c.builder.types[index].rank
         shape: dict[str, Value] = {"shape": (1, -1, *(1,) * (rank - 2)), "keep_batch": False}
         (table,) = c.add("reshape", [op.inputs[2]], shape)
-        sizes = tuple(-1 if size == 1 else size for size in c.builder.types[table].shape)
-        wanted = c.builder.types[index].shape
         target = tuple(
-            size if axis == 1 else other if isinstance(other, int) else -1
-            for axis, (size, other) in enumerate(zip(sizes, wanted, strict=True))
+            size if axis != 1 and isinstance(size, int) else -1
+            for axis, size in enumerate(c.builder.types[index].shape)
         )
         (wide,) = c.add("expand", [table], {"shape": target})
         (picked,) = c.add("gather", [wide, index], {"axis": 1, "mode": "elements"})

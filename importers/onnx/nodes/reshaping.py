@@ -13,7 +13,7 @@ from importers.onnx.nodes.table import PATTERNS, converts
 
 @converts("Reshape")
 def reshape(c: Conversion, op: OnnxOp) -> None:
-    wanted = list(c.dims(op.inputs[1]))
+    wanted = list(c.target(op, 1))
     before = c.type_of(op.inputs[0]).shape
     if not op.attribute("allowzero", 0):
         wanted = [before[place] if item == 0 else item for place, item in enumerate(wanted)]
@@ -29,9 +29,9 @@ def reshaped(c: Conversion, x: str | Source, wanted: list[Dim]) -> Source:
     batched = bool(before) and isinstance(before[0], Symbol)
     if not batched:
         return _fixed(c, x, wanted)
-    rest = _numbers(before[1:])
+    rest = numbers_of(before[1:])
     first, tail = (wanted[0], wanted[1:]) if wanted else (1, [])
-    sizes = _numbers(tail)
+    sizes = numbers_of(tail)
     keeps = first == before[0] or first == 1 or (first == -1 and prod(sizes) == prod(rest))
     if -1 in sizes:
         keeps = keeps and first != -1 and prod(rest) % prod(size for size in sizes if size > 0) == 0
@@ -49,11 +49,12 @@ def reshaped(c: Conversion, x: str | Source, wanted: list[Dim]) -> Source:
 def _fixed(c: Conversion, x: str | Source, wanted: list[Dim]) -> Source:
     if any(isinstance(size, Symbol) for size in wanted):
         raise UnsupportedError("its size depends on the batch of another tensor")
-    params: dict[str, Value] = {"shape": tuple(_numbers(wanted)), "keep_batch": False}
+    params: dict[str, Value] = {"shape": tuple(numbers_of(wanted)), "keep_batch": False}
     return c.add("reshape", [x], params)[0]
 
 
-def _numbers(dims: list[Dim] | tuple[Dim, ...]) -> list[int]:
+def numbers_of(dims: list[Dim] | tuple[Dim, ...]) -> list[int]:
+    """Sizes without symbols. Raises UnsupportedError if there is one."""
     found = [dim for dim in dims if isinstance(dim, int)]
     if len(found) != len(dims):
         raise UnsupportedError("the batch is not the first axis")
@@ -71,7 +72,7 @@ def flatten(c: Conversion, op: OnnxOp) -> None:
     front = kind.shape[:axis]
     if any(isinstance(size, Symbol) for size in kind.shape):
         raise UnsupportedError("it merges the batch with other axes")
-    c.finish(reshaped(c, op.inputs[0], [prod(_numbers(front)), -1]))
+    c.finish(reshaped(c, op.inputs[0], [prod(numbers_of(front)), -1]))
 
 
 @converts("Transpose")
@@ -85,6 +86,9 @@ def squeeze(c: Conversion, op: OnnxOp) -> None:
     kind = c.type_of(op.inputs[0])
     axes = op.attribute("axes")
     if axes is None and op.input(1):
+        if c.known(op.input(1)) is None:
+            c.finish(reshaped(c, op.inputs[0], list(c.target(op, 1))))
+            return
         axes = c.ints(op.input(1))
     if axes is None:
         axes = [axis for axis, size in enumerate(kind.shape) if size == 1]
@@ -94,6 +98,9 @@ def squeeze(c: Conversion, op: OnnxOp) -> None:
 @converts("Unsqueeze")
 def unsqueeze(c: Conversion, op: OnnxOp) -> None:
     axes = op.attribute("axes")
+    if axes is None and c.known(op.inputs[1]) is None:
+        c.finish(reshaped(c, op.inputs[0], list(c.target(op, 1))))
+        return
     axes = list(axes) if axes is not None else list(c.ints(op.inputs[1]))
     rank = c.type_of(op.inputs[0]).rank + len(axes)
     made: str | Source = op.inputs[0]
@@ -133,7 +140,7 @@ def split(c: Conversion, op: OnnxOp) -> None:
 
 @converts("Expand")
 def expand(c: Conversion, op: OnnxOp) -> None:
-    given = c.dims(op.inputs[1])
+    given = c.target(op, 1)
     kind = c.type_of(op.inputs[0])
     new = max(0, len(given) - kind.rank)
     wanted = (*(1,) * (kind.rank - len(given)), *given)
@@ -154,7 +161,12 @@ def expand(c: Conversion, op: OnnxOp) -> None:
 
 @converts("Tile")
 def tile(c: Conversion, op: OnnxOp) -> None:
-    c.one("tile", op.inputs[:1], {"repeats": c.ints(op.inputs[1])})
+    if c.known(op.inputs[1]) is None and op.outputs[0] in c.declared:
+        sizes = zip(numbers_of(c.declared[op.outputs[0]].shape), numbers_of(c.type_of(op.inputs[0]).shape), strict=True)
+        repeats = tuple(wanted // size for wanted, size in sizes)
+    else:
+        repeats = c.ints(op.inputs[1])
+    c.one("tile", op.inputs[:1], {"repeats": repeats})
 
 
 @converts("Pad")
@@ -230,4 +242,4 @@ def shape(c: Conversion, op: OnnxOp) -> None:
 def total(c: Conversion, op: OnnxOp) -> None:
     import numpy as np
 
-    c.arrays[op.outputs[0]] = np.array(prod(_numbers(c.type_of(op.inputs[0]).shape)), np.int64)
+    c.arrays[op.outputs[0]] = np.array(prod(numbers_of(c.type_of(op.inputs[0]).shape)), np.int64)

@@ -1,0 +1,89 @@
+"""Export of imported files: the same file if nothing was edited, else the document."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx_models import random, saved, small_network
+from test_onnx_import import loop_network
+
+from designer.files.document import parse_document, write_document
+from designer.files.weights import Weights
+from designer.graph.commands import set_params
+from designer.operators.registry import Registry
+from exporters.onnx import export_onnx
+from importers.formats import ImportOptions
+from importers.onnx.importing import import_onnx
+
+
+def run(path: Path, feeds: dict[str, np.ndarray]) -> list[Any]:
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    found: list[Any] = session.run(None, feeds)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("proto", "feeds"),
+    [(small_network(), {"image": random(2, 3, 20, 24)}), (loop_network(), {"x": random(2, 3)})],
+    ids=["network", "loop"],
+)
+def test_an_unedited_file_is_exported_as_it_was(
+    proto: onnx.ModelProto, feeds: dict[str, np.ndarray], tmp_path: Path, registry: Registry
+) -> None:
+    path = saved(proto, tmp_path)
+    found = import_onnx(path, registry, ImportOptions())
+    reading = parse_document(write_document(found.graph))  # as the document is saved and opened
+    assert reading.graph is not None
+    target = tmp_path / "again.onnx"
+    report = export_onnx(reading.graph, registry, found.weights, target)
+    again = onnx.load(target)
+    assert again == proto
+    assert report.opset == proto.opset_import[0].version
+    for ours, theirs in zip(run(target, feeds), run(path, feeds), strict=True):
+        assert ours.tobytes() == theirs.tobytes()
+
+
+def test_trained_weights_are_written_into_the_file(tmp_path: Path, registry: Registry) -> None:
+    """The names and attributes stay, the values are the present ones."""
+    proto = small_network()
+    found = import_onnx(saved(proto, tmp_path), registry, ImportOptions())
+    trained = Weights({key: array * np.float32(1.5) for key, array in found.weights.tensors.items()})
+    target = tmp_path / "trained.onnx"
+    export_onnx(found.graph, registry, trained, target)
+    again = onnx.load(target)
+    assert again.graph.node == proto.graph.node
+    expected = onnx.numpy_helper.to_array(proto.graph.initializer[0]) * np.float32(1.5)
+    np.testing.assert_array_equal(onnx.numpy_helper.to_array(again.graph.initializer[0]), expected)
+
+
+def test_an_edited_document_is_exported_as_edited(tmp_path: Path, registry: Registry) -> None:
+    found = import_onnx(saved(small_network(), tmp_path), registry, ImportOptions())
+    layer = next(item for item in found.graph if item.activation and item.activation.type == "threshold")
+    assert layer.activation is not None
+    spec = replace(layer.activation, params={**layer.activation.params, "threshold": "0.75"})
+    graph = found.graph.copy()
+    edit = set_params(graph, {"image": {"scale": "2.0"}})
+    graph.apply(edit)
+    graph.apply(replace(edit, layers={layer.name: (layer, replace(layer, activation=spec))}))
+    target = tmp_path / "edited.onnx"
+    export_onnx(graph, registry, found.weights, target)
+    again = onnx.load(target)
+    assert again.producer_name == "layerwright"
+
+
+def test_moved_layers_are_no_edit(tmp_path: Path, registry: Registry) -> None:
+    proto = small_network()
+    found = import_onnx(saved(proto, tmp_path), registry, ImportOptions())
+    graph = found.graph.copy()
+    layer = graph["image"]
+    moved = replace(layer, position=(4096, 4096))
+    graph.apply(replace(set_params(graph, {"image": {"tiling": "0"}}), layers={"image": (layer, moved)}))
+    target = tmp_path / "again.onnx"
+    export_onnx(graph, registry, found.weights, target)
+    assert onnx.load(target) == proto
