@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from math import floor, isfinite, log10
 
 _BIG = ("", "k", "M", "G", "T", "P", "E")
 _SMALL = ("", "m", "µ", "n")
@@ -83,3 +84,12 @@ def percent(share: float) -> str:
 def number(value: float) -> str:
     """A value of a tensor in three significant digits: `1190`, `0.0312`, and with an exponent `4.5e-06`."""
     return f"{value:.0f}" if 999.5 <= abs(value) < 1e6 else f"{value:.3g}"
+
+
+def numbers(values: Sequence[float]) -> list[str]:
+    """Values with the same number of decimals, three significant digits of the largest: `0.788`, `0.400`."""
+    largest = max((abs(value) for value in values if isfinite(value)), default=0.0)
+    if not 1e-4 <= largest < 1e6:
+        return [number(value) for value in values]
+    places = max(0, 2 - floor(log10(largest)))
+    return [f"{value:.{places}f}" for value in values]

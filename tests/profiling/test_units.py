@@ -7,7 +7,7 @@ import math
 import pytest
 
 from designer.profiling.quantities import Quantity, ValueSource, measured, text, unavailable
-from designer.units import count, digits, dims_text, duration, number, percent, quantity, short_count
+from designer.units import count, digits, dims_text, duration, number, numbers, percent, quantity, short_count
 
 
 @pytest.mark.parametrize(
@@ -75,3 +75,12 @@ def test_a_quantity_says_why_it_is_missing():
         Quantity(None, ValueSource.MEASURED, "x")
     with pytest.raises(ValueError, match="finite"):
         measured(math.inf)
+
+
+def test_values_of_a_pixel_have_the_same_decimals() -> None:
+    assert numbers([0.788, 0.4, -0.05]) == ["0.788", "0.400", "-0.050"]
+    assert numbers([12.345, 0.5]) == ["12.3", "0.5"]
+    assert numbers([-0.00266, 0.0004]) == ["-0.00266", "0.00040"]
+    assert numbers([0.0, 1e-7]) == ["0", "1e-07"]
+    assert numbers([float("nan"), 0.5]) == ["nan", "0.500"]
+    assert numbers([]) == []

@@ -19,7 +19,7 @@ from app.ui.engine.pixel_positions import reading, scaled
 from app.ui.inspector.subject import Kind
 from app.ui.widgets.overlays import BoxOverlay, CrossOverlay
 from designer.graph.commands import set_params
-from designer.units import number
+from designer.units import number, numbers
 
 pytestmark = pytest.mark.gui
 engine_is_let_go = kit.engine_is_let_go
@@ -43,7 +43,7 @@ class Bench(Inspecting):
         result = self.analysis.result
         assert result is not None
         array = result.captures[name] if name in result.captures else result.outputs[name]
-        return " ".join(number(float(v)) for v in array[0, :, y, x])
+        return " ".join(numbers([float(v) for v in array[0, :, y, x]]))
 
 
 @pytest.fixture

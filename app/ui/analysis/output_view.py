@@ -25,7 +25,7 @@ from designer.files.formats import FormatTable
 from designer.graph.types import Size3D
 from designer.runtime.images import TENSORS
 from designer.texts import mark, tr, tr_data
-from designer.units import number, percent
+from designer.units import numbers, percent
 
 EMPTY = mark("Launch Analysis to see the output of the network.")
 
@@ -77,7 +77,7 @@ class OutputView(QWidget):
         self._range = _label(f"{name}.range", tr("Values out of range"))
         self._range.setToolTip(tr("Shares of the values below 0 and above 1, which an image cannot show"))
         bar.addWidget(self._range)
-        bar.addWidget(self._probe, 1)
+        bar.addStretch(1)
         adjust = _button(f"{name}.adjust", "", tr("Signed view, exposure, gamma, values out of range"), None)
         theme.set_icon(adjust, "tune-variant")
         adjust.setCheckable(True)
@@ -99,6 +99,7 @@ class OutputView(QWidget):
         self._quality.hide()
         column.addWidget(self._stack, 1)
         column.addWidget(self._quality)
+        column.addWidget(self._probe)  # a line of its own: the values of a pixel are wide
         column.addLayout(bar)
         column.addWidget(self.display_bar)
 
@@ -211,7 +212,7 @@ class OutputView(QWidget):
         x, y = place
         values = channels[:4, y, x]
         names = "RGBA" if 3 <= channels.shape[0] <= 4 else ""
-        texts = [f"{names[i] + ' ' if names else ''}{number(v)}" for i, v in enumerate(values)]
+        texts = [f"{names[i]} {text}" if names else text for i, text in enumerate(numbers([float(v) for v in values]))]
         more = " …" if channels.shape[0] > 4 else ""
         self._probe.setText(f"x {x + self._offset[0]}  y {y + self._offset[1]}   {'  '.join(texts)}{more}")
 

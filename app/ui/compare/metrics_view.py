@@ -22,7 +22,7 @@ from app.ui.compare.model import CLEAN, INPUT, SideModel, region_psnr
 from app.ui.compare.pictures import values_at
 from app.ui.widgets import theme
 from designer.texts import tr
-from designer.units import number
+from designer.units import numbers
 
 BEST = "★ "
 PICTURE, PSNR, SSIM, TIME, REGION, VALUES = range(6)
@@ -154,7 +154,7 @@ class MetricsView(QWidget):
         ]
 
     def _values(self, key: str) -> str:
-        return "  ".join(number(v).rjust(6) for v in values_at(self._model, key, self._place))
+        return "  ".join(text.rjust(6) for text in numbers(values_at(self._model, key, self._place)))
 
     def _put(self, row: int, column: int, text: str) -> None:
         item = self.table.item(row, column)

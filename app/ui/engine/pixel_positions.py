@@ -7,7 +7,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from designer.units import number
+from designer.units import numbers
 
 Place = tuple[int, int, int]  # channel, x, y
 
@@ -39,7 +39,7 @@ def reading(name: str, array: NDArray[Any], place: tuple[int, int], here: tuple[
         return ""
     x, y = scaled(place, here, (array.shape[3], array.shape[2]))
     values = array[min(item, len(array) - 1), :, y, x]
-    texts = " ".join(number(float(v)) for v in values[:SHOWN])
+    texts = " ".join(numbers([float(v) for v in values[:SHOWN]]))
     more = " …" if len(values) > SHOWN else ""
     return f"{name} ({x}, {y})  {texts}{more}"
 

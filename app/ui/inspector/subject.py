@@ -130,9 +130,9 @@ class Subject(QObject):
         phase, context, layer = self._analysis.phase, self._analysis.context, self.layer
         if context.has_document and layer in context.root.training:
             return tr("'{layer}' is part of the training branch: inference leaves it out.", layer=layer)
-        if phase in PROBLEMS and self._analysis.message:
+        if phase in PROBLEMS and self._analysis.message and (self.source or phase is not Phase.BLOCKED):
             return self._analysis.message
-        if phase not in (Phase.READY, Phase.RUNNING):
+        if phase not in (Phase.READY, Phase.RUNNING, Phase.BLOCKED):
             return tr("Launch Analysis to see the channels of a layer.")
         if self.source:
             return self.message or tr("Waiting for '{layer}' …", layer=self.source)
