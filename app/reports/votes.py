@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -17,7 +18,10 @@ from designer.files.tables import as_cells, write_table, write_text
 from designer.runtime.provenance import Provenance, texts_of
 
 LEFT, RIGHT, EQUAL = "left", "right", "="
-TEST = "two-sided sign test (exact binomial), votes without a preference left out"
+TEST = (
+    "two-sided sign test (exact binomial); repeated votes on the same image or square count once, as their majority, "
+    "and those without a preference are left out"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +50,16 @@ class Vote:
 
 @dataclass(frozen=True, slots=True)
 class PairResult:
-    """How often each of two variants was preferred, and the p-value of the sign test."""
+    """How often each of two variants was preferred, and the p-value of the sign test. Repeated votes on the same view are not
+    independent, so the test counts each view once."""
 
     a: str
     b: str
     wins_a: int
     wins_b: int
     ties: int
+    views_a: int  # different images or squares on which `a` was preferred more often
+    views_b: int
     p: float
 
 
@@ -90,9 +97,14 @@ def results(votes: Sequence[Vote]) -> list[PairResult]:
     found = []
     pairs = sorted({tuple(sorted((v.trial.left, v.trial.right))) for v in votes})
     for a, b in pairs:
-        mine = [v.preferred for v in votes if {v.trial.left, v.trial.right} == {a, b}]
-        wins_a, wins_b = mine.count(a), mine.count(b)
-        found.append(PairResult(a, b, wins_a, wins_b, mine.count(""), sign_test(wins_a, wins_b)))
+        of_pair = [v for v in votes if {v.trial.left, v.trial.right} == {a, b}]
+        mine = [v.preferred for v in of_pair]
+        leads = Counter[object]()  # of `a` over `b`, by view
+        for vote in of_pair:
+            leads[vote.trial.picture, vote.trial.square] += (vote.preferred == a) - (vote.preferred == b)
+        views_a, views_b = sum(n > 0 for n in leads.values()), sum(n < 0 for n in leads.values())
+        p = sign_test(views_a, views_b)
+        found.append(PairResult(a, b, mine.count(a), mine.count(b), mine.count(""), views_a, views_b, p))
     return found
 
 
@@ -128,6 +140,8 @@ def as_json(
                 "a_preferred": r.wins_a,
                 "b_preferred": r.wins_b,
                 "ties": r.ties,
+                "a_views": r.views_a,
+                "b_views": r.views_b,
                 "p": r.p,
             }
             for r in results(votes)

@@ -68,3 +68,16 @@ def test_no_name_becomes_a_formula_of_a_spreadsheet():
     assert as_cells(["-", "-1.5", "+inf", 3, "=", "=A1", "\n=A1", "plain"]) == [
         "-", "-1.5", "+inf", 3, "=", "'=A1", "'\n=A1", "plain"
     ]  # fmt: skip
+
+
+def test_repeated_votes_on_one_image_are_not_more_evidence() -> None:
+    """Ten equal votes on one image say no more than one; on ten images they are significant."""
+    one = [Vote(VoteTrial(0, "A", "B"), LEFT, 1.0)] * 10
+    (found,) = results(one)
+    assert (found.wins_a, found.views_a, found.p) == (10, 1, 1.0)
+    (found,) = results([Vote(VoteTrial(number, "A", "B"), LEFT, 1.0) for number in range(10)])
+    assert (found.wins_a, found.views_a) == (10, 10)
+    assert found.p == pytest.approx(2 / 2**10)
+    mixed = [*one, Vote(VoteTrial(0, "A", "B"), RIGHT, 1.0), Vote(VoteTrial(1, "B", "A"), LEFT, 1.0)]
+    (found,) = results(mixed)
+    assert (found.wins_a, found.wins_b, found.views_a, found.views_b, found.p) == (10, 2, 1, 1, 1.0)

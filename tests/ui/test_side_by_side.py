@@ -593,3 +593,17 @@ def test_the_folders_of_the_samples_say_what_was_trained_on(side: Side) -> None:
     assert "have seen them" in trained.text()
     held_out.trigger()
     assert Path(view.folder.text()) == samples.HELD_OUT.parent
+
+
+def test_a_table_of_the_training_photographs_says_so(side: Side, monkeypatch: pytest.MonkeyPatch) -> None:
+    side.begin()
+    folder = side.folder / "photos"
+    folder.mkdir()
+    photograph(folder / "0.png")
+    side.window.folder.folder.setText(str(folder))
+    for trained in (False, True):
+        if trained:
+            monkeypatch.setattr(samples, "PHOTOGRAPHS", folder)
+        side.window.folder.start()
+        side.qtbot.waitUntil(lambda: not side.window.folder_run.running, timeout=WAIT)
+        assert ("were trained on these photographs" in side.window.folder.note.text()) is trained

@@ -225,9 +225,12 @@ class FolderView(QWidget):
             self.note.setText("  ".join([*failed, *left_out]))
         elif run.rows and not run.running:
             spread = max((f.psnr for f in deviations(run.rows)[1:]), default=0.0)
-            self.note.setText(
-                tr("{count} images; deviation of PSNR up to {spread} dB", count=len(run.rows), spread=f"{spread:.2f}")
+            text = tr(
+                "{count} images; deviation of PSNR up to {spread} dB", count=len(run.rows), spread=f"{spread:.2f}"
             )
+            if run.paths and run.paths[0].parent == samples.PHOTOGRAPHS:
+                text += tr("; the sample networks were trained on these photographs")
+            self.note.setText(text)
         else:
             self.note.setText("")
 

@@ -195,8 +195,10 @@ class VoteView(QWidget):
         for row, pair in enumerate(found):
             first, second = self._names[pair.a], self._names[pair.b]
             reading = tr("not significant at 5 %")
+            if pair.views_a + pair.views_b < pair.wins_a + pair.wins_b:
+                reading = tr("not significant at 5 %: repeated views count once")
             if pair.p < 0.05:
-                better = first if pair.wins_a > pair.wins_b else second
+                better = first if pair.views_a > pair.views_b else second
                 reading = tr("{name} is preferred (p < 0.05)", name=better)
             texts = (
                 f"{first} / {second}",
