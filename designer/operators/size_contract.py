@@ -35,7 +35,7 @@ LARGEST = 65_536  # the limit of an input's dims
 MAX_PERIOD = 4096  # above this, residue classes are not divided any further
 MAX_RUNS = 1000  # of shape inference, for one axis
 SMALL = (2, 3, 4, 8)  # sizes below which height and width may depend on each other
-SPOT_CHECKS = 24  # pairs of height and width that are checked against the rules of both axes
+SPOT_CHECKS = 12  # pairs of height and width that are checked against the rules of both axes
 REFERENCES = (256, 224, 128, 64, 512, 192, 320, 384, 96)  # sizes to begin with if the network's own size is invalid
 
 Size = tuple[int, int]  # height, width

@@ -81,6 +81,21 @@ def test_one_click_makes_every_size_work_and_undo_takes_it_back(qtbot: QtBot, pa
     assert document.graph == blocks()
 
 
+def test_a_large_network_waits_for_the_user(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.ui.engine.size_rules.AUTOMATIC", 3)
+    context = Context(default_registry())
+    context.set_document(Document(blocks(), context.registry))
+    panel = NetworkSettingsPanel(context)
+    qtbot.addWidget(panel)
+    panel.show()
+    button = panel.findChild(QPushButton, "network_settings.sizes.compute")
+    assert isinstance(button, QPushButton)
+    assert button.isVisible()
+    qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: text(panel, "network_settings.sizes.text") == "input_0: multiples of 4")
+    assert not button.isVisible()
+
+
 def test_an_image_of_an_invalid_size_is_offered_the_edit(qtbot: QtBot, engine: EngineClient, tmp_path: Path) -> None:
     bench = kit.Launched(qtbot, engine)
     panel = AnalysisPanel(bench.context)

@@ -35,12 +35,19 @@ class SizeRulesView(QWidget):
         self._fix.setToolTip(tr("Add layers that pad the inputs by reflection and crop the outputs"))
         self._fix.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
         self._fix.clicked.connect(lambda: self._rules.fix())  # noqa: PLW0108 - `clicked` has an argument
+        self._compute = QPushButton(tr("Compute Input Sizes"))
+        self._compute.setObjectName(f"{name}.compute")
+        self._compute.setAccessibleName(tr("Compute Input Sizes"))
+        self._compute.setToolTip(tr("This takes some seconds for a large network"))
+        self._compute.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
+        self._compute.clicked.connect(lambda: self._rules.request(asked=True))
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(4)
         layout.addWidget(self._text)
         layout.addWidget(self._causes)
         layout.addWidget(self._fix)
+        layout.addWidget(self._compute)
         self._rules.changed.connect(self._show)
         self._show()
 
@@ -51,7 +58,7 @@ class SizeRulesView(QWidget):
     def _show(self) -> None:
         contract = self._rules.contract
         if contract is None:
-            self._text.setText(self._rules.error or tr("Computing ..."))
+            self._text.setText(self._rules.error or ("" if self._rules.large else tr("Computing ...")))
             self._causes.tell("")
             if self.isVisible():
                 self._rules.request()
@@ -61,6 +68,8 @@ class SizeRulesView(QWidget):
         else:
             self._text.setText("\n".join(_rule_text(item) for item in contract.inputs) or tr("No input is an image."))
             self._causes.tell(_cause_text(contract), "info")
+        self._text.setVisible(bool(self._text.text()))
+        self._compute.setVisible(contract is None and self._rules.large)
         self._fix.setVisible(contract is not None and not is_free(contract) and bool(contract.inputs))
         reason = obstacle(contract) if contract is not None else ""
         self._fix.setEnabled(not reason)

@@ -13,6 +13,7 @@ from designer.operators.size_fix import accept_every_size, is_free, obstacle
 from designer.texts import tr
 
 _PAUSE_MS = 300
+AUTOMATIC = 2000  # layers up to which the contract is computed unasked: about two seconds in the background
 
 
 class SizeRules(QObject):
@@ -36,11 +37,16 @@ class SizeRules(QObject):
         if context.has_document:
             self._watch(context.root)
 
-    def request(self) -> None:
-        """Compute the contract unless it is known."""
-        if self.contract is None and not self.error and not self._wanted:
+    def request(self, *, asked: bool = False) -> None:
+        """Compute the contract unless it is known. That of a large network is computed only if the user has `asked`."""
+        if self.contract is None and not self.error and not self._wanted and (asked or not self.large):
             self._wanted = True
             self._later.start()
+
+    @property
+    def large(self) -> bool:
+        """Whether computing the contract would slow down the window for a while."""
+        return self._document is not None and len(self._document.graph) > AUTOMATIC
 
     def refusal(self, sizes: dict[str, tuple[int, int]]) -> str:
         """Why the network does not run at these sizes, (height, width) by input layer; empty if it does or is not known."""
