@@ -1,0 +1,154 @@
+"""Every rule of advice on a small document: the value, the predicted saving, and the edit, which inference accepts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from designer.graph.graph import Graph
+from designer.graph.inference import Inference
+from designer.graph.model import ActivationSpec, Layer, Source
+from designer.profiling.advice import RULES, Advisable, advise, measured_saving
+from designer.profiling.cost import cost_table
+from designer.profiling.quantities import measured
+from designer.profiling.schema import OperatorProfile, ProfileRun, RunPeaks
+
+SETTINGS = {"engine": "torch", "layout": "nchw", "precision": "fp32"}
+PEAKS = RunPeaks(measured(50e12), measured(1e12), measured(4e12), 0, others={"fp16": measured(200e12)})
+
+
+def layer(name, type_, inputs="", activation=None, **params):
+    sources = tuple(Source(s) for s in inputs.split(",") if s)
+    return Layer(name, type_, inputs=sources, params={k: str(v) for k, v in params.items()}, activation=activation)
+
+
+def graph() -> Graph:
+    return Graph(
+        [
+            layer("image", "input", dims="32x24x3"),
+            layer("odd", "convolution", "image", features=36, kernel="3x3"),
+            layer("norm", "batch_normalization", "odd"),
+            layer("act", "activation", "norm", ActivationSpec("relu")),
+            layer("big", "convolution", "act", features=16, kernel="5x5"),
+            layer("deep", "depthwise_convolution", "big", kernel="3x3"),
+            layer("last", "convolution", "deep", features=3, kernel="3x3"),
+            layer("result", "output", "last"),
+        ]
+    )
+
+
+BOUNDS = {"norm": "memory", "act": "memory"}
+
+
+@pytest.fixture
+def run(profiling_registry) -> ProfileRun:
+    """A run with times chosen so that every rule has a reason."""
+    table = cost_table(Inference(graph(), profiling_registry))
+    rows = []
+    for name, ms in {"odd": 4.0, "norm": 1.0, "act": 1.0, "big": 10.0, "deep": 2.0, "last": 1.0}.items():
+        cost, costs = table.group([name]), table.rows[name]
+        rows.append(
+            OperatorProfile(
+                (name,), costs.type, ms, 0.01, inputs=tuple(map(str, costs.inputs)), outputs=tuple(map(str, costs.outputs)),
+                flops=cost.flops, bytes=cost.bytes_read + cost.bytes_written, bound=BOUNDS.get(name, "compute"), roof_ms=0.1,
+            )
+        )  # fmt: skip
+    return ProfileRun("torch", "fp32", "nchw", "cuda", 1, "32x24", 19.0, 0.01, tuple(rows), iterations=25, peaks=PEAKS)
+
+
+def found(run, rule, others=(), settings=SETTINGS):
+    return [a for a in advise(Advisable(graph(), run, others, settings)) if a.rule == rule]
+
+
+def applied(registry, edit) -> Graph:
+    changed = graph()
+    changed.apply(edit)
+    assert not Inference(changed, registry).diagnostics()
+    return changed
+
+
+def test_odd_channels_cost_as_much_as_the_next_multiple_of_eight(run, profiling_registry):
+    assert not found(run, "odd-channels")  # FP32 does not use Tensor Cores
+    (advice,) = found(replace(run, precision="fp16"), "odd-channels")
+    assert advice.layers == ("odd",)  # not the three channels of the result
+    assert advice.saving_ms == pytest.approx(4.0 * 8 / 40)
+    assert applied(profiling_registry, advice.edit)["odd"].params["features"] == "32"
+
+
+def test_half_precision_where_the_gpu_is_faster_at_it(run):
+    (advice,) = found(run, "full-precision")
+    assert advice.saving_ms == pytest.approx(17.0 * 0.75 + 2.0 * 0.5)
+    assert advice.edit.settings == {"precision": ("fp32", "fp16")}
+    assert "50.0 TFLOP/s" in advice.message
+    assert not found(replace(run, device="cpu"), "full-precision")
+
+
+def test_nchw_in_half_precision(run):
+    slow = replace(PEAKS, memory_bytes_per_s=measured(1e9))
+    (advice,) = found(replace(run, precision="fp16", peaks=slow), "channels-first")
+    assert advice.edit.settings == {"layout": ("nchw", "nhwc")}
+    assert 0 < advice.saving_ms <= 17.0
+    assert not found(replace(run, precision="fp16", layout="nhwc"), "channels-first")
+
+
+def test_a_batch_normalization_that_can_be_folded(run):
+    (advice,) = found(run, "unfolded-normalization")
+    assert (advice.layers, advice.saving_ms, advice.surgery) == (("norm",), 1.0, "fold_batch_normalization")
+
+
+def test_memory_bound_layers_in_a_row(run):
+    (advice,) = found(replace(run, device="cpu"), "unfused-chain")
+    assert advice.layers == ("norm", "act")
+    assert 0.5 < advice.saving_ms < 2.0
+    assert advice.edit.settings == {"engine": ("torch", "onnxruntime")}
+
+
+def test_a_5x5_becomes_two_3x3(run, profiling_registry):
+    (advice,) = found(run, "large-kernel")
+    assert advice.saving_ms == pytest.approx(10.0 * (1 - 9 * (36 + 16) / (25 * 36)))
+    changed = applied(profiling_registry, advice.edit)
+    assert changed["big"].params["kernel"] == changed["big_b"].params["kernel"] == "3x3"
+    assert changed["deep"].inputs == (Source("big_b"),)
+
+
+def test_a_depthwise_convolution_that_is_slower_than_a_full_one(run, profiling_registry):
+    slow = tuple(replace(r, time_ms=8.0) if r.name == "deep" else r for r in run.operators)
+    (advice,) = found(replace(run, operators=slow), "slow-depthwise")
+    assert 0 < advice.saving_ms < 8.0
+    assert applied(profiling_registry, advice.edit)["deep"].type == "convolution"
+    assert not found(run, "slow-depthwise")  # a full convolution would take longer
+
+
+def test_a_batch_that_is_too_small(run):
+    larger = [replace(run, batch=batch, time_ms=ms) for batch, ms in ((8, 40.0), (32, 155.0))]
+    (advice,) = found(run, "small-batch", larger)
+    assert advice.saving_ms == pytest.approx(19.0 - 40.0 / 8)
+    assert "batch 8" in advice.message
+    launched = replace(run, operators=tuple(replace(r, bound="launch") for r in run.operators))
+    assert "launching" in found(launched, "small-batch")[0].message
+    assert not found(run, "small-batch")
+
+
+def test_another_engine_that_was_measured_to_be_faster(run):
+    rows = tuple(replace(r, time_ms=r.time_ms / 2) for r in run.operators)
+    other = replace(run, engine="onnxruntime", operators=rows, time_ms=9.5)
+    (advice,) = found(run, "better-engine", [other])
+    assert advice.saving_ms == pytest.approx(9.5)
+    assert advice.edit.settings == {"engine": ("torch", "onnxruntime")}
+    assert "big (5.00 ms)" in advice.message
+    assert not found(run, "better-engine", [replace(other, time_ms=19.05)])  # within the noise
+
+
+def test_after_the_change_the_measured_saving_is_known(run):
+    (advice,) = found(run, "large-kernel")
+    rows = tuple(replace(r, time_ms=5.0) if r.name == "big" else r for r in run.operators)
+    row = measured_saving(advice, run, replace(run, operators=rows, time_ms=14.0))
+    assert (row.layers, row.difference_ms, row.verdict) == (("big",), -5.0, "faster")
+
+
+def test_advice_is_sorted_and_small_savings_are_left_out(run):
+    savings = [advice.saving_ms for advice in advise(Advisable(graph(), run, settings=SETTINGS))]
+    assert savings == sorted(savings, reverse=True)
+    assert min(savings) > 0.19
+    assert len(RULES) == 9
