@@ -12,11 +12,12 @@ import analysis_kit as kit
 import numpy as np
 import template_networks
 from PySide6.QtCore import QModelIndex, QObject, QPoint, Qt
-from PySide6.QtWidgets import QApplication, QLabel, QPushButton
+from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QStyleOptionViewItem
 from pytestqt.qtbot import QtBot
 
 from app.engine.protocol import RunStep
 from app.ui.analysis import layer_infos
+from app.ui.analysis.heat import HeatDelegate
 from app.ui.analysis.layer_infos import FEW, LayerInfo, LayerInfos
 from app.ui.analysis.network_overview import NetworkOverviewPanel
 from app.ui.analysis.overview_model import HEAT, LAYER, MEMORY, SHAPE, STATE, TIME, OverviewModel
@@ -160,6 +161,17 @@ def test_heat_is_one_map_on_which_numbers_can_be_read(bench: Bench, qapp: QAppli
         assert len({ground.rgb() for ground in grounds}) == 21
         assert min(theme.contrast(theme.ink_on(ground), ground) for ground in grounds) >= 4.5
     assert not bench.panel.grab().isNull()
+
+
+def test_a_long_time_keeps_its_first_digits(bench: Bench) -> None:
+    index = bench.panel.model.find("noise_0").siblingAtColumn(TIME)
+    option = QStyleOptionViewItem()
+    delegate = bench.panel.tree.itemDelegateForColumn(TIME)
+    assert isinstance(delegate, HeatDelegate)
+    delegate.initStyleOption(option, index)
+    assert option.textElideMode is Qt.TextElideMode.ElideRight
+    needed = bench.panel.fontMetrics().horizontalAdvance("12345.6")
+    assert bench.panel.tree.columnWidth(TIME) > needed
 
 
 def test_columns_sort_and_the_third_click_brings_the_running_order_back(bench: Bench) -> None:

@@ -17,6 +17,7 @@ class HeatDelegate(QStyledItemDelegate):
 
     def initStyleOption(self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex) -> None:
         super().initStyleOption(option, index)
+        option.textElideMode = Qt.TextElideMode.ElideRight  # of a number the first digits count
         share = index.data(HEAT)
         if share is None:
             return

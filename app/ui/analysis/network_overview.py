@@ -167,7 +167,7 @@ class NetworkOverviewPanel(QWidget):
             self.tree.expandAll()
             for section in range(self.model.columnCount()):
                 self.tree.resizeColumnToContents(section)
-            digits = self.fontMetrics().horizontalAdvance("000000")  # later values may be longer than the first
+            digits = self.fontMetrics().horizontalAdvance("00000000")  # later values may be longer than the first
             for section in (TIME, MEMORY, STATE):
                 self.tree.setColumnWidth(section, max(digits, self.tree.columnWidth(section)))
             self._fit_names()
