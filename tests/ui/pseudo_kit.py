@@ -9,7 +9,8 @@ import re
 import string
 from collections.abc import Iterable, Iterator
 
-from PySide6.QtCore import QAbstractListModel, Qt
+from pyqtgraph import PlotWidget
+from PySide6.QtCore import QAbstractListModel, QObject, Qt
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import (
     QAbstractButton,
@@ -167,7 +168,8 @@ def texts_of(root: QWidget) -> Iterator[tuple[str, str]]:
         for action in widget.actions():
             yield from _action(action, name)
     for action in root.findChildren(QAction):
-        yield from _action(action, type(root).__name__)
+        if not _foreign(action):
+            yield from _action(action, type(root).__name__)
 
 
 def _action(action: QAction, name: str) -> Iterator[tuple[str, str]]:
@@ -204,15 +206,17 @@ def _place(widget: QWidget) -> str:
     return parent.objectName() if parent is not None else ""
 
 
-def _foreign(widget: QWidget) -> bool:
-    """Parts that Qt or NodeGraphQt make, and that have no text of ours."""
-    if widget.objectName().startswith(("qt_", "ScrollLeft", "ScrollRight")) and not isinstance(widget, QLabel):
+def _foreign(part: QObject) -> bool:
+    """Parts that Qt, NodeGraphQt or pyqtgraph make, and that have no text of ours."""
+    if part.objectName().startswith(("qt_", "ScrollLeft", "ScrollRight")) and not isinstance(part, QLabel):
         return True
-    parent: QWidget | None = widget
+    parent: QObject | None = part
     while parent is not None:
-        if type(parent).__module__.startswith("NodeGraphQt"):
+        if type(parent).__module__.startswith(("NodeGraphQt", "pyqtgraph")):
             return True
-        parent = parent.parentWidget()
+        if isinstance(parent, QMenu) and isinstance(parent.parent(), PlotWidget):  # pyqtgraph's menus are never shown
+            return True
+        parent = parent.parent()
     return False
 
 
