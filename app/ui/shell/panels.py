@@ -53,4 +53,5 @@ PANELS = (
         "run_differences", "Run Differences", "profile.run_differences", "RunDifferencesPanel", "bottom", (PROFILE,)
     ),
     PanelSpec("utilisation", "Utilization", "profile.utilization", "UtilizationPanel", "right", (PROFILE,)),
+    PanelSpec("advice", "Advice", "profile.advice_panel", "AdvicePanel", "right", (PROFILE,)),
 )

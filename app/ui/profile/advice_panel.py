@@ -1,0 +1,217 @@
+"""Advice: what to change in the network or its settings, the predicted saving, and the measured one after the change."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import (
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QScrollArea,
+    QSizePolicy,
+    QStackedWidget,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.ui.document.document import Document
+from app.ui.engine.context import Context
+from app.ui.engine.profiling import Entry, profiling_of
+from app.ui.widgets.empty_state import EmptyState
+from designer.operators.inlining import inlined
+from designer.profiling.advice import Advice, advise
+from designer.profiling.difference import difference
+from designer.texts import tr
+from designer.units import quantity
+
+
+@dataclass(frozen=True, eq=False)
+class Applied:
+    """Advice that was applied, and the run that it was based on."""
+
+    advice: Advice
+    before: Entry
+    document: Document
+
+
+class AdvicePanel(QWidget):
+    """One card per piece of advice, largest predicted saving first, and one per applied piece with what it saved."""
+
+    panel_id = "advice"
+    title = "Advice"
+
+    def __init__(self, context: Context, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("advice")
+        self.setAccessibleName(tr("Advice"))
+        self._context = context
+        self._profiling = profiling_of(context)
+        self.advice: list[Advice] = []
+        self._applied: list[Applied] = []
+        self._empty = EmptyState(
+            "advice",
+            "lightbulb-outline",
+            tr("Launch a profiled run to see what to change, and what it would save."),
+            tr("Launch Inference"),
+        )
+        self._empty.triggered.connect(context.inference_requested)
+        self._cards = QVBoxLayout()
+        self._cards.setContentsMargins(0, 0, 0, 0)
+        page = QWidget()
+        page.setObjectName("advice.page")
+        column = QVBoxLayout(page)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addLayout(self._cards)
+        column.addStretch(1)
+        scroll = QScrollArea()
+        scroll.setObjectName("advice.scroll")
+        scroll.setWidgetResizable(True)
+        scroll.setFrameShape(QFrame.Shape.NoFrame)
+        scroll.setWidget(page)
+        self._stack = QStackedWidget()
+        self._stack.addWidget(self._empty)
+        self._stack.addWidget(scroll)
+        main = QVBoxLayout(self)
+        main.setContentsMargins(8, 8, 8, 8)
+        main.addWidget(self._stack)
+        self._profiling.current_changed.connect(self._show)
+        context.root_changed.connect(self._show)
+        self._show()
+
+    def apply(self, advice: Advice) -> None:
+        """Carry out advice as one undoable step. The next run shows what it saved."""
+        entry = self._profiling.current
+        if entry is None or not self._context.has_document:
+            return
+        root = self._context.root
+        if advice.edit is not None:
+            root.do(advice.edit)
+        if advice.settings:
+            root.change_settings(**advice.settings)
+        self._applied.append(Applied(advice, entry, root))
+        self._context.message.emit("info", tr("{title}. Launch inference to measure it.", title=advice.title))
+        self._show()
+
+    def _show(self, _: object = None) -> None:
+        while (item := self._cards.takeAt(0)) is not None:
+            if (old := item.widget()) is not None:
+                old.deleteLater()
+        entry = self._profiling.current
+        self._stack.setCurrentIndex(0 if entry is None else 1)
+        self.advice = []
+        if entry is None:
+            return
+        if self._context.has_document:
+            others = [other.run for other in self._profiling.entries if other.profile.machine == entry.profile.machine]
+            self.advice = advise(entry.run, inlined(self._context.root.inference), others)
+        for applied in self._applied:
+            if applied.document is (self._context.root if self._context.has_document else None):
+                self._cards.addWidget(self._applied_card(applied, entry))
+        waiting = {applied.advice.title for applied in self._applied if applied.before is entry}
+        shown = [advice for advice in self.advice if advice.title not in waiting]
+        for number, advice in enumerate(shown):
+            self._cards.addWidget(self._card(advice, number))
+        if not shown:
+            nothing = QLabel(tr("Nothing to change: no rule predicts a saving of 1 % of the run or more."))
+            nothing.setObjectName("advice.nothing")
+            nothing.setWordWrap(True)
+            self._cards.addWidget(nothing)
+
+    def _card(self, advice: Advice, number: int) -> QFrame:
+        saving = (
+            tr("saves about {time} (modelled)", time=quantity(advice.saving_ms / 1e3, "s"))
+            if advice.saving_ms is not None
+            else tr("saving unknown: measure it")
+        )
+        card, row = _frame(advice.title, advice.reason, saving, f"advice.{number}")
+        if advice.layers:
+            reveal = QPushButton(tr("Show on Canvas"))
+            reveal.setObjectName(f"advice.{number}.reveal")
+            reveal.clicked.connect(lambda: self._reveal(advice))
+            row.addWidget(reveal)
+        if advice.applicable:
+            button = QPushButton(tr("Apply"))
+            button.setObjectName(f"advice.{number}.apply")
+            button.setToolTip(tr("Change it in one step that Undo reverts"))
+            button.clicked.connect(lambda: self.apply(advice))
+            row.addWidget(button)
+        row.addStretch(1)
+        return card
+
+    def _applied_card(self, applied: Applied, entry: Entry) -> QFrame:
+        predicted = applied.advice.saving_ms
+        text = (
+            tr("predicted {time}", time=quantity(predicted / 1e3, "s"))
+            if predicted is not None
+            else tr("no prediction")
+        )
+        after = self._first_after(applied)
+        if after is None:
+            measured = tr("not measured yet")
+        else:
+            total = difference(applied.before.run, after.run).total
+            if total.verdict == "none":
+                measured = tr(
+                    "measured: no difference beyond the noise of {noise}", noise=quantity(total.noise_ms / 1e3, "s")
+                )
+            else:
+                measured = tr("measured {time}", time=quantity(-total.difference_ms / 1e3, "s"))
+        card, row = _frame(applied.advice.title, tr("Applied. {text}", text=text), measured, "advice.applied")
+        row.addStretch(1)
+        return card
+
+    def _first_after(self, applied: Applied) -> Entry | None:
+        """The first run of this session after the advice was applied, on the same inputs."""
+        before = applied.before.run
+        return next(
+            (
+                entry
+                for entry in self._profiling.entries
+                if entry.number > applied.before.number
+                and entry.path is None
+                and entry.run.time_ms
+                and (entry.run.batch, entry.run.size) == (before.batch, before.size)
+            ),
+            None,
+        )
+
+    def _reveal(self, advice: Advice) -> None:
+        rows = [
+            row
+            for row in (self._profiling.current.run.operators if self._profiling.current is not None else ())
+            if set(row.layers) & set(advice.layers)
+        ]
+        self._profiling.choose_rows(rows)
+        if self._context.has_document:
+            self._context.reveal(advice.layers[0])
+
+
+def _frame(title: str, reason: str, saving: str, name: str) -> tuple[QFrame, QHBoxLayout]:
+    """A card with a title, a reason and a saving, and the row for its buttons."""
+    card = QFrame()
+    card.setObjectName(name)
+    card.setFrameShape(QFrame.Shape.StyledPanel)
+    card.setAccessibleName(title)
+    column = QVBoxLayout(card)
+    column.setContentsMargins(8, 6, 8, 6)
+    column.setSpacing(4)
+    head = QLabel(title)
+    head.setWordWrap(True)
+    font = head.font()
+    font.setBold(True)
+    head.setFont(font)
+    text = QLabel(reason)
+    text.setWordWrap(True)
+    value = QLabel(saving)
+    value.setObjectName(f"{name}.saving")
+    value.setWordWrap(True)
+    for label in (head, text, value):
+        label.setTextFormat(Qt.TextFormat.PlainText)
+        label.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        column.addWidget(label)
+    row = QHBoxLayout()
+    column.addLayout(row)
+    return card, row
