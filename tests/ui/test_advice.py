@@ -55,7 +55,16 @@ def panel(qtbot, context) -> AdvicePanel:
 
 def profile_of(context, milliseconds: float = 10.0) -> Profile:
     rows = tuple(
-        OperatorProfile((name,), row.type, milliseconds, spread_ms=0.01, flops=row.flops, bytes=1000, bound="compute")
+        OperatorProfile(
+            (name,),
+            row.type,
+            milliseconds,
+            spread_ms=0.01,
+            flops=row.flops,
+            bytes=1000,
+            bound="compute",
+            inputs=tuple(str(shape) for shape in row.inputs),
+        )
         for name, row in cost_table(context.document.inference).rows.items()
         if row.sources and row.type != "output"
     )
@@ -65,7 +74,7 @@ def profile_of(context, milliseconds: float = 10.0) -> Profile:
 
 
 def titles(panel: AdvicePanel) -> list[str]:
-    return [advice.title for advice in panel.advice]
+    return [advice.message for advice in panel.advice]
 
 
 def click(qtbot, panel, name: str) -> None:
@@ -78,8 +87,8 @@ def test_without_a_run_the_panel_says_what_fills_it(panel):
 
 def test_advice_is_applied_in_one_step_and_measured_by_the_next_run(qtbot, context, panel):
     profiling_of(context).add(profile_of(context))
-    assert titles(panel)[0] == "Replace the 5x5 filters of wide by two layers of 3x3"
-    assert "2.56 ms (modelled)" in panel.findChild(QLabel, "advice.0.saving").text()
+    assert titles(panel)[0] == "wide is a 5x5 convolution of 30 to 32 channels"
+    assert "2.56 ms (modelled: 74" in panel.findChild(QLabel, "advice.0.saving").text()
     click(qtbot, panel, "advice.0.reveal")
     assert context.selection == ("wide",)
     click(qtbot, panel, "advice.0.apply")
@@ -106,7 +115,7 @@ def test_settings_are_advice_too(qtbot, context, panel):
     fast = replace(slow, runs=(replace(slow.runs[0], engine="onnxruntime", time_ms=5.0),))
     profiling_of(context).add(fast)
     profiling_of(context).add(slow)
-    number = titles(panel).index("Run with onnxruntime")
+    number = [advice.rule for advice in panel.advice].index("better-engine")
     click(qtbot, panel, f"advice.{number}.apply")
     assert context.root.settings.engine == "onnxruntime"
 

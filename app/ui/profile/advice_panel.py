@@ -21,11 +21,13 @@ from app.ui.document.document import Document
 from app.ui.engine.context import Context
 from app.ui.engine.profiling import Entry, profiling_of
 from app.ui.widgets.empty_state import EmptyState
-from designer.operators.inlining import inlined
-from designer.profiling.advice import Advice, advise
+from app.ui.widgets.sentences import sentence
+from designer.profiling.advice import Advice, Advisable, advise
 from designer.profiling.difference import difference
 from designer.texts import tr
 from designer.units import quantity
+
+SETTINGS = ("engine", "precision", "layout")  # that advice may change
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,13 +88,13 @@ class AdvicePanel(QWidget):
         entry = self._profiling.current
         if entry is None or not self._context.has_document:
             return
-        root = self._context.root
-        if advice.edit is not None:
-            root.do(advice.edit)
-        if advice.settings:
-            root.change_settings(**advice.settings)
+        root, edit = self._context.root, advice.edit
+        if edit is None:
+            return
+        if not root.do(edit):
+            return
         self._applied.append(Applied(advice, entry, root))
-        self._context.message.emit("info", tr("{title}. Launch inference to measure it.", title=advice.title))
+        self._context.message.emit("info", tr("{title}. Launch inference to measure the saving.", title=edit.title))
         self._show()
 
     def _show(self, _: object = None) -> None:
@@ -106,12 +108,14 @@ class AdvicePanel(QWidget):
             return
         if self._context.has_document:
             others = [other.run for other in self._profiling.entries if other.profile.machine == entry.profile.machine]
-            self.advice = advise(entry.run, inlined(self._context.root.inference), others)
+            root = self._context.root
+            settings = {name: getattr(root.settings, name) for name in SETTINGS}
+            self.advice = advise(Advisable(root.graph, entry.run, others, settings))
         for applied in self._applied:
             if applied.document is (self._context.root if self._context.has_document else None):
                 self._cards.addWidget(self._applied_card(applied, entry))
-        waiting = {applied.advice.title for applied in self._applied if applied.before is entry}
-        shown = [advice for advice in self.advice if advice.title not in waiting]
+        waiting = {applied.advice.message for applied in self._applied if applied.before is entry}
+        shown = [advice for advice in self.advice if advice.message not in waiting]
         for number, advice in enumerate(shown):
             self._cards.addWidget(self._card(advice, number))
         if not shown:
@@ -121,18 +125,16 @@ class AdvicePanel(QWidget):
             self._cards.addWidget(nothing)
 
     def _card(self, advice: Advice, number: int) -> QFrame:
-        saving = (
-            tr("saves about {time} (modelled)", time=quantity(advice.saving_ms / 1e3, "s"))
-            if advice.saving_ms is not None
-            else tr("saving unknown: measure it")
+        saving = tr(
+            "saves about {time} (modelled: {reason})", time=quantity(advice.saving_ms / 1e3, "s"), reason=advice.reason
         )
-        card, row = _frame(advice.title, advice.reason, saving, f"advice.{number}")
+        card, row = _frame(sentence(advice.message), sentence(advice.remedy), saving, f"advice.{number}")
         if advice.layers:
             reveal = QPushButton(tr("Show on Canvas"))
             reveal.setObjectName(f"advice.{number}.reveal")
             reveal.clicked.connect(lambda: self._reveal(advice))
             row.addWidget(reveal)
-        if advice.applicable:
+        if advice.edit is not None:
             button = QPushButton(tr("Apply"))
             button.setObjectName(f"advice.{number}.apply")
             button.setToolTip(tr("Change it in one step that Undo reverts"))
@@ -142,24 +144,21 @@ class AdvicePanel(QWidget):
         return card
 
     def _applied_card(self, applied: Applied, entry: Entry) -> QFrame:
-        predicted = applied.advice.saving_ms
-        text = (
-            tr("predicted {time}", time=quantity(predicted / 1e3, "s"))
-            if predicted is not None
-            else tr("no prediction")
-        )
+        predicted = quantity(applied.advice.saving_ms / 1e3, "s")
         after = self._first_after(applied)
         if after is None:
             measured = tr("not measured yet")
         else:
-            total = difference(applied.before.run, after.run).total
-            if total.verdict == "none":
-                measured = tr(
-                    "measured: no difference beyond the noise of {noise}", noise=quantity(total.noise_ms / 1e3, "s")
-                )
-            else:
-                measured = tr("measured {time}", time=quantity(-total.difference_ms / 1e3, "s"))
-        card, row = _frame(applied.advice.title, tr("Applied. {text}", text=text), measured, "advice.applied")
+            found = difference(
+                applied.before.run, after.run
+            ).total  # an edit may add layers, so the whole network counts
+            measured = (
+                tr("measured: no difference beyond the noise of {noise}", noise=quantity(found.noise_ms / 1e3, "s"))
+                if found.verdict == "none"
+                else tr("measured {time}", time=quantity(-found.difference_ms / 1e3, "s"))
+            )
+        text = tr("Applied. Predicted saving {predicted}.", predicted=predicted)
+        card, row = _frame(sentence(applied.advice.message), text, measured, "advice.applied")
         row.addStretch(1)
         return card
 
