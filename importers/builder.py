@@ -158,9 +158,10 @@ class GraphBuilder:
         for name, scope in self.scopes.items():
             for depth in range(1, len(scope) + 1):
                 members.setdefault(scope[:depth], []).append(name)
-        names = list(positions)
+        names = sorted(positions, key=lambda name: positions[name])
         corners = np.array([positions[name] for name in names], np.float64)
         ends = corners + np.array([(boxes[name].width, boxes[name].height) for name in names])
+        widest = float(np.max(ends[:, 0] - corners[:, 0]))
         frames: list[Frame] = []
         for scope, inside in members.items():
             if not 1 < len(inside) < len(names):
@@ -168,7 +169,8 @@ class GraphBuilder:
             rect = around({name: positions[name] for name in inside}, boxes)
             low = np.array(rect[:2])
             high = low + np.array(rect[2:])
-            if int(np.sum(np.all((corners < high) & (ends > low), axis=1))) == len(inside):
+            near = slice(*np.searchsorted(corners[:, 0], (low[0] - widest, high[0])))
+            if int(np.sum(np.all((corners[near] < high) & (ends[near] > low), axis=1))) == len(inside):
                 frames.append(Frame(f"scope_{len(frames)}", ".".join(scope), rect=rect))
         return frames
 

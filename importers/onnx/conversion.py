@@ -62,11 +62,23 @@ class OnnxOp:
         return self.inputs[index] if index < len(self.inputs) else ""
 
 
+# In inference: learning, the precision of sums, the size of filters that are there, values of a mode that is refused.
+_WITHOUT_EFFECT = {
+    "consumed_inputs",
+    "extrapolation_value",
+    "kernel_shape",
+    "momentum",
+    "saturate",
+    "seed",
+    "stash_type",
+}
+
+
 def check_attributes(op: OnnxOp) -> None:
     """Raise UnsupportedError if a node has an attribute that its converter does not know, unless it has the default value."""
     from onnx import defs, helper
 
-    for name in op.attributes.keys() - op.asked:
+    for name in op.attributes.keys() - op.asked - _WITHOUT_EFFECT:
         try:
             default = defs.get_schema(op.op_type, op.opset, op.domain).attributes[name].default_value
         except (defs.SchemaError, KeyError):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import gc
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,6 +22,7 @@ from importers.builder import GraphBuilder
 from importers.formats import ImportOptions
 from importers.imported import Imported
 from importers.onnx.conversion import Conversion, OnnxOp, UnsupportedError, check_attributes, foldable, plain_cast
+from importers.onnx.definitions import definition
 from importers.onnx.model_file import model_of, read_proto, refused
 from importers.onnx.nodes import CONVERTERS
 from importers.onnx.nodes.table import PATTERNS
@@ -45,12 +49,25 @@ class ModelInput(NamedTuple):
 
 def import_onnx(path: Path, registry: Registry, options: ImportOptions) -> Imported:
     """Import an ONNX file. Raises DiagnosticError if it is damaged, or if a node cannot even be kept as opaque."""
-    proto = read_proto(path)
-    found = import_proto(proto, path, registry, options)
-    origin = packed_origin(proto, found)
+    with _without_collector():
+        proto = read_proto(path)
+        found = import_proto(proto, path, registry, options)
+        origin = packed_origin(proto, found)
     if origin:
         found.graph.properties[ORIGIN] = origin
     return found
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Without garbage collection: an import makes many objects and drops few, so a collection only costs time."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
 
 
 def import_proto(proto: Any, path: Path, registry: Registry, options: ImportOptions) -> Imported:
@@ -184,9 +201,9 @@ def _convert_all(
                 step(_operation(node, model))
 
     def step(op: OnnxOp) -> None:
-        op = plain_cast(c, op)
-        if foldable(c, op) or op.op_type == "Constant":
-            _defer(c, op)
+        plain = plain_cast(c, op)
+        if foldable(c, plain) or op.op_type == "Constant":
+            _defer(c, plain)
         else:
             convert(op)
 
@@ -241,10 +258,35 @@ def _convert_known(c: Conversion, op: OnnxOp) -> str:
     return ""
 
 
+def _convert_definition(c: Conversion, op: OnnxOp) -> bool:
+    """Convert a node to the layers of its definition in the standard, if it has one and all of these are known."""
+    model = definition(c, op)
+    if model is None:
+        return False
+    mark, made = c.mark(), list[str]()
+    for node in model.graph:
+        inner = replace(_operation(node, model), name=op.name or op.op_type, scope=(*op.scope, op.name or op.op_type))
+        plain = plain_cast(c, inner)
+        if foldable(c, plain) or inner.op_type == "Constant":
+            _defer(c, plain)
+        elif _convert_known(c, inner) and not _convert_definition(c, inner):
+            c.rollback(mark)
+            made = []
+            break
+        made += c.made
+    for node in model.graph:
+        c.outcomes.pop(id(node), None)  # it is not a node of the file
+    if not made:
+        return False
+    c.made = made
+    c.record(op, Outcome.KNOWN)
+    return True
+
+
 def _convert(c: Conversion, op: OnnxOp, path: Path) -> None:
     """Convert one node: to layers of the library if possible, else to an opaque layer."""
     reason = _convert_known(c, op)
-    if not reason:
+    if not reason or _convert_definition(c, op):
         return
     mark = c.mark()
     try:

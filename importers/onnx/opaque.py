@@ -29,8 +29,8 @@ def add_opaque(c: Conversion, op: OnnxOp, reason: str) -> None:
     inputs, constants = _inputs(c, nodes)
     if len(inputs) > MAX_INPUTS:
         raise UnsupportedError(f"it has {len(inputs)} inputs, an opaque layer at most {MAX_INPUTS}")
-    model = _model(c, nodes, inputs, constants, op.outputs)
-    types = _types(model, op, c.declared)
+    original = _model(c, nodes, inputs, constants, op.outputs)
+    model, types = _typed(original, op, c.declared)
     if types is None:
         for output in op.outputs:
             c.embedded[output] = op
@@ -143,7 +143,29 @@ def _model(
         helper.make_opsetid("", c.opset),
         *(helper.make_opsetid(name, number) for name, number in domains.items()),
     ]
-    return upgraded(helper.make_model(graph, opset_imports=opsets), runnable_opset())
+    return helper.make_model(graph, opset_imports=opsets)
+
+
+def node_model(c: Conversion, op: OnnxOp) -> Any:
+    """One node as an ONNX model; all its inputs are inputs of the model, with the types of the document."""
+    return _model(c, [op], [name for name in dict.fromkeys(op.inputs) if name], {}, op.outputs)
+
+
+def _typed(original: Any, op: OnnxOp, declared: Mapping[str, TensorType]) -> tuple[Any, list[TensorType] | None]:
+    """The model in an opset that ONNX Runtime has, and the types of its outputs.
+
+    Newer element types exist in the original opset only: the reference implementation runs that.
+    """
+    version = original.opset_import[0].version
+    copy = type(original)()
+    copy.CopyFrom(original)
+    model = upgraded(copy, runnable_opset())
+    try:
+        return model, _types(model, op, declared)
+    except UnsupportedError:
+        if model.opset_import[0].version >= version:
+            raise
+        return original, _types(original, op, declared)
 
 
 def _types(model: Any, op: OnnxOp, declared: Mapping[str, TensorType]) -> list[TensorType] | None:

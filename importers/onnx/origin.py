@@ -43,7 +43,7 @@ def packed_origin(proto: Any, found: Imported) -> str:
         total += tensor.ByteSize()
         if total > MAX_ORIGIN:
             return ""
-    return base64.b64encode(zlib.compress(skeleton.SerializeToString(), 9)).decode("ascii")
+    return base64.b64encode(zlib.compress(skeleton.SerializeToString(), 6)).decode("ascii")
 
 
 def restored(graph: Graph, weights: Weights) -> Any | None:

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from designer.operators.onnx_data import OPSET
-from importers.onnx.conversion import UnsupportedError
+from importers.onnx.conversion import OnnxOp, UnsupportedError
 
 _STANDARD = ("", "ai.onnx")
 
@@ -68,6 +68,17 @@ def _expanded(model: Any, newest: int) -> Any:
         return inliner.inline_selected_functions(model, composed, exclude=False, inline_schema_functions=True)
     except Exception:  # pybind11 raises classes of its own; the model is converted as a whole then
         return model
+
+
+def has_definition(op: OnnxOp) -> bool:
+    """Whether the standard defines an operator, with all attributes of this node, by others."""
+    from onnx import defs
+
+    try:
+        schema = defs.get_schema(op.op_type, op.opset, op.domain)
+    except defs.SchemaError:
+        return False
+    return _has_body(schema) and op.attributes.keys() <= schema.attributes.keys()
 
 
 def _has_body(schema: Any) -> bool:

@@ -198,3 +198,21 @@ def test_an_attribute_that_the_converter_does_not_know_makes_the_node_opaque(
     node.attribute.append(helper.make_attribute("slope", 0.5))
     found = import_onnx(saved(model([node], {"x": [2, 3]}, {"y": [2, 3]}), tmp_path), registry, ImportOptions())
     assert [item.reason for item in found.report.outcomes] == ["its attribute 'slope' is not supported"]
+
+
+def test_attributes_without_effect_do_not_matter(tmp_path: Path, registry: Registry) -> None:
+    """Exporters write the size of the filters and the momentum of training."""
+    proto = small_network()
+    proto.graph.node[0].attribute.append(helper.make_attribute("kernel_shape", [3, 3]))
+    proto.graph.node[1].attribute.append(helper.make_attribute("momentum", 0.75))
+    assert import_onnx(saved(proto, tmp_path), registry, ImportOptions()).report.opaque == 0
+
+
+def test_an_operator_becomes_the_layers_of_its_definition(tmp_path: Path, registry: Registry) -> None:
+    """The standard defines it by operators that are known."""
+    nodes = [helper.make_node("SwiGLU", ["a", "b"], ["y"], name="gate")]
+    found = imported(model(nodes, {"a": [2, 3], "b": [2, 3]}, {"y": [2, 3]}, opset=28), tmp_path, registry)
+    assert "opaque" not in types(found)
+    assert len(types(found)) > 1
+    assert (found.report.nodes, found.report.known) == (1, 1)
+    assert found.report.agrees
