@@ -42,16 +42,19 @@ def unedited_model(graph: Graph, registry: Registry, weights: Weights) -> ModelP
         found = import_proto(model, Path(graph.name), registry, ImportOptions(sizes=sizes))
     except DiagnosticError:
         return None
-    same = set(found.graph.layers) == set(graph.layers) and all(
-        _bare(found.graph[name]) == _bare(graph[name]) for name in graph.layers
-    )
-    if not same or set(found.graph.templates) != set(graph.templates):
+    if _computed(found.graph) != _computed(graph):
         return None
     kept = all(
         key in weights.tensors and np.array_equal(array, weights.tensors[key], equal_nan=True)
         for key, array in found.weights.tensors.items()
     )
     return model if kept else None
+
+
+def _computed(graph: Graph) -> dict[str, dict[str, Layer]]:
+    """The layers of a network and of its templates, as far as they change what it computes."""
+    inside = {name: {layer.name: _bare(layer) for layer in item.layers} for name, item in graph.templates.items()}
+    return {**inside, "": {layer.name: _bare(layer) for layer in graph}}
 
 
 def _bare(layer: Layer) -> Layer:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import log
 
@@ -21,8 +21,8 @@ from designer.operators.params import ParamError, Value
 from designer.operators.registry import Registry
 from designer.texts import tr
 from designer.units import dims_text
+from importers.templates import Scope, moved_key, with_templates
 
-Scope = tuple[str, ...]
 NODE_WIDTH, NODE_HEIGHT, PORT_HEIGHT, CHARACTER = 240.0, 120.0, 20.0, 9.0  # canvas units, generous
 MAX_LEVEL = 10
 
@@ -40,6 +40,8 @@ class GraphBuilder:
     types: dict[Source, TensorType] = field(default_factory=dict)
     scopes: dict[str, Scope] = field(default_factory=dict)
     weights: dict[WeightKey, NDArray[np.float32]] = field(default_factory=dict)
+    moved: dict[str, str] = field(default_factory=dict)
+    repeats: dict[str, int] = field(default_factory=dict)
     _taken: set[str] = field(default_factory=set)
     _outputs: dict[str, tuple[Source, ...]] = field(default_factory=dict)
     _tensors: dict[str, tuple[WeightKey, ...]] = field(default_factory=dict)
@@ -124,27 +126,38 @@ class GraphBuilder:
             return name
         return free_identifier(name, self._taken)
 
-    def finish(self, *, arranged: bool = True) -> tuple[Graph, Weights]:
-        """The document with positions and frames, and its weights."""
-        graph = Graph(self.layers.values(), name=self.name)
-        weights = Weights(dict(self.weights))
-        if not arranged or not self.layers:
-            return graph, weights
-        boxes = self._boxes()
-        positions = arrange(graph, boxes)
-        laid_out = [replace(layer, position=positions[layer.name]) for layer in graph]
-        return Graph(laid_out, name=self.name, frames=self._frames(positions, boxes)), weights
+    def finish(self) -> tuple[Graph, Weights]:
+        """The document with positions, frames and templates, and its weights.
 
-    def _boxes(self) -> dict[str, LayerBox]:
+        `moved` then maps layers to their names in instances of templates, and `repeats` counts the instances.
+        """
+        arrays = {name: [(key.tensor, self.weights[key].shape) for key in keys] for name, keys in self._tensors.items()}
+        found = with_templates(self.layers, self.scopes, {name: tuple(rows) for name, rows in arrays.items()})
+        self.moved, self.repeats = found.moved, found.counts
+        weights = Weights({moved_key(key, found.moved): array for key, array in self.weights.items()})
+        self.types.update((new, self.types[old]) for old, new in found.renamed.items())
+        positions, boxes = self._laid_out(found.layers)
+        templates = []
+        for template in found.templates:
+            inside, _ = self._laid_out({layer.name: layer for layer in template.layers})
+            templates.append(replace(template, layers=_at(template.layers, inside)))
+        frames = self._frames(positions, boxes, found.scopes)
+        return Graph(_at(found.layers.values(), positions), name=self.name, frames=frames, templates=templates), weights
+
+    def _laid_out(self, layers: Mapping[str, Layer]) -> tuple[dict[str, tuple[int, int]], dict[str, LayerBox]]:
+        boxes = self._boxes(layers)
+        return arrange(Graph(layers.values()), boxes), boxes
+
+    def _boxes(self, layers: Mapping[str, Layer]) -> dict[str, LayerBox]:
         sizes: dict[str, int] = {}
-        for name, layer in self.layers.items():
+        for name, layer in layers.items():
             kind = self.types.get(Source(name))
             sides = [dim for dim in kind.shape[2:] if isinstance(dim, int)] if kind is not None else []
             below = (sizes[producer] for producer in layer.producers() if producer in sizes)
             sizes[name] = sides[0] * sides[1] if len(sides) == 2 else min(below, default=0)
         largest = max(sizes.values(), default=1)
         boxes = {}
-        for name, layer in self.layers.items():
+        for name, layer in layers.items():
             level = min(MAX_LEVEL, round(log(largest / sizes[name], 4))) if sizes[name] else 0
             ports = len(layer.inputs)
             height = max(NODE_HEIGHT, 48.0 + PORT_HEIGHT * ports)
@@ -152,12 +165,16 @@ class GraphBuilder:
             boxes[name] = LayerBox(max(NODE_WIDTH, CHARACTER * len(name)), height, entries, {"": 48.0}, level)
         return boxes
 
-    def _frames(self, positions: Mapping[str, tuple[int, int]], boxes: Mapping[str, LayerBox]) -> list[Frame]:
+    def _frames(
+        self, positions: Mapping[str, tuple[int, int]], boxes: Mapping[str, LayerBox], scopes: Mapping[str, Scope]
+    ) -> list[Frame]:
         """A frame for each scope of several layers, unless its rectangle would contain layers of other scopes."""
         members: dict[Scope, list[str]] = {}
-        for name, scope in self.scopes.items():
+        for name, scope in scopes.items():
             for depth in range(1, len(scope) + 1):
                 members.setdefault(scope[:depth], []).append(name)
+        if not members:
+            return []
         names = sorted(positions, key=lambda name: positions[name])
         corners = np.array([positions[name] for name in names], np.float64)
         ends = corners + np.array([(boxes[name].width, boxes[name].height) for name in names])
@@ -173,6 +190,10 @@ class GraphBuilder:
             if int(np.sum(np.all((corners[near] < high) & (ends[near] > low), axis=1))) == len(inside):
                 frames.append(Frame(f"scope_{len(frames)}", ".".join(scope), rect=rect))
         return frames
+
+
+def _at(layers: Iterable[Layer], positions: Mapping[str, tuple[int, int]]) -> tuple[Layer, ...]:
+    return tuple(replace(layer, position=positions[layer.name]) for layer in layers)
 
 
 def _check_weights(needed: Mapping[str, tuple[int, ...]], given: Mapping[str, NDArray[np.float32]]) -> None:

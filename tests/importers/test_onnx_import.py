@@ -216,3 +216,41 @@ def test_an_operator_becomes_the_layers_of_its_definition(tmp_path: Path, regist
     assert len(types(found)) > 1
     assert (found.report.nodes, found.report.known) == (1, 1)
     assert found.report.agrees
+
+
+def blocks(count: int, *, different: bool = False) -> onnx.ModelProto:
+    """Equal residual blocks one after the other; with `different` the second has another activation."""
+    nodes, weights, x = [], {}, "x"
+    for number in range(count):
+        scope, kind = f"/body/layers.{number}", "Tanh" if different and number == 1 else "Relu"
+        weights[f"body.layers.{number}.conv.weight"] = random(4, 4, 3, 3, seed=number)
+        nodes += [
+            helper.make_node(
+                "Conv",
+                [x, f"body.layers.{number}.conv.weight"],
+                [f"c{number}"],
+                name=f"{scope}/conv/Conv",
+                pads=[1] * 4,
+            ),
+            helper.make_node(kind, [f"c{number}"], [f"r{number}"], name=f"{scope}/act/{kind}"),
+            helper.make_node("Add", [x, f"r{number}"], [f"a{number}"], name=f"{scope}/Add"),
+        ]
+        x = f"a{number}"
+    return model(nodes, {"x": ["n", 4, "h", "w"]}, {x: None}, weights, opset=17)
+
+
+def test_equal_modules_become_instances_of_one_template(tmp_path: Path, registry: Registry) -> None:
+    found = imported(blocks(3), tmp_path, registry)
+    assert types(found) == ["template"] * 3
+    assert found.report.templates == {"layers": 3}
+    assert [layer.type for layer in found.graph.templates["layers"].layers].count("convolution") == 1
+    assert found.report.weights["body.layers.1.conv.weight"] == "body_layers_1.conv.kernel"
+    assert found.report.outcomes[3].layers == ("body_layers_1.conv",)
+    assert found.report.agrees
+    assert len(found.report.cases) == 3
+
+
+def test_a_module_that_differs_stays_as_layers(tmp_path: Path, registry: Registry) -> None:
+    found = imported(blocks(3, different=True), tmp_path, registry)
+    assert sorted(types(found)) == ["convolution", "element_wise", "tanh", "template", "template"]
+    assert found.report.agrees
