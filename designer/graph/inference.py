@@ -122,6 +122,7 @@ class Inference:
         self.states: dict[str, LayerState] = {}
         self.last_inferred = 0  # layers that the last update visited
         self._ranks = Ranks(graph)
+        self._found: tuple[Diagnostic, ...] | None = None  # of all layers, once they were asked for
         if not empty:
             self.refresh()
 
@@ -131,6 +132,7 @@ class Inference:
 
     def refreshing(self) -> Steps[None]:
         """`refresh` in steps."""
+        self._found = None
         self._parsed.clear()
         self.states.clear()
         self._ranks.renew()
@@ -143,6 +145,7 @@ class Inference:
 
     def updating(self, change: ChangeSet) -> Steps[frozenset[str]]:
         """`update` in steps."""
+        self._found = None
         for name in change.removed:
             self._parsed.pop(name, None)
             self.states.pop(name, None)
@@ -224,11 +227,13 @@ class Inference:
 
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         """All diagnostics, errors first, then by layer name."""
-        rank = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
-        found = [d for state in self.states.values() for d in state.diagnostics]
-        if self.bound is not None:
-            found.extend(self.bound.findings(self))
-        return tuple(sorted(found, key=lambda d: (rank[d.severity], d.layer or "", d.code)))
+        if self._found is None:
+            rank = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
+            found = [d for state in self.states.values() for d in state.diagnostics]
+            if self.bound is not None:
+                found.extend(self.bound.findings(self))
+            self._found = tuple(sorted(found, key=lambda d: (rank[d.severity], d.layer or "", d.code)))
+        return self._found
 
     # --- the pass --------------------------------------------------------------------------------------------
 

@@ -88,6 +88,37 @@ def test_disconnecting_leaves_a_gap_or_closes_it(graph: Graph) -> None:
     assert not commands.disconnect(graph, "join", -1)
 
 
+@pytest.mark.parametrize(
+    ("source", "consumer", "index", "expected"),
+    [
+        ("a", "join", 1, {"join": ["b", "a"]}),  # the same port: another source
+        ("in", "join", 0, {"join": ["in", None]}),  # another port of the same layer
+        ("in", "b", 0, {"join": ["b", None], "b": ["in"]}),  # another layer
+    ],
+)
+def test_a_link_is_moved(graph: Graph, source: str, consumer: str, index: int, expected: dict[str, list[str]]) -> None:
+    edit = commands.move_link(graph, ("join", 1), Source(source), consumer, index)
+    check_reversible(graph, edit)
+    assert {name: inputs(graph, name) for name in expected} == {
+        name: list(filter(None, found)) if found[-1] is None else found for name, found in expected.items()
+    }
+    assert edit.layers.keys() == expected.keys()
+
+
+def test_a_moved_link_can_close_the_gap_that_it_leaves(graph: Graph) -> None:
+    graph.apply(commands.connect(graph, Source("a"), "join", 2))
+    graph.apply(commands.move_link(graph, ("join", 0), Source("b"), "join", 2, close_gap=True))
+    assert inputs(graph, "join") == ["in", "b"]
+
+
+def test_resetting_parameters_is_nothing_where_they_have_their_defaults(graph: Graph) -> None:
+    assert not commands.reset_params(graph, {"a": {}}, {})
+    edit = commands.reset_params(graph, {"a": {"size": "3"}, "b": {}}, {})
+    assert edit.layers.keys() == {"a"}
+    check_reversible(graph, edit)
+    assert graph["a"].params == {"size": "3"}
+
+
 def test_a_layer_is_put_into_a_link(graph: Graph) -> None:
     check_reversible(graph, commands.insert_on_link(graph, Layer("mid", "tiny_convolution"), "b", 0))
     assert inputs(graph, "b") == ["mid"]

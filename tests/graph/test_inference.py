@@ -267,3 +267,14 @@ def test_findings_say_where_and_what_to_do() -> None:
     assert finding.as_dict()["severity"] == "error"
     assert str(Diagnostic("c", "m", Severity.INFO)) == "info [c] m"
     assert str(Diagnostic("c", "m", line=3)) == "error [c] line 3: m"
+
+
+def test_errors_come_first_then_the_names(tiny: Registry) -> None:
+    inference = infer(
+        tiny,
+        layer("in", "input", dims="10x8x3"),
+        layer("a warns", "convolution", "in", strange="1"),
+        layer("z is open", "convolution"),
+        layer("b is open", "convolution"),
+    )
+    assert [name for name, *_ in findings(inference)] == ["b is open", "z is open", "a warns"]

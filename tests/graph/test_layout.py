@@ -101,3 +101,32 @@ def test_nothing_to_do():
     assert laid(Graph()) == {}
     assert laid(net({"a": ""}, a=(48, 16))) == {"a": (48, 16)}
     assert laid(net({"a": ""}), ["gone"]) == {}
+
+
+def test_a_u_net_in_grid_units():
+    graph = net({"in": "", "e1": "in", "e2": "e1", "e3": "e2", "d2": "e3 e2", "d1": "d2 e1", "out": "d1"})
+    levels = {"e2": 1, "e3": 2, "d2": 1}
+    boxes = {name: LayerBox(160, 72, (32, 50, 68), {"": 32}, levels.get(name, 0)) for name in graph.layers}
+    found = {name: (x / GRID, y / GRID) for name, (x, y) in arrange(graph, boxes).items()}
+    assert found == {
+        "in": (0, 0), "e1": (14, 0), "e2": (28, 8), "e3": (42, 16), "d2": (56, 8), "d1": (70, 0), "out": (84, 0)
+    }  # fmt: skip
+
+
+def test_columns_are_as_wide_as_their_widest_layer_and_rows_as_high_as_each():
+    graph = net({"in": "", "a": "in", "b": "in", "c": "in", "j": "a b c"})
+    wide, high = LayerBox(320, 72, (32,), {"": 32}), LayerBox(160, 200, (100,), {"": 100})
+    found = laid(graph, a=wide, b=high)
+    column, row = 160 + 4 * GRID, 2 * GRID
+    assert {name: x for name, (x, _) in found.items()} == {
+        "in": 0, "a": column, "b": column, "c": column, "j": column + 320 + 4 * GRID
+    }  # fmt: skip
+    (a, b, c) = (found[name][1] for name in "abc")
+    assert abs(b - (a + 72 + row)) < GRID
+    assert abs(c - (b + 200 + row)) < GRID
+
+
+def test_layers_that_only_feed_far_columns_are_next_to_them():
+    graph = net({"in": "", "a": "in", "b": "a", "c": "b far", "far": ""})
+    found = laid(graph)
+    assert found["far"][0] == found["b"][0]

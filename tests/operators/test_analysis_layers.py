@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from operator_oracles import ALL, Case, random_inputs
 
 import samples
 from analysis_layers.mix import SELECTIONS, Mix
@@ -16,7 +17,7 @@ from designer.files.weights import Weights
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
-from designer.operators.api import BATCH, ShapeError, TensorType, image
+from designer.operators.api import BATCH, Role, ShapeError, TensorType, image
 from designer.operators.registry import load
 from designer.runtime.api import RunOptions
 from designer.runtime.session import Session
@@ -72,6 +73,20 @@ def test_seed_and_mono() -> None:
     assert not np.array_equal(first[:, 0], first[:, 2])
 
 
+def test_one_noise_for_all_channels_needs_channels() -> None:
+    vector = np.zeros(7, np.float32)
+    for kind in ("gaussian", "uniform", "salt_and_pepper"):
+        made = Noise(kind=kind, mono=True).evaluate([vector])[0]
+        assert made.shape == vector.shape
+
+
+def test_salt_and_pepper_are_equally_frequent_and_all_of_it_at_1() -> None:
+    grey = np.full((1, 1, 200, 200), 0.5, np.float32)
+    made = Noise(kind="salt_and_pepper", scale=0.4).evaluate([grey])[0]
+    assert [np.mean(made == value).round(2) for value in (0, 0.5, 1)] == pytest.approx([0.2, 0.6, 0.2], abs=0.01)
+    assert set(np.unique(Noise(kind="salt_and_pepper", scale=1.0).evaluate([grey])[0])) == {0, 1}
+
+
 def test_no_noise_changes_nothing() -> None:
     for kind in KINDS:
         assert np.array_equal(Noise(kind=kind, scale=0.0).evaluate([GREY])[0], GREY)
@@ -88,6 +103,15 @@ def test_splits_follow_the_formula(amount: float, width: int, height: int) -> No
     level = Mix(selection="h_split", amount=amount).evaluate([a, b])[0]
     expected = np.broadcast_to(~(np.arange(height) < amount * height)[:, None], a.shape)
     assert np.array_equal(level, expected.astype(np.float32))
+
+
+def test_a_split_spreads_what_has_one_channel_or_one_pixel() -> None:
+    a, b = np.zeros((1, 1, 1, 1), np.float32), np.arange(30, dtype=np.float32).reshape(1, 2, 3, 5) + 1
+    for selection, kept in (("v_split", np.s_[..., 2:]), ("h_split", np.s_[:, :, 2:])):
+        made = Mix(selection=selection, amount=0.4).evaluate([a, b])[0]
+        assert made.shape == b.shape
+        assert np.array_equal(made[kept], b[kept])
+        assert np.count_nonzero(made) == b[kept].size
 
 
 def test_blend_difference_and_recipes() -> None:
@@ -187,7 +211,13 @@ def test_jpeg_blocks_against_scipy_free_oracle() -> None:
     rng = np.random.default_rng(0)
     x = rng.random((1, 1, 8, 8), np.float32)
     made = Noise(kind="jpeg", scale=0.1).evaluate([x])[0][0, 0]
+    from PIL import Image
+
     from analysis_layers.degrade import _LUMA_STEPS
+
+    file = io.BytesIO()
+    Image.new("L", (8, 8)).save(file, "JPEG", quality=50)  # libjpeg takes the table of the standard as it is
+    assert np.array_equal(np.ravel(_LUMA_STEPS), Image.open(file).quantization[0])
 
     shifted = x[0, 0].astype(np.float64) * 255 - 128
     back = np.full((8, 8), 128.0)
@@ -254,3 +284,15 @@ def test_more_ways_to_mix() -> None:
 def test_new_parameters_are_written_only_when_set() -> None:
     assert not {"cell", "gain", "phase"} & set(Mix().texts(all=False))
     assert Mix(cell=8).texts(all=False)["cell"] == "8"
+
+
+ANALYSIS = [case for case in ALL if case.operator.role is Role.ANALYSIS]
+
+
+@pytest.mark.parametrize("case", ANALYSIS, ids=lambda case: case.name)
+def test_results_have_the_types_that_inference_says(case: Case) -> None:
+    values = [value.numpy() for value in random_inputs(case.types, 2)]
+    made = case.operator.evaluate(values)
+    types = case.operator.infer_checked(case.types)
+    assert [value.shape for value in made] == [kind.concrete(2) for kind in types]
+    assert [value.dtype for value in made] == [kind.dtype.value for kind in types]

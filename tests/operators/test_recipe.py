@@ -27,6 +27,7 @@ ALPHA = 0.25
         ("where(a, 7, b)", np.where(A != 0, 7, B)),  # whatever is not 0 counts as true: 0.25, -1 and 2
         ("(a >= 0) * 1", (A >= 0).astype(np.float32)),
         ("a ** 2", A**2),
+        ("clip(a, b, alpha)", np.clip(A, B, 0.25)),
         ("3", np.float32(3)),
     ],
 )
@@ -46,6 +47,8 @@ def test_division_by_zero_is_silent_and_ieee() -> None:
     [
         ("", None, "empty"),
         ("a +", 4, "not a formula"),
+        ("  a b", 5, "not a formula"),
+        ("a ) b", 3, "not a formula"),
         ("a + q", 5, "'q'"),
         ("__import__('os').system('true')", 1, "function"),
         ("a.shape", 1, "dots"),
@@ -54,6 +57,9 @@ def test_division_by_zero_is_silent_and_ieee() -> None:
         ("a if b else a", 1, "if ... else"),
         ("a and b", 1, "and / or"),
         ("max(a)", 1, "takes 2 values"),
+        ("where(a, b)", 1, "takes 3 values"),
+        ("clip(a, b)", 1, "takes 3 values"),
+        ("sign(a, b)", 1, "takes 1 value"),
         ("max(a, b, alpha=1)", 1, "takes 2 values"),
         ("max(*a)", 1, "takes 2 values"),
         ("a + 'text'", 5, "numbers"),

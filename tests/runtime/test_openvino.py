@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from runtime_networks import layer, pixels, unet, unet_weights
 
-from designer.files.weights import Weights
+from designer.files.weights import Weights, random_weights, required_weights
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
@@ -101,6 +101,26 @@ def mixed(kind: str, **params: str) -> Graph:
             layer("result", "output", "after"),
         ]
     )
+
+
+def test_a_convolution_of_one_channel_to_one_column_is_refused(runtime_registry):
+    """Every second channel of it was wrong with OpenVINO 2026.4 (random network 1878 of the conformance run)."""
+    params = {"features": "6", "kernel": "3x3", "stride": "6x1"}
+    for width, refused in (("4", True), ("8", False)):
+        graph = Graph(
+            [
+                layer("image", "input", dims=f"{width}x4x1"),
+                layer("narrow", "convolution", "image", **params),
+                layer("result", "output", "narrow"),
+            ]
+        )
+        weights = random_weights(required_weights(Inference(graph, runtime_registry)), 0)
+        if not refused:
+            compiled(graph, runtime_registry, weights, "result")
+            continue
+        with pytest.raises(DiagnosticError) as caught:
+            compiled(graph, runtime_registry, weights, "result")
+        assert [found.layer for found in caught.value.diagnostics] == ["narrow"]
 
 
 @pytest.mark.parametrize(

@@ -172,10 +172,9 @@ def test_thousands_of_layers_with_problems_that_read_one_layer_do_not_hold_up_th
     layers = (
         f'<Layer name="wrong {i}" type="convolution" edit_pos="{i % 100 * 260},{i // 100 * 190}" input="in">'
         '<Parameters features="no number" kernel="x"/></Layer>'
-        for i in range(5000)
+        for i in range(10_000)
     )
     path = tmp_path / "wrong.xml"
     path.write_text(document(*layers))
     found = times(clock, window, path)
-    assert found.pop("opening") < 5 * SLACK * LIMIT
-    assert {what: took for what, took in found.items() if took > 2 * SLACK * LIMIT} == {}
+    assert {what: took for what, took in found.items() if took > SLACK * LIMIT} == {}

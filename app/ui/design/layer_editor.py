@@ -353,7 +353,8 @@ class ParametersPanel(QWidget):
 
     def _show_values(self, layers: list[Layer]) -> None:
         if self._document is not None:
-            self._reset.setEnabled(bool(self._reset_edit(self._document.graph, layers)))
+            graph = self._document.graph
+            self._reset.setEnabled(any(self._reset_edit(graph, [layer]) for layer in layers))
         if self._operator_rows is not None:
             self._operator_rows.show_texts(
                 {

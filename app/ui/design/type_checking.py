@@ -51,6 +51,7 @@ _SEVERITIES = {Severity.ERROR: mark("Error"), Severity.WARNING: mark("Warning"),
 _NO_DOCUMENT = mark("Open or create a network to see its problems here.")
 _FITTED_ROWS = 200  # measuring more rows would cause a noticeable delay
 _RANK = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
+LARGE = 2000  # layers of a network whose findings are listed after it has been shown
 _SORT_ROLE = Qt.ItemDataRole.UserRole
 
 
@@ -117,8 +118,12 @@ class _Filter(QSortFilterProxyModel):
         if not isinstance(model, FindingsModel):
             return False
         finding = model.findings[row]
+        if finding.severity in self.hidden:
+            return False
+        if not self.words:
+            return True
         text = " ".join((*row_texts(finding), finding.code)).casefold()
-        return finding.severity not in self.hidden and all(word in text for word in self.words)
+        return all(word in text for word in self.words)
 
 
 class TypeCheckingPanel(QWidget):
@@ -226,6 +231,10 @@ class TypeCheckingPanel(QWidget):
         if isinstance(document, Document):
             self._document = document
             document.changed.connect(self._schedule)
+            if len(document.graph) > LARGE:
+                self._model.show_findings(())
+                self._later.start()
+                return
         self._refresh()
 
     def _schedule(self, _change: object) -> None:

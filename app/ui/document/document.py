@@ -43,12 +43,14 @@ class Document(QObject):
         path: Path | None = None,
         reading: tuple[Diagnostic, ...] = (),
         parent: QObject | None = None,
+        inference: Inference | None = None,
     ) -> None:
+        """`inference` is that of the graph, if it was inferred before."""
         super().__init__(parent)
         self.graph = graph
         self.registry = registry
         self.history = History(graph)
-        self.inference = Inference(graph, registry)
+        self.inference = inference if inference is not None else Inference(graph, registry)
         self._instances = graph.instance_counts()
         self.training = training_branch(graph, registry)  # layers that inference omits
         self.path = path

@@ -27,12 +27,9 @@ Pixels = NDArray[np.uint8]
 
 def layers_of(graph: Graph, registry: Registry, role: Role) -> tuple[str, ...]:
     """Names of the layers of a role that inference has, in the document's order."""
-    found = []
-    for layer in graph:
-        cls = registry.get(layer.type)
-        if cls is not None and cls.role is role:
-            found.append(layer.name)
-    training = training_branch(graph, registry)
+    kinds = {kind for kind in {layer.type for layer in graph} if registry.role(kind) is role}
+    found = [layer.name for layer in graph if layer.type in kinds]
+    training = training_branch(graph, registry) if found else ()
     return tuple(name for name in found if name not in training)
 
 

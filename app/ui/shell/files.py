@@ -16,15 +16,18 @@ from app.ui.document.open_document import OpenDocument
 from app.ui.document.unsaved import ask_changed, ask_unsaved, ask_unsaved_many
 from app.ui.engine.context import Context
 from app.ui.shell.tabs import Tabs
+from app.ui.widgets.background import awaited
 from app.ui.widgets.file_dialogs import ask_save_path, open_filter
 from app.ui.widgets.findings import show_findings
-from designer.files.document import DOCUMENTS, read_document
+from designer.files.document import DOCUMENTS, Reading, read_document
 from designer.graph.diagnostics import Diagnostic, DiagnosticError, Severity
 from designer.graph.graph import Graph
+from designer.graph.inference import Inference
 from designer.texts import tr, trn
 
 RECENT = 10
 CLOSED = 20  # documents that can be reopened
+LARGE = 100_000  # bytes; larger documents are read and inferred in a thread
 
 
 class Files:
@@ -114,10 +117,17 @@ class Files:
 
     def read(self, path: Path) -> OpenDocument:
         """Read a document without opening a tab. Raises DiagnosticError if it cannot be read."""
-        reading = read_document(path)
-        if reading.graph is None:
-            raise DiagnosticError(reading.diagnostics)
-        return OpenDocument(Document(reading.graph, self._context.registry, path, reading.diagnostics), reading.digest)
+        registry = self._context.registry
+
+        def work() -> tuple[Reading, Graph, Inference]:
+            reading = read_document(path)
+            if reading.graph is None:
+                raise DiagnosticError(reading.diagnostics)
+            return reading, reading.graph, Inference(reading.graph, registry)
+
+        reading, graph, inference = awaited(work, self._window) if _is_large(path) else work()
+        document = Document(graph, registry, path, reading.diagnostics, inference=inference)
+        return OpenDocument(document, reading.digest)
 
     # --- closing ---------------------------------------------------------------------------------------------
 
@@ -254,3 +264,10 @@ class Files:
 
     def _store(self, paths: list[Path]) -> None:
         self._settings.setValue("recent", [str(p) for p in paths[:RECENT]])
+
+
+def _is_large(path: Path) -> bool:
+    try:
+        return path.stat().st_size > LARGE
+    except OSError:
+        return False

@@ -6,12 +6,15 @@ import threading
 import weakref
 from collections.abc import Callable
 from functools import lru_cache
+from typing import TypeVar, cast
 
 import shiboken6
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QEventLoop, QObject, Signal
 
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.texts import tr
+
+Result = TypeVar("Result")
 
 
 class _Mailbox(QObject):
@@ -73,6 +76,23 @@ class Background(QObject):
         """Block until the work has finished. Signals are emitted later, from the event loop."""
         if self._thread is not None:
             self._thread.join()
+
+
+def awaited(work: Callable[[], Result], parent: QObject) -> Result:
+    """Run `work` in a thread and return its result. Until then the window is painted but takes no input.
+
+    Raises DiagnosticError with the findings of work that failed.
+    """
+    background, loop, answers = Background(parent), QEventLoop(), []
+    for signal, well in ((background.done, True), (background.failed, False)):
+        signal.connect(lambda answer, well=well: (answers.append((well, answer)), loop.quit()))
+    background.start(work)
+    loop.exec(QEventLoop.ProcessEventsFlag.ExcludeUserInputEvents)
+    background.deleteLater()
+    ((well, answer),) = answers
+    if not well:
+        raise DiagnosticError(answer)
+    return cast(Result, answer)
 
 
 def _run(work: Callable[[], object], mailbox: _Mailbox, address: weakref.ref[Background]) -> None:

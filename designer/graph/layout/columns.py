@@ -100,10 +100,8 @@ def _columns(count: int, links: list[Link]) -> list[int]:
         readers[start].append(end)
         reads[end] += 1
     for point in reversed(range(count)):
-        if readers[point] and reads[point] < len(readers[point]) + (reads[point] == 0):
-            nearest = min(column[end] for end in readers[point]) - 1
-            if reads[point] == 0:
-                column[point] = max(column[point], nearest)
+        if readers[point] and reads[point] == 0:
+            column[point] = max(column[point], min(column[end] for end in readers[point]) - 1)
     return column
 
 
