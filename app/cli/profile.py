@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
@@ -25,6 +26,7 @@ from designer.profiling.profile_files import PROFILES, load_profile, save_profil
 from designer.profiling.sweep import batches_of, sizes_of
 
 if TYPE_CHECKING:
+    from designer.graph.graph import Graph
     from designer.profiling.schema import Profile
 
 
@@ -64,6 +66,9 @@ def profile(
     against: Annotated[
         Path | None, typer.Option("--against", metavar="OTHER.json", help="Compare with another profile.")
     ] = None,
+    training: Annotated[
+        bool, typer.Option("--training", help="Also measure a training step of the exported project.")
+    ] = False,
     iterations: Annotated[int, typer.Option(min=1)] = 10,
     threads: ThreadsOption = 0,
     trust_custom: TrustOption = None,
@@ -104,21 +109,29 @@ def profile(
         )
     except KeyboardInterrupt:
         if latest:
-            _show(latest[0], other, json_out, html)
+            _show(network.graph, latest[0], other, json_out, html)
         err.print("stopped")
         raise typer.Exit(130) from None
+    if training:
+        from app.engine.training_profile import profile_training
+
+        step = profile_training(network.graph, network.registry, options)
+        found = replace(found, runs=(replace(found.runs[0], training=step), *found.runs[1:]))
     keep(found)
-    _show(found, other, json_out, html)
+    _show(network.graph, found, other, json_out, html)
 
 
-def _show(found: Profile, other: Profile | None, json_out: Path | None, html: Path | None) -> None:
-    from app.reports.profile_table import WIDE, difference_lines, lines
+def _show(graph: Graph, found: Profile, other: Profile | None, json_out: Path | None, html: Path | None) -> None:
+    from app.reports.profile_table import WIDE, advice_lines, difference_lines, lines
     from designer.profiling.difference import differences
 
     compared = differences(other, found) if other is not None else []
     width = out.width if out.is_terminal else WIDE
     for part in lines(found, width):
         out.print(part, width=width)
+    for run in found.runs:
+        for part in advice_lines(graph, run, found.runs):
+            out.print(part)
     for each in compared:
         for part in difference_lines(each):
             out.print(part)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from rich.console import RenderableType
 from rich.table import Table
 
+from designer.graph.graph import Graph
+from designer.profiling.advice import Advisable, advise
 from designer.profiling.difference import RunDifference
 from designer.profiling.quantities import Quantity, text
 from designer.profiling.rows import OUTSIDE
-from designer.profiling.schema import UTILIZATION, OperatorProfile, Profile, ProfileRun, mean_utilization
+from designer.profiling.schema import UTILIZATION, OperatorProfile, Profile, ProfileRun, TrainingStep, mean_utilization
 from designer.texts import tr, tr_data
 from designer.units import UNAVAILABLE_SIGN, duration, quantity
 
@@ -59,6 +61,8 @@ def lines(profile: Profile, width: int = WIDE) -> Iterator[RenderableType]:
         yield operators_table(run, width)
         yield summary(run)
         yield from utilization_lines(run)
+        if run.training is not None:
+            yield training_line(run.training)
         yield from run.notes
 
 
@@ -106,6 +110,39 @@ def utilization_lines(run: ProfileRun) -> Iterator[str]:
 def _sourced(found: Quantity, unit: str) -> str:
     reason = f": {found.reason}" if found.reason else ""
     return f"{text(found, unit)} ({found.source.value}{reason})"
+
+
+def training_line(step: TrainingStep) -> str:
+    """The phases of a training step and its verdict."""
+    phases = tr(
+        "data {data}, forward {forward}, backward {backward}, optimizer {optimizer}, waiting {waiting}",
+        data=duration(step.data_ms),
+        forward=duration(step.forward_ms),
+        backward=duration(step.backward_ms),
+        optimizer=duration(step.optimizer_ms),
+        waiting=duration(step.waiting_ms),
+    )
+    return tr(
+        "Training step of batch {batch}: {time} ({phases}); {verdict}-bound: {reason}",
+        batch=step.batch,
+        time=duration(step.step_ms),
+        phases=phases,
+        verdict=step.verdict,
+        reason=step.reason,
+    )
+
+
+def advice_lines(graph: Graph, run: ProfileRun, runs: Sequence[ProfileRun]) -> Iterator[str]:
+    """The advice for a run; `runs` are all measured runs of the network."""
+    others = [other for other in runs if other is not run]
+    for advice in advise(Advisable(graph, run, others)):
+        yield tr(
+            "Advice, saves {saving}: {message}; {remedy} ({reason})",
+            saving=duration(advice.saving_ms),
+            message=advice.message,
+            remedy=advice.remedy,
+            reason=advice.reason,
+        )
 
 
 def difference_lines(found: RunDifference) -> Iterator[RenderableType]:
