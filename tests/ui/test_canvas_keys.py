@@ -161,7 +161,12 @@ def test_commands_by_name(window):
 
 @pytest.mark.parametrize(
     ("typed", "wanted"),
-    [("layout everything", "Lay Out Everything"), ("theme dark", "Theme: Dark"), ("curved", "Links: Curved")],
+    [
+        ("layout everything", "Lay Out Everything"),
+        ("theme dark", "Theme: Dark"),
+        ("curved", "Links: Curved"),
+        ("image", "Export Image"),
+    ],
 )
 def test_commands_are_found_by_their_menu_and_without_spaces(window, typed, wanted):
     press(window, "Ctrl+P")

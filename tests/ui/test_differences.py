@@ -9,7 +9,7 @@ pytest.importorskip("PySide6")
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QPushButton
+from PySide6.QtWidgets import QMenu, QPushButton
 
 from designer.files.document import save_document
 from designer.graph import commands
@@ -40,6 +40,17 @@ def window(empty_window, tmp_path):
     assert empty_window.files.open(tmp_path / "four.xml")
     empty_window.actions_["file.compare"].trigger()
     return empty_window
+
+
+def test_compare_with_asks_at_once_for_the_other_document(empty_window, qtbot):
+    empty_window.files.new()
+    empty_window.docks.panel("differences")
+    menu = empty_window.findChild(QMenu, "differences.menu")
+    with qtbot.waitSignal(menu.aboutToShow):
+        empty_window.actions_["file.compare"].trigger()
+    assert empty_window.docks["differences"].isVisible()
+    assert "Another Document..." in [a.text().replace("&", "") for a in menu.actions()]
+    menu.close()
 
 
 def marks(window) -> dict[str, str]:

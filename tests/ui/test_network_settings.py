@@ -228,6 +228,29 @@ def test_a_folder_is_chosen_in_the_dialog(qtbot, panel, context, weights, monkey
     qtbot.waitUntil(lambda: summary(panel).startswith("2 of 2"))
 
 
+def test_the_dialogs_for_weights_begin_at_the_generated_project(qtbot, panel, context, tmp_path, monkeypatch):
+    begun = []
+    monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *given: begun.append(given[2]) or "")
+    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *given: (begun.append(given[2]), ("", ""))[1])
+    context.set_document(Document(small_graph(), context.registry, tmp_path / "net.xml"))
+
+    def begins() -> str:
+        begun.clear()
+        for button in ("weights.folder", "weights.file"):
+            qtbot.mouseClick(get(panel, QToolButton, button), Qt.MouseButton.LeftButton)
+        assert len(set(begun)) == 1
+        return begun[0]
+
+    assert begins() == str(tmp_path)
+    (tmp_path / f"{small_graph().name}_pytorch").mkdir()
+    assert begins() == str(tmp_path / f"{small_graph().name}_pytorch")
+    (tmp_path / "elsewhere" / "weights").mkdir(parents=True)
+    context.document.project = tmp_path / "elsewhere"
+    assert begins() == str(tmp_path / "elsewhere" / "weights")
+    context.document.change_settings(weights=str(tmp_path / "elsewhere" / "weights" / "best.pt"))
+    assert begins() == str(tmp_path / "elsewhere" / "weights")
+
+
 def test_settings_beside_a_document_are_read_with_it(qtbot, panel, context, tmp_path):
     path = tmp_path / "net.xml"
     save_document(small_graph(), path)

@@ -26,6 +26,7 @@ from app.ui.design.layer_facts import LayerFacts
 from app.ui.document.document import Document
 from app.ui.engine.context import Context
 from app.ui.widgets.number_field import NumberField
+from designer.graph import commands
 from designer.graph.commands import connect, rename_layer, set_params
 from designer.graph.graph import Graph
 from designer.graph.model import ActivationSpec, Layer, Source
@@ -151,6 +152,16 @@ def test_sizes_are_typed_by_component(qtbot, panel, context):
     assert params(context, "input_0")["dims"] == "64x48x1"
 
 
+def test_four_digits_of_a_size_are_visible_in_a_narrow_panel(qtbot, panel, context):
+    panel.resize(320, 700)
+    context.select(("input_0",))
+    context.document.do(lambda g: commands.set_params(g, {"input_0": {"dims": "1024x2048x256"}}))
+    qtbot.waitUntil(lambda: field(panel, "dims.width").text() == "1024")
+    for part in ("width", "height", "channels"):
+        line = field(panel, f"dims.{part}").lineEdit()
+        assert line.contentsRect().width() >= line.fontMetrics().horizontalAdvance(line.text()) + 4, part
+
+
 def test_a_choice_shows_what_depends_on_it(qtbot, panel, context):
     context.select(("conv_0",))
     padding = field(panel, "padding", QComboBox)
@@ -236,7 +247,7 @@ def test_shapes_learned_values_and_work_are_shown_and_follow(qtbot, panel, conte
     assert facts["Output"] == "N x 8 x 48 x 64"
     assert facts["Parameters"] == str(8 * 3 * 9 + 8)
     assert facts["FLOPs, batch size 1"] == "~1.33 MFLOP"  # modelled, as in the status bar
-    context.document.do(lambda g: set_params(g, {"input_0": {"dims": "32x16x3"}}))
+    context.document.do(lambda g: commands.set_params(g, {"input_0": {"dims": "32x16x3"}}))
     assert shown.facts()["Output"] == "N x 8 x 16 x 32"
 
 

@@ -22,6 +22,7 @@ from PySide6.QtWidgets import (
 from app.ui.design.size_rules_view import SizeRulesView
 from app.ui.design.weights_report import WeightsReportView
 from app.ui.document.document import Document
+from app.ui.document.locations import start_folder
 from app.ui.engine.context import Context
 from app.ui.widgets import run_choices
 from app.ui.widgets.choice_box import ChoiceBox
@@ -256,10 +257,15 @@ class NetworkSettingsPanel(QWidget):
             self._change(weights=chosen)
 
     def _start(self) -> str:
-        if self._document is None:
+        """The folder in which the weights probably are: that of the current ones, the generated project, or the document's."""
+        document = self._document
+        if document is None:
             return ""
-        here = Path(self._document.settings.weights) if self._document.settings.weights else self._document.path
-        return str(here.parent) if here is not None else str(Path.home())
+        if document.settings.weights:
+            return str(Path(document.settings.weights).parent)
+        home = start_folder(document.path)
+        project = document.project or home / f"{document.graph.name}_pytorch"
+        return next(str(path) for path in (project / "weights", project, home) if path == home or path.is_dir())
 
 
 def _form() -> QFormLayout:

@@ -54,6 +54,7 @@ class Document(QObject):
         self._instances = graph.instance_counts()
         self.training = training_branch(graph, registry)  # layers that inference omits
         self.path = path
+        self.project: Path | None = None  # the folder of the PyTorch project generated last
         self.reading = reading  # findings of the reader, shown with those of inference
         self.settings = Settings()
         settings_file = find_settings(path) if path is not None else None

@@ -40,8 +40,8 @@ class CommandPalette(SearchPopup):
         for spec in self._actions.declared.values():
             path = next((paths[section] for section in spec.menus if section in paths), ())
             title = tr_data(spec.title).replace("&", "").rstrip(".")
-            # "Dark" means nothing without its submenu
-            name = f"{path[-1]}: {title}" if len(path) > 1 else title
+            submenu = path[-1] if len(path) > 1 else ""  # without which "Dark" means nothing
+            name = f"{submenu}: {title}" if submenu.rstrip("s").casefold() not in title.casefold() else title
             names = f"{name} {title.replace(' ', '')}".casefold()
             about = f"{names} {' '.join(path)} {tr_data(spec.tip)} {spec.title} {spec.id}".casefold()
             if spec.id != "help.commands" and all(word in about for word in words):

@@ -305,7 +305,7 @@ class MainWindow(QMainWindow):
     def compare_with(self) -> None:
         """Ask for the version or document to compare with."""
         self.docks.show("differences")
-        QTimer.singleShot(0, self, self.docks.panel("differences").choose_other)  # type: ignore[attr-defined]  # once it has a place
+        self.docks.panel("differences").choose_other()  # type: ignore[attr-defined]
 
     def compare_saved(self) -> None:
         """Show the differences between the open document and its file."""

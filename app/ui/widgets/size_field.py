@@ -10,6 +10,8 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
 from app.ui.widgets.number_field import NumberField
 from designer.texts import mark, tr, tr_data
 
+BUTTONS = 2  # up to this many components have buttons; more would be too narrow for four digits
+FRAME = 14  # pixels around the digits of a field without buttons
 _BETWEEN = re.compile("[x×]")
 _PARTS = (("width", mark("Width")), ("height", mark("Height")), ("channels", mark("Channels")))
 
@@ -38,13 +40,16 @@ class SizeField(QWidget):
         self.fields: list[NumberField] = []
         layout = QHBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(4)
+        layout.setSpacing(4 if count <= BUTTONS else 2)
         for part, english in _PARTS[:count]:
             title = tr_data(english)
             if self.fields:
                 layout.addWidget(QLabel("×"))
             field = NumberField(f"{name}.{part}", f"{label}, {title.lower()}", low=low, high=high)
             field.setMinimumWidth(40)
+            if count > BUTTONS:
+                field.setMinimumWidth(field.fontMetrics().horizontalAdvance("0000") + FRAME)
+                field.setButtonSymbols(NumberField.ButtonSymbols.NoButtons)
             field.set_placeholder(tr("none") if optional else title[0])
             field.setToolTip(title)
             field.edited.connect(lambda _text: self.edited.emit(self.text()))

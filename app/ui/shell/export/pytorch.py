@@ -82,6 +82,7 @@ class PyTorchExportDialog(ExportDialog):
 
     def _on_done(self, files: object) -> None:
         count = len(cast(tuple[Path, ...], files))
+        self.context.root.project = self._written_to
         self.written(
             trn(
                 "PyTorch project of {count} file written to {folder}",
