@@ -148,6 +148,23 @@ class ProfileReply(Struct, frozen=True):
     profile: Profile
 
 
+class TrainingMemoryRow(Struct, frozen=True):
+    """Modelled bytes that a layer needs for a training step."""
+
+    layer: str
+    weights: Count
+    gradients: Count
+    optimizer: Count
+    activations: Count
+
+
+class PredictReply(Struct, frozen=True):
+    """The modelled run, and the memory of a training step with the same inputs."""
+
+    profile: Profile
+    training: tuple[TrainingMemoryRow, ...]
+
+
 class WeightsReply(Struct, frozen=True):
     """Tensors by name, axes in torch's order."""
 
@@ -276,6 +293,19 @@ class ProfileRequest(Request[ProfileReply], frozen=True):
     partial: str = ""
 
 
+class PredictRequest(Request[PredictReply], frozen=True):
+    """Predict the time of the open network without running it: on `machine` of the data sheets, or on this one if empty.
+
+    `size` is (width, height), or None for that of the document. This machine is calibrated first, which takes half a minute once.
+    """
+
+    machine: str = ""
+    precision: str = "fp32"
+    batch: Annotated[int, Meta(ge=1, le=65536)] = 1
+    size: tuple[Annotated[int, Meta(ge=1, le=65536)], Annotated[int, Meta(ge=1, le=65536)]] | None = None
+    optimizer: str = "adam"
+
+
 class WeightsRequest(Request[WeightsReply], frozen=True):
     layer: str
 
@@ -361,6 +391,7 @@ AnyRequest = (
     | RunRequest
     | InterruptRequest
     | ProfileRequest
+    | PredictRequest
     | WeightsRequest
     | SurgeryRequest
     | GradientRequest

@@ -1,15 +1,19 @@
-"""Requests about a network other than runs: weights, gradients, receptive fields, NaN and infinite values."""
+"""Requests about a network other than runs: weights, gradients, receptive fields, NaN and infinite values, predictions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from app.engine.protocol import (
     GradientReply,
     GradientRequest,
+    PredictReply,
+    PredictRequest,
     ReceptiveFieldReply,
     ReceptiveFieldRequest,
     TraceReply,
+    TrainingMemoryRow,
     WeightsReply,
     WeightsRequest,
 )
@@ -45,3 +49,24 @@ def first_nonfinite(session: Session) -> TraceReply:
     if found is None:
         return TraceReply(trace.layer, "", 0.0, trace.checked, trace.note)
     return TraceReply(trace.layer, found.kind, found.share, trace.checked, trace.note)
+
+
+def predict(session: Session, request: PredictRequest) -> PredictReply:
+    """The modelled run of the open network, and the memory of a training step."""
+    from designer.graph.types import Size2D
+    from designer.operators.deploy import deploy
+    from designer.profiling.cost import cost_table
+    from designer.profiling.measure import machine_of, sized
+    from designer.profiling.schema import Profile
+    from designer.profiling.what_if import predicted_run, training_memory
+
+    graph, registry = session.inference.graph, session.registry
+    options = replace(session.options, precision=request.precision)
+    size = Size2D(*request.size) if request.size is not None else None
+    run = predicted_run(graph, registry, options, batch=request.batch, size=size, machine=request.machine)
+    table = cost_table(sized(deploy(graph, registry), registry, size), batch=request.batch)
+    memory = training_memory(table, request.optimizer)
+    rows = tuple(
+        TrainingMemoryRow(row.layer, row.weights, row.gradients, row.optimizer, row.activations) for row in memory.rows
+    )
+    return PredictReply(Profile(machine_of(session.options), graph.name, (run,)), rows)

@@ -40,6 +40,7 @@ from app.engine.protocol import (
     OpenRequest,
     PingReply,
     PingRequest,
+    PredictRequest,
     ProfileReply,
     ProfileRequest,
     QuitRequest,
@@ -112,6 +113,7 @@ class Worker:
             RunRequest: lambda request, progress: self._runs.run(self.session, request, progress),
             InterruptRequest: lambda request, _: EmptyReply(),  # obeyed when it was read, see Server
             ProfileRequest: self._profile,
+            PredictRequest: lambda request, _: queries.predict(self.session, request),
             WeightsRequest: lambda request, _: queries.weights(self.session, request, self._put),
             SurgeryRequest: lambda request, _: operate(request),
             GradientRequest: lambda request, _: queries.gradient_to_input(self.session, request, self._put),

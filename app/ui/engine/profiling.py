@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import Any
 
 from PySide6.QtCore import QObject, QTemporaryDir, Signal
 
-from app.engine.protocol import OpenReply, ProfileReply, ProfileRequest, SetInputRequest
+from app.engine.protocol import OpenReply, PredictReply, PredictRequest, ProfileReply, ProfileRequest, SetInputRequest
 from app.ui.engine.analysis import DIRECT, analysis_of
 from app.ui.engine.call import EngineCall, Findings
 from app.ui.engine.client import EngineClient
@@ -126,6 +126,19 @@ class ProfilingController(QObject):
                 self._failed,
             )
         )
+
+    def predict(
+        self, request: PredictRequest, done: Callable[[PredictReply], None], failed: Callable[[str], None]
+    ) -> None:
+        """Ask for the predicted run of the open network as it is now."""
+        engine, document = self._engine(), self.context.root
+
+        def refused(found: Findings) -> None:
+            failed(placed_text(next((d for d in found if d.severity is Severity.ERROR), found[0])))
+
+        opening = open_request(document.settings, write_document(document.graph).decode())
+        engine.ask(opening, self, None, refused)
+        engine.ask(request, self, done, refused)
 
     def launch_random(self, seed: int = 0) -> None:
         """Launch with seeded random weights where there are none; the record says so, and so do the settings."""

@@ -54,4 +54,5 @@ PANELS = (
     ),
     PanelSpec("utilisation", "Utilization", "profile.utilization", "UtilizationPanel", "right", (PROFILE,)),
     PanelSpec("advice", "Advice", "profile.advice_panel", "AdvicePanel", "right", (PROFILE,)),
+    PanelSpec("what_if", "What If", "profile.what_if_panel", "WhatIfPanel", "right", (PROFILE,)),
 )

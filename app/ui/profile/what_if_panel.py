@@ -1,0 +1,214 @@
+"""What If: the predicted time of the network on other machines, precisions, batches and sizes, and its training memory."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import (
+    QComboBox,
+    QFormLayout,
+    QHeaderView,
+    QLabel,
+    QLineEdit,
+    QPushButton,
+    QSpinBox,
+    QTreeWidget,
+    QTreeWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.engine.protocol import PredictReply, PredictRequest, TrainingMemoryRow
+from app.ui.engine.context import Context
+from app.ui.engine.profiling import profiling_of
+from app.ui.widgets import theme
+from app.ui.widgets.message import Message
+from app.ui.widgets.sentences import placed_text
+from designer.graph.diagnostics import DiagnosticError
+from designer.profiling.devices import DEVICES
+from designer.profiling.sweep import sizes_of
+from designer.texts import mark, tr, tr_data
+from designer.units import binary, digits, quantity
+
+LARGEST_BATCH = 4096
+PRECISIONS = ("fp32", "fp16", "bf16")
+MEMORY_COLUMNS = (
+    mark("Layer"),
+    mark("Total"),
+    mark("Weights"),
+    mark("Gradients"),
+    mark("Optimizer"),
+    mark("Activations"),
+)
+
+
+class WhatIfPanel(QWidget):
+    """A form, the predicted time next to the one of the shown run, and the memory of a training step by layer."""
+
+    panel_id = "what_if"
+    title = "What If"
+
+    def __init__(self, context: Context, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("what_if")
+        self.setAccessibleName(tr("What If"))
+        self._context = context
+        self._profiling = profiling_of(context)
+        self.machine = self._combo("machine", tr("Machine"))
+        self.machine.addItem(tr("This machine"), "")
+        for device in DEVICES:
+            self.machine.addItem(device.name, device.name)
+            self.machine.setItemData(self.machine.count() - 1, device.source, Qt.ItemDataRole.ToolTipRole)
+        self.precision = self._combo("precision", tr("Precision"))
+        for name in PRECISIONS:
+            self.precision.addItem(name.upper(), name)
+        self.optimizer = self._combo("optimizer", tr("Optimizer"))
+        for name in ("adam", "sgd", "sgd with momentum"):
+            self.optimizer.addItem(name, name)
+        self.batch = QSpinBox()
+        self.batch.setObjectName("what_if.batch")
+        self.batch.setAccessibleName(tr("Batch"))
+        self.batch.setRange(1, LARGEST_BATCH)
+        self.size_ = QLineEdit()
+        self.size_.setObjectName("what_if.size")
+        self.size_.setAccessibleName(tr("Size"))
+        self.size_.setPlaceholderText(tr("of the document"))
+        self.size_.setToolTip(tr("Width x height, such as 512x512; empty: the size in the document"))
+        self.predict = QPushButton(tr("Predict"))
+        self.predict.setObjectName("what_if.predict")
+        self.predict.setToolTip(
+            tr(
+                "Nothing runs on the chosen machine. Predictions for this machine calibrate it first, for half a minute."
+            )
+        )
+        theme.set_icon(self.predict, "gauge")
+        self.predict.clicked.connect(self.ask)
+        self.status = Message("what_if.status")
+        self.result = QLabel()
+        self.result.setObjectName("what_if.result")
+        self.result.setAccessibleName(tr("Prediction"))
+        self.result.setWordWrap(True)
+        self.result.setTextFormat(Qt.TextFormat.PlainText)
+        self.result.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.memory = self._memory_table()
+        form = QFormLayout()
+        form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
+        for title, field in (
+            (tr("Machine"), self.machine),
+            (tr("Precision"), self.precision),
+            (tr("Batch"), self.batch),
+            (tr("Size"), self.size_),
+            (tr("Optimizer"), self.optimizer),
+        ):
+            form.addRow(title, field)
+        main = QVBoxLayout(self)
+        main.setContentsMargins(8, 8, 8, 8)
+        main.addLayout(form)
+        main.addWidget(self.predict)
+        main.addWidget(self.status)
+        main.addWidget(self.result)
+        main.addWidget(self.memory, 1)
+        context.root_changed.connect(self._on_document)
+        self._profiling.state_changed.connect(lambda *_: self._enable())
+        self._on_document()
+
+    def _combo(self, name: str, title: str) -> QComboBox:
+        combo = QComboBox()
+        combo.setObjectName(f"what_if.{name}")
+        combo.setAccessibleName(title)
+        combo.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        combo.setMinimumContentsLength(8)
+        return combo
+
+    def _memory_table(self) -> QTreeWidget:
+        table = QTreeWidget()
+        table.setObjectName("what_if.memory")
+        table.setAccessibleName(tr("Memory of a training step by layer"))
+        table.setColumnCount(len(MEMORY_COLUMNS))
+        table.setHeaderLabels([tr_data(title) for title in MEMORY_COLUMNS])
+        table.setRootIsDecorated(False)
+        table.setAlternatingRowColors(True)
+        table.setUniformRowHeights(True)
+        table.header().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        table.itemClicked.connect(lambda item: self._reveal(item.text(0)))
+        table.hide()
+        return table
+
+    def ask(self) -> None:
+        """Ask the engine for the prediction."""
+        if not self._context.has_document:
+            return
+        try:
+            sizes = sizes_of(self.size_.text())
+        except DiagnosticError as error:
+            self.status.tell(placed_text(error.diagnostics[0]), "error")
+            return
+        size = (sizes[0].width, sizes[0].height) if sizes else None
+        request = PredictRequest(
+            self.machine.currentData(),
+            self.precision.currentData(),
+            self.batch.value(),
+            size,
+            self.optimizer.currentData(),
+        )
+        self.predict.setEnabled(False)
+        self.status.tell(tr("Predicting …"), "info")
+        self._profiling.predict(request, self._show, self._failed)
+
+    def _show(self, reply: PredictReply) -> None:
+        self._enable()
+        self.status.tell("", "info")
+        (run,) = reply.profile.runs
+        assert run.time_ms is not None
+        lines = [
+            tr(
+                "{machine}, {precision}, batch {batch}, {size}: {time} (modelled)",
+                machine=self.machine.currentText(),
+                precision=run.precision.upper(),
+                batch=run.batch,
+                size=run.size,
+                time=quantity(run.time_ms / 1e3, "s"),
+            )
+        ]
+        shown = self._profiling.current
+        if shown is not None and shown.run.time_ms:
+            factor = shown.run.time_ms / shown.run.batch / (run.time_ms / run.batch)
+            lines.append(
+                tr("{factor} x the images per second of run #{number}", factor=digits(factor), number=shown.number)
+            )
+        total = sum(_total(row) for row in reply.training)
+        lines.append(tr("memory of a training step: {total} (modelled)", total=binary(total)))
+        lines += [tr("note: {note}", note=note) for note in run.notes]
+        self.result.setText("\n".join(lines))
+        self._show_memory(reply.training)
+        self._profiling.add(reply.profile)
+
+    def _show_memory(self, rows: tuple[TrainingMemoryRow, ...]) -> None:
+        self.memory.clear()
+        for row in sorted(rows, key=_total, reverse=True):
+            sizes = (_total(row), row.weights, row.gradients, row.optimizer, row.activations)
+            item = QTreeWidgetItem([row.layer, *(binary(size) for size in sizes)])
+            for column in range(1, len(MEMORY_COLUMNS)):
+                item.setTextAlignment(column, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+            self.memory.addTopLevelItem(item)
+        self.memory.show()
+
+    def _failed(self, text: str) -> None:
+        self._enable()
+        self.status.tell(text, "error")
+
+    def _reveal(self, layer: str) -> None:
+        if self._context.has_document:
+            self._context.reveal(layer)
+
+    def _on_document(self, *_: object) -> None:
+        self.result.clear()
+        self.memory.clear()
+        self.memory.hide()
+        self._enable()
+
+    def _enable(self) -> None:
+        self.predict.setEnabled(self._context.has_document and not self._profiling.running)
+
+
+def _total(row: TrainingMemoryRow) -> int:
+    return row.weights + row.gradients + row.optimizer + row.activations

@@ -1,0 +1,86 @@
+"""The What If panel with the real engine: predictions from data sheets, and the memory of a training step."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("PySide6")
+
+from PySide6.QtCore import Qt
+
+from app.ui.document.document import Document
+from app.ui.engine.context import Context
+from app.ui.engine.profiling import profiling_of
+from app.ui.profile.what_if_panel import WhatIfPanel
+from designer.graph.graph import Graph
+from designer.graph.model import Layer, Source
+from designer.operators.registry import load
+from designer.profiling.quantities import ValueSource
+
+pytestmark = pytest.mark.gui
+PATIENCE = 60_000
+
+
+@pytest.fixture
+def context(qapp):
+    registry = load(entry_points=False)
+    made = Context(registry)
+    graph = Graph(
+        [
+            Layer("image", "input", params={"dims": "32x32x3"}),
+            Layer("conv", "convolution", params={"features": "16"}, inputs=(Source("image"),)),
+            Layer("result", "output", inputs=(Source("conv"),)),
+        ],
+        name="small",
+    )
+    made.set_document(Document(graph, registry, parent=made))
+    yield made
+    if made.engine is not None:
+        made.engine.close()
+
+
+@pytest.fixture
+def panel(qtbot, context) -> WhatIfPanel:
+    made = WhatIfPanel(context)
+    qtbot.addWidget(made)
+    made.resize(340, 500)
+    made.show()
+    return made
+
+
+def predict(qtbot, context, panel) -> None:
+    with qtbot.waitSignal(profiling_of(context).entries_changed, timeout=PATIENCE):
+        qtbot.mouseClick(panel.predict, Qt.MouseButton.LeftButton)
+
+
+def test_another_machine_is_predicted_and_marked_modelled(qtbot, context, panel):
+    panel.machine.setCurrentText("H100")
+    panel.precision.setCurrentIndex(panel.precision.findData("fp16"))
+    panel.batch.setValue(4)
+    panel.size_.setText("64x48")
+    predict(qtbot, context, panel)
+    run = profiling_of(context).entries[0].run
+    assert (run.device, run.precision, run.batch, run.size) == ("H100", "fp16", 4, "64x48")
+    assert run.source is ValueSource.MODELLED
+    assert "H100, FP16, batch 4, 64x48" in panel.result.text()
+    assert "modelled" in panel.result.text()
+    assert panel.predict.isEnabled()
+
+
+def test_the_memory_of_a_training_step_adds_up(qtbot, context, panel):
+    panel.machine.setCurrentText("A100")
+    predict(qtbot, context, panel)
+    rows = {
+        panel.memory.topLevelItem(i).text(0): panel.memory.topLevelItem(i)
+        for i in range(panel.memory.topLevelItemCount())
+    }
+    learned = (3 * 9 * 16 + 16) * 4
+    shown = [rows["conv"].text(column) for column in range(2, 6)]
+    assert shown == [f"{learned / 1024:.2f} KiB"] * 2 + [f"{2 * learned / 1024:.2f} KiB", "64.0 KiB"]
+
+
+def test_a_bad_size_is_reported(qtbot, context, panel):
+    panel.size_.setText("64 by 48")
+    qtbot.mouseClick(panel.predict, Qt.MouseButton.LeftButton)
+    assert "cannot be read" in panel.status.text()
+    assert profiling_of(context).entries == []
