@@ -243,7 +243,9 @@ class Profile:
         return f"{self.network}, {run.configuration} on {self.chip(run)}"
 
     def chip(self, run: ProfileRun) -> str:
-        """The name of the processor or GPU that `run` used."""
+        """The name of the processor or GPU that `run` used, or was predicted for."""
+        if run.source is ValueSource.MODELLED and run.device != "cpu":
+            return run.device
         return self.machine.gpu if run.device != "cpu" and self.machine.gpu else self.machine.cpu
 
 
