@@ -325,6 +325,7 @@ class SurgeryRequest(Request[SurgeryReply], frozen=True):
     inputs: dict[str, str] = {}
     features: Count = 0
     channels: tuple[Count, ...] = ()
+    agreed: tuple[Digest, ...] = ()
 
 
 class GradientRequest(Request[GradientReply], frozen=True):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import numpy as np
+
 from app.engine.protocol import SurgeryReply, SurgeryRequest
 from designer.files.atomic import make_folder
 from designer.files.document import parse_document, write_document
@@ -13,7 +15,9 @@ from designer.files.weights import load_weights, required_weights, save_weights
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.inference import Inference
 from designer.operators.registry import default_registry
-from designer.runtime.edit_effect import EditEffect, edit_effect
+from designer.runtime.api import RunOptions
+from designer.runtime.edit_effect import edit_effect
+from designer.runtime.network import input_layers
 from designer.runtime.session import Session
 from designer.surgery.operations import (
     Operation,
@@ -55,16 +59,24 @@ def operate(request: SurgeryRequest) -> SurgeryReply:
     made = OPERATIONS[request.operation](Patient(graph, registry, weights), request)
     after = graph.copy()
     after.apply(made.edit)
-    sessions = (Session(graph, registry, weights), Session(after, registry, made.weights))
-    effect = _effect(sessions, request.inputs)
+    options = RunOptions(agreed=request.agreed)
+    effect = edit_effect(
+        _fed(Session(graph, registry, weights, options), request.inputs),
+        _fed(Session(after, registry, made.weights, options), request.inputs),
+    )
     path = version_path(Path(request.folder), Path(request.weights))
     make_folder(path.parent)
     save_weights(path, made.weights.tensors)
     return SurgeryReply(write_document(after).decode(), made.edit.title, str(path), str(effect), effect.kept)
 
 
-def _effect(sessions: tuple[Session, Session], inputs: Mapping[str, str]) -> EditEffect:
-    for session in sessions:
-        for layer, file in inputs.items():
-            session.set_input_file(layer, Path(file))
-    return edit_effect(*sessions)
+def _fed(session: Session, files: Mapping[str, str]) -> Session:
+    """The session with the files of its inputs, and noise for inputs without a file."""
+    for layer in input_layers(session.graph, session.inference):
+        state = session.inference.states[layer]
+        if layer in files:
+            session.set_input_file(layer, Path(files[layer]))
+        elif state.outputs is not None:
+            values = np.random.default_rng(0).random(state.outputs[0].concrete(), np.float32)
+            session.set_input(layer, values, is_image=False)
+    return session

@@ -213,10 +213,17 @@ class SizeProbe:
         self.sizes, self.region = sizes, region
         inference = Inference(self.graph, self._lookup)
         wrong = [d for state in inference.states.values() for d in errors(state.diagnostics)]
+        if region is not None and any(d.code == "broken-operator" for d in wrong):
+            return self._plain(sizes, region)
         if not wrong:
             return None, inference
         first = min(wrong, key=lambda d: self.places.get(d.layer or "", len(self.places)))
         return Failure(first.layer or "", first.message), inference
+
+    def _plain(self, sizes: Sizes, region: Region) -> tuple[Failure | None, Inference]:
+        """The same with plain numbers, for an operator that cannot compute with symbolic sizes; it holds for these only."""
+        region.pin(set(range(len(region.steps))))
+        return self.run({layer: (int(str(height)), int(str(width))) for layer, (height, width) in sizes.items()})
 
     def failure(self, sizes: Sizes) -> Failure | None:
         return self.run(sizes)[0]

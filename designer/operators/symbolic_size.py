@@ -144,6 +144,17 @@ class SymbolicSize:
     def __float__(self) -> float:
         return float(int(self))
 
+    def __getattr__(self, name: str) -> Any:
+        return getattr(int(self), name)
+
+    def __round__(self, digits: int = 0) -> Any:
+        return self if digits >= 0 else round(int(self), digits)
+
+    def __trunc__(self) -> Any:
+        return self
+
+    __floor__ = __ceil__ = __trunc__
+
     def __hash__(self) -> int:
         return hash(int(self))
 

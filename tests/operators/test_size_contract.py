@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 from hypothesis import given
@@ -14,6 +14,8 @@ from designer.graph.graph import Graph
 from designer.graph.history import History
 from designer.graph.inference import Inference
 from designer.graph.model import Layer, Source
+from designer.graph.types import ShapeError, TensorType
+from designer.operators.api import Operator, Port
 from designer.operators.registry import load
 from designer.operators.size_contract import SizeContract, size_contract
 from designer.operators.size_fix import accept_every_size, is_free, obstacle
@@ -166,6 +168,28 @@ def test_an_opaque_layer_is_only_known_for_its_shapes() -> None:
     )
     assert str(contract.inputs[0].height) == "only 8"
     assert contract.inputs[0].height.because == ("op",)
+
+
+def test_an_operator_of_a_plugin_that_needs_plain_numbers_costs_the_proof_only() -> None:
+    tens = {n: n // 10 for n in range(10, 100_000)}
+
+    class Rounded(Operator, type="rounded", title="Rounded"):
+        """Keeps whole tens of pixels, computed with tables of plain numbers."""
+
+        inputs = (Port("x", rank=4),)
+
+        def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+            x = inputs[0].image()
+            if x.h not in tens:
+                raise ShapeError("too small")
+            return inputs[0].with_shape(x.n, x.c, tens[x.h] * 10, x.w)
+
+    registry = load(entry_points=False)
+    registry.register(Rounded)
+    graph = Graph([layer("in", "input", dims="32x32x3"), layer("r", "rounded", "in"), layer("out", "output", "r")])
+    rule = size_contract(graph, registry).inputs[0]
+    assert (str(rule.height), rule.height.proven) == ("at least 10", False)
+    assert (str(rule.width), rule.width.proven) == ("any size", True)
 
 
 # --- the fix --------------------------------------------------------------------------------------------------------

@@ -132,7 +132,7 @@ def result(graph: Graph, weights: Weights) -> NDArray[np.float32]:
     """What the network computes for one image."""
     session = Session(graph, REGISTRY, weights)
     image = np.random.default_rng(3).random((1, 3, 8, 8), np.float32)
-    session.set_input("in", image, picture=False)
+    session.set_input("in", image, is_image=False)
     return next(iter(session.run().outputs.values()))
 
 

@@ -14,6 +14,7 @@ from app.ui.engine.analysis import analysis_of
 from app.ui.engine.call import EngineCall, Findings
 from app.ui.engine.context import Context
 from app.ui.widgets.sentences import placed_text
+from designer.files.agreements import agreed
 from designer.files.document import parse_document, write_document
 from designer.files.weight_versions import is_version, weight_versions
 from designer.files.weights import load_weights, required_weights, save_weights
@@ -55,6 +56,7 @@ class WeightSurgery(QObject):
                 {name: str(path) for name, path in paths.items() if path is not None},
                 features,
                 channels,
+                tuple(sorted(agreed())),
             )
             context.message.emit("info", tr("Editing the weights of {layer} ...", layer=layer))
             self._call = analysis.engine.ask(
