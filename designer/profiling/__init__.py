@@ -1,1 +1,1 @@
-"""What a run takes and why: times, costs, measured peaks, and the record that the window and the command line show."""
+"""Times, costs, peaks and counters of a run, as the profile that the window and the command line show; predictions and advice."""

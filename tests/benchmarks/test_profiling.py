@@ -1,0 +1,151 @@
+"""What profiling costs and how far its values can be trusted.
+
+`make bench` measures at full size; an ordinary test run goes through the same code once, small. Times are only comparable on
+a quiet machine: the header of the table has the load.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from pathlib import Path
+
+import pytest
+from generated_networks import generated_network
+
+from designer.files.document import parse_document
+from designer.files.weights import Weights, fill_missing, required_weights
+from designer.graph.inference import Inference
+from designer.graph.types import Size2D
+from designer.operators.deploy import deploy
+from designer.operators.registry import load
+from designer.operators.torch_program import build_program
+from designer.profiling.calibration import calibrate
+from designer.profiling.cost import cost_table
+from designer.profiling.machine import Machine
+from designer.profiling.measure import NO_PEAKS, Measurement, measure_interleaved, measure_peaks, sized, whole_part
+from designer.profiling.model import predict
+from designer.profiling.profile_files import load_profile, save_profile
+from designer.profiling.schema import OperatorProfile, Profile, ProfileRun
+from designer.runtime.api import RunOptions
+
+pytest.importorskip("pytest_benchmark")
+torch = pytest.importorskip("torch")
+pytest.importorskip("onnxruntime")
+
+from designer.runtime.engines.torch_engine import Interpreter, build_module
+
+SAMPLES = Path(__file__).resolve().parents[2] / "samples"
+NAMES = ("denoiser", "dncnn", "oidn_like", "residual_blocks")
+ENGINES = ("torch", "onnxruntime")
+FIRST = 10
+SMALL = Size2D(32, 32)
+
+
+@pytest.fixture(scope="module")
+def registry():
+    return load(entry_points=False)
+
+
+@pytest.fixture(scope="module")
+def samples(registry) -> dict[str, Inference]:
+    found = {}
+    for name in NAMES:
+        graph = parse_document((SAMPLES / f"{name}.xml").read_bytes()).graph
+        found[name] = Inference(deploy(graph, registry), registry)
+    return found
+
+
+def measurement(inference: Inference, engine: str, iterations: int, peaks=None) -> Measurement:
+    weights = fill_missing(Weights(), required_weights(inference), 0)
+    return Measurement(inference, weights, RunOptions(engine=engine), iterations=iterations, peaks=peaks)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_rows_sum_to_the_whole_and_profiling_costs_little(benchmark, report, samples, registry, engine):
+    inference, iterations = samples["denoiser"], 40
+    if benchmark.disabled:
+        inference, iterations = sized(inference.graph, registry, SMALL), 4
+    peaks = measure_peaks(RunOptions(engine=engine))
+    first, second = measure_interleaved([measurement(inference, engine, iterations, peaks) for _ in range(2)])
+    report.value(f"{engine}: profiling adds", first.overhead.value, "%", target=10)
+    report.value(f"{engine}: rows against the whole", 100 * abs(first.rows_ms / first.time_ms - 1), "%", target=5)
+    outside = sum(row.time_ms for row in first.operators if not row.layers)
+    report.value(f"{engine}: time in no operator", 100 * outside / first.time_ms, "%", target=5)
+    report.value(
+        f"{engine}: first {FIRST} operators ranked otherwise by a second profile", unlike(first, second), "", target=0
+    )
+    report.value(f"{engine}: other programs during the run", first.load.value or 0.0, "%", target=5)
+    benchmark.pedantic(lambda: measure_interleaved([measurement(inference, engine, 4, peaks)]), rounds=1)
+
+
+def unlike(one: ProfileRun, other: ProfileRun) -> float:
+    """How many of the ten slowest operators another profile ranks otherwise; times within the noise count as equal."""
+    rows = sorted(one.operators, key=lambda row: -row.time_ms)[:FIRST]
+    times = {row.layers: row.time_ms for row in other.operators}
+    noise = {row.layers: 2 * (row.spread_ms or 0.0) for row in rows}
+    return float(
+        sum(
+            times.get(b.layers, 0.0) - times.get(a.layers, 0.0) > noise[a.layers] + noise[b.layers]
+            for a, b in itertools.pairwise(rows)
+        )
+    )
+
+
+def test_flops_equal_torchs_counter(benchmark, report, samples):
+    from torch.utils.flop_counter import FlopCounterMode
+
+    differences = 0
+    for inference in samples.values():
+        part, wanted, inputs = whole_part(inference)
+        program = build_program(inference, part.layers, part.feeds, wanted)
+        feeds = [torch.zeros(inference.states[name].outputs[0].concrete(1), device="meta") for name in inputs]
+        with FlopCounterMode(display=False) as counter, torch.no_grad():
+            Interpreter(build_module(program).to("meta"), program)(feeds)
+        differences += abs(counter.get_total_flops() - cost_table(inference).total().flops)
+    assert differences == 0
+    report.value("FLOPs of the samples that differ from torch's counter", differences, "FLOP", target=0)
+    benchmark.pedantic(lambda: [cost_table(inference) for inference in samples.values()], rounds=1)
+
+
+def test_a_report_of_3000_operators_is_read(benchmark, report, tmp_path):
+    count = 30 if benchmark.disabled else 3000
+    rows = tuple(
+        OperatorProfile(
+            (f"layer_{n}",), "convolution", 0.1 + n % 7, 0.01, inputs=("N x 8 x 8 x 8",), outputs=("N x 8 x 8 x 8",)
+        )
+        for n in range(count)
+    )
+    run = ProfileRun("torch", "fp32", "nchw", "cpu", 1, "8x8", sum(row.time_ms for row in rows), 0.1, rows)
+    path = tmp_path / "profile.json"
+    save_profile(path, Profile(Machine("a processor", 2), "large", (run,)))
+
+    def read():
+        return load_profile(path).runs[0].by_saving()
+
+    found = benchmark(read)
+    assert len(found) == count
+    report.median("read a profile of 3,000 operators and sort it", target=1000)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_predicted_times(benchmark, report, samples, registry, engine, monkeypatch):
+    if benchmark.disabled:
+        monkeypatch.setattr("designer.profiling.calibration.CHANNELS", ((16, 16), (32, 32)))
+        networks = [sized(samples["denoiser"].graph, registry, SMALL)]
+    else:
+        generated = [Inference(generated_network(seed), registry) for seed in range(10)]
+        networks = [*samples.values(), *generated]
+    options = RunOptions(engine=engine)
+    model = calibrate(options, registry, NO_PEAKS, **({"sides": (8,)} if benchmark.disabled else {}))
+    peaks = measure_peaks(options)
+    errors = []
+    for inference in networks:
+        (run,) = measure_interleaved([measurement(inference, engine, 2 if benchmark.disabled else 20, peaks)])
+        error = 100 * abs(predict(cost_table(inference), model, run).time_ms / run.time_ms - 1)
+        errors.append(error)
+        print(f"{engine} {inference.graph.name}: {error:.0f} %", file=sys.stderr)
+    errors.sort()
+    report.value(f"{engine}: median error of the predicted time", errors[len(errors) // 2], "%", target=25)
+    report.value(f"{engine}: largest error of the predicted time", errors[-1], "%", target=25)
+    benchmark.pedantic(lambda: [predict(cost_table(n), model, run) for n in networks], rounds=1)
