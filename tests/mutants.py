@@ -20,10 +20,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 TESTS = {  # the sources in which mistakes are planted, and the tests that should find them
-    "designer/graph": ["tests/graph"],
+    "designer/graph": ["tests/graph", "tests/operators/test_templates.py", "tests/operators/test_size_contract.py"],
     "designer/files": ["tests/files", "tests/test_every_field.py"],
     "designer/runtime": ["tests/runtime", "tests/test_every_field.py"],
-    "analysis_layers": ["tests/operators/test_analysis_layers.py", "tests/operators/test_worked_examples.py"],
+    "analysis_layers": [
+        "tests/operators/test_analysis_layers.py",
+        "tests/operators/test_recipe.py",
+        "tests/operators/test_worked_examples.py",
+    ],
     "exporters": ["tests/exporters"],
     "importers": ["tests/importers"],
 }

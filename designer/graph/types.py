@@ -171,8 +171,8 @@ class TensorType:
         return dims if self.dtype is DataType.FLOAT32 else f"{dims} {self.dtype.value}"
 
 
-_SIZE2D = re.compile(r"(-?\d{1,9})x(-?\d{1,9})\Z")
-_SIZE3D = re.compile(r"(-?\d{1,9})x(-?\d{1,9})x(-?\d{1,9})\Z")
+_SIZE2D = re.compile(r"(-?\d{1,9})x(-?\d{1,9})\Z", re.ASCII)
+_SIZE3D = re.compile(r"(-?\d{1,9})x(-?\d{1,9})x(-?\d{1,9})\Z", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -111,6 +111,16 @@ def test_a_moved_link_can_close_the_gap_that_it_leaves(graph: Graph) -> None:
     assert inputs(graph, "join") == ["in", "b"]
 
 
+def test_a_layer_is_added_with_one_link(graph: Graph) -> None:
+    after = commands.add_connected(graph, Layer("c", "tiny_convolution"), Source("b"), None)
+    before = commands.add_connected(graph, Layer("d", "tiny_convolution"), None, ("join", 1))
+    alone = commands.add_connected(graph, Layer("e", "tiny_convolution"), None, None)
+    for edit in (after, before, alone):
+        check_reversible(graph, edit)
+    assert (inputs(graph, "c"), inputs(graph, "d"), inputs(graph, "e")) == (["b"], [], [])
+    assert inputs(graph, "join") == ["b", "d"]
+
+
 def test_resetting_parameters_is_nothing_where_they_have_their_defaults(graph: Graph) -> None:
     assert not commands.reset_params(graph, {"a": {}}, {})
     edit = commands.reset_params(graph, {"a": {"size": "3"}, "b": {}}, {})

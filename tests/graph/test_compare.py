@@ -32,6 +32,15 @@ def edited(*edits) -> Graph:
     return graph
 
 
+def test_a_summary_counts_one_and_many():
+    one, two = (
+        compare(Graph(), Graph(templates=[Template(name, ()) for name in names], frames=[Frame(n) for n in names]))
+        for names in (("t",), ("t", "u"))
+    )
+    assert one.summary() == "1 template; 1 frame"
+    assert two.summary() == "2 templates; 2 frames"
+
+
 def test_equal_networks_have_no_difference():
     found = compare(network(), network())
     assert not found

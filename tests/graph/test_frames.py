@@ -45,6 +45,14 @@ def test_collapsing_again_expands(graph: Graph) -> None:
     assert graph == before
 
 
+def test_frames_collapse_together_with_those_inside_of_them(graph: Graph) -> None:
+    check_reversible(graph, frames.collapse(graph, [], ["inner", "outer"], members))
+    inner, outer = graph.frames["inner"], graph.frames["outer"]
+    assert (inner.collapsed, inner.folded) == (True, "outer")
+    assert (outer.collapsed, outer.folded) == (True, "")
+    assert [layer.folded for layer in graph] == ["outer", "outer"]
+
+
 def test_removing_a_frame_shows_the_layers_in_it(graph: Graph) -> None:
     graph.apply(frames.collapse(graph, [], ["inner"], members))
     edit = frames.remove_frames(graph, ["inner", "outer"])

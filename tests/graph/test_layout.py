@@ -8,6 +8,7 @@ import pytest
 
 from designer.graph.graph import Graph
 from designer.graph.layout import LayerBox, arrange
+from designer.graph.layout.columns import network as layered
 from designer.graph.model import GRID, Layer, Source
 
 BOX = LayerBox(160, 72, (32, 50, 68), {"": 32})
@@ -130,3 +131,11 @@ def test_layers_that_only_feed_far_columns_are_next_to_them():
     graph = net({"in": "", "a": "in", "b": "a", "c": "b far", "far": ""})
     found = laid(graph)
     assert found["far"][0] == found["b"][0]
+
+
+def test_a_link_has_a_bend_in_every_column_that_it_passes():
+    graph = net({"a": "", "b": "a", "c": "b", "d": "c a"})
+    found = layered(graph, graph.layers, {})
+    assert dict(zip(found.names, found.column, strict=False)) == {"a": 0, "b": 1, "c": 2, "d": 3}
+    assert sorted(found.column[len(found.names) :]) == [1, 2]
+    assert all(found.column[edge.end] == found.column[edge.start] + 1 for edge in found.edges)

@@ -87,6 +87,14 @@ def test_salt_and_pepper_are_equally_frequent_and_all_of_it_at_1() -> None:
     assert set(np.unique(Noise(kind="salt_and_pepper", scale=1.0).evaluate([grey])[0])) == {0, 1}
 
 
+def test_noise_of_an_image_needs_height_and_width() -> None:
+    for kind in ("jpeg", "blur"):
+        volume = TensorType((BATCH, 8, 8))
+        assert Noise(kind=kind).infer([volume]) == volume
+        with pytest.raises(ShapeError):
+            Noise(kind=kind).infer([TensorType((BATCH, 8))])
+
+
 def test_no_noise_changes_nothing() -> None:
     for kind in KINDS:
         assert np.array_equal(Noise(kind=kind, scale=0.0).evaluate([GREY])[0], GREY)
@@ -213,11 +221,13 @@ def test_jpeg_blocks_against_scipy_free_oracle() -> None:
     made = Noise(kind="jpeg", scale=0.1).evaluate([x])[0][0, 0]
     from PIL import Image
 
-    from analysis_layers.degrade import _LUMA_STEPS
+    from analysis_layers.degrade import _CHROMA_STEPS, _LUMA_STEPS
 
     file = io.BytesIO()
-    Image.new("L", (8, 8)).save(file, "JPEG", quality=50)  # libjpeg takes the table of the standard as it is
-    assert np.array_equal(np.ravel(_LUMA_STEPS), Image.open(file).quantization[0])
+    Image.new("RGB", (8, 8)).save(file, "JPEG", quality=50)  # libjpeg takes the tables of the standard as they are
+    luma, chroma = Image.open(file).quantization.values()
+    assert np.array_equal(np.ravel(_LUMA_STEPS), luma)
+    assert np.array_equal(np.ravel(_CHROMA_STEPS), chroma)
 
     shifted = x[0, 0].astype(np.float64) * 255 - 128
     back = np.full((8, 8), 128.0)

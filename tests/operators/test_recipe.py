@@ -90,6 +90,13 @@ def test_refusal_names_column_and_remedy(text: str, column: int | None, word: st
         assert f"column {column}" in str(caught.value)
 
 
+def test_texts_and_numbers_up_to_the_limits_are_accepted() -> None:
+    assert parse("1" + " " * (MAX_LENGTH - 1))(a=A, b=B, alpha=0.0) == 1
+    assert np.isfinite(parse("3.4028234e38")(a=A, b=B, alpha=0.0))
+    with pytest.raises(RecipeError):
+        parse("3.4028235e38")
+
+
 def test_columns_count_characters_not_bytes() -> None:
     with pytest.raises(RecipeError) as caught:
         parse("a + é")

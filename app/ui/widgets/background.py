@@ -83,16 +83,19 @@ def awaited(work: Callable[[], Result], parent: QObject) -> Result:
 
     Raises DiagnosticError with the findings of work that failed.
     """
-    background, loop, answers = Background(parent), QEventLoop(), []
-    for signal, well in ((background.done, True), (background.failed, False)):
-        signal.connect(lambda answer, well=well: (answers.append((well, answer)), loop.quit()))
+    background, loop = Background(parent), QEventLoop()
+    results: list[object] = []
+    findings: list[Diagnostic] = []
+    background.done.connect(results.append)
+    background.done.connect(loop.quit)
+    background.failed.connect(findings.extend)
+    background.failed.connect(loop.quit)
     background.start(work)
     loop.exec(QEventLoop.ProcessEventsFlag.ExcludeUserInputEvents)
     background.deleteLater()
-    ((well, answer),) = answers
-    if not well:
-        raise DiagnosticError(answer)
-    return cast(Result, answer)
+    if findings:
+        raise DiagnosticError(findings)
+    return cast(Result, results[0])
 
 
 def _run(work: Callable[[], object], mailbox: _Mailbox, address: weakref.ref[Background]) -> None:

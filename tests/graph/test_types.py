@@ -1,0 +1,38 @@
+"""Types of tensors, and the small values of parameters."""
+
+from __future__ import annotations
+
+import pytest
+
+from designer.graph.model import Layer
+from designer.graph.template import port_index
+from designer.graph.types import BATCH, DataType, Size2D, Size3D, TensorType
+
+
+@pytest.mark.parametrize(("dtype", "size"), [("float32", 4), ("float16", 2), ("int64", 8), ("bool", 1)])
+def test_bytes_are_elements_times_their_size(dtype: str, size: int) -> None:
+    kind = TensorType((BATCH, 3, 4, 5), DataType(dtype))
+    assert kind.concrete(2) == (2, 3, 4, 5)
+    assert (kind.elements(), kind.elements(2)) == (60, 120)
+    assert kind.nbytes(2) == 120 * size
+
+
+@pytest.mark.parametrize("text", ["3x5", " 3x5 ", "-1x5", "123456789x5"])
+def test_sizes_are_read(text: str) -> None:
+    width, height = map(int, text.split("x"))
+    assert Size2D.parse(text) == Size2D(width, height)
+    assert Size3D.parse(f"{text.strip()}x7") == Size3D(width, height, 7)
+
+
+@pytest.mark.parametrize("text", ["", "3", "3x", "3 x 5", "3x5x7x9", "3.0x5", "1234567890x5", "٣x٥x٧", "3X5"])
+def test_other_texts_are_not_sizes(text: str) -> None:
+    for kind in (Size2D, Size3D):
+        with pytest.raises(ValueError, match="is not a size"):
+            kind.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "index"), [("2", 2), (" 2 ", 2), ("999999999", 999999999), ("1000000000", 0), ("-1", 0), ("٣", 0), ("", 0)]
+)
+def test_the_index_of_a_port_is_a_whole_number(text: str, index: int) -> None:
+    assert port_index(Layer("x", "template_input", params={"index": text})) == index
