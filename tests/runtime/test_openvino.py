@@ -123,6 +123,25 @@ def test_a_convolution_of_one_channel_to_one_column_is_refused(runtime_registry)
         assert [found.layer for found in caught.value.diagnostics] == ["narrow"]
 
 
+@pytest.mark.parametrize(("keep", "refused"), [("false", ["norm"]), ("true", [])])
+def test_a_group_normalization_of_a_reduction_is_refused(runtime_registry, keep, refused):
+    """All values of it were wrong with OpenVINO 2026.4 (random network 2937 of the conformance run)."""
+    graph = Graph(
+        [
+            layer("image", "input", dims="8x8x3"),
+            layer("most", "reduce", "image", axes="1", operation="max", keep=keep),
+            layer("norm", "group_normalization", "most", groups="1", affine="false"),
+            layer("result", "output", "norm"),
+        ]
+    )
+    try:
+        compiled(graph, runtime_registry, Weights(), "result")
+        found = []
+    except DiagnosticError as error:
+        found = [diagnostic.layer for diagnostic in error.diagnostics]
+    assert found == refused
+
+
 @pytest.mark.parametrize(
     ("kind", "params", "reason"),
     [

@@ -59,12 +59,15 @@ class OpenVinoEngine(Engine):
     def _check_results(self, model: Any) -> None:
         """Raise DiagnosticError for layers that OpenVINO computes otherwise than ONNX defines them."""
         kernels = {tensor.name: tuple(tensor.dims) for tensor in model.graph.initializer}
+        producers = {name: node for node in model.graph.node for name in node.output}
         found = {}
         for node in model.graph.node:
             name = layer_of(node.name)
             why = _difference(node)
             if _reads_one_channel(node, kernels) and type_of(self.inference, Source(name)).shape[-1] == 1:
                 why = tr("its convolution of one channel is wrong where the result is one pixel wide")
+            if _normalizes_a_reduction(node, producers):
+                why = tr("its group normalization of a reduction is wrong")
             if why:
                 found[name] = why
         if found:
@@ -274,6 +277,15 @@ def _reads_one_channel(node: Any, kernels: Mapping[str, Sequence[int]]) -> bool:
         return False
     features, channels, *_ = kernels.get(node.input[1], (1, 1))
     return channels == 1 < features and not any(a.name == "group" and a.i > 1 for a in node.attribute)
+
+
+def _normalizes_a_reduction(node: Any, producers: Mapping[str, Any]) -> bool:
+    """Whether a node normalizes a reshaped reduction without the reduced axis, which are merged incorrectly."""
+    reshape = producers.get(node.input[0]) if node.op_type == "InstanceNormalization" else None
+    source = producers.get(reshape.input[0]) if reshape is not None and reshape.op_type == "Reshape" else None
+    if source is None or not source.op_type.startswith("Reduce"):
+        return False
+    return any(a.name == "keepdims" and not a.i for a in source.attribute)
 
 
 def _refused(layer: str, reason: str) -> Diagnostic:
