@@ -94,6 +94,10 @@ class GraphBuilder:
         self.types.update(zip(sources, outputs, strict=True))
         return sources
 
+    def outputs(self, layer: str) -> tuple[Source, ...]:
+        """The outputs of a layer that was added."""
+        return self._outputs[layer]
+
     def mark(self) -> int:
         """The present state, for `rollback`."""
         return len(self.layers)

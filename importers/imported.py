@@ -14,6 +14,7 @@ from importers.report import ImportReport
 from importers.verification import compare
 
 if TYPE_CHECKING:
+    from designer.runtime.api import RunOptions
     from importers.verification import Original
 
 
@@ -25,10 +26,11 @@ class Imported:
     weights: Weights
     report: ImportReport
     original: Original | None = None
+    options: RunOptions | None = None  # how the document is run for the comparison; by default with the default engine
 
     def verified(self, registry: Registry) -> Imported:
         """The import with its comparison in the report."""
         if self.original is None:
             return self
-        found = compare(self.graph, registry, self.weights, self.original)
+        found = compare(self.graph, registry, self.weights, self.original, self.options)
         return replace(self, report=msgspec.structs.replace(self.report, **found))

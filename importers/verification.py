@@ -46,7 +46,7 @@ def seeded_feeds(case: Mapping[str, tuple[tuple[int, ...], str]], seed: int = SE
 
 
 def compare(
-    graph: Graph, registry: Registry, weights: Weights, original: Original, *, engine: str = DEFAULT_ENGINE
+    graph: Graph, registry: Registry, weights: Weights, original: Original, options: RunOptions | None = None
 ) -> dict[str, Any]:
     """The fields of a report about the comparison. Never raises: what fails is the reason in `not_compared_because`."""
     cases: list[ComparedCase] = []
@@ -54,7 +54,7 @@ def compare(
     for case in original.cases():
         feeds = seeded_feeds(case)
         try:
-            cases.append(_compare_case(graph, registry, weights, original, feeds, engine))
+            cases.append(_compare_case(graph, registry, weights, original, feeds, options))
         except Exception as error:  # the original is run by a foreign runtime, which may raise anything
             reason = reason or _reason(error)
             if not cases:
@@ -70,10 +70,10 @@ def compare(
 
 
 def _compare_case(
-    graph: Graph, registry: Registry, weights: Weights, original: Original, feeds: Feeds, engine: str
+    graph: Graph, registry: Registry, weights: Weights, original: Original, feeds: Feeds, options: RunOptions | None
 ) -> ComparedCase:
     expected = original.run(feeds)
-    found = run_document(graph, registry, weights, feeds, engine)
+    found = run_document(graph, registry, weights, feeds, options)
     worst, absolute, relative = "", 0.0, 0.0
     for name, array in expected.items():
         one, other = difference(found[name], array)
@@ -84,10 +84,10 @@ def _compare_case(
 
 
 def run_document(
-    graph: Graph, registry: Registry, weights: Weights, feeds: Feeds, engine: str = DEFAULT_ENGINE
+    graph: Graph, registry: Registry, weights: Weights, feeds: Feeds, options: RunOptions | None = None
 ) -> dict[str, NDArray[Any]]:
     """The outputs of a document. Raises DiagnosticError if it cannot run."""
-    session = Session(graph, registry, weights, RunOptions(engine=engine))
+    session = Session(graph, registry, weights, options or RunOptions(engine=DEFAULT_ENGINE))
     for name, array in feeds.items():
         session.set_input(name, array, is_image=False)
     return dict(session.run().outputs)

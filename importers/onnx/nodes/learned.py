@@ -8,11 +8,13 @@ from math import prod
 import numpy as np
 
 from designer.graph.model import Source
-from designer.graph.types import Size2D, Size3D, Symbol, TensorType
+from designer.graph.types import Symbol, TensorType
 from designer.operators.params import Value
 from importers.onnx.conversion import Conversion, OnnxOp, Tensor, UnsupportedError
 from importers.onnx.nodes.activations import rounded
 from importers.onnx.nodes.table import PATTERNS, converts
+from importers.windows import padding as padding_params
+from importers.windows import size
 
 _MAX_KERNEL = 1024
 
@@ -39,27 +41,6 @@ def window_pads(
     return pads
 
 
-def size(values: Sequence[int]) -> Size2D | Size3D | int:
-    """The values of two or three axes, outermost first, as a parameter."""
-    if len(values) == 1:
-        return values[0]
-    return Size2D(values[1], values[0]) if len(values) == 2 else Size3D(values[2], values[1], values[0])
-
-
-def _padding(
-    pads: Sequence[tuple[int, int]], kernel: Sequence[int], dilations: Sequence[int]
-) -> dict[str, Value] | None:
-    """The padding parameters of a convolution; None if they cannot express the borders."""
-    if not any(map(any, pads)):
-        return {"padding": "valid"}
-    totals = [d * (k - 1) for k, d in zip(kernel, dilations, strict=True)]
-    if [(total // 2, total - total // 2) for total in totals] == list(pads):
-        return {"padding": "same"}
-    if all(before == after for before, after in pads):
-        return {"padding": "tuple", "padding_tuple": size([before for before, _ in pads])}
-    return None
-
-
 @converts("Conv")
 def convolution(c: Conversion, op: OnnxOp) -> None:
     if not c.is_constant(op.inputs[1]) or (op.input(2) and not c.is_constant(op.inputs[2])):
@@ -71,7 +52,7 @@ def convolution(c: Conversion, op: OnnxOp) -> None:
     strides = op.attribute("strides", [1] * len(sizes))
     dilations = op.attribute("dilations", [1] * len(sizes))
     pads = window_pads(c, op, sizes, strides, dilations)
-    padding = _padding(pads, sizes, dilations)
+    padding = padding_params(pads, sizes, dilations)
     if len(sizes) not in (1, 2, 3):
         raise UnsupportedError(f"it has {len(sizes)} spatial axes")
     source: str | Source = op.inputs[0]

@@ -1,0 +1,127 @@
+"""Traces of modules, made by `torch.export` without decompositions."""
+
+from __future__ import annotations
+
+import traceback
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from designer.graph.diagnostics import DiagnosticError
+from designer.texts import tr
+
+if TYPE_CHECKING:
+    import torch
+    from torch.export import ExportedProgram
+
+TRACED_BATCH = 2  # of an example; torch never generalizes a size of 1
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A traced module. With `open_batch` the first axes of its inputs are a batch of any size.
+
+    `doubts` are operations whose result torch could not prove for other inputs.
+    """
+
+    program: ExportedProgram
+    open_batch: bool
+    doubts: tuple[str, ...] = ()
+
+
+def trace(module: torch.nn.Module, inputs: Sequence[torch.Tensor], *, open_batch: bool) -> Trace | None:
+    """Trace a module for inputs of these shapes; None if the batch cannot be left open.
+
+    Raises DiagnosticError with the line of the module's code that cannot be traced.
+    """
+    if not open_batch:
+        return _trace_fixed(module, inputs)
+    from torch.export import Dim
+
+    examples = tuple(_repeated(tensor) for tensor in inputs)
+    dynamic = tuple({0: Dim.AUTO} if tensor.ndim > 1 else None for tensor in inputs)  # type: ignore[attr-defined]
+    try:
+        program = _export(module, examples, dynamic)
+    except Exception:  # the module is foreign code; the trace with a fixed batch reports what is wrong
+        return None
+    placeholders = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
+    for name in program.graph_signature.user_inputs:
+        node = placeholders.get(str(name))
+        shape = getattr(node.meta.get("val"), "shape", ()) if node is not None else ()
+        if len(shape) > 1 and isinstance(shape[0], int):
+            return None
+    return Trace(program, True)
+
+
+def _repeated(tensor: torch.Tensor) -> torch.Tensor:
+    if tensor.ndim < 2 or tensor.shape[0] > 1:
+        return tensor
+    return tensor.repeat(TRACED_BATCH, *(1,) * (tensor.ndim - 1))
+
+
+def _export(module: torch.nn.Module, inputs: tuple[torch.Tensor, ...], dynamic: Any = None) -> ExportedProgram:
+    import torch
+
+    with warnings.catch_warnings(), torch.no_grad():
+        warnings.simplefilter("ignore")
+        return torch.export.export(module, inputs, dynamic_shapes=dynamic, strict=False)
+
+
+def _trace_fixed(module: torch.nn.Module, inputs: Sequence[torch.Tensor]) -> Trace:
+    from torch.export import draft_export
+
+    try:
+        return Trace(_export(module, tuple(inputs)), False)
+    except Exception as error:  # the module is foreign code
+        first = error
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            program = draft_export(module, tuple(inputs), strict=False)
+    except Exception:
+        raise _refused(first, module) from None
+    failures = getattr(getattr(program, "_report", None), "failures", ())
+    doubts = [str(getattr(item, "failure_type", item)).rpartition(".")[2].lower() for item in failures]
+    return Trace(program, False, (f"{_reason(first)} ({where(first, module)})", *doubts))
+
+
+def _refused(error: Exception, module: torch.nn.Module) -> DiagnosticError:
+    place = where(error, module)
+    return DiagnosticError.of(
+        "torch-trace",
+        tr(
+            "{kind} cannot be traced: {reason}{place}",
+            kind=type(module).__name__,
+            reason=_reason(error),
+            place=f" ({place})" if place else "",
+        ),
+        remedy=tr("change that line so that it does not depend on values of tensors, or import the part that can be traced"),
+    )
+
+
+def _reason(error: BaseException) -> str:
+    lines = [line for line in str(error).strip().splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[0][:300]}" if lines else type(error).__name__
+
+
+def where(error: BaseException, module: Any = None) -> str:
+    """The last line outside of torch that the error passed, as `file.py:12: code`; empty if there is none."""
+    found = ""
+    current: BaseException | None = error
+    while current is not None:
+        for frame in _foreign(traceback.extract_tb(current.__traceback__)):
+            found = f"{Path(frame.filename).name}:{frame.lineno}: {(frame.line or '').strip()[:120]}"
+        current = current.__cause__ or current.__context__
+    return found
+
+
+def _foreign(frames: Sequence[traceback.FrameSummary]) -> Iterator[traceback.FrameSummary]:
+    """The frames of the user's code."""
+    import torch
+
+    own = (str(Path(torch.__file__).parent), str(Path(__file__).parent), "<frozen")
+    for frame in frames:
+        if not frame.filename.startswith(own):
+            yield frame
