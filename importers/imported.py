@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from designer.files.weights import Weights
+from designer.files.atomic import write_atomic
+from designer.files.document import save_document
+from designer.files.json_text import encode
+from designer.files.weights import Weights, save_weights
 from designer.graph.graph import Graph
 from designer.operators.registry import Registry
 from importers.report import ImportReport
@@ -34,3 +38,11 @@ class Imported:
             return self
         found = compare(self.graph, registry, self.weights, self.original, self.options)
         return replace(self, report=msgspec.structs.replace(self.report, **found))
+
+    def save(self, output: Path, weights: Path | None, report: Path | None) -> None:
+        """Write the document and, where given, the weights and the report as JSON. Raises DiagnosticError ("cannot-save")."""
+        if weights is not None:
+            save_weights(weights, self.weights.tensors)
+        save_document(self.graph, output)
+        if report is not None:
+            write_atomic(report, encode(self.report))

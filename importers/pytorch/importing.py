@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.types import BATCH, DataType, ShapeError, Size3D
 from designer.operators.code_text import digest
@@ -15,6 +17,7 @@ from designer.operators.params import Value as Param
 from designer.operators.registry import Registry
 from designer.runtime.api import RunOptions
 from designer.texts import tr
+from designer.units import dims_text
 from importers.builder import GraphBuilder
 from importers.imported import Imported
 from importers.pytorch.conversion import (
@@ -29,6 +32,7 @@ from importers.pytorch.conversion import (
     Value,
     axes_of,
 )
+from importers.pytorch.loading import failed
 from importers.pytorch.mutation import Aliases
 from importers.pytorch.nodes import CONVERTERS
 from importers.pytorch.original import TorchOriginal
@@ -67,6 +71,7 @@ def import_module(
     DiagnosticError if the module cannot be traced.
     """
     module.eval()
+    _run_once(module, inputs)
     title = name or type(module).__name__
     opened = trace(module, inputs, open_batch=True)
     found = _imported(opened, module, registry, title, progress) if opened is not None else None
@@ -77,6 +82,18 @@ def import_module(
         if found is None or other.report.opaque < found.report.opaque:
             found = other
     return found
+
+
+def _run_once(module: torch.nn.Module, inputs: Sequence[torch.Tensor]) -> None:
+    """Run the module as it is, so that its own errors are reported as such."""
+    import torch
+
+    try:
+        with torch.no_grad():
+            module(*inputs)
+    except Exception as error:  # the user's code raises anything
+        shapes = ", ".join(dims_text(tensor.shape) for tensor in inputs) or tr("no input")
+        raise failed(tr("{kind} with {shapes}", kind=type(module).__name__, shapes=shapes), error) from None
 
 
 def import_program(trace_: Trace, registry: Registry, *, name: str, progress: Progress | None = None) -> Imported:
@@ -112,6 +129,11 @@ def _imported(
         weights=c.weight_names,
         **counted(tuple(c.outcomes)),
     )
+    if steps.broken:
+        report = msgspec.structs.replace(
+            report, not_compared_because=tr("the layers {names} cannot run", names=", ".join(steps.broken[:5]))
+        )
+        return Imported(graph, weights, report)
     original = TorchOriginal(module, entries, [label or "" for label in named.values()], graph, registry)
     return Imported(graph, weights, report, original, steps.options())
 
@@ -130,6 +152,7 @@ class Steps:
     aliases: Aliases
     progress: Progress | None = None
     warnings: list[str] = field(default_factory=list)
+    broken: list[str] = field(default_factory=list)  # layers that cannot run
     agreed: list[str] = field(default_factory=list)  # digests of custom layers that were made of the module's own code
 
     def options(self) -> RunOptions | None:
@@ -249,6 +272,7 @@ class Steps:
         except (UnsupportedError, ShapeError, ParamError):
             pass
         c.values[node.name] = opaque_layer(c, step, sources)
+        self.broken.extend(c.made)
         c.record(step, Outcome.OPAQUE, tr("{reason}; its layer cannot run", reason=reason))
 
 
@@ -279,7 +303,19 @@ def folded(node: Node, step: TraceNode) -> Any:
     return tuple(Constant(item) for item in made) if isinstance(made, tuple | list) else None
 
 
-_MOVES = ("view", "reshape", "permute", "transpose", "t", "unsqueeze", "squeeze", "contiguous", "clone", "alias", "detach")
+_MOVES = (
+    "view",
+    "reshape",
+    "permute",
+    "transpose",
+    "t",
+    "unsqueeze",
+    "squeeze",
+    "contiguous",
+    "clone",
+    "alias",
+    "detach",
+)
 
 
 def _leaves(value: Any) -> Any:
@@ -412,4 +448,3 @@ def _add_output(c: Conversion, label: str, node: Any, warnings: list[str]) -> st
         warnings.append(tr("the result '{label}' has no output: {error}", label=label, error=error))
         return None
     return made[0].layer
-

@@ -87,11 +87,9 @@ class TorchOriginal:
         tensors = [torch.from_numpy(np.ascontiguousarray(feeds[name])) for name in self.inputs]
         with torch.no_grad():
             result = self.module(*tensors)
-        leaves = [item for item in torch.utils._pytree.tree_leaves(result)]
+        leaves = list(torch.utils._pytree.tree_leaves(result))
         return {
             name: item.detach().numpy()
             for name, item in zip(self.outputs, leaves, strict=True)
             if name and isinstance(item, torch.Tensor)
         }
-
-

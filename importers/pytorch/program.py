@@ -197,4 +197,3 @@ def call_text(node: Node) -> str:
 
 def is_item(node: Node) -> bool:
     return node.target is operator.getitem
-

@@ -84,7 +84,7 @@ def _trace_fixed(module: torch.nn.Module, inputs: Sequence[torch.Tensor]) -> Tra
         raise _refused(first, module) from None
     failures = getattr(getattr(program, "_report", None), "failures", ())
     doubts = [str(getattr(item, "failure_type", item)).rpartition(".")[2].lower() for item in failures]
-    return Trace(program, False, (f"{_reason(first)} ({where(first, module)})", *doubts))
+    return Trace(program, False, (f"{reason_of(first)} ({where(first, module)})", *doubts))
 
 
 def _refused(error: Exception, module: torch.nn.Module) -> DiagnosticError:
@@ -94,14 +94,17 @@ def _refused(error: Exception, module: torch.nn.Module) -> DiagnosticError:
         tr(
             "{kind} cannot be traced: {reason}{place}",
             kind=type(module).__name__,
-            reason=_reason(error),
+            reason=reason_of(error),
             place=f" ({place})" if place else "",
         ),
-        remedy=tr("change that line so that it does not depend on values of tensors, or import the part that can be traced"),
+        remedy=tr(
+            "change that line so that it does not depend on values of tensors, or import the part that can be traced"
+        ),
     )
 
 
-def _reason(error: BaseException) -> str:
+def reason_of(error: BaseException) -> str:
+    """An exception as one line."""
     lines = [line for line in str(error).strip().splitlines() if line.strip()]
     return f"{type(error).__name__}: {lines[0][:300]}" if lines else type(error).__name__
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 
@@ -44,7 +45,7 @@ class ResNet(nn.Module):
         self.layers = nn.Sequential(
             *(
                 nn.Sequential(BasicBlock(a, b, 1 if i == 0 else 2), BasicBlock(b, b))
-                for i, (a, b) in enumerate(zip(sizes, sizes[1:], strict=False))
+                for i, (a, b) in enumerate(itertools.pairwise(sizes))
             )
         )
         self.avgpool = nn.AdaptiveAvgPool2d((1, 1))

@@ -32,10 +32,10 @@ def window_pads(
         return list(zip(flat[:rank], flat[rank:], strict=True))
     pads = []
     sizes = c.type_of(op.inputs[0]).shape[2:]
-    for size, k, s, d in zip(sizes, kernel, strides, dilations, strict=True):
-        if isinstance(size, Symbol):
+    for length, k, s, d in zip(sizes, kernel, strides, dilations, strict=True):
+        if isinstance(length, Symbol):
             raise UnsupportedError("auto_pad of an unknown size")
-        total = max(0, (-(-size // s) - 1) * s + d * (k - 1) + 1 - size)
+        total = max(0, (-(-length // s) - 1) * s + d * (k - 1) + 1 - length)
         small, large = total // 2, total - total // 2
         pads.append((small, large) if auto == "SAME_UPPER" else (large, small))
     return pads

@@ -42,6 +42,7 @@ _COMPARE = {
 _REDUCE = {"mean": "mean", "sum": "sum", "amax": "max", "amin": "min", "prod": "product", "logsumexp": "log_sum_exp"}
 _TENSORS = (Value, Constant, Repeated)
 MAX_MATRIX_RANK = 5
+_LARGEST = 3.4028234663852886e38  # of float32
 
 
 def number(c: Conversion, value: float, dtype: DataType = DataType.FLOAT32) -> Value:
@@ -181,8 +182,7 @@ def masked_fill(c: Conversion, node: TraceNode) -> Value:
         fill = fill.tensor.item()
     if not isinstance(fill, int | float):
         raise UnsupportedError("the value is computed while running")
-    if fill in (float("-inf"), float("inf")):
-        raise UnsupportedError("the value is infinite")
+    fill = max(-_LARGEST, min(_LARGEST, float(fill)))  # documents have finite numbers; a softmax is the same
     values, shape = aligned(c, node.get("mask"), number(c, fill, x.dtype), x)
     return c.layer("where", values, shape=shape)
 
@@ -319,7 +319,13 @@ def matmul(c: Conversion, node: TraceNode) -> Value:
     from importers.pytorch.nodes.learned import fully_connected
 
     one, other = node.get("self"), node.get("other", node.get("mat2"))
-    if isinstance(other, Constant) and other.learned and other.tensor.ndim == 2 and other.name and not isinstance(one, Constant):
+    if (
+        isinstance(other, Constant)
+        and other.learned
+        and other.tensor.ndim == 2
+        and other.name
+        and not isinstance(one, Constant)
+    ):
         return fully_connected(c, one, Constant(other.tensor.t(), other.name), None)
     return product(c, one, other)
 

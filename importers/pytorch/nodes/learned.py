@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 from designer.graph.types import DataType
@@ -22,7 +23,7 @@ from importers.pytorch.nodes.table import converts
 from importers.windows import padding as padding_params
 from importers.windows import size
 
-MAX_LINEAR_RANK = 5
+MAX_RANK = 5  # of linear layers and normalizations
 _CONVOLUTION = {1: "convolution_1d", 2: "convolution", 3: "convolution_3d"}
 
 
@@ -142,24 +143,26 @@ def fully_connected(c: Conversion, item: Any, kernel: Constant, bias: Constant |
     if isinstance(x.shape[-1], Merged):
         raise BatchError("it works along the batch")
     shape = (*x.shape[:-1], int(kernel.tensor.shape[0]))
-    whole = x
-    rank = len(axes_of(x.shape))
-    if rank > MAX_LINEAR_RANK:
-        axes = axes_of(x.shape)
-        if not isinstance(x.shape[0], Merged | int) or any(isinstance(size, Merged) for size in x.shape[1:]):
-            raise BatchError("the batch is merged with other axes")
-        inner = [size for size in axes[1:-1] if isinstance(size, int)]
-        count = 1
-        for number in inner:
-            count *= number
-        first = x.shape[0] if isinstance(x.shape[0], int) else Merged()
-        whole = c.reshaped(x, (first, count, axes[-1] if isinstance(axes[-1], int) else None))
-    if rank == 1:
-        whole = c.reshaped(x, (1, x.size(0)))
-    params: dict[str, Param] = {"features": shape[-1], "apply_bias": bias is not None, "flatten": False}  # type: ignore[dict-item]
-    inner_shape = (*whole.shape[:-1], shape[-1])
-    made = c.layer("fully_connected", [whole], params, weights=_weights(c, kernel=kernel, bias=bias), shape=inner_shape)
+    whole = c.reshaped(x, (1, x.size(0))) if x.rank == 1 else merged_rows(c, x, 1)
+    params: dict[str, Param] = {
+        "features": int(kernel.tensor.shape[0]),
+        "apply_bias": bias is not None,
+        "flatten": False,
+    }
+    weights = _weights(c, kernel=kernel, bias=bias)
+    made = c.layer("fully_connected", [whole], params, weights=weights, shape=(*whole.shape[:-1], shape[-1]))
     return c.reshaped(made, shape) if whole is not x else made
+
+
+def merged_rows(c: Conversion, x: Value, kept: int) -> Value:
+    """A tensor with at most `MAX_RANK` axes: those between the first and the last `kept` become one if there are more."""
+    axes = axes_of(x.shape)
+    if len(axes) <= MAX_RANK:
+        return x
+    if any(isinstance(size, Merged) for size in x.shape[1:]) or x.shape[0] not in (Merged(), axes[0]):
+        raise BatchError("the batch is merged with other axes")
+    count = prod(size for size in axes[1 : len(axes) - kept] if isinstance(size, int))
+    return c.reshaped(x, (x.shape[0], count, *x.shape[x.rank - kept :]))
 
 
 @converts("linear")
@@ -293,4 +296,6 @@ def layer_norm(c: Conversion, node: TraceNode) -> Value:
     if node.op == "layer_norm" and scale is not None and bias is None:
         bias = Constant(torch.zeros_like(scale.tensor))
     type = "layer_normalization" if node.op == "layer_norm" else "rms_normalization"
-    return c.layer(type, [x], params, weights=_weights(c, scale=scale, bias=bias), shape=x.shape)
+    whole = merged_rows(c, x, len(node.get("normalized_shape")))
+    made = c.layer(type, [whole], params, weights=_weights(c, scale=scale, bias=bias), shape=whole.shape)
+    return c.reshaped(made, x.shape)

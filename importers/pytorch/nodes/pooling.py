@@ -22,7 +22,9 @@ def pooling(c: Conversion, node: TraceNode) -> Value:
     strides = each(node.get("stride") or kernel, count)
     pads, dilations = each(node.get("padding", 0), count), each(node.get("dilation", 1), count)
     if flat:
-        kernel, strides, pads, dilations = ([one, *rest] for one, rest in ((1, kernel), (1, strides), (0, pads), (1, dilations)))
+        kernel, strides, pads, dilations = (
+            [one, *rest] for one, rest in ((1, kernel), (1, strides), (0, pads), (1, dilations))
+        )
         x = c.layer("unsqueeze", [x], {"axis": 2})
     kind = "max" if node.op.startswith("max") else "average"
     params: dict[str, Param] = {

@@ -119,11 +119,19 @@ def expand(c: Conversion, node: TraceNode) -> Any:
 def repeat(c: Conversion, node: TraceNode) -> Any:
     given = node.get("self")
     repeats = list(node.get("repeats", node.get("dims")))
-    if isinstance(given, Constant) and repeats and not isinstance(repeats[0], int) and given.tensor.ndim == len(repeats):
-        if given.tensor.shape[0] == 1 and all(isinstance(number, int) for number in repeats[1:]):
-            same = all(number == 1 for number in repeats[1:])
-            tensor = given.tensor.repeat(1, *repeats[1:])
-            return Repeated(Constant(tensor, given.name if same else "", given.learned and same))
+    if (
+        (
+            isinstance(given, Constant)
+            and repeats
+            and not isinstance(repeats[0], int)
+            and given.tensor.ndim == len(repeats)
+        )
+        and given.tensor.shape[0] == 1
+        and all(isinstance(number, int) for number in repeats[1:])
+    ):
+        same = all(number == 1 for number in repeats[1:])
+        tensor = given.tensor.repeat(1, *repeats[1:])
+        return Repeated(Constant(tensor, given.name if same else "", given.learned and same))
     if not all(isinstance(number, int) for number in repeats):
         raise BatchError("it repeats by the batch")
     x = c.plain(given)
@@ -143,7 +151,9 @@ def repeat_interleave(c: Conversion, node: TraceNode) -> Value:
     made = c.layer("unsqueeze", [x], {"axis": axis}, shape=(*x.shape[: place + 1], 1, *x.shape[place + 1 :]))
     target = [-1] * len(axes_of(made.shape))
     target[axis] = count
-    made = c.layer("expand", [made], {"shape": tuple(target)}, shape=(*x.shape[: place + 1], count, *x.shape[place + 1 :]))
+    made = c.layer(
+        "expand", [made], {"shape": tuple(target)}, shape=(*x.shape[: place + 1], count, *x.shape[place + 1 :])
+    )
     return c.reshaped(made, (*x.shape[:place], size * count, *x.shape[place + 1 :]))
 
 
@@ -306,7 +316,14 @@ def padded(c: Conversion, x: Value, flat: Sequence[int], mode: str, value: float
     spatial = x.plain and x.rank == 4 and not any(flat[4:]) and x.dtype is DataType.FLOAT32
     if spatial:
         left, right, top, bottom = (*flat[:4], *(0,) * (4 - len(flat[:4])))
-        params: dict[str, Param] = {"mode": mode, "left": left, "right": right, "top": top, "bottom": bottom, "value": value}
+        params: dict[str, Param] = {
+            "mode": mode,
+            "left": left,
+            "right": right,
+            "top": top,
+            "bottom": bottom,
+            "value": value,
+        }
         return c.layer("padding", [x], params, shape=shape)
     if mode != "constant":
         raise UnsupportedError(f"it pads other axes than height and width in the mode {mode}")
@@ -338,6 +355,30 @@ def index(c: Conversion, node: TraceNode) -> Value:
     params: dict[str, Param] = {"axis": x.axis(place), "mode": "slices", "wrap": True}
     made = c.layer("gather", [x, flat], params, shape=(*x.shape[:place], prod(numbers), *x.shape[place + 1 :]))
     return c.reshaped(made, (*x.shape[:place], *numbers, *x.shape[place + 1 :]))
+
+
+@converts("im2col")
+def unfold(c: Conversion, node: TraceNode) -> Value:
+    """Windows as columns, picked from the flattened image by constant indices."""
+    import torch
+
+    x = c.plain(node.get("self"))
+    if x.rank != 4:
+        raise UnsupportedError("its input has no batch")
+    window = {name: [int(n) for n in node.get(name)] for name in ("kernel_size", "dilation", "padding", "stride")}
+    down, right = window["padding"]
+    x = padded(c, x, (right, right, down, down), "constant", 0.0)
+    channels, height, width = x.size(1), x.size(2), x.size(3)
+    places = torch.arange(height * width, dtype=torch.float64).view(1, 1, height, width)
+    chosen = torch.nn.functional.unfold(
+        places, window["kernel_size"], dilation=window["dilation"], stride=window["stride"]
+    )
+    count, columns = map(int, chosen.shape[1:])
+    flat = c.reshaped(x, (x.shape[0], channels, height * width))
+    where = c.value(Constant(chosen.to(torch.int64).reshape(-1)))
+    params: dict[str, Param] = {"axis": 2, "mode": "slices"}
+    made = c.layer("gather", [flat, where], params, shape=(x.shape[0], channels, count * columns))
+    return c.reshaped(made, (x.shape[0], channels * count, columns))
 
 
 @converts("gather")

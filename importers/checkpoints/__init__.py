@@ -1,0 +1,1 @@
+"""Checkpoints without code: recognized architectures, or a skeleton of layers."""

@@ -1,0 +1,204 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import torch_models
+
+from app.process import module_command
+from designer.files.document import read_document
+from designer.operators.registry import Registry
+from importers.pytorch.importing import import_module
+from importers.report import Outcome
+
+
+def imported(name: str, registry: Registry):
+    module, inputs = torch_models.build(name)
+    return import_module(module, inputs, registry).verified(registry)
+
+
+@pytest.mark.parametrize("name", torch_models.MODELS)
+def test_models_compute_the_same_as_a_document(name: str, registry: Registry) -> None:
+    report = imported(name, registry).report
+    assert report.opaque == 0, [item for item in report.outcomes if item.outcome is Outcome.OPAQUE]
+    assert report.max_rel_difference is not None
+    assert report.max_rel_difference <= 1e-5
+    assert len(report.cases) >= 2, "compared at one size and batch only"
+
+
+def test_the_batch_stays_open_where_it_is_merged_with_windows(registry: Registry) -> None:
+    class Windows(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.norm, self.linear = torch.nn.LayerNorm(4), torch.nn.Linear(4, 4)
+            self.bias = torch.nn.Parameter(torch.rand(1, 16, 4))
+
+        def forward(self, x):
+            b, c, h, w = x.shape
+            y = x.view(b, c, h // 4, 4, w // 4, 4).permute(0, 2, 4, 3, 5, 1).reshape(-1, 16, c)
+            y = self.linear(self.norm(y)).softmax(-1) + self.bias
+            y = y @ y.transpose(1, 2) @ y
+            y = torch.roll(y, 1, 1)
+            return y.view(b, h // 4, w // 4, 4, 4, c).permute(0, 5, 1, 3, 2, 4).reshape(b, c, h, w)
+
+    report = import_module(Windows(), [torch.rand(1, 4, 8, 8)], registry).verified(registry).report
+    assert report.opaque == 0
+    assert report.agrees
+    assert {case.inputs["x"][0] for case in report.cases} == {1, 2}
+
+
+def test_writes_in_place_reach_the_tensors_that_share_memory(registry: Registry) -> None:
+    class Writes(torch.nn.Module):
+        def forward(self, x):
+            y = x * 2
+            y[:, :2, 1] = y[:, 1:3, 2] + 1
+            z = torch.zeros(x.shape[0], 4, 8, 8)
+            z[:, :, 2:4] = x[:, :, :2]
+            y.clamp_(-1, 1.5)
+            return y + z
+
+    report = import_module(Writes(), [torch.rand(1, 4, 8, 8)], registry).verified(registry).report
+    assert report.opaque == 0
+    assert report.max_abs_difference == 0
+
+
+def test_keys_of_the_state_dict_are_mapped_to_layers(registry: Registry) -> None:
+    found = imported("resnet", registry)
+    assert found.report.weights["layers.1.0.downsample.0.weight"] == "layers_1_0_downsample_0.kernel"
+    module, _ = torch_models.build("resnet")
+    learned = {name for name, _ in module.named_parameters()}
+    assert learned <= set(found.report.weights)
+
+
+def test_an_operator_that_the_library_does_not_have_becomes_a_custom_layer_with_its_line(registry: Registry) -> None:
+    class Rare(torch.nn.Module):
+        def forward(self, x):
+            return torch.special.bessel_j0(x) + 1
+
+    report = import_module(Rare(), [torch.rand(1, 3, 8, 8)], registry).verified(registry).report
+    (outcome,) = [item for item in report.outcomes if item.outcome is Outcome.OPAQUE]
+    assert "test_torch_import.py" in outcome.reason
+    assert "bessel_j0(x)" in outcome.reason
+    assert report.agrees
+    assert report.cases
+
+
+def cli(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [*module_command("app.cli.main", "import", *arguments)]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=300)
+
+
+BAD = """
+import sys, time, torch
+from torch import nn
+class Raises(nn.Module):
+    def forward(self, x):
+        return x.reshape(7, -1)
+class Endless(nn.Module):
+    def forward(self, x):
+        while True:
+            time.sleep(0.1)
+class Prints(nn.Module):
+    def forward(self, x):
+        print("hello from forward")
+        return x + 1
+class Gpu(nn.Module):
+    def forward(self, x):
+        return x.to("cuda")
+class Trains(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gain = nn.Parameter(torch.ones(1))
+    def forward(self, x):
+        with torch.no_grad():
+            self.gain += 1
+        return x * self.gain
+class Depends(nn.Module):
+    def forward(self, x):
+        if x.sum() > 0:
+            return x + 1
+        return x - 1
+class Exits(nn.Module):
+    def forward(self, x):
+        import os
+        os._exit(3)
+class Large(nn.Module):
+    def forward(self, x):
+        return torch.ones(2**42).sum() + x
+def number():
+    return 3
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("Raises", ["bad.py:6: return x.reshape(7, -1)", "shape '[7, -1]' is invalid"]),
+        ("Endless", ["longer than 20 s", "--timeout"]),
+        ("Gpu", ["CUDA", "without a GPU"]),
+        ("Trains", ["changes its own tensor 'gain'"]),
+        ("Depends", ["bad.py:30: if x.sum() > 0"]),
+        ("Exits", ["status 3"]),
+        ("Large", ["allocate memory", "smaller input"]),
+        ("number", ["is of type int, not torch.nn.Module"]),
+        ("missing", ["has no attribute 'missing'"]),
+    ],
+)
+def test_modules_that_cannot_be_imported_are_refused_with_a_reason_and_nothing_is_written(
+    name: str, said: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "bad.py").write_text(BAD)
+    done = cli(tmp_path, "pytorch", f"bad.py:{name}", "--input", "1x3x8x8", "-o", "y.xml", "--trust", "--timeout", "20")
+    assert done.returncode == 1, done.stdout
+    assert "Traceback" not in done.stderr
+    text = " ".join(done.stderr.split())
+    for words in said:
+        assert words in text
+    assert [path.name for path in tmp_path.iterdir() if path.suffix == ".xml"] == []
+
+
+def test_no_code_runs_without_consent(tmp_path: Path) -> None:
+    (tmp_path / "bad.py").write_text("open('ran', 'w').close()")
+    done = cli(tmp_path, "pytorch", "bad.py:Raises", "--input", "1x3x8x8", "-o", "y.xml")
+    assert done.returncode == 1
+    assert "--trust" in done.stderr
+    assert not (tmp_path / "ran").exists()
+
+
+def test_the_command_line_imports_a_module_with_its_state_dict(tmp_path: Path) -> None:
+    (tmp_path / "bad.py").write_text(BAD)
+    (tmp_path / "models.py").write_text(Path(torch_models.__file__).read_text())
+    module, _ = torch_models.build("unet", seed=7)
+    torch.save(module.state_dict(), tmp_path / "state.pth")
+    options = ["--input", "1x3x32x32", "--weights", "state.pth", "-o", "y.xml", "--output-weights", "w"]
+    done = cli(tmp_path, "pytorch", "models:UNet", *options, "--report", "r.json", "--trust")
+    assert done.returncode == 0, done.stderr
+    report = json.loads((tmp_path / "r.json").read_text())
+    assert report["opaque"] == 0
+    assert report["max_rel_difference"] <= 1e-5
+    graph = read_document(tmp_path / "y.xml").graph
+    assert graph is not None
+    assert {layer.name for layer in graph if layer.type in ("input", "output")} == {"image", "y"}
+    assert list((tmp_path / "w").iterdir())
+    printed = cli(tmp_path, "pytorch", "bad.py:Prints", "--input", "1x3x8x8", "-o", "p.xml", "--trust")
+    assert printed.returncode == 0
+    assert "hello from forward" not in printed.stdout
+
+
+def test_an_exported_program_is_imported(tmp_path: Path) -> None:
+    module, inputs = torch_models.build("mobilenet")
+    torch.export.save(torch.export.export(module, inputs, strict=False), tmp_path / "m.pt2")
+    done = cli(tmp_path, "m.pt2", "-o", "y.xml", "--output-weights", "w", "--report", "r.json", "--trust")
+    assert done.returncode == 0, done.stderr
+    assert json.loads((tmp_path / "r.json").read_text())["max_rel_difference"] <= 1e-5
+
+
+def test_importing_the_program_does_not_import_torch() -> None:
+    code = "import sys, importers.pytorch.importing, app.module_import; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False, cwd=Path(__file__).parents[2]).returncode == 0
