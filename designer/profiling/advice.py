@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from statistics import median
 
+from designer.files.settings import DEFAULT_ENGINE
 from designer.graph.commands import replace_layers, set_params, set_settings
 from designer.graph.edits import Edit
 from designer.graph.graph import Graph
@@ -196,7 +197,7 @@ def unfused_chain(subject: Advisable) -> Iterator[Advice]:
         moved = sum(rows[name].bytes for name in chain)
         between = sum(min(rows[a].bytes, rows[b].bytes) for a, b in pairwise(chain))
         kept = max(moved - between, moved // (2 * len(chain)))
-        engine = "onnxruntime" if subject.run.engine == "torch" and subject.run.device == "cpu" else None
+        engine = DEFAULT_ENGINE if subject.run.engine != DEFAULT_ENGINE and subject.run.device == "cpu" else None
         yield Advice(
             "unfused-chain",
             chain,
