@@ -240,7 +240,7 @@ def _check_free(patient: Patient, layer: str, numbers: set[int]) -> None:
             "fixed-channels",
             tr("the channels of '{layer}' cannot change: {why}", layer=layer, why=obstacles[0]),
             layer,
-            tr("choose a layer with a convolution or a fully connected layer behind it"),
+            tr("choose a layer with a convolution behind it, and dissolve templates on the path between them"),
         )
 
 
