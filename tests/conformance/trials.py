@@ -118,7 +118,7 @@ class _Judge:
         self._steps = []
         state = module.inner.state_dict()
         for name in trial.part.layers:
-            reads = tuple(dict.fromkeys(trial.inference.graph[name].inputs))
+            reads = tuple(dict.fromkeys(source for source in trial.inference.graph[name].inputs if source))
             gives = outputs_of(trial.inference, name)
             runner = Runner(build_program(trial.inference, [name], reads, gives)).eval()
             runner.inner.load_state_dict({key: state[key] for key in runner.inner.state_dict()})

@@ -88,7 +88,7 @@ def awaited(work: Callable[[], Result], parent: QObject) -> Result:
     findings: list[Diagnostic] = []
     background.done.connect(results.append)
     background.done.connect(loop.quit)
-    background.failed.connect(findings.extend)
+    background.failed.connect(lambda found: findings.extend(found))
     background.failed.connect(loop.quit)
     background.start(work)
     loop.exec(QEventLoop.ProcessEventsFlag.ExcludeUserInputEvents)
