@@ -6,7 +6,7 @@ import threading
 import weakref
 from collections.abc import Callable
 from functools import lru_cache
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import shiboken6
 from PySide6.QtCore import QEventLoop, QObject, Signal
@@ -84,17 +84,17 @@ def awaited(work: Callable[[], Result], parent: QObject) -> Result:
     Raises DiagnosticError with the findings of work that failed.
     """
     background, loop = Background(parent), QEventLoop()
-    results: list[object] = []
-    findings: list[Diagnostic] = []
+    results: list[Any] = []
+    failures: list[Any] = []  # tuples of Diagnostic
     background.done.connect(results.append)
     background.done.connect(loop.quit)
-    background.failed.connect(lambda found: findings.extend(found))
+    background.failed.connect(failures.append)
     background.failed.connect(loop.quit)
     background.start(work)
     loop.exec(QEventLoop.ProcessEventsFlag.ExcludeUserInputEvents)
     background.deleteLater()
-    if findings:
-        raise DiagnosticError(findings)
+    if failures:
+        raise DiagnosticError(failures[0])
     return cast(Result, results[0])
 
 
