@@ -27,7 +27,8 @@ from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.inference import Inference
 from designer.graph.model import Source
 from designer.operators.registry import Registry
-from designer.profiling.measure import Measurement, machine_of, measure, measure_peaks, whole_part
+from designer.profiling.measure import Measurement, machine_of, measure, measure_peaks
+from designer.profiling.network_part import whole_part
 from designer.profiling.profile_files import save_profile
 from designer.profiling.quantities import Quantity, measured, text
 from designer.profiling.schema import UTILIZATION, Profile, ProfileRun, mean_utilization
@@ -174,7 +175,7 @@ def _inputs(inference: Inference) -> dict[str, Array]:
 def _outputs(
     inference: Inference, weights: Weights, options: RunOptions, feeds: Mapping[str, Array]
 ) -> dict[str, Array]:
-    from designer.profiling.measure import whole_part
+    from designer.profiling.network_part import whole_part
     from designer.runtime.engines.torch_engine import TorchEngine
 
     part, wanted, _ = whole_part(inference)

@@ -19,7 +19,8 @@ from designer.files.weights import Weights, fill_missing, required_weights
 from designer.graph.inference import Inference
 from designer.operators.registry import default_registry
 from designer.profiling.counters import RANGE, CounterResult, read_counters
-from designer.profiling.measure import SEED, whole_part
+from designer.profiling.measure import SEED
+from designer.profiling.network_part import whole_part
 from designer.runtime.api import RunOptions
 from designer.runtime.engines.pytorch import TORCH
 

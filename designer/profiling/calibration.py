@@ -19,8 +19,9 @@ from designer.graph.model import ActivationSpec, Layer, Source
 from designer.operators.registry import Registry
 from designer.profiling.cost import cost_table
 from designer.profiling.layer_work import layer_works
-from designer.profiling.measure import SEED, machine_peaks, peaks_key, run_peaks, whole_part
+from designer.profiling.measure import SEED, machine_peaks, peaks_key, run_peaks
 from designer.profiling.model import CalibratedModel, CalibrationPoint
+from designer.profiling.network_part import whole_part
 from designer.profiling.peaks import default_store, load_store, now, save_store
 from designer.profiling.schema import RunPeaks
 from designer.runtime.api import RunOptions

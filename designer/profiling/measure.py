@@ -29,18 +29,19 @@ from designer.operators.training_branch import no_output
 from designer.profiling.cost import CostTable, cost_table
 from designer.profiling.counters import CounterResult
 from designer.profiling.energy import energy_counter, energy_of, no_energy
+from designer.profiling.launch import launch_overhead
 from designer.profiling.machine import Machine, cpu_name, this_machine
+from designer.profiling.network_part import whole_part
 from designer.profiling.peaks import BUSY_PERCENT, Peaks, busy_times, cached, foreign_load, keep, measure_cpu
 from designer.profiling.quantities import Quantity, measured, unavailable
 from designer.profiling.roofline import above_roof, spread
 from designer.profiling.rows import operator_rows, outside_row, peak_memory
 from designer.profiling.schema import OperatorProfile, Profile, ProfileRun, RunPeaks
-from designer.runtime.api import Part, RunOptions
+from designer.runtime.api import RunOptions
 from designer.runtime.engine_api import Sample
 from designer.runtime.engine_registry import default_engines
 from designer.runtime.machine import threads
-from designer.runtime.network import input_layers, output_layers
-from designer.runtime.plan import PartStep, make_plan
+from designer.runtime.network import input_layers
 from designer.runtime.provenance import Provenance, provenance, written_at
 from designer.texts import tr
 from designer.units import dims_text
@@ -403,21 +404,6 @@ def sized(graph: Graph, registry: Registry, size: Size2D | None) -> Inference:
     return Inference(result, registry)
 
 
-def whole_part(inference: Inference) -> tuple[Part, tuple[Source, ...], tuple[str, ...]]:
-    """All layers that the outputs need as one part, its results, and the inputs that feed it."""
-    plan = make_plan(inference, [Source(n) for n in output_layers(inference)])
-    parts = [step for step in plan.steps if isinstance(step, PartStep)]
-    if len(parts) != 1 or len(plan.steps) != 1:
-        raise DiagnosticError(
-            Diagnostic(
-                "nothing-to-profile",
-                tr("the network has no layer that an engine runs between its inputs and outputs"),
-                remedy=tr("add layers, and connect them to an output"),
-            )
-        )
-    return parts[0].part, parts[0].wanted, plan.inputs
-
-
 def _fed(session: Session, graph: Graph) -> dict[str, Array]:
     feeds: dict[str, Array] = {}
     for name in graph.layers:
@@ -538,9 +524,9 @@ def peaks_key(options: RunOptions) -> str:
     if options.device != "cpu":
         from designer.profiling.gpu import gpu_key
 
-        return gpu_key(options.device, options.precision)
+        return f"{gpu_key(options.device, options.precision)} | {options.layout}"
     version = this_machine().versions.get(default_engines().get(options.engine).package, "?")
-    return f"{cpu_name()} | {threads(options)} threads | {options.engine} {version}"
+    return f"{cpu_name()} | {threads(options)} threads | {options.engine} {version} | {options.layout}"
 
 
 def measure_peaks(options: RunOptions) -> Peaks:
@@ -548,8 +534,10 @@ def measure_peaks(options: RunOptions) -> Peaks:
     if options.device != "cpu":
         from designer.profiling.gpu import measure_gpu
 
-        return measure_gpu(options.device, options.precision)
-    return measure_cpu(options.engine, threads(options))
+        peaks = measure_gpu(options.device, options.precision)
+    else:
+        peaks = measure_cpu(options.engine, threads(options))
+    return replace(peaks, launch=launch_overhead(options))
 
 
 def run_peaks(peaks: Peaks) -> RunPeaks:
@@ -559,6 +547,7 @@ def run_peaks(peaks: Peaks) -> RunPeaks:
         peaks.memory,
         peaks.cache,
         peaks.cache_bytes,
+        peaks.launch,
         others=peaks.others,
         date=peaks.date,
         note=peaks.note,

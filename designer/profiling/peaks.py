@@ -43,6 +43,7 @@ class Peaks:
     precision: str
     threads: int
     others: Mapping[str, Quantity] = field(default_factory=dict)
+    launch: Quantity = field(default=unavailable("the overhead of a launch was not measured"))  # ms
 
     @property
     def busy(self) -> bool:

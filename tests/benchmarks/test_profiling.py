@@ -23,8 +23,9 @@ from designer.operators.torch_program import build_program
 from designer.profiling.calibration import calibrate
 from designer.profiling.cost import cost_table
 from designer.profiling.machine import Machine
-from designer.profiling.measure import NO_PEAKS, Measurement, measure_interleaved, measure_peaks, sized, whole_part
+from designer.profiling.measure import NO_PEAKS, Measurement, measure_interleaved, measure_peaks, sized
 from designer.profiling.model import predict
+from designer.profiling.network_part import whole_part
 from designer.profiling.profile_files import load_profile, save_profile
 from designer.profiling.schema import OperatorProfile, Profile, ProfileRun
 from designer.runtime.api import RunOptions

@@ -70,7 +70,7 @@ def test_flops_equal_torchs_counter(small_inference, small_weights):
     import torch
     from torch.utils.flop_counter import FlopCounterMode
 
-    from designer.profiling.measure import whole_part
+    from designer.profiling.network_part import whole_part
     from designer.runtime.api import RunOptions
     from designer.runtime.engines.torch_engine import TorchEngine
 
@@ -92,7 +92,7 @@ def test_flops_of_the_samples_equal_torchs_counter(name, profiling_registry):
     from designer.files.document import parse_document
     from designer.operators.deploy import deploy
     from designer.operators.torch_program import build_program
-    from designer.profiling.measure import whole_part
+    from designer.profiling.network_part import whole_part
     from designer.runtime.engines.torch_engine import Interpreter, build_module
 
     data = (Path(__file__).resolve().parents[2] / "samples" / f"{name}.xml").read_bytes()

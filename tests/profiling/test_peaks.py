@@ -9,10 +9,12 @@ import msgspec
 import pytest
 
 from designer.profiling import peaks as peaks_module
+from designer.profiling.launch import launch_overhead
 from designer.profiling.measure import NO_PEAKS, run_peaks
 from designer.profiling.peaks import Peaks, cached, copy_rate, foreign_load, measure_cpu
 from designer.profiling.quantities import measured
 from designer.profiling.roofline import place, spread
+from designer.runtime.api import RunOptions
 
 
 def made_peaks(compute=100e9, cache=80e9, memory=20e9, cache_bytes=1 << 20, foreign=0.0):
@@ -128,3 +130,10 @@ def test_spread_is_robust():
     assert spread([1.0]) is None
     assert spread([1.0, 1.0, 1.0, 1.0, 9.0]) == 0.0
     assert spread([0.001, 0.002, 0.003]) == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("engine", ["onnxruntime", "torch"])
+def test_the_overhead_of_a_launch(engine):
+    found = launch_overhead(RunOptions(engine=engine, threads=1))
+    assert 0 < found.value < 5
+    assert "additions" in found.reason

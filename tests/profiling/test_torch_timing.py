@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch")
 
 from app.engine import counted_run
 from designer.profiling import gpu
-from designer.profiling.measure import whole_part
+from designer.profiling.network_part import whole_part
 from designer.runtime.engines import torch_timing
 from designer.runtime.engines.torch_engine import TorchEngine
 from designer.runtime.engines.torch_timing import TorchTimer
