@@ -28,7 +28,7 @@ from importers.imported import Imported
 from importers.onnx.importing import import_onnx
 from importers.onnx.model_file import OLDEST_OPSET
 from importers.onnx.opaque import data_type
-from importers.onnx.original import OnnxOriginal, opened
+from importers.onnx.original import FileRunner, OnnxOriginal
 from importers.verification import run_document
 
 KINDS = ("simple", "pytorch-operator", "pytorch-converted")
@@ -149,7 +149,7 @@ def _check(case: BackendCase, found: Imported, registry: Registry, folder: Path)
 
 def _run(path: Path, feeds: Mapping[str, Any]) -> list[Any]:
     try:
-        return list(opened(path).run(None, dict(feeds)))
+        return FileRunner(path).run(None, feeds)
     except Exception as error:  # the classes of the binding have no common base
         raise _DifferentError(f"exported file: {str(error).splitlines()[0][:200]}") from None
 

@@ -65,6 +65,15 @@ def check_fed(layer: str, operator: Operator, array: Tensor) -> None:
             layer=layer,
             remedy=tr("choose an image, or an .npy file with four dimensions"),
         )
+    batch = getattr(operator, "batch", 0)
+    if batch and len(array) != batch:
+        raise DiagnosticError.of(
+            "input-shape",
+            tr("the input '{layer}' needs a batch of {batch}, not {count}", layer=layer, batch=batch, count=len(array)),
+            layer=layer,
+            parameter="batch",
+            remedy=tr("choose data with that many images, or change the input's batch"),
+        )
     if array.shape[1] != dims.channels:
         raise DiagnosticError.of(
             "input-channels",

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from designer.graph.model import Source
 from designer.graph.types import DataType, Symbol, TensorType
 from designer.operators.params import Value
-from importers.builder import GraphBuilder, Scope
+from importers.builder import GraphBuilder
 from importers.onnx.folding import CODES, NotFoldedError, can_fold, fold, is_numeric
 from importers.report import NodeOutcome, Outcome
+from importers.templates import Scope
 
 Array = NDArray[Any]
 MAX_SMALL = 4096  # elements of a value that is folded into a constant where a layer reads it
@@ -110,6 +111,7 @@ class Conversion:
     weight_names: dict[str, str] = field(default_factory=dict)  # initializer -> <layer>.<tensor>
     current: OnnxOp | None = None
     made: list[str] = field(default_factory=list)  # layers of the current node
+    batch: Source | None = None  # an input of the network with a batch of any size
     convert_now: Callable[[OnnxOp], None] | None = None
     declared: Mapping[str, TensorType] = field(default_factory=dict)  # the types of values in the file, where complete
 
@@ -198,6 +200,11 @@ class Conversion:
             raise UnsupportedError(f"'{name}' is {found.dtype.name}, but weights are float32")
         return Tensor(found, name if name in self.tensors else "")
 
+    def is_symbolic(self, name: str) -> bool:
+        """Whether a value is known but for the batch: part of a shape."""
+        found = self.known(name) if name in self.arrays or name in self.deferred else None
+        return found is not None and not is_numeric(found)
+
     def is_constant(self, name: str) -> bool:
         return name in self.tensors or name in self.deferred or (name in self.arrays and is_numeric(self.arrays[name]))
 
@@ -225,10 +232,14 @@ class Conversion:
             return found
         if name in self.embedded:
             raise UnsupportedError(f"'{name}' is of a type that no layer can have")
+        if self.is_symbolic(name):
+            raise UnsupportedError(f"'{name}' depends on the batch")
         if name in self.deferred:
             array = self.constant(name)
             if array is None or array.size > MAX_SMALL:
                 self._materialize(self.deferred[name])
+                if name not in self.sources:
+                    raise UnsupportedError(f"'{name}' is of a type that no layer can have")
                 return self.sources[name]
         else:
             array = self.constant(name)

@@ -53,7 +53,7 @@ def import_onnx(path: Path, registry: Registry, options: ImportOptions) -> Impor
     with _without_collector():
         proto = read_proto(path)
         found = import_proto(proto, path, registry, options)
-        origin = packed_origin(proto, found)
+        origin = packed_origin(proto, found, path.parent)
     if origin:
         found.graph.properties[ORIGIN] = origin
     return found
@@ -77,24 +77,26 @@ def import_proto(proto: Any, path: Path, registry: Registry, options: ImportOpti
     found = _attempt(model, path, registry, options, open_batch=True)
     if isinstance(found, Imported) and not found.report.opaque:
         return found
-    again = _attempt(model, path, registry, options, open_batch=False) if _has_images(model) else found
+    again = _attempt(model, path, registry, options, open_batch=False) if _has_batch(model) else found
     best = min((found, again), key=lambda item: item.report.opaque if isinstance(item, Imported) else 10**9)
     if isinstance(best, DiagnosticError):
         raise best
+    if best is not found:
+        note = tr("the document has a batch of 1: layers of the library cannot express some nodes for other batches")
+        return replace(best, report=msgspec.structs.replace(best.report, warnings=(*best.report.warnings, note)))
     return best
 
 
-def _has_images(model: Any) -> bool:
-    """Whether an input is a batch of one image, which may be a batch of any size or not."""
-    return any(
-        value.shape is not None and len(value.shape) == 4 and value.shape[0] == 1 for value in model.graph.inputs
-    )
+def _has_batch(model: Any) -> bool:
+    """Whether an input has a batch that the document may leave open or not."""
+    shapes = [value.shape for value in model.graph.inputs if value.shape is not None and len(value.shape)]
+    return any(not isinstance(shape[0], int) or (len(shape) == 4 and shape[0] == 1) for shape in shapes)
 
 
 def _attempt(
     model: Any, path: Path, registry: Registry, options: ImportOptions, *, open_batch: bool
 ) -> Imported | DiagnosticError:
-    """The import with batches of one image as batches of any size, or as in the file; or why it fails."""
+    """The import with batches of any size, or of one; or why it fails."""
     try:
         return _imported(model, path, registry, options, open_batch)
     except DiagnosticError as error:
@@ -347,7 +349,7 @@ def _input(value: Any, path: Path, options: ImportOptions, open_batch: bool) -> 
         if size is not None:
             dims.append(size)
         elif axis == 0:
-            dims.append(BATCH)
+            dims.append(BATCH if open_batch else 1)
         else:
             dims.append(given[axis] if given is not None and axis < len(given) else _usual(axis, len(sizes)))
     if open_batch and len(dims) == 4 and dims[0] == 1 and dtype is DataType.FLOAT32:
@@ -374,14 +376,17 @@ def _add_input(c: Conversion, entry: ModelInput) -> None:
     kind = entry.type
     shape = tuple(dim for dim in kind.shape if isinstance(dim, int))
     batch = bool(kind.shape) and isinstance(kind.shape[0], Symbol)
-    if batch and kind.rank == 4 and kind.dtype is DataType.FLOAT32 and max(shape) <= 65536:
-        channels, height, width = shape
-        params: dict[str, Any] = {"dims": Size3D(width, height, channels)}
+    single = kind.rank == 4 and kind.shape[0] == 1
+    if (batch or single) and kind.rank == 4 and kind.dtype is DataType.FLOAT32 and max(shape) <= 65536:
+        channels, height, width = shape[-3:]
+        params: dict[str, Any] = {"dims": Size3D(width, height, channels), "batch": int(single)}
         made = c.builder.add("input", (), params, name=entry.name, exact=True)
     else:
         params = {"shape": shape, "batch": batch, "dtype": kind.dtype.value}
         made = c.builder.add("tensor_input", (), params, name=entry.name, exact=True)
     c.put(entry.name, made[0])
+    if batch and c.batch is None:
+        c.batch = made[0]
 
 
 def _add_outputs(c: Conversion, names: Iterable[str], path: Path) -> dict[str, str]:

@@ -15,7 +15,7 @@ from importers.onnx.versions import runnable_opset, upgraded
 from importers.report import Outcome
 
 BATCH = "N"
-MAX_INPUTS = 64
+MAX_INPUTS = 1000
 MAX_EMBEDDED = 1024  # elements of integer constants that are kept inside of the layer
 
 
@@ -61,8 +61,12 @@ def _with_embedded(c: Conversion, op: OnnxOp) -> list[OnnxOp]:
 
     def visit(item: OnnxOp) -> None:
         for name in (*item.inputs, *captured(item)):
-            if name in c.embedded and name not in c.sources:
+            if name in c.sources:
+                continue
+            if name in c.embedded:
                 visit(c.embedded[name])
+            elif c.is_symbolic(name) and name in c.deferred:
+                visit(c.deferred[name])
         found.setdefault(id(item), item)
 
     visit(op)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import base64
 import zlib
+from math import prod
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,12 +20,13 @@ from importers.imported import Imported
 
 ORIGIN = "onnx"  # name of the property
 LOCATION = "weights of the document"
-MAX_ORIGIN = 32 * 2**20  # bytes of a model without its weights
+MAX_ORIGIN = 8 * 2**20  # bytes of a model without its weights
 
 
-def packed_origin(proto: Any, found: Imported) -> str:
-    """The text of the property; empty if the model is too large without its weights."""
+def packed_origin(proto: Any, found: Imported, folder: Path) -> str:
+    """The text of the property; empty if the model is too large without its weights. `folder` has its external data."""
     from onnx import ModelProto, TensorProto
+    from onnx.external_data_helper import load_external_data_for_tensor
 
     skeleton = ModelProto()
     skeleton.CopyFrom(proto)
@@ -39,7 +42,11 @@ def packed_origin(proto: Any, found: Imported) -> str:
             for name, text in (("location", LOCATION), ("layer", key.layer), ("tensor", key.tensor), ("way", way)):
                 tensor.external_data.add(key=name, value=text)
         elif tensor.data_location == TensorProto.EXTERNAL:
-            return ""
+            if total + 4 * prod(tensor.dims) > MAX_ORIGIN:
+                return ""
+            load_external_data_for_tensor(tensor, str(folder))
+            tensor.ClearField("external_data")
+            tensor.data_location = TensorProto.DEFAULT
         total += tensor.ByteSize()
         if total > MAX_ORIGIN:
             return ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ast import literal_eval
 from typing import Any
 
-from importers.builder import Scope
+from importers.templates import Scope
 
 NAME_SCOPES = "pkg.torch.onnx.name_scopes"
 

@@ -10,6 +10,7 @@ from importers.onnx.nodes import (
     learned,
     losses,
     pooling,
+    recurrent,
     reshaping,
     resizing,
 )
@@ -24,6 +25,7 @@ __all__ = [
     "learned",
     "losses",
     "pooling",
+    "recurrent",
     "reshaping",
     "resizing",
 ]

@@ -64,7 +64,7 @@ def gather(c: Conversion, op: OnnxOp) -> None:
     if c.is_constant(x) and kind.rank == 2 and axis == 0 and not c.is_constant(index) and kind.shape[0] != 1:
         table = c.weight(x)
         params: dict[str, Value] = {"vocabulary": table.array.shape[0], "features": table.array.shape[1]}
-        c.one("embedding", [index], params, weights={"kernel": table})
+        c.one("embedding", [index], params, weights={"table": table})
         return
     numbers = c.constant(index)
     if numbers is not None and picked.rank <= 1 and numbers.size <= 256:

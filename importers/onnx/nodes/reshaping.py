@@ -144,6 +144,13 @@ def expand(c: Conversion, op: OnnxOp) -> None:
     kind = c.type_of(op.inputs[0])
     new = max(0, len(given) - kind.rank)
     wanted = (*(1,) * (kind.rank - len(given)), *given)
+    if wanted and isinstance(wanted[0], Symbol) and not new and kind.shape[0] == 1 and c.batch is not None:
+        (wide,) = c.add("expand_batch", [op.inputs[0], c.batch])
+        kind = c.builder.types[wide]
+        if all(target in (own, 1) for own, target in zip(kind.shape, wanted, strict=True)):
+            c.finish(wide)
+            return
+        raise UnsupportedError("it expands the batch and other axes")
     shape: list[int] = []
     for place, target in enumerate(wanted):
         own = kind.shape[place - new] if place >= new else None
@@ -236,6 +243,7 @@ def shape(c: Conversion, op: OnnxOp) -> None:
     chosen = dims[start:end] if end is not None else dims[start:]
     symbolic = any(isinstance(dim, Symbol) for dim in chosen)
     c.arrays[op.outputs[0]] = np.array(chosen, object if symbolic else np.int64)
+    c.deferred[op.outputs[0]] = op
 
 
 @converts("Size")

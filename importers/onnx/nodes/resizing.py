@@ -59,19 +59,21 @@ def _exact(c: Conversion, op: OnnxOp, height: int, width: int) -> bool:
 def _method(op: OnnxOp) -> tuple[str, bool]:
     """Interpolation, and whether corners are aligned. Raises UnsupportedError for what torch does not have."""
     mode = op.attribute("mode", "nearest")
+    rounding, coefficient = op.attribute("nearest_mode", "round_prefer_floor"), op.attribute("cubic_coeff_a", -0.75)
+    outside = op.attribute("exclude_outside", 0)
     if op.op_type == "Upsample" or op.opset < 11:
         if mode != "nearest":
             raise UnsupportedError("before opset 11 it samples at other positions")
         return "nearest", False
     coordinates = op.attribute("coordinate_transformation_mode", "half_pixel")
     if mode == "nearest":
-        floor = coordinates == "asymmetric" and op.attribute("nearest_mode", "round_prefer_floor") == "floor"
+        floor = coordinates == "asymmetric" and rounding == "floor"
         if not floor:
             raise UnsupportedError(f"nearest with {coordinates} samples at other positions than torch")
         return "nearest", False
-    if coordinates not in ("half_pixel", "pytorch_half_pixel", "align_corners") or op.attribute("exclude_outside", 0):
+    if coordinates not in ("half_pixel", "pytorch_half_pixel", "align_corners") or outside:
         raise UnsupportedError(f"{mode} with {coordinates} samples at other positions than torch")
-    if mode == "cubic" and abs(op.attribute("cubic_coeff_a", -0.75) + 0.75) > 1e-7:
+    if mode == "cubic" and abs(coefficient + 0.75) > 1e-7:
         raise UnsupportedError("its cubic coefficient is not -0.75")
     return {"linear": "bilinear", "cubic": "bicubic"}[mode], coordinates == "align_corners"
 

@@ -37,7 +37,7 @@ class Opaque(
         multiline=True,
         doc="Attributes, one per line: name=value with a number, a text, or a list of these.",
     )
-    input_count: int = op.param(default=1, min=0, max=64, doc="Number of inputs.")
+    input_count: int = op.param(default=1, min=0, max=1000, doc="Number of inputs.")
     output_count: int = op.param(default=1, min=1, max=64, doc="Number of outputs.")
     shapes: str = op.param(
         default="",

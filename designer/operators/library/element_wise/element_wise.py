@@ -65,6 +65,12 @@ class ElementWise(
                 port="a",
                 remedy=tr("insert a Convert type layer before both inputs"),
             )
+        if self.operation in ("minimum", "maximum") and inputs[0].dtype is op.DataType.INT16:
+            raise op.ShapeError(
+                tr("{operation} does not exist for int16", operation=self.operation),
+                port="a",
+                remedy=tr("insert a Convert type layer before the inputs"),
+            )
         return reduce(broadcast, inputs)
 
     def torch(self, inputs: Sequence[op.TensorType]) -> op.TorchExpr:

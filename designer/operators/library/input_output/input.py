@@ -36,6 +36,9 @@ class Input(
         unit="pixels",
         doc="Height and width are padded to a multiple of this; 0 and 1: no padding.",
     )
+    batch: int = op.param(
+        default=0, min=0, max=65536, extension=True, doc="Number of images that are fed together; 0: any."
+    )
     examples = (
         op.Example((), {"dims": op.Size3D(8, 6, 3)}),
         op.Example((), {"dims": op.Size3D(10, 6, 4), "rgba": True, "tiling": 4}, "padded to a multiple of 4"),
@@ -45,7 +48,7 @@ class Input(
         multiple = max(self.tiling, 1)
         width = -(-self.dims.width // multiple) * multiple
         height = -(-self.dims.height // multiple) * multiple
-        return op.TensorType((op.BATCH, self.dims.channels, height, width))
+        return op.TensorType((self.batch or op.BATCH, self.dims.channels, height, width))
 
     def summary(self) -> str:
         return str(self.dims)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 from designer.operators import api as op
 from designer.operators.shapes import axis_of
@@ -32,6 +33,7 @@ class Gather(
         ),
         op.Example((op.image(4), op.TensorType((3,), op.DataType.INT64)), {"wrap": True}, "from the end"),
     )
+    exceptions: ClassVar[Mapping[str, str]] = {"onnx_random": "random indices can be out of range"}
 
     def infer(self, inputs: Sequence[op.TensorType]) -> op.TensorType:
         x, index = inputs
@@ -64,7 +66,9 @@ class Gather(
         path = "torch.index_select" if self.mode == "slices" else "torch.gather"
         index: op.TorchExpr = op.TorchInput(1)
         if self.wrap:
-            index = op.TorchCall("torch.remainder", (index, inputs[0].dim(axis_of(self.axis, inputs[0]))))
+            size = inputs[0].dim(axis_of(self.axis, inputs[0]))
+            from_end = op.TorchCall("torch.add", (index, size))
+            index = op.TorchCall("torch.where", (op.TorchCall("torch.lt", (index, 0)), from_end, index))
         return op.TorchCall(path, (op.TorchInput(0), self.axis, index))
 
     def onnx(self, inputs: Sequence[op.TensorType]) -> op.OnnxValue:
