@@ -40,8 +40,9 @@ class ArgExtreme(
         path = f"torch.arg{self.operation}"
         if not self.last:
             return op.TorchCall(path, (op.TorchInput(0), axis, self.keep))
-        found = op.TorchCall(path, (op.TorchMethod("flip", op.TorchInput(0), (axis,)), axis, self.keep))
-        return op.TorchCall("torch.rsub", (found, inputs[0].dim(axis) - 1))
+        from_the_end = op.TorchCall(path, (op.TorchMethod("flip", op.TorchInput(0), (axis,)), axis, self.keep))
+        size = op.TorchMethod("size", op.TorchInput(0), (axis,))
+        return op.TorchCall("torch.rsub", (op.TorchMethod("add", from_the_end, (1,)), size))
 
     def onnx(self, inputs: Sequence[op.TensorType]) -> op.OnnxValue:
         attributes = {"axis": self.axis, "keepdims": int(self.keep), "select_last_index": int(self.last)}

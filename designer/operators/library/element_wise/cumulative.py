@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from designer.operators import api as op
-from designer.operators.shapes import axis_of, known
+from designer.operators.shapes import axis_of
 
 
 class Cumulative(
@@ -30,8 +30,6 @@ class Cumulative(
     )
 
     def infer(self, inputs: Sequence[op.TensorType]) -> op.TensorType:
-        if self.exclusive:
-            known(inputs[0], self.axis)
         axis_of(self.axis, inputs[0])
         return inputs[0]
 
@@ -41,10 +39,8 @@ class Cumulative(
         if self.reverse:
             x = op.TorchMethod("flip", x, (axis,))
         if self.exclusive:
-            size = known(inputs[0], axis)
-            behind = (0, 0) * (inputs[0].rank - 1 - axis)
-            padded = op.TorchCall("torch.nn.functional.pad", (x, (*behind, 1, 0)))
-            x = op.TorchMethod("narrow", padded, (axis, 0, size))
+            later_axes = (0, 0) * (inputs[0].rank - 1 - axis)
+            x = op.TorchCall("torch.nn.functional.pad", (x, (*later_axes, 1, -1)))  # 0 in front, without the last
         x = op.TorchCall("torch.cumsum", (x, axis))
         return op.TorchMethod("flip", x, (axis,)) if self.reverse else x
 
