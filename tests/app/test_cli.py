@@ -343,7 +343,7 @@ def test_profile_names_a_wrong_batch_or_size(
 ) -> None:
     done = layerwright("profile", network, option, text)
     assert done.code == 1
-    assert f"{option} {text} cannot be read" in done.err
+    assert f"{option.strip('-')} '{text}' cannot be read" in done.err
     assert remedy in done.err
 
 

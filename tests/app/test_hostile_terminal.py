@@ -73,7 +73,7 @@ def test_no_command_prints_control_characters_of_a_document(layerwright: Run, do
         layerwright("profile", document, *random, "--iterations", "1", "--json", document.with_name("profile.json")),
         layerwright("export", "onnx", document, *random, "--output", document.with_name("n.onnx")),
         layerwright("export", "pytorch", document, "--output", document.with_name("project"), "--name", "Net"),
-        layerwright("compare", document, other, *random, "--images", image, "--noise", "gaussian:5", status=1),
+        layerwright("compare", document, other, *random, "--images", image, "--noise", "gaussian:5/255", status=1),
         layerwright("check", document.with_name(f"none{ESCAPES[:8]}.xml"), status=1),
     ]  # fmt: skip
     assert [raw(text) for text in printed] == [set()] * len(printed)

@@ -38,7 +38,7 @@ pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
 DOCUMENT = samples.path("denoiser.xml")
 RUN = {"engine": "onnxruntime", "precision": "fp32", "layout": "nchw", "device": "cpu", "threads": "1"}
-NOISE = {"noise": "gaussian:25", "noise_seed": "7"}
+NOISE = {"noise": "gaussian:25/255", "noise_seed": "7"}
 
 WALKED = [PAGES, COMPARISONS, VOTES, PROFILES, CSV, JSON, ONNX_MODELS]
 PLAIN = {  # formats of other programs, whose readers expect nothing but the content
@@ -69,7 +69,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def compared(folder: Path) -> Compared:
     weights = [folder / "trained.safetensors"]
-    request = CompareArguments([DOCUMENT, DOCUMENT], folder / "image.png", noises=["gaussian:25"], seed=7, weights=weights,
+    request = CompareArguments([DOCUMENT, DOCUMENT], folder / "image.png", noises=["gaussian:25/255"], seed=7, weights=weights,
                                options=RunOptions(threads=1))  # fmt: skip
     return compare(request, lambda text: None)
 
@@ -140,7 +140,7 @@ def test_votes(folder: Path, compared: Compared, tmp_path: Path, suffix: str) ->
 def test_the_commands_compare_profile_and_export(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     weights = ("--weights", folder / "trained.safetensors")
     run(
-        monkeypatch, "compare", DOCUMENT, DOCUMENT, "--images", folder / "image.png", "--noise", "gaussian:25", "--seed", "7",
+        monkeypatch, "compare", DOCUMENT, DOCUMENT, "--images", folder / "image.png", "--noise", "gaussian:25/255", "--seed", "7",
         *weights, "--threads", "1", "--json", tmp_path / "compared.json", "--report", tmp_path / "compared.html",
     )  # fmt: skip
     for suffix in PROFILES.write_suffixes:
@@ -173,7 +173,7 @@ def test_reports_and_tables_of_an_analysis(folder: Path, tmp_path: Path) -> None
     network = open_network(DOCUMENT)
     loaded = load_weights_for(network, folder / "trained.safetensors", None)
     origin = provenance(
-        "denoiser.xml", network.graph, loaded, RunOptions(threads=1), noise="gaussian:25", noise_seed="7"
+        "denoiser.xml", network.graph, loaded, RunOptions(threads=1), noise="gaussian:25/255", noise_seed="7"
     )
     write_analysis(tmp_path / "report.html", Seen(origin, inspected=("conv", np.zeros((1, 2, 4, 4), np.float32))))
     check_page(tmp_path / "report.html", folder, RUN | NOISE)

@@ -17,7 +17,10 @@ class OneHot(
     category=op.Category.SHAPE,
     synonyms=("one-hot", "class vector", "indicator", "dummy variables"),
 ):
-    """Replace each index by a vector that is `on` at the index and `off` elsewhere. Negative indices count from the end."""
+    """Replace each index by a vector that is `on` at the index and `off` elsewhere.
+
+    Negative indices count from the end. Vectors of indices outside of -depth to depth - 1 are `off` everywhere.
+    """
 
     inputs = (op.Port("index", dtypes=(op.DataType.INT64,)),)
 
@@ -51,7 +54,9 @@ class OneHot(
             "classes", (self.depth,), values=tuple(range(self.depth)), trainable=False, persistent=False, dtype="int64"
         )
         shape = (self.depth, *(1,) * (inputs[0].rank - axis))
-        index = op.TorchCall("torch.remainder", (op.TorchMethod("unsqueeze", op.TorchInput(0), (axis,)), self.depth))
+        given = op.TorchMethod("unsqueeze", op.TorchInput(0), (axis,))
+        from_the_end = op.TorchMethod("add", given, (self.depth,))
+        index = op.TorchCall("torch.where", (op.TorchCall("torch.lt", (given, 0)), from_the_end, given))
         same = op.TorchCall("torch.eq", (index, op.TorchMethod("reshape", numbers, (shape,))))
         return op.TorchCall("torch.where", (same, self.on, self.off))
 
