@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from app.ui.engine.client import EngineClient
     from app.ui.shell.window import MainWindow
 
+PATIENCE = 30  # s for work of a closed window to end, on a busy machine
+
 
 @pytest.fixture(autouse=True)
 def nothing_is_left() -> Iterator[None]:
@@ -44,7 +46,7 @@ def nothing_is_left() -> Iterator[None]:
     assert not left, f"windows left behind: {[(type(w).__name__, w.objectName()) for w in left]}"
     new = [t for t in threading.enumerate() if t not in threads and not isinstance(t, threading._DummyThread)]
     for thread in new:
-        thread.join(2.0)
+        thread.join(PATIENCE)
     assert not [t for t in new if t.is_alive()], "threads left behind"
 
 

@@ -9,7 +9,6 @@ import re
 import string
 from collections.abc import Iterable, Iterator
 
-from pyqtgraph import PlotWidget
 from PySide6.QtCore import QAbstractListModel, QObject, Qt
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import (
@@ -28,6 +27,7 @@ from PySide6.QtWidgets import (
     QTextEdit,
     QWidget,
 )
+from window_kit import in_plot_menu, with_parents
 
 import samples
 from app.ui.engine.profiling import profiling_of
@@ -210,14 +210,9 @@ def _foreign(part: QObject) -> bool:
     """Parts that Qt, NodeGraphQt or pyqtgraph make, and that have no text of ours."""
     if part.objectName().startswith(("qt_", "ScrollLeft", "ScrollRight")) and not isinstance(part, QLabel):
         return True
-    parent: QObject | None = part
-    while parent is not None:
-        if type(parent).__module__.startswith(("NodeGraphQt", "pyqtgraph")):
-            return True
-        if isinstance(parent, QMenu) and isinstance(parent.parent(), PlotWidget):  # pyqtgraph's menus are never shown
-            return True
-        parent = parent.parent()
-    return False
+    return in_plot_menu(part) or any(
+        type(each).__module__.startswith(("NodeGraphQt", "pyqtgraph")) for each in with_parents(part)
+    )
 
 
 def _qts_own(widget: QWidget) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 pytest.importorskip("PySide6")
@@ -35,7 +37,9 @@ def test_the_next_work_can_start_when_a_result_arrives(qtbot: QtBot) -> None:
 def test_only_one_work_at_a_time(qtbot: QtBot) -> None:
     parent = QObject()
     background = Background(parent)
+    release = threading.Event()
     with qtbot.waitSignal(background.done):
-        background.start(lambda: None)
+        background.start(release.wait)
         with pytest.raises(RuntimeError, match="has not finished"):
             background.start(lambda: None)
+        release.set()

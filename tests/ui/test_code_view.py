@@ -132,7 +132,9 @@ def test_words_strings_and_comments_are_coloured(qapp):
     assert role_at(3, 4) is None
 
 
-def test_a_panel_that_goes_while_code_is_written_leaves_quietly(qtbot, context):
+def test_a_panel_that_goes_while_code_is_written_leaves_quietly(qtbot, context, monkeypatch):
+    release = threading.Event()
+    monkeypatch.setattr("exporters.pytorch.generate_source", lambda *_: str(release.wait()))
     panel = CodeViewPanel(context)
     qtbot.addWidget(panel)
     panel.show()
@@ -140,6 +142,7 @@ def test_a_panel_that_goes_while_code_is_written_leaves_quietly(qtbot, context):
     context.document.do(lambda g: set_params(g, {"conv_0": {"features": "11"}}))
     with qtbot.waitSignal(panel.destroyed):
         panel.deleteLater()
+    release.set()
     thread.join()
     QApplication.processEvents()  # its result arrives
 

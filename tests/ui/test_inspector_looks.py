@@ -333,7 +333,7 @@ def test_what_cannot_be_written_is_told(tmp_path: Path) -> None:
     frame = QImage(4, 4, QImage.Format.Format_RGB32)
     with pytest.raises(DiagnosticError, match=r"\.bmp"):
         save_animation(tmp_path / "a.bmp", [frame], 100)
-    with pytest.raises(DiagnosticError, match="no image"):
+    with pytest.raises(DiagnosticError, match="no frames"):
         save_animation(tmp_path / "a.gif", [], 100)
     with pytest.raises(DiagnosticError, match=r"none"):
         save_animation(tmp_path / "none" / "a.gif", [frame, frame], 100)

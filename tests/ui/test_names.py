@@ -31,7 +31,7 @@ from PySide6.QtWidgets import (
     QTextEdit,
     QWidget,
 )
-from window_kit import network, show
+from window_kit import in_plot_menu, network, show
 
 from app.ui.document.recovery_dialog import RecoveryDialog
 from app.ui.document.unsaved import UnsavedDialog
@@ -104,7 +104,7 @@ def used(widget: QWidget) -> bool:
         isinstance(parent, QAbstractScrollArea) and parent.viewport() is widget
     ):
         return False
-    if type(parent).__name__ == "TabSearchMenuWidget":  # NodeGraphQt's own, never shown
+    if type(parent).__name__ == "TabSearchMenuWidget" or in_plot_menu(widget):  # the libraries' own, never shown
         return False
     # an action that its empty state does not offer
     return not (

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
-from PySide6.QtCore import QEventLoop, QSettings, QTimer
+from pyqtgraph import PlotWidget
+from PySide6.QtCore import QEventLoop, QObject, QSettings, QTimer
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtWidgets import QApplication, QMenu, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.ui.document.document import Document
@@ -30,6 +32,19 @@ def open_window(
     window.show()
     qtbot.waitExposed(window)
     return window
+
+
+def with_parents(part: QObject) -> Iterator[QObject]:
+    """An object and all that it is in."""
+    each: QObject | None = part
+    while each is not None:
+        yield each
+        each = each.parent()
+
+
+def in_plot_menu(part: QObject) -> bool:
+    """Whether an object belongs to a menu of pyqtgraph. They are never shown."""
+    return any(isinstance(each, QMenu) and isinstance(each.parent(), PlotWidget) for each in with_parents(part))
 
 
 def show(window: MainWindow, graph: Graph) -> MainWindow:

@@ -86,8 +86,10 @@ class PadToValidSize(
             places = op.OnnxNode("Range", (start, end, op.OnnxNode("Squeeze", (op.int64(1),))))
             last = op.OnnxNode("Sub", (size, op.int64(1)))
             period = op.OnnxNode("Max", (op.OnnxNode("Mul", (last, op.int64(2))), op.int64(1)))
-            turned = op.OnnxNode("Abs", (op.OnnxNode("Sub", (op.OnnxNode("Mod", (places, period)), last)),))
-            x = op.OnnxNode("Gather", (x, op.OnnxNode("Sub", (last, turned))), {"axis": axis})
+            turned = op.OnnxNode("Sub", (op.OnnxNode("Mod", (places, period)), last))
+            # last - |turned|, without Abs: OpenVINO 2026 leaves negative integers as they are
+            index = op.OnnxNode("Min", (op.OnnxNode("Sub", (last, turned)), op.OnnxNode("Add", (last, turned))))
+            x = op.OnnxNode("Gather", (x, index), {"axis": axis})
         return x if isinstance(x, op.OnnxNode) else op.OnnxNode("Identity")
 
     def summary(self) -> str:
