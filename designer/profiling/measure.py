@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from math import ceil
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -53,7 +54,8 @@ if TYPE_CHECKING:
 Progress = Callable[[int, int, str], None]
 OnProfile = Callable[[Profile], None]
 CounterSource = Callable[[Inference, RunOptions, int], CounterResult]
-BLOCKS = 4
+BLOCKS = 4  # at least
+LARGEST_BLOCK = 25  # iterations
 WARMUP = 2
 SEED = 0
 NOTEWORTHY = 0.002  # share of the whole network that gets a row
@@ -319,7 +321,7 @@ def _run(
     rows = operator_rows(table, samples, kept, utilization, not_counted)
     whole_ms = median(timing.whole) * 1e3
     stray = [sample for sample in samples if sample.seconds and not sample.layers]
-    rows, overhead = fit_rows(rows, stray, whole_ms, spread(timing.whole))
+    rows = fit_rows(rows, stray, whole_ms, spread(timing.whole))
     notes = [*base.notes, *([kept.note] if kept.note else [])]
     ran = {name for row in rows for name in row.layers}
     absent = [name for name, row in table.rows.items() if name not in ran and row.sources and row.type != "output"]
@@ -346,7 +348,7 @@ def _run(
         iterations=len(timing.whole),
         peaks=kept,
         load=timing.load or base.load,
-        overhead=overhead,
+        overhead=profiling_overhead(timing),
         counters=no_counters,
         peak_memory=peak_memory(table, rows),
         energy=energy,
@@ -356,23 +358,30 @@ def _run(
 
 def fit_rows(
     rows: tuple[OperatorProfile, ...], stray: Sequence[Sample], whole_ms: float, whole_spread_ms: float | None
-) -> tuple[tuple[OperatorProfile, ...], Quantity]:
-    """Rows whose sum is the time of the whole network, and what profiling added in percent.
+) -> tuple[OperatorProfile, ...]:
+    """Rows whose sum is the time of the whole network.
 
     Time of the whole network that no row has becomes a row without layers. If the rows take longer than the network, because the
     profiler adds time to each step, all are scaled by the same factor. `stray` are times of kernels of no layer.
     """
     summed = sum(row.time_ms for row in rows) + sum(median(sample.seconds) for sample in stray) * 1e3
     factor = whole_ms / summed if summed > whole_ms else 1.0
-    added = max(0.0, 100 * (summed / whole_ms - 1)) if whole_ms > 0 else 0.0
-    overhead = measured(added, "sum of the steps with the profiler over the whole network without it; rows are scaled")
     if factor < 1.0:
         rows = tuple(_scaled(row, factor) for row in rows)
     outside_ms = whole_ms - sum(row.time_ms for row in rows)
     if outside_ms > NOTEWORTHY * whole_ms:
         kernels = ", ".join(dict.fromkeys(sample.what for sample in stray if sample.what))
         rows = (*rows, outside_row(outside_ms, whole_spread_ms, kernels))
-    return rows, overhead
+    return rows
+
+
+def profiling_overhead(timing: Timing) -> Quantity:
+    """What profiling adds to a run in percent: of the fastest runs, because other programs disturb the median of both."""
+    profiled = [sum(steps) for steps in zip(*(s.seconds for s in timing.samples.values() if s.seconds), strict=False)]
+    if not profiled or not timing.whole:
+        return unavailable("no run was profiled")
+    added = 100 * (min(profiled) / min(timing.whole) - 1)
+    return measured(max(0.0, added), "sum of the steps in the fastest profiled run over the fastest run of the network")
 
 
 def _scaled(row: OperatorProfile, factor: float) -> OperatorProfile:
@@ -451,8 +460,8 @@ def _check_iterations(iterations: int) -> None:
 
 
 def _blocks(iterations: int) -> list[int]:
-    """Iterations of each block, as equal as possible."""
-    count = min(BLOCKS, iterations)
+    """Iterations of each block, as equal as possible; what a canceled run loses is at most the last block."""
+    count = min(max(BLOCKS, ceil(iterations / LARGEST_BLOCK)), iterations)
     return [iterations // count + (number < iterations % count) for number in range(count)]
 
 
