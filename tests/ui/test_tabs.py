@@ -368,7 +368,7 @@ def answer_many(action) -> None:
 
     def act() -> None:
         box = QApplication.activeModalWidget()
-        if isinstance(box, UnsavedDialog):
+        if isinstance(box, UnsavedDialog) and box.isActiveWindow():  # until then, keys go to the window behind it
             action(box)
         else:
             QTimer.singleShot(20, act)
