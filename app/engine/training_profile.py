@@ -21,10 +21,11 @@ from designer.files.agreements import not_agreed
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
+from designer.graph.types import Size2D
 from designer.operators.deploy import deploy
 from designer.operators.registry import Registry
 from designer.profiling.cost import cost_table
-from designer.profiling.measure import machine_peaks, run_peaks
+from designer.profiling.measure import machine_peaks, run_peaks, sized
 from designer.profiling.schema import RunPeaks, TrainingStep, Verdict
 from designer.runtime.api import RunOptions
 from designer.runtime.machine import threads
@@ -61,7 +62,7 @@ def profile_training(
         lines = (done.stderr or done.stdout).strip().splitlines()
         raise _failed(lines[-1][:300] if lines else tr("it ended with status {status}", status=done.returncode))
     times: dict[str, float] = json.loads(done.stdout.strip().splitlines()[-1])
-    inference = Inference(deploy(graph, registry), registry)
+    inference = sized(deploy(graph, registry), registry, Size2D(patch, patch))
     return training_step(times, batch, *_roofs(inference, batch, run_peaks(machine_peaks(options))))
 
 

@@ -30,12 +30,15 @@ def test_a_step_of_the_exported_project(profiling_registry, monkeypatch):
     peaks = RunPeaks(measured(1e9), measured(1e9), measured(1e9))
     monkeypatch.setattr(training_profile, "machine_peaks", lambda options: None)
     monkeypatch.setattr(training_profile, "run_peaks", lambda _: peaks)
+    roofs = []
+    monkeypatch.setattr(training_profile, "_verdict", lambda *given: roofs.append(given[3]) or ("compute", "measured"))
     step = profile_training(graph(), profiling_registry, OPTIONS, batch=2, patch=16, steps=3)
     assert step.batch == 2
     assert min(step.data_ms, step.forward_ms, step.backward_ms, step.optimizer_ms) > 0
     parts = step.data_ms + step.forward_ms + step.backward_ms + step.optimizer_ms + step.waiting_ms
     assert parts == pytest.approx(step.step_ms, rel=0.25)  # medians of different steps
-    assert step.reason
+    operations = 3 * 2 * (2 * 16 * 16 * 3 * 27)  # three passes over two patches of 16 x 16
+    assert roofs == [pytest.approx(operations / 1e9 * 1e3)]
 
 
 def test_a_project_that_cannot_be_trained_says_why(profiling_registry):
