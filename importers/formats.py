@@ -34,6 +34,16 @@ def _onnx(path: Path, registry: Registry, options: ImportOptions) -> Imported:
     return import_onnx(path, registry, options)
 
 
+def _checkpoint(path: Path, registry: Registry, options: ImportOptions) -> Imported:
+    from importers.checkpoints.importing import import_checkpoint
+
+    return import_checkpoint(path, registry, options)
+
+
 IMPORTS: FormatTable[Import, None] = FormatTable(
-    "models of other programs", (Format("ONNX model", (".onnx",), _onnx, package="onnx"),)
+    "models of other programs",
+    (
+        Format("ONNX model", (".onnx",), _onnx, package="onnx"),
+        Format("PyTorch checkpoint", (".pth", ".pt", ".safetensors"), _checkpoint, package="torch"),
+    ),
 )

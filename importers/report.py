@@ -48,6 +48,7 @@ class ImportReport(msgspec.Struct, frozen=True):
     source: str
     producer: str = ""
     opset: int = 0
+    facts: str = ""  # what is known about the original as a whole, for instance its architecture and license
     nodes: int = 0
     known: int = 0
     opaque: int = 0
@@ -68,7 +69,8 @@ class ImportReport(msgspec.Struct, frozen=True):
 
     def summary(self) -> str:
         """The report in a few lines of text."""
-        lines = [f"{self.nodes} nodes: {self.known} known, {self.opaque} opaque, {self.folded} folded"]
+        lines = [self.facts] if self.facts else []
+        lines += [f"{self.nodes} nodes: {self.known} known, {self.opaque} opaque, {self.folded} folded"]
         lines += [f"template {name}: {count} instances" for name, count in self.templates.items()]
         if self.max_rel_difference is None:
             lines.append(f"not compared with the original: {self.not_compared_because}")

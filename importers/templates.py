@@ -6,10 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 
+import msgspec
+
 from designer.files.weights import WeightKey
 from designer.graph.model import Layer, Source
 from designer.graph.naming import free_identifier
 from designer.graph.template import INPUT, INSTANCE, OUTPUT, PARAMETER, Template
+from importers.report import NodeOutcome
 
 Scope = tuple[str, ...]
 Shapes = Mapping[str, tuple[tuple[str, tuple[int, ...]], ...]]  # layer -> names and shapes of its tensors
@@ -201,3 +204,16 @@ def _title(scope: Scope) -> str:
 def moved_key(key: WeightKey, moved: Mapping[str, str]) -> WeightKey:
     """The key of a weight after its layer went into an instance."""
     return WeightKey(moved.get(key.layer, key.layer), key.tensor)
+
+
+def moved_outcome(item: NodeOutcome, moved: Mapping[str, str]) -> NodeOutcome:
+    """What became of a node after its layers went into instances."""
+    if moved.keys().isdisjoint(item.layers):
+        return item
+    return msgspec.structs.replace(item, layers=tuple(moved.get(name, name) for name in item.layers))
+
+
+def moved_name(text: str, moved: Mapping[str, str]) -> str:
+    """`<layer>.<tensor>` after the layer went into an instance."""
+    layer, _, tensor = text.rpartition(".")
+    return f"{moved.get(layer, layer)}.{tensor}"

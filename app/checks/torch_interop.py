@@ -29,7 +29,10 @@ class Example:
 
 
 EXAMPLES: dict[str, Example] = {
-    "ATD": Example("ATD", {"depths": (2, 2), "num_heads": (6, 6), "upscale": 2, "upsampler": "pixelshuffledirect"}),
+    "ATD": Example(
+        "ATD",
+        {"depths": (2, 2), "num_heads": (6, 6), "upscale": 2, "upsampler": "pixelshuffledirect", "category_size": 64},
+    ),
     "AuraSR": Example(
         "AuraSR",
         {
@@ -43,7 +46,7 @@ EXAMPLES: dict[str, Example] = {
     "CRAFT": Example("CRAFT", {"depths": [2, 2], "num_heads": [6, 6]}),
     "Compact": Example("Compact"),
     "DAT": Example("DAT", {"depth": [2, 2], "num_heads": [2, 2]}),
-    "DCTLSA": Example("DCTLSA", {"num_modules": 2}),
+    "DCTLSA": Example("DCTLSA"),
     "DITN": Example("DITN", {"ITL_blocks": 2, "SAL_blocks": 2}),
     "DRCT": Example("DRCT", {"depths": (2, 2), "num_heads": (6, 6), "upscale": 2, "upsampler": "pixelshuffle"}),
     "DRUNet": Example("DRUNet", {"nb": 2}, (1, 1, 32, 32)),
@@ -149,7 +152,7 @@ def outcome_of(name: str) -> ArchitectureOutcome:
     except Exception as error:  # a defect of the program is an outcome too
         return ArchitectureOutcome(name, reason=f"{type(error).__name__}: {str(error)[:160]}")
     kept = sorted({f"{item.type}: {item.reason}" for item in report.outcomes if item.reason})
-    reason = report.not_compared_because or "; ".join(kept)
+    reason = report.not_compared_because or "; ".join(report.warnings) or "; ".join(kept)
     return ArchitectureOutcome(name, report.nodes, report.opaque, report.max_rel_difference, len(report.cases), reason)
 
 

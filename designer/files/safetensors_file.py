@@ -28,6 +28,9 @@ _SIZES = {
 }  # fmt: skip
 
 
+_INTEGERS = {"I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1", "U8": "u1", "BOOL": "?"}
+
+
 @dataclass(frozen=True, slots=True)
 class TensorEntry:
     """The location of one tensor, checked against the file's length."""
@@ -87,17 +90,29 @@ def read_entry(path: Path, name: str, entry: TensorEntry) -> NDArray[np.float32]
             file=str(path),
             remedy=tr("save the tensor as float32"),
         )
+    flat = _values(path, entry, _TYPES[entry.type])
+    if entry.type == "BF16":
+        flat = (flat.astype("<u4") << np.uint32(16)).view("<f4")
+    return as_float32(flat.reshape(entry.shape))
+
+
+def read_numbers(path: Path, name: str, entry: TensorEntry) -> NDArray[Any]:
+    """The values of one tensor: integers and booleans as they are, others as `read_entry` does."""
+    if entry.type not in _INTEGERS:
+        return read_entry(path, name, entry)
+    return _values(path, entry, _INTEGERS[entry.type]).reshape(entry.shape)
+
+
+def _values(path: Path, entry: TensorEntry, dtype: str) -> NDArray[Any]:
     try:
         with path.open("rb") as stream:
             stream.seek(entry.begin)
-            flat = np.fromfile(stream, _TYPES[entry.type], prod(entry.shape))
+            flat = np.fromfile(stream, dtype, prod(entry.shape))
     except OSError as error:
         raise _refused(path, tr("cannot be read: {strerror}", strerror=error.strerror or error)) from None
     if flat.size != prod(entry.shape):
         raise _refused(path, tr("was truncated while it was read"))
-    if entry.type == "BF16":
-        flat = (flat.astype("<u4") << np.uint32(16)).view("<f4")
-    return as_float32(flat.reshape(entry.shape))
+    return flat
 
 
 def write_safetensors(path: Path, tensors: Mapping[str, NDArray[np.float32]]) -> None:

@@ -10,7 +10,6 @@ from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import msgspec
 import numpy as np
 
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
@@ -32,7 +31,8 @@ from importers.onnx.origin import ORIGIN, packed_origin
 from importers.onnx.original import Case, OnnxOriginal
 from importers.onnx.patterns import find_patterns
 from importers.onnx.scopes import scope_of
-from importers.report import ImportReport, NodeOutcome, Outcome, counted
+from importers.report import ImportReport, Outcome, counted
+from importers.templates import moved_name, moved_outcome
 
 IMAGE_SIDE, LENGTH, CHANNELS = 64, 16, 3  # sizes of open dimensions: height and width, other axes, channels
 # What a converter raises for values of other types or sizes than the standard demands; a file can contain anything.
@@ -129,30 +129,19 @@ def _imported(model: Any, path: Path, registry: Registry, options: ImportOptions
     _convert_all(c, model, path, options)
     outputs = _add_outputs(c, [value.name or "" for value in graph.outputs], path)
     document, weights = builder.finish()
-    outcomes = tuple(_in_templates(item, builder.moved) for item in c.outcomes.values())
+    outcomes = tuple(moved_outcome(item, builder.moved) for item in c.outcomes.values())
     report = ImportReport(
         source=path.name,
         producer=" ".join(filter(None, (model.producer_name, model.producer_version))),
         opset=c.opset,
         warnings=tuple(_warnings(model)),
         templates=builder.repeats,
-        weights={name: _moved_name(key, builder.moved) for name, key in c.weight_names.items()},
+        weights={name: moved_name(key, builder.moved) for name, key in c.weight_names.items()},
         **counted(outcomes),
     )
     names = {entry.name: c.sources[entry.name].layer for entry in entries}
     original = OnnxOriginal(path, names, outputs, _cases(entries, names), empty)
     return Imported(document, weights, report, original)
-
-
-def _in_templates(item: NodeOutcome, moved: Mapping[str, str]) -> NodeOutcome:
-    if moved.keys().isdisjoint(item.layers):
-        return item
-    return msgspec.structs.replace(item, layers=tuple(moved.get(name, name) for name in item.layers))
-
-
-def _moved_name(text: str, moved: Mapping[str, str]) -> str:
-    layer, _, tensor = text.rpartition(".")
-    return f"{moved.get(layer, layer)}.{tensor}"
 
 
 def operations(model: Any) -> list[OnnxOp]:

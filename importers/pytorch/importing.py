@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -48,6 +48,7 @@ from importers.pytorch.program import (
 )
 from importers.pytorch.tracing import Trace, trace
 from importers.report import ImportReport, Outcome, counted
+from importers.templates import moved_name, moved_outcome
 
 if TYPE_CHECKING:
     import torch
@@ -71,7 +72,7 @@ def import_module(
     DiagnosticError if the module cannot be traced.
     """
     module.eval()
-    _run_once(module, inputs)
+    unsteady = _changes_itself(module, inputs)
     title = name or type(module).__name__
     opened = trace(module, inputs, open_batch=True)
     found = _imported(opened, module, registry, title, progress) if opened is not None else None
@@ -81,19 +82,24 @@ def import_module(
         other = _imported(fixed, module, registry, title, progress)
         if found is None or other.report.opaque < found.report.opaque:
             found = other
-    return found
+    if not unsteady:
+        return found
+    note = tr("two runs with the same input give different results: the module changes itself or draws random numbers")
+    return replace(found, report=msgspec.structs.replace(found.report, warnings=(*found.report.warnings, note)))
 
 
-def _run_once(module: torch.nn.Module, inputs: Sequence[torch.Tensor]) -> None:
-    """Run the module as it is, so that its own errors are reported as such."""
+def _changes_itself(module: torch.nn.Module, inputs: Sequence[torch.Tensor]) -> bool:
+    """Whether a second run gives other results. Raises DiagnosticError with the module's own error if it fails."""
     import torch
 
     try:
         with torch.no_grad():
-            module(*inputs)
+            first, second = (torch.utils._pytree.tree_leaves(module(*inputs)) for _ in range(2))
     except Exception as error:  # the user's code raises anything
         shapes = ", ".join(dims_text(tensor.shape) for tensor in inputs) or tr("no input")
         raise failed(tr("{kind} with {shapes}", kind=type(module).__name__, shapes=shapes), error) from None
+    pairs = [pair for pair in zip(first, second, strict=False) if isinstance(pair[0], torch.Tensor)]
+    return not all(torch.equal(one.nan_to_num(), other.nan_to_num()) for one, other in pairs)
 
 
 def import_program(trace_: Trace, registry: Registry, *, name: str, progress: Progress | None = None) -> Imported:
@@ -126,8 +132,9 @@ def _imported(
         source=name,
         producer=f"torch {_version()}",
         warnings=(*warnings, *steps.warnings),
-        weights=c.weight_names,
-        **counted(tuple(c.outcomes)),
+        templates=builder.repeats,
+        weights={key: moved_name(place, builder.moved) for key, place in c.weight_names.items()},
+        **counted(tuple(moved_outcome(item, builder.moved) for item in c.outcomes)),
     )
     if steps.broken:
         report = msgspec.structs.replace(
@@ -234,6 +241,8 @@ class Steps:
         known = folded(node, step)
         if known is not None:
             c.values[node.name] = known
+            if not node.target._schema.is_mutable:  # type: ignore[union-attr]
+                self.aliases.note(node, step)
             c.record(step, Outcome.FOLDED)
             return
         try:
@@ -271,7 +280,14 @@ class Steps:
             return
         except (UnsupportedError, ShapeError, ParamError):
             pass
-        c.values[node.name] = opaque_layer(c, step, sources)
+        try:
+            c.values[node.name] = opaque_layer(c, step, sources)
+        except (UnsupportedError, ShapeError, ParamError) as error:
+            raise DiagnosticError.of(
+                "torch-node",
+                tr("{op} cannot be imported: {reason} ({error})", op=step.op, reason=reason, error=error),
+                remedy=tr("change that line, or import the part of the module before it"),
+            ) from None
         self.broken.extend(c.made)
         c.record(step, Outcome.OPAQUE, tr("{reason}; its layer cannot run", reason=reason))
 

@@ -105,11 +105,11 @@ def read_state(path: Path) -> dict[str, torch.Tensor]:
     """The tensors of a checkpoint by name. Raises DiagnosticError for files that are damaged or contain code."""
     import torch
 
-    from designer.files.safetensors_file import read_entries, read_entry
+    from designer.files.safetensors_file import read_entries, read_numbers
     from designer.files.torch_file import read_state_dict
 
     if path.suffix == ".safetensors":
         return {
-            name: torch.from_numpy(read_entry(path, name, entry).copy()) for name, entry in read_entries(path).items()
+            name: torch.from_numpy(read_numbers(path, name, entry).copy()) for name, entry in read_entries(path).items()
         }
     return dict(read_state_dict(path).tensors)

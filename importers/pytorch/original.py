@@ -68,7 +68,7 @@ class TorchOriginal:
                     sizes = shape if fixed else shape[1:]
                     layer = layer.with_param("shape", ",".join(map(str, sizes)))
             layers.append(layer)
-        graph = Graph(layers, name=self.graph.name, templates=self.graph.templates)
+        graph = Graph(layers, name=self.graph.name, templates=self.graph.templates.values())
         inference = Inference(graph, self.registry.for_graph(graph))
         try:
             feeds = {name: np.zeros(shape, dtype) for name, (shape, dtype) in case.items()}

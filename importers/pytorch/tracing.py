@@ -61,12 +61,14 @@ def _repeated(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.repeat(TRACED_BATCH, *(1,) * (tensor.ndim - 1))
 
 
-def _export(module: torch.nn.Module, inputs: tuple[torch.Tensor, ...], dynamic: Any = None) -> ExportedProgram:
+def _export(
+    module: torch.nn.Module, inputs: tuple[torch.Tensor, ...], dynamic: Any = None, *, strict: bool = False
+) -> ExportedProgram:
     import torch
 
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
-        return torch.export.export(module, inputs, dynamic_shapes=dynamic, strict=False)
+        return torch.export.export(module, inputs, dynamic_shapes=dynamic, strict=strict)
 
 
 def _trace_fixed(module: torch.nn.Module, inputs: Sequence[torch.Tensor]) -> Trace:
@@ -76,6 +78,10 @@ def _trace_fixed(module: torch.nn.Module, inputs: Sequence[torch.Tensor]) -> Tra
         return Trace(_export(module, tuple(inputs)), False)
     except Exception as error:  # the module is foreign code
         first = error
+    try:
+        return Trace(_export(module, tuple(inputs), strict=True), False)
+    except Exception:  # the reason of the first attempt is the clearer one
+        pass
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

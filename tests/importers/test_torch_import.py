@@ -53,6 +53,12 @@ def test_the_batch_stays_open_where_it_is_merged_with_windows(registry: Registry
     assert {case.inputs["x"][0] for case in report.cases} == {1, 2}
 
 
+def test_equal_blocks_become_templates(registry: Registry) -> None:
+    found = imported("vit", registry)
+    assert 3 in found.report.templates.values()
+    assert len(found.graph.templates) == len(found.report.templates)
+
+
 def test_writes_in_place_reach_the_tensors_that_share_memory(registry: Registry) -> None:
     class Writes(torch.nn.Module):
         def forward(self, x):
@@ -70,7 +76,9 @@ def test_writes_in_place_reach_the_tensors_that_share_memory(registry: Registry)
 
 def test_keys_of_the_state_dict_are_mapped_to_layers(registry: Registry) -> None:
     found = imported("resnet", registry)
-    assert found.report.weights["layers.1.0.downsample.0.weight"] == "layers_1_0_downsample_0.kernel"
+    places = {f"{key.layer}.{key.tensor}" for key in found.weights.tensors}
+    assert set(found.report.weights.values()) <= places
+    assert found.report.weights["layers.1.0.downsample.0.weight"].endswith("downsample_0.kernel")
     module, _ = torch_models.build("resnet")
     learned = {name for name, _ in module.named_parameters()}
     assert learned <= set(found.report.weights)

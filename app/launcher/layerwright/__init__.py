@@ -9,19 +9,34 @@ from __future__ import annotations
 
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
-__all__ = ["__version__", "main"]
+__all__ = ["__version__", "main", "show"]
 
 __version__ = version("layerwright")
+
+
+def rooms() -> Path:
+    """The folder that contains the program's own packages."""
+    here = Path(__file__).resolve().parent
+    return here if (here / "app").is_dir() else here.parents[2]
+
+
+def show(module: Any, *inputs: Any) -> Any:
+    """Open the window on a live torch module, traced with example inputs: `layerwright.show(module, image)`.
+
+    The window runs in a process of its own, which is returned; this process does not import Qt.
+    """
+    from layerwright.notebook import show as open_window
+
+    return open_window(module, *inputs)
 
 
 def main() -> None:
     """Start the window, or the command named on the command line."""
     import sys
 
-    here = Path(__file__).resolve().parent
-    rooms = here if (here / "app").is_dir() else here.parents[2]
-    sys.path.insert(0, str(rooms))
+    sys.path.insert(0, str(rooms()))
 
     from app.main import main as start
 

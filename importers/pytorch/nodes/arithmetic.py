@@ -193,10 +193,25 @@ def cast(c: Conversion, node: TraceNode) -> Any:
     x = node.get("self")
     if target is None:
         raise UnsupportedError("no layer can have its element type")
+    if isinstance(x, Constant):
+        import torch
+
+        return Constant(x.tensor.to(getattr(torch, target.value)), x.name, x.learned)
     if isinstance(x, Repeated):
         return x
     value = c.value(x)
     return value if value.dtype is target else c.layer("cast", [value], {"target": target.value}, shape=value.shape)
+
+
+@converts("fill", "zero")
+def fill(c: Conversion, node: TraceNode) -> Value:
+    """A tensor whose values are all overwritten."""
+    import torch
+
+    x = node.get("self")
+    sizes = list(x.tensor.shape) if isinstance(x, Constant) else [c.value(x).size(axis) for axis in range(c.value(x).rank)]
+    dtype = x.tensor.dtype if isinstance(x, Constant) else getattr(torch, c.value(x).dtype.value)
+    return c.value(Constant(torch.full(sizes, node.get("value", 0), dtype=dtype)))
 
 
 # --- reduction ----------------------------------------------------------------------------------------------------

@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+import torch_models
+
+from designer.graph.diagnostics import DiagnosticError
+from designer.operators.registry import Registry
+from importers.checkpoints.importing import import_checkpoint
+from importers.formats import IMPORTS, ImportOptions
+
+
+def read(path: Path, registry: Registry):
+    return IMPORTS.reader(path)(path, registry, ImportOptions())
+
+
+def test_a_checkpoint_of_a_known_architecture_is_a_network_with_its_weights(tmp_path: Path, registry: Registry) -> None:
+    pytest.importorskip("spandrel")
+    from app.checks.torch_interop import made
+
+    torch.save({"params_ema": made("Compact").state_dict()}, tmp_path / "x4.pth")
+    found = read(tmp_path / "x4.pth", registry).verified(registry)
+    assert "Compact" in found.report.facts
+    assert "scale 4" in found.report.facts
+    assert "3 to 3 channels" in found.report.facts
+    assert "license" in found.report.facts
+    assert found.report.opaque == 0
+    assert found.report.max_rel_difference is not None
+    assert found.report.max_rel_difference <= 1e-5
+
+
+@pytest.mark.parametrize("suffix", [".pt", ".safetensors"])
+def test_an_unknown_checkpoint_is_a_skeleton_whose_links_are_missing(
+    suffix: str, tmp_path: Path, registry: Registry
+) -> None:
+    module, _ = torch_models.build("vit")
+    path = tmp_path / f"vit{suffix}"
+    if suffix == ".pt":
+        torch.save(module.state_dict(), path)
+    else:
+        from safetensors.torch import save_file
+
+        save_file(module.state_dict(), path)
+    found = read(path, registry)
+    assert "no links" in found.report.facts
+    assert found.report.not_compared_because
+    assert set(found.report.weights) == set(module.state_dict())
+    assert {frame.title for frame in found.graph.frames} >= {"blocks", "head", "patches"}
+    assert all(not layer.inputs for layer in found.graph)
+    assert {layer.type for layer in found.graph} == {
+        "convolution", "fully_connected", "layer_normalization", "parameter"
+    }  # fmt: skip
+
+
+class Code:
+    def __reduce__(self):
+        return (open, ("ran", "w"))
+
+
+def test_code_in_a_checkpoint_never_runs(tmp_path: Path, registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    torch.save({"weight": torch.ones(1), "hook": Code()}, tmp_path / "bad.pth")
+    (tmp_path / "plain.pt").write_bytes(pickle.dumps(Code()))
+    for name in ("bad.pth", "plain.pt"):
+        with pytest.raises(DiagnosticError):
+            import_checkpoint(tmp_path / name, registry, ImportOptions())
+    assert not (tmp_path / "ran").exists()
+
+
+SHOW = """
+import sys, torch, layerwright
+window = layerwright.show(torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU()), torch.rand(1, 3, 8, 8))
+assert not any(name.startswith("PySide6") for name in sys.modules)
+assert window.poll() is None
+window.terminate(); window.wait()
+"""
+
+
+def test_show_leaves_the_calling_process_without_qt() -> None:
+    root = Path(__file__).parents[2]
+    done = subprocess.run(
+        [sys.executable, "-c", SHOW], cwd=root / "app" / "launcher", capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_window_of_show_has_the_document_with_its_weights(tmp_path: Path) -> None:
+    from app.show_program import document_of
+    from designer.files.settings import find_settings, read_settings
+
+    module, inputs = torch_models.build("unet")
+    torch.export.save(torch.export.export(module, inputs, strict=False), tmp_path / "UNet.pt2")
+    output = document_of(tmp_path / "UNet.pt2")
+    settings = find_settings(output)
+    assert output.is_file()
+    assert settings is not None
+    assert Path(read_settings(settings).settings.weights).is_file()
