@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import subprocess
 import sys
@@ -139,6 +140,7 @@ def perform(request: ModuleRequest) -> ModuleReply:
     from importers.pytorch.loading import load_module, load_state
 
     registry = default_registry()
+    torch._logging.set_logs(all=logging.CRITICAL)  # the report has the reasons
     torch.manual_seed(0)
     if request.module.endswith(".pt2"):
         found = _saved_program(Path(request.folder) / request.module, registry)

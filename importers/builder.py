@@ -139,7 +139,7 @@ class GraphBuilder:
         found = with_templates(self.layers, self.scopes, {name: tuple(rows) for name, rows in arrays.items()})
         self.moved, self.repeats = found.moved, found.counts
         weights = Weights({moved_key(key, found.moved): array for key, array in self.weights.items()})
-        self.types.update((new, self.types[old]) for old, new in found.renamed.items())
+        self.types.update((new, self.types[old]) for old, new in found.renamed.items() if old in self.types)
         positions, boxes = self._laid_out(found.layers)
         templates = []
         for template in found.templates:

@@ -41,6 +41,7 @@ from importers.pytorch.program import (
     described,
     is_item,
     is_number,
+    line_of,
     plain_number,
     shapes_of,
     user_inputs,
@@ -238,6 +239,7 @@ class Steps:
             self._keep(TraceNode(node.name, str(node.target), {}, shapes_of(node)), node, str(error))
             return
         c.current = step
+        _refuse_own_writes(node, c)
         known = folded(node, step)
         if known is not None:
             c.values[node.name] = known
@@ -290,6 +292,22 @@ class Steps:
             ) from None
         self.broken.extend(c.made)
         c.record(step, Outcome.OPAQUE, tr("{reason}; its layer cannot run", reason=reason))
+
+
+def _refuse_own_writes(node: Node, c: Conversion) -> None:
+    """Raise DiagnosticError if a node writes to a parameter or buffer of the module."""
+    target = node.args[0] if node.args else None
+    if not node.target._schema.is_mutable or getattr(target, "op", "") != "placeholder":  # type: ignore[union-attr]
+        return
+    before = c.values.get(getattr(target, "name", ""))
+    if isinstance(before, Constant) and before.name:
+        raise DiagnosticError.of(
+            "torch-node",
+            tr(
+                "the module changes its own tensor '{name}' when it runs ({line})", name=before.name, line=line_of(node)
+            ),
+            remedy=tr("import it in a state in which it only reads its tensors"),
+        )
 
 
 def _is_scope(node: Node) -> bool:

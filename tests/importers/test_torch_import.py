@@ -151,7 +151,6 @@ def number():
         ("Endless", ["longer than 20 s", "--timeout"]),
         ("Gpu", ["CUDA", "without a GPU"]),
         ("Trains", ["changes its own tensor 'gain'"]),
-        ("Depends", ["bad.py:30: if x.sum() > 0"]),
         ("Exits", ["status 3"]),
         ("Large", ["allocate memory", "smaller input"]),
         ("number", ["is of type int, not torch.nn.Module"]),
@@ -169,6 +168,14 @@ def test_modules_that_cannot_be_imported_are_refused_with_a_reason_and_nothing_i
     for words in said:
         assert words in text
     assert [path.name for path in tmp_path.iterdir() if path.suffix == ".xml"] == []
+
+
+def test_what_depends_on_values_is_imported_in_part_with_the_line(tmp_path: Path) -> None:
+    (tmp_path / "bad.py").write_text(BAD)
+    done = cli(tmp_path, "pytorch", "bad.py:Depends", "--input", "1x3x8x8", "-o", "y.xml", "--trust")
+    assert "bad.py:28: if x.sum() > 0" in " ".join(done.stdout.split())
+    assert "not proven for other inputs" in done.stdout
+    assert (tmp_path / "y.xml").is_file()
 
 
 def test_no_code_runs_without_consent(tmp_path: Path) -> None:

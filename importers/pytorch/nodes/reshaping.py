@@ -381,6 +381,21 @@ def unfold(c: Conversion, node: TraceNode) -> Value:
     return c.reshaped(made, (x.shape[0], channels * count, columns))
 
 
+@converts("col2im")
+def fold(c: Conversion, node: TraceNode) -> Value:
+    """Columns as windows that do not overlap."""
+    x = c.plain(node.get("self"))
+    height, width = (int(n) for n in node.get("output_size"))
+    down, across = (int(n) for n in node.get("kernel_size"))
+    plain = list(node.get("stride")) == [down, across] and not any(node.get("padding")) and x.rank == 3
+    if not plain or max(node.get("dilation")) > 1 or height % down or width % across:
+        raise UnsupportedError("its windows overlap")
+    channels = x.size(1) // (down * across)
+    blocks = c.reshaped(x, (x.shape[0], channels, down, across, height // down, width // across))
+    image = c.permuted(blocks, (0, 1, 4, 2, 5, 3))
+    return c.reshaped(image, (x.shape[0], channels, height, width))
+
+
 @converts("gather")
 def gather(c: Conversion, node: TraceNode) -> Value:
     x, chosen = c.plain(node.get("self")), c.plain(node.get("index"))
