@@ -21,6 +21,7 @@ import numpy as np
 from designer.files.settings import DEFAULT_ENGINE
 from designer.graph.diagnostics import DiagnosticError
 from designer.operators.registry import Registry, default_registry
+from designer.runtime.api import RunOptions
 from designer.runtime.engines.ort import runtime
 from exporters.onnx import export_onnx
 from importers.formats import ImportOptions
@@ -140,7 +141,7 @@ def _check(case: BackendCase, found: Imported, registry: Registry, folder: Path)
     ends = list(original.outputs.values())
     engines = [DEFAULT_ENGINE, TORCH] if found.report.opaque == 0 else [DEFAULT_ENGINE]
     for engine in engines:
-        made = run_document(found.graph, registry, found.weights, feeds, engine)
+        made = run_document(found.graph, registry, found.weights, feeds, RunOptions(engine=engine))
         compare(f"engine {engine}", [made[name] for name in ends], case)
     target = folder / "again.onnx"
     export_onnx(found.graph, registry, found.weights, target)

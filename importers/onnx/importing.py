@@ -10,6 +10,7 @@ from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 
 from designer.graph.diagnostics import Diagnostic, DiagnosticError

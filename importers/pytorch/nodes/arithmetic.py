@@ -209,7 +209,9 @@ def fill(c: Conversion, node: TraceNode) -> Value:
     import torch
 
     x = node.get("self")
-    sizes = list(x.tensor.shape) if isinstance(x, Constant) else [c.value(x).size(axis) for axis in range(c.value(x).rank)]
+    sizes = (
+        list(x.tensor.shape) if isinstance(x, Constant) else [c.value(x).size(axis) for axis in range(c.value(x).rank)]
+    )
     dtype = x.tensor.dtype if isinstance(x, Constant) else getattr(torch, c.value(x).dtype.value)
     return c.value(Constant(torch.full(sizes, node.get("value", 0), dtype=dtype)))
 
