@@ -38,6 +38,7 @@ conformance: setup
 # The backend tests of the onnx package: imported, run and exported again; `make test` tries a sample.
 interop: setup
 	$(THREADS) $(BIN)/python -m app.checks.interop docs/records/interop.md
+	$(THREADS) $(BIN)/python -m app.checks.torch_interop docs/records/interop_pytorch.md
 
 # Plants mistakes in a copy of the sources for ten minutes and prints those that no test finds: make mutants ONLY=designer/graph
 mutants: setup

@@ -68,7 +68,7 @@ EXAMPLES: dict[str, Example] = {
     ),
     "LaMa": Example("LaMa", {"in_nc": 4}, (1, 3, 64, 64), ((1, 1, 64, 64),)),
     "MMRealSR": Example("MMRealSR", {"num_in_ch": 3, "num_out_ch": 3, "num_block": 2}),
-    "MixDehazeNet": Example("MixDehazeNet"),
+    "MixDehazeNet": Example("MixDehazeNet", {}, (1, 3, 64, 64)),
     "MoESR": Example("MoESR", {"n_blocks": 2}),
     "MoSR": Example("MoSR", {"n_block": 4}),
     "NAFNet": Example("NAFNet", {"enc_blk_nums": [1, 1], "dec_blk_nums": [1, 1]}),
@@ -184,7 +184,7 @@ def table(outcomes: Iterable[ArchitectureOutcome]) -> str:
     found = list(outcomes)
     good = sum(1 for item in found if item.imported)
     head = [
-        "## Architectures of spandrel",
+        "# Architectures of spandrel",
         "",
         f"{good} of {len(found)} architectures with random weights are imported and agree to {GOAL:g} (relative).",
         "Made with default or documented arguments and fewer repetitions of equal blocks (`app/checks/torch_interop.py`).",

@@ -326,8 +326,11 @@ def folded(node: Node, step: TraceNode) -> Any:
     schema = node.target._schema  # type: ignore[union-attr]
     positional = [arguments[item.name] for item in schema.arguments if not item.kwarg_only and item.name in arguments]
     named = {item.name: arguments[item.name] for item in schema.arguments if item.kwarg_only and item.name in arguments}
-    with torch.no_grad():
-        made = node.target(*positional, **named)  # type: ignore[operator]
+    try:
+        with torch.no_grad():
+            made = node.target(*positional, **named)  # type: ignore[operator]
+    except Exception:  # tensors of the trace without values
+        return None
     if isinstance(made, torch.Tensor):
         if made.numel() > MAX_FOLDED:
             return None
