@@ -134,13 +134,14 @@ def _limit_memory() -> None:
 def perform(request: ModuleRequest) -> ModuleReply:
     """Import the module and write the results."""
     import torch
+    from torch._logging._internal import set_logs
 
     from designer.operators.registry import default_registry
     from importers.pytorch.importing import import_module
     from importers.pytorch.loading import load_module, load_state
 
     registry = default_registry()
-    torch._logging.set_logs(all=logging.CRITICAL)  # the report has the reasons
+    set_logs(all=logging.CRITICAL)  # the report has the reasons
     torch.manual_seed(0)
     if request.module.endswith(".pt2"):
         found = _saved_program(Path(request.folder) / request.module, registry)

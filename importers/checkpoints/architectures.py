@@ -70,7 +70,7 @@ def _declare_operators() -> None:
     except RuntimeError:
         for name in [name for name in sys.modules if name.partition(".")[0] == "torchvision"]:
             del sys.modules[name]
-        library = torch.library.Library("torchvision", "FRAGMENT")
+        library: Any = torch.library.Library("torchvision", "FRAGMENT")  # type: ignore[no-untyped-call]
         library.define("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
         library.define("qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
         _LIBRARIES.append(library)
@@ -106,7 +106,7 @@ def license_of(architecture: Any) -> str:
     names = sorted((item.name for item in folder.joinpath("__arch").iterdir()), key=str.lower)
     for name in names:
         if name.upper().startswith("LICENSE"):
-            text = folder.joinpath("__arch").joinpath(name).read_text("utf-8", "replace")
+            text = folder.joinpath("__arch").joinpath(name).read_text("utf-8")
             lines = [line.strip() for line in text.splitlines() if line.strip()]
             return lines[0][:80] if lines else "unknown"
     return "unknown"

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from designer.graph.model import Source
 from designer.graph.types import BATCH, DataType, Dim, Symbol, TensorType
 from designer.operators.params import Value as Param
-from importers.builder import GraphBuilder, Scope
+from importers.builder import GraphBuilder
 from importers.report import NodeOutcome, Outcome
+from importers.templates import Scope
 
 if TYPE_CHECKING:
     import torch

@@ -193,7 +193,7 @@ class Steps:
     def _call(self, owner: Any, node: Node) -> None:
         c = self.conversion
         if is_item(node):
-            items = c.values.get(node.args[0].name)  # type: ignore[union-attr]
+            items = c.values.get(getattr(node.args[0], "name", ""))
             if isinstance(items, tuple | list):
                 c.values[node.name] = items[node.args[1]]  # type: ignore[index]
             return
@@ -446,7 +446,7 @@ def _add_inputs(c: Conversion, program: Any) -> dict[str, tuple[tuple[Any, ...],
                 tr("the argument '{name}' of forward is not a tensor of numbers", name=name),
                 remedy=tr("import a module whose forward takes tensors, for instance a small module around yours"),
             )
-        shape, dtype = found[0]
+        shape, dtype = found[0][0], DataType(found[0][1])
         open_batch = bool(shape) and shape[0] is None
         sizes = tuple(size for size in shape if isinstance(size, int))
         if len(sizes) + open_batch != len(shape):

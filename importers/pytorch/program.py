@@ -89,7 +89,7 @@ def sizes_of(shape: Sequence[Any]) -> tuple[Size | None, ...]:
 def shapes_of(node: Node) -> tuple[tuple[tuple[Size | None, ...], DataType | None], ...]:
     """Shape and element type of each result."""
     value = node.meta.get("val")
-    items = value if isinstance(value, list | tuple) else [value]
+    items: Any = value if isinstance(value, list | tuple) else [value]
     found = []
     for item in items:
         if not hasattr(item, "shape"):

@@ -327,12 +327,12 @@ def padded(c: Conversion, x: Value, flat: Sequence[int], mode: str, value: float
         return c.layer("padding", [x], params, shape=shape)
     if mode != "constant":
         raise UnsupportedError(f"it pads other axes than height and width in the mode {mode}")
-    before, after = [0] * len(axes_of(x.shape)), [0] * len(axes_of(x.shape))
+    low, high = [0] * len(axes_of(x.shape)), [0] * len(axes_of(x.shape))
     for place, pair in enumerate(zip(flat[::2], flat[1::2], strict=True)):
         if any(pair):
             axis = x.axis(x.rank - 1 - place)
-            before[axis], after[axis] = pair
-    return c.layer("pad_tensor", [x], {"before": tuple(before), "after": tuple(after), "value": value}, shape=shape)
+            low[axis], high[axis] = pair
+    return c.layer("pad_tensor", [x], {"before": tuple(low), "after": tuple(high), "value": value}, shape=shape)
 
 
 @converts("index", "_unsafe_index", "index_select")
@@ -365,7 +365,7 @@ def unfold(c: Conversion, node: TraceNode) -> Value:
     x = c.plain(node.get("self"))
     if x.rank != 4:
         raise UnsupportedError("its input has no batch")
-    window = {name: [int(n) for n in node.get(name)] for name in ("kernel_size", "dilation", "padding", "stride")}
+    window = {name: tuple(int(n) for n in node.get(name)) for name in ("kernel_size", "dilation", "padding", "stride")}
     down, right = window["padding"]
     x = padded(c, x, (right, right, down, down), "constant", 0.0)
     channels, height, width = x.size(1), x.size(2), x.size(3)
