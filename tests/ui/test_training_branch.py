@@ -82,7 +82,7 @@ def test_the_mark_can_be_seen_without_colours(qapp, context, canvas, mode, wide)
     def shades(name):
         """How often brightness jumps along the bottom edge of a layer's box."""
         item = canvas.projection[name]
-        box = item.mapRectToScene(item.layout.box)
+        box = item.mapRectToScene(item.layout.box if wide == 900 else item.layout.block)
         left, right = (canvas.viewer.mapFromScene(p) for p in (box.bottomLeft(), box.bottomRight()))
         best = 0
         for y in range(left.y() - 2, left.y() + 3):
