@@ -34,8 +34,10 @@ from app.ui.engine.profiling import profiling_of
 from app.ui.shell.window import MainWindow
 from designer.operators.api import Operator
 from designer.operators.registry import default_registry
+from designer.profiling.devices import DEVICES
 from designer.profiling.quantities import ValueSource
 from designer.profiling.schema import UTILIZATION, mean_utilization
+from designer.profiling.what_if import OPTIMIZER_STATES
 from designer.runtime.patterns import PATTERNS
 
 OPEN, CLOSE = "⟦", "⟧"
@@ -79,7 +81,7 @@ DATA = (
     r"[\w./~-]*\.(xml|npy|png|jpe?g|onnx|html|csv|json)",  # files
     r"(/[\w.-]+)+/?|test_every_dialog\d",  # folders
     rf"({'|'.join(LAYERS)}|named)(:\w+)?",  # layers, the network
-    r"N x|float\d+|u?int\d+|fp\d+|bf16|n[ch][hw][cw]|[xy]\b|[NCHW]\b",  # shapes, number formats, coordinates
+    r"N x|float\d+|u?int\d+|fp\d+|bf16|FP\d+|BF16|n[ch][hw][cw]|[xy]\b|[NCHW]\b",  # shapes, number formats, coordinates
     r"(ms|µs|ns|s|[KMGT]iB|[kMGT]?B|[kMGT]?FLOP(/s)?|GB/s|px|x)\b",  # units
     r"(Ctrl|Shift|Alt|F\d+|Esc|Del|Space|Enter|Return|Home|End|Tab|Up|Down|Left|Right|Backspace|Ins|PgUp|PgDown)\b\+?",  # keys
     r"Layerwright|PyTorch|torch|ONNX Runtime|onnxruntime|OpenVINO|ONNX|numpy|npy|CPU|cpu|ComfyUI|Blender|of_a_plugin|secret|dncnn|denoiser\w*",  # names
@@ -104,6 +106,7 @@ def declared() -> set[str]:
     found |= {path.stem.replace("_", " ") for path in samples.path("photographs").iterdir()} | {
         name.replace("_", " ") for name in PATTERNS
     }
+    found |= {text for device in DEVICES for text in (device.name, device.source)} | set(OPTIMIZER_STATES)
     return {text for text in found if text}
 
 

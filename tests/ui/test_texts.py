@@ -146,7 +146,7 @@ def test_every_dialog(opened, tmp_path) -> None:
     window.context.select(("conv",))
     QApplication.processEvents()
     window.actions_["edit.rename"].trigger()
-    look("edit.rename")
+    reader.read(window.canvas.viewer)  # the name is edited on the canvas
     finding = Diagnostic("x", "⟦it is none⟧", layer="conv", line=3, remedy="⟦y⟧")
     FindingsDialog("⟦Not Opened⟧", "⟦x⟧", [finding], window).open()
     look("findings")

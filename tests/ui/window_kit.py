@@ -64,6 +64,7 @@ def action(window, name: str):
 def press(window: MainWindow, *keys: str) -> None:
     """Shortcuts, pressed while the canvas has the focus; actions follow the document with the next turn."""
     window.activateWindow()
+    QTest.qWaitForWindowActive(window)
     window.canvas.viewer.setFocus()
     for text in keys:
         QApplication.processEvents()
