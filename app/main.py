@@ -22,6 +22,8 @@ def main() -> None:
 
 def opens_window(arguments: Sequence[str]) -> bool:
     """Whether the command line asks for the window: no argument, or documents alone."""
+    if any(name.startswith("-") for name in arguments):
+        return False
     from designer.files.document import DOCUMENTS
 
     return all(DOCUMENTS.reads(name) for name in arguments)

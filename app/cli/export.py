@@ -10,7 +10,7 @@ import typer
 from app.cli.console import out
 from app.cli.options import FileArgument, SeedOption, WeightsOption
 
-export = typer.Typer(no_args_is_help=True, help="Export a network to another format.")
+export = typer.Typer(no_args_is_help=True, add_completion=False, help="Export a network to another format.")
 
 
 @export.command("pytorch")

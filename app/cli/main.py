@@ -2,41 +2,108 @@
 
 from __future__ import annotations
 
-import typer
+from importlib import import_module
+from typing import Any
 
-from app.cli.check import check
-from app.cli.compare import compare
+import typer
+from typer.core import TyperCommand, TyperGroup
+
 from app.cli.console import err, of_the_system, show
-from app.cli.desktop_entry import desktop_entry
-from app.cli.documents import convert, diff
-from app.cli.export import export
-from app.cli.import_ import import_model
-from app.cli.library import engines, operators, samples
-from app.cli.profile import profile
-from app.cli.run import run, video
-from app.cli.sizes import sizes
-from app.cli.tour import tour
 from designer.graph.diagnostics import DiagnosticError
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
-for command in (
-    check,
-    sizes,
-    run,
-    video,
-    profile,
-    compare,
-    tour,
-    convert,
-    operators,
-    engines,
-    diff,
-    samples,
-    desktop_entry,
-):
-    app.command()(command)
-app.command("import")(import_model)
-app.add_typer(export, name="export")
+# The module of each command, its name there, and its summary. A module is imported when its command is used.
+COMMANDS = {
+    "check": (
+        "app.cli.check",
+        "check",
+        "Check a network: print problems, totals and shapes. Exit status 1 if there are errors.",
+    ),
+    "sizes": (
+        "app.cli.sizes",
+        "sizes",
+        "Print the valid heights and widths of each input, and the layers that cause the rules. Exit status 1 if no size works.",
+    ),
+    "run": ("app.cli.run", "run", "Run a network on images or .npy tensors, or frame by frame on videos and folders."),
+    "video": (
+        "app.cli.run",
+        "video",
+        "Run a network on a video or a folder of images, frame by frame. Sound is dropped.",
+    ),
+    "profile": (
+        "app.cli.profile",
+        "profile",
+        "Time every operator and compare it with the machine's peak performance.",
+    ),
+    "compare": (
+        "app.cli.compare",
+        "compare",
+        "Compare networks on the same images with the same noise: PSNR and SSIM relative to the clean images.",
+    ),
+    "tour": (
+        "app.cli.tour",
+        "tour",
+        "Run the whole workflow without a window: design, export, train, reload, run, inspect. Writes an HTML page.",
+    ),
+    "convert": (
+        "app.cli.documents",
+        "convert",
+        "Open a model file and save it under another name or format, like Save As.",
+    ),
+    "operators": ("app.cli.library", "operators", "List the operators with their parameters."),
+    "engines": (
+        "app.cli.library",
+        "engines",
+        "List the engines that can run a network, and why any of them is unavailable.",
+    ),
+    "diff": (
+        "app.cli.documents",
+        "diff",
+        "Print what was added, removed, renamed and changed between two networks. Exit status 1 if they differ.",
+    ),
+    "samples": ("app.cli.library", "samples", "List the included samples."),
+    "desktop-entry": (
+        "app.cli.desktop_entry",
+        "desktop_entry",
+        "Add Layerwright to the menu of a Linux desktop, with its icon and the file type of networks.",
+    ),
+    "import": (
+        "app.cli.import_",
+        "import_model",
+        "Import a model as a document with its weights. Exit status 1 if it computes something else than the original.",
+    ),
+    "export": ("app.cli.export", "export", "Export a network to another format."),
+}
+
+
+class CommandGroup(TyperGroup):
+    """The commands in COMMANDS. Only the help of the program shows them without importing them."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = {name: TyperCommand(name, help=summary) for name, (*_, summary) in COMMANDS.items()}
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, _, rest = super().resolve_command(ctx, args)
+        return name, load_command(str(name)), rest
+
+
+def load_command(name: str) -> Any:
+    """The command of a name in COMMANDS, with its arguments and options."""
+    module, attribute, _ = COMMANDS[name]
+    found = getattr(import_module(module), attribute)
+    if not isinstance(found, typer.Typer):
+        single = typer.Typer(add_completion=False)
+        single.command(name)(found)
+        found = single
+    command = typer.main.get_command(found)
+    command.name = name
+    return command
+
+
+app = typer.Typer(
+    cls=CommandGroup, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__
+)
+app.callback()(lambda: None)
 
 
 def main() -> None:

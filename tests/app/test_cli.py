@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -375,3 +377,20 @@ def test_names_are_no_markup_on_the_terminal(name: str) -> None:
             console.print(name)
             console.print(table)
         assert capture.get().count(name) == 3
+
+
+@pytest.mark.parametrize("name", cli.COMMANDS)
+def test_the_help_of_the_program_summarizes_each_command(name: str) -> None:
+    help_text = cli.load_command(name).help
+    assert help_text is not None
+    assert help_text.split("\n\n")[0].replace("\n", " ") == cli.COMMANDS[name][2]
+
+
+def test_the_help_of_the_program_imports_no_command() -> None:
+    script = (
+        "import sys; sys.argv = ['layerwright', '--help']\n"
+        "from app.main import main\n"
+        "try:\n    main()\nexcept SystemExit:\n    print(sorted({'numpy', 'designer.operators.api'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"

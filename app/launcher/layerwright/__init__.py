@@ -7,13 +7,19 @@ in its root. They are importable in the program's processes only, so they do not
 
 from __future__ import annotations
 
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 __all__ = ["__version__", "main", "show"]
 
-__version__ = version("layerwright")
+
+def __getattr__(name: str) -> str:
+    """`__version__`, looked up when it is read: importing the metadata takes 40 ms."""
+    if name != "__version__":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib.metadata import version
+
+    return version("layerwright")
 
 
 def rooms() -> Path:
