@@ -41,7 +41,7 @@ def trace(module: torch.nn.Module, inputs: Sequence[torch.Tensor], *, open_batch
     from torch.export import Dim
 
     examples = tuple(_repeated(tensor) for tensor in inputs)
-    dynamic = tuple({0: Dim.AUTO} if tensor.ndim > 1 else None for tensor in inputs)  # type: ignore[attr-defined]
+    dynamic = tuple({0: Dim.AUTO} if tensor.ndim > 1 else None for tensor in inputs)
     try:
         program = _export(module, examples, dynamic)
     except Exception:  # the module is foreign code; the trace with a fixed batch reports what is wrong
@@ -49,7 +49,7 @@ def trace(module: torch.nn.Module, inputs: Sequence[torch.Tensor], *, open_batch
     placeholders = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
     for name in program.graph_signature.user_inputs:
         node = placeholders.get(str(name))
-        shape = getattr(node.meta.get("val"), "shape", ()) if node is not None else ()
+        shape: tuple[object, ...] = getattr(node.meta.get("val"), "shape", ()) if node is not None else ()
         if len(shape) > 1 and isinstance(shape[0], int):
             return None
     return Trace(program, True)
