@@ -112,7 +112,7 @@ def main(asked: str, answer: str) -> None:
     except DiagnosticError as error:
         reply = ModuleReply(diagnostics=error.diagnostics)
     except (Exception, SystemExit) as error:  # the user's code raises anything, also where only we should run
-        from importers.pytorch.loading import failed
+        from designer.importers.pytorch.loading import failed
 
         reply = ModuleReply(diagnostics=failed(request.module, error).diagnostics)
     Path(answer).write_bytes(msgspec.json.encode(reply))
@@ -136,9 +136,9 @@ def perform(request: ModuleRequest) -> ModuleReply:
     import torch
     from torch._logging._internal import set_logs
 
+    from designer.importers.pytorch.importing import import_module
+    from designer.importers.pytorch.loading import load_module, load_state
     from designer.operators.registry import default_registry
-    from importers.pytorch.importing import import_module
-    from importers.pytorch.loading import load_module, load_state
 
     registry = default_registry()
     set_logs(all=logging.CRITICAL)  # the report has the reasons
@@ -168,8 +168,8 @@ def _example(entry: InputShape) -> Any:
 def _saved_program(path: Path, registry: Any) -> Any:
     import torch
 
-    from importers.pytorch.importing import import_program
-    from importers.pytorch.tracing import Trace, reason_of
+    from designer.importers.pytorch.importing import import_program
+    from designer.importers.pytorch.tracing import Trace, reason_of
 
     try:
         program = torch.export.load(path)

@@ -13,12 +13,12 @@ from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import Layer, Source
+from designer.importers.formats import ImportOptions
+from designer.importers.onnx.importing import import_proto
+from designer.importers.onnx.origin import restored
 from designer.operators.api import Role
 from designer.operators.registry import Registry
 from designer.runtime.network import role_of, type_of
-from importers.formats import ImportOptions
-from importers.onnx.importing import import_proto
-from importers.onnx.origin import restored
 
 if TYPE_CHECKING:
     from onnx import ModelProto

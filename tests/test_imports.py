@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-ROOMS = ("app", "designer", "exporters", "importers", "analysis_layers", "resources", "samples")
+ROOMS = ("app", "designer", "exporters", "analysis_layers", "resources", "samples")
 
 
 def modules_in(root: Path, rooms: tuple[str, ...]) -> dict[str, Path]:

@@ -12,7 +12,7 @@ import pytest
 from designer.runtime.engine_registry import load_engines
 
 ROOT = Path(__file__).parents[1]
-ROOMS = ("app", "designer", "exporters", "importers", "analysis_layers")
+ROOMS = ("app", "designer", "exporters", "analysis_layers")
 
 
 def modules() -> list[Path]:

@@ -20,17 +20,17 @@ import numpy as np
 
 from designer.files.settings import DEFAULT_ENGINE
 from designer.graph.diagnostics import DiagnosticError
+from designer.importers.formats import ImportOptions
+from designer.importers.imported import Imported
+from designer.importers.onnx.importing import import_onnx
+from designer.importers.onnx.model_file import OLDEST_OPSET
+from designer.importers.onnx.opaque import data_type
+from designer.importers.onnx.original import FileRunner, OnnxOriginal
+from designer.importers.verification import run_document
 from designer.operators.registry import Registry, default_registry
 from designer.runtime.api import RunOptions
 from designer.runtime.engines.ort import runtime
 from exporters.onnx import export_onnx
-from importers.formats import ImportOptions
-from importers.imported import Imported
-from importers.onnx.importing import import_onnx
-from importers.onnx.model_file import OLDEST_OPSET
-from importers.onnx.opaque import data_type
-from importers.onnx.original import FileRunner, OnnxOriginal
-from importers.verification import run_document
 
 KINDS = ("simple", "pytorch-operator", "pytorch-converted")
 RTOL, ATOL = 1e-3, 1e-5

@@ -51,7 +51,7 @@ RAISING = frozenset(  # messages of findings and errors, and titles of undo step
     "Diagnostic ShapeError ParamError CodeError XmlError RecipeError UnknownReachError Edit".split()
 )
 NAMES = frozenset({"Layerwright"})
-ROOMS = ("app/ui", "app/engine", "app/reports", "designer", "exporters", "importers", "analysis_layers")
+ROOMS = ("app/ui", "app/engine", "app/reports", "designer", "exporters", "analysis_layers")
 
 
 @dataclass

@@ -125,7 +125,7 @@ def made(name: str) -> Any:
 
     import torch
 
-    from importers.checkpoints.architectures import spandrel
+    from designer.importers.checkpoints.architectures import spandrel
 
     spandrel()
     torch.manual_seed(0)
@@ -139,8 +139,8 @@ def outcome_of(name: str) -> ArchitectureOutcome:
     import torch
 
     from designer.graph.diagnostics import DiagnosticError
+    from designer.importers.pytorch.importing import import_module
     from designer.operators.registry import default_registry
-    from importers.pytorch.importing import import_module
 
     registry = default_registry()
     try:

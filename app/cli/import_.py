@@ -10,11 +10,11 @@ import typer
 from app.cli.console import err, out
 from designer.files.weights import WEIGHTS
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
-from importers.formats import IMPORTS, ImportOptions
+from designer.importers.formats import IMPORTS, ImportOptions
 
 if TYPE_CHECKING:
     from app.module_import import InputShape
-    from importers.imported import Imported
+    from designer.importers.imported import Imported
 
 
 def import_model(

@@ -199,7 +199,7 @@ def test_no_kind_of_file_is_forgotten() -> None:
 
 def tables() -> Iterator[tuple[str, FormatTable[object, object]]]:
     """The tables of formats in all modules without Qt. The window's other ones are drawings and views of the screen."""
-    for top in ("designer", "exporters", "importers", "app.reports", "app.cli", "app.engine"):
+    for top in ("designer", "exporters", "app.reports", "app.cli", "app.engine"):
         package = importlib.import_module(top)
         for info in pkgutil.walk_packages(package.__path__, f"{top}."):
             module = importlib.import_module(info.name)

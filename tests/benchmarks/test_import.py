@@ -14,9 +14,9 @@ from onnx import TensorProto, helper, numpy_helper
 from designer.files.document import parse_document, write_document
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
+from designer.importers.formats import ImportOptions
+from designer.importers.onnx.importing import import_onnx
 from designer.operators.registry import default_registry
-from importers.formats import ImportOptions
-from importers.onnx.importing import import_onnx
 
 pytest.importorskip("pytest_benchmark")
 

@@ -17,6 +17,8 @@ from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import Source
 from designer.graph.types import Size3D
+from designer.importers.formats import ImportOptions
+from designer.importers.onnx.importing import import_proto
 from designer.operators.deploy import deploy
 from designer.operators.inlining import inlined
 from designer.operators.registry import load
@@ -25,8 +27,6 @@ from designer.operators.size_fix import accept_every_size, obstacle
 from designer.operators.torch_program import build_program
 from designer.operators.training_branch import training_branch
 from designer.runtime.engines.torch_engine import Interpreter, build_module
-from importers.formats import ImportOptions
-from importers.onnx.importing import import_proto
 
 REGISTRY = load(entry_points=False)
 SAMPLES = Path(__file__).parents[2] / "samples"

@@ -8,9 +8,9 @@ import pytest
 from designer.files.weights import WeightKey
 from designer.graph.model import Source
 from designer.graph.types import ShapeError, Size2D, Size3D
+from designer.importers.builder import GraphBuilder
 from designer.operators.params import ParamError
 from designer.operators.registry import Registry
-from importers.builder import GraphBuilder
 
 
 def builder_with_image(registry: Registry) -> tuple[GraphBuilder, Source]:

@@ -11,9 +11,9 @@ import torch
 import torch_models
 
 from designer.graph.diagnostics import DiagnosticError
+from designer.importers.checkpoints.importing import import_checkpoint
+from designer.importers.formats import IMPORTS, ImportOptions
 from designer.operators.registry import Registry
-from importers.checkpoints.importing import import_checkpoint
-from importers.formats import IMPORTS, ImportOptions
 
 
 def read(path: Path, registry: Registry):

@@ -14,8 +14,8 @@ from app.cli import import_ as command
 from app.cli.main import app
 from designer.files.weights import Weights
 from designer.graph.diagnostics import DiagnosticError
+from designer.importers.imported import Imported
 from designer.operators.registry import Registry
-from importers.imported import Imported
 
 
 def run(*args: object) -> object:

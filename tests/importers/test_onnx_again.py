@@ -16,10 +16,10 @@ from test_onnx_import import loop_network
 from designer.files.document import parse_document, write_document
 from designer.files.weights import Weights
 from designer.graph.commands import set_params
+from designer.importers.formats import ImportOptions
+from designer.importers.onnx.importing import import_onnx
 from designer.operators.registry import Registry
 from exporters.onnx import export_onnx
-from importers.formats import ImportOptions
-from importers.onnx.importing import import_onnx
 
 
 def run(path: Path, feeds: dict[str, np.ndarray]) -> list[Any]:

@@ -15,9 +15,9 @@ from onnx_models import model, random, saved, small_network
 
 from app.cli.main import app
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.importers.formats import ImportOptions
+from designer.importers.onnx.importing import import_onnx
 from designer.operators.registry import Registry
-from importers.formats import ImportOptions
-from importers.onnx.importing import import_onnx
 
 Make = Callable[[Path], Path]
 

@@ -11,11 +11,11 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx_models import FLOAT, model, random, saved, small_network
 
 from designer.files.document import parse_document, write_document
+from designer.importers.formats import ImportOptions
+from designer.importers.imported import Imported
+from designer.importers.onnx.importing import import_onnx
+from designer.importers.verification import compare
 from designer.operators.registry import Registry
-from importers.formats import ImportOptions
-from importers.imported import Imported
-from importers.onnx.importing import import_onnx
-from importers.verification import compare
 
 
 def imported(proto: onnx.ModelProto, folder: Path, registry: Registry) -> Imported:

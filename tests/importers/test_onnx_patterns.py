@@ -12,10 +12,10 @@ import pytest
 from onnx import helper
 from onnx_models import model, random, saved
 
+from designer.importers.formats import ImportOptions
+from designer.importers.imported import Imported
+from designer.importers.onnx.importing import import_onnx
 from designer.operators.registry import Registry
-from importers.formats import ImportOptions
-from importers.imported import Imported
-from importers.onnx.importing import import_onnx
 
 Pattern = tuple[list[Any], dict[str, np.ndarray]]
 

@@ -13,9 +13,9 @@ import torch_models
 
 from app.process import module_command
 from designer.files.document import read_document
+from designer.importers.pytorch.importing import import_module
+from designer.importers.report import Outcome
 from designer.operators.registry import Registry
-from importers.pytorch.importing import import_module
-from importers.report import Outcome
 
 
 def imported(name: str, registry: Registry):

@@ -1,0 +1,95 @@
+"""Resizing and sampling of images."""
+
+from __future__ import annotations
+
+from designer.graph.types import Size2D, Symbol
+from designer.importers.onnx.conversion import Conversion, OnnxOp, UnsupportedError
+from designer.importers.onnx.nodes.table import converts
+from designer.operators.params import Value
+
+
+@converts("Resize", "Upsample")
+def resize(c: Conversion, op: OnnxOp) -> None:
+    kind = c.type_of(op.inputs[0])
+    if kind.rank != 4:
+        raise UnsupportedError("it is not the size of an image")
+    height, width = _target(c, op, kind.shape)
+    method, corners = _method(op)
+    old_height, old_width = kind.dim(2), kind.dim(3)
+    if height % old_height == 0 and width % old_width == 0:
+        params: dict[str, Value] = {"factor": Size2D(width // old_width, height // old_height)}
+        type = "upsample"
+    else:
+        params, type = {"size": Size2D(width, height), "antialias": bool(op.attribute("antialias", 0))}, "resize"
+        if op.input(2) and not _exact(c, op, kind.dim(2), kind.dim(3)):
+            raise UnsupportedError("its factors are not ratios of sizes")
+    c.one(type, op.inputs[:1], {**params, "method": method, "align_corners": corners})
+
+
+def _target(c: Conversion, op: OnnxOp, shape: tuple[int | Symbol, ...]) -> tuple[int, int]:
+    """Height and width of the output."""
+    scales_at = 1 if op.op_type == "Upsample" or op.opset < 11 else 2
+    sizes = op.input(3) if scales_at == 2 else ""
+    if op.attribute("axes") or op.attribute("keep_aspect_ratio_policy", "stretch") != "stretch":
+        raise UnsupportedError("it resizes chosen axes or keeps the ratio of the sides")
+    if sizes:
+        dims = c.dims(sizes)
+        if tuple(dims[:2]) not in (tuple(shape[:2]), (1, shape[1])):
+            raise UnsupportedError("it resizes the batch or the channels")
+        wanted = dims[2:]
+    else:
+        scales = op.attribute("scales") or c.numbers(op.input(scales_at))
+        if scales is None or tuple(scales[:2]) != (1.0, 1.0):
+            raise UnsupportedError("its factors are not constant, or not of height and width only")
+        wanted = tuple(
+            int(size * factor) if isinstance(size, int) else size
+            for size, factor in zip(shape[2:], scales[2:], strict=True)
+        )
+    if any(isinstance(size, Symbol) or size < 1 for size in wanted):
+        raise UnsupportedError("the size of its output is not known")
+    height, width = wanted
+    return height, width  # type: ignore[return-value]
+
+
+def _exact(c: Conversion, op: OnnxOp, height: int, width: int) -> bool:
+    scales = c.numbers(op.input(2)) or ()
+    return all((size * factor).is_integer() for size, factor in zip((height, width), scales[2:], strict=False))
+
+
+def _method(op: OnnxOp) -> tuple[str, bool]:
+    """Interpolation, and whether corners are aligned. Raises UnsupportedError for what torch does not have."""
+    mode = op.attribute("mode", "nearest")
+    rounding, coefficient = op.attribute("nearest_mode", "round_prefer_floor"), op.attribute("cubic_coeff_a", -0.75)
+    outside = op.attribute("exclude_outside", 0)
+    if op.op_type == "Upsample" or op.opset < 11:
+        if mode != "nearest":
+            raise UnsupportedError("before opset 11 it samples at other positions")
+        return "nearest", False
+    coordinates = op.attribute("coordinate_transformation_mode", "half_pixel")
+    if mode == "nearest":
+        floor = coordinates == "asymmetric" and rounding == "floor"
+        if not floor:
+            raise UnsupportedError(f"nearest with {coordinates} samples at other positions than torch")
+        return "nearest", False
+    if coordinates not in ("half_pixel", "pytorch_half_pixel", "align_corners") or outside:
+        raise UnsupportedError(f"{mode} with {coordinates} samples at other positions than torch")
+    if mode == "cubic" and abs(coefficient + 0.75) > 1e-7:
+        raise UnsupportedError("its cubic coefficient is not -0.75")
+    return {"linear": "bilinear", "cubic": "bicubic"}[mode], coordinates == "align_corners"
+
+
+@converts("GridSample")
+def grid_sample(c: Conversion, op: OnnxOp) -> None:
+    modes = {
+        "linear": "bilinear",
+        "bilinear": "bilinear",
+        "cubic": "bicubic",
+        "bicubic": "bicubic",
+        "nearest": "nearest",
+    }
+    params: dict[str, Value] = {
+        "method": modes[op.attribute("mode", "linear")],
+        "border": op.attribute("padding_mode", "zeros"),
+        "align_corners": bool(op.attribute("align_corners", 0)),
+    }
+    c.one("grid_sample", op.inputs, params)

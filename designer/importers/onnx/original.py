@@ -1,0 +1,82 @@
+"""The imported ONNX file, run as it is, for the comparison with the document."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from designer.importers.verification import Feeds
+
+Case = Mapping[str, tuple[tuple[int, ...], str]]
+MAX_ELEMENTS = 2**28  # of all inputs of a case
+
+
+@dataclass
+class OnnxOriginal:
+    """Runs the file with ONNX Runtime; if it does not know the operators, with the reference implementation of onnx.
+
+    `inputs` and `outputs` map names in the file to names of layers.
+    """
+
+    path: Path
+    inputs: Mapping[str, str]
+    outputs: Mapping[str, str]
+    sizes: Sequence[Case]
+    empty: Feeds = field(default_factory=dict)  # inputs without elements, which the document does not have
+    _session: FileRunner | None = field(default=None, repr=False)
+
+    def cases(self) -> Sequence[Case]:
+        return [case for case in self.sizes if sum(int(np.prod(shape)) for shape, _ in case.values()) <= MAX_ELEMENTS]
+
+    def run(self, feeds: Feeds) -> dict[str, NDArray[Any]]:
+        if self._session is None:
+            self._session = FileRunner(self.path)
+        given = {name: feeds[layer] for name, layer in self.inputs.items()} | dict(self.empty)
+        found = self._session.run(list(self.outputs), given)
+        return dict(zip(self.outputs.values(), found, strict=True))
+
+
+class FileRunner:
+    """Runs an ONNX file with ONNX Runtime; what that does not have, with the reference implementation of onnx."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._runs: list[Any] = [lambda: _session(path), lambda: _reference(path)]
+        self._opened: Any = None
+
+    def run(self, outputs: Sequence[str] | None, feeds: Feeds) -> list[NDArray[Any]]:
+        """The outputs with these names, or all. Raises what the runtime raised if neither can run the file."""
+        try:
+            if self._opened is None:
+                self._opened = self._runs[0]()
+            return list(self._opened.run(outputs, dict(feeds)))
+        except Exception as error:  # the classes of the binding have no common base
+            if len(self._runs) == 1:
+                raise
+            try:
+                other = self._runs[1]()
+                found = list(other.run(outputs, dict(feeds)))
+            except Exception:  # the reference implementation raises anything: the runtime's reason is the better one
+                raise error from None
+            self._runs, self._opened = self._runs[1:], other
+            return found
+
+
+def _session(path: Path) -> Any:
+    from designer.runtime.engines.ort import runtime
+
+    options = runtime().SessionOptions()
+    options.log_severity_level = 4
+    options.graph_optimization_level = runtime().GraphOptimizationLevel.ORT_ENABLE_BASIC
+    return runtime().InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+
+
+def _reference(path: Path) -> Any:
+    from onnx.reference import ReferenceEvaluator
+
+    return ReferenceEvaluator(str(path))

@@ -1,0 +1,199 @@
+"""The nodes of a trace in a form that does not depend on torch.fx, and the tensors that they read."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from designer.graph.types import DataType
+from designer.importers.pytorch.conversion import Constant, Size, TraceNode, UnsupportedError, data_type
+
+if TYPE_CHECKING:
+    from torch.export import ExportedProgram
+    from torch.fx import Node
+
+_TRACE = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in \S+\n\s*(?P<code>[^\n]*)')
+
+
+class OpenSize:
+    """A number that depends on the size of the batch."""
+
+
+OPEN = OpenSize()
+
+
+def constants(program: ExportedProgram) -> dict[str, Constant]:
+    """The tensors of the module, by the name of their node: parameters, buffers, and constants in its code."""
+    import torch
+
+    found = {}
+    for spec in program.graph_signature.input_specs:
+        name, kind = getattr(spec.arg, "name", ""), spec.kind.name
+        if kind in ("PARAMETER", "BUFFER") and spec.target is not None:
+            tensor = program.state_dict.get(spec.target)
+            if tensor is None:
+                tensor = program.constants[spec.target]
+            found[name] = Constant(tensor, spec.target, kind == "PARAMETER")
+        elif kind == "CONSTANT_TENSOR" and spec.target is not None:
+            tensor = program.constants[spec.target]
+            if isinstance(tensor, torch.Tensor):
+                found[name] = Constant(tensor)
+    return found
+
+
+def user_inputs(program: ExportedProgram) -> list[str]:
+    """The inputs of the module that are tensors, named as the arguments of `forward`."""
+    return [str(name) for name in program.graph_signature.user_inputs if isinstance(name, str)]
+
+
+def user_outputs(program: ExportedProgram) -> dict[str, Any]:
+    """Names of the results -> nodes: `y`, the keys of a dictionary, or `y1`, `y2`, ..."""
+    nodes = [arg for arg, spec in _outputs(program) if spec.kind.name == "USER_OUTPUT"]
+    tree = program.call_spec.out_spec
+    keys = [str(key) for key in getattr(tree, "context", None) or ()] if _is_dict(tree) else []
+    if len(nodes) == 1:
+        names = ["y"]
+    elif len(keys) == len(nodes) and all(key.isidentifier() for key in keys):
+        names = keys
+    else:
+        names = [f"y{number}" for number in range(1, len(nodes) + 1)]
+    return dict(zip(names, nodes, strict=True))
+
+
+def _is_dict(tree: Any) -> bool:
+    return getattr(tree, "type", None) is dict
+
+
+def _outputs(program: ExportedProgram) -> Iterator[tuple[Any, Any]]:
+    (end,) = (node for node in program.graph.nodes if node.op == "output")
+    return zip(end.args[0], program.graph_signature.output_specs, strict=True)
+
+
+def sizes_of(shape: Sequence[Any]) -> tuple[Size | None, ...]:
+    """A shape of the trace: numbers, the batch, and None for sizes that contain the batch."""
+    found: list[Size | None] = []
+    for size in shape:
+        if isinstance(size, int):
+            found.append(size)
+            continue
+        expression = size.node.expr
+        if expression.is_Integer:
+            found.append(int(expression))
+        else:
+            found.append(None)
+    return tuple(found)
+
+
+def shapes_of(node: Node) -> tuple[tuple[tuple[Size | None, ...], DataType | None], ...]:
+    """Shape and element type of each result."""
+    value = node.meta.get("val")
+    items: Any = value if isinstance(value, list | tuple) else [value]
+    found = []
+    for item in items:
+        if not hasattr(item, "shape"):
+            continue
+        try:
+            dtype: DataType | None = data_type(str(item.dtype))
+        except UnsupportedError:
+            dtype = None
+        found.append((sizes_of(item.shape), dtype))
+    return tuple(found)
+
+
+def is_number(node: Node) -> bool:
+    """Whether a node is a size or a number computed from sizes."""
+    import torch
+
+    return isinstance(node.meta.get("val"), torch.SymInt | torch.SymFloat | torch.SymBool | int | float | bool)
+
+
+def plain_number(value: Any) -> Any:
+    """A number of the trace: as such if it does not depend on the batch."""
+    node = getattr(value, "node", None)
+    if node is None:
+        return value
+    expression = node.expr
+    if expression.is_Integer:
+        return int(expression)
+    return float(expression) if expression.is_number else OPEN
+
+
+def described(node: Node, resolve: Mapping[str, Any]) -> TraceNode:
+    """A node with its arguments by name; nodes are replaced by what `resolve` has for them."""
+    schema = node.target._schema  # type: ignore[union-attr]
+    name = schema.name.rpartition("::")[2]
+    if schema.is_mutable and name.endswith("_") and not name.endswith("__"):
+        name = name[:-1]
+    given: dict[str, Any] = {
+        argument.name: argument.default_value for argument in schema.arguments if argument.has_default_value()
+    }
+    names = [argument.name for argument in schema.arguments]
+    given |= {key: _resolved(value, resolve) for key, value in zip(names, node.args, strict=False)}
+    given |= {key: _resolved(value, resolve) for key, value in node.kwargs.items()}
+    label, scope = _module(node, name)
+    return TraceNode(node.name, name, given, shapes_of(node), label, scope, line_of(node), call_text(node))
+
+
+def _resolved(value: Any, resolve: Mapping[str, Any]) -> Any:
+    from torch.fx import Node
+
+    if isinstance(value, Node):
+        if value.name in resolve:
+            return resolve[value.name]
+        if is_number(value):
+            return plain_number(value.meta["val"])
+        raise UnsupportedError(f"its input '{value.name}' has no layer")
+    if isinstance(value, list | tuple):
+        return [_resolved(item, resolve) for item in value]
+    return value
+
+
+def _module(node: Node, op: str) -> tuple[str, tuple[str, ...]]:
+    """A name for the layer, and the path of modules around it."""
+    stack = list((node.meta.get("nn_module_stack") or {}).values())
+    path, kind = stack[-1] if stack else ("", "")
+    kind = kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}"
+    path = path.partition("@")[0].removeprefix("L['self'].").strip(".")
+    parts = tuple(part for part in path.split(".") if part)
+    if parts and kind.startswith("torch.nn.modules.") and not kind.startswith("torch.nn.modules.container"):
+        return path, parts[:-1]
+    return (f"{path}.{op}" if path else op), parts
+
+
+def line_of(node: Node) -> str:
+    """The line of the user's code that made a node, as `file.py:12: code`."""
+    found = ""
+    for match in _TRACE.finditer(node.meta.get("stack_trace") or ""):
+        if "/torch/" not in match["file"]:
+            found = f"{match['file'].rpartition('/')[2]}:{match['line']}: {match['code'].strip()[:120]}"
+    return found
+
+
+def call_text(node: Node) -> str:
+    """The call as Python with the tensors x1, x2, ...; empty if an argument cannot be written."""
+    from torch.fx import Node as FxNode
+
+    seen: dict[str, str] = {}
+
+    def write(value: Any) -> str:
+        if isinstance(value, FxNode):
+            return seen.setdefault(value.name, f"x{len(seen) + 1}")
+        if isinstance(value, list | tuple):
+            return f"[{', '.join(map(write, value))}]"
+        if value is None or isinstance(value, bool | int | float | str):
+            return repr(value)
+        raise UnsupportedError("an argument has no text")
+
+    try:
+        texts = [*map(write, node.args), *(f"{key}={write(value)}" for key, value in node.kwargs.items())]
+    except UnsupportedError:
+        return ""
+    if any(is_number(item) for item in node.all_input_nodes):
+        return ""
+    return f"torch.ops.{node.target}({', '.join(texts)})"
+
+
+def is_item(node: Node) -> bool:
+    return node.target is operator.getitem

@@ -1,0 +1,117 @@
+"""Comparison of an imported document with its original on seeded inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from designer.files.settings import DEFAULT_ENGINE
+from designer.files.weights import Weights
+from designer.graph.diagnostics import DiagnosticError
+from designer.graph.graph import Graph
+from designer.importers.report import ComparedCase
+from designer.operators.registry import Registry
+from designer.runtime.api import RunOptions
+from designer.runtime.session import Session
+
+Feeds = Mapping[str, NDArray[Any]]
+SEED = 1
+
+
+class Original(Protocol):
+    """What was imported, run by its own runtime. Feeds and results have the names of the document's layers."""
+
+    def cases(self) -> Sequence[Mapping[str, tuple[tuple[int, ...], str]]]:
+        """Inputs to compare with: for each input its shape and element type; the size of the document first.
+
+        Later cases have another batch or size, where the original allows it.
+        """
+
+    def run(self, feeds: Feeds) -> Feeds:
+        """The outputs of the original. Any exception is the reason why the two are not compared."""
+
+
+def seeded_feeds(case: Mapping[str, tuple[tuple[int, ...], str]], seed: int = SEED) -> dict[str, NDArray[Any]]:
+    """Random values: uniform in 0..1 for floating-point inputs, as images are; 0 and 1 for others."""
+    random = np.random.default_rng(seed)
+    feeds: dict[str, NDArray[Any]] = {}
+    for name, (shape, dtype) in case.items():
+        kind = np.dtype(dtype)
+        values = random.random(shape) if kind.kind == "f" else random.integers(0, 2, shape)
+        feeds[name] = np.asarray(values, kind)
+    return feeds
+
+
+def compare(
+    graph: Graph, registry: Registry, weights: Weights, original: Original, options: RunOptions | None = None
+) -> dict[str, Any]:
+    """The fields of a report about the comparison. Never raises: what fails is the reason in `not_compared_because`."""
+    cases: list[ComparedCase] = []
+    reason = ""
+    for case in original.cases():
+        feeds = seeded_feeds(case)
+        try:
+            cases.append(_compare_case(graph, registry, weights, original, feeds, options))
+        except Exception as error:  # the original is run by a foreign runtime, which may raise anything
+            reason = reason or _reason(error)
+            if not cases:
+                break
+    if not cases:
+        return {"not_compared_because": reason or "the original has no size to run at"}
+    worst = max(cases, key=lambda item: item.max_rel_difference)
+    return {
+        "cases": tuple(cases),
+        "max_abs_difference": max(item.max_abs_difference for item in cases),
+        "max_rel_difference": worst.max_rel_difference,
+    }
+
+
+def _compare_case(
+    graph: Graph, registry: Registry, weights: Weights, original: Original, feeds: Feeds, options: RunOptions | None
+) -> ComparedCase:
+    expected = original.run(feeds)
+    found = run_document(graph, registry, weights, feeds, options)
+    worst, absolute, relative = "", 0.0, 0.0
+    for name, array in expected.items():
+        one, other = difference(found[name], array)
+        absolute = max(absolute, one)
+        if other >= relative:
+            worst, relative = name, other
+    return ComparedCase({name: array.shape for name, array in feeds.items()}, absolute, relative, worst)
+
+
+def run_document(
+    graph: Graph, registry: Registry, weights: Weights, feeds: Feeds, options: RunOptions | None = None
+) -> dict[str, NDArray[Any]]:
+    """The outputs of a document. Raises DiagnosticError if it cannot run."""
+    session = Session(graph, registry, weights, options or RunOptions(engine=DEFAULT_ENGINE))
+    for name, array in feeds.items():
+        session.set_input(name, array, is_image=False)
+    return dict(session.run().outputs)
+
+
+def difference(found: NDArray[Any], expected: NDArray[Any]) -> tuple[float, float]:
+    """The largest absolute difference, also relative to the largest magnitude in `expected`.
+
+    Infinite for other shapes, and where only one of the two is NaN or infinite.
+    """
+    if found.shape != expected.shape:
+        return float("inf"), float("inf")
+    one, other = (np.asarray(array, np.float64) for array in (found, expected))
+    finite = np.isfinite(one) & np.isfinite(other)
+    same = (one == other) | (np.isnan(one) & np.isnan(other))
+    if not np.all(finite | same):
+        return float("inf"), float("inf")
+    largest = float(np.max(np.abs(one - other), where=finite, initial=0.0))
+    scale = float(np.max(np.abs(other), where=finite, initial=0.0))
+    return largest, largest / scale if largest and scale else largest
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, DiagnosticError):
+        return error.diagnostics[0].message
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0][:300]}" if lines else type(error).__name__
