@@ -147,7 +147,7 @@ def differences(player: Player) -> None:
     """What is another than in the saved version."""
     context = player.window.context
     player.menu("File", "Compare With")
-    player.click(player.find(QPushButton, "differences.empty.action"))
+    player.choose(player.popup(), "Saved Version")
     listed = player.find(QAbstractItemView, "differences.list")
     player.cell(listed, "conv_2")
     player.shoot("differences")
