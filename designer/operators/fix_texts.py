@@ -175,7 +175,7 @@ def _type(case: Case, layer: Layer) -> Iterator[Idea]:
 
 
 def nearest(word: str, known: Iterable[str]) -> list[str]:
-    """The names that `word` most likely stands for, best match first."""
+    """The names that `word` most likely means, best match first."""
     names = list(known)
     if word in names:
         return [word]

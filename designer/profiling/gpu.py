@@ -29,7 +29,7 @@ def gpu_versions(device: str) -> tuple[str, dict[str, str]]:
 
 
 def nvidia_smi(field: str) -> str:
-    """One field of the first GPU as nvidia-smi tells it, or empty."""
+    """One field of the first GPU as nvidia-smi reports it, or empty."""
     tool = shutil.which("nvidia-smi")
     if tool is None:
         return ""
@@ -132,5 +132,5 @@ def _foreign() -> Quantity:
     """How busy the GPU was just before the calibration, by nvidia-smi."""
     text = nvidia_smi("utilization.gpu")
     if not text.isdigit():
-        return unavailable("nvidia-smi did not tell how busy the GPU was")
+        return unavailable("nvidia-smi did not report how busy the GPU was")
     return measured(float(text), "use of the GPU before the calibration")

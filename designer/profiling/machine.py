@@ -42,7 +42,7 @@ def this_machine(*, gpu: str = "", extra: Mapping[str, str] | None = None) -> Ma
 
 
 def cpu_name() -> str:
-    """The processor's name as the system tells it."""
+    """The processor's name as the system reports it."""
     try:
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):

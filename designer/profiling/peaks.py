@@ -133,7 +133,7 @@ def copy_rate(total: int, threads: int, seconds: float) -> float:
 
 
 def last_level_cache() -> int:
-    """Bytes of the largest cache of processor 0, or 0 where the system does not tell."""
+    """Bytes of the largest cache of processor 0, or 0 where the system does not report it."""
     found = 0
     for path in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size"):
         text = path.read_text().strip()

@@ -98,7 +98,7 @@ class ChannelMap:
                 self._layer(graph[name], name in training)
 
     def root(self, number: int) -> int:
-        """The number that stands for all channels joined with `number`."""
+        """The number that represents all channels joined with `number`."""
         while self._parents[number] != number:
             self._parents[number] = self._parents[self._parents[number]]
             number = self._parents[number]

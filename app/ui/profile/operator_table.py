@@ -128,7 +128,7 @@ class OperatorTablePanel(QWidget):
         self.tree.on_copy(self.copy_rows)
 
     def selected(self) -> list[OperatorProfile]:
-        """The steps of the selected rows, from top to bottom, each once; a selected group stands for its steps."""
+        """The steps of the selected rows, from top to bottom, each once; a selected group means its steps."""
         found: dict[int, OperatorProfile] = {}
         for index in sorted(self.tree.selected_rows(), key=self._place):
             inner = [self.proxy.index(row, 0, index) for row in range(self.proxy.rowCount(index))]
@@ -266,7 +266,7 @@ class OperatorTablePanel(QWidget):
 
 
 def run_text(run: ProfileRun) -> str:
-    """One line about a run: the sum of its rows beside the whole run, the operations and the roof."""
+    """One line about a run: the sum of its rows, the whole run, the operations and the roof."""
     parts = [
         trn("{count} step", "{count} steps", sum(1 for row in run.operators if row.layers)),
         tr("sum of rows {time}", time=quantity(run.rows_ms / 1e3, "s")),

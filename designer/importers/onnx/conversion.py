@@ -50,7 +50,7 @@ class OnnxOp:
     outputs: tuple[str, ...]
     attributes: Mapping[str, Any]
     scope: Scope = ()
-    nodes: tuple[Any, ...] = ()  # the nodes of the file that it stands for
+    nodes: tuple[Any, ...] = ()  # the nodes of the file that it replaces
     asked: set[str] = field(default_factory=set, compare=False)  # attributes that the converter knows
 
     def attribute(self, name: str, default: Any = None) -> Any:

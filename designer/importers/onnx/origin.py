@@ -92,7 +92,7 @@ def _way(tensor: Any, array: Any) -> str | None:
 
     if tensor.data_type != TensorProto.FLOAT or array.size != np.prod(tensor.dims):
         return None
-    if tensor.data_location == TensorProto.EXTERNAL:  # it was read from there: only the shape tells
+    if tensor.data_location == TensorProto.EXTERNAL:  # it was read from there: only the shape is known
         return "transposed" if array.ndim == 2 and array.shape != tuple(tensor.dims) else "same"
     original = numpy_helper.to_array(tensor).reshape(-1)
     for way, values in (("same", array), ("transposed", array.T)):
