@@ -33,7 +33,7 @@ def show(module: Any, *inputs: Any) -> Any:
 
     The window runs in a process of its own, which is returned; this process does not import Qt.
     """
-    from layerwright.notebook import show as open_window  # type: ignore[import-not-found]
+    from layerwright.notebook import show as open_window
 
     return open_window(module, *inputs)
 
