@@ -52,7 +52,7 @@ def player_of(window: MainWindow, folder: Path) -> Player:
 
 
 @pytest.mark.timeout(600)
-def test_edit_mend_compare_and_tell(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
+def test_edit_fix_and_compare(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
     player = player_of(window, SHOTS)
     with ThreadPoolExecutor(1) as thread:
         played = thread.submit(play, player, tmp_path)

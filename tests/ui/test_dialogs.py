@@ -38,7 +38,7 @@ def test_a_dialog_grows_with_its_message(kind, qtbot) -> None:
     qtbot.waitExposed(dialog)
     before = [edit.height() for edit in dialog.findChildren(QLineEdit)]
     for text in ("Short.", LONG, "", LONG):
-        dialog.message.tell(text)
+        dialog.message.show_message(text)
         QApplication.processEvents()
         QApplication.processEvents()
         assert [edit.height() for edit in dialog.findChildren(QLineEdit)] == before

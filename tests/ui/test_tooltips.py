@@ -34,7 +34,7 @@ def test_tips_show_foreign_text_as_it_is(qapp):
 def test_lines_under_fields_show_foreign_text_as_it_is(qtbot, made):
     line = made()
     qtbot.addWidget(line)
-    getattr(line, "tell" if isinstance(line, Message) else "say")(FOREIGN)
+    getattr(line, "show_message" if isinstance(line, Message) else "say")(FOREIGN)
     label = next(x for x in line.findChildren(QLabel) if x.text().endswith(FOREIGN))
     assert label.textFormat() is Qt.TextFormat.PlainText
 

@@ -21,7 +21,7 @@ def show(module: torch.nn.Module, *inputs: torch.Tensor) -> subprocess.Popen[byt
     """
     from torch.export import export, save
 
-    from layerwright import rooms  # mypy reads the rooms, not the launcher's package
+    from layerwright import rooms
 
     was_training = module.training
     module.eval()

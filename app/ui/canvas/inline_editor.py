@@ -92,7 +92,7 @@ class InlineEditor(QFrame):
     def _check(self) -> None:
         text = self.field.toPlainText()
         broken = self._rule(text.strip()) if text.strip() != self._before else None
-        self._message.tell(sentence(broken) if broken else "")
+        self._message.show_message(sentence(broken) if broken else "")
         self._fit()
 
     def discard(self) -> None:

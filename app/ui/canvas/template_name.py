@@ -71,7 +71,7 @@ class TemplateNameDialog(GrowingDialog):
         rule = check_template_name(text.strip())
         if rule is None and text.strip() in self._graph.templates and text.strip() != self._old:
             rule = tr("a template '{name}' already exists; choose another name", name=text.strip())
-        self.message.tell(sentence(rule) if rule else "")
+        self.message.show_message(sentence(rule) if rule else "")
         self.ok.setEnabled(rule is None)
 
     def accept(self) -> None:

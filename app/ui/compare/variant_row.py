@@ -95,7 +95,7 @@ class VariantRow(QFrame):
         return self._message.text()
 
     def show_message(self, text: str, role: theme.RoleName) -> None:
-        self._message.tell(text, role)
+        self._message.show_message(text, role)
 
     def show_choice(self, choice: VariantChoice, sources: Sequence[Document | Path], *, removable: bool) -> None:
         """Show a choice; `sources` are the networks that can be had without asking."""

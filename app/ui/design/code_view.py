@@ -160,7 +160,7 @@ class CodeViewPanel(QWidget):
         if problem and not old:
             self._show_empty(problem)
             return
-        self._problem.tell(problem, "warning")
+        self._problem.show_message(problem, "warning")
         self._text.setEnabled(not problem)  # the previous text stays, disabled, until the network is valid again
         self._copy.setEnabled(not problem)
         if not problem:
@@ -174,7 +174,7 @@ class CodeViewPanel(QWidget):
 
     def _show_empty(self, text: str) -> None:
         self._scope.setText("")
-        self._problem.tell("")
+        self._problem.show_message("")
         self._copy.setEnabled(False)
         self._text.clear()
         self._empty.show_text(text)

@@ -83,7 +83,7 @@ class AgreeDialog(GrowingDialog):
         try:
             agree(self._texts)
         except DiagnosticError as error:
-            self._problem.tell("\n".join(finding_text(d) for d in error.diagnostics))
+            self._problem.show_message("\n".join(finding_text(d) for d in error.diagnostics))
             return
         self.accept()
         self._then()

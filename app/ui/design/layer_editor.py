@@ -327,10 +327,10 @@ class ParametersPanel(QWidget):
             self._name.show_name(layers[0].name)
         unknown = [layer for layer in layers if self._context.registry.get(layer.type) is None]
         self._raw.setVisible(one and bool(unknown))
-        self._note.tell("")
+        self._note.show_message("")
         if unknown and one:
             self._raw.show_layer(layers[0])
-            self._note.tell(
+            self._note.show_message(
                 tr(
                     "The type “{type}” is unknown, so its parameters are shown as text. Install the plugin that "
                     "provides it, or replace the layer.",
@@ -339,7 +339,7 @@ class ParametersPanel(QWidget):
                 "warning",
             )
         elif unknown:
-            self._note.tell(
+            self._note.show_message(
                 trn(
                     "{count} of these layers has an unknown type.",
                     "{count} of these layers have an unknown type.",
@@ -349,7 +349,7 @@ class ParametersPanel(QWidget):
             )
         elif self._operator_rows is None:
             text = tr("This operator has no parameters.") if one else tr("These layers have no parameters in common.")
-            self._note.tell(text, "info")
+            self._note.show_message(text, "info")
 
     def _show_values(self, layers: list[Layer]) -> None:
         if self._document is not None:

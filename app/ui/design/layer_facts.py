@@ -128,9 +128,9 @@ class LayerFacts(QWidget):
             self._findings.append(message)
         for index, message in enumerate(self._findings):
             if index >= len(found):
-                message.tell("")
+                message.show_message("")
                 continue
-            message.tell(finding_text(found[index]), found[index].severity.value)
+            message.show_message(finding_text(found[index]), found[index].severity.value)
         left = len(found) - FINDINGS
         more = trn("{count} more problem: see Type Checking.", "{count} more problems: see Type Checking.", left)
         self._more.setText(more if left > 0 else "")

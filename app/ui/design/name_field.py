@@ -42,7 +42,7 @@ class NameField(QWidget):
         self._model = name
         if self.line.text() != name:
             self.line.setText(name)
-        self._message.tell("")
+        self._message.show_message("")
 
     @property
     def model(self) -> str:
@@ -50,7 +50,7 @@ class NameField(QWidget):
 
     def _check(self, text: str) -> None:
         broken = self._rule(text) if text != self._model else None
-        self._message.tell(sentence(broken) if broken else "")
+        self._message.show_message(sentence(broken) if broken else "")
 
     def _finish(self) -> None:
         text = self.line.text()

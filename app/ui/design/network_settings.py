@@ -179,7 +179,7 @@ class NetworkSettingsPanel(QWidget):
             document.settings_changed.connect(self._show)
             self._report.follow(document)
             for message in self._messages.values():
-                message.tell("")
+                message.show_message("")
             self._show()
             self._stack.setCurrentIndex(1)
 
@@ -195,11 +195,11 @@ class NetworkSettingsPanel(QWidget):
         )
         adapted = [d for d in self._document.reading if d.code == ADAPTED and self._is_default(settings)]
         problems = (*run_choices.engine_problems(), *map(located_finding, adapted))
-        self._messages["engines"].tell("\n".join(problems), "warning")
+        self._messages["engines"].show_message("\n".join(problems), "warning")
         self._tile.show_choices(run_choices.tiles(settings.tile), str(settings.tile))
         titles = (settings.engine, settings.device, settings.precision, settings.layout)
         broken = [f"{title}: {reason}." for title, reason in zip(titles, reasons, strict=True) if reason]
-        self._messages["choices"].tell(" ".join(broken), "warning")
+        self._messages["choices"].show_message(" ".join(broken), "warning")
         numbers = (
             ("threads", self._threads, settings.threads),
             ("iterations", self._iterations, settings.iterations),
@@ -214,7 +214,7 @@ class NetworkSettingsPanel(QWidget):
             self._weights.setText(settings.weights)
         self._weights.setToolTip(plain_tip(settings.weights))
         edited = bool(settings.weights) and is_version(Path(settings.weights))
-        self._messages["weights"].tell(
+        self._messages["weights"].show_message(
             tr("Edited weights that are not saved elsewhere: File > Save Weights As.") if edited else "", "warning"
         )
 
@@ -232,11 +232,11 @@ class NetworkSettingsPanel(QWidget):
     def _whole(self, key: str, text: str, low: int, high: int) -> None:
         digits = text.strip()
         if not (digits.isascii() and digits.isdigit() and len(digits) < 12 and low <= int(digits) <= high):
-            self._messages[key].tell(
+            self._messages[key].show_message(
                 tr("'{text}' must be an integer from {low} to {high}.", text=text, low=low, high=high)
             )
             return
-        self._messages[key].tell("")
+        self._messages[key].show_message("")
         self._change(**{key: int(digits)})
 
     def _typed_weights(self) -> None:

@@ -59,15 +59,15 @@ class SizeRulesView(QWidget):
         contract = self._rules.contract
         if contract is None:
             self._text.setText(self._rules.error or ("" if self._rules.large else tr("Computing ...")))
-            self._causes.tell("")
+            self._causes.show_message("")
             if self.isVisible():
                 self._rules.request()
         elif contract.problem is not None:
             self._text.setText(tr("No size works."))
-            self._causes.tell(f"{contract.problem.layer}: {contract.problem.message}", "warning")
+            self._causes.show_message(f"{contract.problem.layer}: {contract.problem.message}", "warning")
         else:
             self._text.setText("\n".join(_rule_text(item) for item in contract.inputs) or tr("No input is an image."))
-            self._causes.tell(_cause_text(contract), "info")
+            self._causes.show_message(_cause_text(contract), "info")
         self._text.setVisible(bool(self._text.text()))
         self._compute.setVisible(contract is None and self._rules.large)
         self._fix.setVisible(contract is not None and not is_free(contract) and bool(contract.inputs))

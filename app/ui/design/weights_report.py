@@ -152,7 +152,7 @@ class WeightsReportView(QWidget):
             self._show((), finding_text(first), "error")
 
     def _show(self, reports: Sequence[WeightReport], text: str, role: theme.RoleName) -> None:
-        self._summary.tell(text, role)
+        self._summary.show_message(text, role)
         self._details.setVisible(bool(reports))
         self._table.setVisible(bool(reports) and self._details.isChecked())
         ordered = sorted(reports, key=lambda r: (_ORDER.index(r.status), r.key))

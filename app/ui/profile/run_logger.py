@@ -239,7 +239,7 @@ class RunLoggerPanel(QWidget):
 
     def _on_state(self, state: str, message: str) -> None:
         asked = state == State.WEIGHTS
-        self.status.tell("" if asked else message, "error" if state == State.FAILED else "info")
+        self.status.show_message("" if asked else message, "error" if state == State.FAILED else "info")
         text = tr("{message} Choose weights, or measure the network with random weights.", message=message)
         self._notice.say(text if asked else "", "warning", ("weights", "random"))
         self._enable()

@@ -140,7 +140,7 @@ class WhatIfPanel(QWidget):
         try:
             sizes = sizes_of(self.size_.text())
         except DiagnosticError as error:
-            self.status.tell(placed_text(error.diagnostics[0]), "error")
+            self.status.show_message(placed_text(error.diagnostics[0]), "error")
             return
         size = (sizes[0].width, sizes[0].height) if sizes else None
         request = PredictRequest(
@@ -151,12 +151,12 @@ class WhatIfPanel(QWidget):
             self.optimizer.currentData(),
         )
         self.predict.setEnabled(False)
-        self.status.tell(tr("Predicting …"), "info")
+        self.status.show_message(tr("Predicting …"), "info")
         self._profiling.predict(request, self._show, self._failed)
 
     def _show(self, reply: PredictReply) -> None:
         self._enable()
-        self.status.tell("", "info")
+        self.status.show_message("", "info")
         (run,) = reply.profile.runs
         assert run.time_ms is not None
         lines = [
@@ -194,7 +194,7 @@ class WhatIfPanel(QWidget):
 
     def _failed(self, text: str) -> None:
         self._enable()
-        self.status.tell(text, "error")
+        self.status.show_message(text, "error")
 
     def _reveal(self, layer: str) -> None:
         if self._context.has_document:

@@ -112,7 +112,7 @@ class DiskWatch(QObject):
                 ("save", tr("&Save Again"), tr("Write the file to its previous location"), self.save_again),
                 ("keep", tr("&Keep Open"), tr("Keep the network open as unsaved"), self.keep_mine),
             )
-        self.bar.tell(text, choices)
+        self.bar.show_message(text, choices)
 
     def reload(self) -> bool:
         """Load the file as an undoable edit. False if it cannot be read."""

@@ -43,7 +43,7 @@ class Message(QWidget):
     def text(self) -> str:
         return self._text.text()
 
-    def tell(self, text: str, role: RoleName = "error") -> None:
+    def show_message(self, text: str, role: RoleName = "error") -> None:
         """Show `text`; an empty text hides the message."""
         self._role = role
         self._text.setText(text)

@@ -45,7 +45,7 @@ class NoticeBar(QFrame):
     def text(self) -> str:
         return self._text.text()
 
-    def tell(self, text: str, actions: Sequence[NoticeAction], role: RoleName = "warning") -> None:
+    def show_message(self, text: str, actions: Sequence[NoticeAction], role: RoleName = "warning") -> None:
         """Show a message with its buttons, replacing the previous one."""
         self.clear()
         self._role = role

@@ -139,9 +139,9 @@ class ParamRow(QObject):
             if self.parameter.kind in NUMBERS and is_expression(text):
                 self._show_expression(text)
             else:
-                self._message.tell(f"{error}.")
+                self._message.show_message(f"{error}.")
             return
-        self._message.tell("")
+        self._message.show_message("")
         self.changed.emit(self.parameter.name, self.parameter.format(value))
 
     def _restore(self) -> None:
@@ -157,15 +157,15 @@ class ParamRow(QObject):
             result = worked_out(self.parameter.kind, text)
             value = self.parameter.parse(result)
         except (ExpressionError, ParamError) as error:
-            self._message.tell(f"{error}.")
+            self._message.show_message(f"{error}.")
             return
         self._pending = self.parameter.format(value)
-        self._message.tell(tr("= {result}, press Enter to apply", result=self._pending), "info")
+        self._message.show_message(tr("= {result}, press Enter to apply", result=self._pending), "info")
 
     def _finish(self) -> None:
         if self._pending:
             text, self._pending = self._pending, ""
-            self._message.tell("")
+            self._message.show_message("")
             self.editor.set_text(text)
             self.changed.emit(self.parameter.name, text)
         if not self._message.text() and self._is_equivalent(self._model):
@@ -182,7 +182,7 @@ class ParamRow(QObject):
 
     def _to_default(self) -> None:
         self._pending = ""
-        self._message.tell("")
+        self._message.show_message("")
         text = self.parameter.format(self.parameter.default)
         self.editor.set_text(text)
         self.changed.emit(self.parameter.name, text)
@@ -192,9 +192,9 @@ class ParamRow(QObject):
         try:
             if self._model is not None:
                 self.parameter.parse(self._model)
-            self._message.tell("")
+            self._message.show_message("")
         except ParamError as error:
-            self._message.tell(f"{error}.")
+            self._message.show_message(f"{error}.")
         self._update_reset()
 
     def _update_reset(self) -> None:

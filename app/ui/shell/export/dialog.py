@@ -169,7 +169,7 @@ class ExportDialog(GrowingDialog):
         if not self.working:
             problem = self.problem()
             self.export.setEnabled(not problem)
-            self.message.tell(problem or self.replaced(), "warning" if problem else "info")
+            self.message.show_message(problem or self.replaced(), "warning" if problem else "info")
 
     def _begin(self) -> None:
         self._written_to = self.path.absolute()
@@ -186,7 +186,7 @@ class ExportDialog(GrowingDialog):
             self.bar.setRange(0, total)
             self.bar.setValue(done)
             self.bar.show()
-            self.message.tell(text, "info")
+            self.message.show_message(text, "info")
 
     def written(self, text: str, notes: Sequence[str] = ()) -> None:
         """Finish the export; `text` is shown in the status bar too."""
@@ -194,18 +194,20 @@ class ExportDialog(GrowingDialog):
             self._end()
             _last_folders.setdefault(self.context, {})[self._name] = self._written_to.parent
             self.show_folder.show()
-            self.message.tell("\n".join((text, *notes)), "positive")
+            self.message.show_message("\n".join((text, *notes)), "positive")
             self.context.message.emit("info", text)
 
     def failed(self, found: str | Sequence[Diagnostic]) -> None:
         """Report that the export failed."""
         if self.working:
             self._end()
-            self.message.tell(found if isinstance(found, str) else "\n".join(located_finding(d) for d in found[:SHOWN]))
+            self.message.show_message(
+                found if isinstance(found, str) else "\n".join(located_finding(d) for d in found[:SHOWN])
+            )
 
     def _cancel(self) -> None:
         self._stop()
-        self.message.tell(tr("Cancelled. Nothing was written."), "info")
+        self.message.show_message(tr("Cancelled. Nothing was written."), "info")
 
     def _stop(self) -> None:
         if self.working:
