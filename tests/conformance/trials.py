@@ -27,6 +27,7 @@ from designer.runtime.engines.onnx_model import build_model
 from exporters.pytorch.source import Module, module_source
 
 TOLERANCE = 1e-4  # of the largest value
+CANCELED = 1e-2  # results below it may be what single precision leaves of differences of inputs of order one
 WOBBLE = 1e-6  # how far inputs are moved to see how sensitive a result is
 MOVES = 3  # how often, and how often where a difference would be reported
 MOVES_OF_DOUBT = 60
@@ -192,7 +193,7 @@ def _difference(made: Any, right: Any, room: Any, strict: bool) -> str:
         right = right.astype(made.dtype)
         apart = np.abs(made.astype(float) - right.astype(float))
         finite = right[np.isfinite(right)].astype(float)
-        scale = max(float(np.abs(finite).max(initial=0)), 1e-3)
+        scale = max(float(np.abs(finite).max(initial=0)), CANCELED)
         wrong = np.isfinite(room) & ~_same(made, right) & ~(apart <= TOLERANCE * scale + 20 * room)
     if not strict:
         wrong &= np.isfinite(right)

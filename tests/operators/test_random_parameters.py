@@ -122,7 +122,7 @@ def test_agrees_with_torch_or_refuses(cls: type[Operator]) -> None:
         agreed += 1
 
     check()
-    assert agreed >= 5, "almost every case was refused: the rule may be too strict"
+    assert agreed >= 3, "almost every case was refused: the rule may be too strict"
 
 
 @pytest.mark.parametrize("cls", [c for c in DECLARATIONS if c.role is not Role.LOSS], ids=lambda cls: cls.type)
