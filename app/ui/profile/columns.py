@@ -35,10 +35,10 @@ def _known(value: float | None, reason: str, missing: str, *, timed: bool = Fals
 def _time(run: ProfileRun, row: OperatorProfile) -> Quantity:
     if run.source is ValueSource.MODELLED:
         return modelled(row.time_ms, tr("predicted, not run"))
-    return measured(row.time_ms, trn_runs(run.iterations))
+    return measured(row.time_ms, _runs_text(run.iterations))
 
 
-def trn_runs(iterations: int) -> str:
+def _runs_text(iterations: int) -> str:
     return tr("median of {iterations} runs", iterations=iterations) if iterations else tr("median")
 
 

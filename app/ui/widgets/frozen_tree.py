@@ -151,9 +151,6 @@ class FrozenTree(QSplitter):
             shortcut.setContext(Qt.ShortcutContext.WidgetShortcut)
             shortcut.activated.connect(copy)
 
-    def has_focus(self) -> bool:
-        return QApplication.focusWidget() in self.views
-
     def _show_order(self, header: QHeaderView, column: int, order: Qt.SortOrder) -> None:
         """Update the arrow of the other header; the shared model is sorted already."""
         with QSignalBlocker(header):
