@@ -34,7 +34,7 @@ def dead_leaves(size: int, rng: np.random.Generator, photos: Sequence[np.ndarray
     centers = rng.random((count, 2)) * wide
     textured = rng.uniform(0.2, 0.9)
     for radius, (x, y) in zip(radii, centers, strict=True):
-        outline = _outline(rng, radius) + (x, y)
+        outline = np.add(_outline(rng, radius), (x, y))
         if radius < TEXTURED_RADIUS or rng.random() > textured:
             draw.polygon(outline.ravel().tolist(), fill=_color(rng, palette))
         else:
