@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from operator_oracles import REGISTRY
+from operator_oracles import COMPUTE, REGISTRY, Case
 
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import ActivationSpec, Layer, Source
 from designer.graph.types import DataType, ShapeError, Size2D, TensorType
-from designer.operators.api import image
+from designer.operators.api import BATCH, image
 
 CASES: list[tuple[str, dict[str, Any], tuple[TensorType, ...], str, str | None]] = [
     ("convolution", {"kernel": Size2D(7, 7), "stride": Size2D(2, 2), "padding": "valid"}, (image(3, 5, 5),),
@@ -82,3 +82,22 @@ def test_a_broken_rule_says_what_to_do(kind: str, params: dict[str, Any], tensor
     with pytest.raises(ShapeError) as caught:
         REGISTRY.operators[kind](**params).infer_checked([tensor])
     assert words in caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    "case", [case for case in COMPUTE if case.subject.type not in ("custom", "opaque")], ids=lambda case: case.name
+)
+def test_what_is_accepted_with_an_open_dimension_can_be_written(case: Case) -> None:
+    """The batch can be any axis after a permutation: what `infer` accepts has source, ONNX nodes and weights."""
+    for size in {dim for kind in case.types for dim in kind.shape if isinstance(dim, int)}:
+        for number, kind in enumerate(case.types):
+            types = list(case.types)
+            types[number] = kind.with_shape(*(BATCH if dim == size else dim for dim in kind.shape))
+            try:
+                outputs = case.operator.infer_checked(types)
+            except ShapeError:
+                continue
+            case.operator.torch(types)
+            case.operator.onnx(types)
+            case.operator.weights(types)
+            case.operator.flops(types, outputs)

@@ -66,7 +66,7 @@ class Gather(
         path = "torch.index_select" if self.mode == "slices" else "torch.gather"
         index: op.TorchExpr = op.TorchInput(1)
         if self.wrap:
-            size = inputs[0].dim(axis_of(self.axis, inputs[0]))
+            size = op.TorchMethod("size", op.TorchInput(0), (self.axis,))
             from_end = op.TorchCall("torch.add", (index, size))
             index = op.TorchCall("torch.where", (op.TorchCall("torch.lt", (index, 0)), from_end, index))
         return op.TorchCall(path, (op.TorchInput(0), self.axis, index))

@@ -66,7 +66,8 @@ class Scatter(
 
     def torch(self, inputs: Sequence[op.TensorType]) -> op.TorchExpr:
         axis = axis_of(self.axis, inputs[0])
-        index = op.TorchCall("torch.remainder", (op.TorchInput(1), inputs[0].dim(axis)))  # negative ones from the end
+        size = op.TorchMethod("size", op.TorchInput(0), (axis,))
+        index = op.TorchCall("torch.remainder", (op.TorchInput(1), size))  # negative ones from the end
         arguments = (op.TorchInput(0), axis, index, op.TorchInput(2))
         if self.reduction == "none":
             return op.TorchCall("torch.scatter", arguments)
