@@ -14,6 +14,7 @@ from designer.files.document import parse_document, write_document
 from designer.files.journal import Journal
 from designer.files.recovery import unfinished
 from designer.files.settings import Settings, read_settings, save_settings
+from designer.files.variants import Variant
 from designer.files.weights import Weights
 from designer.graph.edits import Edit
 from designer.graph.graph import Graph
@@ -70,6 +71,10 @@ OF_SETTINGS = {
     "iterations": [1, 1_000_000],
     "profiling": [True],
     "profiling_sections": [{"Memory": False}, {"Memory": True, "Tensor": False}],
+    "variants": [
+        (Variant("half", "fp16", {"middle": "float32"}, "2:4", "torch", ("fold", "fuse"), "/w/a", {"x": ""}),)
+    ],
+    "variant": ["half"],
     "extra": [{"Later/Thing": ""}, {"Later/Thing": "0"}],
 }
 VALUES = [(name, value) for name, values in OF_SETTINGS.items() for value in values]

@@ -19,6 +19,7 @@ from msgspec import Meta, Struct, field
 from designer.files import limits
 from designer.files.json_text import decode, encode
 from designer.files.settings import ENGINE_NAME, LAYOUTS, PRECISIONS, Settings
+from designer.files.variants import Variant
 from designer.graph.edits import ChangeSet
 from designer.graph.graph import Graph
 from designer.graph.model import ActivationSpec, Foreign, Frame, Layer, Source, check_layer_name
@@ -316,7 +317,7 @@ class GraphReplay:
 
 def settings_data(settings: Mapping[str, object]) -> dict[str, Any]:
     """Fields of the document's settings as plain data."""
-    return {key: dict(value) if isinstance(value, Mapping) else value for key, value in settings.items()}
+    return {key: msgspec.to_builtins(value) for key, value in settings.items()}
 
 
 # --- writing ---------------------------------------------------------------------------------------------------------
@@ -404,6 +405,8 @@ def _check(name: str, check: Callable[[str], str | None]) -> None:
 def _setting(key: str, value: Any) -> Any:
     """A field of the settings, checked against its type; its meaning is checked where it is used."""
     default = getattr(_DEFAULTS, key)  # AttributeError for an unknown field
+    if key == "variants":
+        return msgspec.convert(value, tuple[Variant, ...])
     if key == "random_seed":
         fits = value is None or type(value) is int
     elif key == "engine":

@@ -16,10 +16,12 @@ from typing import NamedTuple
 from designer.files import limits
 from designer.files.atomic import write_atomic
 from designer.files.document import read_bounded
+from designer.files.variants import Variant, VariantReader, variant_texts
 from designer.files.xml_text import attribute, content
 from designer.files.xml_tree import Element, XmlError, parse_xml
 from designer.graph.diagnostics import Diagnostic, DiagnosticError, Severity
 from designer.graph.model import unwritable
+from designer.graph.template import enclosing
 from designer.texts import tr
 
 ENDING = ".settings.xml"
@@ -47,8 +49,8 @@ class Settings:
 
     `threads` 0 means all cores. `tile` is the side in pixels of the tiles in which images are run: 0 runs them whole, -1 tiles
     them if memory requires it. `random_seed` is set if the user chose random values for missing weights. `input_files` and
-    `output_files` are by layer, `profiling_sections` by section name. `extra` are settings of newer versions, preserved when
-    saving.
+    `output_files` are by layer, `profiling_sections` by section name. `variant` is the name of the one of `variants` that runs,
+    empty for the network as the other settings say. `extra` are settings of newer versions, preserved when saving.
     """
 
     precision: str = "fp32"
@@ -64,12 +66,22 @@ class Settings:
     iterations: int = 10
     profiling: bool = False
     profiling_sections: Mapping[str, bool] = field(default_factory=dict)
+    variants: tuple[Variant, ...] = ()
+    variant: str = ""
     extra: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def current_variant(self) -> Variant | None:
+        return next((each for each in self.variants if each.name == self.variant), None)
+
     def pruned(self, layers: Collection[str]) -> Settings:
-        """The settings without files of layers that no longer exist."""
+        """The settings without files and number formats of layers that no longer exist."""
         return replace(
             self,
+            variants=tuple(
+                v.without([layer for layer in v.formats if not set(enclosing(layer)) & set(layers)])
+                for v in self.variants
+            ),
             input_files={k: v for k, v in self.input_files.items() if k in layers},
             output_files={k: v for k, v in self.output_files.items() if k in layers},
         )
@@ -109,7 +121,7 @@ def read_settings(path: str | os.PathLike[str]) -> SettingsReading:
     for child in root.children:
         if isinstance(child, Element) and child.is_plain("Setting"):
             reader.take(child.attributes.get("name", ""), child.text(), child.line)
-    reader.adapt()
+    reader.finish()
     return SettingsReading(Settings(**reader.values), tuple(reader.found))  # type: ignore[arg-type]
 
 
@@ -142,6 +154,9 @@ def write_settings(settings: Settings, folder: Path) -> bytes:
         texts[_INPUTS + layer] = _relative(file, folder)
     for layer, file in settings.output_files.items():
         texts[_OUTPUTS + layer] = _relative(file, folder)
+    if settings.variant:
+        texts[f"{_GENERAL}variant"] = settings.variant
+    texts.update(variant_texts(settings.variants, lambda path: _relative(path, folder)))
     for section, on in settings.profiling_sections.items():
         texts[_SECTIONS + section] = "true" if on else "false"
     lines = [_line(name, text) for name, text in sorted(texts.items())]
@@ -167,8 +182,14 @@ class _SettingsReader:
         self._path = path
         self._old = path.suffix == OLD_ENDING
         self._foreign: dict[str, str] = {}  # options with which the 2022 tool ran the network
+        self._variants = VariantReader(self._file)
 
-    def adapt(self) -> None:
+    def finish(self) -> None:
+        """Add what several settings make together."""
+        self.values["variants"] = self._variants.variants()
+        self._adapt()
+
+    def _adapt(self) -> None:
         """Report that the network runs differently from the 2022 tool, whose engines, devices and half precision do not exist here."""
         precision = self._foreign.get("precision", "fp32")
         engine = self._foreign.get("engine", "")
@@ -192,7 +213,7 @@ class _SettingsReader:
 
     def take(self, name: str, text: str, line: int) -> None:
         """Parse one setting, or preserve it if unknown."""
-        if self._take_entry(name, text):
+        if self._take_entry(name, text) or self._variants.take(name, text):
             return
         if name == f"{_GENERAL}weights":
             self.values["weights"] = self._file(text)
@@ -202,8 +223,9 @@ class _SettingsReader:
             self._number(*_NUMBERS[name], text, line)
         elif self._old and name in _FOREIGN:
             self._foreign[_FOREIGN[name]] = text
-        elif name == f"{_GENERAL}device":
-            self.values["device"] = text or "cpu"
+        elif name in _TEXTS:
+            key, default = _TEXTS[name]
+            self.values[key] = text or default
         elif name == f"{_GENERAL}backend":
             self._engine(text, line)
         elif name in _CHOICES:
@@ -282,6 +304,7 @@ _CHOICES: dict[str, tuple[str, tuple[str, ...]]] = {
     f"{_GENERAL}dataType": ("precision", PRECISIONS),
     f"{_GENERAL}format": ("layout", LAYOUTS),
 }
+_TEXTS = {f"{_GENERAL}device": ("device", "cpu"), f"{_GENERAL}variant": ("variant", "")}
 _NUMBERS: dict[str, tuple[str, int, int]] = {
     f"{_INFERENCE}iterations": ("iterations", 1, MAX_ITERATIONS),
     f"{_GENERAL}tile": ("tile", 0, MAX_TILE),

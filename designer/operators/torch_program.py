@@ -127,7 +127,7 @@ def build_program(
                 layer=source.layer,
             )
         outputs[key] = value
-    steps = _with_releases(walker.steps, set(outputs.values()))
+    steps = with_releases(walker.steps, set(outputs.values()))
     return Program(tuple(walker.attributes), inputs, steps, outputs, tuple(walker.weights))
 
 
@@ -351,7 +351,25 @@ def locals_of(value: Any) -> Iterator[str]:
             yield from locals_of(node.args)
 
 
-def _with_releases(steps: Sequence[TorchStep], kept: set[str]) -> tuple[TorchStep, ...]:
+def with_locals(value: Any, names: Mapping[str, str]) -> Any:
+    """A resolved expression that reads other locals: `names` maps those that it reads to the new ones."""
+    if isinstance(value, Local):
+        return Local(names.get(value.name, value.name))
+    if isinstance(value, tuple | list):
+        return type(value)(with_locals(item, names) for item in value)
+    if isinstance(value, Submodule):
+        return replace(value, args=with_locals(value.args, names))
+    if isinstance(value, TorchItem):
+        return replace(value, value=with_locals(value.value, names))
+    if not isinstance(value, TorchCall | TorchMethod):
+        return value
+    args, kwargs = with_locals(value.args, names), {key: with_locals(v, names) for key, v in value.kwargs.items()}
+    if isinstance(value, TorchMethod):
+        return replace(value, target=with_locals(value.target, names), args=args, kwargs=kwargs)
+    return replace(value, args=args, kwargs=kwargs)
+
+
+def with_releases(steps: Sequence[TorchStep], kept: set[str]) -> tuple[TorchStep, ...]:
     """The steps whose results are read or in `kept`, each with the locals that no later step reads."""
     read = set(kept)
     useful: list[TorchStep] = []

@@ -42,6 +42,8 @@ class RunOptions:
     `tile` is the side in pixels of the tiles in which images are run, 0: always whole, AUTO: in tiles if memory requires it.
     ONE_TILE: the network is a tile itself, with little memory.
     `agreed` are the SHA-256 digests of the sources of custom layers that the user allowed to run.
+    `formats` are pairs of a layer and its number format, for layers that do not compute in `precision`; see
+    `EngineDescriptor.formats`.
     """
 
     engine: str = DEFAULT_ENGINE
@@ -51,6 +53,7 @@ class RunOptions:
     threads: int = 0
     agreed: tuple[str, ...] = ()
     tile: int = AUTO
+    formats: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

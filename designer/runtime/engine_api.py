@@ -17,6 +17,7 @@ from designer.graph.diagnostics import Diagnostic
 from designer.graph.inference import Inference
 from designer.graph.model import Source
 from designer.runtime.api import LAYOUTS, PRECISIONS, Compiled, Part, RunOptions, Tensor
+from designer.runtime.number_formats import FORMATS
 from designer.texts import tr
 
 __all__ = [
@@ -126,6 +127,7 @@ class EngineDescriptor:
     available: Callable[[], Diagnostic | None]  # None, or the reason and what to do
     devices: tuple[Device, ...] = (Device(),)
     layouts: tuple[str, ...] = ("nchw",)
+    formats: tuple[str, ...] = ()  # number formats that single layers can have, as in number_formats.py
     stand_in: str = ""  # the engine that runs parts which this one rejects with "not-in-onnx"
 
     def __post_init__(self) -> None:
@@ -143,6 +145,8 @@ class EngineDescriptor:
             raise TypeError(f"devices of the engine '{self.name}' must be Device(...)")
         if not self.layouts or not set(self.layouts) <= set(LAYOUTS):
             raise ValueError(f"layouts of the engine '{self.name}' must be among {', '.join(LAYOUTS)}")
+        if not set(self.formats) <= FORMATS.keys():
+            raise ValueError(f"formats of the engine '{self.name}' must be among {', '.join(FORMATS)}")
 
     def device(self, name: str) -> Device | None:
         """The device kind for the option `name`; None if the engine does not support it."""

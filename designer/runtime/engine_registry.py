@@ -160,6 +160,11 @@ class EngineRegistry:
                 layout=options.layout,
             )
             raise _refused("layout", message, descriptor.layouts[0], "")
+        unknown = [name for _, name in options.formats if name not in descriptor.formats]
+        if unknown:
+            message = tr("{title} cannot compute single layers in {format}", title=title, format=unknown[0])
+            others = [other.title for other in self if unknown[0] in other.formats]
+            raise _refused("format", message, ", ".join(descriptor.formats) or ", ".join(others), "")
 
 
 def _refused(what: str, message: str, choice: str, others: str) -> DiagnosticError:

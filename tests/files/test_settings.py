@@ -16,6 +16,7 @@ from designer.files.settings import (
     save_settings,
     settings_path,
 )
+from designer.files.variants import Variant
 from designer.graph.diagnostics import DiagnosticError
 
 OLD = Path(__file__).parent.parent / "data" / "good" / "unet_2022.nv-editor-cfg"
@@ -41,6 +42,11 @@ def test_settings_come_back_as_they_were(tmp_path: Path) -> None:
         iterations=3,
         profiling=True,
         profiling_sections={"Memory": True, "Tensor": False},
+        variants=(
+            Variant("half", "fp16", {"middle": "float32", "group.inner": "bfloat16"}, weights=str(tmp_path / "w 2")),
+            Variant("later", "fp8", passes=("fold", "unknown"), extra={"of a newer version": "kept", "more/x": ""}),
+        ),
+        variant="later",
         extra={"Later/Thing": "kept"},
     )
     path = tmp_path / "x.settings.xml"
@@ -62,9 +68,11 @@ def test_paths_follow_a_folder_that_was_moved(tmp_path: Path) -> None:
 
 def test_files_of_layers_that_are_gone_are_left_out(tmp_path: Path) -> None:
     path = tmp_path / "x.settings.xml"
-    settings = Settings(input_files={"a": "/x", "b": "/y"}, output_files={"c": "/z"})
+    half = Variant("half", "fp16", {"a": "float32", "a.inner": "float32", "b": "float32"})
+    settings = Settings(input_files={"a": "/x", "b": "/y"}, output_files={"c": "/z"}, variants=(half,))
     save_settings(settings, path, layers={"a"})
     read = read_settings(path).settings
+    assert set(read.variants[0].formats) == {"a", "a.inner"}
     assert set(read.input_files) == {"a"}
     assert not read.output_files
 
@@ -144,3 +152,19 @@ def test_names_and_paths_too_long_for_the_disk_have_no_settings(tmp_path: Path) 
     path.write_text(f"""<QSettings version="1">
 <Setting name="GeneralNetworkSettings/weights" type="variant">{"a" * 300}{chr(92)}b</Setting></QSettings>""")
     assert read_settings(path).settings.weights == str(tmp_path / ("a" * 300) / "b")
+
+
+def test_variants_without_a_name_of_their_own_get_one(tmp_path: Path) -> None:
+    path = tmp_path / "x.settings.xml"
+    lines = [
+        '<Setting name="Variants/7/name" type="variant">half</Setting>',
+        '<Setting name="Variants/2/precision" type="variant">bf16</Setting>',
+        '<Setting name="Variants/3/name" type="variant">half</Setting>',
+        '<Setting name="Variants/none/name" type="variant">of a newer version</Setting>',
+    ]
+    path.write_text(f'<QSettings version="1">{"".join(lines)}</QSettings>')
+    settings, found = read_settings(path)
+    assert [variant.name for variant in settings.variants] == ["variant", "half", "half 2"]
+    assert settings.variants[0].precision == "bf16"
+    assert settings.extra == {"Variants/none/name": "of a newer version"}
+    assert not found

@@ -50,9 +50,7 @@ class TorchEngine(Engine):
         import torch
 
         program = build_program(self.inference, part.layers, part.feeds, wanted)
-        module = build_module(program, self.options.agreed)
-        _bind(module, program, self.weights)
-        module.eval().requires_grad_(False)
+        module = bound_module(program, self.weights, self.options.agreed)
         dtype = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}[self.options.precision]
         channels_last = self.options.layout == "nhwc"
         module.to(device=self.device, dtype=dtype)
@@ -75,7 +73,7 @@ class TorchCompiled:
         count: int,
     ) -> None:
         self.module = module
-        self._interpreter = Interpreter(module, program)
+        self.interpreter = Interpreter(module, program)
         self._part = part
         self._inputs = tuple(program.inputs)
         self._outputs = tuple(program.outputs)
@@ -93,7 +91,7 @@ class TorchCompiled:
         with torch.inference_mode(), torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
             try:
                 values = [self._to_torch(feeds[source]) for source in self._inputs]
-                results = self._interpreter(values)
+                results = self.interpret(values)
                 made = [_to_numpy(result) for result in results]
             except RuntimeError as error:  # torch's errors, including out of memory
                 raise self._failed(error) from error
@@ -104,12 +102,16 @@ class TorchCompiled:
         import torch
 
         with torch.inference_mode():
-            return self._interpreter(list(values))
+            return self.interpret(list(values))
+
+    def interpret(self, values: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """The tensors that the part computes from `values`; engines that compute otherwise override it."""
+        return self.interpreter(values)
 
     def differentiable(self, feeds: Mapping[Source, torch.Tensor]) -> dict[Source, torch.Tensor]:
         """Run the part on tensors that are already on the device, with autograd if it is enabled."""
         try:
-            results = self._interpreter([feeds[source] for source in self._inputs])
+            results = self.interpret([feeds[source] for source in self._inputs])
         except RuntimeError as error:
             raise self._failed(error) from error
         return dict(zip(self._outputs, results, strict=True))
@@ -129,7 +131,7 @@ class TorchCompiled:
         return tensor.to(device=self._device, dtype=dtype)
 
     def _failed(self, error: RuntimeError) -> DiagnosticError:
-        layer = self._interpreter.layer or (self._part.layers[0] if self._part.layers else None)
+        layer = self.interpreter.layer or (self._part.layers[0] if self._part.layers else None)
         reason = str(error).strip().splitlines()[0][:300] if str(error).strip() else type(error).__name__
         memory = "memory" in reason
         return DiagnosticError.of(
@@ -198,6 +200,13 @@ def build_module(program: Program, agreed: Collection[str] = ()) -> torch.nn.Mod
         else:
             module.add_module(attribute.name, torch.nn.ModuleDict({k: _module(m) for k, m in content.items()}))
     return module
+
+
+def bound_module(program: Program, weights: Weights, agreed: Collection[str] = ()) -> torch.nn.Module:
+    """The module of a program with its weights, for inference. Raises DiagnosticError for weights that are missing."""
+    module = build_module(program, agreed)
+    _bind(module, program, weights)
+    return module.eval().requires_grad_(False)
 
 
 def resolve(path: str) -> Any:

@@ -1,0 +1,1 @@
+"""Variants of a network and their number formats in the window."""

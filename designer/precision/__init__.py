@@ -1,0 +1,1 @@
+"""Number formats of a network: emulated runs, named variants, mixed precision."""

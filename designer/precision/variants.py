@@ -1,0 +1,112 @@
+"""How the named variants of a document run, and edits of their list."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from designer.files.variants import Variant
+from designer.graph.diagnostics import DiagnosticError
+from designer.graph.graph import Graph
+from designer.runtime.api import PRECISIONS, RunOptions
+from designer.runtime.engine_registry import EngineRegistry, default_engines
+from designer.runtime.number_formats import FORMATS
+from designer.texts import tr
+
+INT8 = "int8"
+VARIANT_PRECISIONS = (*PRECISIONS, INT8)
+SPARSITIES = ("dense", "2:4")
+
+
+def find_variant(variants: Sequence[Variant], name: str) -> Variant:
+    """The variant called `name`. Raises DiagnosticError if there is none."""
+    found = next((variant for variant in variants if variant.name == name), None)
+    if found is None:
+        names = ", ".join(f"'{variant.name}'" for variant in variants)
+        raise DiagnosticError.of(
+            "no-such-variant",
+            tr("the network has no variant '{name}'", name=name),
+            remedy=tr("choose one of {names}", names=names) if names else tr("add it in the Variants panel"),
+        )
+    return found
+
+
+def run_options(variant: Variant, base: RunOptions, graph: Graph) -> RunOptions:
+    """The options that run `variant` of `graph`, from those of the document.
+
+    Where the engine and device do not compute in the precision of the variant, it is emulated. Raises DiagnosticError for a
+    precision or number format that is not known here.
+    """
+    _check(variant)
+    registry = default_engines()
+    precision = "fp32" if variant.precision == INT8 else variant.precision
+    options = replace(base, engine=variant.engine or base.engine, precision=precision)
+    if variant.precision != INT8 and not variant.formats and _computes(registry, options):
+        return options
+    others = {layer.name: INT8 for layer in graph} if variant.precision == INT8 else {}
+    emulating = next(engine for engine in registry if engine.formats)
+    formats = tuple({**others, **variant.formats}.items())
+    return replace(options, engine=emulating.name, device="cpu", layout="nchw", formats=formats)
+
+
+def is_emulated(options: RunOptions) -> bool:
+    """Whether results are rounded instead of computed in their format, so that times say nothing about the format."""
+    known = default_engines().engines.get(options.engine)
+    return known is not None and bool(known.formats)
+
+
+def _computes(registry: EngineRegistry, options: RunOptions) -> bool:
+    if options.precision == "fp32":
+        return True
+    device = registry.get(options.engine).device(options.device)
+    return device is not None and options.precision in device.precisions
+
+
+def _check(variant: Variant) -> None:
+    wrong = [name for name in variant.formats.values() if name not in FORMATS]
+    if variant.precision not in VARIANT_PRECISIONS or wrong:
+        known = FORMATS if wrong else VARIANT_PRECISIONS
+        raise DiagnosticError.of(
+            "unknown-precision",
+            tr(
+                "the variant '{name}' uses the number format '{format}', which is not known",
+                name=variant.name,
+                format=wrong[0] if wrong else variant.precision,
+            ),
+            remedy=tr("choose one of {known}", known=", ".join(known)),
+        )
+
+
+# --- edits of the list ----------------------------------------------------------------------------------------------
+
+
+def added(variants: Sequence[Variant], variant: Variant) -> tuple[Variant, ...]:
+    """The list with `variant` at the end, under a free name."""
+    return (*variants, replace(variant, name=free_name(variants, variant.name)))
+
+
+def changed(variants: Sequence[Variant], name: str, variant: Variant) -> tuple[Variant, ...]:
+    """The list with `variant` instead of the one called `name`. Raises DiagnosticError for an empty or taken name."""
+    if not variant.name.strip():
+        raise DiagnosticError.of(
+            "bad-variant-name", tr("a variant needs a name"), remedy=tr("write at least one letter")
+        )
+    if any(other.name == variant.name for other in variants if other.name != name):
+        raise DiagnosticError.of(
+            "bad-variant-name",
+            tr("there is already a variant '{name}'", name=variant.name),
+            remedy=tr("choose another name"),
+        )
+    return tuple(variant if other.name == name else other for other in variants)
+
+
+def removed(variants: Sequence[Variant], name: str) -> tuple[Variant, ...]:
+    return tuple(variant for variant in variants if variant.name != name)
+
+
+def free_name(variants: Sequence[Variant], base: str) -> str:
+    """`base`, with a number behind it if the name is taken."""
+    taken, name, number = {variant.name for variant in variants}, base, 2
+    while name in taken:
+        name, number = f"{base} {number}", number + 1
+    return name

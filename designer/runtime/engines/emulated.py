@@ -1,0 +1,126 @@
+"""PyTorch with every operator's result rounded to a number format: what a network computes in half precision, on any processor.
+
+Processors without instructions for a format take hundreds of times as long for it, or silently compute in float32. This engine
+computes in float32 and rounds inputs, weights and each result, like a device that accumulates in float32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from designer.files.weights import Weights
+from designer.graph.inference import Inference
+from designer.graph.model import Source
+from designer.graph.naming import free_identifier
+from designer.operators.torch_data import TorchMethod
+from designer.operators.torch_program import (
+    Local,
+    Program,
+    TorchStep,
+    build_program,
+    locals_of,
+    with_locals,
+    with_releases,
+)
+from designer.runtime.api import Part, RunOptions
+from designer.runtime.engine_api import Device, EngineDescriptor, requires
+from designer.runtime.engines.pytorch import convolution, matrix_product
+from designer.runtime.engines.torch_engine import TorchCompiled, TorchEngine, bound_module
+from designer.runtime.engines.torch_timing import TorchTimer
+from designer.runtime.machine import threads
+from designer.runtime.number_formats import FLOAT32, FORMATS, OF_PRECISION, NumberFormat, format_of
+
+if TYPE_CHECKING:
+    import torch
+
+    from designer.runtime.rounding import Observe
+
+
+class EmulatedEngine(TorchEngine):
+    """torch in FP32 on the CPU, with results rounded as `options.precision` and `options.formats` say."""
+
+    def __init__(self, inference: Inference, weights: Weights, options: RunOptions) -> None:
+        super().__init__(inference, weights, options)
+        self._formats = dict(options.formats)
+        self._otherwise = OF_PRECISION[options.precision]
+
+    def format_of(self, layer: str) -> NumberFormat:
+        return format_of(layer, self._formats, self._otherwise)
+
+    def compile(self, part: Part, wanted: Sequence[Source]) -> EmulatedCompiled:
+        program = with_casts(build_program(self.inference, part.layers, part.feeds, wanted), self.format_of)
+        module = bound_module(program, self.weights, self.options.agreed)
+        _round_weights(module, program, self.format_of)
+        return EmulatedCompiled(self, module, program, part)
+
+
+class EmulatedCompiled(TorchCompiled):
+    """A part whose results are rounded. `observe`, if set, sees every result before and after."""
+
+    def __init__(self, engine: EmulatedEngine, module: torch.nn.Module, program: Program, part: Part) -> None:
+        import torch
+
+        super().__init__(module, program, part, engine.device, torch.float32, False, threads(engine.options))
+        self.observe: Observe | None = None
+        self._known: dict[str, NumberFormat] = {layer: engine.format_of(layer) for layer in part.layers}
+
+    def interpret(self, values: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        import torch
+
+        from designer.runtime.rounding import Rounding
+
+        # Inference mode would pass compound operators on as a whole, and their inner results would not be rounded.
+        rounding = Rounding(lambda: self.interpreter.layer or "", self._known.__getitem__, self.observe)
+        with torch.inference_mode(False), torch.no_grad():
+            values = [value.clone() if value.is_inference() else value for value in values]
+            with rounding:
+                return super().interpret(values)
+
+
+def with_casts(program: Program, format_of: Callable[[str], NumberFormat]) -> Program:
+    """The program with a step wherever a layer reads a tensor of another format than its own: the tensor as that layer reads it."""
+    formats = dict.fromkeys(program.inputs.values(), FLOAT32)
+    taken = {*formats, *(step.target for step in program.steps)}
+    casts: dict[tuple[str, str], str] = {}
+    steps: list[TorchStep] = []
+    for step in program.steps:
+        own = format_of(step.layer)
+        names = {}
+        for local in locals_of(step.value):
+            if own is FLOAT32 or formats[local] is own:
+                continue
+            if (local, own.name) not in casts:
+                target = casts[local, own.name] = free_identifier(f"{local}_{own.name}", taken)
+                steps.append(TorchStep(step.layer, target, TorchMethod("clone", Local(local))))
+            names[local] = casts[local, own.name]
+        steps.append(replace(step, value=with_locals(step.value, names)))
+        formats[step.target] = own
+    return replace(program, steps=with_releases(steps, set(program.outputs.values())))
+
+
+def _round_weights(module: torch.nn.Module, program: Program, format_of: Callable[[str], NumberFormat]) -> None:
+    import torch
+
+    from designer.runtime.rounding import rounded
+
+    owners = {attribute.name: attribute.layer for attribute in program.attributes}
+    with torch.no_grad():
+        for name, tensor in (*module.named_parameters(), *module.named_buffers()):
+            if tensor.dtype == torch.float32:
+                own = format_of(owners[name.partition(".")[0]])
+                tensor.copy_(rounded(tensor, own, 0 if tensor.dim() > 1 else None))
+
+
+EMULATED = EngineDescriptor(
+    name="emulated",
+    title="Emulated Precision",
+    package="torch",
+    engine=EmulatedEngine,
+    step_timer=TorchTimer,
+    kernels={"matrix product": matrix_product, "convolution": convolution},
+    available=requires("torch", remedy="pip install torch"),
+    devices=(Device("cpu", ("fp32", "fp16", "bf16")),),
+    formats=tuple(FORMATS),
+)

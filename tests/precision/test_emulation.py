@@ -1,0 +1,156 @@
+"""Emulated number formats: what true half precision computes, per layer, with the ranges of the values."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import samples
+from designer.files.document import read_document
+from designer.files.weights import Weights, load_weights, required_weights
+from designer.graph.diagnostics import DiagnosticError
+from designer.graph.graph import Graph
+from designer.graph.inference import Inference
+from designer.graph.model import Layer, Source
+from designer.operators.registry import Registry, default_registry
+from designer.precision.emulation import Emulation, RangeObserver
+from designer.runtime.api import RunOptions
+from designer.runtime.engine_registry import default_engines
+from designer.runtime.engines.emulated import EMULATED
+from designer.runtime.engines.torch_engine import TorchEngine
+from designer.runtime.number_formats import BFLOAT16, FLOAT16, FORMATS
+from designer.runtime.rounding import rounded
+from designer.runtime.session import Session
+
+PHOTOGRAPH = np.random.default_rng(3).random((1, 3, 32, 48), np.float32)
+
+
+def denoiser() -> tuple[Graph, Weights]:
+    folder = Path(samples.__file__).parent
+    graph = read_document(folder / "denoiser.xml").graph
+    assert graph is not None
+    return graph, load_weights(folder / "weights" / "denoiser", required_weights(Inference(graph, default_registry())))
+
+
+@pytest.fixture(scope="module")
+def emulation() -> Emulation:
+    made = Emulation(*_with_registry(denoiser()), RunOptions(threads=1))
+    made.feed({"input_image": PHOTOGRAPH})
+    return made
+
+
+def _with_registry(found: tuple[Graph, Weights]) -> tuple[Graph, Registry, Weights]:
+    return found[0], default_registry(), found[1]
+
+
+def exact(emulation: Emulation, precision: str) -> np.ndarray:
+    """The output of torch with tensors and weights of the precision."""
+    session = emulation.session
+    options = RunOptions("torch", precision, threads=1)
+    engine = TorchEngine(session.inference, session.weights, options)
+    (step,) = session.plan().steps
+    (feed,) = step.part.feeds
+    (made,) = engine.compile(step.part, step.wanted).run({feed: session.fed_input(feed.layer)[1]}).values()
+    return made
+
+
+@pytest.mark.parametrize(("precision", "last_place"), [("fp16", 2**-11), ("bf16", 2**-8)])
+def test_emulated_precision_has_the_error_of_true_half_precision(
+    emulation: Emulation, precision: str, last_place: float
+) -> None:
+    (single,) = emulation.run().values()
+    (found,) = emulation.run(precision).values()
+    expected = exact(emulation, precision)
+    assert np.abs(found - single).max() == pytest.approx(np.abs(expected - single).max(), rel=0.02)
+    assert np.square(found - single).mean() == pytest.approx(np.square(expected - single).mean(), rel=0.05)
+    assert np.abs(found - expected).max() <= last_place  # sums in another order: one unit of the last place, rarely
+    assert np.mean(found != expected) < 0.1
+    assert np.array_equal(single, exact(emulation, "fp32"))
+    assert not np.array_equal(found, single)
+
+
+def test_layers_of_another_format_are_rounded_alone(emulation: Emulation) -> None:
+    layers = emulation.layers
+    (single,) = emulation.run().values()
+    kept = dict.fromkeys(layers, "float32")
+    (none,) = emulation.run("fp16", kept).values()
+    assert np.array_equal(none, single)
+    (all_of_them,) = emulation.run("fp32", dict.fromkeys(layers, "float16")).values()
+    assert np.array_equal(all_of_them, *emulation.run("fp16").values())
+    (one,) = emulation.run("fp32", {layers[2]: "float16"}).values()
+    assert 0 < np.abs(one - single).max() < np.abs(all_of_them - single).max()
+
+
+def test_fewer_bits_give_larger_errors(emulation: Emulation) -> None:
+    (single,) = emulation.run().values()
+    errors = []
+    for bits in (16, 8, 6, 4, 2):
+        (found,) = emulation.run("fp32", dict.fromkeys(emulation.layers, f"int{bits}")).values()
+        errors.append(float(np.square(found - single).mean()))
+    assert errors == sorted(errors)
+
+
+def scaled(scale: float, more: float = 1.0) -> Emulation:
+    """An input that is scaled twice."""
+    graph = Graph(
+        [
+            Layer("picture", "input", params={"dims": "4x4x1"}),
+            Layer("large", "scale_shift", inputs=(Source("picture"),), params={"scale": f"{scale:g}"}),
+            Layer("after", "scale_shift", inputs=(Source("large"),), params={"scale": f"{more:g}"}),
+            Layer("result", "output", inputs=(Source("after"),)),
+        ]
+    )
+    made = Emulation(graph, default_registry(), Weights(), RunOptions(threads=1))
+    made.feed({"picture": np.linspace(0, 1, 16, dtype=np.float32).reshape(1, 1, 4, 4)})
+    return made
+
+
+def test_overflow_is_found_with_layer_and_magnitude() -> None:
+    seen = RangeObserver()
+    (found,) = scaled(1e5).run("fp16", observe=seen).values()
+    assert np.isinf(found).any()
+    assert seen.ranges["large"].largest == pytest.approx(1e5)
+    assert seen.ranges["large"].overflowed == int(np.isinf(found).sum())
+    assert seen.ranges["after"].nonfinite == 2 * seen.ranges["large"].overflowed  # of its product and its sum
+    assert not seen.ranges["after"].overflowed
+
+
+def test_underflow_is_found_and_bfloat16_has_none() -> None:
+    seen, wide = RangeObserver(), RangeObserver()
+    emulation = scaled(1e-9)
+    emulation.run("fp16", observe=seen)
+    emulation.run("bf16", observe=wide)
+    assert seen.ranges["large"].underflowed == 15
+    assert seen.ranges["large"].smallest == pytest.approx(1e-9 / 15)
+    assert not wide.ranges["large"].underflowed
+
+
+def test_rounding_is_that_of_torch() -> None:
+    values = torch.tensor([1.0, 1 + 2**-11, 65519.0, 65520.0, 2**-25, 2**-24, -0.1])
+    assert torch.equal(rounded(values, FLOAT16), values.half().float())
+    assert torch.equal(rounded(values, BFLOAT16), values.bfloat16().float())
+    fourth = rounded(torch.tensor([[-7.0, 3.4], [0.0, 0.7]]), FORMATS["int4"], axis=0)
+    assert torch.allclose(fourth, torch.tensor([[-7.0, 3.0], [0.0, 0.7]]))
+    assert torch.equal(rounded(torch.zeros(3), FORMATS["int2"]), torch.zeros(3))
+
+
+def test_other_engines_refuse_formats_of_layers() -> None:
+    graph, weights = denoiser()
+    options = RunOptions("torch", formats=(("conv_1", "float16"),))
+    with pytest.raises(DiagnosticError) as caught:
+        Session(graph, default_registry(), weights, options)
+    assert caught.value.diagnostics[0].code == "format-unavailable"
+
+
+def test_the_engine_runs_a_session_of_the_document() -> None:
+    graph, weights = denoiser()
+    results = []
+    for options in (RunOptions(EMULATED.name, threads=1), RunOptions("torch", threads=1)):
+        session = Session(graph, default_registry(), weights, options)
+        session.set_input("input_image", PHOTOGRAPH, is_image=True)
+        results.append(next(iter(session.run().outputs.values())))
+    assert np.array_equal(*results)
+    assert default_engines().get(EMULATED.name).formats == tuple(FORMATS)
