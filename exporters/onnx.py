@@ -61,8 +61,6 @@ def export_onnx(graph: Graph, registry: Registry, weights: Weights, path: Path |
 
 
 def _write(graph: Graph, registry: Registry, weights: Weights, target: Path) -> OnnxReport:
-    import onnx
-
     imported = unedited_model(graph, registry, weights)
     if imported is not None:
         return _write_imported(imported, weights, target)
@@ -90,7 +88,7 @@ def _write(graph: Graph, registry: Registry, weights: Weights, target: Path) -> 
     sizes = open_sizes(model, deployed, registry, feeds, wanted, build)
     model.doc_string = f"{graph.name}, written by Layerwright"
     data = serialized(model)
-    _check(onnx, model, graph.name)
+    check_model(model, graph.name)
     write_atomic(target, data)
     return OnnxReport(
         target,
@@ -145,8 +143,10 @@ def _properties(graph: Graph, inference: Inference, feeds: tuple[Source, ...], w
     return found
 
 
-def _check(onnx: Any, model: Any, name: str) -> None:
+def check_model(model: Any, name: str) -> None:
     """Run the checker of the onnx package. Raises DiagnosticError, because an error is a bug of an operator's declaration."""
+    import onnx
+
     try:
         onnx.checker.check_model(model, full_check=True)
         onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True, data_prop=True)

@@ -39,6 +39,11 @@ COMMANDS = {
         "compare",
         "Compare networks on the same images with the same noise: PSNR and SSIM relative to the clean images.",
     ),
+    "precision": (
+        "app.cli.precision",
+        "precision",
+        "Convert a network to a smaller number format, judged on your own images, and write an ONNX file.",
+    ),
     "tour": (
         "app.cli.tour",
         "tour",

@@ -10,3 +10,10 @@ def runtime() -> Any:
     import onnxruntime
 
     return onnxruntime
+
+
+def quantization() -> Any:
+    """The package `onnxruntime.quantization`. Raises ImportError."""
+    from onnxruntime import quantization
+
+    return quantization

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,7 +40,7 @@ class OrtEngine(Engine):
             return ReferenceCompiled(evaluator, part, feeds, results) if evaluator is not None else None
 
         try:
-            session = _session(serialized(model), threads(self.options), arena=self.options.tile != ONE_TILE)
+            session = inference_session(serialized(model), threads(self.options), arena=self.options.tile != ONE_TILE)
         except DiagnosticError:
             raise
         except Exception as error:  # ONNX Runtime raises its own subclasses of Exception
@@ -153,7 +154,11 @@ def _run_options() -> Any:
     return options
 
 
-def _session(model: bytes, count: int, arena: bool = True) -> Any:
+def inference_session(model: bytes, count: int = 0, *, arena: bool = True, simplified: Path | None = None) -> Any:
+    """A session on the CPU with `count` threads, 0: all cores. `simplified` is a file for the model without redundant nodes.
+
+    That file has only operators of ONNX: constants are folded, and normalizations merged into convolutions.
+    """
     ort = runtime()
     options = ort.SessionOptions()
     options.intra_op_num_threads = count
@@ -161,6 +166,9 @@ def _session(model: bytes, count: int, arena: bool = True) -> Any:
     options.enable_cpu_mem_arena = arena  # faster from the second run on, but keeps up to twice the memory
     options.execution_mode = ort.ExecutionMode.ORT_SEQUENTIAL
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
+    if simplified is not None:
+        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
+        options.optimized_model_filepath = str(simplified)
     options.log_severity_level = _QUIET
     # It replaces zeros by minus infinity. `onnx_pad` avoids it, imported operators do not.
     without = ["Pad_Fusion"]

@@ -1,0 +1,312 @@
+"""INT8 versions of an ONNX model: calibration, sensitivity of each layer, and the layers that stay in float for a budget.
+
+Quantization is that of `onnxruntime.quantization`: static, in the QDQ form (pairs of QuantizeLinear and DequantizeLinear),
+weights per channel. Tensors are calibrated once; every choice of layers is then quantized with the same ranges. What a
+choice costs is measured on the restored images, with ONNX Runtime.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import inf, log10
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from designer.graph.diagnostics import DiagnosticError
+from designer.metrics import psnr
+from designer.runtime.api import Progress
+from designer.runtime.engines.ort import quantization
+from designer.runtime.engines.ort_engine import inference_session
+from designer.runtime.interrupt import current
+from designer.texts import tr
+
+if TYPE_CHECKING:
+    from onnx import ModelProto, NodeProto
+
+Feeds = Mapping[str, NDArray[Any]]
+
+METHODS = ("minmax", "percentile")
+PERCENTILE = 99.99
+MEASURED_IMAGES = 4  # images on which every layer is measured; the result is measured on all images
+
+WEIGHTED = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul"})
+COMPUTING = WEIGHTED | {"Add", "Mul"}
+PASSING = frozenset(  # they hand values on, so they are INT8 where their readers are
+    {"AveragePool", "Clip", "Concat", "DepthToSpace", "Flatten", "GlobalAveragePool", "LeakyRelu", "MaxPool", "Pad", "Relu"}
+    | {"Reshape", "Resize", "Slice", "SpaceToDepth", "Split", "Squeeze", "Transpose", "Unsqueeze"}
+)  # fmt: skip
+QUANTIZABLE = sorted(COMPUTING | PASSING)
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What a runtime expects of a model in the QDQ form. `signed`: activations are INT8 without zero points, else UINT8."""
+
+    title: str
+    signed: bool = False
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+FORMS = {
+    "onnxruntime": Form("ONNX Runtime, OpenVINO"),
+    "tensorrt": Form(  # its parser refuses zero points and the INT32 biases of ONNX Runtime
+        "TensorRT",
+        signed=True,
+        options={"ActivationSymmetric": True, "WeightSymmetric": True, "QuantizeBias": False},
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """How the range of a tensor follows from its values: all of them, or the `percentile` per cent that are not extreme."""
+
+    method: str = "minmax"
+    percentile: float = PERCENTILE
+
+
+@dataclass(frozen=True, slots=True)
+class Sensitivity:
+    """PSNR in dB of the result against FP32 if only this layer is INT8, and if all but this layer are."""
+
+    layer: str
+    alone_db: float
+    without_db: float
+
+    @property
+    def error(self) -> float:
+        """A measure of what the layer adds to the squared error, for ranking: alone, and saved where all others are INT8."""
+        return _squared(self.alone_db) - _squared(self.without_db)
+
+
+@dataclass(frozen=True, slots=True)
+class Int8Result:
+    """A quantized model. `kept` maps layers that stay in float to the reason; `met` is False if it misses the budget."""
+
+    model: ModelProto
+    psnr_db: float
+    met: bool
+    kept: Mapping[str, str]
+    quantized: tuple[str, ...]
+    sensitivity: tuple[Sensitivity, ...]
+
+
+class Quantizer:
+    """Quantizes choices of layers of one FP32 model, with ranges from one calibration.
+
+    `calibration` are feeds like those that the model will get. `layers` are the layers that compute and can be INT8.
+    Raises DiagnosticError if there are none.
+    """
+
+    def __init__(
+        self,
+        model: ModelProto,
+        calibration: Sequence[Feeds],
+        method: Calibration | None = None,
+        *,
+        form: str = "onnxruntime",
+        progress: Progress | None = None,
+    ) -> None:
+        self.form = FORMS[form]
+        self.model = _simplified(model)
+        self._nodes = [node for node in self.model.graph.node if node.op_type in COMPUTING | PASSING]
+        self.layers = tuple(dict.fromkeys(layer_of(node) for node in self._nodes if node.op_type in COMPUTING))
+        if not any(node.op_type in WEIGHTED for node in self._nodes):
+            raise DiagnosticError.of(
+                "nothing-to-quantize",
+                tr("'{name}' has no convolution and no matrix product", name=model.graph.name),
+                remedy=tr("choose another precision: INT8 makes only these faster"),
+            )
+        self._ranges = self._calibrated(calibration, method or Calibration(), progress)
+
+    def kept_by_default(self) -> dict[str, str]:
+        """The layers that restore fine detail and therefore stay in float, with the reason: both ends, and residual additions."""
+        nodes = list(self.model.graph.node)
+        constants = {tensor.name for tensor in self.model.graph.initializer}
+        kept: dict[str, str] = {}
+        for node in _ends(nodes, lambda node: node.input, lambda node: node.output):
+            kept.setdefault(layer_of(node), tr("first layer"))
+        for node in _ends(nodes[::-1], lambda node: node.output, lambda node: node.input):
+            kept.setdefault(layer_of(node), tr("last layer"))
+        for node in nodes:
+            if node.op_type == "Add" and constants.isdisjoint(node.input):
+                kept.setdefault(layer_of(node), tr("residual addition"))
+        return kept
+
+    def quantized(self, layers: Collection[str]) -> ModelProto:
+        """The model with these layers, and what hands their values on, in INT8."""
+        from onnx import ModelProto
+
+        copy = ModelProto()  # the quantizer changes the model
+        copy.CopyFrom(self.model)
+        library = quantization()
+        quantizer = library.QDQQuantizer(
+            copy,
+            True,  # weights per channel
+            False,  # the full range of 8 bits
+            library.QuantType.QInt8,
+            library.QuantType.QInt8 if self.form.signed else library.QuantType.QUInt8,
+            self._ranges,
+            self._chosen(layers),
+            [],
+            QUANTIZABLE,
+            dict(self.form.options),
+        )
+        quantizer.quantize_model()
+        quantizer.model.topological_sort()
+        result: ModelProto = quantizer.model.model
+        return result
+
+    def _chosen(self, layers: Collection[str]) -> list[str]:
+        """The names of the nodes that are INT8."""
+        chosen: list[str] = []
+        read: set[str] = set()  # tensors that an INT8 node reads
+        for node in reversed(self._nodes):
+            passes = node.op_type in PASSING and not read.isdisjoint(node.output)
+            if passes or layer_of(node) in layers:
+                chosen.append(node.name)
+                read.update(node.input)
+        return chosen
+
+    def _calibrated(self, calibration: Sequence[Feeds], method: Calibration, progress: Progress | None) -> Any:
+        library = quantization()
+        methods = {"minmax": library.CalibrationMethod.MinMax, "percentile": library.CalibrationMethod.Percentile}
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "model.onnx"
+            path.write_bytes(self.model.SerializeToString())
+            calibrator = library.create_calibrator(
+                path,
+                QUANTIZABLE,
+                str(path.with_name("calibrated.onnx")),
+                methods[method.method],
+                extra_options={"percentile": method.percentile, "symmetric": self.form.signed},
+            )
+            for number, feeds in enumerate(calibration):  # one at a time: it holds all tensors of what it reads at once
+                current().check()
+                if progress is not None:
+                    progress(number, len(calibration), tr("Calibrating"))
+                calibrator.collect_data(_reader(feeds))
+            return calibrator.compute_data()
+
+
+class Judge:
+    """Measures models by the PSNR in dB of their first output against that of the FP32 model, for the same feeds."""
+
+    def __init__(self, model: ModelProto, feeds: Sequence[Feeds]) -> None:
+        self._feeds = feeds
+        self._wanted = list(self._results(model, feeds))
+
+    def psnr(self, model: ModelProto, count: int | None = None) -> float:
+        """The PSNR of the mean squared error over the first `count` feeds, or all."""
+        made = self._results(model, self._feeds[:count])
+        errors = [_squared(psnr(wanted, found)) for wanted, found in zip(self._wanted, made, strict=False)]
+        mean = sum(errors) / len(errors)
+        return -10 * log10(mean) if mean else inf
+
+    @staticmethod
+    def _results(model: ModelProto, feeds: Iterable[Feeds]) -> Iterable[NDArray[np.float32]]:
+        session = inference_session(model.SerializeToString())
+        for one in feeds:
+            current().check()
+            yield session.run(None, dict(one))[0]
+
+
+def quantize(
+    quantizer: Quantizer, judge: Judge, budget_db: float | None = None, progress: Progress | None = None
+) -> Int8Result:
+    """Quantize all layers but those kept by default, and take the most sensitive ones out until the budget is met.
+
+    If the budget is missed as long as one layer is INT8, the result is the best choice that was found.
+    """
+    kept = quantizer.kept_by_default()
+    candidates = [name for name in quantizer.layers if name not in kept]
+    if not candidates:
+        raise DiagnosticError.of(
+            "nothing-to-quantize",
+            tr("all layers that could be INT8 are first or last ones or residual additions, which stay in float"),
+            remedy=tr("choose another precision, or a deeper network"),
+        )
+    sensitivity = []
+    for number, name in enumerate(candidates):
+        if progress is not None:
+            progress(number, len(candidates), tr("Measuring {layer}", layer=name))
+        others = [other for other in candidates if other != name]
+        alone = judge.psnr(quantizer.quantized([name]), MEASURED_IMAGES)
+        without = judge.psnr(quantizer.quantized(others), MEASURED_IMAGES)
+        sensitivity.append(Sensitivity(name, alone, without))
+
+    worst = [item.layer for item in sorted(sensitivity, key=lambda item: item.error, reverse=True)]
+    best: Int8Result | None = None
+    for count in range(len(worst)):
+        if progress is not None:
+            progress(count, len(worst), tr("{count} sensitive layers in float", count=count))
+        taken = dict.fromkeys(worst[:count], tr("sensitive"))
+        chosen = tuple(name for name in candidates if name not in taken)
+        model = quantizer.quantized(chosen)
+        db = judge.psnr(model)
+        met = budget_db is None or db >= budget_db
+        if best is None or db > best.psnr_db:
+            best = Int8Result(model, db, met, kept | taken, chosen, tuple(sensitivity))
+        if met:
+            break
+    assert best is not None
+    return best
+
+
+def layer_of(node: NodeProto) -> str:
+    """The layer of a node of an exported model. Nodes of models that were imported have their own names."""
+    name: str = node.name or node.output[0]
+    return name.partition("/")[0]
+
+
+def _simplified(model: ModelProto) -> ModelProto:
+    """The model with constants folded and normalizations merged into convolutions, with the shapes of all tensors."""
+    import onnx
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "simplified.onnx"
+        inference_session(model.SerializeToString(), simplified=path)
+        simple = onnx.load(path)
+    simple.producer_name, simple.producer_version = model.producer_name, model.producer_version
+    result: ModelProto = onnx.shape_inference.infer_shapes(simple)
+    return result
+
+
+def _ends(
+    nodes: Sequence[NodeProto],
+    before: Callable[[NodeProto], Iterable[str]],
+    after: Callable[[NodeProto], Iterable[str]],
+) -> list[NodeProto]:
+    """The weighted nodes that no other weighted node precedes, in the direction of `nodes`."""
+    reached: set[str] = set()
+    found = []
+    for node in nodes:
+        preceded = not reached.isdisjoint(before(node))
+        if node.op_type in WEIGHTED and not preceded:
+            found.append(node)
+        if preceded or node.op_type in WEIGHTED:
+            reached.update(after(node))
+    return found
+
+
+def _reader(feeds: Feeds) -> Any:
+    """One set of feeds, as the calibrator reads it."""
+
+    class Reader(quantization().CalibrationDataReader):  # type: ignore[misc]
+        def __init__(self) -> None:
+            self.left = [dict(feeds)]
+
+        def get_next(self) -> dict[str, NDArray[Any]] | None:
+            return self.left.pop() if self.left else None
+
+    return Reader()
+
+
+def _squared(db: float) -> float:
+    """The mean squared error of a PSNR."""
+    return float(10 ** (-db / 10))
