@@ -178,6 +178,41 @@ def test_external_data_is_read(tmp_path: Path, registry: Registry) -> None:
     assert found.report.max_abs_difference is not None
 
 
+def reduction(after: list[int], **attributes: int) -> onnx.ModelProto:
+    """A sum over axes that are an input of the model."""
+    x = helper.make_tensor_value_info("x", FLOAT, [2, 3, 4])
+    axes = helper.make_tensor_value_info("axes", TensorProto.INT64, [1])
+    y = helper.make_tensor_value_info("y", FLOAT, after)
+    graph = helper.make_graph(
+        [helper.make_node("ReduceSum", ["x", "axes"], ["y"], **attributes)], "sum", [x, axes], [y]
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+
+
+def test_axes_that_are_computed_follow_from_the_declared_type(tmp_path: Path, registry: Registry) -> None:
+    found = import_onnx(saved(reduction([2, 1, 4]), tmp_path), registry, ImportOptions())
+    (layer,) = (layer for layer in found.graph if layer.type == "reduce")
+    assert layer.params["axes"] == "1"
+
+
+@pytest.mark.parametrize(("after", "keep"), [([2, 4], 0), ([2, 3, 4], 1)])
+def test_axes_that_the_declared_type_leaves_open_make_the_node_opaque(
+    after: list[int], keep: int, tmp_path: Path, registry: Registry
+) -> None:
+    found = import_onnx(saved(reduction(after, keepdims=keep), tmp_path), registry, ImportOptions())
+    assert [item.reason for item in found.report.outcomes] == ["the axes 'axes' are computed while running"]
+
+
+def test_a_number_of_largest_values_that_is_computed_follows_from_the_declared_type(
+    tmp_path: Path, registry: Registry
+) -> None:
+    proto = model([helper.make_node("TopK", ["x", "k"], ["y", "places"])], {"x": [2, 5]}, {"y": [2, 3]})
+    proto.graph.input.append(helper.make_tensor_value_info("k", TensorProto.INT64, [1]))
+    found = import_onnx(saved(proto, tmp_path), registry, ImportOptions())
+    (layer,) = (layer for layer in found.graph if layer.type == "top_k")
+    assert layer.params["k"] == "3"
+
+
 def test_space_to_depth_of_pytorch_is_warned_about(tmp_path: Path, registry: Registry) -> None:
     node = helper.make_node("SpaceToDepth", ["x"], ["y"], blocksize=2)
     proto = model([node], {"x": ["n", 3, 4, 4]}, {"y": ["n", 12, 2, 2]}, producer="pytorch")

@@ -119,7 +119,7 @@ def reduce(c: Conversion, op: OnnxOp) -> None:
     rank = c.type_of(op.inputs[0]).rank
     axes = op.attribute("axes")
     if axes is None and op.input(1):
-        axes = c.ints(op.input(1))
+        axes = c.ints(op.input(1)) if c.known(op.input(1)) is not None else _declared_axes(c, op)
     if not axes and op.attribute("noop_with_empty_axes", 0):
         if op.op_type in ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd"):
             c.one("identity", op.inputs[:1])
@@ -133,6 +133,20 @@ def reduce(c: Conversion, op: OnnxOp) -> None:
         op.inputs[:1],
         {"operation": _REDUCE[op.op_type], "axes": along, "keep": bool(op.attribute("keepdims", 1))},
     )
+
+
+def _declared_axes(c: Conversion, op: OnnxOp) -> tuple[int, ...]:
+    """The axes that are reduced if the result has the type that the file declares.
+
+    Raises UnsupportedError if several sets of axes lead to that type.
+    """
+    declared, before = c.declared.get(op.outputs[0]), c.type_of(op.inputs[0]).shape
+    if declared is None or not op.attribute("keepdims", 1) or len(declared.shape) != len(before) or 1 in before:
+        raise UnsupportedError(f"the axes '{op.input(1)}' are computed while running")
+    axes = tuple(axis for axis, size in enumerate(declared.shape) if size == 1)
+    if not axes or any(size != before[axis] for axis, size in enumerate(declared.shape) if axis not in axes):
+        raise UnsupportedError(f"the axes '{op.input(1)}' are computed while running")
+    return axes
 
 
 @converts("ArgMax", "ArgMin")

@@ -99,10 +99,16 @@ def gather_elements(c: Conversion, op: OnnxOp) -> None:
 
 @converts("TopK")
 def top_k(c: Conversion, op: OnnxOp) -> None:
-    count = op.attribute("k") if op.opset < 10 else int(c.scalar(op.inputs[1]))
+    axis = op.attribute("axis", -1)
+    if op.opset < 10:
+        count = op.attribute("k")
+    elif c.known(op.inputs[1]) is None and op.outputs[0] in c.declared:
+        count = c.declared[op.outputs[0]].dim(axis)
+    else:
+        count = int(c.scalar(op.inputs[1]))
     params: dict[str, Value] = {
         "k": count,
-        "axis": op.attribute("axis", -1),
+        "axis": axis,
         "largest": bool(op.attribute("largest", 1)),
     }
     made = c.add("top_k", op.inputs[:1], params)
