@@ -64,15 +64,16 @@ def load_weights(
     else:
         tensors, note = WEIGHTS.reader(path)(path)
         found = _by_key(needed, keys, tensors)
-    return replace(_bind(found, needed, str(path)), note=note, sha256=_sha256(path))
+    weights = _bind(found, needed, str(path))
+    if path.is_dir():
+        used = sorted({Path(report.source) for report in weights.reports if report.status is WeightStatus.BOUND})
+        listing = "".join(f"{_sha256(file)}  {file.name}\n" for file in used)
+        return replace(weights, sha256=hashlib.sha256(listing.encode()).hexdigest())
+    return replace(weights, note=note, sha256=_sha256(path))
 
 
 def _sha256(path: Path) -> str:
-    """The SHA-256 of a file; for a folder, that of the `sha256sum` output for its tensor files."""
     try:
-        if path.is_dir():
-            listing = "".join(f"{_sha256(file)}  {file.name}\n" for file in sorted(_weight_files(path)))
-            return hashlib.sha256(listing.encode()).hexdigest()
         with path.open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError as error:

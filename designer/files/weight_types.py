@@ -45,8 +45,8 @@ class Weights:
     `note` is shown with every result unless empty: "random weights (seed 0)", "12 of 30 tensors random (seed 0)", or which of
     several state dicts in a file was loaded.
 
-    `sha256` is what `sha256sum weights.safetensors` prints; for a folder of tensor files, what `sha256sum *.npy | sha256sum`
-    prints there. It is empty without a file.
+    `sha256` is what `sha256sum weights.safetensors` prints; for a folder, what `sha256sum *.npy | sha256sum` prints
+    for the tensor files that are used. It is empty without a file.
     """
 
     tensors: Mapping[WeightKey, NDArray[np.float32]] = field(default_factory=dict)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import struct
 from pathlib import Path
@@ -306,6 +307,7 @@ def test_a_sparse_file_with_a_true_but_huge_header_is_not_read(tmp_path: Path) -
         stream.truncate(10 + len(head) + 4 * 2**32)
     weights = load_weights(tmp_path, NEEDED)
     assert next(r for r in weights.reports if r.key == KERNEL).status is WeightStatus.WRONG_SHAPE
+    assert weights.sha256 == hashlib.sha256().hexdigest()
 
 
 def test_paths_that_are_no_weights(tmp_path: Path) -> None:
