@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
@@ -113,10 +112,9 @@ def profile(
         err.print("stopped")
         raise typer.Exit(130) from None
     if training:
-        from app.engine.training_profile import profile_training
+        from app.engine.training_profile import with_training_step
 
-        step = profile_training(network.graph, network.registry, options)
-        found = replace(found, runs=(replace(found.runs[0], training=step), *found.runs[1:]))
+        found = with_training_step(found, network.graph, network.registry, options)
     keep(found)
     _show(network.graph, found, other, json_out, html)
 

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -26,7 +27,7 @@ from designer.operators.deploy import deploy
 from designer.operators.registry import Registry
 from designer.profiling.cost import cost_table
 from designer.profiling.measure import machine_peaks, run_peaks, sized
-from designer.profiling.schema import RunPeaks, TrainingStep, Verdict
+from designer.profiling.schema import Profile, RunPeaks, TrainingStep, Verdict
 from designer.runtime.api import RunOptions
 from designer.runtime.machine import threads
 from designer.texts import tr
@@ -64,6 +65,12 @@ def profile_training(
     times: dict[str, float] = json.loads(done.stdout.strip().splitlines()[-1])
     inference = sized(deploy(graph, registry), registry, Size2D(patch, patch))
     return training_step(times, batch, *_roofs(inference, batch, run_peaks(machine_peaks(options))))
+
+
+def with_training_step(profile: Profile, graph: Graph, registry: Registry, options: RunOptions) -> Profile:
+    """The profile with a measured training step in its first run. Raises as `profile_training`."""
+    step = profile_training(graph, registry, options)
+    return replace(profile, runs=(replace(profile.runs[0], training=step), *profile.runs[1:]))
 
 
 def training_step(times: dict[str, float], batch: int, compute_ms: float, memory_ms: float) -> TrainingStep:

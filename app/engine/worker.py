@@ -222,6 +222,10 @@ class Worker:
             on_profile=(lambda partial: save_profile(Path(request.partial), partial)) if request.partial else None,
             counters=count if request.counters else None,
         )
+        if request.training:
+            from app.engine.training_profile import with_training_step
+
+            found = with_training_step(found, self.session.graph, self.session.registry, self.session.options)
         return ProfileReply(found)
 
 

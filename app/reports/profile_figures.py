@@ -13,8 +13,8 @@ from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.profiling.grouping import precision_shares
 from designer.profiling.schema import ProfileRun
 from designer.profiling.sweep import Sweep, images_per_second
-from designer.texts import tr
-from designer.units import binary, si
+from designer.texts import tr, tr_data
+from designer.units import binary, duration, si
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,7 +24,7 @@ COLORS = {"compute": "#3b76c8", "memory": "#d08a1d", "cache": "#3a9d9d", "launch
 
 
 def save_figure(path: Path, name: str, run: ProfileRun, title: str, sweep: Sweep | None = None) -> None:
-    """Draw the figure `name` ("roofline", "timeline", "memory", "precision", "sweep") into a PNG, SVG or PDF file.
+    """Draw the figure `name` ("roofline", "timeline", "memory", "precision", "sweep", "training") into a PNG, SVG or PDF file.
 
     Raises DiagnosticError ("bad-suffix", "cannot-save") for another suffix, or if the file cannot be written; a previous file
     is kept then.
@@ -125,6 +125,14 @@ def _precision(axes: Axes, run: ProfileRun) -> None:
     axes.legend(fontsize=8)
 
 
+def _training(axes: Axes, run: ProfileRun) -> None:
+    phases = run.training.phases if run.training is not None else {}
+    bars = axes.barh([tr_data(name) for name in phases], list(phases.values()), color=COLORS["compute"])
+    axes.bar_label(bars, [duration(milliseconds) for milliseconds in phases.values()], padding=3)
+    axes.invert_yaxis()
+    axes.set_xlabel(tr("Time (ms)"))
+
+
 def _sweep(axes: Axes, sweep: Sweep | None) -> None:
     runs = sweep.runs if sweep is not None else ()
     batches = [run.batch for run in runs]
@@ -141,4 +149,5 @@ _DRAWN: dict[str, Callable[[Any, ProfileRun], None]] = {
     "timeline": _timeline,
     "memory": _memory,
     "precision": _precision,
+    "training": _training,
 }

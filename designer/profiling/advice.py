@@ -33,8 +33,8 @@ GAIN = 1.15  # of the throughput at a larger batch
 
 @dataclass(frozen=True)
 class Advice:
-    """One finding. `saving_ms` is predicted by the rule in `reason`. `edit` applies it as one undo step; `surgery` names the
-    operation of `designer.surgery` that applies it together with the weights."""
+    """One finding. `saving_ms` is predicted by the rule in `reason`. `edit` applies it as one undo step; `fold` names a
+    batch normalization that is applied to the weights of the layer before it, which changes the weights too."""
 
     rule: str
     layers: tuple[str, ...]
@@ -43,7 +43,7 @@ class Advice:
     saving_ms: float
     reason: str
     edit: Edit | None = None
-    surgery: str = ""
+    fold: str = ""
 
 
 @dataclass(frozen=True)
@@ -185,7 +185,7 @@ def unfolded_normalization(subject: Advisable) -> Iterator[Advice]:
             tr("fold it into the weights of the convolution, or use an engine that does"),
             row.time_ms,
             tr("the whole time of the layer"),
-            surgery="fold_batch_normalization",
+            fold=layer.name,
         )
 
 

@@ -14,6 +14,7 @@ from typing import Final, Literal
 
 from designer.profiling.machine import Machine
 from designer.profiling.quantities import Quantity, ValueSource, unavailable
+from designer.texts import mark
 
 SCHEMA: Final = "layerwright-profile"
 VERSION: Final = 2
@@ -148,6 +149,17 @@ class TrainingStep:
 
     def __post_init__(self) -> None:
         check_numbers(self)
+
+    @property
+    def phases(self) -> dict[str, float]:
+        """Titles of the phases and their times in ms."""
+        return {
+            mark("data"): self.data_ms,
+            mark("forward"): self.forward_ms,
+            mark("backward"): self.backward_ms,
+            mark("optimizer"): self.optimizer_ms,
+            mark("waiting"): self.waiting_ms,
+        }
 
 
 @dataclass(frozen=True)

@@ -94,7 +94,7 @@ def test_nchw_in_half_precision(run):
 
 def test_a_batch_normalization_that_can_be_folded(run):
     (advice,) = found(run, "unfolded-normalization")
-    assert (advice.layers, advice.saving_ms, advice.surgery) == (("norm",), 1.0, "fold_batch_normalization")
+    assert (advice.layers, advice.saving_ms, advice.fold) == (("norm",), 1.0, "norm")
 
 
 def test_memory_bound_layers_in_a_row(run):

@@ -36,7 +36,7 @@ from designer.profiling.heat import METRICS, critical_path, heat
 from designer.profiling.machine import Machine
 from designer.profiling.profile_files import save_profile
 from designer.profiling.quantities import measured, modelled, unavailable
-from designer.profiling.schema import OperatorProfile, PeakMemory, Profile, ProfileRun, RunPeaks
+from designer.profiling.schema import OperatorProfile, PeakMemory, Profile, ProfileRun, RunPeaks, TrainingStep
 
 pytestmark = pytest.mark.gui
 ROOT = Path(__file__).resolve().parents[2]
@@ -464,6 +464,21 @@ def test_the_roofline_has_a_point_for_each_step_with_operations(qtbot, context, 
     assert 10 ** point.pos().x() == pytest.approx(row.flops / row.bytes)
     charts.plot().rows_clicked.emit([row])
     assert context.selection == row.layers
+
+
+def test_the_training_step_is_a_chart_with_its_verdict(context, charts, profile, run):
+    profiling = profiling_of(context)
+    profiling.add(profile)
+    charts.tabs.setCurrentIndex([name for name, _ in PLOTS].index("training"))
+    assert charts.facts.text().startswith("Launch with Training step checked")
+    step = TrainingStep(
+        16, 100.0, 30.0, 50.0, 5.0, 10.0, 5.0, "compute", "operations at the peak take 40 ms, bytes 9 ms"
+    )
+    profiling.add(replace(profile, runs=(replace(run, training=step),)))
+    assert "compute-bound: operations at the peak take 40 ms" in charts.facts.text()
+    assert "backward 50.0 ms" in charts.facts.text()
+    (bars,) = (item for item in charts.plot().listDataItems() if item.opts.get("width") is not None)
+    assert bars.opts["width"] == [10.0, 30.0, 50.0, 5.0, 5.0]
 
 
 def test_a_click_in_the_timeline_selects_the_step(qtbot, context, charts, table, profile, run):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,18 +13,23 @@ pytestmark = pytest.mark.gui
 
 import analysis_kit as kit
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QFileDialog, QInputDialog, QWidget
+from PySide6.QtWidgets import QFileDialog, QInputDialog, QLabel, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.ui.design.weight_edits import WeightEdits
 from app.ui.document.document import Document
 from app.ui.engine.client import EngineClient
+from app.ui.engine.profiling import profiling_of
 from app.ui.engine.weight_surgery import weight_surgery_of
 from app.ui.inspector.channel_inspector import ChannelInspectorPanel
+from app.ui.profile.advice_panel import AdvicePanel
 from designer.files.weight_versions import is_version, weight_versions
 from designer.files.weights import load_weights, random_weights, required_weights, save_weights
+from designer.graph.commands import replace_layers
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
+from designer.profiling.machine import Machine
+from designer.profiling.schema import OperatorProfile, Profile, ProfileRun
 
 engine_is_let_go = kit.engine_is_let_go
 
@@ -48,9 +54,9 @@ def network() -> Graph:
 class Bench(kit.Launched):
     """A document with weights in a file of the user."""
 
-    def __init__(self, qtbot: QtBot, engine: EngineClient, folder: Path) -> None:
+    def __init__(self, qtbot: QtBot, engine: EngineClient, folder: Path, graph: Graph | None = None) -> None:
         super().__init__(qtbot, engine)
-        self.document: Document = self.open(network())
+        self.document: Document = self.open(graph or network())
         self.weights = folder / "trained.safetensors"
         save_weights(self.weights, random_weights(required_weights(self.document.inference), 3).tensors)
         self.document.change_settings(weights=str(self.weights), input_files={"input_0": str(kit.picture(folder))})
@@ -156,3 +162,33 @@ def test_without_weights_the_remedy_is_named(bench: Bench, qtbot: QtBot) -> None
     with qtbot.waitSignal(bench.document.refused) as blocker:
         bench.surgery.operate("split", "conv_1")
     assert blocker.args[0][0].message == "the network has no trained weights"
+
+
+def test_advice_folds_a_batch_normalization_in_one_click(
+    qtbot: QtBot, engine: EngineClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    graph = network()
+    normalization = Layer("norm_0", "batch_normalization", inputs=(Source("conv_0"),))
+    graph.apply(
+        replace_layers(
+            graph, {"norm_0": normalization, "conv_1": replace(graph["conv_1"], inputs=(Source("norm_0"),))}, "", {}
+        )
+    )
+    bench = Bench(qtbot, engine, tmp_path, graph)
+    panel = AdvicePanel(bench.context, bench.window)
+    qtbot.addWidget(panel)
+    panel.show()
+    row = OperatorProfile(("norm_0",), "batch_normalization", 9.0, 0.1)
+    run = ProfileRun("torch", "fp32", "nchw", "cpu", 1, "24x16", 10.0, 0.1, (row,), iterations=3)
+    profiling_of(bench.context).add(Profile(Machine("Test CPU", 2), "net", (run,)))
+    number = [advice.rule for advice in panel.advice].index("unfolded-normalization")
+    button = panel.findChildren(QPushButton, f"advice.{number}.apply")[-1]
+    with bench.done():  # type: ignore[attr-defined]
+        qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+    assert "norm_0" not in bench.document.graph
+    assert "function kept" in bench.title
+    assert panel.findChild(QLabel, "advice.applied.saving").text() == "not measured yet"
+    bench.document.undo()
+    assert bench.document.graph == graph
+    assert bench.document.settings.weights == str(bench.weights)

@@ -70,6 +70,7 @@ class ProfilingController(QObject):
         self.batches = self.sizes = (
             ""  # what a launch measures: batch sizes, image sizes; empty for the document's inputs
         )
+        self.training = False  # a launch also measures a training step
         self.chosen_rows: tuple[OperatorProfile, ...] = ()
         self._choosing = False
         self.current: Entry | None = None
@@ -111,7 +112,9 @@ class ProfilingController(QObject):
         self._set_state(State.RUNNING, tr("Timing the network …"))
         self.partial_file.unlink(missing_ok=True)
         pixels = tuple((size.width, size.height) for size in sizes)
-        request = ProfileRequest(self.iterations(), batches, pixels, partial=str(self.partial_file))
+        request = ProfileRequest(
+            self.iterations(), batches, pixels, partial=str(self.partial_file), training=self.training
+        )
         # One after the other in the engine's queue: nothing of another panel comes between.
         self._calls = [engine.ask(opening, self, self._opened, self._failed)]
         for layer in analysis.inputs.layers():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -37,8 +37,16 @@ class WeightSurgery(QObject):
         self._context = context
         self._call: EngineCall[SurgeryReply] | None = None
 
-    def operate(self, operation: Operation, layer: str, *, features: int = 0, channels: tuple[int, ...] = ()) -> None:
-        """Carry out one operation on a layer of the open document."""
+    def operate(
+        self,
+        operation: Operation,
+        layer: str,
+        *,
+        features: int = 0,
+        channels: tuple[int, ...] = (),
+        done: Callable[[str], None] | None = None,
+    ) -> None:
+        """Carry out one operation on a layer of the open document; `done` gets the title of the undo step."""
         context = self._context
         document, analysis = context.root, analysis_of(context)
         if context.scope:
@@ -60,10 +68,16 @@ class WeightSurgery(QObject):
             )
             context.message.emit("info", tr("Editing the weights of {layer} ...", layer=layer))
             self._call = analysis.engine.ask(
-                request, self, lambda reply: self._arrived(document, request, reply), self._failed, superseded=self._end
+                request,
+                self,
+                lambda reply: self._arrived(document, request, reply, done),
+                self._failed,
+                superseded=self._end,
             )
 
-    def _arrived(self, document: Document, request: SurgeryRequest, reply: SurgeryReply) -> None:
+    def _arrived(
+        self, document: Document, request: SurgeryRequest, reply: SurgeryReply, done: Callable[[str], None] | None
+    ) -> None:
         self._end()
         if write_document(document.graph).decode() != request.document or document.settings.weights != request.weights:
             self._refuse(document, tr("the network was changed in the meantime"), tr("repeat the edit"))
@@ -76,6 +90,8 @@ class WeightSurgery(QObject):
         if document.do(lambda graph: replace_layers(graph, changed, title, settings)):
             self._context.message.emit("info", title)
             self.done.emit(title)
+            if done is not None:
+                done(title)
 
     def _failed(self, found: Findings) -> None:
         self._end()

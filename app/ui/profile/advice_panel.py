@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
 from app.ui.document.document import Document
 from app.ui.engine.context import Context
 from app.ui.engine.profiling import Entry, profiling_of
+from app.ui.engine.weight_surgery import weight_surgery_of
 from app.ui.widgets.empty_state import EmptyState
 from app.ui.widgets.sentences import sentence
 from designer.profiling.advice import Advice, Advisable, advise
@@ -51,6 +52,7 @@ class AdvicePanel(QWidget):
         self.setAccessibleName(tr("Advice"))
         self._context = context
         self._profiling = profiling_of(context)
+        self._surgery = weight_surgery_of(context)
         self.advice: list[Advice] = []
         self._applied: list[Applied] = []
         self._empty = EmptyState(
@@ -88,13 +90,15 @@ class AdvicePanel(QWidget):
         entry = self._profiling.current
         if entry is None or not self._context.has_document:
             return
-        root, edit = self._context.root, advice.edit
-        if edit is None:
-            return
-        if not root.do(edit):
-            return
-        self._applied.append(Applied(advice, entry, root))
-        self._context.message.emit("info", tr("{title}. Launch inference to measure the saving.", title=edit.title))
+        root = self._context.root
+        if advice.fold:
+            self._surgery.operate("fold", advice.fold, done=lambda title: self._applied_to(advice, entry, root, title))
+        elif advice.edit is not None and root.do(advice.edit):
+            self._applied_to(advice, entry, root, advice.edit.title)
+
+    def _applied_to(self, advice: Advice, entry: Entry, document: Document, title: str) -> None:
+        self._applied.append(Applied(advice, entry, document))
+        self._context.message.emit("info", tr("{title}. Launch inference to measure the saving.", title=title))
         self._show()
 
     def _show(self, _: object = None) -> None:
@@ -134,7 +138,7 @@ class AdvicePanel(QWidget):
             reveal.setObjectName(f"advice.{number}.reveal")
             reveal.clicked.connect(lambda: self._reveal(advice))
             row.addWidget(reveal)
-        if advice.edit is not None:
+        if advice.edit is not None or advice.fold:
             button = QPushButton(tr("Apply"))
             button.setObjectName(f"advice.{number}.apply")
             button.setToolTip(tr("Change it in one step that Undo reverts"))

@@ -1,4 +1,4 @@
-"""Charts: roofline, timeline, memory and precision of the shown run. Clicking a step selects its layers."""
+"""Charts: roofline, timeline, memory, precision, batch sweep and training step of the shown run. Clicking a step selects its layers."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.reports.profile_table import training_line
 from app.ui.engine.context import Context
 from app.ui.engine.profiling import Entry, profiling_of
 from app.ui.widgets import theme
@@ -40,6 +41,7 @@ PLOTS = (
     ("memory", mark("Memory")),
     ("precision", mark("Precision")),
     ("sweep", mark("Batch Sweep")),
+    ("training", mark("Training Step")),
 )
 
 
@@ -169,6 +171,7 @@ class ChartsPanel(QWidget):
                 "memory": plots.MemoryPlot,
                 "precision": plots.PrecisionPlot,
                 "sweep": plots.SweepPlot,
+                "training": plots.TrainingPlot,
             }
             plot = self._plots[name] = kinds[name]()
             plot.rows_clicked.connect(self._choose)
@@ -220,6 +223,10 @@ def facts(name: str, run: ProfileRun) -> str:
                 without,
             )
         return text
+    if name == "training":
+        if run.training is None:
+            return tr("Launch with Training step checked to see what a training step spends its time on.")
+        return training_line(run.training)
     if name == "memory" and all(row.memory_bytes is None for row in run.operators):
         return tr("This profile has no memory of the steps.")
     if name == "memory" and run.peak_memory is not None:

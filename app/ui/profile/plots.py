@@ -1,4 +1,4 @@
-"""Plots of a run on the screen: roofline, timeline, memory, precision. Imports pyqtgraph: import it when a plot is first shown.
+"""Plots of a run on the screen: roofline, timeline, memory, precision, sweep and training step. Imports pyqtgraph: import it when a plot is first shown.
 
 Each plot selects the rows that are clicked, and marks the selected ones. Figures that are saved are drawn by matplotlib
 (`app.reports.profile_figures`).
@@ -22,7 +22,7 @@ from designer.profiling.grouping import precision_shares
 from designer.profiling.schema import OperatorProfile, ProfileRun
 from designer.profiling.sweep import Sweep, images_per_second, knee
 from designer.texts import mark, tr, tr_data
-from designer.units import binary, digits, si
+from designer.units import binary, digits, duration, si
 
 POINT = 9  # pixels
 MIN_NAMED = 48  # pixels: narrower bars of the timeline have no name
@@ -363,6 +363,28 @@ class PrecisionPlot(Plot):
 
 SMALLEST_LABEL = 8  # % of a bar that is tall enough for its text
 _PRECISION_ROLES: tuple[theme.RoleName, ...] = ("accent", "positive_alt", "warning", "info")
+
+
+class TrainingPlot(Plot):
+    """The phases of a training step, one bar each."""
+
+    title = mark("Training Step")
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__("charts.training", parent)
+        self.setMouseEnabled(x=False, y=False)
+
+    def draw(self, run: ProfileRun) -> None:
+        phases = run.training.phases if run.training is not None else {}
+        self.label_axis("bottom", tr("Time (ms)"))
+        places = list(range(len(phases), 0, -1))
+        texts = [f"{tr_data(name)} {duration(milliseconds)}" for name, milliseconds in phases.items()]
+        self.getAxis("left").setTicks([list(zip(places, texts, strict=True))])
+        if phases:
+            width = list(phases.values())
+            self.addItem(
+                pg.BarGraphItem(x0=0, y=places, width=width, height=0.6, brush=theme.color("accent"), pen=None)
+            )
 
 
 class SweepPlot(Plot):

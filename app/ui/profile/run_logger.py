@@ -7,6 +7,7 @@ from pathlib import Path
 from PySide6.QtCore import QItemSelectionModel, QSignalBlocker, Qt
 from PySide6.QtWidgets import (
     QAbstractItemView,
+    QCheckBox,
     QFileDialog,
     QHBoxLayout,
     QHeaderView,
@@ -72,6 +73,11 @@ class RunLoggerPanel(QWidget):
             "sizes", tr("Sizes: 256x256"), tr("Image sizes to measure, width x height; empty: the inputs as they are")
         )
         self.sizes.textChanged.connect(lambda text: setattr(self._profiling, "sizes", text))
+        self.training = QCheckBox(tr("Training step"))
+        self.training.setObjectName("run_logger.training")
+        self.training.setAccessibleName(tr("Training step"))
+        self.training.setToolTip(tr("Also measure a training step of the exported project with PyTorch"))
+        self.training.toggled.connect(lambda on: setattr(self._profiling, "training", on))
         self._open = self._button(
             "open",
             "folder-open-outline",
@@ -140,6 +146,7 @@ class RunLoggerPanel(QWidget):
         first.addWidget(self.iterations)
         third.addWidget(self.batches)
         third.addWidget(self.sizes)
+        third.addWidget(self.training)
         for button in (self._open, self._save, self._remove):
             second.addWidget(button)
         second.addStretch(1)
