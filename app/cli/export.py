@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from app.cli.console import out
-from app.cli.options import FileArgument, SeedOption, WeightsOption
+from app.cli.options import FileArgument, SeedOption, WeightsOption, one_each, pairs
+from designer.units import duration
 
 export = typer.Typer(no_args_is_help=True, add_completion=False, help="Export a network to another format.")
 
@@ -45,3 +46,29 @@ def export_onnx_file(
     report = export_onnx(network.graph, network.registry, tensors, output)
     out.print(f"wrote {output}" + (f" with {tensors.note}" if tensors.note else ""))
     out.print(str(report.sizes), highlight=False)
+
+
+@export.command("deploy")
+def export_deploy(
+    file: FileArgument,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write.")],
+    weights: WeightsOption = None,
+    random_weights: SeedOption = None,
+    inputs: Annotated[
+        list[str] | None,
+        typer.Option("--input", metavar="NAME=PATH", help="Image or .npy file for the check; default: a test pattern."),
+    ] = None,
+) -> None:
+    """Write a folder that runs the network in Python, C++ and Triton, with checks and measured values."""
+    from app.opened_network import load_weights_for, open_network
+    from exporters.deploy import export_deployment
+
+    network = open_network(file)
+    tensors = load_weights_for(network, weights, random_weights)
+    given = one_each("--input", pairs("--input", inputs))
+    found = export_deployment(network.graph, network.registry, tensors, output, given)
+    for name, difference in found.measured.outputs.items():
+        out.print(f"{name}: largest difference to PyTorch {difference.difference:.2g}", highlight=False)
+    out.print(f"{duration(found.measured.milliseconds)} per run with ONNX Runtime", highlight=False)
+    out.print(f"wrote {output}" + (f" with {tensors.note}" if tensors.note else ""), highlight=False)
+    out.print(str(found.model.sizes), highlight=False)

@@ -24,8 +24,9 @@ from designer.graph.model import Source
 from designer.operators.inlining import inlined
 from designer.operators.registry import Read, Registry
 from designer.runtime.provenance import provenance
-from designer.texts import tr, visible
+from designer.texts import tr
 from designer.units import dims_text
+from exporters.markdown import code
 from exporters.pytorch.checked import check_compiles
 from exporters.pytorch.losses import CLASS, Losses, losses_of
 from exporters.pytorch.source import Module, class_name, module_source, network_module
@@ -157,7 +158,7 @@ def _shape(outputs: Any) -> list[int]:
 
 def _input_list(info: Mapping[str, Any]) -> str:
     def line(kind: str, entry: Mapping[str, Any], name: str) -> str:
-        return f"- {kind} {_code(name)}: {dims_text(('N', *entry['shape']))}"
+        return f"- {kind} {code(name)}: {dims_text(('N', *entry['shape']))}"
 
     inputs = [line("input", entry, entry["argument"]) for entry in info["inputs"]]
     return "\n".join([*inputs, *(line("output", entry, entry["name"]) for entry in info["outputs"])])
@@ -173,16 +174,11 @@ def _loss_list(info: Mapping[str, Any]) -> str:
     lines = [
         "Training minimizes the weighted sum of these losses (`losses.py`):",
         "",
-        *(f"- {_code(name)}" for name in info["losses"]),
+        *(f"- {code(name)}" for name in info["losses"]),
         "",
     ]
-    targets = (f"- target {_code(e['name'])}: {dims_text(('N', *e['shape']))}" for e in info["targets"])
+    targets = (f"- target {code(e['name'])}: {dims_text(('N', *e['shape']))}" for e in info["targets"])
     return "\n".join([*lines, *targets]).rstrip("\n")
-
-
-def _code(name: str) -> str:
-    """A name as code in Markdown, with backticks replaced."""
-    return f"`{visible(name).replace('`', chr(39))}`"
 
 
 def _digest(data: bytes) -> str:

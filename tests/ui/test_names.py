@@ -63,6 +63,7 @@ WAIT = 60_000
 _DIALOGS = (
     "export.pytorch",
     "export.onnx",
+    "export.deploy",
     "export.picture",
     "file.print",
     "view.save_layout",

@@ -132,6 +132,7 @@ def test_every_dialog(opened, tmp_path) -> None:
     for name in (
         "export.pytorch",
         "export.onnx",
+        "export.deploy",
         "export.picture",
         "help.shortcuts",
         "help.about",

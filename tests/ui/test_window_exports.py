@@ -84,3 +84,26 @@ def test_onnx_export(window, qtbot, tmp_path):
     assert written == f"ONNX model written to {tmp_path / 'tiny.onnx'}"
     assert sizes == "Accepts any height and width"
     dialog.close()
+
+
+@pytest.mark.slow
+def test_deployment_folder(window, qtbot, tmp_path):
+    from app.ui.shell.export.deploy import DeployExportDialog
+
+    window.context.set_document(Document(network(), window.context.registry, parent=window.context))
+    QApplication.processEvents()
+    action(window, "export.deploy").trigger()
+    dialog = window.findChild(DeployExportDialog, "export_deploy")
+    dialog.target.setText(str(tmp_path / "deployed"))
+    dialog.random.setChecked(True)
+    QTest.mouseClick(dialog.export, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil((tmp_path / ".deployed.part").is_dir, timeout=60_000)
+    QTest.mouseClick(dialog.cancel, Qt.MouseButton.LeftButton)
+    assert not list(tmp_path.glob("*deployed*"))
+    QTest.mouseClick(dialog.export, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(dialog.export.isEnabled, timeout=60_000)
+    assert (tmp_path / "deployed" / "python" / "run.py").is_file(), dialog.message.text()
+    assert dialog.message.text().startswith(f"Deployment folder written to {tmp_path / 'deployed'}\n")
+    dialog.check()
+    assert "will be replaced" in dialog.message.text()
+    dialog.close()

@@ -135,6 +135,15 @@ _EXPORTS: tuple[Action[Exports], ...] = (
         (DOCUMENT, LAYERS, VALID),
     ),
     Action(
+        "export.deploy",
+        "Export &Deployment Folder...",
+        "Export the network with code that runs it in Python, C++ and Triton",
+        Exports.deploy,
+        ("File/export",),
+        (),
+        (DOCUMENT, LAYERS, VALID),
+    ),
+    Action(
         "export.picture",
         "Export &Image...",
         "Export a drawing of the network as PNG, SVG or PDF",

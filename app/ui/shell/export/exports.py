@@ -26,6 +26,11 @@ class Exports:
 
         OnnxExportDialog(self._context, self._window).open()
 
+    def deploy(self) -> None:
+        from app.ui.shell.export.deploy import DeployExportDialog
+
+        DeployExportDialog(self._context, self._window).open()
+
     def picture(self, suffix: str = ".png") -> None:
         """Export a drawing of the network."""
         from app.ui.shell.export.picture import PictureDialog

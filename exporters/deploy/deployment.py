@@ -1,0 +1,276 @@
+"""Export of a deployment folder: the ONNX model with code that runs it in Python, C++ and Triton, and a check of all of it.
+
+The folder is written completely or not at all: everything is made next to the target, the generated Python code runs the model
+there, and its results must equal those of the network in torch.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from designer.files.weights import Weights
+from designer.graph.diagnostics import DiagnosticError
+from designer.graph.graph import Graph
+from designer.graph.inference import Inference
+from designer.graph.model import Source
+from designer.operators.api import Role
+from designer.operators.deploy import deploy
+from designer.operators.registry import Registry
+from designer.profiling.machine import cpu_name
+from designer.runtime.api import Array, RunOptions
+from designer.runtime.images import read_image, read_npy, to_uint8, write_npy
+from designer.runtime.network import output_layers, role_of, type_of
+from designer.runtime.patterns import make_pattern
+from designer.runtime.provenance import provenance
+from designer.runtime.session import Session
+from designer.texts import tr
+from designer.units import binary, duration
+from exporters.deploy import sources
+from exporters.deploy.interface import DeployedInput, Interface, read_interface
+from exporters.generated_folder import GeneratedFolder
+from exporters.markdown import code
+from exporters.onnx import OnnxReport, export_onnx
+
+TOLERANCE = 1e-4  # of FP32, times the largest value
+LARGEST_CHECK = 512  # pixels of a side of generated check images
+TEMPLATES = (
+    *(f"python/{name}" for name in ("check.py", "processing.py", "requirements.txt", "run.py")),
+    *(f"cpp/{name}" for name in ("CMakeLists.txt", "main.cpp", "processing.h", "tensor.h")),
+)
+
+
+class Check(msgspec.Struct):
+    """Files of inputs, the outputs of the FP32 network for them, and the largest difference that counts as equal."""
+
+    inputs: list[str]
+    outputs: list[str]
+    tolerance: float
+
+
+class Difference(msgspec.Struct):
+    """Of an output and that of the FP32 network: the largest difference, and the PSNR of values clipped to 0..1."""
+
+    difference: float
+    psnr_db: float
+
+
+class Measured(msgspec.Struct):
+    """What the generated `check.py` prints."""
+
+    outputs: dict[str, Difference]
+    milliseconds: float
+    ok: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """A written deployment folder."""
+
+    folder: Path
+    model: OnnxReport
+    interface: Interface
+    measured: Measured
+
+
+def export_deployment(
+    graph: Graph,
+    registry: Registry,
+    weights: Weights,
+    folder: Path,
+    inputs: Mapping[str, Path] | None = None,
+) -> Deployment:
+    """Write a deployment folder of `graph`. `inputs` are files for input layers, for the check; others get generated data.
+
+    An earlier deployment is replaced unless one of its files was edited. Raises DiagnosticError if the network cannot be
+    exported, if its results differ from those in torch, or if the folder cannot be written; nothing is changed then.
+    """
+    deployed = deploy(graph, registry)
+    inference = Inference(deployed, registry)
+    with GeneratedFolder(folder) as stage:
+        report = export_onnx(graph, registry, weights, stage.make("model.onnx"))
+        interface = _interface(report, inference)
+        check = _write_check(stage, deployed, registry, weights, interface, dict(inputs or {}))
+        _write_sources(stage, graph.name, interface)
+        information: dict[str, Any] = {
+            "name": graph.name,
+            "model": "model.onnx",
+            "precision": "fp32",
+            **msgspec.to_builtins(interface),
+            "check": msgspec.to_builtins(check),
+            "provenance": provenance(graph.name, graph, weights).texts(),
+        }
+        stage.mark(information)
+        measured = _measure(stage.path)
+        information["measured"] = {**msgspec.to_builtins(measured), "processor": cpu_name()}
+        stage.write("README.md", _readme(graph.name, report, interface, check, measured))
+        stage.mark(information)
+        stage.install()
+    return Deployment(folder, report, interface, measured)
+
+
+def _interface(report: OnnxReport, inference: Inference) -> Interface:
+    import onnx
+
+    model = onnx.load(report.path, load_external_data=False)
+    order = inference.graph.order()[0]
+    outputs = output_layers(inference)
+    needed = inference.graph.upstream(outputs)
+    inputs = [name for name in order if name in needed and role_of(inference, name) is Role.INPUT]
+    return read_interface(model, inference, inputs, outputs, report.sizes.multiple)
+
+
+# --- the check -----------------------------------------------------------------------------------------------------
+
+
+def _write_check(
+    stage: GeneratedFolder,
+    deployed: Graph,
+    registry: Registry,
+    weights: Weights,
+    interface: Interface,
+    given: dict[str, Path],
+) -> Check:
+    """Write inputs for the check and the outputs of the network in torch, padded as the generated code does."""
+    unknown = [name for name in given if name not in {entry.layer for entry in interface.inputs}]
+    if unknown:
+        raise DiagnosticError.of(
+            "no-such-layer",
+            tr("'{name}' is not an input of the network", name=unknown[0]),
+            layer=unknown[0],
+            remedy=tr("choose {names}", names=", ".join(entry.layer for entry in interface.inputs)),
+        )
+    inference = Inference(deployed, registry)
+    layers = {layer.name: layer for layer in deployed}
+    for entry in interface.inputs:
+        if entry.image:
+            layers[entry.layer] = layers[entry.layer].with_param("tiling", str(entry.multiple))
+    padding = Graph(layers.values(), name=deployed.name)
+    session = Session(padding, registry, weights, RunOptions(engine="torch"))
+    files = []
+    for number, entry in enumerate(interface.inputs, 1):
+        array, is_image = _check_input(entry, inference, given.get(entry.layer))
+        session.set_input(entry.layer, array, is_image=is_image)
+        files.append(f"check/input_{number}{_suffix(entry) if is_image else '.npy'}")
+        _write_input(stage.make(files[-1]), array)
+    result = session.run()
+    expected = [result.outputs[entry.layer] for entry in interface.outputs]
+    outputs = [f"check/output_{number}.npy" for number in range(1, len(expected) + 1)]
+    for file, array in zip(outputs, expected, strict=True):
+        write_npy(stage.make(file), array)
+    largest = max((float(np.abs(array).max(initial=0.0)) for array in expected), default=0.0)
+    return Check(files, outputs, TOLERANCE * max(1.0, largest))
+
+
+def _check_input(entry: DeployedInput, inference: Inference, given: Path | None) -> tuple[Array, bool]:
+    """Data of an input, and whether it is an image: 8-bit values, of a file or of a test pattern."""
+    if not entry.image:
+        if given is not None:
+            return read_npy(given), False
+        shape = type_of(inference, Source(entry.layer)).concrete(1)
+        return np.random.default_rng(0).standard_normal(shape).astype(np.float32), False
+    if given is not None and given.suffix.lower() != ".npy":
+        image = read_image(given, entry.channels)
+    elif given is not None:
+        return read_npy(given), False
+    else:
+        _, channels, *extent = type_of(inference, Source(entry.layer)).concrete(1)
+        height, width = (
+            size if fixed is not None else min(size, max(LARGEST_CHECK // entry.multiple, 1) * entry.multiple)
+            for size, fixed in zip(extent, (entry.height, entry.width), strict=True)
+        )
+        image = make_pattern("zone_plate", channels, height, width)
+    if _suffix(entry) == ".npy":
+        return np.repeat(image, entry.shape[0] or 1, axis=0), False
+    return to_uint8(image).transpose(2, 0, 1)[None].astype(np.float32) / np.float32(255), True
+
+
+def _suffix(entry: DeployedInput) -> str:
+    """The format of check images that Python and C++ read; batches and other channels are arrays."""
+    return ".npy" if (entry.shape[0] or 1) > 1 else {1: ".pgm", 3: ".ppm"}.get(entry.channels, ".npy")
+
+
+def _write_input(path: Path, array: Array) -> None:
+    if path.suffix == ".npy":
+        write_npy(path, array)
+        return
+    from PIL import Image
+
+    pixels = to_uint8(array)
+    Image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels).save(path)
+
+
+def _measure(folder: Path) -> Measured:
+    """Run the generated `check.py`. Raises DiagnosticError if it fails or the results differ."""
+    command = [sys.executable, str(folder / "python" / "check.py"), "--json"]
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    remedy = tr("export the ONNX model instead, and report this network as a bug")
+    try:
+        measured = msgspec.json.decode(done.stdout, type=Measured)
+    except msgspec.DecodeError:
+        reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1][:300]
+        message = tr("the generated code does not run the model: {reason}", reason=reason)
+        raise DiagnosticError.of("deploy-failed", message, remedy=remedy) from None
+    if not measured.ok:
+        name, worst = max(measured.outputs.items(), key=lambda item: item[1].difference)
+        message = tr(
+            "the output '{name}' of the exported model differs by {difference} from the network in torch",
+            name=name,
+            difference=f"{worst.difference:.2g}",
+        )
+        raise DiagnosticError.of("deploy-differs", message, remedy=remedy)
+    return measured
+
+
+# --- files ---------------------------------------------------------------------------------------------------------
+
+
+def _write_sources(stage: GeneratedFolder, name: str, interface: Interface) -> None:
+    templates = resources.files("resources") / "templates" / "deploy"
+    for file in TEMPLATES:
+        stage.write(file, templates.joinpath(file).read_text("utf-8"))
+    stage.write("cpp/network.h", sources.network_header(interface))
+    model = sources.triton_name(name)
+    stage.write(f"triton/{model}/config.pbtxt", sources.triton_config(model, interface))
+    stage.copy("model.onnx", f"triton/{model}/1/model.onnx")
+
+
+def _readme(name: str, report: OnnxReport, interface: Interface, check: Check, measured: Measured) -> str:
+    template = (resources.files("resources") / "templates" / "deploy" / "README.md").read_text("utf-8")
+    results = " ".join(f"result_{number}.npy" for number in range(1, len(interface.outputs) + 1))
+    return sources.readme(
+        template,
+        {
+            "NETWORK_NAME": name.strip() or "Network",
+            "PRECISION": "FP32",
+            "INPUT_LIST": sources.input_list(interface),
+            "SIZES": str(report.sizes),
+            "MEASURED": _measured_text(report, check, measured),
+            "CHECK_INPUTS": " ".join(check.inputs),
+            "RESULTS": results,
+            "TRITON": sources.triton_text(interface),
+        },
+    )
+
+
+def _measured_text(report: OnnxReport, check: Check, measured: Measured) -> str:
+    rows = [
+        "| output | largest difference to FP32 in PyTorch | PSNR |",
+        "|---|---|---|",
+        *(f"| {code(n)} | {d.difference:.2g} | {d.psnr_db:.1f} dB |" for n, d in measured.outputs.items()),
+        "",
+        f"Outputs are equal within {check.tolerance:.2g}; `python python/check.py` repeats the check. Median time for "
+        f"{', '.join(check.inputs)} with pre- and post-processing on {cpu_name()}: {duration(measured.milliseconds)}. "
+        f"The model has {report.nodes} nodes and takes {binary(report.bytes)}.",
+    ]
+    return "\n".join(rows)
