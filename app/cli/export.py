@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from app.cli.console import out
-from app.cli.options import FileArgument, SeedOption, WeightsOption, one_each, pairs
+from app.cli.console import out, print_json
+from app.cli.options import FileArgument, JsonOption, SeedOption, WeightsOption, extent, one_each, pairs
 from designer.units import duration
 
 export = typer.Typer(no_args_is_help=True, add_completion=False, help="Export a network to another format.")
@@ -72,3 +72,51 @@ def export_deploy(
     out.print(f"{duration(found.measured.milliseconds)} per run with ONNX Runtime", highlight=False)
     out.print(f"wrote {output}" + (f" with {tensors.note}" if tensors.note else ""), highlight=False)
     out.print(str(found.model.sizes), highlight=False)
+
+
+@export.command("tensorrt")
+def export_tensorrt(
+    file: FileArgument,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The .engine file to write.")],
+    weights: WeightsOption = None,
+    random_weights: SeedOption = None,
+    smallest: Annotated[str, typer.Option("--min-size", metavar="WxH", help="Smallest size of the first image.")] = "",
+    largest: Annotated[str, typer.Option("--max-size", metavar="WxH", help="Largest size of the first image.")] = "",
+    batch: Annotated[int, typer.Option("--max-batch", min=1, help="Largest batch.")] = 1,
+    sparse: Annotated[bool, typer.Option("--sparse", help="Allow kernels for weights with 2:4 sparsity.")] = False,
+    timing_cache: Annotated[
+        Path | None, typer.Option("--timing-cache", help="Timing cache to use and update (not with TensorRT-RTX).")
+    ] = None,
+) -> None:
+    """Build a TensorRT engine and list its layers. The size of the document is the one that it is optimized for."""
+    from app.opened_network import load_weights_for, open_network
+    from app.reports.engine_table import engine_lines
+    from exporters.tensorrt import EngineOptions, export_tensorrt
+
+    network = open_network(file)
+    tensors = load_weights_for(network, weights, random_weights)
+    options = EngineOptions(extent("--min-size", smallest), extent("--max-size", largest), batch, sparse, timing_cache)
+    found = export_tensorrt(network.graph, network.registry, tensors, output, options)
+    for line in engine_lines(found):
+        out.print(line, highlight=False)
+    out.print(f"wrote {output}" + (f" with {tensors.note}" if tensors.note else ""), highlight=False)
+    out.print(found.trtexec, highlight=False)
+
+
+def engine_layers(
+    file: Annotated[Path, typer.Argument(metavar="FILE.engine")],
+    json: JsonOption = False,
+) -> None:
+    """List the layers of a TensorRT engine that this program built: precisions, and the layers of the network in each."""
+    import msgspec
+
+    from app.reports.engine_table import engine_lines
+    from exporters.tensorrt import read_engine_file
+
+    found = read_engine_file(file)
+    if json:
+        print_json(msgspec.to_builtins(found))
+        return
+    for line in engine_lines(found):
+        out.print(line, highlight=False)
+    out.print(found.trtexec, highlight=False)

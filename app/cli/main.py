@@ -76,6 +76,11 @@ COMMANDS = {
         "import_model",
         "Import a model as a document with its weights. Exit status 1 if it computes something else than the original.",
     ),
+    "engine-layers": (
+        "app.cli.export",
+        "engine_layers",
+        "List the layers of a TensorRT engine that this program built: precisions, and the layers of the network in each.",
+    ),
     "export": ("app.cli.export", "export", "Export a network to another format."),
 }
 

@@ -11,6 +11,7 @@ import typer
 from designer.files.document import DOCUMENTS
 from designer.files.weights import WEIGHTS
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.types import Size2D
 
 FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help=f"A model file: {DOCUMENTS.read_choices}.")]
 JsonOption = Annotated[bool, typer.Option("--json")]
@@ -63,3 +64,16 @@ def one_each(option: str, given: Iterable[tuple[str, Path]]) -> dict[str, Path]:
             )
         found[name] = path
     return found
+
+
+def extent(option: str, text: str) -> tuple[int, int] | None:
+    """Parse `WxH` as height and width; None for an empty text. Raises DiagnosticError for any other text."""
+    if not text:
+        return None
+    try:
+        size = Size2D.parse(text)
+    except ValueError as error:
+        raise DiagnosticError(
+            Diagnostic("bad-option", f"{option}: {error}", remedy=f"for instance {option} 640x480")
+        ) from None
+    return size.hw

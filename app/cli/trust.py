@@ -8,7 +8,8 @@ from dataclasses import replace
 
 from app.cli.console import out
 from app.opened_network import OpenedNetwork
-from designer.files.agreements import agree, agreed, is_digest, not_agreed
+from designer.files.agreements import agree, agreed, not_agreed
+from designer.files.digest_list import is_digest
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.operators.code_text import digest
 from designer.runtime.api import RunOptions

@@ -123,7 +123,7 @@ class EngineDescriptor:
     package: str  # the distribution whose version is written to records and reports
     engine: Callable[[Inference, Weights, RunOptions], Engine]
     step_timer: Callable[[Engine, Part, Sequence[Source], Mapping[Source, Tensor]], StepTimer]
-    kernels: Mapping[str, KernelMaker]  # by name; the fastest is the compute peak of the processor
+    kernels: Mapping[str, KernelMaker]  # by name; the fastest is the compute peak of the processor, if that is a device
     available: Callable[[], Diagnostic | None]  # None, or the reason and what to do
     devices: tuple[Device, ...] = (Device(),)
     layouts: tuple[str, ...] = ("nchw",)
@@ -139,7 +139,8 @@ class EngineDescriptor:
         for key in ("engine", "step_timer", "available"):
             if not callable(getattr(self, key)):
                 raise TypeError(f"{key} of the engine '{self.name}' must be callable")
-        if not self.kernels or not all(callable(make) for make in self.kernels.values()):
+        on_processor = any(getattr(device, "kind", "") == "cpu" for device in self.devices)
+        if (on_processor and not self.kernels) or not all(callable(make) for make in self.kernels.values()):
             raise TypeError(f"kernels of the engine '{self.name}' must map names to functions")
         if not self.devices or not all(isinstance(device, Device) for device in self.devices):
             raise TypeError(f"devices of the engine '{self.name}' must be Device(...)")

@@ -21,23 +21,19 @@ import numpy as np
 from designer.files.weights import Weights
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
-from designer.graph.inference import Inference
-from designer.graph.model import Source
-from designer.operators.api import Role
 from designer.operators.deploy import deploy
 from designer.operators.registry import Registry
 from designer.profiling.machine import cpu_name
 from designer.runtime.api import Array, RunOptions
 from designer.runtime.images import read_image, read_npy, to_uint8, write_npy
-from designer.runtime.network import output_layers, role_of, type_of
 from designer.runtime.patterns import make_pattern
 from designer.runtime.provenance import provenance
 from designer.runtime.session import Session
 from designer.texts import tr
 from designer.units import binary, duration
 from exporters.deploy import sources
-from exporters.deploy.interface import DeployedInput, Interface, read_interface
 from exporters.generated_folder import GeneratedFolder
+from exporters.interface import Interface, ModelInput, interface_of
 from exporters.markdown import code
 from exporters.onnx import OnnxReport, export_onnx
 
@@ -94,12 +90,11 @@ def export_deployment(
     An earlier deployment is replaced unless one of its files was edited. Raises DiagnosticError if the network cannot be
     exported, if its results differ from those in torch, or if the folder cannot be written; nothing is changed then.
     """
-    deployed = deploy(graph, registry)
-    inference = Inference(deployed, registry)
     with GeneratedFolder(folder) as stage:
         report = export_onnx(graph, registry, weights, stage.make("model.onnx"))
-        interface = _interface(report, inference)
-        check = _write_check(stage, deployed, registry, weights, interface, dict(inputs or {}))
+        interface = interface_of(report, graph, registry)
+        _check_elements(interface)
+        check = _write_check(stage, deploy(graph, registry), registry, weights, interface, dict(inputs or {}))
         _write_sources(stage, graph.name, interface)
         information: dict[str, Any] = {
             "name": graph.name,
@@ -118,15 +113,20 @@ def export_deployment(
     return Deployment(folder, report, interface, measured)
 
 
-def _interface(report: OnnxReport, inference: Inference) -> Interface:
-    import onnx
-
-    model = onnx.load(report.path, load_external_data=False)
-    order = inference.graph.order()[0]
-    outputs = output_layers(inference)
-    needed = inference.graph.upstream(outputs)
-    inputs = [name for name in order if name in needed and role_of(inference, name) is Role.INPUT]
-    return read_interface(model, inference, inputs, outputs, report.sizes.multiple)
+def _check_elements(interface: Interface) -> None:
+    """Raise DiagnosticError for elements other than float32, which the code for C++ and Triton does not have."""
+    for entry in (*interface.inputs, *interface.outputs):
+        if entry.dtype != "float32":
+            raise DiagnosticError.of(
+                "not-deployable",
+                tr(
+                    "'{layer}' has elements of type {type}, but a deployment folder needs float32 inputs and outputs",
+                    layer=entry.layer,
+                    type=entry.dtype,
+                ),
+                layer=entry.layer,
+                remedy=tr("export the ONNX model instead"),
+            )
 
 
 # --- the check -----------------------------------------------------------------------------------------------------
@@ -149,7 +149,6 @@ def _write_check(
             layer=unknown[0],
             remedy=tr("choose {names}", names=", ".join(entry.layer for entry in interface.inputs)),
         )
-    inference = Inference(deployed, registry)
     layers = {layer.name: layer for layer in deployed}
     for entry in interface.inputs:
         if entry.image:
@@ -158,7 +157,7 @@ def _write_check(
     session = Session(padding, registry, weights, RunOptions(engine="torch"))
     files = []
     for number, entry in enumerate(interface.inputs, 1):
-        array, is_image = _check_input(entry, inference, given.get(entry.layer))
+        array, is_image = _check_input(entry, given.get(entry.layer))
         session.set_input(entry.layer, array, is_image=is_image)
         files.append(f"check/input_{number}{_suffix(entry) if is_image else '.npy'}")
         _write_input(stage.make(files[-1]), array)
@@ -171,19 +170,18 @@ def _write_check(
     return Check(files, outputs, TOLERANCE * max(1.0, largest))
 
 
-def _check_input(entry: DeployedInput, inference: Inference, given: Path | None) -> tuple[Array, bool]:
+def _check_input(entry: ModelInput, given: Path | None) -> tuple[Array, bool]:
     """Data of an input, and whether it is an image: 8-bit values, of a file or of a test pattern."""
     if not entry.image:
         if given is not None:
             return read_npy(given), False
-        shape = type_of(inference, Source(entry.layer)).concrete(1)
-        return np.random.default_rng(0).standard_normal(shape).astype(np.float32), False
+        return np.random.default_rng(0).standard_normal(entry.drawn).astype(np.float32), False
     if given is not None and given.suffix.lower() != ".npy":
         image = read_image(given, entry.channels)
     elif given is not None:
         return read_npy(given), False
     else:
-        _, channels, *extent = type_of(inference, Source(entry.layer)).concrete(1)
+        _, channels, *extent = entry.drawn
         height, width = (
             size if fixed is not None else min(size, max(LARGEST_CHECK // entry.multiple, 1) * entry.multiple)
             for size, fixed in zip(extent, (entry.height, entry.width), strict=True)
@@ -194,7 +192,7 @@ def _check_input(entry: DeployedInput, inference: Inference, given: Path | None)
     return to_uint8(image).transpose(2, 0, 1)[None].astype(np.float32) / np.float32(255), True
 
 
-def _suffix(entry: DeployedInput) -> str:
+def _suffix(entry: ModelInput) -> str:
     """The format of check images that Python and C++ read; batches and other channels are arrays."""
     return ".npy" if (entry.shape[0] or 1) > 1 else {1: ".pgm", 3: ".ppm"}.get(entry.channels, ".npy")
 

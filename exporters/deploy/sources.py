@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from exporters.deploy.interface import Interface, shape_text
+from exporters.interface import Interface, shape_text
 from exporters.markdown import code
 
 MAX_BATCH = 8

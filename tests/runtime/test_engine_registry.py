@@ -69,7 +69,7 @@ def run(engines, inference, **options):
 
 def test_an_engine_of_a_plugin_file_is_one_among_the_others(tmp_path, inference):
     engines = plugin(tmp_path)
-    assert {"onnxruntime", "openvino", "torch", "emulated", "made"} == set(engines.engines)
+    assert {"onnxruntime", "openvino", "tensorrt", "torch", "emulated", "made"} == set(engines.engines)
     assert not engines.diagnostics
     np.testing.assert_array_equal(run(engines, inference), pixels(6, 8) * 2)
 
@@ -96,7 +96,7 @@ def test_a_broken_plugin_is_a_problem_with_its_name_and_reason(tmp_path, text, r
     assert "broken.py" in finding.message
     assert reason in finding.message
     assert finding.remedy
-    assert set(engines.engines) == {"onnxruntime", "openvino", "torch", "emulated"}
+    assert set(engines.engines) == {"onnxruntime", "openvino", "tensorrt", "torch", "emulated"}
     assert engines.title("torch") == "PyTorch"
 
 

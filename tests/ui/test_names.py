@@ -64,6 +64,7 @@ _DIALOGS = (
     "export.pytorch",
     "export.onnx",
     "export.deploy",
+    "export.tensorrt",
     "export.picture",
     "file.print",
     "view.save_layout",

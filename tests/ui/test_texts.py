@@ -133,6 +133,7 @@ def test_every_dialog(opened, tmp_path) -> None:
         "export.pytorch",
         "export.onnx",
         "export.deploy",
+        "export.tensorrt",
         "export.picture",
         "help.shortcuts",
         "help.about",

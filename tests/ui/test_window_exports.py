@@ -107,3 +107,32 @@ def test_deployment_folder(window, qtbot, tmp_path):
     dialog.check()
     assert "will be replaced" in dialog.message.text()
     dialog.close()
+
+
+@pytest.mark.slow
+def test_tensorrt_engine(window, qtbot, tmp_path, monkeypatch):
+    from app.ui.shell.export.tensorrt import TensorRtExportDialog
+    from designer.runtime.engines import trt
+
+    if trt.unavailable() is not None:
+        pytest.skip("TensorRT is not installed")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    window.context.set_document(Document(network(), window.context.registry, parent=window.context))
+    QApplication.processEvents()
+    action(window, "export.tensorrt").trigger()
+    dialog = window.findChild(TensorRtExportDialog, "export_tensorrt")
+    dialog.largest.setText("64 pixels")
+    assert not dialog.export.isEnabled()
+    dialog.largest.setText("64x32")
+    dialog.target.setText(str(tmp_path / "tiny.plan"))
+    assert dialog.message.text() == "The file name must end with .engine."
+    dialog.target.setText(str(tmp_path / "tiny.engine"))
+    dialog.random.setChecked(True)
+    QTest.mouseClick(dialog.export, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(dialog.export.isEnabled, timeout=60_000)
+    assert (tmp_path / "tiny.engine").is_file(), dialog.message.text()
+    rows = [dialog.table.topLevelItem(row) for row in range(dialog.table.topLevelItemCount())]
+    (conv,) = [row for row in rows if row.text(0) == "conv"]
+    dialog.table.setCurrentItem(conv)
+    assert window.context.selection == ("conv",)
+    dialog.close()

@@ -144,6 +144,15 @@ _EXPORTS: tuple[Action[Exports], ...] = (
         (DOCUMENT, LAYERS, VALID),
     ),
     Action(
+        "export.tensorrt",
+        "Export &TensorRT Engine...",
+        "Build a TensorRT engine of the network and list its layers",
+        Exports.tensorrt,
+        ("File/export",),
+        (),
+        (DOCUMENT, LAYERS, VALID),
+    ),
+    Action(
         "export.picture",
         "Export &Image...",
         "Export a drawing of the network as PNG, SVG or PDF",

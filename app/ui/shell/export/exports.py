@@ -31,6 +31,12 @@ class Exports:
 
         DeployExportDialog(self._context, self._window).open()
 
+    def tensorrt(self) -> None:
+        """Open in a non-modal dialog, whose table selects layers on the canvas."""
+        from app.ui.shell.export.tensorrt import TensorRtExportDialog
+
+        TensorRtExportDialog(self._context, self._window).show()
+
     def picture(self, suffix: str = ".png") -> None:
         """Export a drawing of the network."""
         from app.ui.shell.export.picture import PictureDialog

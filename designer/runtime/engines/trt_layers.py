@@ -1,0 +1,51 @@
+"""The layers of a TensorRT engine, from the text of its inspector, which the builder logs too."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from designer.runtime.engines.fusion import layer_of
+
+_LAYER = re.compile(
+    r"Name: (?P<name>.*?), LayerType: (?P<kind>\w+), Inputs: \[(?P<inputs>.*)\], Outputs: \[(?P<outputs>.*), "
+    r"Metadata: (?P<metadata>.*)"
+)
+_NODE = re.compile(r"\[ONNX Layer: (.*?)\](?:\x1f|$)")
+_TYPES = {"Float": "fp32", "Half": "fp16", "BFloat16": "bf16", "FP8": "fp8", "Int8": "int8", "Int32": "int32"}
+
+
+class EngineLayer(msgspec.Struct, frozen=True):
+    """One layer of an engine: its precision, the layers of the network that it computes, and their ONNX nodes."""
+
+    name: str
+    kind: str
+    precision: str
+    layers: tuple[str, ...]  # none for conversions of formats
+    nodes: tuple[str, ...]
+
+
+def read_layers(messages: Iterable[str]) -> tuple[EngineLayer, ...]:
+    """The layers in the first message that lists them; none if there is no such message."""
+    for message in messages:
+        if message.startswith("Layers:\n"):
+            return tuple(_layers(message.partition("\n\n")[0]))
+    return ()
+
+
+def _layers(text: str) -> Iterator[EngineLayer]:
+    for line in text.splitlines()[1:]:
+        found = _LAYER.match(line)
+        types = dict.fromkeys(re.findall(r"Datatype: (\w+)", found["outputs"])) if found is not None else {}
+        if found is None or not types:
+            continue  # signals between streams compute nothing
+        nodes = tuple(_NODE.findall(found["metadata"]))
+        yield EngineLayer(
+            found["name"],
+            found["kind"],
+            ", ".join(_TYPES.get(name, name.lower()) for name in types),
+            tuple(dict.fromkeys(layer_of(node) for node in nodes)),
+            nodes,
+        )

@@ -1,0 +1,191 @@
+"""TensorRT: engines built without a GPU, their layers as ours, and engines of others refused."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from runtime_networks import layer, unet, unet_weights
+
+from designer.files.document import save_document
+from designer.files.weights import Weights, fill_missing, required_weights, save_weights
+from designer.graph.diagnostics import DiagnosticError
+from designer.graph.graph import Graph
+from designer.graph.inference import Inference
+from designer.graph.model import Source
+from designer.operators.registry import load
+from designer.runtime.api import Part, RunOptions
+from designer.runtime.engine_registry import default_engines
+from designer.runtime.engines import trt
+from designer.runtime.engines.tensorrt_engine import TensorRtEngine
+from designer.runtime.engines.trt_build import ShapeRange, build_engine
+from exporters.tensorrt import EngineOptions, description_of, export_tensorrt, read_engine_file, trtexec_command
+
+ROOT = Path(__file__).parents[2]
+REGISTRY = load(entry_points=False)
+
+
+@pytest.fixture(autouse=True)
+def own_data_folder(tmp_path, monkeypatch):
+    """The list of built engines is in the user's data folder."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+
+
+@pytest.fixture
+def installed():
+    problem = trt.unavailable()
+    if problem is not None:
+        pytest.skip(problem.message)
+
+
+def refusal(call, *arguments, **options):
+    with pytest.raises(DiagnosticError) as failed:
+        call(*arguments, **options)
+    return failed.value.diagnostics[0]
+
+
+def export(path: Path, graph: Graph | None = None, weights: Weights | None = None, **options):
+    options = EngineOptions(**options)
+    return export_tensorrt(graph or unet(tiling="4"), REGISTRY, weights or unet_weights(), path, options)
+
+
+def test_an_engine_lists_the_layers_that_it_fused(installed, tmp_path):
+    found = export(tmp_path / "unet.engine", smallest=(16, 16), largest=(96, 64), batch=3)
+    assert (tmp_path / "unet.engine").stat().st_size > 1000
+    assert found.inputs == {"image": ((1, 3, 16, 16), (1, 3, 24, 32), (3, 3, 96, 64))}
+    fused = [one for one in found.layers if {"enc_2/Conv", "norm/BatchNormalization"} & set(one.nodes)]
+    assert fused[0].layers[:1] == ("enc_2",)
+    assert all(one.precision == "fp32" for one in found.layers)
+    named = {name for one in found.layers for name in one.layers}
+    assert {"enc 1", "enc_2", "pool", "down", "cat", "dec", "out"} <= named
+    assert named <= set(unet().layers)
+    assert read_engine_file(tmp_path / "unet.engine") == found
+    assert sorted(p.name for p in tmp_path.glob("unet*")) == ["unet.engine", "unet.engine.json", "unet.onnx"]
+
+
+def test_the_trtexec_line_builds_the_same():
+    shapes = {"my image": ShapeRange((1, 3, 8, 8), (1, 3, 16, 16), (4, 3, 32, 32))}
+    options = EngineOptions(sparse=True, timing_cache=Path("a.cache"))
+    line = trtexec_command("tensorrt", Path("net.onnx"), Path("net.engine"), shapes, options)
+    assert line == (
+        "trtexec --onnx=net.onnx --saveEngine=net.engine --stronglyTyped --noTF32 '--minShapes=my image:1x3x8x8' "
+        "'--optShapes=my image:1x3x16x16' '--maxShapes=my image:4x3x32x32' --sparsity=enable --timingCacheFile=a.cache "
+        "--profilingVerbosity=detailed"
+    )
+
+
+def test_refused_layers_are_ours(installed, tmp_path):
+    graph = Graph(
+        [
+            layer("image", "input", dims="8x8x3"),
+            layer("first", "convolution", "image", features=4, kernel="3x3"),
+            layer("odd one", "unary", "first", function="sqrt"),
+            layer("other", "bitwise", "image", function="not"),
+            layer("result", "output", "odd one"),
+        ]
+    )
+    weights = fill_missing(Weights(), required_weights(Inference(graph, REGISTRY)), 0)
+    export(tmp_path / "fine.engine", graph, weights)
+    from onnx import TensorProto, helper
+
+    given = helper.make_tensor_value_info("image", TensorProto.FLOAT, [1, 3, 8, 8])
+    made = helper.make_empty_tensor_value_info("result")
+    node = helper.make_node("Det", ["image"], ["result"], name="odd one/Det")
+    model = helper.make_model(helper.make_graph([node], "g", [given], [made]))
+    found = refusal(build_engine, model.SerializeToString(), {})
+    assert (found.code, found.layer) == ("not-in-tensorrt", "odd one")
+    assert "Det" in found.message
+    assert refusal(build_engine, b"nonsense", {}).code == "tensorrt-failed"
+
+
+def test_wrong_sizes_are_explained_and_nothing_is_written(installed, tmp_path):
+    path = tmp_path / "unet.engine"
+    assert "multiples of 4" in refusal(export, path, largest=(30, 64)).message
+    assert "do not increase" in refusal(export, path, smallest=(48, 48)).message
+    assert refusal(export, tmp_path / "unet.plan").code == "unknown-format"
+    assert refusal(export, path, timing_cache=tmp_path / "t.cache").code == "no-timing-cache"
+    assert refusal(export, tmp_path / "absent" / "unet.engine").code == "cannot-save"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_engines_of_others_are_refused(installed, tmp_path):
+    path = tmp_path / "unet.engine"
+    export(path)
+    read_engine_file(path)
+    (tmp_path / "other.engine").write_bytes(path.read_bytes())
+    assert "other.engine.json cannot be read" in refusal(read_engine_file, tmp_path / "other.engine").message
+    description_of(tmp_path / "other.engine").write_bytes(description_of(path).read_bytes())
+    read_engine_file(tmp_path / "other.engine")  # a copy of our own
+    path.write_bytes(path.read_bytes() + b"x")
+    assert "not the engine" in refusal(read_engine_file, path).message
+    forged = json.loads(description_of(path).read_text())
+    import hashlib
+
+    description_of(path).write_text(json.dumps(forged | {"sha256": hashlib.sha256(path.read_bytes()).hexdigest()}))
+    found = refusal(read_engine_file, path)
+    assert found.code == "foreign-engine"
+    assert "not built on this computer" in found.message
+
+
+def test_without_tensorrt_the_command_says_what_to_install(tmp_path, monkeypatch):
+    find = importlib.util.find_spec
+    hidden = lambda name, *more: None if name in trt.PACKAGES else find(name, *more)  # noqa: E731
+    monkeypatch.setattr(importlib.util, "find_spec", hidden)
+    found = refusal(export, tmp_path / "unet.engine")
+    assert found.message == "TensorRT is not installed"
+    assert "layerwright[tensorrt-rtx]" in found.remedy
+    engines = default_engines()
+    assert engines.problem(engines.get("tensorrt")).message == "TensorRT is not installed"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_library_that_cannot_be_loaded_is_named(tmp_path, monkeypatch):
+    (tmp_path / "tensorrt.py").write_text("raise OSError('libnvinfer.so.11: cannot open shared object file')")
+    monkeypatch.syspath_prepend(tmp_path)
+    found = refusal(trt.library)
+    assert found.message == "tensorrt cannot be loaded: libnvinfer.so.11: cannot open shared object file"
+
+
+def test_the_engine_builds_here_and_says_why_it_does_not_run(installed):
+    """Without a GPU the engine is built but cannot be loaded."""
+    from designer.runtime.engines.pytorch import cuda_devices
+
+    if cuda_devices()[0]:
+        pytest.skip("there is a GPU")
+    engines = default_engines()
+    found = engines.problem(engines.get("tensorrt"))
+    assert found.code == "engine-unavailable"
+    assert "GPU" in found.remedy
+    inference = Inference(unet(), REGISTRY)
+    engine = TensorRtEngine(inference, unet_weights(), RunOptions(engine="tensorrt", device="cuda"))
+    names = tuple(name for name in unet().order()[0] if name != "image")
+    found = refusal(engine.compile, Part(names, (Source("image"),)), [Source("out")])
+    assert found.code == "engine-failed"
+    assert "CUDA driver" in found.message
+
+
+@pytest.mark.slow
+def test_the_commands(installed, tmp_path):
+    save_document(unet(tiling="4"), tmp_path / "net.xml")
+    save_weights(tmp_path / "weights", unet_weights().tensors)
+
+    def command(*arguments: str) -> subprocess.CompletedProcess[str]:
+        line = [sys.executable, "-m", "app.cli.main", *arguments]
+        return subprocess.run(line, capture_output=True, text=True, check=False, cwd=ROOT, timeout=120)
+
+    engine = str(tmp_path / "net.engine")
+    base = ("export", "tensorrt", str(tmp_path / "net.xml"), "--weights", str(tmp_path / "weights"), "-o", engine)
+    done = command(*base, "--max-size", "64x48", "--sparse")
+    assert done.returncode == 0, done.stderr
+    assert "image: 1 x 3 x 24 x 32 to 1 x 3 x 48 x 64, optimized for 1 x 3 x 24 x 32" in done.stdout
+    assert done.stdout.splitlines()[-1].startswith("tensorrt_rtx --onnx=")
+    assert "--sparsity=enable" in done.stdout
+    listed = json.loads(command("engine-layers", engine, "--json").stdout)
+    assert listed["sparse"]
+    assert command("engine-layers", engine).stdout.splitlines()[0] in done.stdout
+    done = command(*base, "--max-size", "large")
+    assert "--max-size: 'large' is not a size" in done.stderr
