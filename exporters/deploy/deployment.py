@@ -33,7 +33,7 @@ from designer.texts import tr
 from designer.units import binary, duration
 from exporters.deploy import sources
 from exporters.generated_folder import GeneratedFolder
-from exporters.interface import Interface, ModelInput, interface_of
+from exporters.interface import Interface, ModelInput, ModelOutput, interface_of
 from exporters.markdown import code
 from exporters.onnx import OnnxReport, export_onnx
 
@@ -115,7 +115,8 @@ def export_deployment(
 
 def _check_elements(interface: Interface) -> None:
     """Raise DiagnosticError for elements other than float32, which the code for C++ and Triton does not have."""
-    for entry in (*interface.inputs, *interface.outputs):
+    entries: list[ModelInput | ModelOutput] = [*interface.inputs, *interface.outputs]
+    for entry in entries:
         if entry.dtype != "float32":
             raise DiagnosticError.of(
                 "not-deployable",

@@ -9,12 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from runtime_networks import layer, unet, unet_weights
+from runtime_networks import unet, unet_weights
 
 from designer.files.document import save_document
-from designer.files.weights import Weights, fill_missing, required_weights, save_weights
+from designer.files.weights import save_weights
 from designer.graph.diagnostics import DiagnosticError
-from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import Source
 from designer.operators.registry import load
@@ -48,9 +47,8 @@ def refusal(call, *arguments, **options):
     return failed.value.diagnostics[0]
 
 
-def export(path: Path, graph: Graph | None = None, weights: Weights | None = None, **options):
-    options = EngineOptions(**options)
-    return export_tensorrt(graph or unet(tiling="4"), REGISTRY, weights or unet_weights(), path, options)
+def export(path: Path, **options):
+    return export_tensorrt(unet(tiling="4"), REGISTRY, unet_weights(), path, EngineOptions(**options))
 
 
 def test_an_engine_lists_the_layers_that_it_fused(installed, tmp_path):
@@ -58,7 +56,7 @@ def test_an_engine_lists_the_layers_that_it_fused(installed, tmp_path):
     assert (tmp_path / "unet.engine").stat().st_size > 1000
     assert found.inputs == {"image": ((1, 3, 16, 16), (1, 3, 24, 32), (3, 3, 96, 64))}
     fused = [one for one in found.layers if {"enc_2/Conv", "norm/BatchNormalization"} & set(one.nodes)]
-    assert fused[0].layers[:1] == ("enc_2",)
+    assert {"enc_2", "norm"} <= set(fused[0].layers)
     assert all(one.precision == "fp32" for one in found.layers)
     named = {name for one in found.layers for name in one.layers}
     assert {"enc 1", "enc_2", "pool", "down", "cat", "dec", "out"} <= named
@@ -78,18 +76,7 @@ def test_the_trtexec_line_builds_the_same():
     )
 
 
-def test_refused_layers_are_ours(installed, tmp_path):
-    graph = Graph(
-        [
-            layer("image", "input", dims="8x8x3"),
-            layer("first", "convolution", "image", features=4, kernel="3x3"),
-            layer("odd one", "unary", "first", function="sqrt"),
-            layer("other", "bitwise", "image", function="not"),
-            layer("result", "output", "odd one"),
-        ]
-    )
-    weights = fill_missing(Weights(), required_weights(Inference(graph, REGISTRY)), 0)
-    export(tmp_path / "fine.engine", graph, weights)
+def test_refused_layers_are_ours(installed):
     from onnx import TensorProto, helper
 
     given = helper.make_tensor_value_info("image", TensorProto.FLOAT, [1, 3, 8, 8])

@@ -89,15 +89,17 @@ def _add_profile(builder: Any, config: Any, network: Any, shapes: Mapping[str, S
 def _refusals(parser: Any, log: Any) -> list[Diagnostic]:
     """The errors of the parser, each at the layer whose node it refuses."""
     found = []
-    for number in range(parser.num_errors):
-        error = parser.get_error(number)
+    errors = [parser.get_error(number) for number in range(parser.num_errors)]
+    for error in errors:
         node = error.node_name()
+        if not node:
+            continue  # an error of the file, not of a layer
         what = f"{error.node_operator()}: {error.desc()}" if error.node_operator() else error.desc()
         found.append(
             Diagnostic(
                 "not-in-tensorrt",
                 tr("TensorRT cannot run '{layer}' ({what})", layer=layer_of(node), what=what[:200]),
-                layer=layer_of(node) or None,
+                layer=layer_of(node),
                 remedy=tr("replace the layer, or run the network with another engine"),
             )
         )
