@@ -10,10 +10,10 @@ import typer
 from app.cli.console import err, out
 from designer.files.weights import WEIGHTS
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
-from designer.importers.formats import IMPORTS, ImportOptions
+from designer.importers.formats import IMPORTS, PROGRAMS, ImportOptions
 
 if TYPE_CHECKING:
-    from app.module_import import InputShape
+    from app.import_process import InputShape
     from designer.importers.imported import Imported
 
 
@@ -22,7 +22,7 @@ def import_model(
         str,
         typer.Argument(
             metavar="FILE",
-            help=f"The model: {IMPORTS.read_choices}; an exported program: .pt2; or the word 'pytorch', followed by MODULE.",
+            help=f"The model: {IMPORTS.read_choices}; an exported program: {PROGRAMS.read_choices}; or the word 'pytorch', followed by MODULE.",
         ),
     ],
     output: Annotated[Path, typer.Option("-o", "--output", help="The document to write.")],
@@ -64,7 +64,7 @@ def import_model(
     from designer.operators.registry import default_registry
 
     DOCUMENTS.writer(output)  # refuses unknown formats before anything is read
-    code = file == "pytorch" or file.endswith(".pt2")
+    code = file == "pytorch" or PROGRAMS.reads(file)
     target = output_weights if code else output_weights or weights
     if target is not None and target.suffix and not target.is_dir():
         WEIGHTS.writer(target)
@@ -105,11 +105,11 @@ def _import_code(
     timeout: float,
 ) -> None:
     """Import a module in a process of its own. Raises Exit(1) if the outputs disagree."""
-    from app.module_import import ModuleRequest, import_in_process, require_consent
+    from app.import_process import ImportRequest, import_in_process, require_consent
 
     require_consent(module, trust)
     output, weights, report = (str(path.absolute()) if path is not None else "" for path in targets)
-    request = ModuleRequest(
+    request = ImportRequest(
         module,
         str(Path.cwd()),
         output,
@@ -119,18 +119,18 @@ def _import_code(
         report,
         verify,
     )
-    reply = import_in_process(request, timeout)
+    found = import_in_process(request, timeout)
     out.print(f"wrote {targets[0]}", markup=False)
-    out.print(reply.summary, markup=False, highlight=False)
+    out.print(found.summary(), markup=False, highlight=False)
     if not weights:
         err.print("the weights were not written: give --output-weights DIR", markup=False)
-    if not reply.agrees:
+    if not found.agrees:
         raise typer.Exit(1)
 
 
 def _example(text: str) -> InputShape:
     """An input of a module: 1x3x64x64, or x=1x16:int64."""
-    from app.module_import import InputShape
+    from app.import_process import InputShape
     from designer.graph.types import DataType
 
     shape, _, dtype = text.partition(":")

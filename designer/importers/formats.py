@@ -1,12 +1,13 @@
-"""The formats that can be imported, by suffix."""
+"""The formats that can be imported, by suffix, and all files that can be opened as networks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from designer.files.document import DOCUMENTS
 from designer.files.formats import Format, FormatTable
 from designer.operators.registry import Registry
 
@@ -40,6 +41,12 @@ def _checkpoint(path: Path, registry: Registry, options: ImportOptions) -> Impor
     return import_checkpoint(path, registry, options)
 
 
+def _program(path: Path, registry: Registry, options: ImportOptions) -> Imported:
+    from designer.importers.pytorch.importing import import_saved_program
+
+    return import_saved_program(path, registry, progress=options.progress)
+
+
 IMPORTS: FormatTable[Import, None] = FormatTable(
     "models of other programs",
     (
@@ -47,3 +54,9 @@ IMPORTS: FormatTable[Import, None] = FormatTable(
         Format("PyTorch checkpoint", (".pth", ".pt", ".safetensors"), _checkpoint, package="torch"),
     ),
 )
+# Reading a program can run code that is in it: only in a process of its own, with the user's consent.
+PROGRAMS: FormatTable[Import, None] = FormatTable(
+    "exported programs", (Format("PyTorch exported program", (".pt2",), _program, package="torch"),)
+)
+MODELS: FormatTable[Import, None] = FormatTable("models", tables=(IMPORTS, PROGRAMS))
+NETWORKS: FormatTable[Any, Any] = FormatTable("networks and models", tables=(DOCUMENTS, IMPORTS, PROGRAMS))

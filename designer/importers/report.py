@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from enum import StrEnum
 from typing import Any
 
 import msgspec
 
+from designer.texts import tr
+
+UNBOUNDED = sys.float_info.max  # the difference of outputs that cannot be subtracted; JSON has no infinity
 TOLERANCE = 1e-4  # relative difference above which an import is reported as different
 
 
@@ -72,15 +76,22 @@ class ImportReport(msgspec.Struct, frozen=True):
         lines = [self.facts] if self.facts else []
         lines += [f"{self.nodes} nodes: {self.known} known, {self.opaque} opaque, {self.folded} folded"]
         lines += [f"template {name}: {count} instances" for name, count in self.templates.items()]
-        if self.max_rel_difference is None:
-            lines.append(f"not compared with the original: {self.not_compared_because}")
-        elif self.max_abs_difference == 0:
-            lines.append("equal to the original, bit for bit")
-        else:
-            lines.append(
-                f"largest difference to the original: {self.max_abs_difference:.3g} ({self.max_rel_difference:.3g} relative)"
-            )
+        lines.append(self.comparison())
         return "\n".join([*lines, *(f"warning: {text}" for text in self.warnings)])
+
+    def comparison(self) -> str:
+        """The result of the comparison in one sentence."""
+        if self.max_rel_difference is None or self.max_abs_difference is None:
+            return tr("not compared with the original: {reason}", reason=self.not_compared_because)
+        if self.max_abs_difference == 0:
+            return tr("equal to the original, bit for bit")
+        if self.max_abs_difference == UNBOUNDED:
+            return tr("differs from the original in the shape of an output, or in values that are NaN or infinite")
+        return tr(
+            "largest difference to the original: {absolute:.3g} ({relative:.3g} relative)",
+            absolute=self.max_abs_difference,
+            relative=self.max_rel_difference,
+        )
 
 
 def counted(outcomes: tuple[NodeOutcome, ...]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from designer.files.settings import DEFAULT_ENGINE
 from designer.files.weights import Weights
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
-from designer.importers.report import ComparedCase
+from designer.importers.report import UNBOUNDED, ComparedCase
 from designer.operators.registry import Registry
 from designer.runtime.api import RunOptions
 from designer.runtime.session import Session
@@ -96,18 +96,18 @@ def run_document(
 def difference(found: NDArray[Any], expected: NDArray[Any]) -> tuple[float, float]:
     """The largest absolute difference, also relative to the largest magnitude in `expected`.
 
-    Infinite for other shapes, and where only one of the two is NaN or infinite.
+    UNBOUNDED for other shapes, and where only one of the two is NaN or infinite.
     """
     if found.shape != expected.shape:
-        return float("inf"), float("inf")
+        return UNBOUNDED, UNBOUNDED
     one, other = (np.asarray(array, np.float64) for array in (found, expected))
     finite = np.isfinite(one) & np.isfinite(other)
     same = (one == other) | (np.isnan(one) & np.isnan(other))
     if not np.all(finite | same):
-        return float("inf"), float("inf")
+        return UNBOUNDED, UNBOUNDED
     largest = float(np.max(np.abs(one - other), where=finite, initial=0.0))
     scale = float(np.max(np.abs(other), where=finite, initial=0.0))
-    return largest, largest / scale if largest and scale else largest
+    return largest, min(largest / scale, UNBOUNDED) if largest and scale else largest
 
 
 def _reason(error: Exception) -> str:

@@ -215,5 +215,5 @@ def test_an_exported_program_is_imported(tmp_path: Path) -> None:
 
 
 def test_importing_the_program_does_not_import_torch() -> None:
-    code = "import sys, designer.importers.pytorch.importing, app.module_import; sys.exit('torch' in sys.modules)"
+    code = "import sys, designer.importers.pytorch.importing, app.import_process; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False, cwd=Path(__file__).parents[2]).returncode == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -39,7 +40,7 @@ from designer.importers.pytorch.program import (
     user_inputs,
     user_outputs,
 )
-from designer.importers.pytorch.tracing import Trace, trace
+from designer.importers.pytorch.tracing import Trace, reason_of, trace
 from designer.importers.report import ImportReport, Outcome, counted
 from designer.importers.templates import moved_name, moved_outcome
 from designer.operators.code_text import digest
@@ -103,9 +104,25 @@ def _changes_itself(module: torch.nn.Module, inputs: Sequence[torch.Tensor]) -> 
     return not all(torch.equal(one.nan_to_num(), other.nan_to_num()) for one, other in pairs)
 
 
-def import_program(trace_: Trace, registry: Registry, *, name: str, progress: Progress | None = None) -> Imported:
-    """The document of a trace that was saved as a file."""
-    return _imported(trace_, trace_.program.module(), registry, name, progress)
+def import_saved_program(path: Path, registry: Registry, *, progress: Progress | None = None) -> Imported:
+    """The document of a program that `torch.export.save` wrote; reading it can run code that is in it.
+
+    Raises DiagnosticError for a damaged file.
+    """
+    import torch
+
+    try:
+        program = torch.export.load(path)
+    except Exception as error:  # torch raises various exceptions for damaged files
+        raise DiagnosticError.of(
+            "torch-module",
+            tr("{name} is not a readable exported program: {reason}", name=path.name, reason=reason_of(error)),
+            file=str(path),
+            remedy=tr("write it again with torch.export.save(torch.export.export(module, inputs), path)"),
+        ) from None
+    trace_ = Trace(program, True)
+    found = _imported(trace_, program.module(), registry, path.stem, progress)
+    return replace(found, report=msgspec.structs.replace(found.report, source=path.name))
 
 
 def _imported(
