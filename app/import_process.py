@@ -25,7 +25,8 @@ from designer import texts
 from designer.files import json_text
 from designer.files.weights import save_weights
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
-from designer.importers.formats import MODELS, ImportOptions
+from designer.graph.types import DataType
+from designer.importers.formats import IMPORTS, MODELS, ImportOptions
 from designer.importers.imported import Imported
 from designer.importers.report import ImportReport
 from designer.operators.registry import Registry, default_registry
@@ -111,6 +112,30 @@ def read_event(line: bytes) -> AnyEvent | None:
         return json_text.decode(line, _EVENTS)
     except (ValueError, RecursionError):
         return None
+
+
+def parse_input(text: str) -> InputShape:
+    """An example input as text: `1x3x64x64`, or `1x16:int64`. Raises DiagnosticError."""
+    shape, _, dtype = text.partition(":")
+    if dtype and dtype not in tuple(DataType):
+        raise DiagnosticError.of(
+            "bad-option",
+            tr("'{dtype}' is not an element type", dtype=dtype[:40]),
+            remedy=tr("use one of {types}", types=", ".join(DataType)),
+        )
+    return InputShape(parse_shape(shape), dtype or "float32")
+
+
+def parse_shape(text: str) -> tuple[int, ...]:
+    """A shape as text, such as `1x3x64x64`. Raises DiagnosticError."""
+    parts = text.strip().split("x")
+    if not all(part.isascii() and part.isdigit() and 0 < int(part) < 2**31 for part in parts):
+        raise DiagnosticError.of(
+            "bad-option",
+            tr("'{text}' is not a shape", text=text[:40]),
+            remedy=tr("write sizes such as 1x3x64x64, outermost dimension first"),
+        )
+    return tuple(map(int, parts))
 
 
 def require_consent(source: str, trusted: bool) -> None:
@@ -202,10 +227,25 @@ def main(*options: str) -> None:
         except DiagnosticError as error:
             send(Failed(error.diagnostics))
         except (Exception, SystemExit) as error:  # the user's code raises anything, also where only ours should run
-            from designer.importers.pytorch.loading import failed
-
-            send(Failed(failed(request.source, error).diagnostics))
+            send(Failed(_failure(request, error).diagnostics))
     os._exit(0)  # threads of the user's code do not hold the process
+
+
+def _failure(request: ImportRequest, error: BaseException) -> DiagnosticError:
+    """The error for an exception that is not about the request."""
+    if not IMPORTS.reads(request.source):
+        from designer.importers.pytorch.loading import failed
+
+        return failed(request.source, error)
+    if isinstance(error, MemoryError):
+        reason, remedy = tr("it needs more memory than there is"), tr("close other programs, or use another machine")
+    else:
+        reason, remedy = (
+            f"{type(error).__name__}: {error}"[:300],
+            tr("check the file; if it is valid, report this text"),
+        )
+    text = tr("{name} cannot be imported: {reason}", name=request.source, reason=reason)
+    return DiagnosticError.of("import-failed", text, file=str(Path(request.folder) / request.source), remedy=remedy)
 
 
 def _warm_up() -> None:
@@ -262,6 +302,7 @@ def perform(request: ImportRequest, send: Send) -> None:
         found.save(output, None, None)
         send(DocumentWritten(found.report, found.options.engine if found.options is not None else ""))
         if weights is not None and found.weights.tensors:
+            weights.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             save_weights(weights, found.weights.tensors)
             send(WeightsWritten())
         if hasattr(os, "nice"):

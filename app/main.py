@@ -21,16 +21,16 @@ def main() -> None:
 
 
 def opens_window(arguments: Sequence[str]) -> bool:
-    """Whether the command line asks for the window: no argument, or documents alone."""
+    """Whether the command line asks for the window: no argument, or documents and models alone."""
     if any(name.startswith("-") for name in arguments):
         return False
-    from designer.files.document import DOCUMENTS
+    from designer.importers.formats import NETWORKS
 
-    return all(DOCUMENTS.reads(name) for name in arguments)
+    return all(NETWORKS.reads(name) for name in arguments)
 
 
-def run_window(paths: Sequence[Path]) -> int:
-    """Open the window and run it until it is closed; the process's exit status."""
+def run_window(paths: Sequence[Path], *, trusted: bool = False) -> int:
+    """Open the window and run it until it is closed; the process's exit status. `trusted`: as in `MainWindow.begin`."""
     if sys.platform.startswith("linux") and not any(
         os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
     ):
@@ -62,7 +62,7 @@ def run_window(paths: Sequence[Path]) -> int:
     window.show()
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl+C in the terminal ends the program at once
     sys.excepthook = report_error
-    QTimer.singleShot(0, window, lambda: window.begin(paths))
+    QTimer.singleShot(0, window, lambda: window.begin(paths, trusted=trusted))
     return app.exec()
 
 

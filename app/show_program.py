@@ -2,38 +2,22 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from pathlib import Path
 
-from designer.graph.diagnostics import DiagnosticError
-
-
-def document_of(program: Path) -> Path:
-    """Import the program; its document, with settings that name its weights, is written next to it.
-
-    Raises DiagnosticError if it cannot be imported.
-    """
-    from app.module_import import ModuleRequest, import_in_process
-    from designer.files.settings import Settings, save_settings, settings_path
-
-    output, weights = program.with_suffix(".xml"), program.with_suffix(".safetensors")
-    request = ModuleRequest(program.name, str(program.parent), str(output), weights=str(weights))
-    print(import_in_process(request).summary, file=sys.stderr)
-    if weights.is_file():
-        save_settings(Settings(weights=str(weights)), settings_path(output))
-    return output
-
 
 def main(name: str) -> int:
-    """Import, and run the window until it is closed; the exit status."""
+    """Run the window on the program, whose module is the caller's own, until it is closed; the exit status.
+
+    The folder of the program is deleted then: `layerwright.show` made it.
+    """
     from app.main import run_window
 
     try:
-        document = document_of(Path(name))
-    except DiagnosticError as error:
-        print("\n".join(map(str, error.diagnostics)), file=sys.stderr)
-        return 1
-    return run_window([document])
+        return run_window([Path(name)], trusted=True)
+    finally:
+        shutil.rmtree(Path(name).parent, ignore_errors=True)
 
 
 if __name__ == "__main__":

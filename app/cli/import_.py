@@ -9,7 +9,7 @@ import typer
 
 from app.cli.console import err, out
 from designer.files.weights import WEIGHTS
-from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.diagnostics import DiagnosticError
 from designer.importers.formats import IMPORTS, PROGRAMS, ImportOptions
 
 if TYPE_CHECKING:
@@ -60,6 +60,7 @@ def import_model(
     verify: Annotated[bool, typer.Option(help="Compare the document with the original on seeded inputs.")] = True,
 ) -> None:
     """Import a model as a document with its weights. Exit status 1 if it computes something else than the original."""
+    from app.import_process import parse_input
     from designer.files.document import DOCUMENTS
     from designer.operators.registry import default_registry
 
@@ -74,12 +75,12 @@ def import_model(
             raise DiagnosticError.of(
                 "bad-option", "the module is missing", remedy="write pytorch package.module:callable"
             )
-        shapes = tuple(map(_example, inputs or ()))
+        shapes = tuple(map(parse_input, inputs or ()))
         _import_code(name, shapes, weights, (output, target, report), verify=verify, trust=trust, timeout=timeout)
         return
     registry = default_registry()
     read = IMPORTS.reader(file)
-    found = read(Path(file), registry, ImportOptions(sizes=dict(map(_shape, inputs or ()))))
+    found = read(Path(file), registry, ImportOptions(sizes=dict(map(_sized, inputs or ()))))
     write_import(found.verified(registry) if verify else found, output, target, report)
 
 
@@ -128,30 +129,9 @@ def _import_code(
         raise typer.Exit(1)
 
 
-def _example(text: str) -> InputShape:
-    """An input of a module: 1x3x64x64, or x=1x16:int64."""
-    from app.import_process import InputShape
-    from designer.graph.types import DataType
+def _sized(text: str) -> tuple[str, tuple[int, ...]]:
+    """The size of an input: image=1x3x64x64."""
+    from app.import_process import parse_shape
 
-    shape, _, dtype = text.partition(":")
-    if dtype and dtype not in tuple(DataType):
-        raise DiagnosticError.of(
-            "bad-option",
-            f"--input {text[:80]}: '{dtype[:40]}' is not an element type",
-            remedy=f"use one of {', '.join(DataType)}",
-        )
-    return InputShape(_shape(shape)[1], dtype or "float32")
-
-
-def _shape(text: str) -> tuple[str, tuple[int, ...]]:
-    name, _, dims = text.rpartition("=")
-    parts = dims.split("x")
-    if not all(part.isascii() and part.isdigit() and 0 < int(part) < 2**31 for part in parts):
-        raise DiagnosticError(
-            Diagnostic(
-                "bad-option",
-                f"--input {text[:80]}: '{dims[:40]}' is not a shape",
-                remedy="write NAME=1x3x64x64, outermost dimension first",
-            )
-        )
-    return name, tuple(map(int, parts))
+    name, _, shape = text.rpartition("=")
+    return name, parse_shape(shape)

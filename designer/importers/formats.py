@@ -47,12 +47,13 @@ def _program(path: Path, registry: Registry, options: ImportOptions) -> Imported
     return import_saved_program(path, registry, progress=options.progress)
 
 
+CHECKPOINTS: FormatTable[Import, None] = FormatTable(
+    "checkpoints", (Format("PyTorch checkpoint", (".pth", ".pt", ".safetensors"), _checkpoint, package="torch"),)
+)
 IMPORTS: FormatTable[Import, None] = FormatTable(
     "models of other programs",
-    (
-        Format("ONNX model", (".onnx",), _onnx, package="onnx"),
-        Format("PyTorch checkpoint", (".pth", ".pt", ".safetensors"), _checkpoint, package="torch"),
-    ),
+    (Format("ONNX model", (".onnx",), _onnx, package="onnx"),),
+    tables=(CHECKPOINTS,),
 )
 # Reading a program can run code that is in it: only in a process of its own, with the user's consent.
 PROGRAMS: FormatTable[Import, None] = FormatTable(

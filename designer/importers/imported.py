@@ -10,10 +10,9 @@ import msgspec
 
 from designer.files.atomic import write_atomic
 from designer.files.document import save_document
-from designer.files.json_text import encode
 from designer.files.weights import Weights, save_weights
 from designer.graph.graph import Graph
-from designer.importers.report import ImportReport
+from designer.importers.report import ImportReport, report_json
 from designer.importers.verification import compare
 from designer.operators.registry import Registry
 
@@ -45,4 +44,4 @@ class Imported:
             save_weights(weights, self.weights.tensors)
         save_document(self.graph, output)
         if report is not None:
-            write_atomic(report, encode(self.report))
+            write_atomic(report, report_json(self.report))

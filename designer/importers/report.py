@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from enum import StrEnum
 from typing import Any
 
 import msgspec
 
+from designer.files.formats import Format, FormatTable
+from designer.files.json_text import encode
 from designer.texts import tr
 
 UNBOUNDED = sys.float_info.max  # the difference of outputs that cannot be subtracted; JSON has no infinity
@@ -92,6 +95,16 @@ class ImportReport(msgspec.Struct, frozen=True):
             absolute=self.max_abs_difference,
             relative=self.max_rel_difference,
         )
+
+
+def report_json(report: ImportReport) -> bytes:
+    """The report as JSON text."""
+    return msgspec.json.format(encode(report), indent=2) + b"\n"
+
+
+REPORTS: FormatTable[None, Callable[[ImportReport], bytes]] = FormatTable(
+    "import reports", (Format("Import report", (".json",), None, report_json),)
+)
 
 
 def counted(outcomes: tuple[NodeOutcome, ...]) -> dict[str, Any]:

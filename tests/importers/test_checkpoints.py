@@ -30,7 +30,7 @@ def test_a_checkpoint_of_a_known_architecture_is_a_network_with_its_weights(tmp_
     assert "Compact" in found.report.facts
     assert "scale 4" in found.report.facts
     assert "3 to 3 channels" in found.report.facts
-    assert "license" in found.report.facts
+    assert "license of the architecture: BSD-3-Clause" in found.report.facts
     assert found.report.opaque == 0
     assert found.report.max_rel_difference is not None
     assert found.report.max_rel_difference <= 1e-5
@@ -57,6 +57,19 @@ def test_an_unknown_checkpoint_is_a_skeleton_whose_links_are_missing(
     assert {layer.type for layer in found.graph} == {
         "convolution", "fully_connected", "layer_normalization", "parameter"
     }  # fmt: skip
+
+
+def test_every_architecture_of_the_package_has_a_known_license() -> None:
+    if find_spec("spandrel") is None:
+        pytest.skip("spandrel is not installed")
+    from designer.importers.checkpoints.architectures import license_of, spandrel
+
+    unknown = [
+        found.architecture.name
+        for found in spandrel().MAIN_REGISTRY.architectures()
+        if license_of(found.architecture) == "unknown"
+    ]
+    assert unknown == []
 
 
 class Code:
@@ -89,16 +102,3 @@ def test_show_leaves_the_calling_process_without_qt() -> None:
         [sys.executable, "-c", SHOW], cwd=root / "app" / "launcher", capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-
-
-def test_the_window_of_show_has_the_document_with_its_weights(tmp_path: Path) -> None:
-    from app.show_program import document_of
-    from designer.files.settings import find_settings, read_settings
-
-    module, inputs = torch_models.build("unet")
-    torch.export.save(torch.export.export(module, inputs, strict=False), tmp_path / "UNet.pt2")
-    output = document_of(tmp_path / "UNet.pt2")
-    settings = find_settings(output)
-    assert output.is_file()
-    assert settings is not None
-    assert Path(read_settings(settings).settings.weights).is_file()

@@ -21,6 +21,7 @@ from app.ui.design.network_settings import NetworkSettingsPanel
 from app.ui.document.document import Document
 from app.ui.engine.context import Context
 from app.ui.shell.files import Files
+from app.ui.shell.model_import import ModelImport
 from app.ui.shell.tabs import Tabs
 from app.ui.widgets import run_choices
 from app.ui.widgets.choice_box import ChoiceBox
@@ -272,7 +273,8 @@ def files_of(qtbot, window, context, folder) -> Files:
     qtbot.addWidget(canvas)
     tabs = Tabs(context, canvas, window)
     qtbot.addWidget(tabs.bar)
-    return Files(window, context, QSettings(str(folder / "window.ini"), QSettings.Format.IniFormat), tabs)
+    models = ModelImport(window, context, tabs)
+    return Files(window, context, QSettings(str(folder / "window.ini"), QSettings.Format.IniFormat), tabs, models)
 
 
 def test_changed_settings_are_saved_beside_the_document(qtbot, context, tmp_path):

@@ -228,9 +228,11 @@ class TypeCheckingPanel(QWidget):
         self._search.stop()
         if self._document is not None:
             self._document.changed.disconnect(self._schedule)
+            self._document.states_changed.disconnect(self._schedule)
         if isinstance(document, Document):
             self._document = document
             document.changed.connect(self._schedule)
+            document.states_changed.connect(self._schedule)  # also emitted for findings without a change
             if len(document.graph) > LARGE:
                 self._model.show_findings(())
                 self._later.start()

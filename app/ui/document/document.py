@@ -11,6 +11,7 @@ from typing import Any
 
 from PySide6.QtCore import QObject, Signal
 
+from app.ui.document.import_record import ImportRecord
 from designer.files.settings import Settings, find_settings, read_settings
 from designer.graph import commands
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
@@ -56,6 +57,7 @@ class Document(QObject):
         self.path = path
         self.project: Path | None = None  # the folder of the PyTorch project generated last
         self.reading = reading  # findings of the reader, shown with those of inference
+        self.imported: ImportRecord | None = None
         self.settings = Settings()
         settings_file = find_settings(path) if path is not None else None
         if settings_file is not None:
@@ -109,6 +111,11 @@ class Document(QObject):
         """Set recovered settings, without an undo step."""
         self.settings = replace(self.settings, **values)
         self.settings_changed.emit()
+
+    def add_finding(self, finding: Diagnostic) -> None:
+        """Show a finding that is not about the current state of a layer."""
+        self.reading = (*self.reading, finding)
+        self.states_changed.emit(frozenset())
 
     def change_settings(self, **changes: Any) -> None:
         """Change settings by field name as an undoable edit; consecutive edits of numbers merge."""

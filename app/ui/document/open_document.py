@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from designer.files.disk_watch import Disk, digest_of
 from designer.files.journal import Journal
 from designer.files.safekeeping import Safekeeping
 from designer.files.settings import Settings, settings_path
+from designer.files.weight_versions import is_version, keep_next_to
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.model import unwritable
 
@@ -79,18 +81,25 @@ class OpenDocument(QObject):
     def save(self, path: Path) -> tuple[Diagnostic, ...]:
         """Save to `path`. Returns findings about the settings; raises DiagnosticError if the document cannot be saved.
 
-        The network is named after its first file and follows that file's name; a name that differs from it stays.
+        The network is named after its first file and follows that file's name; a name that differs from it stays. The
+        weights of a network that is saved for the first time get a file next to it if they have none of the user.
         """
         document, name = self.document, self.document.graph.name
+        version = Path(document.settings.weights)
+        kept = keep_next_to(path, version) if document.path is None and is_version(version) else None
         if (document.path is None or document.path.stem == name) and unwritable(path.stem) is None:
             self._name(path.stem)
-        settings = document.settings
+        settings = document.settings if kept is None else replace(document.settings, weights=str(kept))
         wanted = settings != Settings() or os.path.isfile(settings_path(path))
         try:
             found = self._keeping.save(path, settings if wanted else None)
         except DiagnosticError:
             self._name(name)
+            if kept is not None:
+                kept.unlink(missing_ok=True)
             raise
+        if kept is not None:
+            document.restore_settings(weights=str(kept))
         document.mark_saved(path)
         self._set_disk("same")
         return found
@@ -103,6 +112,12 @@ class OpenDocument(QObject):
         """Mark the document as unsaved and write all of it to the journal."""
         self.journal.keep(settings)
         self.document.mark_unsaved()
+
+    def keep_import(self) -> None:
+        """Write an edited import with its settings to the journal: they have no other file yet."""
+        document, settings = self.document, self.document.settings
+        if document.path is None and not self.is_clean:
+            self.journal.keep({"weights": settings.weights, "engine": settings.engine})
 
     def check_disk(self) -> Disk:
         """Update and return the state of the file on disk."""
@@ -125,9 +140,13 @@ class OpenDocument(QObject):
             self.document.mark_saved(path)
 
     def end(self) -> None:
-        """Delete the journal: the document was saved or discarded."""
+        """Delete the journal, and weights of an import that were not saved: the document was saved or discarded."""
         self._sync.stop()
         self._keeping.close()
+        document = self.document
+        weights = document.imported.weights if document.imported is not None else None
+        if weights is not None and (document.path is None or document.settings.weights != str(weights)):
+            weights.unlink(missing_ok=True)
 
     def close(self) -> None:
         """Delete the document and this object."""

@@ -48,11 +48,18 @@ _FILES: tuple[Action[Files], ...] = (
     Action(
         "file.open",
         "&Open...",
-        "Open network files",
+        "Open networks, ONNX models, checkpoints and exported programs",
         Files.ask_open,
         ("File/open", "Tools/file"),
         ("Ctrl+O",),
         icon="folder-open-outline",
+    ),
+    Action(
+        "file.import_module",
+        "&PyTorch Module...",
+        "Import a torch.nn.Module from a Python file or package, after reviewing its code",
+        Files.import_module,
+        ("File/import",),
     ),
     Action(
         "file.reopen",

@@ -15,6 +15,7 @@ from app.ui.document.locations import is_sample, resolved, sample_files
 from app.ui.document.open_document import OpenDocument
 from app.ui.document.unsaved import ask_changed, ask_unsaved, ask_unsaved_many
 from app.ui.engine.context import Context
+from app.ui.shell.model_import import ModelImport
 from app.ui.shell.tabs import Tabs
 from app.ui.widgets.background import awaited
 from app.ui.widgets.file_dialogs import ask_save_path, open_filter
@@ -23,6 +24,7 @@ from designer.files.document import DOCUMENTS, Reading, read_document
 from designer.graph.diagnostics import Diagnostic, DiagnosticError, Severity
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
+from designer.importers.formats import MODELS, NETWORKS
 from designer.texts import tr, trn
 
 RECENT = 10
@@ -33,11 +35,12 @@ LARGE = 100_000  # bytes; larger documents are read and inferred in a thread
 class Files:
     """File operations of one window."""
 
-    def __init__(self, window: QWidget, context: Context, settings: QSettings, tabs: Tabs) -> None:
+    def __init__(self, window: QWidget, context: Context, settings: QSettings, tabs: Tabs, models: ModelImport) -> None:
         self._window = window
         self._context = context
         self._settings = settings
         self._tabs = tabs
+        self._models = models
         self._closed: list[Path] = []
         self.on_new: Callable[[], None] = lambda: None  # a new network is shown
         self.elsewhere: Callable[[Path], bool] = lambda path: (
@@ -68,19 +71,34 @@ class Files:
 
     def ask_open(self) -> None:
         """File > Open."""
+        self._models.imports.prepare()
         names, _ = QFileDialog.getOpenFileNames(
-            self._window, tr("Open Networks"), str(self._folder()), open_filter(DOCUMENTS)
+            self._window, tr("Open Networks"), str(self._folder()), open_filter(NETWORKS)
         )
         self.open_all([Path(name) for name in names])
 
-    def open_all(self, paths: Sequence[Path]) -> None:
-        """Open several documents and show the first that could be read."""
+    def import_module(self) -> None:
+        """File > Import > PyTorch Module."""
+        from app.ui.shell.module_dialog import ModuleDialog
+
+        ModuleDialog(self._settings, self._folder(), self._models.start, self._window).open()
+
+    def open_all(self, paths: Sequence[Path], *, trusted: bool = False) -> None:
+        """Open several documents and show the first that could be read. Code in `trusted` files runs without consent."""
         shown = False
         for path in paths:
-            shown |= self.open(path, show=not shown)
+            shown |= self.open(path, show=not shown, trusted=trusted)
 
-    def open(self, path: Path, *, show: bool = True) -> bool:
-        """Open a document in a tab, or show its tab if it is already open. False if it could not be read."""
+    def open(self, path: Path, *, show: bool = True, trusted: bool = False) -> bool:
+        """Open a document in a tab, or show its tab if it is already open. False if it could not be read.
+
+        The import of a model is only started.
+        """
+        if MODELS.reads(path):
+            if os.path.isfile(path):
+                self.remember(path)
+            self._models.open(path, show=show, trusted=trusted)
+            return True
         known = self._tabs.find(path)
         if known is not None:
             if show:
@@ -128,6 +146,11 @@ class Files:
         reading, graph, inference = awaited(work, self._window) if _is_large(path) else work()
         document = Document(graph, registry, path, reading.diagnostics, inference=inference)
         return OpenDocument(document, reading.digest)
+
+    def expect(self, paths: Sequence[Path]) -> None:
+        """One of these files will probably be opened."""
+        if any(MODELS.reads(path) for path in paths):
+            self._models.imports.prepare()
 
     # --- closing ---------------------------------------------------------------------------------------------
 
@@ -210,6 +233,7 @@ class Files:
         opened = self._tabs.shown
         if opened is None:
             return False
+        self._models.wait_for_weights(opened)
         if path == opened.document.path and opened.check_disk() == "changed":
             answer = ask_changed(path.name, self._window)
             if answer != "overwrite":
@@ -239,9 +263,12 @@ class Files:
     # --- folders and recent files ----------------------------------------------------------------------------------------------
 
     def _folder(self) -> Path:
-        path = self._context.root.path if self._context.has_document else None
+        root = self._context.root if self._context.has_document else None
+        path = root.path if root is not None else None
         if path is not None and not is_sample(path):
             return path.parent
+        if root is not None and root.imported is not None and root.imported.source is not None:
+            return root.imported.source.parent
         recent = self.recent()
         return recent[0].parent if recent else Path.home()
 

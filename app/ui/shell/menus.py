@@ -38,6 +38,7 @@ MENUS: tuple[tuple[str, tuple[Entry, ...]], ...] = (
             "File/save",
             "File/compare",
             None,
+            ("&Import", ("File/import",)),
             ("&Export", ("File/export",)),
             "File/print",
             None,
@@ -180,6 +181,7 @@ class Menus(QObject):
         menu = self.named["<recent>"]
         menu.clear()
         paths = self._files.recent()
+        self._files.expect(paths)
         for path in paths:
             self._add_path(menu, path, self._short(path))
         if paths:

@@ -45,6 +45,7 @@ PANELS = (
     ),
     PanelSpec("type_checking", "Type Checking", "design.type_checking", "TypeCheckingPanel", "bottom", (DESIGN, TRAIN)),
     PanelSpec("code_view", "Code View", "design.code_view", "CodeViewPanel", "bottom", (DESIGN, TRAIN)),
+    PanelSpec("import_report", "Import Report", "design.import_report", "ImportReportPanel", "bottom", ()),
     PanelSpec("differences", "Differences", "design.differences", "DifferencesPanel", "bottom", ()),
     PanelSpec("run_logger", "Inference Run Logger", "profile.run_logger", "RunLoggerPanel", "left", (PROFILE,)),
     PanelSpec("operator_table", "Operators", "profile.operator_table", "OperatorTablePanel", "bottom", (PROFILE,)),

@@ -7,17 +7,28 @@ from pathlib import Path
 
 from PySide6.QtCore import QSettings
 
+from app.ui.document.open_document import OpenDocument
 from app.ui.shell.tabs import Tabs
+from designer.importers.formats import PROGRAMS
 
 MOST = 50
 
 
 def store_tabs(settings: QSettings, tabs: Tabs) -> None:
     """Store the files of all tabs, and which one is current."""
-    shown = tabs.shown.document.path if tabs.shown is not None else None
-    paths = [o.document.path for o in tabs.all if o.document.path is not None]
+    shown = _file_of(tabs.shown) if tabs.shown is not None else None
+    paths = [path for opened in tabs.all if (path := _file_of(opened)) is not None]
     settings.setValue("tabs", [str(path.absolute()) for path in paths[:MOST]])
     settings.setValue("tab", str(shown.absolute()) if shown is not None else "")
+
+
+def _file_of(opened: OpenDocument) -> Path | None:
+    """The file of a document, or the model that it was imported from; none for code, which is not run unasked."""
+    document = opened.document
+    if document.path is None and document.imported is not None:
+        source = document.imported.source
+        return source if source is not None and not PROGRAMS.reads(source) else None
+    return document.path
 
 
 def stored_tabs(settings: QSettings) -> list[tuple[Path, bool]]:

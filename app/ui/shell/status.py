@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from html import escape
-from typing import Any
 
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QPalette
 from PySide6.QtWidgets import QApplication, QLabel, QProgressBar, QStatusBar, QToolButton, QWidget
 
+from app.engine.protocol import ProgressEvent
 from app.ui.widgets import theme
 from app.ui.widgets.tooltips import plain_tip
 from designer.graph.diagnostics import Diagnostic, Severity
@@ -134,11 +134,10 @@ class StatusBar(QStatusBar):
 
     def show_progress(self, progress: object) -> None:
         """Show a progress event of the engine: done, total, text."""
-        event: Mapping[str, Any] = progress if isinstance(progress, dict) else {}
-        total = int(event.get("total") or 0)
-        self._progress.setRange(0, total)
-        self._progress.setValue(int(event.get("done") or 0))
-        text = str(event.get("text") or "")
+        assert isinstance(progress, ProgressEvent)
+        self._progress.setRange(0, progress.total)
+        self._progress.setValue(progress.done)
+        text = progress.text
         self._engine.setText(tr("Engine: {text}", text=text) if text else tr("Engine running"))
 
     def show_crash(self, what: str) -> None:

@@ -164,6 +164,8 @@ class Tabs(QObject):
                 seen.append(name)
                 name = name if seen.count(name) == 1 else f"{name} ({seen.count(name)})"
             tip = str(path) if path is not None else tr("Not saved yet")
+            if path is None and document.imported is not None:
+                tip = tr("Imported from {source}\nNot saved yet", source=document.imported.report.source)
             if not opened.is_clean:
                 tip = tr("{path}\nUnsaved changes", path=tip)
             if opened.disk != "same":

@@ -36,9 +36,11 @@ from app.ui.shell.disk_watch import DiskWatch
 from app.ui.shell.docks import Docks
 from app.ui.shell.export.exports import Exports
 from app.ui.shell.files import Files
+from app.ui.shell.import_bar import ImportBar
 from app.ui.shell.layouts import Layouts
 from app.ui.shell.live_totals import LiveTotals
 from app.ui.shell.menus import TOOLBAR, Menus
+from app.ui.shell.model_import import ModelImport
 from app.ui.shell.panels import ANALYSIS, DESIGN, PROFILE
 from app.ui.shell.recovery import Recovery
 from app.ui.shell.shortcuts import Shortcuts
@@ -47,8 +49,8 @@ from app.ui.shell.tabs import Tabs
 from app.ui.shell.view_options import ViewOptions
 from app.ui.shell.welcome import Welcome
 from app.ui.widgets.action import DOCUMENT, LAYERS, VALID, Action, ActionGroup, ActionState, Need
-from designer.files.document import DOCUMENTS
 from designer.graph.diagnostics import Diagnostic, Severity
+from designer.importers.formats import NETWORKS
 from designer.operators.registry import Registry
 from designer.texts import tr
 
@@ -79,9 +81,11 @@ class MainWindow(QMainWindow):
         self.tabs = Tabs(self.context, self.canvas, self)
         self.status = StatusBar()
         self.setStatusBar(self.status)
-        self.files = Files(self, self.context, self.settings, self.tabs)
-        self.files.elsewhere = lambda path: show_elsewhere(path, self)
         self.docks = Docks(self, self.context, self.settings)
+        self.models = ModelImport(self, self.context, self.tabs)
+        self.models.on_shown = lambda: self.docks.show("import_report")
+        self.files = Files(self, self.context, self.settings, self.tabs, self.models)
+        self.files.elsewhere = lambda path: show_elsewhere(path, self)
         self.files.on_new = lambda: self.docks.set_workspace(DESIGN)
         self.disk = DiskWatch(self, self.context, self.tabs, self.files, self.compare_saved)
         self.recovery = Recovery(self, self.context, self.tabs)
@@ -147,7 +151,7 @@ class MainWindow(QMainWindow):
         box = QVBoxLayout(centre)
         box.setContentsMargins(0, 0, 0, 0)
         box.setSpacing(0)
-        for widget in (self.tabs.bar, self.disk.bar):
+        for widget in (self.tabs.bar, self.disk.bar, ImportBar(self.models.imports)):
             box.addWidget(widget)
         box.addWidget(self.canvas, 1)
         centre.setFocusProxy(self.canvas)
@@ -191,20 +195,23 @@ class MainWindow(QMainWindow):
         self._held = layer_clipboard.ClipboardWatch(self)
         self._held.changed.connect(self._refresh_soon)
 
-    def begin(self, paths: Sequence[Path] | None = None) -> None:
-        """Open these documents in the new window, or those of the last session.
+    def begin(self, paths: Sequence[Path] | None = None, *, trusted: bool = False) -> None:
+        """Open these documents in the new window, or those of the last session. Code in `trusted` files runs without consent.
 
         On the first start the sample is opened and analyzed.
         """
         first = not paths and not self.settings.contains("geometry")
         stored = [] if paths else session.stored_tabs(self.settings)
-        self.files.open_all(paths or [path for path, _ in stored])
+        self.files.open_all(paths or [path for path, _ in stored], trusted=trusted)
         for path, shown in stored:
             known = self.tabs.find(path) if shown else None
             if known is not None:
                 self.tabs.show(known)
         if all(opened.is_blank for opened in self.tabs.all):
-            self.files.open_first(None)
+            if self.models.imports.runs:
+                self.files.new()  # the import replaces it
+            else:
+                self.files.open_first(None)
         self.start_engine_client()
         self.recovery.search()
         if first and self.context.root.settings.weights:
@@ -433,6 +440,7 @@ class MainWindow(QMainWindow):
         self.settings.sync()
         self.recovery.later()
         self.disk.end()
+        self.models.imports.end()
         self.tabs.end()
         analysis_of(self.context).end()
         if self.context.engine is not None:
@@ -448,8 +456,10 @@ class MainWindow(QMainWindow):
             super().keyPressEvent(event)
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
-        if _documents_of(event):
+        paths = _documents_of(event)
+        if paths:
             event.acceptProposedAction()
+            self.files.expect(paths)
 
     def dropEvent(self, event: QDropEvent) -> None:
         paths = _documents_of(event)
@@ -462,7 +472,7 @@ def _documents_of(event: QDropEvent) -> list[Path]:
     """Paths of the dragged network files."""
     urls = event.mimeData().urls() if event.mimeData().hasUrls() else []
     paths = [Path(url.toLocalFile()) for url in urls if url.isLocalFile()]
-    return [p for p in paths if DOCUMENTS.reads(p)]
+    return [p for p in paths if NETWORKS.reads(p)]
 
 
 # --- the windows of the process -------------------------------------------------------------------------------

@@ -98,15 +98,21 @@ def recognize(state: Mapping[str, torch.Tensor]) -> Recognized | None:
     )
 
 
-def license_of(architecture: Any) -> str:
-    """The license of the code of an architecture, as its package declares; `unknown` if there is no file."""
-    from importlib.resources import files
+# Licenses of the code of architectures, by their folder. The wheel of spandrel has no license files; these are the ones next
+# to the code in its repository: github.com/chaiNNer-org/spandrel, libs/spandrel/spandrel/architectures/*/__arch/LICENSE, v0.4.2.
+_LICENSES = {
+    "Apache-2.0": "ATD CRAFT DAT DCTLSA DITN ESRGAN FBCNN IPT LaMa OmniSR RGT SAFMN SAFMNBCIE SCUNet SPAN SeemoRe Swin2SR SwinIR",
+    "Apache-2.0, with parts for non-commercial use only": "GFPGAN RestoreFormer",
+    "BSD-3-Clause": "Compact MMRealSR",
+    "CC-BY-SA-4.0": "AuraSR",
+    "CC0-1.0": "SwiftSRGAN",
+    "MIT": "DRCT DRUNet DnCNN FDAT FFTformer GRL HAT HVICIDNet KBNet MixDehazeNet MoESR MoSR NAFNet PLKSR RCAN RealCUGAN "
+    "RetinexFormer Uformer",
+}
 
-    folder = files(type(architecture).__module__)
-    names = sorted((item.name for item in folder.joinpath("__arch").iterdir()), key=str.lower)
-    for name in names:
-        if name.upper().startswith("LICENSE"):
-            text = folder.joinpath("__arch").joinpath(name).read_text("utf-8")
-            lines = [line.strip() for line in text.splitlines() if line.strip()]
-            return lines[0][:80] if lines else "unknown"
-    return "unknown"
+
+def license_of(architecture: Any) -> str:
+    """The license of the code of an architecture, as an SPDX identifier where there is one; weights may have another one."""
+    folder = type(architecture).__module__.rpartition(".")[2]
+    known = (name for name, folders in _LICENSES.items() if folder in folders.split())
+    return next(known, tr("unknown"))
