@@ -28,8 +28,9 @@ def version_path(folder: Path, weights: Path) -> Path:
 
 
 def import_path(stem: str) -> Path:
-    """A new file for the weights of an imported model."""
-    return weight_versions() / f"{stem} imported {uuid4().hex[:8]}.safetensors"
+    """A new file for the weights of the imported model `stem`, which is any text."""
+    name = "".join(c if c.isalnum() or c in "-_." else "_" for c in stem)[:60]
+    return weight_versions() / f"{name} imported {uuid4().hex[:8]}.safetensors"
 
 
 def keep_next_to(document: Path, version: Path) -> Path:

@@ -54,8 +54,8 @@ def watched_show(self):
     self.canvas.viewer.viewport().installEventFilter(watch)
     show(self)
 
-def watched_begin(self, path):
-    begin(self, path)
+def watched_begin(self, paths, **options):
+    begin(self, paths, **options)
     QTimer.singleShot(0, self, lambda: QTimer.singleShot(0, self, lambda: finish(self)))
 
 def finish(self):

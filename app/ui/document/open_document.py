@@ -75,6 +75,12 @@ class OpenDocument(QObject):
         return self.document.path is None and self.is_clean and len(self.document.graph) == 0
 
     @property
+    def file(self) -> Path | None:
+        """The file that opens the document again: its own, or the model that it was imported from."""
+        imported = self.document.imported
+        return self.document.path if self.document.path is not None or imported is None else imported.source
+
+    @property
     def is_clean(self) -> bool:
         return self.document.history.is_clean
 

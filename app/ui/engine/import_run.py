@@ -54,8 +54,14 @@ class ImportSource:
     runs_code: bool = False
 
     @property
-    def title(self) -> str:
-        return Path(self.name).name if not self.runs_code or ":" not in self.name else self.name
+    def file(self) -> Path | None:
+        """The file; None for code."""
+        return None if ":" in self.name and self.runs_code else self.folder / self.name
+
+    @property
+    def stem(self) -> str:
+        """A name for the document and its weights."""
+        return self.name.rpartition(":")[2] if self.file is None else self.file.stem
 
 
 @dataclass(frozen=True)
@@ -108,7 +114,7 @@ class ImportRun(QObject):
         process.readyReadStandardError.connect(self._read_errors)
         process.finished.connect(self._on_exit)
         process.errorOccurred.connect(self._on_error)
-        self._weights_path = import_path(_stem(self.source))
+        self._weights_path = import_path(self.source.stem)
         request = ImportRequest(
             self.source.name,
             str(self.source.folder),
@@ -204,14 +210,14 @@ class ImportRun(QObject):
         if not self.is_over and not self._reader.running:
             last = f": {self._errors[-1].strip()}" if self._errors else ""
             reason = tr("its process ended with status {code}{last}", code=code, last=last)
-            self._fail(stopped(self.source.title, reason).diagnostics)
+            self._fail(stopped(self.source.name, reason).diagnostics)
 
     def _on_error(self, error: QProcess.ProcessError) -> None:
         if error is QProcess.ProcessError.FailedToStart and self._process is not None:
-            self._fail(stopped(self.source.title, self._process.errorString()).diagnostics)
+            self._fail(stopped(self.source.name, self._process.errorString()).diagnostics)
 
     def _on_limit(self) -> None:
-        self._fail(stopped(self.source.title, too_slow(TIMEOUT)).diagnostics)
+        self._fail(stopped(self.source.name, too_slow(TIMEOUT)).diagnostics)
 
     def _end(self) -> None:
         if self.is_over:
@@ -305,12 +311,6 @@ def _read_network(path: Path, registry: Registry, event: DocumentWritten) -> Imp
     if reading.graph is None:
         raise DiagnosticError(reading.diagnostics)
     return ImportedDocument(reading, reading.graph, Inference(reading.graph, registry), event.report, event.engine)
-
-
-def _stem(source: ImportSource) -> str:
-    """A file name for the weights of a source."""
-    name = source.name.rpartition(":")[2] if source.runs_code else Path(source.name).stem
-    return "".join(c if c.isalnum() or c in "-_." else "_" for c in Path(name).stem)[:60] or "network"
 
 
 def _end(process: QProcess) -> None:

@@ -159,7 +159,7 @@ class Files:
         opened = opened if opened is not None else self._tabs.shown
         if opened is None or not self._may_close([opened]):
             return False
-        path = opened.document.path
+        path = opened.file
         if path is not None:
             self._closed = [*(p for p in self._closed if p != path), path][-CLOSED:]
         if len(self._tabs) == 1:
@@ -175,8 +175,8 @@ class Files:
         others = [o for o in self._tabs.all if o is not opened]
         if self._may_close(others):
             for other in others:
-                if other.document.path is not None:
-                    self._closed.append(other.document.path)
+                if other.file is not None:
+                    self._closed.append(other.file)
                 self._tabs.remove(other)
 
     @property

@@ -68,7 +68,7 @@ class ImportBar(QFrame):
         if run is not self._current:
             return
         more = sum(1 for other in self._imports.runs if not other.is_opened) - 1
-        label = tr("Importing {name}: {text}", name=run.source.title, text=text)
+        label = tr("Importing {name}: {text}", name=run.source.name, text=text)
         if more:
             label += "  " + trn("({count} more file)", "({count} more files)", more)
         self._text.setText(label)

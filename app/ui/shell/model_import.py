@@ -20,6 +20,7 @@ from app.ui.widgets.findings import show_findings
 from app.ui.widgets.sentences import sentence
 from designer.files.agreements import agree, not_agreed
 from designer.graph.diagnostics import Diagnostic, DiagnosticError, Severity
+from designer.graph.model import unwritable
 from designer.importers.formats import PROGRAMS
 from designer.importers.report import ImportReport
 from designer.texts import tr
@@ -97,11 +98,12 @@ class ModelImport:
 
     def _on_opened(self, run: ImportRun, found: ImportedDocument, show: bool) -> None:
         source = run.source
+        if unwritable(source.stem) is None:
+            found.graph.properties["name"] = source.stem  # exporters write names such as main_graph
         document = Document(
             found.graph, self._context.registry, None, found.reading.diagnostics, inference=found.inference
         )
-        file = None if ":" in source.name and source.runs_code else source.folder / source.name
-        record = ImportRecord(file, found.report, document)
+        record = ImportRecord(source.file, found.report, document)
         document.imported = record
         if found.engine:
             document.restore_settings(engine=found.engine)
@@ -121,7 +123,7 @@ class ModelImport:
             "info",
             tr(
                 "Imported {name}: {known} of {nodes} nodes are layers of the library",
-                name=source.title,
+                name=source.name,
                 known=report.known + report.folded,
                 nodes=report.nodes,
             ),
@@ -154,5 +156,5 @@ class ModelImport:
         record.compared(report)
 
     def _on_failed(self, source: ImportSource, found: tuple[Diagnostic, ...]) -> None:
-        text = tr("{name} could not be opened.", name=source.title)
+        text = tr("{name} could not be opened.", name=source.name)
         show_findings(tr("Not Opened"), text, found, self._window)

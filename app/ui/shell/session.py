@@ -16,19 +16,15 @@ MOST = 50
 
 def store_tabs(settings: QSettings, tabs: Tabs) -> None:
     """Store the files of all tabs, and which one is current."""
-    shown = _file_of(tabs.shown) if tabs.shown is not None else None
-    paths = [path for opened in tabs.all if (path := _file_of(opened)) is not None]
+    shown = _unasked(tabs.shown) if tabs.shown is not None else None
+    paths = [path for opened in tabs.all if (path := _unasked(opened)) is not None]
     settings.setValue("tabs", [str(path.absolute()) for path in paths[:MOST]])
     settings.setValue("tab", str(shown.absolute()) if shown is not None else "")
 
 
-def _file_of(opened: OpenDocument) -> Path | None:
-    """The file of a document, or the model that it was imported from; none for code, which is not run unasked."""
-    document = opened.document
-    if document.path is None and document.imported is not None:
-        source = document.imported.source
-        return source if source is not None and not PROGRAMS.reads(source) else None
-    return document.path
+def _unasked(opened: OpenDocument) -> Path | None:
+    """The file of a document that is opened without a question; reading others could run code."""
+    return opened.file if opened.file is not None and not PROGRAMS.reads(opened.file) else None
 
 
 def stored_tabs(settings: QSettings) -> list[tuple[Path, bool]]:
