@@ -17,6 +17,7 @@ class ImportRecord(QObject):
     """
 
     changed = Signal()
+    ended = Signal()  # the document is closed
 
     def __init__(self, source: Path | None, report: ImportReport, parent: QObject) -> None:
         super().__init__(parent)
@@ -40,6 +41,12 @@ class ImportRecord(QObject):
     def not_compared(self, reason: str) -> None:
         """The comparison was stopped."""
         self.compared(msgspec.structs.replace(self.report, not_compared_because=reason))
+
+    def end(self, *, keep_weights: bool) -> None:
+        """The document is closed: delete the weights unless it was saved with them."""
+        self.ended.emit()
+        if self.weights is not None and not keep_weights:
+            self.weights.unlink(missing_ok=True)
 
 
 def _state(source: Path | None) -> tuple[int, int] | None:

@@ -150,9 +150,9 @@ class OpenDocument(QObject):
         self._sync.stop()
         self._keeping.close()
         document = self.document
-        weights = document.imported.weights if document.imported is not None else None
-        if weights is not None and (document.path is None or document.settings.weights != str(weights)):
-            weights.unlink(missing_ok=True)
+        if document.imported is not None:
+            used = document.settings.weights == str(document.imported.weights)
+            document.imported.end(keep_weights=used and document.path is not None)
 
     def close(self) -> None:
         """Delete the document and this object."""

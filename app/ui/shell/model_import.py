@@ -113,7 +113,7 @@ class ModelImport:
         run.weights_written.connect(lambda weights: self._on_weights(opened, weights))
         run.compared.connect(lambda report: self._on_compared(opened, report))
         run.ended.connect(lambda: self._runs.pop(opened, None))
-        opened.destroyed.connect(run.abandon)
+        record.ended.connect(run.abandon)
         self._tabs.add(opened, show=show)
         if source.runs_code:
             self._agree(found)
