@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QDialog, QTableView
 
 import samples
 from app.checks.screenshots import Photographer, pause, wait
+from app.opened_network import load_weights_for, open_network
 from app.ui.compare.pictures import ViewMode
 from app.ui.document.recovery_dialog import RecoveryDialog
 from app.ui.document.unsaved import UnsavedDialog
@@ -18,6 +19,7 @@ from app.ui.engine.analysis import analysis_of
 from app.ui.inspector.channel_inspector import ChannelInspectorPanel
 from app.ui.inspector.subject import Kind
 from app.ui.shell.export.picture import PictureDialog
+from app.ui.shell.module_dialog import ModuleDialog
 from app.ui.shell.panels import ANALYSIS, DESIGN
 from app.ui.shell.shortcuts_dialog import ShortcutsDialog
 from designer.files.disk_watch import digest_of
@@ -26,6 +28,7 @@ from designer.files.journal import Journal
 from designer.files.recovery import unfinished
 from designer.graph import commands, frames
 from designer.graph.model import Frame
+from exporters.onnx import export_onnx
 
 SIDE = (1280, 820)  # of the window Side by Side; photographs make large files
 PLACE = (1, 86, 56)  # channel, x, y: at the eye
@@ -209,6 +212,32 @@ def documents(at: Photographer) -> None:
         shutil.rmtree(home)
 
 
+def imported(at: Photographer) -> None:
+    """An ONNX file with its report, and what is asked before a module is imported."""
+    window = at.window
+    alone(at, "residual_blocks.xml")
+    with tempfile.TemporaryDirectory() as home:
+        path = Path(home) / "residual_blocks.onnx"
+        network = open_network(samples.path("residual_blocks.xml"))
+        export_onnx(network.graph, network.registry, load_weights_for(network, None, 1), path)
+        before = window.tabs.all
+        window.files.open(path)
+        wait(lambda: (record := window.context.root.imported) is not None and not record.comparing)
+        for opened in before:
+            window.tabs.remove(opened)
+        window.docks.panel("import_report")
+        window.context.select((next(iter(window.context.root.graph.layers)),))
+        window.canvas.frame_all()
+        pause(800)
+        at.keep(window, "window_import")
+        source = Path(home) / "models.py"
+        source.write_text("class Denoiser(nn.Module):\n    pass\n")
+        dialog = ModuleDialog(window.settings, Path(home), lambda _source: None, window)
+        dialog.module.setText("models.py")
+        show(at, dialog)
+    window.docks["import_report"].hide()
+
+
 def show(at: Photographer, dialog: QDialog) -> None:
     """A dialog alone."""
     dialog.show()
@@ -227,4 +256,4 @@ def crash(path: Path) -> None:
     journal.abandon()
 
 
-SCENES = (inspector, playing, templates, differences, problems, side_by_side, documents)
+SCENES = (inspector, playing, templates, differences, problems, side_by_side, documents, imported)

@@ -45,7 +45,8 @@ TEMPLATES = (mark("Template"), mark("Instances"))
 CASES = (mark("Inputs"), mark("Largest difference"), mark("Relative"), mark("Output"))
 OUTCOMES = {Outcome.KNOWN: mark("known"), Outcome.OPAQUE: mark("opaque"), Outcome.FOLDED: mark("folded")}
 _FIRST = (Outcome.OPAQUE, Outcome.KNOWN, Outcome.FOLDED)  # order of the rows
-SEARCHED = 1000  # rows whose widths are measured
+MEASURED = 1000  # rows whose widths are measured
+WIDEST = 260  # pixels of a column
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,18 +116,20 @@ class RowsTable(QTableView):
         header = self.horizontalHeader()
         header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
         header.setHighlightSections(False)
-        header.setResizeContentsPrecision(SEARCHED)
+        header.setResizeContentsPrecision(MEASURED)
         header.setStretchLastSection(True)
         header.setSortIndicator(-1, Qt.SortOrder.AscendingOrder)  # the order of the file until a header is clicked
         self.setSortingEnabled(True)
 
     def show_rows(self, rows: Sequence[Row]) -> None:
         self.source.show_rows(rows)
+        last = self.source.columnCount() - 1
+        self.setColumnHidden(last, not any(row.texts[last] for row in rows))
         header = self.horizontalHeader()
         for column in range(header.count() - 1):
             header.setSectionResizeMode(column, QHeaderView.ResizeMode.Interactive)
             header.resizeSection(
-                column, min(320, max(self.sizeHintForColumn(column), header.sectionSizeHint(column)) + 16)
+                column, min(WIDEST, max(self.sizeHintForColumn(column), header.sectionSizeHint(column)) + 16)
             )
 
     def filter(self, words: str) -> None:
@@ -147,15 +150,17 @@ class ImportReportPanel(QWidget):
         self._record: ImportRecord | None = None
         self._head = QLabel()
         self._head.setObjectName("import_report.head")
+        self._head.setWordWrap(True)
         self._head.setTextFormat(Qt.TextFormat.PlainText)
         self._head.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self._head.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         self._filter = QLineEdit()
         self._filter.setObjectName("import_report.filter")
         self._filter.setAccessibleName(tr("Filter the report"))
-        self._filter.setPlaceholderText(tr("Filter by node, layer or reason"))
+        self._filter.setPlaceholderText(tr("Filter"))
         self._filter.setClearButtonEnabled(True)
-        self._filter.setMaximumWidth(260)
+        self._filter.setToolTip(tr("Show only rows with this text"))
+        self._filter.setMaximumWidth(200)
         self._copy = self._button("copy", tr("C&opy"), tr("Copy the summary with the opaque nodes as text"), self.copy)
         self._save = self._button("save", tr("&Save..."), tr("Save the report as JSON"), self.save)
         self._result = Message("import_report.result")
@@ -194,14 +199,16 @@ class ImportReportPanel(QWidget):
     def _lay_out(self) -> None:
         bar = QHBoxLayout()
         bar.setSpacing(8)
-        for widget, stretch in ((self._head, 1), (self._filter, 0), (self._copy, 0), (self._save, 0)):
-            bar.addWidget(widget, stretch)
+        bar.addWidget(self._result, 1)
+        for widget in (self._filter, self._copy, self._save):
+            bar.addWidget(widget, alignment=Qt.AlignmentFlag.AlignTop)
         page = QWidget()
         box = QVBoxLayout(page)
         box.setContentsMargins(0, 0, 0, 0)
         box.setSpacing(4)
+        box.addWidget(self._head)
         box.addLayout(bar)
-        for message in (self._result, self._facts, self._warnings):
+        for message in (self._facts, self._warnings):
             box.addWidget(message)
         box.addWidget(self._tabs, 1)
         self._stack.addWidget(self._empty)
@@ -224,7 +231,6 @@ class ImportReportPanel(QWidget):
 
     def _show(self, report: ImportReport) -> None:
         self._head.setText(headline(report))
-        self._head.setToolTip(plain_tip(headline(report)))
         self._facts.show_message(sentence(report.facts) if report.facts else "", "info")
         self._warnings.show_message("\n".join(sentence(text) for text in report.warnings), "warning")
         self.nodes.show_rows(node_rows(report.outcomes))
