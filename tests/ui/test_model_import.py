@@ -257,6 +257,11 @@ def module_dialog(window: MainWindow) -> ModuleDialog:
     return dialog
 
 
+def dismiss(qtbot: QtBot, dialog: ModuleDialog) -> None:
+    with qtbot.waitSignal(dialog.destroyed):
+        dialog.reject()
+
+
 def ask(qtbot: QtBot, window: MainWindow, file: Path, name: str, inputs: str = "1x3x8x8", state: str = "") -> None:
     """Fill in the dialog, review the code and agree."""
     dialog = module_dialog(window)
@@ -306,7 +311,7 @@ def test_a_module_is_imported_after_its_code_was_read(qtbot, window, tmp_path, m
     assert [dialog.callable.itemText(i) for i in range(dialog.callable.count())] == ["Net", "make"]
     dialog.inputs.setText("1x3xa")
     assert "not a shape" in dialog.message.text()
-    dialog.reject()
+    dismiss(qtbot, dialog)
     ask(qtbot, window, file, "make", "1x3x12x12", str(tmp_path / "state.pth"))
     document = imported(qtbot, window)
     report = document.imported.report
@@ -319,27 +324,20 @@ def test_a_module_is_imported_after_its_code_was_read(qtbot, window, tmp_path, m
     window.run_analysis()
     analysis = analysis_of(window.context)
     qtbot.waitUntil(lambda: analysis.phase is Phase.READY, timeout=WAIT)  # without another question about code
-    print(
-        window.settings.allKeys(),
-        window.findChildren(ModuleDialog),
-        [d.inputs.text() for d in window.findChildren(ModuleDialog)],
-    )
     again = module_dialog(window)
-    print(window.findChildren(ModuleDialog), [d.inputs.text() for d in window.findChildren(ModuleDialog)])
     assert (again.callable.currentText(), again.inputs.text()) == ("make", "1x3x12x12")
-    again.reject()
+    dismiss(qtbot, again)
 
 
 def test_without_consent_no_code_runs(qtbot, window, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "models.py").write_text(GOOD)
     dialog = module_dialog(window)
-    dialog.module.setText("models.py")
     dialog.module.setText(str(tmp_path / "models.py"))
     dialog.callable.setEditText("Net")
     qtbot.mouseClick(dialog.go, LEFT)
     consent(qtbot, dialog, "later")
-    dialog.reject()
+    dismiss(qtbot, dialog)
     assert not window.models.imports.runs
     assert not (tmp_path / "ran").exists()
 
@@ -373,6 +371,13 @@ def test_a_module_that_depends_on_values_is_shown_in_part_with_its_line(qtbot, w
     assert len(document.graph) > 2
     panel: ImportReportPanel = window.docks.panel("import_report")
     assert "bad.py:28: if x.sum() > 0" in panel.findChild(object, "import_report.warnings").text()
+
+
+def test_what_a_module_prints_does_not_disturb_the_import(qtbot, window, tmp_path) -> None:
+    (tmp_path / "bad.py").write_text(BAD)
+    source = ImportSource("bad.py:Prints", tmp_path, (import_run.InputShape((1, 3, 8, 8)),), runs_code=True)
+    window.models.start(source)
+    assert imported(qtbot, window).imported.report.agrees
 
 
 def test_a_module_that_never_returns_is_cancelled_or_stopped(qtbot, window, tmp_path, monkeypatch) -> None:
