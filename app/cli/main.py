@@ -44,6 +44,11 @@ COMMANDS = {
         "precision",
         "Convert a network to a smaller number format, judged on your own images, and write an ONNX file.",
     ),
+    "blame": (
+        "app.cli.blame",
+        "blame",
+        "Find the operators that cause the difference between two computations of a network.",
+    ),
     "tour": (
         "app.cli.tour",
         "tour",
