@@ -134,16 +134,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--device", default="cpu")
     given = parser.parse_args(arguments)
     sys.path.insert(0, str(given.project))
+    import config  # type: ignore[import-not-found]  # of the project
+    import processes  # type: ignore[import-not-found]
     import torch
-    import train  # type: ignore[import-not-found]  # of the project
+    import train  # type: ignore[import-not-found]
 
     options = [f"--{name}={getattr(given, name)}" for name in ("batch", "patch", "device", "threads")]
-    options += [f"--steps={given.steps + WARMUP}", f"--synthetic={given.batch}", f"--output={given.project}"]
+    options += [f"--steps={given.steps + WARMUP}", "--synthetic=2", "--json-progress", f"--output={given.project}"]
+    command = config.parse(options, "")
+    settings = command.config()
     try:
-        run = train.Run(train.arguments(options), train.Progress(as_json=True))
-        run.network.train()
+        run = train.Run(settings, train.Records(as_json=True), processes.open_processes(settings))
+        run.objective.train()
         print(json.dumps(_timed(run, torch, given.steps)))
-        run.batches.close()
+        run.samples.close()
     except train.TrainingError as error:
         print(error, file=sys.stderr)
         return 1
@@ -164,8 +168,8 @@ def _timed(run: Any, torch: Any, steps: int) -> dict[str, float]:
 
         return timed
 
-    run.batches.batch = clocked("data", run.batches.batch)
-    run.forward = clocked("forward", run.forward)
+    run.load = clocked("data", run.load)
+    run.losses = clocked("forward", run.losses)
     torch.Tensor.backward = clocked("backward", torch.Tensor.backward)
     run.scaler.step = clocked("optimizer", run.scaler.step)
     step = clocked("step", run.train_step)

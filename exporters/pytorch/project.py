@@ -9,7 +9,9 @@ import re
 import shutil
 import tempfile
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from importlib import resources
+from importlib.resources.abc import Traversable
 from math import lcm
 from pathlib import Path
 from typing import Any, cast
@@ -30,14 +32,31 @@ from exporters.markdown import code
 from exporters.pytorch.checked import check_compiles
 from exporters.pytorch.losses import CLASS, Losses, losses_of
 from exporters.pytorch.source import Module, class_name, module_source, network_module
+from exporters.pytorch.tasks import Task, ends_in_softmax, for_task, scale_of, suggested_task, task_named, with_recipe
 
 GENERATOR = "layerwright"
 MARKER = "project.json"
-SOMETIMES = ("losses.py",)  # files that depend on the network
-TEMPLATES = ("README.md", "data.py", "infer.py", "plots.py", "requirements.txt", "train.py")
+SCRIPTS = (
+    *("config.py", "images.py", "infer.py", "metrics.py", "objective.py", "optimization.py", "plots.py"),
+    *("processes.py", "records.py", "storage.py", "train.py", "validation.py"),
+)
 
 
-def export_project(graph: Graph, registry: Registry, folder: str | os.PathLike[str], name: str) -> tuple[Path, ...]:
+@dataclass(frozen=True)
+class Training:
+    """What the project trains: the name of a task ("" for the one that the network suggests), and other defaults in config.py."""
+
+    task: str = ""
+    recipe: Mapping[str, str] = field(default_factory=dict)
+
+
+def export_project(
+    graph: Graph,
+    registry: Registry,
+    folder: str | os.PathLike[str],
+    name: str,
+    training: Training = Training(),
+) -> tuple[Path, ...]:
     """Write the project of the deployed network to `folder`, with a class called `name` (converted to an identifier).
 
     Unchanged files of an earlier export are replaced. Nothing else is changed, and after an error the folder is restored.
@@ -45,7 +64,7 @@ def export_project(graph: Graph, registry: Registry, folder: str | os.PathLike[s
     Returns the files.
     """
     target = Path(folder)
-    files = project_files(graph, registry, name)
+    files = project_files(graph, registry, name, training)
     try:
         _check_target(target, files)
         _write(target, files, _obsolete(target, files))
@@ -63,32 +82,50 @@ def export_project(graph: Graph, registry: Registry, folder: str | os.PathLike[s
     return tuple(target / file for file in sorted(files))
 
 
-def project_files(graph: Graph, registry: Registry, name: str) -> dict[str, bytes]:
-    """The project's files by name."""
+def project_files(graph: Graph, registry: Registry, name: str, training: Training = Training()) -> dict[str, bytes]:
+    """The project's files by name. Raises DiagnosticError for an invalid network, task or recipe."""
     if not name.strip():
         raise DiagnosticError.of("bad-name", tr("the model has no name"), remedy=tr("enter a name for the model"))
     cls = class_name(name)
     losses = losses_of(graph, registry)
     module = network_module(graph, registry, taps=losses.taps if losses is not None else (), name=cls)
-    info = _information(module, losses, cls, graph.name)
+    task = task_named(training.task) if training.task else suggested_task(module, losses)
+    info = _information(module, losses, cls, graph.name, task)
     info["provenance"] = provenance(graph.name, graph).texts()
-    replacements = {"NetworkClass": cls, "INPUT_LIST": _input_list(info), "LOSS_LIST": _loss_list(info)}
+    replacements = {
+        "NetworkClass": cls,
+        "INPUT_LIST": _input_list(info),
+        "LOSS_LIST": _loss_list(info),
+        "DATA_OPTIONS": task.data,
+    }
     texts = {"model.py": module_source(module, cls)}
+    for file, template in _templates(task, losses is None).items():
+        text = for_task(template.read_text("utf-8"), task)
+        texts[file] = re.sub("|".join(replacements), lambda found: replacements[found[0]], text)
+    texts["config.py"] = with_recipe(texts["config.py"], training.recipe)
     if losses is not None:
         texts["losses.py"] = module_source(losses.module, CLASS)
-    folder = resources.files("resources") / "templates" / "pytorch"
-    for file in TEMPLATES:
-        text = (folder / file).read_text("utf-8")
-        texts[file] = re.sub("|".join(replacements), lambda found: replacements[found[0]], text)
+    for file, text in texts.items():
         if file.endswith(".py"):
-            check_compiles(texts[file])
+            check_compiles(text)
     files = {file: text.encode("utf-8") for file, text in texts.items()}
     info["files"] = {file: _digest(data) for file, data in sorted(files.items())}
     files[MARKER] = (json.dumps(info, indent=2) + "\n").encode("utf-8")
     return files
 
 
-def _information(module: Module, losses: Losses | None, cls: str, document: str) -> dict[str, Any]:
+def _templates(task: Task, own_losses: bool) -> dict[str, Traversable]:
+    """The templates of the project's files, by file name."""
+    folder = resources.files("resources") / "templates" / "pytorch"
+    names = (*SCRIPTS, *task.scripts, "README.md", "pyproject.toml", "requirements.txt")
+    found = {name: folder / name for name in names}
+    found["data.py"] = folder / "tasks" / task.template
+    if own_losses:
+        found["losses.py"] = folder / "losses" / task.loss
+    return found
+
+
+def _information(module: Module, losses: Losses | None, cls: str, document: str, task: Task) -> dict[str, Any]:
     """Data about the network for the scripts, for project.json."""
     program, inference = module.program, module.inference
     stems = file_stems({WeightKey(bound.layer, bound.tensor) for bound in program.weights})
@@ -97,11 +134,15 @@ def _information(module: Module, losses: Losses | None, cls: str, document: str)
         "format": 1,
         "model": cls,
         "document": document,
+        "task": task.name,
+        "scale": scale_of(module),
+        "probabilities": ends_in_softmax(module),
         "inputs": [_input(module, source) for source in module.inputs],
         "outputs": [{"name": str(s), "shape": _shape(inference.states[s.layer].outputs)} for s in module.outputs],
         "losses": [str(source) for source in losses.module.outputs] if losses is not None else [],
         "targets": [_target(losses.module, source) for source in losses.targets] if losses is not None else [],
         "shared": list(losses.shared) if losses is not None else [],
+        "frozen": [],
         "weights": {bound.key: stems[WeightKey(bound.layer, bound.tensor)] for bound in program.weights},
     }
 
@@ -215,10 +256,10 @@ def _obsolete(target: Path, files: Mapping[str, bytes]) -> list[str]:
     """Unchanged files of an earlier export that this network does not need."""
     written = _written(target / MARKER) or {}
     found = []
-    for file in SOMETIMES:
+    for file in written.keys() - files.keys():
         path = target / file
-        if file not in files and file in written and path.is_file() and not path.is_symlink():
-            found += [file] if written[file] == _digest(path.read_bytes()) else []
+        if path.is_file() and not path.is_symlink() and written[file] == _digest(path.read_bytes()):
+            found.append(file)
     return found
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import os
 import subprocess
 import sys
@@ -21,8 +20,7 @@ from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.runtime.session import Session
-from designer.training.progress import Stepped, Validated, parse_line
-from designer.training.runs import read_run
+from designer.training.progress import Stepped, parse_line
 from exporters.pytorch import export_project, generate_source
 from exporters.pytorch.losses import losses_of
 from exporters.pytorch.source import module_source, network_module
@@ -155,7 +153,7 @@ def test_a_project_trains_the_one_module(registry, tmp_path):
         [sys.executable, *command], cwd=tmp_path / "siamese", capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    saved = torch.load(tmp_path / "siamese" / "checkpoints" / "last.pt", weights_only=True)
+    saved = torch.load(tmp_path / "siamese" / "runs" / "001" / "checkpoints" / "last.pt", weights_only=True)
     assert saved["losses"] == {}
     assert sorted(saved["network"]) == ["net.c.bias", "net.c.weight"]
 
@@ -269,17 +267,13 @@ def test_losses_apart_from_the_network(registry, tmp_path):
     assert not (tmp_path / "p").exists()
 
 
-def test_losses_that_were_removed_leave_no_file(registry, tmp_path):
+def test_losses_that_were_removed_are_the_default(registry, tmp_path):
     folder = tmp_path / "p"
     export_project(three_losses(), registry, folder, "Net")
-    assert (folder / "losses.py").is_file()
+    assert "structure" in (folder / "losses.py").read_text("utf-8")
     export_project(restorer(), registry, folder, "Net")
-    assert not (folder / "losses.py").exists()
+    assert "L1" in (folder / "losses.py").read_text("utf-8")
     assert "L1" in (folder / "README.md").read_text("utf-8")
-    export_project(three_losses(), registry, folder, "Net")
-    (folder / "losses.py").write_text("mine", "utf-8")
-    export_project(restorer(), registry, folder, "Net")
-    assert (folder / "losses.py").read_text("utf-8") == "mine"
 
 
 # --- the scripts -----------------------------------------------------------------------------------------------------
@@ -322,7 +316,7 @@ def test_the_project_trains_with_its_losses(registry, tmp_path):
     steps = [event for line in done.stdout.splitlines() if isinstance(event := parse_line(line), Stepped)]
     assert set(steps[-1].losses) == {"difference", "sideways", "structure"}
     assert steps[-1].loss == pytest.approx(sum(steps[-1].losses.values()), rel=1e-5)
-    saved = torch.load(folder / "checkpoints" / "last.pt", weights_only=True)
+    saved = torch.load(folder / "runs" / "001" / "checkpoints" / "last.pt", weights_only=True)
     assert set(saved["losses"]) == {"side.weight", "side.bias"}
     assert {p.name for p in (folder / "weights").iterdir()} == {
         f"{layer}_{tensor}.npy" for layer in ("head", "tail") for tensor in ("kernel", "bias")
@@ -346,15 +340,15 @@ import sys, train
 arguments = [*sys.argv[1:], "--steps", "4", "--validate-every", "2", "--output"]
 assert train.main([*arguments, "whole"]) == 0
 class Stop(train.Run):  # as if the power went after the first checkpoint
-    def save(self):
-        super().save()
+    def save(self, best):
+        super().save(best)
         sys.exit(5)
 Run, train.Run = train.Run, Stop
 try:
     train.main([*arguments, "parts"])
 except SystemExit:
     train.Run = Run
-sys.exit(train.main(["--resume", "--threads", "1", "--output", "parts"]))
+sys.exit(train.main(["--resume", "--threads", "1", "--run", "parts"]))
 """
 
 
@@ -371,11 +365,11 @@ def test_a_stopped_training_goes_on_exactly(registry, tmp_path):
     assert parts["step"] == 4
 
 
-def with_sample(folder, nth):
-    """Put the README's example number `nth` of `sample` into data.py."""
+def with_sample(folder):
+    """Put the README's example of `sample` into data.py."""
     lines = (folder / "README.md").read_text("utf-8").splitlines()
-    begins = [i for i, line in enumerate(lines) if line.startswith("    def sample(")]
-    body = itertools.takewhile(lambda line: line.startswith("    "), lines[begins[nth] + 1 :])
+    begin = next(i for i, line in enumerate(lines) if line.startswith("    def sample("))
+    body = itertools.takewhile(lambda line: line.startswith("    "), lines[begin + 1 :])
     text = (folder / "data.py").read_text("utf-8")
     assert text.count(PLAIN) == 1
     (folder / "data.py").write_text(text.replace(PLAIN, "".join(f"{line[4:]}\n" for line in body)), "utf-8")
@@ -384,29 +378,10 @@ def with_sample(folder, nth):
 PLAIN = "    return (clean + noise,), clean\n"
 
 
-def test_a_segmenter_is_trained_as_the_readme_says(registry, tmp_path):
-    folder = tmp_path / "p"
-    export_project(segmenter(), registry, folder, "Segmenter")
-    refused = python(folder, *TRAIN, "--steps", "2")
-    assert refused.returncode == 1
-    assert "the target 'labels' is N x 1 x 16 x 16" in refused.stderr
-    with_sample(folder, 0)
-    done = python(folder, *TRAIN, "--data", str(photograph(tmp_path)), "--steps", "6")
-    assert done.returncode == 0, done.stdout + done.stderr
-    events = [parse_line(line) for line in done.stdout.splitlines()]
-    checked = [event for event in events if isinstance(event, Validated)]
-    assert checked
-    assert checked[-1].psnr is None
-    assert set(checked[-1].losses) == {"right class"}
-    assert read_run(folder).gain is None
-    assert not (folder / "before_after.png").exists()
-    assert json.loads((folder / "project.json").read_text("utf-8"))["losses"] == ["right class"]
-
-
 def test_a_speller_is_trained_as_the_readme_says(registry, tmp_path):
     folder = tmp_path / "p"
     export_project(speller(), registry, folder, "Speller")
-    with_sample(folder, 1)
+    with_sample(folder)
     assert lint(folder) == ""
     done = python(folder, *TRAIN, "--steps", "150", "--lr", "0.05", "--amp")
     assert done.returncode == 0, done.stdout + done.stderr

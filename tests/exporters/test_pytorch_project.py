@@ -21,13 +21,18 @@ from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.runtime.api import RunOptions
 from designer.runtime.session import Session
-from designer.training.runs import collect, command, read_run
 from exporters.pytorch import export_project
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
 
-FILES = {"README.md", "data.py", "infer.py", "model.py", "plots.py", "project.json", "requirements.txt", "train.py"}
+SCRIPTS = {
+    *("config.py", "data.py", "dead_leaves.py", "images.py", "infer.py", "losses.py", "metrics.py", "model.py"),
+    "mixture.py",
+    *("objective.py", "optimization.py", "plots.py", "processes.py", "records.py", "storage.py", "synthetic.py"),
+    *("train.py", "validation.py"),
+}
+FILES = SCRIPTS | {"README.md", "project.json", "pyproject.toml", "requirements.txt"}
 TRAIN = [
     sys.executable,
     "train.py",
@@ -48,6 +53,16 @@ def run(folder, *arguments):
     return subprocess.run(
         arguments, check=False, cwd=folder, env=environment, capture_output=True, text=True, timeout=120
     )
+
+
+def metrics(run_folder):
+    """The header of a run's metrics, and the entries."""
+    header, *entries = map(json.loads, (run_folder / "metrics.jsonl").read_text("utf-8").splitlines())
+    return header, entries
+
+
+def curve(run_folder):
+    return [(entry["step"], entry["loss"]) for entry in metrics(run_folder)[1]]
 
 
 def tree(folder):
@@ -77,23 +92,13 @@ def project(registry, tmp_path):
 def test_files_are_clean_and_need_few_packages(registry, project):
     assert {p.name for p in project.iterdir()} == FILES
     assert lint(project) == ""
-    allowed = {
-        "torch",
-        "numpy",
-        "PIL",
-        "matplotlib",
-        "tqdm",
-        "data",
-        "losses",
-        "model",
-        "infer",
-        "plots",
-    } | sys.stdlib_module_names
+    own = {name.removesuffix(".py") for name in SCRIPTS} | {"monitor"}
+    allowed = {"torch", "numpy", "PIL", "matplotlib", "tqdm"} | own | sys.stdlib_module_names
     for file in project.glob("*.py"):
         assert imported(file.read_text("utf-8")) <= allowed
     assert imported((project / "model.py").read_text("utf-8")) == {"torch"}
     texts = [file.read_text("utf-8") for file in project.iterdir()]
-    assert not any("NetworkClass" in text or "INPUT_LIST" in text for text in texts)
+    assert not any(re.search("NetworkClass|INPUT_LIST|LOSS_LIST|DATA_OPTIONS|only all", text) for text in texts)
     assert "class `Small`" in (project / "README.md").read_text("utf-8")
 
 
@@ -221,7 +226,7 @@ def test_training_pictures_are_turned_upright(registry, project, tmp_path):
     exif = stored.getexif()
     exif[0x0112] = 6  # to be turned by 90 degrees clockwise
     stored.save(tmp_path / "portrait.png", exif=exif)
-    code = "import pathlib, sys, data; print(data.load_image(pathlib.Path(sys.argv[1]), 3).tolist())"
+    code = "import pathlib, sys, images; print(images.load_image(pathlib.Path(sys.argv[1]), 3).tolist())"
     done = subprocess.run(
         [sys.executable, "-c", code, str(tmp_path / "portrait.png")],
         cwd=project,
@@ -236,12 +241,11 @@ def test_training_pictures_are_turned_upright(registry, project, tmp_path):
 
 
 INFER = """
-import pathlib, sys, torch, data, infer, plots
+import pathlib, sys, torch, images, infer
 source, target = sys.argv[1:]
 network = infer.load_network(pathlib.Path("weights.pt"), torch.device("cpu"))
-picture = data.to_tensor(data.load_image(pathlib.Path(source), 3))[None]
+picture = images.to_tensor(images.load_image(pathlib.Path(source), 3))[None]
 torch.save(infer.run(network, [picture]), target + ".pt")
-assert plots.main(["--picture", source, "--output", target + "_plot.png"]) == 0
 sys.exit(infer.main([source, "--noise", "25", "--output", target + ".png"]))
 """
 
@@ -255,18 +259,16 @@ def test_train_reload_run(registry, project, photographs, tmp_path):
     assert isinstance(reported[-1], events.Done)
     assert reported[0].images == 2
     assert reported[0].synthetic == 2
-    record = read_run(project)
-    assert record.finished
-    assert not record.can_resume
-    assert record.step == record.steps == record.saved_step == 4
-    assert record.validations[-1].on_training
+    assert reported[-1].step == reported[-1].steps == 4
+    checked = [event for event in reported if isinstance(event, events.Validated)]
+    assert checked[-1].on_training
     for picture in ("curves.png", "before_after.png"):
         with Image.open(project / picture) as opened:
             assert opened.width > 500
 
     # The designer reads the weights, and gives what infer.py gives, at a size that has to be padded.
     graph = small()
-    weights = load_weights(record.weights, required_weights(Inference(graph, registry)))
+    weights = load_weights(project / "weights", required_weights(Inference(graph, registry)))
     assert weights.complete
     assert not weights.note
     state = load_weights(project / "weights.pt", required_weights(Inference(graph, registry)))
@@ -277,9 +279,8 @@ def test_train_reload_run(registry, project, photographs, tmp_path):
     done = run(project, sys.executable, "-c", INFER, str(tmp_path / "noisy.png"), str(tmp_path / "out"))
     assert done.returncode == 0, done.stderr
     assert "dB after" in done.stdout
-    with Image.open(tmp_path / "out.png") as opened, Image.open(tmp_path / "out_plot.png") as plot:
+    with Image.open(tmp_path / "out.png") as opened:
         assert opened.size == (21, 13)
-        assert plot.width > 500
     theirs = torch.load(tmp_path / "out.pt", weights_only=True)["result"].numpy()
     session = Session(graph, registry, weights, RunOptions(threads=1))
     session.set_input("image", noisy.transpose(2, 0, 1)[None].astype(np.float32) / 255, is_image=True)
@@ -301,19 +302,20 @@ def test_resume_goes_on_exactly(registry, tmp_path, photographs):
                 process.send_signal(signal.SIGKILL)  # the hardest way to be stopped
                 break
         process.stdout.read()
-    record = read_run(tmp_path / "broken")
-    assert record.can_resume
-    assert 0 < record.saved_step < 30
-    assert command("python", record, {}) == ["python", "train.py", "--resume", "--json-progress"]
+    run_folder = tmp_path / "broken" / "runs" / "001"
+    saved = torch.load(run_folder / "checkpoints" / "last.pt", weights_only=True)["step"]
+    assert 0 < saved < 30
     done = run(tmp_path / "broken", sys.executable, "train.py", "--resume", "--threads", "1")
     assert done.returncode == 0, done.stderr
     assert "weights are in" in done.stdout + done.stderr  # the bar, for people
     for file in sorted((tmp_path / "straight" / "weights").iterdir()):
         assert file.read_bytes() == (tmp_path / "broken" / "weights" / file.name).read_bytes()
+    assert curve(run_folder) == curve(tmp_path / "straight" / "runs" / "001")
+    assert len(curve(run_folder)) == 30
 
 
 def test_a_polite_stop_saves(registry, project):
-    command_line = [*TRAIN, "--steps", "100000", "--output", "another folder"]
+    command_line = [*TRAIN, "--steps", "9000", "--output", "another folder"]
     with subprocess.Popen(command_line, cwd=project, stdout=subprocess.PIPE, text=True) as process:
         lines = []
         for line in process.stdout:
@@ -323,15 +325,18 @@ def test_a_polite_stop_saves(registry, project):
                 break
         lines += process.stdout.read().splitlines()
     assert process.returncode == 130
-    record = collect(project / "another folder", lines)
-    assert record.can_resume
-    assert '--resume --output "another folder"' in record.message
-    assert record.weights == project / "another folder" / "weights"
+    stopped = events.parse_line(lines[-1])
+    folder = project / "another folder"
+    assert stopped.message.endswith(f'python train.py --resume --run "{folder}"')
+    assert torch.load(folder / "checkpoints" / "last.pt", weights_only=True)["step"] == stopped.step
+    assert (folder / "curves.png").is_file()
+    assert json.loads((folder / "status.json").read_text("utf-8"))["state"] == "stopped"
+    assert len(metrics(folder)[1]) == stopped.step
 
 
 WRONG = {
     "is not a folder": ["--data", "nowhere"],
-    "cannot be read as an image": ["--data", "bad"],
+    "none of the 1 images can be read": ["--data", "bad"],
     "multiple of 2": ["--patch", "15"],
     "there is no checkpoint": ["--resume"],
     "is not a device": ["--device", "toaster"],
@@ -344,7 +349,7 @@ DRIVER = """
 import json, sys, train
 for case in json.loads(sys.argv[1]):
     try:
-        status = train.main([*case, "--steps", "2", "--synthetic", "1", "--threads", "1"])
+        status = train.main([*case, "--steps", "2", "--synthetic", "0" if "bad" in case else "1", "--threads", "1"])
     except SystemExit as left:
         status = left.code
     print("status", status, file=sys.stderr)

@@ -47,8 +47,8 @@ def dead_leaves(size: int, rng: np.random.Generator, photos: Sequence[np.ndarray
 def _palette(rng: np.random.Generator, photos: Sequence[np.ndarray]) -> np.ndarray:
     """512 x 3 colors of one photo, with other brightness, contrast, and order of channels; without photos, random ones."""
     if photos:
-        pixels = photos[rng.integers(len(photos))].reshape(-1, 3)
-        colors = pixels[rng.integers(len(pixels), size=512)].astype(np.float32) / 255
+        pixels = photos[int(rng.integers(len(photos)))].reshape(-1, 3)
+        colors: np.ndarray = pixels[rng.integers(len(pixels), size=512)].astype(np.float32) / 255
     else:
         colors = rng.random((512, 1), np.float32) + rng.normal(0, 0.15, (512, 3)).astype(np.float32)
     colors = colors[:, _order(rng)].clip(0, 1) ** rng.uniform(0.6, 1.6)
@@ -115,7 +115,7 @@ def _texture(rng: np.random.Generator, palette: np.ndarray, photos: Sequence[np.
     """TEXTURE_SIZE x TEXTURE_SIZE x 3 bytes: a part of a photo, colored noise, stripes, or a gradient."""
     kind = rng.random()
     if photos and kind < 0.35:
-        return _photo_part(rng, photos[rng.integers(len(photos))])
+        return _photo_part(rng, photos[int(rng.integers(len(photos)))])
     first, second = (palette[rng.integers(len(palette))].astype(np.float32) for _ in range(2))
     if kind < 0.65:
         weight = _noise(rng, rng.uniform(0.4, 1.6))

@@ -12,23 +12,22 @@ import argparse
 import sys
 from pathlib import Path
 
-import data
-import model
-import numpy as np
 import torch
-from PIL import Image
 
-HERE = Path(__file__).resolve().parent
-PROJECT = data.PROJECT
+import model
+from config import HERE, PROJECT
+from images import DataError, load_image, save_image, to_tensor
+from metrics import psnr
+from objective import prepare
+from storage import StorageError, read_weights
 
 
 def load_network(weights: Path, device: torch.device) -> torch.nn.Module:
-    """Load the network with trained weights. `weights` is a state dict or a checkpoint of train.py."""
-    if not weights.is_file():
-        raise data.DataError(f"there are no weights at {weights}; run train.py first, or use --weights FILE")
-    state = torch.load(weights, map_location="cpu", weights_only=True)
+    """Load the network with trained weights: a run, a checkpoint, a state dict, or a folder of .npy files."""
+    if not weights.exists():
+        raise DataError(f"there are no weights at {weights}; run train.py first, or use --weights FILE")
     network = model.NetworkClass()
-    network.load_state_dict(state.get("network", state))
+    network.load_state_dict(read_weights(weights))
     network.to(device=device, memory_format=torch.channels_last)  # type: ignore[call-overload]
     return network.eval()
 
@@ -37,10 +36,10 @@ def run(network: torch.nn.Module, images: list[torch.Tensor]) -> dict[str, torch
     """Run the network; returns outputs by name. Images are N x C x H x W in 0..1, padded to the network's multiple; outputs are cropped."""
     height, width = images[0].shape[-2:]
     inputs = []
-    for number, (entry, image) in enumerate(zip(PROJECT["inputs"], images, strict=True)):
+    for entry, image in zip(PROJECT["inputs"], images, strict=True):
         below, right = -height % entry["multiple"], -width % entry["multiple"]
         padded = torch.nn.functional.pad(image, (0, right, 0, below), mode="replicate")
-        inputs.append(data.prepare(padded, number))
+        inputs.append(prepare(padded, entry))
     with torch.inference_mode():
         result = network(*inputs)
     outputs = result if isinstance(result, dict) else {PROJECT["outputs"][0]["name"]: result}
@@ -53,16 +52,6 @@ def run(network: torch.nn.Module, images: list[torch.Tensor]) -> dict[str, torch
             ]
         cropped[name] = output
     return cropped
-
-
-def save_image(tensor: torch.Tensor, path: Path) -> None:
-    """Write C x H x W values, clipped to 0..1, as an 8-bit image."""
-    array = (tensor.clamp(0, 1).cpu().numpy().transpose(1, 2, 0) * 255 + 0.5).astype(np.uint8)
-    if array.shape[2] not in (1, 3, 4):
-        raise data.DataError(
-            f"an output with {array.shape[2]} channels is not an image; use the tensors of run() instead"
-        )
-    Image.fromarray(array[:, :, 0] if array.shape[2] == 1 else array).save(path)
 
 
 def arguments(argv: list[str] | None = None) -> argparse.Namespace:
@@ -83,15 +72,15 @@ def main(argv: list[str] | None = None) -> int:
     try:
         if len(args.images) != len(entries):
             names = ", ".join(entry["name"] for entry in entries)
-            raise data.DataError(f"the network takes {len(entries)} images ({names}), not {len(args.images)}")
+            raise DataError(f"the network takes {len(entries)} images ({names}), not {len(args.images)}")
         device = torch.device(args.device)
         network = load_network(args.weights, device)
         clean = [
-            data.to_tensor(data.load_image(path, entry["shape"][0]))[None].to(device)
+            to_tensor(load_image(path, entry["shape"][0]))[None].to(device)
             for path, entry in zip(args.images, entries, strict=True)
         ]
         if len({image.shape[-2:] for image in clean}) > 1:
-            raise data.DataError("the images have different sizes; resize them to the same size")
+            raise DataError("the images have different sizes; resize them to the same size")
         generator = torch.Generator().manual_seed(args.seed)
         noise = [torch.randn(p.shape, generator=generator).to(device) * (args.noise / 255) for p in clean]
         noisy = [image + added for image, added in zip(clean, noise, strict=True)]
@@ -101,8 +90,8 @@ def main(argv: list[str] | None = None) -> int:
             save_image(output[0], path)
             print(f"{name}: {path}")
             if args.noise and output.shape == clean[0].shape:
-                print(f"PSNR {data.psnr(noisy[0], clean[0]):.2f} dB before, {data.psnr(output, clean[0]):.2f} dB after")
-    except (data.DataError, OSError, RuntimeError, ValueError) as error:
+                print(f"PSNR {psnr(noisy[0], clean[0]):.2f} dB before, {psnr(output, clean[0]):.2f} dB after")
+    except (DataError, StorageError, OSError, RuntimeError, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     return 0

@@ -1,7 +1,6 @@
-"""Plots of a training run: curves of loss and PSNR, and a photo before and after.
+"""Plots of a run: curves of loss and metrics, and a validation image before and after.
 
-python plots.py                                             curves.png from log.jsonl
-python plots.py --picture photo.jpg --noise 25         before_after.png
+python plots.py runs/001
 """
 
 from __future__ import annotations
@@ -10,101 +9,85 @@ import argparse
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
-import data
-import torch
+import numpy as np
 from matplotlib.figure import Figure
+from PIL import Image
 
-HERE = Path(__file__).resolve().parent
+from config import PROJECT
+
+TITLES = {"psnr": "PSNR in dB", "ssim": "SSIM", "accuracy": "accuracy", "iou": "mean IoU", "loss": "loss"}
 
 
-def read_log(path: Path) -> dict[str, list[dict]]:
-    """Read the entries of the log by event. For steps repeated by a resumed run, the last entry is used."""
-    found: dict[str, dict[int, dict]] = {"step": {}, "validation": {}}
-    for line in path.read_text("utf-8").splitlines():
-        entry = json.loads(line)
-        if entry["event"] in found:
-            found[entry["event"]][entry["step"]] = entry
-    return {event: [entries[step] for step in sorted(entries)] for event, entries in found.items()}
+def read_metrics(run: Path) -> list[dict[str, Any]]:
+    """The entries of metrics.jsonl, one per logged step."""
+    lines = (run / "metrics.jsonl").read_text("utf-8").splitlines()[1:]
+    return [json.loads(line) for line in lines if line.endswith("}")]
 
 
 def smoothed(values: list[float], keep: float = 0.95) -> list[float]:
     """Exponential moving average."""
-    result, mean = [], None
+    result: list[float] = []
     for value in values:
-        mean = value if mean is None else keep * mean + (1 - keep) * value
-        result.append(mean)
+        result.append(keep * result[-1] + (1 - keep) * value if result else value)
     return result
 
 
-def curves(log: Path, target: Path) -> None:
-    """Plot loss and PSNR over the steps."""
-    entries = read_log(log)
+def curves(run: Path, target: Path) -> None:
+    """Plot loss and validation over the steps."""
+    entries = read_metrics(run)
     figure = Figure(figsize=(10, 4), layout="constrained")
     left, right = figure.subplots(1, 2)
-    steps = [entry["step"] for entry in entries["step"]]
-    losses = [entry["loss"] for entry in entries["step"]]
+    steps = [entry["step"] for entry in entries]
+    losses = [entry["loss"] for entry in entries]
     left.plot(steps, losses, alpha=0.3, label="loss")
     left.plot(steps, smoothed(losses), label="running mean")
-    names = data.PROJECT["losses"]
+    names = list(entries[-1]["losses"]) if entries else []
     for name in names if len(names) > 1 else ():
-        left.plot(steps, smoothed([entry["losses"][name] for entry in entries["step"]]), linewidth=1, label=name)
+        left.plot(steps, smoothed([entry["losses"][name] for entry in entries]), linewidth=1, label=name)
     scale = "log" if min(losses, default=1) > 0 else "linear"
-    left.set(xlabel="step", ylabel="loss" if names else "L1 loss", yscale=scale, title="Training loss")
+    left.set(xlabel="step", ylabel="loss", yscale=scale, title="Training loss")
     left.legend()
-    steps = [entry["step"] for entry in entries["validation"]]
-    if entries["validation"] and "psnr" not in entries["validation"][-1]:  # the target is not an image
-        for name in names:
-            right.plot(steps, [entry["losses"][name] for entry in entries["validation"]], marker=".", label=name)
-        right.set(xlabel="step", ylabel="loss", title="Validation losses")
-        right.legend()
-        figure.savefig(target, dpi=120)
-        return
-    right.plot(steps, [entry["psnr"] for entry in entries["validation"]], marker=".", label="network")
-    right.plot(steps, [entry["noisy_psnr"] for entry in entries["validation"]], linestyle="--", label="noisy image")
-    seen = any(entry["on_training"] for entry in entries["validation"])
-    title = "PSNR on training images" if seen else "PSNR on validation images"
-    right.set(xlabel="step", ylabel="PSNR in dB", title=title)
+    checked = [entry for entry in entries if "validation" in entry]
+    shown = next((name for name in TITLES if checked and name in checked[-1]["validation"]), "loss")
+    steps = [entry["step"] for entry in checked]
+    right.plot(steps, [entry["validation"].get(shown) for entry in checked], marker=".", label="network")
+    if shown == "psnr" and "noisy_psnr" in checked[-1]["validation"]:
+        right.plot(steps, [entry["validation"]["noisy_psnr"] for entry in checked], linestyle="--", label="input")
+    right.set(xlabel="step", ylabel=TITLES[shown], title="Validation")
     right.legend()
     figure.savefig(target, dpi=120)
 
 
-def before_after(noisy: torch.Tensor, output: torch.Tensor, original: torch.Tensor, target: Path) -> None:
-    """Plot the noisy image, the output and the original side by side (each C x H x W, values in 0..1)."""
-    height, width = original.shape[-2:]
-    figure = Figure(figsize=(12, 0.5 + 4 * min(2.0, height / width)), layout="constrained")
-    clean = original.clamp(0, 1)
-    named = (("Noisy", noisy), ("Network", output), ("Original", original))
-    for axis, (name, image) in zip(figure.subplots(1, 3), named, strict=True):
-        shown = image.clamp(0, 1)
-        axis.imshow(shown.cpu().permute(1, 2, 0).numpy().squeeze(), cmap="gray", vmin=0, vmax=1)
-        axis.set_title(name if name == "Original" else f"{name}: {data.psnr(shown, clean):.2f} dB")
+def before_after(run: Path, target: Path) -> None:
+    """Plot input, output and target of the first validation image side by side, if the run has images."""
+    folders = sorted((run / "validation").glob("step_*"))
+    names = sorted(path.name for path in folders[-1].iterdir()) if folders else []
+    if not names:
+        return
+    parts = {"Input": run / "validation" / "inputs", "Network": folders[-1], "Target": run / "validation" / "targets"}
+    images = {
+        title: np.asarray(Image.open(path / names[0])) for title, path in parts.items() if (path / names[0]).exists()
+    }
+    height, width = images["Network"].shape[:2]
+    figure = Figure(figsize=(4 * len(images), 0.5 + 4 * min(2.0, height / width)), layout="constrained")
+    for axis, (title, image) in zip(np.atleast_1d(figure.subplots(1, len(images))), images.items(), strict=True):
+        axis.imshow(image, cmap="gray", vmin=0, vmax=255)
+        axis.set_title(title)
         axis.set_axis_off()
+    figure.suptitle(f"{PROJECT['model']}: {names[0]}")
     figure.savefig(target, dpi=120)
 
 
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--log", type=Path, default=HERE / "log.jsonl")
-    parser.add_argument("--picture", type=Path, help="photo for before_after.png")
-    parser.add_argument("--noise", type=float, default=25.0, help="noise level 0..255 for --picture")
-    parser.add_argument("--weights", type=Path, default=HERE / "weights.pt")
-    parser.add_argument("--output", type=Path, help="output image")
+    parser.add_argument("run", type=Path, help="folder of the run")
     args = parser.parse_args(argv)
     try:
-        if args.picture is None:
-            curves(args.log, args.output or HERE / "curves.png")
-            return 0
-        import infer
-
-        network = infer.load_network(args.weights, torch.device("cpu"))
-        clean = data.to_tensor(data.load_image(args.picture, data.PROJECT["inputs"][0]["shape"][0]))[None]
-        noise = torch.randn(clean.shape, generator=torch.Generator().manual_seed(0)) * (args.noise / 255)
-        inputs, original = data.sample(clean, noise)
-        original = original[0] if isinstance(original, tuple) else original
-        output = next(iter(infer.run(network, list(inputs)).values()))
-        before_after(inputs[0][0], output[0], original[0], args.output or HERE / "before_after.png")
-    except (OSError, RuntimeError, ValueError) as error:
+        curves(args.run, args.run / "curves.png")
+        before_after(args.run, args.run / "before_after.png")
+    except (OSError, ValueError, KeyError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     return 0

@@ -1,0 +1,26 @@
+"""What training minimizes, because the document has no losses: the cross-entropy of scores and classes."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from config import PROJECT
+from metrics import IGNORED
+
+
+class Losses(nn.Module):
+    """The cross-entropy; of a network that returns probabilities, their negative logarithm."""
+
+    def forward(self, output: torch.Tensor, target: torch.Tensor) -> dict[str, torch.Tensor]:
+        """Losses by name; training minimizes their sum."""
+        scores = output if output.dim() == target.dim() + 1 else output.flatten(1)
+        if scores.shape[:1] + scores.shape[2:] != target.shape:
+            raise ValueError(
+                f"the network's output is {tuple(output.shape)}, but sample() in data.py returns classes of the shape "
+                f"{tuple(target.shape)}; change it to return one class for each row of scores"
+            )
+        if PROJECT["probabilities"]:
+            scores = scores.clamp_min(1e-8).log()
+            return {"cross_entropy": nn.functional.nll_loss(scores, target, ignore_index=IGNORED)}
+        return {"cross_entropy": nn.functional.cross_entropy(scores, target, ignore_index=IGNORED)}
