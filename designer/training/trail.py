@@ -1,0 +1,120 @@
+"""The trail of a run: the weights after many of its steps, written by the project's `monitor.py`."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from designer.graph.diagnostics import DiagnosticError
+from designer.texts import tr
+
+SCALE = "//scale"  # suffix of the factor of a rounded difference
+MAX_INDEX_BYTES = 16 << 20
+
+
+class Frame(Struct, frozen=True):
+    """The weights after `step` steps: all values, or differences to those of the key frame at step `key`."""
+
+    step: int
+    file: str
+    kind: Literal["key", "difference"]
+    key: int | None = None
+
+
+_FRAME = msgspec.json.Decoder(Frame)
+
+
+class Trail:
+    """The frames of a run by step."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.frames: tuple[Frame, ...] = ()
+
+    def read(self) -> bool:
+        """Read the index again. Returns whether the frames changed; a broken line is skipped."""
+        try:
+            with (self.folder / "index.jsonl").open("rb") as stream:
+                lines = stream.read(MAX_INDEX_BYTES).split(b"\n")
+        except OSError:
+            lines = []
+        found: dict[int, Frame] = {}
+        for line in lines[:-1]:
+            frame = _frame(line)
+            if frame is not None:
+                found[frame.step] = frame
+        frames = tuple(found[step] for step in sorted(found))
+        changed = frames != self.frames
+        self.frames = frames
+        return changed
+
+    def at(self, step: int) -> Frame | None:
+        """The last frame that is not after `step`; the first one if all are."""
+        if not self.frames:
+            return None
+        place = bisect_right([frame.step for frame in self.frames], step)
+        return self.frames[max(place - 1, 0)]
+
+    def weights(self, frame: Frame) -> dict[str, NDArray[Any]]:
+        """The tensors of a frame by their names in the state dict. Raises DiagnosticError if they cannot be read."""
+        arrays = _arrays(self.folder / frame.file, _version(self.folder / frame.file))
+        if frame.kind == "key":
+            return dict(arrays)
+        base = next((f for f in self.frames if f.step == frame.key and f.kind == "key"), None)
+        if base is None:
+            raise _broken(self.folder / frame.file, tr("its key frame is missing"))
+        whole = _arrays(self.folder / base.file, _version(self.folder / base.file))
+        made: dict[str, NDArray[Any]] = {}
+        for name, array in arrays.items():
+            if name.endswith(SCALE):
+                continue
+            scale = arrays.get(name + SCALE)
+            if scale is None:
+                made[name] = array
+            elif name in whole and whole[name].shape == array.shape:
+                made[name] = whole[name] + array.astype(np.float32) * np.float32(scale)
+            else:
+                raise _broken(self.folder / frame.file, tr("it does not fit its key frame"))
+        return made
+
+
+def _frame(line: bytes) -> Frame | None:
+    try:
+        frame = _FRAME.decode(line)
+    except (ValueError, RecursionError):
+        return None
+    return frame if "/" not in frame.file and "\\" not in frame.file else None
+
+
+def _version(path: Path) -> tuple[int, int]:
+    """Changes when the file is written again."""
+    try:
+        info = path.stat()
+    except OSError as error:
+        raise _broken(path, error.strerror or str(error)) from error
+    return info.st_mtime_ns, info.st_size
+
+
+@lru_cache(maxsize=8)
+def _arrays(path: Path, version: tuple[int, int]) -> dict[str, NDArray[Any]]:
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            return {name: archive[name] for name in archive.files}
+    except Exception as error:  # numpy and zipfile raise various exceptions for damaged files
+        raise _broken(path, str(error)) from error
+
+
+def _broken(path: Path, reason: str) -> DiagnosticError:
+    return DiagnosticError.of(
+        "bad-frame",
+        tr("the weights in {path} cannot be read: {reason}", path=path, reason=reason),
+        file=str(path),
+        remedy=tr("choose another step"),
+    )

@@ -1,0 +1,122 @@
+"""Starts the processes that train. They are independent of the process that starts them and survive it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from designer.files.atomic import make_folder
+from designer.files.file_lock import lock
+from designer.graph.diagnostics import DiagnosticError
+from designer.texts import tr
+from designer.training.run_folder import SCRIPT, RunFolder
+
+NICENESS = 10  # the window and the engine come first on a machine with few cores
+Options = Mapping[str, str | bool]
+_children: list[subprocess.Popen[bytes]] = []  # to be reaped when they end
+
+
+def start(run: RunFolder, options: Options, *, resume: bool = False) -> int:
+    """Start or resume the training of a run with the options of `train.py`. Returns the process id.
+
+    Raises DiagnosticError if the run trains already, if its folder cannot be written, or if it has no project.
+    """
+    reap()
+    if not (run.project / SCRIPT).is_file():
+        raise DiagnosticError.of(
+            "no-project",
+            tr("{project} has no {script}", project=run.project, script=SCRIPT),
+            file=str(run.project),
+            remedy=tr("export the network as a PyTorch project to that folder"),
+        )
+    make_folder(run.path)
+    descriptor = os.open(run.path / "start.lock", os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        if not lock(descriptor) or run.process():
+            raise DiagnosticError.of(
+                "run-trains",
+                tr("the run {name} is training already", name=run.name),
+                file=str(run.path),
+                remedy=tr("stop it first, or start another run"),
+            )
+        (run.path / "control").unlink(missing_ok=True)
+        pid = _spawn(run, [*(["--resume"] if resume else []), *arguments(options), "--run", str(run.path)])
+        run.record_process(pid)
+    finally:
+        os.close(descriptor)
+    return pid
+
+
+def arguments(options: Options) -> list[str]:
+    """Options as a command line: `batch_size=8` is `--batch-size 8`; a switch that is off is `--no-amp`."""
+    made: list[str] = []
+    for name, value in options.items():
+        option = name.replace("_", "-")
+        if isinstance(value, bool):
+            made.append(f"--{option}" if value else f"--no-{option}")
+        else:
+            made += [f"--{option}", value]
+    return made
+
+
+def reap() -> None:
+    """Collect the exit status of processes that were started here and have ended."""
+    _children[:] = [child for child in _children if child.poll() is None]
+
+
+def _spawn(run: RunFolder, options: list[str]) -> int:
+    import psutil
+
+    try:
+        with run.log.open("ab") as log:
+            child = subprocess.Popen(
+                [sys.executable, SCRIPT, *options],
+                cwd=run.project,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                **_detached(),
+            )
+    except OSError as error:
+        raise DiagnosticError.of(
+            "cannot-start",
+            tr("the training process cannot be started: {strerror}", strerror=error.strerror or error),
+            file=str(run.path),
+            remedy=tr("check the permissions and the free space of the project's folder"),
+        ) from error
+    _children.append(child)
+    if sys.platform != "win32":
+        with contextlib.suppress(psutil.Error):  # it has ended already
+            psutil.Process(child.pid).nice(NICENESS)
+    return child.pid
+
+
+def _detached() -> dict[str, Any]:
+    """Options of a process that does not end with this one, and of a low priority where it is set at the start."""
+    if sys.platform == "win32":
+        return {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.BELOW_NORMAL_PRIORITY_CLASS}
+    return {"start_new_session": True}
+
+
+def last_output(run: RunFolder, lines: int = 20) -> str:
+    """The end of what the process printed."""
+    try:
+        with run.log.open("rb") as stream:
+            stream.seek(max(0, run.log.stat().st_size - 16384))
+            return "\n".join(stream.read().decode("utf-8", "replace").splitlines()[-lines:])
+    except OSError:
+        return ""
+
+
+def project_folder(document: Path | None, name: str) -> Path:
+    """The default folder of a document's project: next to its file; for an unsaved document, in the user's data folder."""
+    from platformdirs import user_data_path
+
+    if document is not None:
+        return document.with_name(f"{document.stem}_pytorch")
+    return user_data_path("layerwright") / "projects" / name
