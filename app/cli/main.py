@@ -49,6 +49,11 @@ COMMANDS = {
         "blame",
         "Find the operators that cause the difference between two computations of a network.",
     ),
+    "train": (
+        "app.cli.train",
+        "train",
+        "Export a network as a PyTorch project and train it; further options are those of the project's train.py.",
+    ),
     "tour": (
         "app.cli.tour",
         "tour",

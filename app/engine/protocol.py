@@ -265,6 +265,12 @@ class SetParamRequest(Request[EmptyReply], frozen=True):
     text: str
 
 
+class SetWeightsRequest(Request[EmptyReply], frozen=True):
+    """Use the weights of another file for the opened network, which must have all of them."""
+
+    path: str
+
+
 class RunRequest(Request[RunReply], frozen=True):
     """Run the network. `capture` lists tensors requested besides the outputs, `have` those of the last run that the window still has.
 
@@ -391,6 +397,7 @@ AnyRequest = (
     | SetInputRequest
     | SetInputTensorRequest
     | SetParamRequest
+    | SetWeightsRequest
     | RunRequest
     | InterruptRequest
     | ProfileRequest

@@ -52,6 +52,7 @@ from app.engine.protocol import (
     SetInputRequest,
     SetInputTensorRequest,
     SetParamRequest,
+    SetWeightsRequest,
     SupersededEvent,
     SurgeryRequest,
     TensorStatus,
@@ -81,6 +82,7 @@ from designer.runtime.session import Session
 from designer.runtime.shared import Handle, SharedFolder
 from designer.texts import tr
 
+LACKING = (WeightStatus.MISSING, WeightStatus.WRONG_SHAPE)
 BEHIND = 3  # niceness: where cores are few, the window answers before the network goes on
 
 
@@ -110,6 +112,7 @@ class Worker:
             SetInputRequest: lambda request, _: self._playing.feed(self.session, request),
             SetInputTensorRequest: lambda request, _: self._set_tensor(request),
             SetParamRequest: lambda request, _: self._set_param(request),
+            SetWeightsRequest: lambda request, _: self._set_weights(request),
             RunRequest: lambda request, progress: self._runs.run(self.session, request, progress),
             InterruptRequest: lambda request, _: EmptyReply(),  # obeyed when it was read, see Server
             ProfileRequest: self._profile,
@@ -205,6 +208,20 @@ class Worker:
 
     def _set_param(self, request: SetParamRequest) -> EmptyReply:
         self.session.set_param(request.layer, request.param, request.text)
+        return EmptyReply()
+
+    def _set_weights(self, request: SetWeightsRequest) -> EmptyReply:
+        weights = load_weights(request.path, self._needed)
+        lacking = [report.key for report in weights.reports if report.status in LACKING]
+        if lacking:
+            raise DiagnosticError.of(
+                "weights-missing",
+                tr("{path} does not have the weights of {layer}", path=request.path, layer=lacking[0].layer),
+                layer=lacking[0].layer,
+                file=request.path,
+                remedy=tr("use weights of this network"),
+            )
+        self.session.set_weights(weights)
         return EmptyReply()
 
     def _profile(self, request: ProfileRequest, progress: Progress) -> ProfileReply:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from designer.graph.graph import Graph
 from designer.profiling.difference import RunDifference
 from designer.profiling.schema import OperatorProfile, ProfileRun
-from designer.texts import mark
+from designer.texts import mark, tr_data
 from designer.units import digits, quantity
 
 
@@ -51,6 +51,15 @@ class Heat:
     @property
     def most(self) -> float:
         return max(map(abs, self.values.values()), default=0.0)
+
+    @property
+    def title(self) -> str:
+        return tr_data(self.metric.title)
+
+    @property
+    def ends(self) -> tuple[str, str]:
+        """The amounts at the ends of the scale."""
+        return (self.text(-self.most) if self.signed else "0"), self.text(self.most)
 
     def share(self, layer: str) -> float:
         """The amount of a layer relative to the largest magnitude: 0 to 1, or -1 to 1 if signed."""

@@ -50,7 +50,7 @@ _HEADER = msgspec.json.Decoder(MetricsHeader)
 _EMPTY = np.empty(0)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Curves:
     """The metrics by name, one value per entry of `steps`; NaN where a line has none.
 

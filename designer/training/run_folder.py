@@ -96,9 +96,14 @@ class RunFolder:
         return self.checkpoint("best") or self.checkpoint("last")
 
     def config(self) -> dict[str, Any]:
-        """The settings that the run was started with."""
+        """What `config.json` records: the settings that the run was started with, versions, and the task."""
         found = _read(self.path / "config.json", dict[str, Any])
         return found if found is not None else {}
+
+    def settings(self) -> dict[str, Any]:
+        """The settings by name, without what else the configuration records."""
+        found = self.config().get("settings")
+        return found if isinstance(found, dict) else {}
 
     def status(self) -> Status | None:
         return _read(self.path / "status.json", Status)

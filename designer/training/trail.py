@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
@@ -12,6 +13,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from designer.files.safetensors_file import write_safetensors
 from designer.graph.diagnostics import DiagnosticError
 from designer.texts import tr
 
@@ -83,6 +85,21 @@ class Trail:
             else:
                 raise _broken(self.folder / frame.file, tr("it does not fit its key frame"))
         return made
+
+
+def float_tensors(tensors: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[np.float32]]:
+    """The tensors that a network computes with, without the counters of batch normalization."""
+    return {name: array for name, array in tensors.items() if array.dtype == np.float32}
+
+
+def write_frame(folder: Path, step: int, target: Path) -> None:
+    """Write the weights at a step of a trail as a safetensors file. Raises DiagnosticError."""
+    trail = Trail(folder)
+    trail.read()
+    frame = trail.at(step)
+    if frame is None:
+        raise _broken(folder, tr("the run has no trail of weights"))
+    write_safetensors(target, float_tensors(trail.weights(frame)))
 
 
 def _frame(line: bytes) -> Frame | None:

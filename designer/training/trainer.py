@@ -6,7 +6,7 @@ import contextlib
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +62,35 @@ def arguments(options: Options) -> list[str]:
         else:
             made += [f"--{option}", value]
     return made
+
+
+def parse_options(words: Sequence[str]) -> dict[str, str | bool]:
+    """Options of a command line: `--clip 0.5 --compile --no-amp`. Raises DiagnosticError for anything else."""
+    made: dict[str, str | bool] = {}
+    name = ""
+    for word in words:
+        if word.startswith("--") and len(word) > 2:
+            option, equals, value = word[2:].partition("=")
+            name = option.replace("-", "_")
+            made[name] = value if equals else True
+        elif name and made[name] is True:
+            made[name] = word
+        else:
+            raise DiagnosticError.of(
+                "bad-options",
+                tr("'{text}' is not an option of {script}", text=word[:60], script=SCRIPT),
+                remedy=tr("write options as on the command line: --ema 0.999 --compile"),
+            )
+    return {name.removeprefix("no_"): False if name.startswith("no_") and v is True else v for name, v in made.items()}
+
+
+def options_of(settings: Mapping[str, Any]) -> Options:
+    """The options that repeat the settings of a run. Those that have no value on the command line are omitted."""
+    return {
+        name: value if isinstance(value, bool) else str(value)
+        for name, value in settings.items()
+        if isinstance(value, bool | int | float | str) and value not in ("", -1)
+    }
 
 
 def reap() -> None:

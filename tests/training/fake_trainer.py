@@ -18,18 +18,22 @@ def main() -> int:
     parser.add_argument("--run", type=Path, required=True)
     parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("--delay", type=float, default=0.01)
-    parser.add_argument("--learning-rate", default="0.001")
+    parser.add_argument("--lr", dest="learning_rate", default="0.001")
     parser.add_argument("--data")
     parser.add_argument("--fail", type=int, default=0)
     parser.add_argument("--from-weights")
     parser.add_argument("--resume", action="store_true")
     args = parser.parse_args()
     run = args.run
+    if args.resume:  # with the settings of the run, and those of the command line before them
+        saved = json.loads((run / "config.json").read_text())["settings"]
+        parser.set_defaults(steps=saved["steps"], delay=saved["delay"])
+        args = parser.parse_args()
     (run / "checkpoints").mkdir(parents=True, exist_ok=True)
     saved = run / "checkpoints" / "last.pt"
     first = int(saved.read_text()) if args.resume else 0
-    config = {"steps": args.steps, "learning_rate": float(args.learning_rate), "delay": args.delay, "data": args.data}
-    replace(run / "config.json", json.dumps(config))
+    settings = {"steps": args.steps, "lr": float(args.learning_rate), "delay": args.delay, "data": args.data}
+    replace(run / "config.json", json.dumps({"task": "denoising", "settings": settings}))
 
     def status(state: str, step: int, message: str = "") -> None:
         replace(

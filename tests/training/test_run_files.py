@@ -16,7 +16,7 @@ import pytest
 
 from designer.graph.diagnostics import DiagnosticError
 from designer.training import run_registry, trainer
-from designer.training.health import HealthFile
+from designer.training.health import HealthFile, health_at
 from designer.training.metrics import MetricsFile, settings_differences
 from designer.training.process_mark import process_mark
 from designer.training.run_folder import Notes, RunFolder, runs_of
@@ -250,10 +250,10 @@ def test_health_is_read_as_it_grows(tmp_path):
     write_lines(path, {"step": 20, "layers": {}, "stopped_by": problem})
     assert file.read()
     assert [health.step for health in file.measured] == [10, 20]
-    assert str(file.at(15).problems[0]) == "conv: dead units since step 10"
-    assert file.at(5) is None
-    assert file.at().stopped_by == file.at(10).problems[0]
+    assert str(health_at(file.measured, 15).problems[0]) == "conv: dead units since step 10"
+    assert health_at(file.measured, 5) is None
+    assert health_at(file.measured).stopped_by == file.measured[0].problems[0]
     write_lines(path, {"step": 20, "layers": {}})  # of a resumed run
     file.read()
     assert [health.step for health in file.measured] == [10, 20]
-    assert file.at().stopped_by is None
+    assert health_at(file.measured).stopped_by is None

@@ -1,4 +1,5 @@
-"""Heat on the canvas: what each layer costs in the profiled run that the Profile workspace shows, with a legend.
+"""Heat on the canvas: what each layer costs in the profiled run that the Profile workspace shows, or its health in the
+training run that the Train workspace shows, with a legend.
 
 The layers are framed in the color of their amount and labeled with the value. The critical path is drawn as a line through
 its layers.
@@ -10,18 +11,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QPainter, QPainterPath, QPaintEvent, QPen
+from PySide6.QtGui import QColor, QPainter, QPainterPath, QPaintEvent, QPen
 from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 
 from app.ui.canvas.node_layout import fonts
 from app.ui.engine.context import Context
 from app.ui.engine.profiling import profiling_of
+from app.ui.engine.run_health import run_health_of
 from app.ui.widgets import theme
 from app.ui.widgets.heat import heat_color, paint_heat_bar
 from designer.operators.inlining import inline
 from designer.profiling.heat import DIFFERENCE, METRICS, Heat, critical_path, difference_heat, heat
 from designer.profiling.schema import ProfileRun
-from designer.texts import tr, tr_data
+from designer.texts import tr
+from designer.training.health import HealthHeat, health_heat
 
 if TYPE_CHECKING:
     from app.ui.canvas.projection import Projection
@@ -41,6 +44,11 @@ class Cell:
     share: float
     label: str
     signed: bool = False
+    problem: bool = False
+
+    @property
+    def color(self) -> QColor:
+        return theme.color("error") if self.problem else heat_color(self.share, signed=self.signed)
 
 
 class HeatItem(QGraphicsItem):
@@ -83,7 +91,7 @@ class HeatItem(QGraphicsItem):
             outer, inner = QPainterPath(), QPainterPath()
             outer.addRoundedRect(cell.rect.adjusted(-band, -band, band, band), 8 + BAND, 8 + BAND)
             inner.addRoundedRect(cell.rect, 8, 8)
-            painter.fillPath(outer.subtracted(inner), heat_color(cell.share, signed=cell.signed))
+            painter.fillPath(outer.subtracted(inner), cell.color)
             if detail >= LABEL_FROM and cell.label:
                 self._paint_label(painter, cell)
 
@@ -98,7 +106,7 @@ class HeatItem(QGraphicsItem):
         width = font.mono_metrics.horizontalAdvance(cell.label) + 12
         height = font.mono_metrics.height() + 4
         place = QRectF(cell.rect.right() + BAND - width, cell.rect.top() - BAND - height + 2, width, height)
-        ground = heat_color(cell.share, signed=cell.signed)
+        ground = cell.color
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(ground)
         painter.drawRoundedRect(place, 4, 4)
@@ -122,11 +130,10 @@ class HeatLegend(QWidget):
             bar.rangeChanged.connect(self.place)
         self.hide()
 
-    def show_heat(self, found: Heat) -> None:
+    def show_heat(self, found: Heat | HealthHeat) -> None:
         """Show the title and the ends of the scale."""
-        self._title, self._signed = tr_data(found.metric.title), found.signed
-        self._least = found.text(-found.most) if found.signed else "0"
-        self._most = found.text(found.most)
+        self._title, self._signed = found.title, found.signed
+        self._least, self._most = found.ends
         self.setAccessibleDescription(f"{self._title}: {self._least} - {self._most}")
         self.resize(self.sizeHint())
         self.place()
@@ -170,6 +177,7 @@ class HeatOverlay(QObject):
         self._viewer = viewer
         self._projection = projection
         self._profiling = profiling_of(context)
+        self._health = run_health_of(context)
         self.metric = ""
         self.critical = False
         self.item = HeatItem()
@@ -179,6 +187,7 @@ class HeatOverlay(QObject):
         self.item.hide()
         self._profiling.current_changed.connect(self.refresh)
         self._profiling.compared_changed.connect(self.refresh)
+        self._health.changed.connect(self.refresh)
         viewer.far_stale.connect(self.refresh)
 
     def show_metric(self, metric: str) -> None:
@@ -198,7 +207,11 @@ class HeatOverlay(QObject):
         self.changed.emit()
 
     def refresh(self, *_: object) -> None:
-        """Color the layers of the current scope by the shown run."""
+        """Color the layers of the current scope by the shown profile; else by the health in the shown training run."""
+        health, metric = self._health.health, self._health.metric
+        if health is not None and metric and not (self.metric or self.critical) and self._context.has_document:
+            self._show_health(health_heat(health, metric, self._context.in_sight))
+            return
         entry = self._profiling.current
         if entry is None or not (self.metric or self.critical) or not self._context.has_document:
             self.item.show_cells([], [])
@@ -211,6 +224,22 @@ class HeatOverlay(QObject):
         else:
             self.legend.hide()
         self.item.show_cells(cells, self._path(entry.run) if self.critical else [])
+
+    def _show_health(self, found: HealthHeat) -> None:
+        """Color the layers by a statistic, and name the problems of layers."""
+        if found.values:
+            self.legend.show_heat(found)
+        else:
+            self.legend.hide()
+        names = dict.fromkeys((*found.values, *found.problems))
+        cells = []
+        for name in names:
+            if name in self._projection:
+                problem, value = found.problems.get(name, ""), found.values.get(name)
+                label = problem or (found.text(value) if value is not None else "")
+                share = found.share(name) if value is not None else 0.0
+                cells.append(Cell(self._projection.entry(name).area(), share, label, problem=bool(problem)))
+        self.item.show_cells(cells, [])
 
     def _found(self, run: ProfileRun) -> Heat | None:
         if self.metric == DIFFERENCE.id:

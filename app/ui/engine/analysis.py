@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -9,7 +10,15 @@ from weakref import WeakSet
 
 from PySide6.QtCore import QObject, Qt, QTimer, Signal
 
-from app.engine.protocol import InterruptRequest, OpenReply, ProgressEvent, RunReply, RunRequest, SetInputReply
+from app.engine.protocol import (
+    InterruptRequest,
+    OpenReply,
+    ProgressEvent,
+    RunReply,
+    RunRequest,
+    SetInputReply,
+    SetWeightsRequest,
+)
 from app.ui.document.document import Document
 from app.ui.engine.call import EngineCall, Findings
 from app.ui.engine.client import EngineClient
@@ -64,6 +73,8 @@ class AnalysisController(QObject):
         self._fresh = False  # `result` is of the network that the engine has open
         self._analysed: WeakSet[Document] = WeakSet()  # documents that were left while they were analysed
         self._edits = PendingEdits()
+        self._weights: Path | None = None  # shown in place of the document's
+        self._weights_sent = True
         self._wanted = False
         self._since = 0.0
         self.capture = ""
@@ -133,6 +144,17 @@ class AnalysisController(QObject):
             if not self._batch:
                 self.launch()
 
+    def show_weights(self, path: Path | None) -> None:
+        """Run with the weights in a file in place of the document's, without an edit; None: with the document's again."""
+        if path is None and self._weights is not None:
+            self._opening = None
+        self._weights, self._weights_sent = path, path is None
+        if not self._active and path is not None:
+            self.launch()
+        elif self._active:
+            self._want(moving=True)
+            self._pump()
+
     def stop(self) -> None:
         """Give up the run in flight; the engine starts afresh with the next launch."""
         if self._batch:
@@ -182,6 +204,7 @@ class AnalysisController(QObject):
         self._coarse_to_fine.drop()
         self._dim.stop()
         self._opening = None
+        self._weights, self._weights_sent = None, True
         self.capture, self.also = "", ()
         self.result = None
         self._set_stale(False)
@@ -263,7 +286,11 @@ class AnalysisController(QObject):
         self.inputs.feed_all()
         message = tr("Preparing the network …") if engine.running else tr("Starting the engine …")
         self._fresh = False
-        request = open_request(document.settings, write_document(document.graph).decode())
+        settings = (
+            document.settings if self._weights is None else replace(document.settings, weights=str(self._weights))
+        )
+        self._weights_sent = True
+        request = open_request(settings, write_document(document.graph).decode())
         self._opening = engine.ask(request, self, self._opened, self._failed, progress=self._on_progress)
         self._begin_batch([self._opening], message)
 
@@ -291,6 +318,9 @@ class AnalysisController(QObject):
             engine.ask(request, self, None, self._refused) for request in self._edits.requests(document)
         ]
         calls += [self._feed(layer, path) for layer, path in self.inputs.take()]
+        if not self._weights_sent:
+            self._weights_sent = True
+            calls.append(engine.ask(SetWeightsRequest(str(self._weights)), self, None, self._refused))
         self._wanted = False
         wanted = dict.fromkeys((self.capture, *self.also) if self.capture else ())
         wanted |= dict.fromkeys(str(s) for item in self.restorations() for s in (item.result, item.clean))

@@ -24,7 +24,7 @@ _SHARES: dict[str, dict[str, float]] = {
     "Design": {"left": 0.17, "right": 0.24, "bottom": 0.26},
     "Analysis": {"left": 0.24, "right": 0.36, "bottom": 0.36},
     "Profile": {"left": 0.21, "right": 0.22, "bottom": 0.46},
-    "Train": {"left": 0.17, "right": 0.28, "bottom": 0.36},
+    "Train": {"left": 0.22, "right": 0.26, "bottom": 0.44},
 }
 
 

@@ -25,14 +25,14 @@ PANELS = (
     PanelSpec(
         "network_overview", "Network Overview", "analysis.network_overview", "NetworkOverviewPanel", "left", (ANALYSIS,)
     ),
-    PanelSpec("parameters", "Layer Editor", "design.layer_editor", "ParametersPanel", "right", (DESIGN, TRAIN)),
+    PanelSpec("parameters", "Layer Editor", "design.layer_editor", "ParametersPanel", "right", (DESIGN,)),
     PanelSpec(
         "network_settings",
         "Network Settings",
         "design.network_settings",
         "NetworkSettingsPanel",
         "right",
-        (DESIGN, TRAIN),
+        (DESIGN,),
     ),
     PanelSpec("analysis", "Analysis", "analysis.analysis_panel", "AnalysisPanel", "right", (ANALYSIS,)),
     PanelSpec(
@@ -43,8 +43,8 @@ PANELS = (
         "bottom",
         (ANALYSIS,),
     ),
-    PanelSpec("type_checking", "Type Checking", "design.type_checking", "TypeCheckingPanel", "bottom", (DESIGN, TRAIN)),
-    PanelSpec("code_view", "Code View", "design.code_view", "CodeViewPanel", "bottom", (DESIGN, TRAIN)),
+    PanelSpec("type_checking", "Type Checking", "design.type_checking", "TypeCheckingPanel", "bottom", (DESIGN,)),
+    PanelSpec("code_view", "Code View", "design.code_view", "CodeViewPanel", "bottom", (DESIGN,)),
     PanelSpec("import_report", "Import Report", "design.import_report", "ImportReportPanel", "bottom", ()),
     PanelSpec("differences", "Differences", "design.differences", "DifferencesPanel", "bottom", ()),
     PanelSpec("run_logger", "Inference Run Logger", "profile.run_logger", "RunLoggerPanel", "left", (PROFILE,)),
@@ -55,5 +55,9 @@ PANELS = (
     ),
     PanelSpec("utilisation", "Utilization", "profile.utilization", "UtilizationPanel", "right", (PROFILE,)),
     PanelSpec("advice", "Advice", "profile.advice_panel", "AdvicePanel", "right", (PROFILE,)),
+    PanelSpec("training", "Training", "train.training_panel", "TrainingPanel", "left", (TRAIN,)),
+    PanelSpec("training_runs", "Training Runs", "train.runs_panel", "TrainingRunsPanel", "bottom", (TRAIN,)),
+    PanelSpec("validation", "Validation Images", "train.validation_panel", "ValidationPanel", "right", (TRAIN,)),
+    PanelSpec("network_health", "Network Health", "train.health_panel", "HealthPanel", "right", (TRAIN,)),
     PanelSpec("what_if", "What If", "profile.what_if_panel", "WhatIfPanel", "right", (PROFILE,)),
 )

@@ -86,6 +86,7 @@ class Monitor:
         self._stop_on = frozenset(stop_on)
         self._model = plain(model)
         self._compiled = hasattr(model, "_orig_mod")
+        self._on_gpu = any(p.is_cuda for p in self._model.parameters())
         self._layers: dict[str, Layer] = {}
         self._values: dict[str, tuple[str, Tensor]] = {}  # by layer: kind of activation, output
         self._owners: dict[int, tuple[str, Tensor]] = {}  # layers by the identity of their output
@@ -103,8 +104,11 @@ class Monitor:
     # --- called by train.py ---------------------------------------------------------------------------------
 
     def after_backward(self, step: int, model: nn.Module) -> None:
-        """Measure activations and gradients; call it before the optimizer's step. `step` counts from 1."""
-        if step % EVERY and step != 1:
+        """Measure activations and gradients; call it before the optimizer's step. `step` counts from 1.
+
+        On a CPU, a gradient that is NaN or infinite is measured at once. On a GPU, asking for it would wait for every step.
+        """
+        if step % EVERY and step != 1 and (self._on_gpu or _finite_gradients(self._model)):
             return
         self._disarm()
         self._measured = self._activations()
@@ -215,8 +219,11 @@ class Monitor:
 def _problems(
     values: Mapping[str, float], layer: Layer, density: float | None, largest: float, rate: float
 ) -> set[str]:
-    """The kinds of problems in the measured values of a layer."""
-    if not all(math.isfinite(value) for value in values.values()):
+    """The kinds of problems in the measured values of a layer.
+
+    Mixed precision skips steps whose gradient is infinite, so that a gradient alone is not a problem.
+    """
+    if not all(math.isfinite(value) for name, value in values.items() if name != "gradient"):
         return {"not_finite"}
     found = set()
     gradient, update = values.get("gradient"), values.get("update")
@@ -232,6 +239,11 @@ def _problems(
     if update is not None and rate > 0 and values.get("weight") and update < FROZEN:
         found.add("frozen")
     return found
+
+
+def _finite_gradients(model: nn.Module) -> bool:
+    gradients = [p.grad for p in model.parameters() if p.grad is not None]
+    return not gradients or math.isfinite(float(torch.stack([n.float() for n in torch._foreach_norm(gradients)]).sum()))
 
 
 def _norms(

@@ -1,0 +1,92 @@
+"""`layerwright train`: export a network as a PyTorch project and train it."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from app.cli.console import err, out
+from app.cli.options import FileArgument, TrustOption
+
+if TYPE_CHECKING:
+    from designer.training.watched_run import WatchedRun
+
+LOOK = 0.5  # seconds between two looks at the files of the run
+
+train = typer.Typer(add_completion=False)
+
+
+@train.command("train", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def train_network(
+    context: typer.Context,
+    file: FileArgument,
+    output: Annotated[
+        Path | None, typer.Option("--output", help="Folder of the project; by default FILE_pytorch next to FILE.")
+    ] = None,
+    detach: Annotated[
+        bool, typer.Option("--detach", help="Return at once. The window shows the run when it opens the file.")
+    ] = False,
+    trust_custom: TrustOption = None,
+) -> None:
+    """Export a network as a PyTorch project and train it in a process of its own.
+
+    Further options are those of the project's train.py: --data FOLDER --noise 25 --steps 2000. Ctrl+C saves a checkpoint and
+    stops the run.
+    """
+    from app.cli.trust import with_trust
+    from app.opened_network import open_network
+    from designer.runtime.api import RunOptions
+    from designer.training import run_registry, trainer
+    from designer.training.run_folder import RUNS, RunFolder, new_name
+    from exporters.pytorch import class_name, export_project
+
+    network = open_network(file)
+    with_trust(network, RunOptions(), trust_custom or ())
+    document = file.absolute()
+    project = (output or trainer.project_folder(document, network.graph.name)).absolute()
+    export_project(network.graph, network.registry, project, class_name(network.graph.name))
+    run = RunFolder(project / RUNS / new_name(project))
+    trainer.start(run, trainer.parse_options(context.args))
+    run_registry.remember(run.path, document)
+    out.print(f"run {run.path}", highlight=False)
+    if not detach:
+        raise typer.Exit(_follow(run.path))
+
+
+def _follow(folder: Path) -> int:
+    """Print the progress of a run until it ends; returns the exit status."""
+    from designer.training.run_folder import RunFolder
+    from designer.training.watched_run import RunState, WatchedRun
+
+    run = WatchedRun(RunFolder(folder))
+    printed = -1
+    while True:
+        try:
+            time.sleep(LOOK)
+            run.read()
+            shot = run.snapshot
+            if shot.step != printed:
+                printed = shot.step
+                _print(run)
+            if not shot.state.trains:
+                break
+        except KeyboardInterrupt:
+            err.print("stopping after this step")
+            run.folder.send("stop")
+    out.print(": ".join(part for part in (shot.state.text, shot.message) if part), highlight=False)
+    return {RunState.FINISHED: 0, RunState.STOPPED: 130}.get(shot.state, 1)
+
+
+def _print(run: WatchedRun) -> None:
+    shot = run.snapshot
+    values = [
+        f"{name.rpartition('.')[2]} {value:.4g}"
+        for name in ("loss", *shot.curves.validated)
+        if (value := shot.curves.last(name)) is not None
+    ]
+    left = f"{shot.seconds_left:.0f} s left" if shot.seconds_left is not None else ""
+    parts = [f"step {shot.step} of {shot.total_steps}", *values, left]
+    out.print(", ".join(part for part in parts if part), highlight=False)

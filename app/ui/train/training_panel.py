@@ -1,0 +1,145 @@
+"""Training: settings and start of a run, and the progress of the one that is shown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import (
+    QFileDialog,
+    QFormLayout,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QPushButton,
+    QScrollArea,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+import samples
+from app.ui.engine.context import Context
+from app.ui.engine.training import StartRequest, training_of
+from app.ui.train.run_progress import RunProgress
+from app.ui.train.settings_form import SettingsForm
+from app.ui.widgets import theme
+from app.ui.widgets.message import Message
+from app.ui.widgets.sentences import placed_text
+from app.ui.widgets.typed_path import typed_path
+from designer.graph.diagnostics import DiagnosticError, errors
+from designer.texts import tr
+from designer.training.watched_run import WatchedRun
+
+
+class TrainingPanel(QWidget):
+    """The form of a new run above the progress of the current one."""
+
+    panel_id = "training"
+    title = "Training"
+
+    def __init__(self, context: Context, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("training")
+        self.setAccessibleName(tr("Training"))
+        self._context = context
+        self._training = training_of(context)
+        self.form = SettingsForm()
+        self.form.set_text("data", str(samples.PHOTOGRAPHS))
+        self.form.show_task("denoising")
+        self.project = QLineEdit()
+        self.project.setObjectName("training.project")
+        self.project.setAccessibleName(tr("Project folder"))
+        self.project.setToolTip(tr("Folder of the PyTorch project that trains; it is exported when a run starts"))
+        self.project.setMinimumWidth(60)
+        self.start = QPushButton(tr("Start Training"))
+        self.start.setObjectName("training.start")
+        theme.set_icon(self.start, "play")
+        self.start.clicked.connect(self._start)
+        self.problem = Message("training.problem")
+        self.progress = RunProgress(self._training)
+        self._lay_out()
+        self._training.problem_changed.connect(self.problem.show_message)
+        self._training.updated.connect(self._enable)
+        self._training.runs_changed.connect(self._enable)
+        self._training.clone_requested.connect(self._clone)
+        context.root_changed.connect(self._on_document)
+        self._on_document()
+
+    def _lay_out(self) -> None:
+        browse = QToolButton()
+        browse.setObjectName("training.project.browse")
+        browse.setAccessibleName(tr("Choose the project folder"))
+        browse.setToolTip(tr("Choose the project folder"))
+        theme.set_icon(browse, "folder-open-outline")
+        browse.clicked.connect(self._browse)
+        row = QHBoxLayout()
+        row.addWidget(self.project, 1)
+        row.addWidget(browse)
+        place = QFormLayout()
+        place.setContentsMargins(0, 0, 0, 0)
+        place.addRow(tr("Project"), row)
+        page = QWidget()
+        column = QVBoxLayout(page)
+        column.setContentsMargins(8, 8, 8, 8)
+        heading = QLabel(tr("New run"))
+        font = heading.font()
+        font.setBold(True)
+        heading.setFont(font)
+        column.addWidget(self.progress)
+        column.addWidget(heading)
+        column.addWidget(self.form)
+        column.addLayout(place)
+        column.addWidget(self.start)
+        column.addWidget(self.problem)
+        column.addStretch(1)
+        scroll = QScrollArea()
+        scroll.setObjectName("training.scroll")
+        scroll.setWidgetResizable(True)
+        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        scroll.setFrameShape(QScrollArea.Shape.NoFrame)
+        scroll.setWidget(page)
+        main = QVBoxLayout(self)
+        main.setContentsMargins(0, 0, 0, 0)
+        main.addWidget(scroll)
+
+    def _on_document(self, *_: object) -> None:
+        if self._context.has_document:
+            self.project.setText(str(self._training.project()))
+        self._enable()
+
+    def _browse(self) -> None:
+        folder = QFileDialog.getExistingDirectory(self, tr("Project Folder"), self.project.text())
+        if folder:
+            self.project.setText(folder)
+
+    def _clone(self, run: object) -> None:
+        assert isinstance(run, WatchedRun)
+        self.form.show_settings(run.snapshot.settings)
+        self.project.setText(str(run.folder.project))
+        self.form.setFocus()
+
+    def _enable(self) -> None:
+        reason = self._reason()
+        self.start.setEnabled(not reason)
+        self.start.setToolTip(reason or tr("Export the project and train the network in a process of its own"))
+        if not self._training.busy:
+            self.start.setText(tr("Start Training"))
+
+    def _reason(self) -> str:
+        """Why no run can be started; empty if one can."""
+        if not self._context.has_document or not len(self._context.root.graph):
+            return tr("Unavailable: the network has no layers")
+        if errors(self._context.root.diagnostics()):
+            return tr("Unavailable: the network has errors, see Type Checking")
+        return tr("Unavailable: a run is being started") if self._training.busy else ""
+
+    def _start(self) -> None:
+        try:
+            options = self.form.options()
+        except DiagnosticError as error:
+            self.problem.show_message(placed_text(error.diagnostics[0]))
+            return
+        self.start.setText(tr("Starting ..."))
+        self._training.start(StartRequest(Path(typed_path(self.project.text())).absolute(), options))
+        self._enable()

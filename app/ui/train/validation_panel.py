@@ -1,0 +1,201 @@
+"""Validation Images: what the network makes of the validation images at each step, against input, target and another run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from PySide6.QtCore import QRect, Qt
+from PySide6.QtGui import QImage, QPainter
+from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QStackedWidget, QVBoxLayout, QWidget
+
+from app.ui.engine.context import Context
+from app.ui.engine.training import training_of
+from app.ui.train.run_progress import metric_title
+from app.ui.widgets.empty_state import EmptyState
+from app.ui.widgets.image_view import ImageView, SplitMode
+from app.ui.widgets.slider import NumberSlider
+from designer.texts import tr
+from designer.training.watched_run import RunSnapshot, WatchedRun
+from designer.units import digits
+
+INPUT, TARGET, OUTPUT, OTHER = "input", "target", "output", "other"
+
+
+class ValidationPanel(QWidget):
+    """Two images on both sides of a line that can be dragged. The slider follows the latest step until it is moved back."""
+
+    panel_id = "validation"
+    title = "Validation Images"
+
+    def __init__(self, context: Context, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("validation")
+        self.setAccessibleName(tr("Validation Images"))
+        self._training = training_of(context)
+        self._run: WatchedRun | None = None
+        self._following = True
+        self._amount = 0.5
+        self._shown: tuple[Path | None, Path | None] = (None, None)
+        self._images: tuple[QImage | None, QImage | None] = (None, None)
+        self.image_box = self._box("image", tr("Validation image"))
+        self.left = self._box("left", tr("Left of the line"))
+        self.right = self._box("right", tr("Right of the line"))
+        self.view = ImageView("validation.view", tr("Validation image"), tr("This image is not there at this step"))
+        self.view.split_moved.connect(self._split)
+        self.step = NumberSlider("validation.step", tr("Validation"), 0, 1, whole=True)
+        self.step.box.hide()
+        self.step.changed.connect(lambda _value: self._on_slider())
+        self.caption = QLabel()
+        self.caption.setObjectName("validation.caption")
+        self.caption.setWordWrap(True)
+        self._lay_out()
+        self._training.updated.connect(self._update)
+        self._training.chosen_changed.connect(self._update)
+        self._update()
+
+    def _box(self, name: str, title: str) -> QComboBox:
+        box = QComboBox()
+        box.setObjectName(f"validation.{name}")
+        box.setAccessibleName(title)
+        box.setToolTip(title)
+        box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        box.setMinimumContentsLength(6)
+        box.activated.connect(lambda _index: self._show())
+        return box
+
+    def _lay_out(self) -> None:
+        page = QWidget()
+        column = QVBoxLayout(page)
+        column.setContentsMargins(0, 0, 0, 0)
+        sides = QHBoxLayout()
+        for box in (self.left, self.right):
+            sides.addWidget(box, 1)
+        column.addWidget(self.image_box)
+        column.addLayout(sides)
+        column.addWidget(self.view, 1)
+        column.addWidget(self.step)
+        column.addWidget(self.caption)
+        self._stack = QStackedWidget()
+        self._stack.addWidget(
+            EmptyState(
+                "validation", "image-multiple-outline", tr("The images of each validation of a run appear here.")
+            )
+        )
+        self._stack.addWidget(page)
+        main = QVBoxLayout(self)
+        main.setContentsMargins(8, 8, 8, 8)
+        main.addWidget(self._stack)
+
+    # --- following the run -----------------------------------------------------------------------------------
+
+    @property
+    def other(self) -> WatchedRun | None:
+        """The run that the current one is compared with."""
+        return self._training.chosen[1] if len(self._training.chosen) > 1 else None
+
+    def _steps(self) -> tuple[int, ...]:
+        return self._run.snapshot.validations if self._run is not None else ()
+
+    def _update(self) -> None:
+        run = self._training.current
+        if run is not self._run:
+            self._run, self._following = run, True
+        steps = self._steps()
+        self._stack.setCurrentIndex(1 if steps else 0)
+        if run is None or not steps:
+            return
+        last = len(steps) - 1
+        self.step.set_range(0, max(last, 1), 1)
+        if self._following:
+            self.step.set_value(last)
+        names = run.folder.validation_images(steps[min(round(self.step.value), last)])
+        if names != [self.image_box.itemText(number) for number in range(self.image_box.count())]:
+            current = self.image_box.currentText()
+            self.image_box.clear()
+            self.image_box.addItems(names)
+            self.image_box.setCurrentIndex(max(self.image_box.findText(current), 0))
+        self._fill_sides(run)
+        self._show()
+
+    def _fill_sides(self, run: WatchedRun) -> None:
+        entries = [(tr("Input"), INPUT), (tr("Output"), OUTPUT), (tr("Target"), TARGET)]
+        if self.other is not None:
+            entries[1] = (tr("Output of {run}", run=run.snapshot.title), OUTPUT)
+            entries.append((tr("Output of {run}", run=self.other.snapshot.title), OTHER))
+        for box, first in ((self.left, INPUT), (self.right, OUTPUT)):
+            if [text for text, _ in entries] == [box.itemText(number) for number in range(box.count())]:
+                continue
+            compared = self.other is not None
+            default = (OUTPUT if box is self.left else OTHER) if compared else first
+            box.clear()
+            for text, side in entries:
+                box.addItem(text, side)
+            box.setCurrentIndex(box.findData(default))
+
+    def _on_slider(self) -> None:
+        self._following = round(self.step.value) >= len(self._steps()) - 1
+        self._show()
+
+    # --- the image -------------------------------------------------------------------------------------------
+
+    def _show(self) -> None:
+        """Load the two images if other ones are wanted, and show them."""
+        run, steps = self._run, self._steps()
+        if run is None or not steps:
+            return
+        step = steps[min(round(self.step.value), len(steps) - 1)]
+        paths = (self._path(run, self.left.currentData(), step), self._path(run, self.right.currentData(), step))
+        if paths != self._shown:
+            self._shown = paths
+            self._images = (_load(paths[0]), _load(paths[1]))
+        self.caption.setText(self._caption(run.snapshot, step))
+        self._compose()
+
+    def _path(self, run: WatchedRun, side: str, step: int) -> Path | None:
+        name = self.image_box.currentText()
+        if side in (INPUT, TARGET):
+            pair = run.folder.validation_pair(name)
+            return pair[0] if side == INPUT else pair[1]
+        if side == OUTPUT:
+            return run.folder.validation_image(step, name)
+        if self.other is None:
+            return None
+        known = [each for each in self.other.snapshot.validations if each <= step]
+        return self.other.folder.validation_image(known[-1], name) if known else None
+
+    def _caption(self, shot: RunSnapshot, step: int) -> str:
+        texts = [tr("step {step}", step=step)]
+        for name in shot.curves.validated:
+            at, values = shot.curves.points(name)
+            found = values[at == step]
+            if len(found):
+                texts.append(f"{metric_title(name)} {digits(float(found[-1]))}")
+        return ", ".join(texts)
+
+    def _split(self, amount: float) -> None:
+        self._amount = amount
+        self._compose()
+
+    def _compose(self) -> None:
+        left, right = self._images
+        if left is None or right is None:
+            self.view.set_split(SplitMode.NONE, self._amount)
+            self.view.show_image(left or right)
+            return
+        whole = left.convertToFormat(QImage.Format.Format_RGB32)
+        cut = round(self._amount * whole.width())
+        painter = QPainter(whole)
+        part = right.scaled(
+            whole.size(), Qt.AspectRatioMode.IgnoreAspectRatio, Qt.TransformationMode.FastTransformation
+        )
+        painter.drawImage(QRect(cut, 0, whole.width() - cut, whole.height()), part, part.rect().adjusted(cut, 0, 0, 0))
+        painter.end()
+        self.view.set_split(SplitMode.VERTICAL, self._amount)
+        self.view.show_image(whole)
+
+
+def _load(path: Path | None) -> QImage | None:
+    if path is None:
+        return None
+    image = QImage(str(path))
+    return None if image.isNull() else image

@@ -1,0 +1,260 @@
+"""Training in the window: a run is started, watched, stopped, resumed, compared, noted, deleted, and its weights are used."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("PySide6")
+
+from PySide6.QtCore import Qt
+from training_kit import WAIT, exported
+from window_kit import network, open_window, show
+
+from app.ui.document.document import Document
+from app.ui.engine.training import StartRequest, training_of
+from app.ui.shell.panels import TRAIN
+from designer.training.run_folder import Notes, RunFolder
+from designer.training.watched_run import RunState
+
+pytestmark = pytest.mark.gui
+__all__ = ["exported"]
+
+
+@pytest.fixture
+def training(window, exported, qtbot):
+    """The controller of a window in the Train workspace, with a network whose project is the stand-in."""
+    graph = network()
+    graph = type(graph)([layer for layer in graph if layer.name != "strange"], name="named")
+    show(window, graph)
+    window.context.root.project = exported
+    window.docks.set_workspace(TRAIN)
+    return training_of(window.context)
+
+
+def start(training, qtbot, project: Path, **options: str):
+    """Start a run as the panel does, and wait until it trains."""
+    known = set(training.runs)
+    training.start(StartRequest(project, options))
+    qtbot.waitUntil(lambda: any(run not in known for run in training.runs), timeout=WAIT)
+    run = next(run for run in training.runs if run not in known)
+    assert not training.problem
+    return run
+
+
+def wait_state(qtbot, run, *states: RunState) -> None:
+    qtbot.waitUntil(lambda: run.snapshot.state in states, timeout=WAIT)
+
+
+def widget(window, panel: str, name: str):
+    return window.docks.panel(panel).findChild(object, name)
+
+
+def test_start_trains_in_a_process_and_draws_its_curve(window, training, exported, qtbot):
+    panel = window.docks.panel("training")
+    panel.project.setText(str(exported))
+    panel.form.set_text("steps", "30")
+    panel.form.set_text("lr", "0.01")
+    panel.form.set_text("more", "--delay 0.001")
+    panel.form.fields["data"].clear()
+    panel.form.fields["noise"].clear()
+    qtbot.mouseClick(panel.start, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: bool(training.runs), timeout=WAIT)
+    run = training.runs[0]
+    wait_state(qtbot, run, RunState.FINISHED)
+    assert run.snapshot.settings["lr"] == 0.01
+    assert training.current is run
+    plot = window.docks.panel("training_runs").plot
+    qtbot.waitUntil(lambda: len(plot.bundle._curves) == 1 and len(plot.bundle._curves[0].x) == 30, timeout=WAIT)
+    assert plot.bundle._curves[0].y.tolist() == [1 / step for step in range(1, 31)]
+    state = widget(window, "training", "training.state")
+    assert state.text() == "finished, step 30 of 30"
+    assert "PSNR (dB)" in widget(window, "training", "training.metrics").text()
+
+
+def test_pause_continue_stop_and_resume(window, training, exported, qtbot):
+    run = start(training, qtbot, exported, steps="100000", delay="0.002")
+    wait_state(qtbot, run, RunState.RUNNING)
+    qtbot.waitUntil(lambda: "left" in widget(window, "training", "training.state").text(), timeout=WAIT)
+    pause = widget(window, "training", "training.pause")
+    qtbot.mouseClick(pause, Qt.MouseButton.LeftButton)
+    wait_state(qtbot, run, RunState.PAUSED)
+    qtbot.waitUntil(lambda: pause.text() == "Continue", timeout=WAIT)
+    qtbot.mouseClick(pause, Qt.MouseButton.LeftButton)
+    wait_state(qtbot, run, RunState.RUNNING)
+    qtbot.mouseClick(widget(window, "training", "training.stop"), Qt.MouseButton.LeftButton)
+    wait_state(qtbot, run, RunState.STOPPED)
+    resume = widget(window, "training", "training.resume")
+    qtbot.waitUntil(resume.isVisible, timeout=WAIT)
+    step = run.snapshot.step
+    training.resume(run, {"steps": str(step + 2)})
+    wait_state(qtbot, run, RunState.FINISHED)
+    assert run.snapshot.step == step + 2
+
+
+def test_a_run_survives_its_window_and_is_found_again(qtbot, tmp_path, exported):
+    first = open_window(qtbot, tmp_path)
+    first.files.open_all([shutil.copy(Path(__file__).parents[2] / "samples" / "denoiser.xml", tmp_path / "net.xml")])
+    run = start(training_of(first.context), qtbot, exported, steps="100000", delay="0.002")
+    wait_state(qtbot, run, RunState.RUNNING)
+    pid = run.folder.process()
+    first.close_now()
+    second = open_window(qtbot, tmp_path)
+    second.files.open_all([tmp_path / "net.xml"])
+    training = training_of(second.context)
+    qtbot.waitUntil(lambda: len(training.runs) == 1, timeout=WAIT)
+    found = training.runs[0]
+    assert found.folder.path == run.folder.path
+    assert found.folder.process() == pid
+    wait_state(qtbot, found, RunState.RUNNING)
+    training.send(found, "stop")
+    wait_state(qtbot, found, RunState.STOPPED)
+
+
+def test_two_windows_watch_one_run_and_one_of_them_resumes_it(qtbot, tmp_path, exported):
+    windows = [open_window(qtbot, tmp_path / str(number)) for number in range(2)]
+    for window in windows:  # as two processes would have it open
+        context = window.context
+        context.set_document(Document(network(), context.registry, tmp_path / "net.xml", parent=context))
+    one, other = (training_of(window.context) for window in windows)
+    run = start(one, qtbot, exported, steps="100000", delay="0.002")
+    qtbot.waitUntil(lambda: len(other.runs) == 1, timeout=WAIT)
+    same = other.runs[0]
+    wait_state(qtbot, same, RunState.RUNNING)
+    other.send(same, "stop")
+    wait_state(qtbot, run, RunState.STOPPED)
+    wait_state(qtbot, same, RunState.STOPPED)
+    qtbot.waitUntil(lambda: not run.folder.process(), timeout=WAIT)
+    one.resume(run)
+    wait_state(qtbot, run, RunState.RUNNING)
+    other.resume(same)
+    qtbot.waitUntil(lambda: "is training already" in other.problem, timeout=WAIT)
+    assert not one.problem
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")
+def test_a_killed_trainer_is_reported_and_can_be_resumed(window, training, exported, qtbot):
+    run = start(training, qtbot, exported, steps="100000", delay="0.002")
+    qtbot.waitUntil(lambda: run.snapshot.step > 20, timeout=WAIT)
+    os.kill(run.folder.process(), signal.SIGKILL)
+    wait_state(qtbot, run, RunState.ENDED)
+    assert "Resume continues from the last checkpoint" in widget(window, "training", "training.message").text()
+    qtbot.mouseClick(widget(window, "training", "training.resume"), Qt.MouseButton.LeftButton)
+    wait_state(qtbot, run, RunState.RUNNING)
+
+
+def test_a_failed_run_says_why(window, training, exported, qtbot):
+    run = start(training, qtbot, exported, steps="50", fail="5")
+    wait_state(qtbot, run, RunState.FAILED)
+    assert run.snapshot.message == "the loss is NaN; use a smaller learning rate"
+
+
+def test_options_that_the_project_refuses_are_reported(window, training, exported, qtbot):
+    run = start(training, qtbot, exported, strange="1")
+    wait_state(qtbot, run, RunState.FAILED)
+    assert "unrecognized arguments: --strange 1" in run.snapshot.message
+
+
+def test_a_deleted_folder_disappears_with_a_message(window, training, exported, qtbot):
+    run = start(training, qtbot, exported, steps="3")
+    wait_state(qtbot, run, RunState.FINISHED)
+    qtbot.waitUntil(lambda: not run.folder.process(), timeout=WAIT)
+    with qtbot.waitSignal(
+        window.context.message, check_params_cb=lambda kind, text: "was deleted" in text, timeout=WAIT
+    ):
+        shutil.rmtree(run.folder.path)
+    assert training.runs == []
+
+
+def test_weights_are_used_as_an_edit(window, training, exported, qtbot):
+    run = start(training, qtbot, exported, steps="3")
+    wait_state(qtbot, run, RunState.FINISHED)
+    document = window.context.root
+    before = document.settings.weights
+    qtbot.mouseClick(widget(window, "training", "training.use"), Qt.MouseButton.LeftButton)
+    used = Path(document.settings.weights)
+    assert used.read_text() == "3", "the best checkpoint"
+    qtbot.waitUntil(lambda: not run.folder.process(), timeout=WAIT)
+    training.delete(run)
+    assert not run.folder.path.exists()
+    assert used.exists(), "it was copied"
+    window.undo()
+    assert document.settings.weights == before
+
+
+def make_run(project: Path, name: str, *, settings: dict[str, object], steps: int = 20) -> RunFolder:
+    """A finished run, written without a process."""
+    run = RunFolder(project / "runs" / name)
+    run.path.mkdir(parents=True)
+    (run.path / "config.json").write_text(json.dumps({"settings": settings}))
+    (run.path / "status.json").write_text(json.dumps({"state": "finished", "pid": 0, "step": steps}))
+    lines = [{"schema": 1, "total_steps": steps}, *({"step": s, "loss": 1 / s} for s in range(1, steps + 1))]
+    (run.path / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return run
+
+
+def test_differing_settings_of_selected_runs_are_columns(window, training, exported, qtbot):
+    for name, rate in (("a", 0.1), ("b", 0.2), ("c", 0.1)):
+        make_run(exported, name, settings={"lr": rate, "batch": 8})
+    training.look()
+    qtbot.waitUntil(lambda: len(training.runs) == 3, timeout=WAIT)
+    panel = window.docks.panel("training_runs")
+    training.choose(training.runs[:2])
+    model = panel.model
+    titles = [
+        model.headerData(n, Qt.Orientation.Horizontal, Qt.ItemDataRole.DisplayRole) for n in range(model.columnCount())
+    ]
+    assert titles[-1] == "lr"
+    column = model.columnCount() - 1
+    assert [model.index(row, column).data() for row in range(3)] == ["0.1", "0.2", "0.1"]
+    assert [bool(model.index(row, column).data(Qt.ItemDataRole.ForegroundRole)) for row in range(3)] == [
+        True,
+        True,
+        False,
+    ]
+    assert [curve.title for curve in panel.plot.bundle._curves] == ["a", "b"]
+    training.choose((training.runs[0], training.runs[2]))
+    assert not model.differing
+
+
+def test_names_and_notes_are_kept_with_the_run(window, training, exported, qtbot):
+    make_run(exported, "a", settings={})
+    training.look()
+    qtbot.waitUntil(lambda: len(training.runs) == 1, timeout=WAIT)
+    training.write_notes(training.runs[0], Notes("wide", "twice the channels"))
+    qtbot.waitUntil(lambda: training.runs[0].snapshot.title == "wide", timeout=WAIT)
+    panel = window.docks.panel("training_runs")
+    assert panel.model.index(0, 0).data() == "wide"
+    assert RunFolder(exported / "runs" / "a").notes() == Notes("wide", "twice the channels")
+
+
+def test_a_run_that_trains_cannot_be_deleted(window, training, exported, qtbot):
+    run = start(training, qtbot, exported, steps="100000")
+    wait_state(qtbot, run, RunState.RUNNING)
+    training.delete(run)
+    assert "Stop it first" in training.problem
+    assert run.folder.path.exists()
+
+
+def test_curves_keep_every_peak_when_they_are_reduced():
+    import numpy as np
+
+    from app.ui.train.curve_plot import Curve
+
+    y = np.zeros(100_000)
+    y[[777, 50_001, 99_998]] = (5.0, -7.0, 9.0)
+    curve = Curve("a", np.arange(1.0, 100_001.0), y)
+    x, reduced = curve.between(1, 100_000, 200)
+    assert len(x) <= 402
+    assert {5.0, -7.0, 9.0} <= set(reduced)
+    assert np.all(np.diff(x) >= 0)
+    x, reduced = curve.between(700, 800, 200)
+    assert reduced.tolist().count(5.0) == 1
+    assert x[0] <= 700
+    assert x[-1] >= 800
