@@ -16,21 +16,22 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import msgspec
 
 from app.process import module_command
 from designer import texts
 from designer.files import json_text
-from designer.files.weights import save_weights
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.types import DataType
 from designer.importers.formats import IMPORTS, MODELS, ImportOptions
-from designer.importers.imported import Imported
 from designer.importers.report import ImportReport
 from designer.operators.registry import Registry, default_registry
 from designer.texts import tr
+
+if TYPE_CHECKING:
+    from designer.importers.imported import Imported
 
 TIMEOUT = 600.0  # seconds
 MEMORY_SHARE = 0.8  # of the machine's memory
@@ -292,6 +293,8 @@ def _limit_memory() -> None:
 
 def perform(request: ImportRequest, send: Send) -> None:
     """Import, compare and write; the last event is `Finished`. Raises DiagnosticError if the import fails."""
+    from designer.files.weights import save_weights
+
     registry = default_registry()
     found = _imported(request, registry, _progress(send))
     output, weights, report = (

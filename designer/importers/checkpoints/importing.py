@@ -31,7 +31,9 @@ def import_checkpoint(path: Path, registry: Registry, options: ImportOptions) ->
     state = read_state(path)
     found = recognize(state) if find_spec("spandrel") is not None else None
     if found is not None:
-        made = import_module(found.module, [_example(found, options)], registry, name=path.stem)
+        made = import_module(
+            found.module, [_example(found, options)], registry, name=path.stem, progress=options.progress
+        )
         report = msgspec.structs.replace(made.report, source=path.name, facts=found.facts())
         return Imported(made.graph, made.weights, report, made.original, made.options)
     made = skeleton(state, registry, path.stem)
