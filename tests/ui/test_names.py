@@ -61,6 +61,7 @@ USED = (
 PARTS = (QAbstractSpinBox, QComboBox, QLineEdit, QTabBar, QAbstractItemView, QMessageBox, QDialogButtonBox, QDockWidget)
 WAIT = 60_000
 _DIALOGS = (
+    "file.import_module",
     "export.pytorch",
     "export.onnx",
     "export.deploy",

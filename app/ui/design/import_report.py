@@ -168,6 +168,7 @@ class ImportReportPanel(QWidget):
         self._warnings = Message("import_report.warnings")
         self._tabs = QTabWidget()
         self._tabs.setObjectName("import_report.tabs")
+        self._tabs.setAccessibleName(tr("Parts of the report"))
         self._tabs.setDocumentMode(True)
         self.nodes = self._table("nodes", tr("Nodes"), NODES)
         self.weights = self._table("weights", tr("Weights"), WEIGHTS)

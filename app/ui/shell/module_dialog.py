@@ -72,10 +72,20 @@ class ModuleDialog(GrowingDialog):
         self.state.setPlaceholderText(tr("none: the weights that the module has when it is made"))
         self.state.setToolTip(tr("A state dict that is loaded into the module; code in it is never run"))
         self._form = QFormLayout()
-        self._row("module", tr("File or &module"), self.module, self._browse("module", self._browse_module))
+        self._row(
+            "module",
+            tr("File or &module"),
+            self.module,
+            self._browse("module", tr("Choose the file"), self._browse_module),
+        )
         self._row("callable", tr("&Callable"), self.callable)
         self._row("inputs", tr("&Inputs"), self.inputs)
-        self._row("state", tr("State &dict"), self.state, self._browse("state", self._browse_state))
+        self._row(
+            "state",
+            tr("State &dict"),
+            self.state,
+            self._browse("state", tr("Choose the state dict"), self._browse_state),
+        )
         self.message = Message("import_module.message")
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
         self.go = buttons.addButton(tr("Review Code and I&mport..."), QDialogButtonBox.ButtonRole.AcceptRole)
@@ -107,8 +117,9 @@ class ModuleDialog(GrowingDialog):
             row.addWidget(other)
         self._form.addRow(label, row)
 
-    def _browse(self, name: str, command: Callable[[], None]) -> QPushButton:
+    def _browse(self, name: str, title: str, command: Callable[[], None]) -> QPushButton:
         button = QPushButton(tr("Browse..."))
+        button.setAccessibleName(title)
         button.setObjectName(f"import_module.{name}.browse")
         button.setAutoDefault(False)
         button.clicked.connect(lambda _on=False: command())
