@@ -156,9 +156,12 @@ class ImportRun(QObject):
                 self._take(event)
 
     def _take(self, event: AnyEvent) -> None:
-        if self._reader.running:
+        if self._reader.running or self._held:  # in order, also while `opened` is handled
             self._held.append(event)
-            return
+        else:
+            self._act(event)
+
+    def _act(self, event: AnyEvent) -> None:
         match event:
             case Progress(done=done, total=total, text=text):
                 self.progress.emit(done, total, text)
@@ -181,7 +184,8 @@ class ImportRun(QObject):
         self._limit.start()  # of the comparison
         self.opened.emit(found)
         while self._held and not self.is_over:
-            self._take(self._held.popleft())
+            self._act(self._held[0])
+            self._held.popleft()
         if self._process is not None and self._process.state() is QProcess.ProcessState.NotRunning:
             self._on_exit(self._process.exitCode())
 
@@ -207,7 +211,7 @@ class ImportRun(QObject):
 
     def _on_exit(self, code: int) -> None:
         self._read()
-        if not self.is_over and not self._reader.running:
+        if not self.is_over and not self._reader.running and not self._held:
             last = f": {self._errors[-1].strip()}" if self._errors else ""
             reason = tr("its process ended with status {code}{last}", code=code, last=last)
             self._fail(stopped(self.source.name, reason).diagnostics)
