@@ -88,7 +88,9 @@ class DocumentWritten(Event, frozen=True, tag="document"):
 
 
 class WeightsWritten(Event, frozen=True, tag="weights"):
-    pass
+    """The weights are written, if there are `any`."""
+
+    any: bool
 
 
 class Finished(Event, frozen=True, tag="finished"):
@@ -307,7 +309,7 @@ def perform(request: ImportRequest, send: Send) -> None:
         if weights is not None and found.weights.tensors:
             weights.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             save_weights(weights, found.weights.tensors)
-            send(WeightsWritten())
+        send(WeightsWritten(bool(found.weights.tensors)))
         if hasattr(os, "nice"):
             os.nice(COMPARING)
     if request.verify:

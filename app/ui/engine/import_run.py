@@ -83,7 +83,7 @@ class ImportRun(QObject):
 
     progress = Signal(int, int, str)
     opened = Signal(object)  # ImportedDocument
-    weights_written = Signal(object)  # Path
+    weights_written = Signal(object)  # Path, None for a model without weights
     compared = Signal(object)  # ImportReport
     failed = Signal(object)  # tuple of Diagnostic
     ended = Signal()
@@ -93,7 +93,8 @@ class ImportRun(QObject):
         self.source = source
         self.is_opened = False
         self.is_over = False
-        self.weights: Path | None = None  # once they are written
+        self.has_weights = False  # they are written
+        self.weights: Path | None = None  # None if the model has none
         self._weights_path: Path | None = None
         self._registry = registry
         self._process: QProcess | None = None
@@ -168,14 +169,15 @@ class ImportRun(QObject):
             case DocumentWritten():
                 self._report = event.report
                 self._reader.start(lambda: _read_network(self._document, self._registry, event))
-            case WeightsWritten():
-                self.weights = self._weights_path
+            case WeightsWritten(any=found):
+                self.has_weights = True
+                self.weights = self._weights_path if found else None
                 self.weights_written.emit(self.weights)
             case Finished(report=report):
                 self.compared.emit(report)
                 self._end()
-            case Failed(diagnostics=found):
-                self._fail(found)
+            case Failed(diagnostics=problems):
+                self._fail(problems)
 
     def _on_read(self, found: object) -> None:
         if self.is_over:
@@ -232,7 +234,7 @@ class ImportRun(QObject):
         if process is not None:
             _end(process)
         self._folder.cleanup()
-        if self.weights is None and self._weights_path is not None:
+        if not self.has_weights and self._weights_path is not None:
             self._weights_path.unlink(missing_ok=True)
         self.ended.emit()
 

@@ -79,7 +79,7 @@ class ModelImport:
     def wait_for_weights(self, opened: OpenDocument) -> None:
         """Wait until the weights of a document are written; the window takes no input until then."""
         run = self._runs.get(opened)
-        if run is None or run.weights is not None:
+        if run is None or run.has_weights:
             return
         loop = QEventLoop()
         run.weights_written.connect(loop.quit)
@@ -138,9 +138,10 @@ class ModelImport:
         except DiagnosticError as error:
             self._context.message.emit("warning", error.diagnostics[0].message)
 
-    def _on_weights(self, opened: OpenDocument, weights: Path) -> None:
+    def _on_weights(self, opened: OpenDocument, weights: Path | None) -> None:
         record = opened.document.imported
-        assert record is not None
+        if record is None or weights is None:
+            return
         record.weights = weights
         opened.document.restore_settings(weights=str(weights))
         opened.keep_import()
