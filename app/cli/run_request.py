@@ -21,7 +21,8 @@ from designer.operators.api import Operator, Role
 from designer.operators.inlining import inline
 from designer.operators.training_branch import training_only
 from designer.runtime.api import AUTO, RunOptions
-from designer.runtime.images import ARRAYS
+from designer.runtime.images import ARRAYS, write_array
+from designer.runtime.provenance import noise_layers, provenance
 from designer.runtime.session import Session
 from designer.runtime.sources import INPUTS, kind_of
 from designer.runtime.video_formats import VIDEOS
@@ -111,11 +112,14 @@ def _run_once(session: Session, request: RunArguments) -> Iterator[str]:
     for note in (result.weights_note, result.note):
         if note:
             yield f"note: {note}"
+    origin = provenance(
+        request.document.name, session.graph, session.weights, session.options, **noise_layers(session.inference)
+    )
     for name, path in request.outputs:
-        ARRAYS.writer(path)(path, result.outputs[name])
+        write_array(path, result.outputs[name], origin.comment())
         yield f"{name} -> {path}  {_shape(result.outputs[name])}"
     for source, path in sources:
-        ARRAYS.writer(path)(path, result.captures[source])
+        write_array(path, result.captures[source], origin.comment())
         yield f"{source} -> {path}  {_shape(result.captures[source])}{_padding_note(session, source)}"
     if not request.outputs and not sources:
         yield "nothing was written: give --output NAME=PATH or --capture LAYER=PATH"

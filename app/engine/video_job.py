@@ -11,6 +11,7 @@ from time import perf_counter
 from app.engine.frames import operator_of
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.runtime.animation import Animation
+from designer.runtime.provenance import noise_layers, provenance
 from designer.runtime.session import Session
 from designer.runtime.sources import SourceInfo, Sources, kind_of
 from designer.runtime.video_formats import VIDEOS
@@ -72,10 +73,13 @@ def process(session: Session, job: VideoJob, progress: Progress | None = None) -
         if not job.fps and any(i.variable for i in infos.values()):
             notes.append(f"the video has a variable frame rate; it is written at {fps:.3g} frames per second")
         started = perf_counter()
+        origin = provenance(
+            session.graph.name, session.graph, session.weights, session.options, **noise_layers(session.inference)
+        )
         with ExitStack() as stack:
             writers: dict[str, VideoWriter | FolderWriter] = {}
             for layer, path in job.outputs.items():
-                writers[layer] = _writer(path, fps, job)
+                writers[layer] = _writer(path, fps, job, origin.comment())
                 stack.push(writers[layer].__exit__)
             for count, frame in enumerate(frames):
                 if progress is not None:
@@ -123,10 +127,10 @@ def _range(job: VideoJob, infos: Mapping[str, SourceInfo], notes: list[str]) -> 
     return range(job.start, stop)
 
 
-def _writer(path: Path, fps: float, job: VideoJob) -> VideoWriter | FolderWriter:
+def _writer(path: Path, fps: float, job: VideoJob, comment: str) -> VideoWriter | FolderWriter:
     if path.suffix:
         return VIDEOS.writer(path)(path, fps, job.codec, job.quality, job.token)
-    return FolderWriter(path, job.kind, job.token)
+    return FolderWriter(path, job.kind, job.token, comment)
 
 
 def _name(infos: Mapping[str, SourceInfo], frame: int) -> str:

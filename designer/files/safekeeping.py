@@ -38,6 +38,7 @@ class Safekeeping:
         then. The journal is removed only after the files are complete.
         """
         data = DOCUMENTS.writer(path)(self._history.graph)
+        self.journal.wait()  # its first record is the opened network, which is replaced on the disk now
         write_atomic(path, data)
         found: tuple[Diagnostic, ...] = ()
         if settings is not None:

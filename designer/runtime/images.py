@@ -22,6 +22,7 @@ from designer.texts import tr
 
 if TYPE_CHECKING:
     from PIL.Image import Image
+    from PIL.PngImagePlugin import PngInfo
 
 _PILLOW = ("PNG", "JPEG", "TIFF", "BMP", "WEBP", "PPM")  # other formats of Pillow are not tested
 _LUMA = np.array([0.299, 0.587, 0.114], np.float32)
@@ -225,22 +226,34 @@ def _levels(array: NDArray[Any], top: int, dtype: Any) -> NDArray[Any]:
     return np.ascontiguousarray(values.transpose(1, 2, 0).astype(dtype))
 
 
-def write_image(path: Path | str, array: NDArray[Any], *, bits: int = 8) -> None:
+def write_image(path: Path | str, array: NDArray[Any], *, bits: int = 8, comment: str = "") -> None:
     """Write N x C x H x W (the first image; C is 1, 2, 3 or 4) in the format of the path's suffix; atomic.
 
-    `bits` 16 is for PNG only. Raises DiagnosticError if the format cannot store the image or it cannot be written.
+    `bits` 16 is for PNG only. `comment` (ASCII) is the text "Comment" of a PNG file, and the comment of a JPEG file.
+    Raises DiagnosticError if the format cannot store the image or it cannot be written.
     """
-    IMAGES.writer(path)(Path(path), array, bits)
+    IMAGES.writer(path)(Path(path), array, bits, comment)
 
 
-def _write_png(path: Path, array: NDArray[Any], bits: int = 8) -> None:
+def write_array(path: Path, array: NDArray[Any], comment: str = "") -> None:
+    """Write an image as `write_image` does, or a tensor in a format of `TENSORS`, which have no comments."""
+    if IMAGES.writes(path):
+        write_image(path, array, comment=comment)
+    else:
+        ARRAYS.writer(path)(path, array)
+
+
+def _write_png(path: Path, array: NDArray[Any], bits: int = 8, comment: str = "") -> None:
     _check_writable(path, "PNG", array.shape[-3], (1, 2, 3, 4), bits, (8, 16))
-    write_atomic(path, _png16(_levels(array, 65535, np.uint16)) if bits == 16 else _encoded(to_uint8(array), "PNG"))
+    deep = bits == 16
+    write_atomic(
+        path, _png16(_levels(array, 65535, np.uint16), comment) if deep else encode_image(array, "PNG", comment)
+    )
 
 
-def _write_jpeg(path: Path, array: NDArray[Any], bits: int = 8) -> None:
+def _write_jpeg(path: Path, array: NDArray[Any], bits: int = 8, comment: str = "") -> None:
     _check_writable(path, "JPEG", array.shape[-3], (1, 3), bits, (8,))
-    write_atomic(path, _encoded(to_uint8(array), "JPEG"))
+    write_atomic(path, encode_image(array, "JPEG", comment))
 
 
 def _check_writable(
@@ -258,28 +271,35 @@ def _check_writable(
         )
 
 
-def encode_image(array: NDArray[Any], kind: str = "PNG") -> bytes:
+def encode_image(array: NDArray[Any], kind: str = "PNG", comment: str = "") -> bytes:
     """The first image of N x C x H x W (C is 1, 2, 3 or 4) as the bytes of a PNG, JPEG or lossless WebP file."""
-    return _encoded(to_uint8(array), kind)
-
-
-def _encoded(pixels: NDArray[np.uint8], kind: str) -> bytes:
     import io
 
     from PIL import Image
 
-    out = io.BytesIO()
+    out, pixels = io.BytesIO(), to_uint8(array)
     image = Image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)
     if kind == "JPEG":
-        image.save(out, kind, quality=95, subsampling=0)
+        image.save(out, kind, quality=95, subsampling=0, comment=comment)
     elif kind == "WEBP":
         image.save(out, kind, lossless=True)
     else:
-        image.save(out, kind, compress_level=3)
+        image.save(out, kind, compress_level=3, pnginfo=png_texts(comment))
     return out.getvalue()
 
 
-def _png16(pixels: NDArray[np.uint16]) -> bytes:
+def png_texts(comment: str) -> PngInfo | None:
+    """Pillow's argument `pnginfo` for a PNG file with a comment."""
+    from PIL.PngImagePlugin import PngInfo
+
+    if not comment:
+        return None
+    texts = PngInfo()
+    texts.add_text("Comment", comment)
+    return texts
+
+
+def _png16(pixels: NDArray[np.uint16], comment: str) -> bytes:
     """A 16-bit PNG (PNG specification, 3rd ed.), because Pillow writes only gray ones."""
     import struct
     import zlib
@@ -294,7 +314,8 @@ def _png16(pixels: NDArray[np.uint16]) -> bytes:
 
     header = struct.pack(">IIBBBBB", width, height, 16, color_type, 0, 0, 0)
     image = zlib.compress(rows.tobytes(), 3)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", image) + chunk(b"IEND", b"")
+    text = chunk(b"tEXt", b"Comment\0" + comment.encode("latin-1")) if comment else b""
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + text + chunk(b"IDAT", image) + chunk(b"IEND", b"")
 
 
 def _cannot_write(path: Path, reason: str, remedy: str) -> DiagnosticError:
@@ -304,7 +325,7 @@ def _cannot_write(path: Path, reason: str, remedy: str) -> DiagnosticError:
 class WriteImage(Protocol):
     """Writes the first image of N x C x H x W (or C x H x W), values clipped to 0..1. Raises DiagnosticError."""
 
-    def __call__(self, path: Path, array: NDArray[Any], bits: int = 8) -> None: ...
+    def __call__(self, path: Path, array: NDArray[Any], bits: int = 8, comment: str = "") -> None: ...
 
 
 WriteArray = Callable[[Path, NDArray[Any]], None]

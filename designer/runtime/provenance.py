@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 from collections.abc import Mapping
@@ -14,6 +15,8 @@ from typing import Protocol
 from designer.files.document import write_document
 from designer.files.weights import Weights
 from designer.graph.graph import Graph
+from designer.graph.inference import Inference
+from designer.operators.api import Operator
 from designer.runtime.engine_registry import default_engines
 
 VERSION = "version."  # prefix of the keys of versions in `Provenance.texts`
@@ -84,6 +87,10 @@ class Provenance:
         found = {name: text for name, text in plain.items() if text}
         return found | {f"{VERSION}{name}": version for name, version in self.versions.items()}
 
+    def comment(self) -> str:
+        """The comment of an image file: JSON."""
+        return json.dumps({"provenance": self.texts()})
+
 
 def provenance(
     document: str,
@@ -117,6 +124,16 @@ def run_provenance(
     threads = str(run.threads) if run.threads else "all cores"
     configured = (run.engine, run.precision, run.layout, run.device, threads)
     return Provenance(document, document_sha256, weights, weights_sha256, *configured, noise, noise_seed)
+
+
+def noise_layers(inference: Inference) -> dict[str, str]:
+    """The arguments `noise` and `noise_seed` of a network with noise layers."""
+    read = {name: inference.read(name).operator for name in inference.graph.layers}
+    noises = {n: o for n, o in read.items() if isinstance(o, Operator) and o.type == "noise"}
+    return {
+        "noise": "; ".join(f"{name}: {noise.summary()}" for name, noise in noises.items()),
+        "noise_seed": "; ".join(f"{name}: {noise.values()['seed']}" for name, noise in noises.items()),
+    }
 
 
 def digest_of(graph: Graph) -> str:

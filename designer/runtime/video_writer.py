@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from designer.graph.diagnostics import DiagnosticError
-from designer.runtime.images import ARRAYS, to_uint8
+from designer.runtime.images import ARRAYS, to_uint8, write_array
 from designer.runtime.opencv import opencv
 from designer.runtime.video import VideoReader
 from designer.texts import tr
@@ -188,13 +188,15 @@ class VideoWriter:
 class FolderWriter:
     """Writes N x C x H x W images as files of a folder, which appears at `close`.
 
-    `suffix` is one that `ARRAYS` writes: .png has 8 bits, .npy the exact values. The folder must not exist, or be empty.
+    `suffix` is one that `ARRAYS` writes: .png has 8 bits and contains `comment`, .npy the exact values. The folder must not
+    exist, or be empty.
     """
 
-    def __init__(self, path: Path | str, suffix: str = ".png", token: str = "") -> None:
+    def __init__(self, path: Path | str, suffix: str = ".png", token: str = "", comment: str = "") -> None:
         self.path = Path(path)
         ARRAYS.writer(f"name{suffix}")
         self.suffix = suffix
+        self._comment = comment
         self.note = ""
         self.count = 0
         if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
@@ -216,7 +218,7 @@ class FolderWriter:
         target = self._part / f"{name or f'frame_{self.count:05d}'}{self.suffix}"
         if target.exists():  # a.png and a.jpg of one folder
             target = target.with_stem(f"{target.stem}_{self.count:05d}")
-        ARRAYS.writer(target)(target, array)
+        write_array(target, array, self._comment)
         self.count += 1
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Edits and saves without end until it is killed: what `test_kill.py` starts. Every gesture follows from the seed.
+"""Edits and saves a given number of times, then waits to be killed: what `test_kill.py` starts. Every gesture follows from the seed.
 
 After each finished gesture its number goes to the standard output. `gestures` replays the same work in the test's process.
 """
@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import os
 import random
+import signal
 import sys
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 
 from designer.files import journal as journal_module
@@ -72,8 +74,8 @@ def gestures(history: History, seed: int) -> Iterator[bool]:
         yield False
 
 
-def work(seed: int, document: Path, journal: Path, descriptor: int) -> None:
-    """Open the document and go on until the end of the process."""
+def work(seed: int, count: int, document: Path, journal: Path, descriptor: int) -> None:
+    """Open the document, do `count` gestures, and wait for the end of the process."""
     from designer.files.document import parse_document
 
     data = document.read_bytes()
@@ -82,13 +84,14 @@ def work(seed: int, document: Path, journal: Path, descriptor: int) -> None:
     history = History(graph)
     journal_module.COMPACT_BYTES = 3000 + seed % 3 * 4000  # so that it is written anew now and then
     keeping = Safekeeping(history, document, digest_of(data), folder=journal)
-    for number, saves in enumerate(gestures(history, seed), 1):
+    for number, saves in enumerate(islice(gestures(history, seed), count), 1):
         if saves:
             keeping.save(document)
         os.write(descriptor, b"%d\n" % number)
+    signal.pause()
 
 
-def work_in_a_window(seed: int, document: Path, journal: Path, descriptor: int) -> None:
+def work_in_a_window(seed: int, count: int, document: Path, journal: Path, descriptor: int) -> None:
     """The same gestures on the document of the real window, which is shown on no screen."""
     from PySide6.QtCore import QSettings
     from PySide6.QtWidgets import QApplication
@@ -104,22 +107,23 @@ def work_in_a_window(seed: int, document: Path, journal: Path, descriptor: int) 
     assert window.files.open(document)
     app.processEvents()
     root = window.context.root
-    for number, saves in enumerate(gestures(root.history, seed), 1):
+    for number, saves in enumerate(islice(gestures(root.history, seed), count), 1):
         if saves:
             assert window.files.save()
         if number % 5 == 0:
             app.processEvents()
         os.write(descriptor, b"%d\n" % number)
+    signal.pause()
 
 
-def serve(worker: Callable[[int, Path, Path, int], None]) -> None:
-    """Start a worker for each line `seed document journal`, as a copy of this process: that takes no time."""
+def serve(worker: Callable[[int, int, Path, Path, int], None]) -> None:
+    """Start a worker for each line `seed count document journal`, as a copy of this process: that takes no time."""
     for text in sys.stdin:
-        seed, document, journal = text.rstrip("\n").split("\t")
+        seed, count, document, journal = text.rstrip("\n").split("\t")
         sys.stdout.flush()
         child = os.fork()
         if child == 0:
-            worker(int(seed), Path(document), Path(journal), 1)
+            worker(int(seed), int(count), Path(document), Path(journal), 1)
         os.write(1, b"pid %d\n" % child)
         os.waitpid(child, 0)
         os.write(1, b"gone\n")

@@ -28,8 +28,8 @@ from designer.files.weight_files import WEIGHT_ARRAYS, WEIGHTS
 from designer.files.weights import save_weights
 from designer.profiling.profile_files import PROFILES
 from designer.runtime.api import RunOptions
-from designer.runtime.images import ARRAYS, IMAGES, TENSORS
-from designer.runtime.provenance import provenance, texts_of
+from designer.runtime.images import ARRAYS, IMAGES, TENSORS, write_image
+from designer.runtime.provenance import Provenance, provenance, texts_of
 from designer.runtime.sources import INPUTS
 from designer.runtime.video_formats import VIDEOS
 from exporters.onnx import ONNX_MODELS
@@ -45,7 +45,7 @@ PLAIN = {  # formats of other programs, whose readers expect nothing but the con
     "networks": DOCUMENTS,
     "weights": WEIGHTS,
     "weight arrays": WEIGHT_ARRAYS,
-    "images": IMAGES,
+    "images": IMAGES,  # with a comment: test_images
     "tensors": TENSORS,
     "both": ARRAYS,
     "videos": VIDEOS,
@@ -103,6 +103,11 @@ def written(path: Path) -> list[dict[str, str]]:
             about = json.loads(path.with_name(f"{path.name}.provenance.json").read_text())
             assert (about["file"], about["sha256"]) == (path.name, sha256(path))
             return [*about["provenance"].values()]
+        case ".png" | ".jpg" | ".jpeg":
+            from PIL import Image
+
+            with Image.open(path) as image:
+                return [json.loads(image.info["Comment" if path.suffix == ".png" else "comment"])["provenance"]]
         case ".onnx":
             import onnx
 
@@ -167,6 +172,37 @@ def test_the_commands_compare_profile_and_export(folder: Path, tmp_path: Path, m
     (found,) = written(tmp_path / "model.onnx")
     check(found, folder, {})
     check(json.loads((tmp_path / "project" / "project.json").read_text())["provenance"], folder, {}, weights=False)
+
+
+@pytest.mark.parametrize("suffix", IMAGES.write_suffixes)
+def test_images(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str) -> None:
+    weights = ("--weights", folder / "trained.safetensors", "--threads", "1")
+    image, captured = tmp_path / f"image{suffix}", tmp_path / f"captured{suffix}"
+    run(
+        monkeypatch, "run", DOCUMENT, *weights, "--input", f"input_image={folder / 'image.png'}",
+        "--output", f"output_image={image}", "--capture", f"conv_out_0={captured}",
+    )  # fmt: skip
+    for path in (image, captured):
+        (found,) = written(path)
+        check(found, folder, RUN)
+
+
+def test_frames_of_a_folder(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    weights = ("--weights", folder / "trained.safetensors", "--threads", "1")
+    (tmp_path / "images").mkdir()
+    (tmp_path / "images" / "image.png").write_bytes((folder / "image.png").read_bytes())
+    run(
+        monkeypatch, "run", DOCUMENT, *weights, "--input", f"input_image={tmp_path / 'images'}",
+        "--output", f"output_image={tmp_path / 'results'}",
+    )  # fmt: skip
+    (found,) = written(tmp_path / "results" / "image.png")
+    assert found["weights_sha256"] == sha256(folder / "trained.safetensors")
+
+
+def test_an_image_with_sixteen_bits_has_its_comment(tmp_path: Path) -> None:
+    write_image(tmp_path / "deep.png", np.zeros((1, 3, 2, 2)), bits=16, comment=Provenance("a.xml", "0" * 64).comment())
+    (found,) = written(tmp_path / "deep.png")
+    assert found["document"] == "a.xml"
 
 
 def test_reports_and_tables_of_an_analysis(folder: Path, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 from designer.graph.graph import Graph
 from designer.graph.layout import LayerBox, arrange
 from designer.graph.layout.columns import network as layered
+from designer.graph.layout.order import crossings, order_columns
 from designer.graph.model import GRID, Layer, Source
 
 BOX = LayerBox(160, 72, (32, 50, 68), {"": 32})
@@ -131,6 +132,15 @@ def test_layers_that_only_feed_far_columns_are_next_to_them():
     graph = net({"in": "", "a": "in", "b": "a", "c": "b far", "far": ""})
     found = laid(graph)
     assert found["far"][0] == found["b"][0]
+
+
+@pytest.mark.parametrize(("seed", "most"), [(0, 10), (1, 20), (2, 17), (3, 12), (4, 15), (5, 10)])
+def test_sweeps_leave_few_crossings(seed: int, most: int) -> None:
+    graph = random_net(60, seed)
+    found = layered(graph, graph.layers, {})
+    order_columns(found)
+    position = {point: place for column in found.columns for place, point in enumerate(column)}
+    assert crossings(found, [position[point] for point in range(len(found.column))]) <= most
 
 
 def test_a_link_has_a_bend_in_every_column_that_it_passes():

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from designer.graph.commands import set_params
+from designer.graph.commands import move_layers, set_params
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.history import History
@@ -206,6 +206,21 @@ def test_the_fix_is_one_edit_and_undo_restores_the_network() -> None:
     history.undo()
     assert graph == before
     assert history.undo() is None
+
+
+def test_the_fix_makes_room() -> None:
+    graph = Graph(
+        [
+            layer("in", "input", dims="64x64x4"),
+            layer("blocks", "space_to_depth", "in", block_size=2),
+            layer("image", "depth_to_space", "blocks", block_size=2),
+            layer("out", "output", "image"),
+        ]
+    )
+    graph.apply(move_layers(graph, {name: (256 * place, 0) for place, name in enumerate(graph.layers)}))
+    graph.apply(accept_every_size(graph, REGISTRY, size_contract(graph, REGISTRY)))
+    places = {name: layer.position[0] for name, layer in graph.layers.items()}
+    assert all(places[target] - places[source] > 240 for source, _, target, _ in graph.links())  # the width of a layer
 
 
 @pytest.mark.parametrize(("factor", "expected"), [("4x4", (49, 33)), ("2x2", (25, 17)), ("4x2", (25, 33))])

@@ -15,7 +15,7 @@ from app.opened_network import load_weights_for, open_network
 from designer.files.tables import write_table
 from designer.files.weights import Weights, save_weights
 from designer.runtime.api import RunOptions
-from designer.runtime.provenance import Provenance, digest_of, provenance, written_at
+from designer.runtime.provenance import Provenance, digest_of, noise_layers, provenance, written_at
 
 
 def sha256(path: Path) -> str:
@@ -132,3 +132,11 @@ def test_a_profile_says_where_it_comes_from(weights: Path, tmp_path: Path) -> No
         assert found["document_sha256"] == sha256(document)
         assert found["weights_sha256"] == sha256(weights)
         assert found["engine"] == "onnxruntime"
+
+
+def test_noise_layers_are_named_with_their_seeds() -> None:
+    network = open_network(samples.path("denoiser_analyze.xml"))
+    noise = network.graph["noise_0"]
+    assert noise_layers(network.inference)["noise"].startswith("noise_0: ")
+    assert noise_layers(network.inference)["noise_seed"] == f"noise_0: {noise.params['seed']}"
+    assert set(noise_layers(open_network(samples.path("denoiser.xml")).inference).values()) == {""}

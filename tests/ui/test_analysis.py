@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from pathlib import Path
@@ -34,6 +35,7 @@ from app.ui.engine.result import Phase
 from app.ui.widgets.image_view import ImageView
 from designer.files.document import write_document
 from designer.graph.commands import remove_layers, rename_layer, set_params
+from designer.runtime.provenance import digest_of
 
 pytestmark = pytest.mark.gui
 WAIT, picture, small_network = kit.WAIT, kit.picture, kit.small_network
@@ -427,7 +429,11 @@ def test_the_shown_picture_is_saved_and_copied(
         bench.panel.findChild(QAction, f"analysis.output.output_0.export.{way}").trigger()
         saved = f"Saved out{ending}"
         qtbot.waitUntil(lambda s=saved: bench.label("analysis.output.output_0.probe") == s, timeout=WAIT)
-    assert QImage(str(tmp_path / "out.png")) == bench.view.image
+    saved_image = QImage(str(tmp_path / "out.png"))
+    assert saved_image == bench.view.image
+    origin = json.loads(saved_image.text("Comment"))["provenance"]
+    assert origin["document_sha256"] == digest_of(bench.context.root.graph)
+    assert origin["weights"] == "random weights (seed 0)"
     assert np.array_equal(np.load(tmp_path / "out.npy"), bench.output())
     bench.panel.findChild(QAction, "analysis.output.output_0.export.copy").trigger()
     assert QApplication.clipboard().image() == bench.view.image

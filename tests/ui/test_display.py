@@ -14,6 +14,7 @@ from pytestqt.qtbot import QtBot
 from app.ui.analysis.display import Display, DisplayMode
 from app.ui.analysis.output_view import OutputView
 from app.ui.widgets import theme
+from designer.runtime.provenance import Provenance
 
 pytestmark = pytest.mark.gui
 VALUES = np.array([[-1.5, -1.0, -0.25, 0.0, 0.25, 1.0, 1.5]], np.float32)
@@ -53,7 +54,7 @@ def test_what_is_out_of_range_is_painted() -> None:
 
 
 def test_the_view_follows_its_controls(qtbot: QtBot) -> None:
-    view = OutputView("y")
+    view = OutputView("y", lambda: Provenance("y.xml", "0" * 64))
     qtbot.addWidget(view)
     view.resize(700, 400)
     view.show()
@@ -77,7 +78,7 @@ def test_the_view_follows_its_controls(qtbot: QtBot) -> None:
     for _ in range(2):
         qtbot.keyClick(bar.mode, Qt.Key.Key_Down)
     assert (pixel(0), pixel(9)) == (159, 64)
-    assert out_of_range.text() == ""
+    assert out_of_range.text() == "0 is mid-gray"
     bar.exposure.box.selectAll()
     qtbot.keyClicks(bar.exposure.box, "1")
     qtbot.keyClick(bar.exposure.box, Qt.Key.Key_Return)

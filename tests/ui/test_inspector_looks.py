@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from pathlib import Path
 
 import numpy as np
@@ -307,6 +308,9 @@ def test_channels_are_animated(bench: Bench, tmp_path: Path, monkeypatch: pytest
     with Image.open(path) as made:
         assert getattr(made, "n_frames", 1) == 8
         assert made.size == (144, 96)
+        if ending != ".webp":
+            comment = made.info["comment" if ending == ".gif" else "Comment"]
+            assert json.loads(comment)["provenance"]["engine"] == "onnxruntime"
         made.seek(5)
         frame = np.asarray(made.convert("RGB"))
     expected = pixels(bench.panel.page.data[5], bench.panel.bar.look)

@@ -12,6 +12,7 @@ from PySide6.QtCore import QPoint, QSettings, Qt, QTimer
 from PySide6.QtTest import QTest
 from window_kit import show
 
+from app.ui.widgets import theme
 from designer.graph import commands
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
@@ -84,3 +85,16 @@ def test_moving_the_view_does_not_paint_the_network_again(window, qtbot):
         viewer.pan(QPoint(-5, 0))
         minimap.repaint()
     assert not redraw.isActive()
+
+
+def test_layers_smaller_than_a_pixel_are_painted(empty_window, qtbot):
+    chain = [Layer("n0", "input", params={"dims": "64x64x3"})]
+    chain += [Layer(f"n{n}", "identity", (320 * n, 3 * n), (Source(f"n{n - 1}"),)) for n in range(1, 100)]
+    canvas = show(empty_window, Graph(chain)).canvas
+    qtbot.waitUntil(canvas.minimap.isVisible)
+    canvas.minimap.redraw()
+    image = canvas.minimap.grab().toImage()
+    ground = theme.color("surface")
+    inner = range(10, image.width() - 10)
+    empty = [x for x in inner if all(image.pixelColor(x, y) == ground for y in range(10, image.height() - 10))]
+    assert len(empty) < 0.1 * len(inner)

@@ -32,6 +32,7 @@ from pytestqt.qtbot import QtBot
 from window_kit import open_window
 
 import samples
+from app.ui.analysis.network_overview import NetworkOverviewPanel
 from app.ui.engine.analysis import analysis_of
 from app.ui.engine.result import Phase
 from app.ui.shell.window import MainWindow
@@ -164,6 +165,14 @@ def test_the_walkthrough(window: MainWindow, qtbot: QtBot, monkeypatch: pytest.M
         return analysis.result.outputs["output_image"], made, clean
 
     # V split: the result at the left, the original at the right.
+    selection = found(window, QComboBox, f"analysis.{mix}.selection")
+    assert isinstance(selection, QComboBox)
+    QTest.keyClick(selection, Qt.Key.Key_Down)
+    assert graph[mix].params["selection"] == "h_split"
+    QTest.keyClick(selection, Qt.Key.Key_Home)
+    assert selection.currentText() == "v split"
+    qtbot.waitUntil(lambda: not analysis.stale and analysis.phase is Phase.READY, timeout=WAIT)
+    assert graph[mix].params.get("selection", "v_split") == "v_split"
     shown, made, clean = pictures()
     half = clean.shape[-1] // 2
     np.testing.assert_array_equal(shown[..., : half - 1], made[..., : half - 1])
@@ -174,9 +183,7 @@ def test_the_walkthrough(window: MainWindow, qtbot: QtBot, monkeypatch: pytest.M
     qtbot.waitUntil(lambda: analysis.result is not before and analysis.phase is Phase.READY, timeout=WAIT)
     np.testing.assert_array_equal(pictures()[0], clean)
 
-    # A recipe of one's own, whose differences can be seen once the output is shown as signed.
-    selection = found(window, QComboBox, f"analysis.{mix}.selection")
-    assert isinstance(selection, QComboBox)
+    # A recipe of one's own, whose differences can be seen: zero is in the middle.
     QTest.keyClick(selection, Qt.Key.Key_End)
     assert graph[mix].params["selection"] == "custom"
     QTest.keyClick(found(window, QSlider, f"analysis.{mix}.amount"), Qt.Key.Key_End)
@@ -188,11 +195,7 @@ def test_the_walkthrough(window: MainWindow, qtbot: QtBot, monkeypatch: pytest.M
     QTest.keyClicks(recipe, "alpha * (a-b)")
     qtbot.waitUntil(lambda: not analysis.stale and analysis.phase is Phase.READY, timeout=WAIT)
     qtbot.waitUntil(lambda: np.allclose(pictures()[0], pictures()[1] - clean, atol=1e-6), timeout=WAIT)
-    mode = found(window, QComboBox, "analysis.output.output_image.mode")
     output = found(window, QWidget, "analysis.output.output_image")
-    QTest.mouseClick(found(window, QWidget, "analysis.output.output_image.adjust"), Qt.MouseButton.LeftButton)
-    for _ in range(2):
-        QTest.keyClick(mode, Qt.Key.Key_Down)
     image = output.view.image  # type: ignore[attr-defined]
     shades = [image.pixelColor(x, image.height() // 2).lightness() for x in range(image.width())]
     assert 100 < np.mean(shades) < 155  # around mid-gray
@@ -202,10 +205,16 @@ def test_the_walkthrough(window: MainWindow, qtbot: QtBot, monkeypatch: pytest.M
     zoom = output.view.zoom  # type: ignore[attr-defined]
     QTest.keyClick(output.view, Qt.Key.Key_Plus)  # type: ignore[attr-defined]
     assert output.view.zoom > zoom  # type: ignore[attr-defined]
-    menu_action(window, "View", "Panels", "Network Overview")
-    look_at(window, "conv_2s")
-    place = kit.node(window.canvas, "conv_2s")
-    QTest.mouseDClick(view, Qt.MouseButton.LeftButton, pos=place)
+    overview = window.findChild(NetworkOverviewPanel)
+    assert overview is not None
+    if not overview.isVisible():
+        menu_action(window, "View", "Panels", "Network Overview").trigger()
+    qtbot.waitUntil(overview.isVisible)
+    row = overview.model.find("conv_2s")
+    overview.tree.scrollTo(row)
+    viewport, place = overview.tree.viewport(), overview.tree.visualRect(row).center()
+    QTest.mouseClick(viewport, Qt.MouseButton.LeftButton, pos=place)
+    QTest.mouseDClick(viewport, Qt.MouseButton.LeftButton, pos=place)
     qtbot.waitUntil(lambda: analysis.result is not None and "conv_2s" in analysis.result.captures, timeout=WAIT)
     inspector = found(window, QWidget, "channel_inspector")
     assert inspector.isVisible()

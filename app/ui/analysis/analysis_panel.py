@@ -27,6 +27,7 @@ from app.ui.document.labels import labels_of
 from app.ui.engine.analysis import analysis_of
 from app.ui.engine.context import Context
 from app.ui.engine.pinned_pixel import pinned_pixel_of
+from app.ui.engine.provenance import provenance_of
 from app.ui.engine.quality import LiveQuality
 from app.ui.engine.result import Phase
 from app.ui.engine.size_rules import size_rules_of
@@ -36,6 +37,8 @@ from app.ui.widgets.image_view import SplitMode
 from app.ui.widgets.notice import Notice
 from designer.graph.commands import set_params
 from designer.graph.edits import ChangeSet
+from designer.graph.graph import Graph
+from designer.runtime.provenance import Provenance
 from designer.texts import tr
 
 WIDE = 760  # from this width on the controls are next to the image, not under it
@@ -204,17 +207,20 @@ class AnalysisPanel(QWidget):
             self._tabs.removeTab(0)
         for old in self._outputs.values():
             old.deleteLater()
-        self._outputs = {layer: OutputView(layer) for layer in layers}
+        self._outputs = {layer: OutputView(layer, self._origin) for layer in layers}
         for layer, view in self._outputs.items():
             self._tabs.addTab(view, layer)
             view.split_moved.connect(self._drag_split)
             view.split_released.connect(self._release_split)
         self._show_quality()
         if not layers:
-            empty = OutputView("none")
+            empty = OutputView("none", self._origin)
             empty.set_empty_text(tr("The network has no output layer. Add one from the Layer Palette and connect it."))
             self._tabs.addTab(empty, tr("none"))
         self._show_result()
+
+    def _origin(self) -> Provenance:
+        return provenance_of(self._context, self._analysis)
 
     # --- results -----------------------------------------------------------------------------------------------
 
@@ -229,7 +235,10 @@ class AnalysisPanel(QWidget):
             known = document is not None and layer in document.graph
             operator = document.inference.read(layer).operator if document is not None and known else None
             view.features.set_labels(labels_of(document, layer) if document is not None else ())
-            view.show_array(array, operator, result.note_of(layer) if result is not None else "")
+            note = result.note_of(layer) if result is not None else ""
+            view.show_array(
+                array, operator, note, of_recipe=document is not None and _shows_recipe(document.graph, layer)
+            )
             view.mark(self._marked.spot)
         self._show_stale(self._analysis.stale)
 
@@ -363,3 +372,11 @@ def _drop(column: QVBoxLayout, widget: QWidget) -> None:
     column.removeWidget(widget)
     widget.hide()
     widget.deleteLater()
+
+
+def _shows_recipe(graph: Graph, layer: str) -> bool:
+    """Whether an output layer reads a Mix layer with a recipe."""
+    layers = [
+        graph.get(source.layer) for source in (graph[layer].inputs if layer in graph else ()) if source is not None
+    ]
+    return any(each is not None and each.type == "mix" and each.params.get("selection") == "custom" for each in layers)

@@ -24,9 +24,11 @@ from app.ui.widgets.render import as_channels, to_image
 from designer.files.formats import FormatTable
 from designer.graph.types import Size3D
 from designer.runtime.images import TENSORS
+from designer.runtime.provenance import Provenance
 from designer.texts import mark, tr, tr_data
 from designer.units import numbers, percent
 
+NEGATIVE = 0.25  # share of the values from which a recipe's result is shown as signed
 EMPTY = mark("Launch Analysis to see the output of the network.")
 
 
@@ -36,9 +38,10 @@ class OutputView(QWidget):
     split_moved = Signal(float)
     split_released = Signal()
 
-    def __init__(self, layer: str, parent: QWidget | None = None) -> None:
+    def __init__(self, layer: str, origin: Callable[[], Provenance], parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.layer = layer
+        self._origin = origin
         name = f"analysis.output.{layer}"
         self.setObjectName(name)
         self.setAccessibleName(tr("Output {layer}", layer=layer))
@@ -107,8 +110,13 @@ class OutputView(QWidget):
     def probe_text(self) -> str:
         return self._probe.text()
 
-    def show_array(self, array: Array | None, operator: object = None, note: str = "") -> None:
-        """Show a result, N x C x H x W or of another rank, as its output layer's operator says; None clears."""
+    def show_array(
+        self, array: Array | None, operator: object = None, note: str = "", *, of_recipe: bool = False
+    ) -> None:
+        """Show a result, N x C x H x W or of another rank, as its output layer's operator says; None clears.
+
+        The result of a recipe is shown as signed if many of its values are negative: `alpha * (a-b)` is black as an image.
+        """
         kind = getattr(operator, "analysis_view", "image")
         self._size = (array.shape[3], array.shape[2]) if array is not None and array.ndim == 4 else None
         array, self._offset = shown_part(array, operator)
@@ -130,6 +138,8 @@ class OutputView(QWidget):
             self._range.setText("")
             return
         self._stack.setCurrentWidget(self.view)
+        if of_recipe and self._mode is DisplayMode.IMAGE and out_of_range(channels)[0] > NEGATIVE:
+            self._mode = DisplayMode.SIGNED
         self._draw()
         if self._place is not None:
             self._show_probe(self._place)
@@ -145,7 +155,7 @@ class OutputView(QWidget):
         mode = display.mode or self._mode
         shares = out_of_range(channels) if mode is DisplayMode.IMAGE else (0.0, 0.0)
         texts = [f"{sign}: {percent(share)}" for sign, share in zip(("< 0", "> 1"), shares, strict=True) if share]
-        self._range.setText("   ".join(texts))
+        self._range.setText(tr("0 is mid-gray") if mode is DisplayMode.SIGNED else "   ".join(texts))
 
     def show_quality(self, text: str, current: bool) -> None:
         """PSNR and SSIM as a sentence; grayed while it is about an earlier result, hidden when it is empty."""
@@ -182,11 +192,11 @@ class OutputView(QWidget):
         table: FormatTable[Any, Any] = TENSORS if way == "tensor" else VIEWS
         path = ask_path(self, tr("Save"), f"{self.layer}{table.write_suffixes[0]}", table)
         if path is not None:
-            content = array if way == "tensor" else picture
+            content = (array,) if way == "tensor" else (picture, self._origin().comment())
             self._probe.setText(tr("Writing …"))
             write_in_thread(
                 self,
-                lambda: table.writer(path)(path, content),
+                lambda: table.writer(path)(path, *content),
                 lambda _well, text: self._probe.setText(text),
                 tr("Saved {name}", name=path.name),
             )

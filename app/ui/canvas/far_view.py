@@ -131,12 +131,13 @@ class FarView:
         for box, problem in self.problems:
             node_paint.paint_block_mark(painter, box, problem, detail)
 
-    def paint_blocks(self, painter: QPainter) -> None:
-        """Paint the layers only, each in its category's color."""
+    def paint_blocks(self, painter: QPainter, *, tiny: bool = False) -> None:
+        """Paint the layers only, each in its category's color. `tiny`: blocks may be smaller than a pixel, but are visible."""
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
-        painter.setPen(Qt.PenStyle.NoPen)
         for category, rects in self.blocks.items():
-            painter.setBrush(theme.category(category))
+            color = theme.category(category)
+            painter.setPen(QPen(color, 0) if tiny else Qt.PenStyle.NoPen)  # a width of 0 is one pixel
+            painter.setBrush(color)
             painter.drawRects(rects)
 
 

@@ -79,7 +79,7 @@ class Minimap(QWidget):
         self._picture.fill(theme.color("surface"))
         painter = QPainter(self._picture)
         painter.setTransform(self._map)
-        far.paint_blocks(painter)
+        far.paint_blocks(painter, tiny=True)
         painter.end()
         self._follow()
 

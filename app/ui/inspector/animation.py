@@ -6,7 +6,7 @@ import io
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from PySide6.QtGui import QImage
@@ -14,6 +14,7 @@ from PySide6.QtGui import QImage
 from designer.files.atomic import write_atomic
 from designer.files.formats import Format, FormatTable
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.runtime.images import png_texts
 from designer.texts import tr
 
 if TYPE_CHECKING:
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 LARGEST = 1 << 28  # pixels of all frames together
 
 
-def save_animation(path: Path, frames: Sequence[QImage], milliseconds: int) -> None:
-    """Write an endless animation; the file is whole or not there. It may run in a thread.
+def save_animation(path: Path, frames: Sequence[QImage], milliseconds: int, comment: str = "") -> None:
+    """Write an endless animation; the file is whole or not there. It may run in a thread. GIF and PNG contain `comment`.
 
     DiagnosticError: `ANIMATIONS` does not write the suffix, there is no frame, or there are too many pixels.
     """
@@ -55,20 +56,27 @@ def save_animation(path: Path, frames: Sequence[QImage], milliseconds: int) -> N
             )
         )
     pictures = [fromarray(_rgb(frame, width, height)) for frame in frames]
-    write_atomic(path, encode(pictures, milliseconds))
+    write_atomic(path, encode(pictures, milliseconds, comment))
 
 
-def _encoded(pictures: Sequence[Image], milliseconds: int, kind: str, **options: bool) -> bytes:
+def _encoded(pictures: Sequence[Image], milliseconds: int, comment: str, kind: str) -> bytes:
     buffer = io.BytesIO()
-    pictures[0].save(buffer, kind, save_all=True, append_images=pictures[1:], duration=milliseconds, loop=0, **options)
+    options: dict[str, dict[str, Any]] = {
+        "GIF": {"comment": comment},
+        "PNG": {"pnginfo": png_texts(comment)},
+        "WEBP": {"lossless": True},
+    }
+    pictures[0].save(
+        buffer, kind, save_all=True, append_images=pictures[1:], duration=milliseconds, loop=0, **options[kind]
+    )
     return buffer.getvalue()
 
 
-ANIMATIONS: FormatTable[None, Callable[[Sequence[Image], int], bytes]] = FormatTable(
+ANIMATIONS: FormatTable[None, Callable[[Sequence[Image], int, str], bytes]] = FormatTable(
     "animations",
     (
         Format("GIF animation", (".gif",), write=partial(_encoded, kind="GIF")),
-        Format("WebP animation", (".webp",), write=partial(_encoded, kind="WEBP", lossless=True)),
+        Format("WebP animation", (".webp",), write=partial(_encoded, kind="WEBP")),
         Format("PNG animation", (".png",), write=partial(_encoded, kind="PNG")),
     ),
 )

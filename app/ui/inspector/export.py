@@ -88,8 +88,8 @@ class Exporter(QObject):
         path = ask_path(self._window, tr("Save"), f"{name}{table.write_suffixes[0]}", table)
         if path is None or subject.value is None:
             return
-        content = subject.value if way == "tensor" else self._shown.picture()
-        self._start(lambda: table.writer(path)(path, content), tr("Saved {name}", name=path.name))
+        content = (subject.value,) if way == "tensor" else (self._shown.picture(), self._origin().comment())
+        self._start(lambda: table.writer(path)(path, *content), tr("Saved {name}", name=path.name))
 
     def _save_statistics(self) -> None:
         page = self._shown.page
@@ -149,7 +149,8 @@ class Exporter(QObject):
             return
         path = ask_path(self._window, tr("Save"), f"{self._shown.subject.key}.gif", ANIMATIONS)
         if path is not None:
-            self._start(lambda: save_animation(path, frames(), FRAME), tr("Saved {name}", name=path.name))
+            comment = self._origin().comment()
+            self._start(lambda: save_animation(path, frames(), FRAME, comment), tr("Saved {name}", name=path.name))
 
     def _on_failed(self, found: Any) -> None:
         self.message.emit(f"{found[0].message}. {found[0].remedy}".strip())

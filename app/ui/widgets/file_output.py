@@ -25,7 +25,9 @@ def ask_path(parent: QWidget, title: str, name: str, table: FormatTable[Any, Any
     return ask_save_path(parent, title, re.sub(r"[^\w.-]+", "_", name), table)
 
 
-def _write_png(path: Path, image: QImage) -> None:
+def _write_png(path: Path, image: QImage, comment: str) -> None:
+    image = QImage(image)  # shares the pixels, not the texts
+    image.setText("Comment", comment)
     buffer = QBuffer()
     buffer.open(QIODevice.OpenModeFlag.WriteOnly)
     if not image.save(buffer, "PNG"):  # type: ignore[call-overload]
@@ -37,7 +39,7 @@ def _write_png(path: Path, image: QImage) -> None:
     write_atomic(path, bytes(buffer.data().data()))
 
 
-VIEWS: FormatTable[None, Callable[[Path, QImage], None]] = FormatTable(
+VIEWS: FormatTable[None, Callable[[Path, QImage, str], None]] = FormatTable(
     "images of views", (Format("PNG image", (".png",), write=_write_png),)
 )
 
