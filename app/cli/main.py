@@ -86,6 +86,11 @@ COMMANDS = {
         "import_model",
         "Import a model as a document with its weights. Exit status 1 if it computes something else than the original.",
     ),
+    "prune": (
+        "app.cli.prune",
+        "prune",
+        "Prune weights to 2:4 sparsity. Without --output only check them: exit status 1 if they are not sparse.",
+    ),
     "engine-layers": (
         "app.cli.export",
         "engine_layers",

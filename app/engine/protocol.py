@@ -322,11 +322,11 @@ class SurgeryRequest(Request[SurgeryReply], frozen=True):
     """Edit a network together with the weights in the file `weights`, and write the new ones into `folder`.
 
     `features` of `layer` are set, `channels` of it removed, an `identity` inserted before its first input, or it is split or
-    folded. `inputs` are files by input layer, on which the effect is measured. The opened network is not affected.
+    folded; `prune` sets weights of all layers to zero (2:4 sparsity). `inputs` are files by input layer, on which the effect is measured. The opened network is not affected.
     """
 
     document: str
-    operation: Literal["features", "remove", "identity", "split", "fold"]
+    operation: Literal["features", "remove", "identity", "split", "fold", "prune"]
     layer: str
     weights: str
     folder: str

@@ -24,6 +24,7 @@ from designer.surgery.operations import (
     Patient,
     fold_batch_normalization,
     insert_identity,
+    prune_2_4,
     remove_channels,
     set_features,
     split_layer,
@@ -37,6 +38,7 @@ OPERATIONS: Mapping[str, Operate] = {
     "identity": lambda patient, request: insert_identity(patient, request.layer, 0),
     "split": lambda patient, request: split_layer(patient, request.layer),
     "fold": lambda patient, request: fold_batch_normalization(patient, request.layer),
+    "prune": lambda patient, request: prune_2_4(patient),
 }
 
 

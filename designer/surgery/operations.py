@@ -28,6 +28,7 @@ from designer.operators.library.linear.fully_connected import FullyConnected
 from designer.operators.library.normalization.batch_normalization import BatchNormalization
 from designer.operators.registry import Registry
 from designer.surgery.channels import ChannelMap, Channels, WeightAxis
+from designer.surgery.sparsity import candidates, prune
 from designer.texts import tr
 
 if TYPE_CHECKING:
@@ -263,6 +264,19 @@ def _resized(patient: Patient, title: str, features: Mapping[str, int], change: 
             fresh = random_tensor(axis.key, needed[axis.key], SEED)
             tensors[axis.key] = change(axis, tensor, fresh)
     return patient.finish(title, commands.set_params(patient.graph, params), tensors)
+
+
+def prune_2_4(patient: Patient) -> Operation:
+    """Set two of every four weights along the input channels to zero, in every layer where that is possible."""
+    found = candidates(patient.graph, patient.registry)
+    if not any(not one.reason for one in found):
+        raise DiagnosticError.of(
+            "nothing-to-prune",
+            tr("no layer reads a number of channels that is a multiple of 4"),
+            remedy=tr("change the numbers of channels"),
+        )
+    pruned = prune(patient.graph, patient.registry, patient.weights, found)
+    return patient.finish(tr("Prune to 2:4 sparsity"), Edit("", {}), pruned.weights.tensors)
 
 
 # --- more and fewer layers -----------------------------------------------------------------------------------------

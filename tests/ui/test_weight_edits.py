@@ -12,8 +12,9 @@ pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
 import analysis_kit as kit
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QFileDialog, QInputDialog, QLabel, QPushButton, QWidget
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QFileDialog, QInputDialog, QLabel, QMessageBox, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.ui.design.weight_edits import WeightEdits
@@ -30,6 +31,7 @@ from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.profiling.machine import Machine
 from designer.profiling.schema import OperatorProfile, Profile, ProfileRun
+from designer.surgery.sparsity import violations
 
 engine_is_let_go = kit.engine_is_let_go
 
@@ -191,4 +193,28 @@ def test_advice_folds_a_batch_normalization_in_one_click(
     assert panel.findChild(QLabel, "advice.applied.saving").text() == "not measured yet"
     bench.document.undo()
     assert bench.document.graph == graph
+    assert bench.document.settings.weights == str(bench.weights)
+
+
+def test_pruning_says_first_that_it_gains_nothing_here(bench: Bench) -> None:
+    def answer(button: int) -> None:
+        box = bench.window.findChild(QMessageBox, "prune")
+        assert "gains no speed here" in box.text()
+        QTest.mouseClick(box.buttons()[button], Qt.MouseButton.LeftButton)
+
+    graph = network()
+    wide = replace(graph["conv_0"], params={"features": "8"})
+    bench.document.do(lambda graph: replace_layers(graph, {"conv_0": wide}, "Widen"))
+    save_weights(bench.weights, random_weights(required_weights(bench.document.inference), 3).tensors)
+    QTimer.singleShot(0, lambda: answer(1))
+    bench.edits.prune()
+    assert bench.title == "Widen"
+    QTimer.singleShot(0, lambda: answer(0))
+    with bench.done():  # type: ignore[attr-defined]
+        bench.edits.prune()
+    assert bench.title.startswith("Prune to 2:4 sparsity: changed: ")
+    kernel = load_weights(Path(bench.document.settings.weights), required_weights(bench.document.inference))
+    (conv,) = [tensor for key, tensor in kernel.tensors.items() if (key.layer, key.tensor) == ("conv_1", "kernel")]
+    assert violations(conv) == 0
+    bench.document.undo()
     assert bench.document.settings.weights == str(bench.weights)

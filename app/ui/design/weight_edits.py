@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from PySide6.QtCore import QObject
-from PySide6.QtWidgets import QInputDialog, QWidget
+from PySide6.QtWidgets import QInputDialog, QMessageBox, QWidget
 
 from app.ui.engine.context import Context
 from app.ui.engine.weight_surgery import weight_surgery_of
@@ -14,6 +14,7 @@ from app.ui.widgets.action import DOCUMENT, Action, ActionGroup, Need
 from app.ui.widgets.file_dialogs import ask_save_path
 from app.ui.widgets.file_output import report_result
 from designer.files.weights import WEIGHTS
+from designer.surgery.sparsity import candidates, expected_gain
 from designer.texts import tr
 
 ONE_LAYER = Need(lambda s: s.selected == 1 and not s.inside, "select one layer outside of templates")
@@ -64,6 +65,21 @@ class WeightEdits(QObject):
     def fold(self) -> None:
         self._surgery.operate("fold", self._layer)
 
+    def prune(self) -> None:
+        """Say what 2:4 sparsity can gain for this network, and prune after the user agreed."""
+        document = self._context.root
+        found = candidates(document.graph, self._context.registry)
+        box = QMessageBox(self._window)
+        box.setObjectName("prune")
+        box.setWindowTitle(tr("Prune to 2:4 Sparsity"))
+        box.setText(expected_gain(found))
+        box.setInformativeText(tr("Pruned weights are a new file. Undo restores the present ones."))
+        agree = box.addButton(tr("&Prune"), QMessageBox.ButtonRole.AcceptRole)
+        box.setDefaultButton(box.addButton(QMessageBox.StandardButton.Cancel))
+        box.exec()
+        if box.clickedButton() is agree:
+            self._surgery.operate("prune", "")
+
     def save_weights(self) -> None:
         """Ask for a file and write the weights of the document there."""
         document = self._context.root
@@ -113,6 +129,14 @@ ACTIONS: tuple[ActionGroup[Any], ...] = (
                 WeightEdits.fold,
                 ("Edit/weights",),
                 needs=(ONE_LAYER,),
+            ),
+            Action(
+                "weights.prune",
+                "&Prune to 2:4 Sparsity...",
+                "Say what sparse Tensor Cores can gain, and set two of every four weights to zero",
+                WeightEdits.prune,
+                ("Edit/weights",),
+                needs=(DOCUMENT,),
             ),
             Action(
                 "weights.save",

@@ -23,7 +23,7 @@ from designer.graph.diagnostics import Diagnostic
 from designer.graph.model import Layer
 from designer.texts import tr
 
-Operation = Literal["features", "remove", "identity", "split", "fold"]
+Operation = Literal["features", "remove", "identity", "split", "fold", "prune"]
 
 
 class WeightSurgery(QObject):
@@ -66,7 +66,8 @@ class WeightSurgery(QObject):
                 channels,
                 tuple(sorted(agreed())),
             )
-            context.message.emit("info", tr("Editing the weights of {layer} ...", layer=layer))
+            what = tr("Editing the weights of {layer} ...", layer=layer) if layer else tr("Editing the weights ...")
+            context.message.emit("info", what)
             self._call = analysis.engine.ask(
                 request,
                 self,

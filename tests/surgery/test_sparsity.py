@@ -1,0 +1,188 @@
+"""2:4 sparsity: every group of four, the permutation that changes nothing, and what is said before anyone retrains."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from itertools import permutations
+from pathlib import Path
+
+import numpy as np
+import pytest
+from surgery_networks import REGISTRY, network, patient, result, trained
+
+from designer.files.document import save_document
+from designer.files.weights import Weights, load_weights, random_weights, required_weights, save_weights
+from designer.graph.diagnostics import DiagnosticError
+from designer.graph.graph import Graph
+from designer.graph.inference import Inference
+from designer.graph.model import ActivationSpec, Layer, Source
+from designer.runtime.images import write_image
+from designer.surgery import sparsity
+from designer.surgery.operations import prune_2_4
+from designer.surgery.sparsity import best_order, candidates, check_sparse, expected_gain, mask_of, prune, violations
+
+ROOT = Path(__file__).parents[2]
+
+
+def residual(features: int = 16, size: str = "8x8x4") -> Graph:
+    """A residual network with a concatenation, a normalization and a fully connected layer at the end."""
+    f = {"features": str(features), "kernel": "3x3"}
+    relu = ActivationSpec("relu", {"alpha": "0.0"})
+    return Graph(
+        [
+            Layer("in", "input", params={"dims": size}),
+            Layer("first", "convolution", inputs=(Source("in"),), params=f, activation=relu),
+            Layer("second", "convolution", inputs=(Source("first"),), params=f),
+            Layer("norm", "batch_normalization", inputs=(Source("second"),)),
+            Layer("plus", "element_wise", inputs=(Source("norm"), Source("first")), params={"operation": "add"}),
+            Layer("third", "convolution", inputs=(Source("plus"),), params=f, activation=relu),
+            Layer("join", "concatenation", inputs=(Source("third"), Source("plus")), params={"axis": "1"}),
+            Layer("fourth", "convolution", inputs=(Source("join"),), params=f),
+            Layer("last", "convolution", inputs=(Source("fourth"),), params={"features": "3", "kernel": "1x1"}),
+            Layer("out", "output", inputs=(Source("last"),)),
+        ],
+        name="residual",
+    )
+
+
+def weights_of(graph: Graph, seed: int = 0) -> Weights:
+    return trained(graph) if seed == 0 else random_weights(required_weights(Inference(graph, REGISTRY)), seed)
+
+
+def test_a_mask_keeps_the_two_largest_of_four() -> None:
+    kernel = np.array([[1, -4, 3, 2, 0, 0, 0, 5]], np.float32)
+    np.testing.assert_array_equal(mask_of(kernel)[0, :4], [False, True, True, False])
+    assert mask_of(kernel).sum() == 4
+    image = np.arange(2 * 8 * 3 * 3, dtype=np.float32).reshape(2, 8, 3, 3)
+    assert mask_of(image)[1, :, 2, 2].tolist() == [False, False, True, True] * 2
+    assert violations(image) == 2 * 2 * 9
+    assert violations(image * mask_of(image)) == 0
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_permutation_keeps_the_function(seed: int, monkeypatch) -> None:
+    """Without masks only the permutation remains."""
+    graph = network(seed) if seed else residual(size="8x8x3")
+    weights = trained(graph)
+    monkeypatch.setattr(sparsity, "mask_of", lambda kernel: np.ones(kernel.shape, bool))
+    pruned = prune(graph, REGISTRY, weights, candidates(graph, REGISTRY))
+    before = result(graph, weights)
+    np.testing.assert_allclose(result(graph, pruned.weights), before, atol=1e-5 * max(1.0, np.abs(before).max()))
+
+
+def test_residual_networks_are_permuted_and_keep_more() -> None:
+    graph = residual(32)
+    weights = weights_of(graph, 1)
+    found = candidates(graph, REGISTRY)
+    pruned = prune(graph, REGISTRY, weights, found)
+    kept = {kernel.layer: kernel for kernel in pruned.kernels}
+    for layer in ("second", "third", "fourth", "last"):
+        assert kept[layer].kept > kept[layer].kept_unpermuted
+    assert kept["first"].kept == pytest.approx(kept["first"].kept_unpermuted)  # the channels of the image have an order
+    assert set(check_sparse(found, pruned.weights).values()) == {0}
+    for key, tensor in weights.tensors.items():
+        assert sorted(pruned.weights.tensors[key].shape) == sorted(tensor.shape)
+
+
+def test_the_order_is_never_worse_and_often_the_best() -> None:
+    def kept(rows: np.ndarray) -> float:
+        groups = np.sort(rows.reshape(len(rows), -1, 4), axis=2)
+        return float(groups[:, :, 2:].sum())
+
+    best = 0
+    for seed in range(20):
+        rows = np.random.default_rng(seed).random((6, 8)).astype(np.float32)
+        order = best_order(rows)
+        found = kept(rows if order is None else rows[:, order])
+        assert found >= kept(rows)
+        every = max(kept(rows[:, (0, *rest)]) for rest in permutations(range(1, 8)) if rest[0] < rest[1] < rest[2])
+        assert found <= every * (1 + 1e-6)
+        best += found >= every * (1 - 1e-6)
+    assert best >= 14
+
+
+def test_a_template_is_pruned_once_for_all_instances() -> None:
+    from template_networks import nested
+
+    graph = nested()
+    weights = random_weights(required_weights(Inference(graph, REGISTRY)), 3)
+    found = candidates(graph, REGISTRY)
+    pruned = prune(graph, REGISTRY, weights, found)
+    assert set(pruned.weights.tensors) == set(weights.tensors)
+    assert not any(check_sparse(found, pruned.weights).values())
+
+
+def test_what_is_said_first() -> None:
+    small = candidates(residual(), REGISTRY)
+    assert expected_gain(small).startswith("2:4 sparsity gains no speed here: no layer has 256 or more")
+    large = candidates(residual(256), REGISTRY)
+    text = expected_gain(large)
+    assert "saves at most 15 % of the time" in text or "saves at most 15.0 %" in text
+    assert "3 layers" in text  # the first reads 4 channels, the last computes 3
+    odd = candidates(residual(6), REGISTRY)
+    assert {one.layer: one.reason for one in odd}["second"] == "6 input channels are not a multiple of 4"
+    assert [one.layer for one in odd if not one.reason] == ["first", "fourth"]
+
+
+def test_the_operation_of_the_window() -> None:
+    graph = residual()
+    made = prune_2_4(patient(graph, weights_of(graph)))
+    assert made.edit.title == "Prune to 2:4 sparsity"
+    assert not made.edit.layers
+    assert not any(check_sparse(candidates(graph, REGISTRY), made.weights).values())
+    odd = Graph([layer for layer in residual(size="8x8x3") if layer.name in ("in", "first")], name="odd")
+    with pytest.raises(DiagnosticError) as failed:
+        prune_2_4(patient(odd, weights_of(odd)))
+    assert failed.value.diagnostics[0].code == "nothing-to-prune"
+
+
+def command(*arguments: str) -> subprocess.CompletedProcess[str]:
+    line = [sys.executable, "-m", "app.cli.main", "prune", *arguments]
+    return subprocess.run(line, capture_output=True, text=True, check=False, cwd=ROOT, timeout=120)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[str, str, str]:
+    graph = residual()
+    save_document(graph, tmp_path / "net.xml")
+    save_weights(tmp_path / "weights", weights_of(graph, 1).tensors)
+    return str(tmp_path / "net.xml"), "--weights", str(tmp_path / "weights")
+
+
+@pytest.mark.slow
+def test_the_command(files: tuple[str, str, str], tmp_path: Path) -> None:
+    images = tmp_path / "images"
+    images.mkdir()
+    for number in range(2):
+        pixels = np.random.default_rng(number).random((1, 4, 8, 8), np.float32)
+        write_image(images / f"{number}.png", pixels)
+    (images / "broken.png").write_bytes(b"not an image")
+    output, report = tmp_path / "sparse", tmp_path / "report.json"
+    done = command(
+        *files, "--pattern", "2:4", "--output", str(output), "--report", str(report), "--validate", str(images)
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.startswith("2:4 sparsity gains no speed here")
+    assert "skipped broken.png" in done.stderr
+    found = json.loads(report.read_text())
+    assert found["violations"] == 0
+    assert set(found["images"]) == {"0.png", "1.png"}
+    assert [layer["layer"] for layer in found["layers"] if layer["pruned"]] == [
+        "first",
+        "second",
+        "third",
+        "fourth",
+        "last",
+    ]
+    graph = residual()
+    stored = load_weights(output, required_weights(Inference(graph, REGISTRY)))
+    assert not any(check_sparse(candidates(graph, REGISTRY), stored).values())
+    assert command(files[0], "--weights", str(output)).returncode == 0
+    done = command(*files)
+    assert done.returncode == 1
+    assert "first: 144 groups of four are not 2:4 sparse" in done.stdout
+    done = command(*files, "--output", str(output))
+    assert "has files; nothing was changed" in done.stderr
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["images", "net.xml", "report.json", "sparse", "weights"]
