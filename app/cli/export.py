@@ -74,8 +74,8 @@ def export_deploy(
     out.print(str(found.model.sizes), highlight=False)
 
 
-@export.command("tensorrt")
-def export_tensorrt(
+@export.command()
+def tensorrt(
     file: FileArgument,
     output: Annotated[Path, typer.Option("--output", "-o", help="The .engine file to write.")],
     weights: WeightsOption = None,

@@ -146,7 +146,7 @@ def test_the_engine_builds_here_and_says_why_it_does_not_run(installed):
     engines = default_engines()
     found = engines.problem(engines.get("tensorrt"))
     assert found.code == "engine-unavailable"
-    assert "GPU" in found.remedy
+    assert "no NVIDIA GPU" in found.message
     inference = Inference(unet(), REGISTRY)
     engine = TensorRtEngine(inference, unet_weights(), RunOptions(engine="tensorrt", device="cuda"))
     names = tuple(name for name in unet().order()[0] if name != "image")

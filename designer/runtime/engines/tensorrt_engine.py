@@ -137,11 +137,11 @@ def _torch_type(kind: Any) -> torch.dtype:
 
 def _unavailable() -> Diagnostic | None:
     """Why engines cannot run here; building them needs no GPU."""
-    count, reason = cuda_devices()
     missing = trt.unavailable()
-    if missing is not None or count:
+    if missing is not None or cuda_devices()[0]:
         return missing
-    return Diagnostic("engine-unavailable", reason, remedy=tr("run it on a computer with an NVIDIA GPU"))
+    reason = tr("there is no NVIDIA GPU that PyTorch can use")
+    return Diagnostic("engine-unavailable", reason, remedy=tr("choose another engine"))
 
 
 def _failed(message: str) -> DiagnosticError:
