@@ -13,7 +13,7 @@ from designer.graph.model import Source
 from designer.operators.deploy import deploy
 from designer.operators.registry import Registry
 from designer.runtime.api import Array, RunOptions
-from designer.runtime.engines.emulated import EMULATED, EmulatedEngine
+from designer.runtime.engines.rounded_torch import EMULATED, EmulatedEngine
 from designer.runtime.input_data import crop
 from designer.runtime.plan import PartStep
 from designer.runtime.session import Session

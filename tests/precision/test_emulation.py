@@ -19,7 +19,7 @@ from designer.operators.registry import Registry, default_registry
 from designer.precision.emulation import Emulation, RangeObserver
 from designer.runtime.api import RunOptions
 from designer.runtime.engine_registry import default_engines
-from designer.runtime.engines.emulated import EMULATED
+from designer.runtime.engines.rounded_torch import EMULATED
 from designer.runtime.engines.torch_engine import TorchEngine
 from designer.runtime.number_formats import BFLOAT16, FLOAT16, FORMATS
 from designer.runtime.rounding import rounded

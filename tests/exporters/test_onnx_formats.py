@@ -1,0 +1,120 @@
+"""Strongly typed ONNX models: every operator in half precision passes the checker and runs in ONNX Runtime."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+import torch
+from onnx import TensorProto, helper, numpy_helper
+from operator_oracles import COMPUTE, LAYER, Case, network, random_inputs, randomise, runner, weights_of
+
+from designer.graph.diagnostics import DiagnosticError
+from designer.runtime.api import Part
+from designer.runtime.engines.onnx_model import build_model
+from designer.runtime.number_formats import BFLOAT16, FLOAT16, FLOAT32, NumberFormat
+from exporters.onnx_formats import FormattedModel, with_formats
+
+NOT_IN_ONNX_RUNTIME = {"scatter-1-sums"}  # it has no kernel that adds float16
+CASES = [case for case in COMPUTE if "onnx" not in case.subject.exceptions]
+
+
+def typed(model: Any, formats: dict[str, NumberFormat], otherwise: NumberFormat = FLOAT32) -> FormattedModel:
+    found = with_formats(model, lambda layer: formats.get(layer, otherwise))
+    onnx.checker.check_model(found.model, full_check=True)
+    return found
+
+
+def outputs(model: Any, feeds: dict[str, Any]) -> list[Any]:
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return list(session.run(None, feeds))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_every_operator_runs_in_half_precision(case: Case) -> None:
+    net = network(case)
+    module = runner(case, net=net)
+    randomise(module)
+    try:
+        model = build_model(net.inference, Part((LAYER,), net.feeds), net.outputs, weights_of(module))
+    except DiagnosticError as error:
+        pytest.skip(error.diagnostics[0].message)
+    feeds = dict(zip([str(feed) for feed in net.feeds], [t.numpy() for t in random_inputs(case.types, 2)], strict=True))
+    expected = outputs(model, feeds)
+    for target in (FLOAT16, BFLOAT16):
+        found = typed(model, {LAYER: target}).model
+        if case.name in NOT_IN_ONNX_RUNTIME and target is FLOAT16:
+            continue
+        for one, other in zip(expected, outputs(found, feeds), strict=True):
+            assert one.dtype == other.dtype
+            assert one.shape == other.shape
+
+
+def two_layers() -> Any:
+    """float x -> a (times 3) -> b (plus a constant) -> y."""
+    nodes = [
+        helper.make_node("Mul", ["x", "a/factor"], ["a"], name="a/Mul"),
+        helper.make_node("Add", ["a", "b/shift"], ["b"], name="b/Add"),
+        helper.make_node("Add", ["b", "a"], ["y"], name="y/Add"),
+    ]
+    constants = [
+        numpy_helper.from_array(np.array([3.0, 1e-9, 0.1], np.float32), "a/factor"),
+        numpy_helper.from_array(np.float32(1e-12), "b/shift"),
+    ]
+    entries = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["N", 3]) for name in ("x", "y")]
+    graph = helper.make_graph(nodes, "two", entries[:1], entries[1:], constants)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
+
+
+def test_casts_are_where_formats_meet_and_once_for_all_readers() -> None:
+    found = typed(two_layers(), {"a": FLOAT16, "y": FLOAT32, "b": FLOAT32})
+    assert [node.op_type for node in found.model.graph.node] == ["Cast", "Mul", "Cast", "Add", "Add"]
+    assert found.casts == 2
+    stored = {tensor.name: tensor.data_type for tensor in found.model.graph.initializer}
+    assert stored == {"a/factor/float16": TensorProto.FLOAT16, "b/shift": TensorProto.FLOAT}
+    assert not found.in_float32
+
+
+def test_results_are_rounded_to_the_format() -> None:
+    x = np.array([[1.0, 1.0, 1 / 3]], np.float32)
+    (found,) = outputs(typed(two_layers(), {}, FLOAT16).model, {"x": x})
+    half = x.astype(np.float16) * np.array([3, 1e-9, 0.1], np.float32).astype(np.float16)
+    assert np.array_equal(found, (half + half).astype(np.float32))
+    (brain,) = outputs(typed(two_layers(), {"a": BFLOAT16}).model, {"x": x})
+    product = torch.tensor(x).bfloat16() * torch.tensor([3, 1e-9, 0.1]).bfloat16()
+    assert np.array_equal(brain, (product.float() + 1e-12 + product.float()).numpy())
+
+
+def test_a_node_with_a_constant_that_the_format_loses_computes_in_float32() -> None:
+    found = typed(two_layers(), {}, FLOAT16)
+    assert found.in_float32 == ("b",)  # 1e-12 would be 0
+    stored = {tensor.name: tensor.data_type for tensor in found.model.graph.initializer}
+    assert stored["b/shift"] == TensorProto.FLOAT
+
+
+def test_a_graph_inside_a_node_reads_float32() -> None:
+    branch = [
+        helper.make_graph(
+            [helper.make_node(op, ["a"], [f"{op}/made"], name=f"if/{op}")],
+            op,
+            [],
+            [helper.make_tensor_value_info(f"{op}/made", TensorProto.FLOAT, ["N", 3])],
+        )
+        for op in ("Relu", "Neg")
+    ]
+    model = two_layers()
+    del model.graph.node[1:]
+    model.graph.node.append(
+        helper.make_node("If", ["condition"], ["y"], name="if/If", then_branch=branch[0], else_branch=branch[1])
+    )
+    model.graph.initializer.append(numpy_helper.from_array(np.array(False), "condition"))
+    found = typed(model, {}, FLOAT16)
+    (made,) = outputs(found.model, {"x": np.ones((1, 3), np.float32)})
+    assert made.ravel()[0] == -3
+    assert model.graph.node[1].attribute[0].g.node[0].input[0] == "a"  # the argument is not changed
