@@ -49,19 +49,25 @@ class OnnxReport:
     weights_note: str = ""
 
 
-def export_onnx(graph: Graph, registry: Registry, weights: Weights, path: Path | str) -> OnnxReport:
+def export_onnx(
+    graph: Graph, registry: Registry, weights: Weights, path: Path | str, convert: Callable[[Any], Any] | None = None
+) -> OnnxReport:
     """Write `graph` to `path` atomically, with open height and width if no layer prevents it.
+
+    `convert` changes the model before it is checked; values and nodes are named by layers, as in `onnx_model.py`.
 
     Inputs and outputs have the names of their layers. The file must pass `onnx.checker` with strict shape inference. Scale,
     shift and padding of an input are not part of the model but of its metadata, like the provenance; two exports differ only
     in its date (see `provenance.written_at`). Raises DiagnosticError if the network cannot run, ONNX cannot express it, or
     `path` has another suffix.
     """
-    return ONNX_MODELS.writer(path)(graph, registry, weights, Path(path))
+    return ONNX_MODELS.writer(path)(graph, registry, weights, Path(path), convert)
 
 
-def _write(graph: Graph, registry: Registry, weights: Weights, target: Path) -> OnnxReport:
-    imported = unedited_model(graph, registry, weights)
+def _write(
+    graph: Graph, registry: Registry, weights: Weights, target: Path, convert: Callable[[Any], Any] | None
+) -> OnnxReport:
+    imported = unedited_model(graph, registry, weights) if convert is None else None
     if imported is not None:
         return _write_imported(imported, weights, target)
     deployed = deploy(graph, registry)
@@ -87,6 +93,8 @@ def _write(graph: Graph, registry: Registry, weights: Weights, target: Path) -> 
     model = build(inference)
     sizes = open_sizes(model, deployed, registry, feeds, wanted, build)
     model.doc_string = f"{graph.name}, written by Layerwright"
+    if convert is not None:
+        model = convert(model)
     data = serialized(model)
     check_model(model, graph.name)
     write_atomic(target, data)
@@ -173,6 +181,7 @@ def _shapes(inference: Inference, sources: Sequence[Source], entries: Any) -> di
     return found
 
 
-ONNX_MODELS: FormatTable[None, Callable[[Graph, Registry, Weights, Path], OnnxReport]] = FormatTable(
+Write = Callable[[Graph, Registry, Weights, Path, Callable[[Any], Any] | None], OnnxReport]
+ONNX_MODELS: FormatTable[None, Write] = FormatTable(
     "ONNX models", (Format("ONNX model", (".onnx",), write=_write, package="onnx"),)
 )

@@ -80,7 +80,7 @@ class _Formatter:
         computed = stored if self._can_compute(node, slots, stored) else FLOAT32
         for index, name in enumerate(node.input):
             if name in self._formats:
-                if computed is not stored and slots.takes(index):
+                if computed is not stored and slots.takes(index) and not self._is_lost(name, stored):
                     name = self._in_format(name, stored, layer)
                 node.input[index] = self._in_format(name, computed if slots.takes(index) else FLOAT32, layer)
         for body in _bodies(node):
@@ -99,10 +99,17 @@ class _Formatter:
     def _can_compute(self, node: Any, slots: _Slots, target: NumberFormat) -> bool:
         if target not in self._computing or not slots.allow(node, self._types, target):
             return False
-        return not any(
-            name in self._constants and self._formats.get(name) is FLOAT32 and _is_lost(self._constants[name], target)
-            for name in node.input
-        )
+        return not any(self._is_lost(name, target) for name in node.input)
+
+    def _is_lost(self, name: str, target: NumberFormat) -> bool:
+        """Whether a value is a constant number, such as an epsilon, that becomes infinite or 0 in a format."""
+        from onnx import numpy_helper
+
+        tensor = self._constants.get(name)
+        if tensor is None or self._formats.get(name) is not FLOAT32 or target is FLOAT32 or np.prod(tensor.dims) != 1:
+            return False
+        value = float(np.abs(numpy_helper.to_array(tensor)).reshape(()))
+        return bool(np.isfinite(value)) and (value > target.largest or 0 < value < target.smallest)
 
     def _store(self, node: Any, index: int, stored: NumberFormat, layer: str) -> None:
         """Cast a result in float32 to the format of the layer, under its name."""
@@ -243,16 +250,6 @@ def _converted(tensor: Any, target: NumberFormat, name: str = "") -> Any:
     with np.errstate(over="ignore"):
         values = numpy_helper.to_array(tensor).astype(helper.tensor_dtype_to_np_dtype(_element(target)))
     return numpy_helper.from_array(values, name or tensor.name)
-
-
-def _is_lost(tensor: Any, target: NumberFormat) -> bool:
-    """Whether a constant of one value, such as an epsilon, becomes infinite or 0 in a format."""
-    from onnx import numpy_helper
-
-    if target is FLOAT32 or int(np.prod(tensor.dims)) != 1:
-        return False
-    value = float(np.abs(numpy_helper.to_array(tensor)).reshape(()))
-    return np.isfinite(value) and (value > target.largest or 0 < value < target.smallest)
 
 
 def _convert_attributes(node: Any, target: NumberFormat) -> None:

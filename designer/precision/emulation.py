@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import inf, isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from designer.operators.registry import Registry
 from designer.runtime.api import Array, RunOptions
 from designer.runtime.engines.rounded_torch import EMULATED, EmulatedEngine
 from designer.runtime.input_data import crop
+from designer.runtime.number_formats import FLOAT16
 from designer.runtime.plan import PartStep
 from designer.runtime.session import Session
 
@@ -69,14 +71,19 @@ class RangeObserver:
             return
         found = self.ranges.setdefault(layer, LayerRange())
         magnitude = before.abs()
-        finite = magnitude.isfinite()
         found.values += before.numel()
-        found.nonfinite += before.numel() - int(finite.sum())
-        found.overflowed += int((finite & ~after.isfinite()).sum())
-        positive = magnitude[finite & (magnitude > 0)]
-        if positive.numel():
-            found.largest = max(found.largest, float(positive.max()))
-            found.smallest = min(found.smallest, float(positive.min()))
+        largest = float(magnitude.max())
+        if not isfinite(largest):
+            finite = magnitude.isfinite()
+            found.nonfinite += before.numel() - int(finite.sum())
+            magnitude = magnitude.where(finite, 0)
+            largest = float(magnitude.max())
+        found.largest = max(found.largest, largest)
+        if largest > FLOAT16.largest:  # every other format has a wider range
+            found.overflowed += int((before.isfinite() & ~after.isfinite()).sum())
+        smallest = float(magnitude.where(magnitude > 0, inf).min())
+        found.smallest = min(found.smallest, smallest)
+        if smallest < FLOAT16.smallest:
             found.underflowed += int(((magnitude > 0) & (after == 0)).sum())
         found.terms = max(found.terms, _terms(operator, args, before))
 

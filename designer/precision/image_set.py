@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from numpy.typing import NDArray
 
@@ -13,11 +13,14 @@ from designer.graph.diagnostics import DiagnosticError
 from designer.graph.inference import Inference
 from designer.graph.types import Size3D
 from designer.operators.api import Operator
+from designer.runtime.api import Array
 from designer.runtime.images import IMAGES, read_image
 from designer.runtime.input_data import Extent, InputData, check_fed, prepare
 from designer.runtime.network import input_layers, operator_of
 from designer.texts import tr
 from designer.units import dims_text
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -35,8 +38,30 @@ def read_image_set(inference: Inference, folder: Path, *, count: int, size: Exte
     The default size is that of the input. Smaller images and damaged files are skipped. Raises DiagnosticError if the network
     has another input than one image, or the folder has no image that can be used.
     """
-    layer, operator, dims = _image_input(inference)
+    layer, operator, dims = image_input(inference)
     height, width = size or (dims.height, dims.width)
+
+    def prepared(image: Array) -> Mapping[str, NDArray[Any]]:
+        top, left = (image.shape[2] - height) // 2, (image.shape[3] - width) // 2
+        if top < 0 or left < 0:
+            needed, found = dims_text((width, height)), dims_text(image.shape[:1:-1])
+            message = tr("{found} pixels are fewer than {needed}", found=found, needed=needed)
+            raise DiagnosticError.of("wrong-size", message, remedy=tr("choose a smaller size"))
+        middle = image[:, :, top : top + height, left : left + width].copy()
+        check_fed(layer, operator, middle)
+        return {layer: prepare(operator, InputData(middle, True, 0))}
+
+    feeds, skipped = read_images(folder, dims.channels, prepared, count=count)
+    return ImageSet(tuple(feeds), tuple(feeds.values()), skipped)
+
+
+def read_images(
+    folder: Path, channels: int, use: Callable[[Array], T], *, count: int
+) -> tuple[dict[str, T], dict[str, str]]:
+    """What `use` makes of the first `count` images of a folder (1 x C x H x W), by file, and the reasons of skipped files.
+
+    Files that cannot be read, or for which `use` raises DiagnosticError, are skipped. Raises DiagnosticError if all are.
+    """
     paths = sorted(path for path in folder.glob("*") if IMAGES.reads(path))
     if not paths:
         raise DiagnosticError.of(
@@ -45,25 +70,16 @@ def read_image_set(inference: Inference, folder: Path, *, count: int, size: Exte
             file=str(folder),
             remedy=tr("choose a folder with {choices} files", choices=IMAGES.read_choices),
         )
-    feeds: dict[str, Mapping[str, NDArray[Any]]] = {}
+    found: dict[str, T] = {}
     skipped: dict[str, str] = {}
     for path in paths:
-        if len(feeds) == count:
+        if len(found) == count:
             break
         try:
-            image = read_image(path, dims.channels)
+            found[path.name] = use(read_image(path, channels))
         except DiagnosticError as error:
             skipped[path.name] = error.diagnostics[0].message
-            continue
-        top, left = (image.shape[2] - height) // 2, (image.shape[3] - width) // 2
-        if top < 0 or left < 0:
-            needed, found = dims_text((width, height)), dims_text(image.shape[:1:-1])
-            skipped[path.name] = tr("{found} pixels are fewer than {needed}", found=found, needed=needed)
-            continue
-        middle = image[:, :, top : top + height, left : left + width].copy()
-        check_fed(layer, operator, middle)
-        feeds[path.name] = {layer: prepare(operator, InputData(middle, True, 0))}
-    if not feeds:
+    if not found:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in list(skipped.items())[:3])
         raise DiagnosticError.of(
             "no-images",
@@ -71,10 +87,11 @@ def read_image_set(inference: Inference, folder: Path, *, count: int, size: Exte
             file=str(folder),
             remedy=tr("choose other images, or a smaller size"),
         )
-    return ImageSet(tuple(feeds), tuple(feeds.values()), skipped)
+    return found, skipped
 
 
-def _image_input(inference: Inference) -> tuple[str, Operator, Size3D]:
+def image_input(inference: Inference) -> tuple[str, Operator, Size3D]:
+    """The only input of a network, its operator and size. Raises DiagnosticError if there are others, or it is not an image."""
     inputs = input_layers(inference.graph, inference)
     operators = [operator_of(inference, name) for name in inputs]
     dims = [getattr(operator, "dims", None) for operator in operators]
