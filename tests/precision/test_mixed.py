@@ -51,10 +51,11 @@ def chain(*layers: object, side: int = 32) -> Graph:
 
 
 def large(scale: float = 1e5) -> Graph:
-    """Values up to `scale`, scaled back to 0..1."""
+    """Values up to `scale`, scaled back to 0..1 and dimmed."""
     return chain(
         layer("up", "scale_shift", "image", None, scale=f"{scale:g}"),
         layer("down", "scale_shift", "up", None, scale=f"{1 / scale:g}"),
+        layer("dimmed", "scale_shift", "down", None, scale="0.9"),
     )
 
 
