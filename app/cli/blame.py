@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
@@ -12,6 +12,9 @@ from app.cli.console import err, out, print_json
 from app.cli.options import FileArgument, JsonOption, SeedOption, ThreadsOption, TrustOption, WeightsOption
 from designer.graph.diagnostics import DiagnosticError
 from designer.runtime.images import ARRAYS
+
+if TYPE_CHECKING:
+    from designer.runtime.session import Session
 
 COMPUTATION = "A precision, number format, engine or variant, an .onnx file, or another document."
 
@@ -42,15 +45,25 @@ def blame(
     from app.cli.trust import with_trust
     from app.computations import Compared, blame_between
     from app.opened_network import load_weights_for, open_network
+    from designer.files.settings import find_settings, read_settings
     from designer.operators.api import Role
     from designer.runtime.api import RunOptions
 
     network = open_network(file)
+    files = _files(inputs, layers_with(network, Role.INPUT))
+
+    def feed(session: Session) -> None:
+        for layer, path in files.items():
+            session.set_input_file(layer, path)
+
+    settings = find_settings(file)
     compared = Compared(
-        network,
+        network.graph,
+        network.registry,
         load_weights_for(network, weights, random_weights),
-        _files(inputs, layers_with(network, Role.INPUT)),
         with_trust(network, RunOptions(threads=threads), trust_custom or ()),
+        feed,
+        read_settings(settings).settings.variants if settings is not None else (),
         other_weights,
     )
     with Progress(console=err, transient=True) as bar:
@@ -64,7 +77,7 @@ def blame(
             {
                 "a": a,
                 "b": b,
-                "inputs": {name: str(path) for name, path in compared.inputs.items()},
+                "inputs": {name: str(path) for name, path in files.items()},
                 "rms": found.rms,
                 "first": found.first,
                 "operators": [

@@ -18,6 +18,7 @@ from msgspec import Meta, Raw, Struct
 
 from designer.files.json_text import decode, encode, problem_of
 from designer.files.settings import DEFAULT_ENGINE
+from designer.files.variants import Variant
 from designer.files.weights import WeightStatus
 from designer.graph.diagnostics import Diagnostic
 from designer.profiling.schema import Profile
@@ -194,6 +195,52 @@ class TraceReply(Struct, frozen=True):
     note: str = ""
 
 
+class BlamedOperator(Struct, frozen=True):
+    """The share of an operator in an error, and the relative difference of its own results for equal inputs."""
+
+    layer: str
+    share: float
+    deviation: float
+
+
+class BlameReply(Struct, frozen=True):
+    """The operators in their order of execution, see `designer.precision.blame`."""
+
+    operators: tuple[BlamedOperator, ...]
+    rms: float
+    first: str | None
+
+
+class CompareTensorReply(Struct, frozen=True):
+    """One tensor in two computations."""
+
+    a: Handle
+    b: Handle
+
+
+class LayerBits(Struct, frozen=True):
+    """A layer with weights: the number of its weights, and PSNR in dB by number format if only this layer has the format."""
+
+    layer: str
+    weights: Count
+    psnr: dict[str, float]
+
+
+class SizePoint(Struct, frozen=True):
+    """A choice of formats: the bytes of the weights, and PSNR of the result in dB. Layers that are absent are FP32."""
+
+    bytes: Count
+    psnr: float
+    formats: dict[str, str]
+
+
+class BitsReply(Struct, frozen=True):
+    """Layers in the order of execution, and the choices of formats from the largest to the smallest."""
+
+    layers: tuple[LayerBits, ...]
+    points: tuple[SizePoint, ...]
+
+
 class DescribeInputReply(Struct, frozen=True):
     """`preview` is a thumbnail of a frame, H x W x 3 bytes."""
 
@@ -234,6 +281,7 @@ class OpenRequest(Request[OpenReply], frozen=True):
     threads: Annotated[int, Meta(ge=0, le=1024)] = 0
     tile: Annotated[int, Meta(ge=AUTO, le=1 << 20)] = AUTO
     agreed: tuple[Digest, ...] = ()  # of sources that the user agreed to run
+    formats: dict[str, str] = {}  # number formats by layer
 
 
 class UpdateRequest(Request[OpenReply], frozen=True):
@@ -357,6 +405,33 @@ class TraceNonfiniteRequest(Request[TraceReply], frozen=True):
     pass
 
 
+class SetFormatsRequest(Request[EmptyReply], frozen=True):
+    """Compute single layers in other number formats, by layer."""
+
+    formats: dict[str, str]
+
+
+class BlameRequest(Request[BlameReply], frozen=True):
+    """Compare two computations of the open network with its inputs; see `app.computations` for their names."""
+
+    a: str
+    b: str
+    variants: tuple[Variant, ...] = ()
+
+
+class CompareTensorRequest(Request[CompareTensorReply], frozen=True):
+    """A tensor of the open network in two computations, by their names as in `BlameRequest`."""
+
+    tensor: str
+    a: str
+    b: str
+    variants: tuple[Variant, ...] = ()
+
+
+class BitsRequest(Request[BitsReply], frozen=True):
+    """Measure how many bits the layers of the open network need."""
+
+
 class DescribeInputRequest(Request[DescribeInputReply], frozen=True):
     """Describe a file, folder or camera, with a thumbnail of a frame."""
 
@@ -407,6 +482,10 @@ AnyRequest = (
     | GradientRequest
     | ReceptiveFieldRequest
     | TraceNonfiniteRequest
+    | SetFormatsRequest
+    | BlameRequest
+    | CompareTensorRequest
+    | BitsRequest
     | DescribeInputRequest
     | ReleaseInputRequest
     | ExportVideoRequest

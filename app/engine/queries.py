@@ -5,20 +5,31 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from app.computations import Compared, blame_between, tensors_of
 from app.engine.protocol import (
+    BitsReply,
+    BlamedOperator,
+    BlameReply,
+    BlameRequest,
+    CompareTensorReply,
+    CompareTensorRequest,
     GradientReply,
     GradientRequest,
+    LayerBits,
     PredictReply,
     PredictRequest,
     ReceptiveFieldReply,
     ReceptiveFieldRequest,
+    SizePoint,
     TraceReply,
     TrainingMemoryRow,
     WeightsReply,
     WeightsRequest,
 )
+from designer.files.variants import Variant
 from designer.graph.model import Source
-from designer.runtime.api import Array
+from designer.precision.bits import BitsMeasurement
+from designer.runtime.api import Array, Progress
 from designer.runtime.gradient import gradient
 from designer.runtime.layer_weights import weights_of
 from designer.runtime.nonfinite import trace_nonfinite
@@ -70,3 +81,38 @@ def predict(session: Session, request: PredictRequest) -> PredictReply:
         TrainingMemoryRow(row.layer, row.weights, row.gradients, row.optimizer, row.activations) for row in memory.rows
     )
     return PredictReply(Profile(machine_of(session.options), graph.name, (run,)), rows)
+
+
+def blame(session: Session, request: BlameRequest, progress: Progress) -> BlameReply:
+    found = blame_between(_compared(session, request.variants), request.a, request.b, progress)
+    operators = (BlamedOperator(item.layer, item.share, item.deviation) for item in found.operators)
+    return BlameReply(tuple(operators), found.rms, found.first)
+
+
+def compare_tensor(session: Session, request: CompareTensorRequest, put: Put) -> CompareTensorReply:
+    source = Source.parse(request.tensor)
+    a, b = tensors_of(_compared(session, request.variants), (request.a, request.b), source)
+    handles = put({"a": a, "b": b})
+    return CompareTensorReply(handles["a"], handles["b"])
+
+
+def bits(session: Session, progress: Progress) -> BitsReply:
+    measurement = BitsMeasurement(session)
+    layers = measurement.layer_bits(progress)
+    points = measurement.points(layers, progress)
+    return BitsReply(
+        tuple(LayerBits(item.layer, item.weights, dict(item.psnr)) for item in layers),
+        tuple(SizePoint(item.bytes, item.psnr, dict(item.formats)) for item in points),
+    )
+
+
+def _compared(session: Session, variants: tuple[Variant, ...]) -> Compared:
+    """The open network with its inputs."""
+
+    def feed(other: Session) -> None:
+        for layer in session.fed_layers():
+            fed = session.fed(layer)
+            other.set_input(layer, fed.array, is_image=fed.is_image)
+
+    options = replace(session.options, formats=(), precision="fp32", device="cpu", layout="nchw")
+    return Compared(session.graph, session.registry, session.weights, options, feed, variants)

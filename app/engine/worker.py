@@ -27,6 +27,9 @@ from app.engine.protocol import (
     VERSION,
     AnyRequest,
     Asked,
+    BitsRequest,
+    BlameRequest,
+    CompareTensorRequest,
     DescribeInputRequest,
     EmptyReply,
     Event,
@@ -48,6 +51,7 @@ from app.engine.protocol import (
     ReceptiveFieldRequest,
     ReleaseInputRequest,
     RunRequest,
+    SetFormatsRequest,
     SetInputReply,
     SetInputRequest,
     SetInputTensorRequest,
@@ -122,6 +126,10 @@ class Worker:
             GradientRequest: lambda request, _: queries.gradient_to_input(self.session, request, self._put),
             ReceptiveFieldRequest: lambda request, _: queries.receptive_field(self.session, request),
             TraceNonfiniteRequest: lambda request, _: queries.first_nonfinite(self.session),
+            SetFormatsRequest: lambda request, _: self._set_formats(request),
+            BlameRequest: lambda request, progress: queries.blame(self.session, request, progress),
+            CompareTensorRequest: lambda request, _: queries.compare_tensor(self.session, request, self._put),
+            BitsRequest: lambda request, progress: queries.bits(self.session, progress),
             DescribeInputRequest: lambda request, _: self._playing.describe(request),
             ReleaseInputRequest: lambda request, _: self._playing.release(request),
             ExportVideoRequest: lambda request, progress: export_video(self.session, request, progress),
@@ -165,6 +173,7 @@ class Worker:
             request.threads,
             tuple(sorted(request.agreed)),
             request.tile,
+            tuple(request.formats.items()),
         )
         weights, inference = self._load(graph, registry)
         session = Session(graph, registry, weights, options)
@@ -222,6 +231,10 @@ class Worker:
                 remedy=tr("use weights of this network"),
             )
         self.session.set_weights(weights)
+        return EmptyReply()
+
+    def _set_formats(self, request: SetFormatsRequest) -> EmptyReply:
+        self.session.set_formats(request.formats)
         return EmptyReply()
 
     def _profile(self, request: ProfileRequest, progress: Progress) -> ProfileReply:

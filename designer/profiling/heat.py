@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from designer.graph.graph import Graph
 from designer.profiling.difference import RunDifference
@@ -11,10 +11,12 @@ from designer.profiling.schema import OperatorProfile, ProfileRun
 from designer.texts import mark, tr_data
 from designer.units import digits, quantity
 
+PLAIN = ("x", "%")  # units without prefixes
+
 
 @dataclass(frozen=True)
 class Metric:
-    """An amount of a row. `unit` is a unit of `designer.units.quantity`; `extensive` amounts add up, others do not."""
+    """An amount of a row. `unit` is a unit of `designer.units.quantity` or in PLAIN; `extensive` amounts add up, others do not."""
 
     id: str
     title: str
@@ -39,10 +41,14 @@ DIFFERENCE = Metric("difference", mark("Difference of the compared runs"), "s", 
 
 @dataclass(frozen=True)
 class Heat:
-    """Amounts by layer. `most` is the largest magnitude, or 0 without layers; amounts of `DIFFERENCE` are signed."""
+    """Amounts by layer. `most` is the largest magnitude, or 0 without layers; amounts of `DIFFERENCE` are signed.
+
+    `labels` are texts of layers that say more than their amount.
+    """
 
     metric: Metric
     values: Mapping[str, float]
+    labels: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def signed(self) -> bool:
@@ -65,11 +71,16 @@ class Heat:
         """The amount of a layer relative to the largest magnitude: 0 to 1, or -1 to 1 if signed."""
         return self.values[layer] / self.most if self.most > 0 else 0.0
 
+    def label(self, layer: str) -> str:
+        return self.labels.get(layer) or self.text(self.values[layer])
+
     def text(self, amount: float) -> str:
         """An amount with its unit, and with its sign if signed."""
         if self.signed:
             return f"{'+' if amount > 0 else ''}{quantity(amount, self.metric.unit)}"
-        return f"{digits(amount)} x" if self.metric.unit == "x" else quantity(amount, self.metric.unit)
+        if self.metric.unit in PLAIN:
+            return f"{digits(amount)} {self.metric.unit}"
+        return quantity(amount, self.metric.unit)
 
 
 def heat(run: ProfileRun, metric: Metric, in_sight: Callable[[str], str] = str) -> Heat:
@@ -98,6 +109,17 @@ def difference_heat(found: RunDifference, in_sight: Callable[[str], str] = str) 
         for name in {shown for layer in row.layers if (shown := in_sight(layer))}:
             values[name] = values.get(name, 0.0) + amount
     return Heat(DIFFERENCE, values)
+
+
+def in_scope(found: Heat, in_sight: Callable[[str], str]) -> Heat:
+    """Heat of layer paths as that of the layers that display them; of several paths the largest amount counts."""
+    values: dict[str, float] = {}
+    labels: dict[str, str] = {}
+    for path, amount in found.values.items():
+        name = in_sight(path)
+        if name and abs(amount) >= abs(values.get(name, 0.0)):
+            values[name], labels[name] = amount, found.label(path)
+    return Heat(found.metric, values, labels)
 
 
 def critical_path(run: ProfileRun, graph: Graph) -> tuple[str, ...]:

@@ -47,8 +47,11 @@ class Plan:
     inputs: tuple[str, ...]
 
 
-def make_plan(inference: Inference, targets: Iterable[Source]) -> Plan:
-    """The plan for `targets`. Raises DiagnosticError that names the layers that cannot run."""
+def make_plan(inference: Inference, targets: Iterable[Source], *, single: bool = False) -> Plan:
+    """The plan for `targets`, with parts of `single` layers if what changes is one layer.
+
+    Raises DiagnosticError that names the layers that cannot run.
+    """
     aims = tuple(dict.fromkeys(inference.tensor(target) for target in targets))
     check_runnable(inference, [aim.layer for aim in aims])
     reads = _Reads(inference)
@@ -72,7 +75,8 @@ def make_plan(inference: Inference, targets: Iterable[Source]) -> Plan:
         for name in order
         if role_of(inference, name) is Role.ANALYSIS
     ]
-    ranked += [(len(above), 1, _part_step(reads, order, names, ends)) for above, names in groups.items()]
+    parts = [(above, [name]) for above, names in groups.items() for name in names] if single else groups.items()
+    ranked += [(len(above), 1, _part_step(reads, order, names, ends)) for above, names in parts]
     steps = [step for _, _, step in sorted(ranked, key=lambda entry: entry[:2])]
     inputs = tuple(name for name in order if role_of(inference, name) is Role.INPUT)
     return Plan(tuple(steps), dict(zip(aims, ends, strict=True)), inputs)

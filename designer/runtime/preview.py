@@ -63,6 +63,8 @@ class Preview:
         if full.revision == self._revision:
             return
         small.set_graph(_reduced_graph(full, self.factor))
+        if small.options.formats != full.options.formats:
+            small.set_formats(dict(full.options.formats))
         for name in full.fed_layers():
             fed = full.fed(name)
             if self._serials.get(name) != fed.serial:

@@ -114,6 +114,17 @@ class Session:
         self._plans.clear()
         self._changed(self._graph.layers)
 
+    def set_formats(self, formats: Mapping[str, str]) -> None:
+        """Compute layers in other number formats, see `RunOptions.formats`; results that do not depend on a change stay valid.
+
+        Raises DiagnosticError, without a change, if the engine cannot compute single layers in these formats.
+        """
+        options = replace(self.options, formats=tuple(formats.items()))
+        self.engine = default_engines().make(self.inference, self.weights, options)
+        before, self.options = dict(self.options.formats), options
+        self._plans.clear()
+        self._changed(name for name in {*before, *formats} if before.get(name) != formats.get(name))
+
     def set_input(self, layer: str, array: Tensor, *, is_image: bool) -> None:
         """Feed an input layer with values of its shape. Scale and shift apply only to images (N x C x H x W, 0..1)."""
         operator = self.input_operator(layer)
@@ -302,18 +313,23 @@ class Session:
             raise DiagnosticError(absent or no_output(self._graph, self.registry))
         known = self._plans.get(targets)
         if known is None:
-            plan = make_plan(self.inference, targets)
+            plan = make_plan(self.inference, targets, single=bool(self.options.formats))
             prints = {step: self._part_print(step) for step in plan.steps if isinstance(step, PartStep)}
             known = self._plans[targets] = (plan, prints)
         return known
 
     def _part_print(self, step: PartStep) -> PartPrint:
+        formats = dict(self.options.formats)
         texts = [
-            (layer_text(self._graph[name]), self._prints.of(self._graph[name].weights_name))
+            (
+                layer_text(self._graph[name]),
+                self._prints.of(self._graph[name].weights_name),
+                next((formats[around] for around in enclosing(name) if around in formats), ""),
+            )
             for name in step.part.layers
         ]
         feeds = [(str(feed), str(type_of(self.inference, feed))) for feed in step.part.feeds]
-        group = fingerprint(self.options, texts, feeds)
+        group = fingerprint(replace(self.options, formats=()), texts, feeds)
         return PartPrint(group, fingerprint(group, [str(source) for source in step.wanted]))
 
     def with_neighbors(

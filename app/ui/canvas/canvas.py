@@ -84,6 +84,7 @@ class Canvas(QWidget):
         viewer.inspect_requested.connect(self._open)
         viewer.quick_add_requested.connect(self._on_quick_add)
         viewer.operator_dropped.connect(self._on_dropped)
+        viewer.format_dropped.connect(context.format_dropped)
         viewer.menu_requested.connect(self.menu_requested)
         viewer.fixes_requested.connect(self.fixes_requested)
         self.links = LinkEditor(context, viewer, self.projection, self.do, self.add, self.open_search)

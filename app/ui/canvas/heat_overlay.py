@@ -1,5 +1,5 @@
-"""Heat on the canvas: what each layer costs in the profiled run that the Profile workspace shows, or its health in the
-training run that the Train workspace shows, with a legend.
+"""Heat on the canvas: what each layer costs in the profiled run that the Profile workspace shows, its health in the training
+run that the Train workspace shows, or the heat of a panel, with a legend.
 
 The layers are framed in the color of their amount and labeled with the value. The critical path is drawn as a line through
 its layers.
@@ -21,7 +21,7 @@ from app.ui.engine.run_health import run_health_of
 from app.ui.widgets import theme
 from app.ui.widgets.heat import heat_color, paint_heat_bar
 from designer.operators.inlining import inline
-from designer.profiling.heat import DIFFERENCE, METRICS, Heat, critical_path, difference_heat, heat
+from designer.profiling.heat import DIFFERENCE, METRICS, Heat, critical_path, difference_heat, heat, in_scope
 from designer.profiling.schema import ProfileRun
 from designer.texts import tr
 from designer.training.health import HealthHeat, health_heat
@@ -180,6 +180,7 @@ class HeatOverlay(QObject):
         self._health = run_health_of(context)
         self.metric = ""
         self.critical = False
+        self._given: Heat | None = None  # by a panel, instead of that of a run; layers are paths
         self.item = HeatItem()
         self.legend = HeatLegend(viewer)
         viewer.scene().addItem(self.item)
@@ -189,10 +190,23 @@ class HeatOverlay(QObject):
         self._profiling.compared_changed.connect(self.refresh)
         self._health.changed.connect(self.refresh)
         viewer.far_stale.connect(self.refresh)
+        context.heat_requested.connect(self.show_given)
+        context.document_changed.connect(self.refresh)
+        context.root_changed.connect(lambda _: self.show_given(None))
+
+    def show_given(self, found: object) -> None:
+        """Color the layers by the `Heat` of a panel, with the paths of layers; None removes it."""
+        if found is self._given:
+            return
+        self._given = found if isinstance(found, Heat) else None
+        if self._given is not None:
+            self.metric = ""
+        self.refresh()
+        self.changed.emit()
 
     def show_metric(self, metric: str) -> None:
         """Color the layers by a metric of `METRICS`; an empty text removes the heat."""
-        self.metric = metric
+        self.metric, self._given = metric, None
         if metric and self._profiling.current is None:
             self._context.message.emit(
                 "info",
@@ -207,7 +221,12 @@ class HeatOverlay(QObject):
         self.changed.emit()
 
     def refresh(self, *_: object) -> None:
-        """Color the layers of the current scope by the shown profile; else by the health in the shown training run."""
+        """Color the layers of the current scope by the heat of a panel or the shown profile; else by the health in the shown training run."""
+        if self._given is not None and self._context.has_document:
+            found = in_scope(self._given, self._context.in_sight)
+            self.legend.show_heat(found)
+            self.item.show_cells(self._cells(found), [])
+            return
         health, metric = self._health.health, self._health.metric
         if health is not None and metric and not (self.metric or self.critical) and self._context.has_document:
             self._show_health(health_heat(health, metric, self._context.in_sight))
@@ -217,10 +236,10 @@ class HeatOverlay(QObject):
             self.item.show_cells([], [])
             self.legend.hide()
             return
-        found = self._found(entry.run)
-        cells = self._cells(found) if found is not None else []
-        if found is not None:
-            self.legend.show_heat(found)
+        shown = self._found(entry.run)
+        cells = self._cells(shown) if shown is not None else []
+        if shown is not None:
+            self.legend.show_heat(shown)
         else:
             self.legend.hide()
         self.item.show_cells(cells, self._path(entry.run) if self.critical else [])
@@ -249,7 +268,7 @@ class HeatOverlay(QObject):
 
     def _cells(self, found: Heat) -> list[Cell]:
         return [
-            Cell(self._projection.entry(name).area(), found.share(name), found.text(value), found.signed)
+            Cell(self._projection.entry(name).area(), found.share(name), found.label(name), found.signed)
             for name, value in found.values.items()
             if name in self._projection and (value or not found.signed)
         ]

@@ -73,6 +73,7 @@ class CanvasView(NodeViewer):  # type: ignore[misc]
     rename_requested = Signal()  # for the selection
     quick_add_requested = Signal(QPointF, object)  # position on the canvas, LinkItem or None
     operator_dropped = Signal(str, QPointF)  # operator type, position on the canvas
+    format_dropped = Signal(str, str)  # number format, name of the layer
     menu_requested = Signal(QPoint)  # global position
     fixes_requested = Signal(QPoint)  # global position; for the selected layer
     route_requested = Signal(object, QPointF)  # LinkItem, position at which to add or remove a reroute point

@@ -31,6 +31,7 @@ from app.ui.widgets import theme
 from designer.texts import tr
 
 OPERATOR_MIME = "application/x-layerwright-operator"
+FORMAT_MIME = "application/x-layerwright-number-format"
 CACHE_KILOBYTES = (
     128 * 1024
 )  # painted nodes are cached as pixmaps; Qt's default of 10 MiB is enough for about 100 nodes
@@ -203,13 +204,26 @@ class LayerViewer(CanvasView):
         self._accept(event)
 
     def _accept(self, event: QDragMoveEvent) -> None:
-        """Accept operators; leave files to the window."""
-        if event.mimeData().hasFormat(OPERATOR_MIME):
+        """Accept operators, and number formats above layers; leave files to the window."""
+        data = event.mimeData()
+        on_layer = data.hasFormat(FORMAT_MIME) and self._layer_at(event) is not None
+        if data.hasFormat(OPERATOR_MIME) or on_layer:
             event.acceptProposedAction()
         else:
             event.ignore()
 
+    def _layer_at(self, event: QDropEvent) -> LayerItem | None:
+        hit = self.hit(event.position().toPoint())
+        item = hit.node if isinstance(hit, PortDot) else hit
+        return item if isinstance(item, LayerItem) else None
+
     def dropEvent(self, event: QDropEvent) -> None:
+        layer = self._layer_at(event)
+        if event.mimeData().hasFormat(FORMAT_MIME) and layer is not None:
+            event.acceptProposedAction()
+            name = bytes(event.mimeData().data(FORMAT_MIME).data()).decode("utf-8", "replace")
+            self.format_dropped.emit(name, layer.layer)
+            return
         if not event.mimeData().hasFormat(OPERATOR_MIME):
             event.ignore()
             return

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -28,13 +27,12 @@ from app.ui.engine.inputs import layers_of
 from app.ui.engine.network_inputs import NetworkInputs
 from app.ui.engine.pending_edits import PendingEdits
 from app.ui.engine.playback import Playback
-from app.ui.engine.requests import OF_WEIGHT_FILES, blocked, difference, open_request, runnable
+from app.ui.engine.requests import OF_WEIGHT_FILES, blocked, difference, open_variant, runnable, variant_options
 from app.ui.engine.result import AnalysisResult, Phase, result_of
 from app.ui.engine.weights import weights_wanted
 from app.ui.widgets.sentences import placed_text
-from designer.files.document import write_document
 from designer.files.settings import Settings
-from designer.graph.diagnostics import Diagnostic, Severity
+from designer.graph.diagnostics import Diagnostic, DiagnosticError, Severity
 from designer.graph.edits import ChangeSet
 from designer.graph.model import Source
 from designer.operators.api import Role
@@ -229,8 +227,23 @@ class AnalysisController(QObject):
             if self.phase is Phase.WEIGHTS:
                 self.launch()
             self.inputs.feed(set())
-        elif changed:
+            return
+        if changed:
             self.inputs.feed(changed)
+        if before.current_variant != after.current_variant:
+            self._on_formats()
+
+    def _on_formats(self) -> None:
+        """Layers compute in other number formats: only what depends on them runs again."""
+        assert self._document is not None
+        if not self._active:
+            return
+        try:
+            self._edits.note_formats(dict(variant_options(self._document).formats))
+        except DiagnosticError as error:
+            self._failed(error.diagnostics)
+            return
+        self._changed(only_values=True)
 
     def _on_change(self, change: ChangeSet) -> None:
         assert self._document is not None
@@ -240,8 +253,10 @@ class AnalysisController(QObject):
             if Source.parse(self.capture).layer == old:
                 self.capture = str(Source(new, Source.parse(self.capture).port))
         self.inputs.follow(change)
-        if not self._active or not computed:
-            return
+        if self._active and computed:
+            self._changed(only_values=only_values)
+
+    def _changed(self, *, only_values: bool) -> None:
         refining = bool(self._batch) and self._coarse_to_fine.refining
         self._want(moving=only_values)
         if refining:  # what it computes is old already; its answer comes at once
@@ -286,11 +301,12 @@ class AnalysisController(QObject):
         self.inputs.feed_all()
         message = tr("Preparing the network …") if engine.running else tr("Starting the engine …")
         self._fresh = False
-        settings = (
-            document.settings if self._weights is None else replace(document.settings, weights=str(self._weights))
-        )
         self._weights_sent = True
-        request = open_request(settings, write_document(document.graph).decode())
+        try:
+            request = open_variant(document, self._weights)
+        except DiagnosticError as error:
+            self._failed(error.diagnostics)
+            return
         self._opening = engine.ask(request, self, self._opened, self._failed, progress=self._on_progress)
         self._begin_batch([self._opening], message)
 

@@ -39,6 +39,8 @@ class Context(QObject):
     analysis_requested = Signal()  # Run > Launch Analysis: prepare the network in the engine and show its output
     inference_requested = Signal()  # Run > Launch Inference: time N iterations in the engine and record the run
     agreement_wanted = Signal(object)  # show the document's code that was not agreed to; a callable: what follows a yes
+    heat_requested = Signal(object)  # color the layers by this `Heat` of layer paths; None: no longer
+    format_dropped = Signal(str, str)  # a number format, and the layer in sight that it was dropped on
     message = Signal(str, str)  # severity ("info", "warning", "error"), text: shown in the status bar
 
     def __init__(self, registry: Registry, parent: QObject | None = None) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.engine.protocol import SetParamRequest, UpdateRequest
+from app.engine.protocol import SetFormatsRequest, SetParamRequest, UpdateRequest
 from app.ui.document.document import Document
 from designer.files.document import write_document
 from designer.graph.edits import ChangeSet
@@ -10,18 +10,24 @@ from designer.operators.api import Role
 
 
 class PendingEdits:
-    """New values of analysis layers go as `SetParamRequest`; any other change as the whole document."""
+    """New values of analysis layers go as `SetParamRequest`, number formats as `SetFormatsRequest`, all else as the whole document."""
 
     def __init__(self) -> None:
         self._update = False
         self._params: dict[tuple[str, str], str] = {}
         self._sent: dict[str, dict[str, str]] = {}  # parameters as the engine knows them
+        self._formats: dict[str, str] | None = None
 
     def opened(self, document: Document) -> None:
         """The engine is given the whole document: nothing waits any more."""
         self._sent = {layer.name: dict(layer.params) for layer in document.graph}
         self._update = False
         self._params.clear()
+        self._formats = None
+
+    def note_formats(self, formats: dict[str, str]) -> None:
+        """Remember other number formats."""
+        self._formats = formats
 
     def note(self, change: ChangeSet, document: Document) -> bool:
         """Remember a change that was made; True when it and all that waits are values of analysis layers."""
@@ -30,12 +36,15 @@ class PendingEdits:
             self._update = True
         return not self._update
 
-    def requests(self, document: Document) -> list[UpdateRequest | SetParamRequest]:
+    def requests(self, document: Document) -> list[UpdateRequest | SetParamRequest | SetFormatsRequest]:
         """What waits, in order; it counts as sent."""
+        found: list[UpdateRequest | SetParamRequest | SetFormatsRequest] = []
+        if self._formats is not None:
+            found.append(SetFormatsRequest(self._formats))
+            self._formats = None
         if self._update:
             self.opened(document)
-            return [UpdateRequest(write_document(document.graph).decode())]
-        found: list[UpdateRequest | SetParamRequest] = []
+            return [UpdateRequest(write_document(document.graph).decode()), *found]
         for (layer, name), text in self._params.items():
             self._sent[layer][name] = text
             found.append(SetParamRequest(layer, name, text))

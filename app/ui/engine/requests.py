@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
+
+import msgspec
 
 from app.engine.protocol import OpenRequest
 from app.ui.document.document import Document
 from app.ui.engine.inputs import layers_of
 from designer.files.agreements import agreed
+from designer.files.document import write_document
 from designer.files.settings import Settings
+from designer.files.variants import Variant
 from designer.graph.diagnostics import Diagnostic, errors
 from designer.graph.model import Source
 from designer.operators.api import Role
+from designer.precision.variants import run_options
+from designer.runtime.api import RunOptions
 from designer.texts import tr
 
 _OPENED_WITH = ("engine", "precision", "layout", "device", "threads", "tile", "weights", "random_seed")
@@ -35,11 +42,43 @@ def open_request(settings: Settings, text: str) -> OpenRequest:
     )
 
 
+def variant_options(document: Document) -> RunOptions:
+    """How the current variant of a document runs. Raises DiagnosticError for a precision that is not known here."""
+    settings = document.settings
+    base = RunOptions(
+        settings.engine, settings.precision, settings.layout, settings.device, settings.threads, tile=settings.tile
+    )
+    variant = settings.current_variant
+    return base if variant is None else run_options(variant, base, document.graph)
+
+
+def open_variant(document: Document, weights: Path | None = None) -> OpenRequest:
+    """Opens the network of a document as its current variant, with other `weights`. Raises DiagnosticError as `variant_options`."""
+    options, variant = variant_options(document), document.settings.current_variant
+    chosen = weights or (variant.weights if variant is not None else "")
+    return msgspec.structs.replace(
+        open_request(document.settings, write_document(document.graph).decode()),
+        engine=options.engine,
+        precision=options.precision,
+        layout=options.layout,
+        device=options.device,
+        formats=dict(options.formats),
+        **({"weights": str(chosen)} if chosen else {}),
+    )
+
+
 def difference(before: Settings, after: Settings) -> tuple[bool, set[str]]:
     """Whether the network must be opened anew, and the layers whose input file is another one."""
     old, new = before.input_files, after.input_files
     changed = {name for name in old.keys() | new.keys() if old.get(name) != new.get(name)}
-    return any(getattr(before, name) != getattr(after, name) for name in _OPENED_WITH), changed
+    other = any(getattr(before, name) != getattr(after, name) for name in _OPENED_WITH)
+    return other or _without_formats(before) != _without_formats(after), changed
+
+
+def _without_formats(settings: Settings) -> tuple[Variant | None, bool]:
+    """The current variant as far as the network must be opened for it: with which engine, but not which formats it computes."""
+    variant = settings.current_variant
+    return (None, False) if variant is None else (replace(variant, formats={}, name=""), bool(variant.formats))
 
 
 def outermost(document: Document, path: str) -> str:

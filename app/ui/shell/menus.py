@@ -84,7 +84,17 @@ MENUS: tuple[tuple[str, tuple[Entry, ...]], ...] = (
         ),
     ),
     ("&Run", ("Run/run",)),
-    ("&Analysis", ("Analysis/pages", None, "Analysis/input", "Analysis/playback", "Analysis/export")),
+    (
+        "&Analysis",
+        (
+            "Analysis/pages",
+            None,
+            "Analysis/input",
+            "Analysis/playback",
+            ("Number &Format", ("Analysis/formats",)),
+            "Analysis/export",
+        ),
+    ),
     ("&Tools", ("Panels/open",)),
     ("&Workspaces", ("Workspaces/choose", None, ("&Layouts", ("<layouts>",)), "Workspaces/layout")),
     ("&Help", ("Help/help",)),
@@ -211,6 +221,9 @@ class Menus(QObject):
             if menu.actions() and actions:
                 menu.addSeparator()
             menu.addActions(actions)
+        formats = self._actions.section("Canvas/formats")
+        if any(action.isEnabled() for action in formats):
+            menu.addMenu(tr("Number Format")).addActions(formats)
         fixing.add_menu(menu, self._context)
         menu.popup(place)
 

@@ -28,6 +28,8 @@ from app.ui.document.locations import is_sample
 from app.ui.document.open_document import journal_notifier
 from app.ui.engine.analysis import analysis_of
 from app.ui.engine.context import Context
+from app.ui.engine.number_formats import number_formats_of
+from app.ui.precision import actions as precision_actions
 from app.ui.shell import actions as shell_actions
 from app.ui.shell import session
 from app.ui.shell.action_set import Actions
@@ -136,6 +138,7 @@ class MainWindow(QMainWindow):
             self.playback,
             self.image_input,
             self.weight_edits,
+            number_formats_of(self.context),
         )
         return Actions(
             self,
@@ -690,6 +693,7 @@ GROUPS: tuple[ActionGroup[Any], ...] = (
     *canvas_actions.ACTIONS,
     *analysis_actions.ACTIONS,
     *weight_edits.ACTIONS,
+    *precision_actions.ACTIONS,
 )
 
 

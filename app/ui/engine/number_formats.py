@@ -1,0 +1,172 @@
+"""Number formats of layers: those of the current variant, what they do to the image, and blame for differences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from msgspec import Struct
+from PySide6.QtCore import QObject, Qt, Signal
+
+from app.engine.protocol import (
+    BitsReply,
+    BitsRequest,
+    BlameReply,
+    BlameRequest,
+    CompareTensorReply,
+    CompareTensorRequest,
+    ProgressEvent,
+    Request,
+    SetInputRequest,
+)
+from app.ui.document.document import Document
+from app.ui.engine.analysis import analysis_of
+from app.ui.engine.call import EngineCall, Findings
+from app.ui.engine.context import Context
+from app.ui.engine.requests import open_request
+from app.ui.widgets.sentences import placed_text
+from designer.files.document import write_document
+from designer.files.variants import Variant
+from designer.precision.variants import added, changed
+from designer.runtime.number_formats import FLOAT32
+from designer.texts import tr
+
+ReplyT = TypeVar("ReplyT", bound=Struct)
+
+
+class NumberFormats(QObject):
+    """Edits the number formats of the current variant, and asks the engine what formats do to the result.
+
+    Layers are paths, as the engine calls them.
+    """
+
+    formats_changed = Signal()
+    busy_changed = Signal(bool)
+    progress = Signal(str)  # what the engine does
+    failed = Signal(str)  # the reason
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._context = context
+        self._calls: list[EngineCall[Any]] = []
+        self._document: Document | None = None
+        context.format_dropped.connect(self._on_dropped)
+        context.root_changed.connect(self._on_document)
+        if context.has_document:
+            self._on_document()
+
+    # --- formats of layers --------------------------------------------------------------------------------------
+
+    @property
+    def formats(self) -> Mapping[str, str]:
+        """The formats of single layers of the current variant."""
+        variant = self._context.root.settings.current_variant if self._context.has_document else None
+        return variant.formats if variant is not None else {}
+
+    def set_format(self, name: str, layers: Iterable[str] | None = None) -> None:
+        """Give layers, by default the selected ones, a number format; one undo step. FP32 is the format of the network."""
+        paths = self._context.paths(self._context.selection) if layers is None else layers
+        self.set_formats({**self.formats, **dict.fromkeys(paths, name)})
+
+    def set_formats(self, formats: Mapping[str, str]) -> None:
+        """Replace the formats of all layers in one undo step. Without a current variant there is a new one."""
+        document = self._context.root
+        settings = document.settings
+        variant = settings.current_variant
+        plain = variant is None or variant.precision == "fp32"
+        wanted = {layer: name for layer, name in formats.items() if not plain or name != FLOAT32.name}
+        if variant is not None:
+            document.change_settings(
+                variants=changed(settings.variants, variant.name, replace(variant, formats=wanted))
+            )
+        elif wanted:
+            variants = added(settings.variants, Variant(tr("Number formats"), formats=wanted))
+            document.change_settings(variants=variants, variant=variants[-1].name)
+
+    def _on_dropped(self, name: str, layer: str) -> None:
+        """A format was dropped on a layer: it and, if it is selected, the other selected ones get it."""
+        selection = self._context.selection
+        self.set_format(name, self._context.paths(selection if layer in selection else (layer,)))
+
+    def _on_document(self, *_: object) -> None:
+        self.stop()
+        if self._document is not None:
+            self._document.settings_changed.disconnect(self.formats_changed)
+        self._document = self._context.root
+        self._document.settings_changed.connect(self.formats_changed)
+        self.formats_changed.emit()
+
+    # --- questions to the engine ------------------------------------------------------------------------------
+
+    @property
+    def busy(self) -> bool:
+        return bool(self._calls)
+
+    def measure_bits(self, done: Callable[[BitsReply], None]) -> None:
+        """Measure how many bits each layer needs, and choices for all."""
+        self._ask(BitsRequest(), done)
+
+    def blame(self, a: str, b: str, done: Callable[[BlameReply], None]) -> None:
+        """Find the operators that cause the difference between two computations; for their names see `app.computations`."""
+        self._ask(BlameRequest(a, b, self._context.root.settings.variants), done)
+
+    def compare_tensor(self, tensor: str, a: str, b: str, done: Callable[[Any, Any], None]) -> None:
+        """Get a tensor of two computations."""
+        request = CompareTensorRequest(tensor, a, b, self._context.root.settings.variants)
+
+        def take(reply: CompareTensorReply) -> None:
+            engine = analysis_of(self._context).engine
+            done(engine.take(reply.a), engine.take(reply.b))
+
+        self._ask(request, take)
+
+    def stop(self) -> None:
+        """Give up what is asked; the engine is stopped if it works on it."""
+        if self._calls:
+            analysis_of(self._context).engine.cancel()
+        self._end()
+
+    def _ask(self, request: Request[ReplyT], done: Callable[[ReplyT], None]) -> None:
+        """Open the document with its inputs in the engine, and ask; only one question at a time."""
+        if self._calls or not self._context.has_document:
+            return
+        document, analysis = self._context.root, analysis_of(self._context)
+        engine = analysis.engine
+
+        def came(reply: ReplyT) -> None:
+            self._end()
+            done(reply)
+
+        opening = open_request(document.settings, write_document(document.graph).decode())
+        requests: list[Request[Any]] = [opening]
+        paths = {layer: analysis.inputs.path(layer) for layer in analysis.inputs.layers()}
+        requests += [SetInputRequest(layer, str(path)) for layer, path in paths.items() if path is not None]
+        self._calls = [engine.ask(one, self, None, self._refused) for one in requests]
+        self._calls.append(
+            engine.ask(request, self, came, self._refused, superseded=self._end, progress=self._on_progress)
+        )
+        self.busy_changed.emit(True)
+
+    def _on_progress(self, event: ProgressEvent) -> None:
+        if event.text:
+            self.progress.emit(tr("{text} ({done} of {total})", text=event.text, done=event.done, total=event.total))
+
+    def _refused(self, found: Findings) -> None:
+        if self._calls:
+            self._end()
+            if found[0].code != "cancelled":
+                self.failed.emit(placed_text(found[0]))
+
+    def _end(self) -> None:
+        for call in self._calls:
+            call.cancel()
+        if self._calls:
+            self._calls = []
+            self.busy_changed.emit(False)
+
+
+def number_formats_of(context: Context) -> NumberFormats:
+    """The one object of a window."""
+    found: NumberFormats | None = context.findChild(NumberFormats, options=Qt.FindChildOption.FindDirectChildrenOnly)
+    return found or NumberFormats(context)

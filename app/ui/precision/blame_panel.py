@@ -1,0 +1,209 @@
+"""Blame: which operators cause the difference between two computations of the network, in a table and on the canvas."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import (
+    QComboBox,
+    QFileDialog,
+    QFormLayout,
+    QHBoxLayout,
+    QPushButton,
+    QTreeWidget,
+    QTreeWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.computations import computation_names
+from app.engine.protocol import BlamedOperator, BlameReply
+from app.ui.engine.context import Context
+from app.ui.engine.number_formats import number_formats_of
+from app.ui.precision.channel_pairs import ChannelPairs
+from app.ui.widgets import theme
+from app.ui.widgets.message import Message
+from designer.profiling.heat import Heat, Metric
+from designer.texts import mark, tr
+from designer.units import digits
+
+SHARE = Metric("blame", mark("Share of the error"), "%", lambda row: None, extensive=False)
+
+
+class BlamePanel(QWidget):
+    """Two computations to choose, and the operators with their shares; the channels of an operator open side by side."""
+
+    panel_id = "blame"
+    title = "Blame"
+
+    def __init__(self, context: Context, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("blame")
+        self.setAccessibleName(tr("Blame"))
+        self._context = context
+        self._formats = number_formats_of(context)
+        self._mine = False  # whether the engine works for this panel
+        self._names = ("", "")
+        self.a = self._combo("a", tr("First computation"), "fp32")
+        self.b = self._combo("b", tr("Second computation"), "int8")
+        self.file = QPushButton(tr("ONNX File..."))
+        self.file.setObjectName("blame.file")
+        self.file.setToolTip(
+            tr("Compare with an ONNX file: one that was exported, or the one that the network was imported from")
+        )
+        self.file.clicked.connect(self._on_file)
+        self.causes = QPushButton(tr("Find Causes"))
+        self.causes.setObjectName("blame.find")
+        self.causes.setToolTip(tr("Exchange single operators between the two computations, for the present inputs"))
+        theme.set_icon(self.causes, "magnify")
+        self.causes.clicked.connect(self._on_find)
+        self.status = Message("blame.status")
+        self.first = QPushButton()
+        self.first.setObjectName("blame.first")
+        self.first.setToolTip(tr("Show the channels of this operator in both computations"))
+        self.first.hide()
+        self.first.clicked.connect(lambda: self.show_channels(self.first.property("layer")))
+        self.table = self._table()
+        self.channels = QPushButton(tr("Compare Channels"))
+        self.channels.setObjectName("blame.channels")
+        self.channels.setToolTip(tr("Show the channels of the selected operator in both computations"))
+        self.channels.setEnabled(False)
+        self.channels.clicked.connect(lambda: self.show_channels(self.table.currentItem().text(0)))
+        second = QHBoxLayout()
+        second.addWidget(self.b, 1)
+        second.addWidget(self.file)
+        form = QFormLayout()
+        form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
+        form.addRow(tr("A"), self.a)
+        form.addRow(tr("B"), second)
+        main = QVBoxLayout(self)
+        main.setContentsMargins(8, 8, 8, 8)
+        main.addLayout(form)
+        for widget in (self.causes, self.status, self.first):
+            main.addWidget(widget)
+        main.addWidget(self.table, 1)
+        main.addWidget(self.channels)
+        self._formats.busy_changed.connect(self._on_busy)
+        self._formats.progress.connect(self._on_progress)
+        self._formats.failed.connect(self._on_failed)
+        context.root_changed.connect(self._on_document)
+        if context.has_document:
+            self._on_document()
+
+    def _combo(self, name: str, title: str, chosen: str) -> QComboBox:
+        combo = QComboBox()
+        combo.setObjectName(f"blame.{name}")
+        combo.setAccessibleName(title)
+        combo.setProperty("usual", chosen)
+        combo.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        combo.setMinimumContentsLength(8)
+        return combo
+
+    def _table(self) -> QTreeWidget:
+        table = QTreeWidget()
+        table.setObjectName("blame.operators")
+        table.setAccessibleName(tr("Operators and their shares of the error"))
+        table.setHeaderLabels([tr("Operator"), tr("Share (%)"), tr("Own deviation")])
+        header = table.headerItem()
+        header.setToolTip(
+            1, tr("Part of the error of the result; shares sum to 100 %. A negative one compensates others")
+        )
+        header.setToolTip(2, tr("Relative difference of the operator's results if it gets the same inputs"))
+        for column in (1, 2):
+            header.setTextAlignment(column, Qt.AlignmentFlag.AlignRight)
+        table.setRootIsDecorated(False)
+        table.setAlternatingRowColors(True)
+        table.setUniformRowHeights(True)
+        table.itemClicked.connect(lambda item: self._context.reveal(item.text(0)))
+        table.itemDoubleClicked.connect(lambda item: self.show_channels(item.text(0)))
+        table.itemSelectionChanged.connect(lambda: self.channels.setEnabled(bool(table.selectedItems())))
+        return table
+
+    # --- asking -----------------------------------------------------------------------------------------------------
+
+    def _on_document(self) -> None:
+        names = computation_names(self._context.root.settings.variants)
+        for combo in (self.a, self.b):
+            combo.clear()
+            combo.addItems(names)
+            combo.setCurrentText(combo.property("usual"))
+        self._clear()
+
+    def _clear(self) -> None:
+        self.table.clear()
+        self.first.hide()
+        self.status.show_message("", "info")
+        self._context.heat_requested.emit(None)
+
+    def _on_file(self) -> None:
+        path, _ = QFileDialog.getOpenFileName(
+            self, tr("Compare with ONNX File"), str(Path.home()), tr("ONNX models (*.onnx)")
+        )
+        if path:
+            self.compare_with_file(Path(path))
+
+    def compare_with_file(self, path: Path) -> None:
+        """Choose a file as the second computation."""
+        if self.b.findText(str(path)) < 0:
+            self.b.addItem(str(path))
+        self.b.setCurrentText(str(path))
+
+    def _on_find(self) -> None:
+        if self._formats.busy:
+            self._formats.stop()
+            return
+        self._clear()
+        self._names = (self.a.currentText(), self.b.currentText())
+        self._mine = True
+        self._formats.blame(*self._names, self._on_found)
+
+    def _on_busy(self, busy: bool) -> None:
+        self.causes.setText(tr("Stop") if busy else tr("Find Causes"))
+        if not busy:
+            self._mine = False
+
+    def _on_progress(self, text: str) -> None:
+        if self._mine:
+            self.status.show_message(text, "info")
+
+    def _on_failed(self, text: str) -> None:
+        self.status.show_message(text, "error")
+
+    # --- the answer -------------------------------------------------------------------------------------------------
+
+    def _on_found(self, found: BlameReply) -> None:
+        ranked = sorted(found.operators, key=lambda item: (abs(item.share), item.deviation), reverse=True)
+        self.table.clear()
+        for item in ranked:
+            self.table.addTopLevelItem(_row(item))
+        for column in range(self.table.columnCount()):
+            self.table.resizeColumnToContents(column)
+        if found.first is None:
+            text = tr(
+                "The results differ by {rms} RMS; no operator deviates by more than rounding.", rms=f"{found.rms:.2g}"
+            )
+        else:
+            text = tr("The results differ by {rms} RMS.", rms=f"{found.rms:.2g}")
+            self.first.setText(tr("First deviating operator: {layer}", layer=found.first))
+            self.first.setProperty("layer", found.first)
+        self.first.setVisible(found.first is not None)
+        self.status.show_message(text, "info")
+        values = {item.layer: max(100 * item.share, 0.0) for item in found.operators}
+        labels = {item.layer: f"{100 * item.share:.0f} %" for item in found.operators}
+        self._context.heat_requested.emit(Heat(SHARE, values, labels))
+
+    def show_channels(self, layer: str) -> None:
+        """Open the channels of an operator in both computations."""
+        self._formats.compare_tensor(layer, *self._names, partial(self._open, layer))
+
+    def _open(self, layer: str, a: object, b: object) -> None:
+        ChannelPairs(layer, self._names, a, b, self.window()).show()
+
+
+def _row(item: BlamedOperator) -> QTreeWidgetItem:
+    row = QTreeWidgetItem([item.layer, f"{100 * item.share:.1f}", digits(item.deviation)])
+    for column in (1, 2):
+        row.setTextAlignment(column, Qt.AlignmentFlag.AlignRight)
+    return row

@@ -1,0 +1,217 @@
+"""Number Formats: formats to drag onto layers, what each does to the image, and the size of the weights against PSNR."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QMimeData, QPoint, Qt
+from PySide6.QtGui import QDrag, QMouseEvent
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QApplication,
+    QComboBox,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QToolButton,
+    QTreeWidget,
+    QTreeWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.engine.protocol import BitsReply, SizePoint
+from app.ui.engine.context import Context
+from app.ui.engine.number_formats import number_formats_of
+from app.ui.precision.actions import TITLES
+from app.ui.widgets import theme
+from app.ui.widgets.flow import FlowLayout
+from app.ui.widgets.message import Message
+from designer.precision.bits import EQUAL, LADDER
+from designer.profiling.heat import Heat, Metric
+from designer.runtime.number_formats import FORMATS
+from designer.texts import mark, tr, tr_data
+from designer.units import binary
+
+if TYPE_CHECKING:
+    from app.ui.precision.size_plot import SizePlot
+
+FORMAT_MIME = "application/x-layerwright-number-format"  # as in app/ui/canvas/viewer.py
+MEASURED = LADDER[1:]
+ERROR = Metric("format_error", mark("Error with one layer in this format"), "%", lambda row: None, extensive=False)
+
+
+class FormatChip(QToolButton):
+    """A number format: a click gives it to the selected layers, a drag to the layer under the pointer."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.format = name
+        self._pressed = QPoint()
+        self.setObjectName(f"number_formats.{name}")
+        self.setText(tr_data(TITLES[name]))
+        self.setAccessibleName(tr("Number format {name}", name=self.text()))
+        self.setToolTip(tr("{bits} bits. Click for the selected layers, or drag onto a layer", bits=FORMATS[name].bits))
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        self._pressed = event.position().toPoint()
+        super().mousePressEvent(event)
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        far = (event.position().toPoint() - self._pressed).manhattanLength() >= QApplication.startDragDistance()
+        if not event.buttons() & Qt.MouseButton.LeftButton or not far:
+            return
+        self.setDown(False)
+        drag = QDrag(self)
+        data = QMimeData()
+        data.setData(FORMAT_MIME, self.format.encode())
+        drag.setMimeData(data)
+        drag.setPixmap(self.grab())
+        drag.exec(Qt.DropAction.CopyAction)
+
+
+class NumberFormatsPanel(QWidget):
+    """Chips of formats, the layers with their formats and what formats cost, and the curve of choices."""
+
+    panel_id = "number_formats"
+    title = "Number Formats"
+
+    def __init__(self, context: Context, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("number_formats")
+        self.setAccessibleName(tr("Number Formats"))
+        self._context = context
+        self._formats = number_formats_of(context)
+        self._found: BitsReply | None = None
+        chips = FlowLayout()
+        for name in FORMATS:
+            chip = FormatChip(name)
+            chip.clicked.connect(lambda _=False, name=name: self._formats.set_format(name))
+            chips.addWidget(chip)
+        self.measure = QPushButton(tr("Measure Bits"))
+        self.measure.setObjectName("number_formats.measure")
+        self.measure.setToolTip(
+            tr("Measure what each number format of each layer does to the result for the present inputs")
+        )
+        theme.set_icon(self.measure, "gauge")
+        self.measure.clicked.connect(self._on_measure)
+        self.heat = QComboBox()
+        self.heat.setObjectName("number_formats.heat")
+        self.heat.setAccessibleName(tr("Heat"))
+        self.heat.setToolTip(
+            tr("Color the layers on the canvas by the error of the result if only they have this format")
+        )
+        self.heat.addItem(tr("No heat"), "")
+        for name in MEASURED:
+            self.heat.addItem(tr("Heat of {name}", name=tr_data(TITLES[name])), name)
+        self.heat.currentIndexChanged.connect(self._show_heat)
+        self.status = Message("number_formats.status")
+        self.table = self._table()
+        self.size_text = QLabel()
+        self.size_text.setObjectName("number_formats.size")
+        self.plot: SizePlot | None = None
+        row = QHBoxLayout()
+        row.addWidget(self.measure)
+        row.addWidget(self.heat, 1)
+        self._main = QVBoxLayout(self)
+        self._main.setContentsMargins(8, 8, 8, 8)
+        self._main.addLayout(chips)
+        self._main.addLayout(row)
+        self._main.addWidget(self.status)
+        self._main.addWidget(self.table, 2)
+        self._main.addWidget(self.size_text)
+        self._formats.formats_changed.connect(self._show_layers)
+        self._formats.busy_changed.connect(self._on_busy)
+        self._formats.progress.connect(lambda text: self.status.show_message(text, "info"))
+        self._formats.failed.connect(lambda text: self.status.show_message(text, "error"))
+        context.root_changed.connect(self._on_document)
+        self._show_layers()
+
+    def _table(self) -> QTreeWidget:
+        table = QTreeWidget()
+        table.setObjectName("number_formats.layers")
+        table.setAccessibleName(tr("Layers and their number formats"))
+        table.setHeaderLabels([tr("Layer"), tr("Format"), *(tr_data(TITLES[name]) for name in MEASURED)])
+        table.headerItem().setToolTip(0, tr("PSNR in dB against FP32, if only this layer has the format of the column"))
+        for column in range(2, 2 + len(MEASURED)):
+            table.headerItem().setTextAlignment(column, Qt.AlignmentFlag.AlignRight)
+        table.setRootIsDecorated(False)
+        table.setAlternatingRowColors(True)
+        table.setUniformRowHeights(True)
+        table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        table.itemClicked.connect(lambda item: self._context.reveal(item.text(0)))
+        return table
+
+    # --- layers ---------------------------------------------------------------------------------------------------
+
+    def _show_layers(self) -> None:
+        formats = self._formats.formats
+        measured = {item.layer: item.psnr for item in self._found.layers} if self._found is not None else {}
+        self.table.clear()
+        for name in dict.fromkeys((*measured, *formats)):
+            texts = [_db(measured[name][each]) for each in MEASURED] if name in measured else []
+            item = QTreeWidgetItem([name, tr_data(TITLES[formats.get(name, "float32")]), *texts])
+            for column in range(2, 2 + len(texts)):
+                item.setTextAlignment(column, Qt.AlignmentFlag.AlignRight)
+            self.table.addTopLevelItem(item)
+        for column in range(self.table.columnCount()):
+            self.table.resizeColumnToContents(column)
+        self.size_text.setText(self._size_text(formats))
+        self.size_text.setVisible(bool(self.size_text.text()))
+
+    def _size_text(self, formats: Mapping[str, str]) -> str:
+        if self._found is None:
+            return ""
+        bits = sum(item.weights * FORMATS[formats.get(item.layer, "float32")].bits for item in self._found.layers)
+        plain = sum(item.weights * 32 for item in self._found.layers)
+        return tr("Weights: {size} instead of {plain}", size=binary(-(-bits // 8)), plain=binary(plain // 8))
+
+    # --- measuring ------------------------------------------------------------------------------------------------
+
+    def _on_measure(self) -> None:
+        if self._formats.busy:
+            self._formats.stop()
+        else:
+            self._formats.measure_bits(self._on_found)
+
+    def _on_busy(self, busy: bool) -> None:
+        self.measure.setText(tr("Stop") if busy else tr("Measure Bits"))
+        self.status.show_message("", "info")
+
+    def _on_found(self, found: BitsReply) -> None:
+        self._found = found
+        if self.plot is None:
+            from app.ui.precision.size_plot import SizePlot
+
+            self.plot = SizePlot()
+            self.plot.chosen.connect(self._on_point)
+            self._main.addWidget(self.plot, 2)
+        self.plot.show_points(found.points)
+        self._show_layers()
+        if not self.heat.currentData():
+            self.heat.setCurrentIndex(self.heat.findData("int4"))
+        self._show_heat()
+
+    def _on_point(self, point: object) -> None:
+        assert isinstance(point, SizePoint)
+        self._formats.set_formats(point.formats)
+
+    def _show_heat(self, *_: object) -> None:
+        name = self.heat.currentData()
+        if not name or self._found is None:
+            self._context.heat_requested.emit(None)
+            return
+        values = {item.layer: 100 * 10 ** (-item.psnr[name] / 20) for item in self._found.layers}
+        labels = {item.layer: f"{_db(item.psnr[name])} dB" for item in self._found.layers}
+        self._context.heat_requested.emit(Heat(ERROR, values, labels))
+
+    def _on_document(self) -> None:
+        self._found = None
+        if self.plot is not None:
+            self.plot.show_points(())
+        self._show_layers()
+
+
+def _db(value: float) -> str:
+    return "∞" if value >= EQUAL else f"{value:.1f}"

@@ -1,0 +1,68 @@
+"""The size of the weights against PSNR, for choices of number formats. Imports pyqtgraph: import it when it is first shown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyqtgraph as pg
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QWidget
+
+from app.engine.protocol import SizePoint
+from app.ui.widgets import theme
+from designer.texts import tr
+from designer.units import binary
+
+POINT = 10  # pixels
+
+
+class SizePlot(pg.PlotWidget):  # type: ignore[misc]
+    """A curve with a point for every choice; a click chooses one."""
+
+    chosen = Signal(object)  # SizePoint
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent, enableMenu=False)
+        menus = self.getPlotItem().ctrlMenu
+        for menu in (menus, *filter(None, (action.menu() for action in menus.actions()))):
+            menu.setParent(self)  # pyqtgraph creates its menus without a parent, also where they are switched off
+            menu.hide()
+        self.setObjectName("number_formats.plot")
+        self.setAccessibleName(tr("Size of the weights against PSNR"))
+        self.hideButtons()
+        self.setAntialiasing(True)
+        self.setMouseEnabled(x=False, y=False)
+        self._points: Sequence[SizePoint] = ()
+        theme.changes().changed.connect(self._draw)
+
+    def show_points(self, points: Sequence[SizePoint]) -> None:
+        self._points = points
+        self._draw()
+
+    def _draw(self) -> None:
+        self.clear()
+        self.setBackground(theme.color("surface"))
+        for side, label in (("bottom", tr("Weights (KiB)")), ("left", tr("PSNR against FP32 (dB)"))):
+            axis = self.getPlotItem().getAxis(side)
+            axis.setPen(theme.color("outline"))
+            axis.setTextPen(theme.color("text"))
+            axis.enableAutoSIPrefix(False)
+            axis.setLabel(label)
+        shown = [point for point in self._points if point.formats]  # FP32 is equal to itself
+        if not shown:
+            return
+        xs, ys = [point.bytes / 1024 for point in shown], [point.psnr for point in shown]
+        self.plot(xs, ys, pen=pg.mkPen(theme.color("accent"), width=2))
+        spots = pg.ScatterPlotItem(
+            xs,
+            ys,
+            size=POINT,
+            pen=pg.mkPen(theme.color("surface")),
+            brush=pg.mkBrush(theme.color("accent")),
+            data=shown,
+            hoverable=True,
+            hoverSize=POINT + 4,
+            tip=lambda x, y, data: tr("{size}, {psnr} dB", size=binary(data.bytes), psnr=f"{data.psnr:.1f}"),
+        )
+        spots.sigClicked.connect(lambda _, found, *__: self.chosen.emit(found[0].data()))
+        self.addItem(spots)
