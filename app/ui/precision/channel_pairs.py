@@ -10,7 +10,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QDialog, QHBoxLayout, QLabel, QSpinBox, QVBoxLayout, QWidget
 
 from app.ui.widgets.image_view import ImageView
-from app.ui.widgets.render import as_channels, picture_pixels, signed_pixels, to_image
+from app.ui.widgets.render import PALETTES, as_channels, picture_pixels, signed_pixels, to_image
 from designer.texts import tr
 from designer.units import digits
 
@@ -62,7 +62,7 @@ class ChannelPairs(QDialog):
         span = high - low or 1.0
         for view, plane in zip(self.views, (a, b), strict=False):
             view.show_image(to_image(picture_pixels((plane[None] - low) / span)))
-        self.views[2].show_image(to_image(signed_pixels(difference, SIGNED, 1 / largest if largest else 1.0)))
+        self.views[2].show_image(to_image(signed_pixels(difference, PALETTES[0], 1 / largest if largest else 1.0)))
         self.text.setText(
             tr(
                 "Channel {number}, from {low} to {high}; the largest difference is {largest}",

@@ -1,0 +1,188 @@
+"""Number formats in the window: given to layers by chip, menu and drag, followed live, measured; blame on the canvas."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import analysis_kit as kit
+import numpy as np
+import pytest
+
+pytest.importorskip("PySide6")
+pytest.importorskip("torch")
+pytestmark = pytest.mark.gui
+
+from PySide6.QtCore import QMimeData, QPointF, Qt
+from PySide6.QtGui import QDragEnterEvent, QDropEvent
+from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QTreeWidget, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.ui.canvas.viewer import FORMAT_MIME
+from app.ui.engine.client import EngineClient
+from app.ui.engine.number_formats import number_formats_of
+from app.ui.engine.result import Phase
+from app.ui.precision import number_formats_panel
+from app.ui.precision.blame_panel import BlamePanel
+from app.ui.precision.channel_pairs import ChannelPairs
+from app.ui.precision.number_formats_panel import FormatChip, NumberFormatsPanel
+from designer.graph.graph import Graph
+from designer.graph.model import Layer, Source
+
+engine_is_let_go = kit.engine_is_let_go
+
+
+def network() -> Graph:
+    def conv(name: str, source: str, features: int) -> Layer:
+        return Layer(name, "convolution", inputs=(Source(source),), params={"features": str(features)})
+
+    return Graph(
+        [
+            Layer("input_0", "input", params={"dims": "24x16x3"}),
+            conv("conv_0", "input_0", 6),
+            conv("conv_1", "conv_0", 3),
+            Layer("output_0", "output", inputs=(Source("conv_1"),)),
+        ]
+    )
+
+
+class Bench(kit.Launched):
+    """A network with random weights and an image."""
+
+    def __init__(self, qtbot: QtBot, engine: EngineClient, folder: Path) -> None:
+        super().__init__(qtbot, engine)
+        self.document = self.open(network())
+        self.document.change_settings(input_files={"input_0": str(kit.picture(folder))}, random_seed=1)
+        self.formats = number_formats_of(self.context)
+        self.heat: list[object] = []
+        self.context.heat_requested.connect(self.heat.append)
+
+    def part(self, panel: QWidget, kind: type, name: str):
+        self.qtbot.addWidget(panel)
+        found = panel.findChild(kind, name)
+        assert found is not None
+        return found
+
+    def idle(self) -> None:
+        self.qtbot.waitUntil(lambda: not self.formats.busy, timeout=kit.WAIT)
+
+    def output(self) -> np.ndarray:
+        self.wait(Phase.READY)
+        assert self.analysis.result is not None
+        return np.array(self.analysis.result.outputs["output_0"])
+
+
+@pytest.fixture
+def bench(qtbot: QtBot, engine: EngineClient, tmp_path: Path) -> Bench:
+    return Bench(qtbot, engine, tmp_path)
+
+
+def test_a_chip_gives_the_selected_layers_a_format_and_the_image_follows(bench):
+    panel = NumberFormatsPanel(bench.context)
+    chip = bench.part(panel, FormatChip, "number_formats.int4")
+    bench.analysis.launch()
+    plain = bench.output()
+    bench.context.select(("conv_0",))
+    with bench.qtbot.waitSignal(bench.analysis.result_changed, timeout=kit.WAIT):
+        chip.click()
+    assert bench.formats.formats == {"conv_0": "int4"}
+    four = bench.output()
+    assert np.abs(four - plain).max() > 1e-3
+
+    opened = bench.analysis.engine.opened
+    with bench.qtbot.waitSignal(bench.analysis.result_changed, timeout=kit.WAIT):
+        bench.formats.set_format("int2")
+    two = bench.output()
+    assert np.abs(two - four).max() > 1e-3
+    assert bench.analysis.engine.opened is opened  # the network was not opened anew
+    table = bench.part(panel, QTreeWidget, "number_formats.layers")
+    assert [table.topLevelItem(0).text(i) for i in (0, 1)] == ["conv_0", "INT2"]
+
+    with bench.qtbot.waitSignal(bench.analysis.result_changed, timeout=kit.WAIT):
+        bench.document.undo()
+    np.testing.assert_array_equal(bench.output(), four)
+    with bench.qtbot.waitSignal(bench.analysis.result_changed, timeout=kit.WAIT):
+        bench.document.undo()
+    np.testing.assert_array_equal(bench.output(), plain)
+
+
+def test_fp32_takes_a_format_away(bench):
+    bench.formats.set_format("int8", ["conv_0", "conv_1"])
+    bench.formats.set_format("float32", ["conv_0"])
+    assert bench.formats.formats == {"conv_1": "int8"}
+    assert len(bench.document.settings.variants) == 1
+
+
+def test_a_chip_dropped_on_a_layer_of_the_selection_is_for_all_of_it(window):
+    context, viewer = window.context, window.canvas.viewer
+    first, second = list(context.document.graph.layers)[:2]
+    item = window.canvas.projection[first]
+    point = viewer.mapFromScene(item.box().center())
+    data = QMimeData()
+    data.setData(FORMAT_MIME, b"int6")
+    buttons, keys = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+    context.select((first, second))
+    enter = QDragEnterEvent(point, Qt.DropAction.CopyAction, data, buttons, keys)
+    QApplication.sendEvent(viewer.viewport(), enter)
+    assert enter.isAccepted()
+    drop = QDropEvent(QPointF(point), Qt.DropAction.CopyAction, data, buttons, keys)
+    QApplication.sendEvent(viewer.viewport(), drop)
+    assert number_formats_of(context).formats == {first: "int6", second: "int6"}
+    context.select(())
+    outside = QDragEnterEvent(viewer.viewport().rect().bottomRight(), Qt.DropAction.CopyAction, data, buttons, keys)
+    QApplication.sendEvent(viewer.viewport(), outside)
+    assert not outside.isAccepted()
+
+
+def test_measured_bits_are_in_the_table_on_the_canvas_and_in_the_curve(bench):
+    panel = NumberFormatsPanel(bench.context)
+    table = bench.part(panel, QTreeWidget, "number_formats.layers")
+    measure = bench.part(panel, QPushButton, "number_formats.measure")
+    measure.click()
+    assert measure.text() == "Stop"
+    bench.idle()
+    assert [table.topLevelItem(i).text(0) for i in range(table.topLevelItemCount())] == ["conv_0", "conv_1"]
+    column = 2 + number_formats_panel.MEASURED.index("int4")
+    heat = bench.heat[-1]
+    assert heat.label("conv_0") == f"{table.topLevelItem(0).text(column)} dB"
+    assert panel.plot is not None
+    chosen = next(point for point in panel._found.points if point.formats)
+    panel.plot.chosen.emit(chosen)
+    assert bench.formats.formats == chosen.formats
+    assert "instead of" in bench.part(panel, QLabel, "number_formats.size").text()
+
+
+def test_blame_names_the_first_deviating_operator_and_opens_its_channels(bench):
+    panel = BlamePanel(bench.context)
+    table = bench.part(panel, QTreeWidget, "blame.operators")
+    bench.part(panel, QPushButton, "blame.find").click()
+    bench.idle()
+    shares = [float(table.topLevelItem(i).text(1)) for i in range(table.topLevelItemCount())]
+    assert sum(shares) == pytest.approx(100, abs=0.5)
+    first = bench.part(panel, QPushButton, "blame.first")
+    assert first.text() == "First deviating operator: conv_0"
+    assert bench.heat[-1].label("conv_0").endswith(" %")
+    first.click()
+    bench.idle()
+    pairs = panel.window().findChild(ChannelPairs)
+    assert pairs is not None
+    assert pairs.channel.maximum() == 6
+    assert pairs.views[0].image() is not None
+    pairs.close()
+
+
+def test_blame_between_engines_finds_only_rounding(bench):
+    panel = BlamePanel(bench.context)
+    panel.a.setCurrentText("torch")
+    panel.b.setCurrentText("onnxruntime")
+    bench.part(panel, QPushButton, "blame.find").click()
+    bench.idle()
+    assert "no operator deviates by more than rounding" in bench.part(panel, QLabel, "blame.status").text()
+
+
+def test_a_file_that_is_not_a_model_is_refused_with_the_reason(bench, tmp_path):
+    (tmp_path / "bad.onnx").write_bytes(b"no model")
+    panel = BlamePanel(bench.context)
+    panel.compare_with_file(tmp_path / "bad.onnx")
+    bench.part(panel, QPushButton, "blame.find").click()
+    bench.idle()
+    assert "ONNX" in bench.part(panel, QLabel, "blame.status").text()
