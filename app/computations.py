@@ -117,4 +117,4 @@ def _file(compared: Compared, base: EngineComputation, path: Path) -> FileComput
             if outcome.layers and outcome.node in values
         }
         names = names_in_file(base, proto, made)
-    return FileComputation(proto, names)
+    return FileComputation(proto, names, compared.options.threads)

@@ -106,16 +106,17 @@ class EngineComputation(Computation):
 
 
 class FileComputation(Computation):
-    """An ONNX model, run by ONNX Runtime. `names` are the names of tensors of the network in the model.
+    """An ONNX model, run by ONNX Runtime with `threads`, 0: all cores. `names` are the names of tensors of the network in it.
 
     Of a quantized tensor it takes the quantized values, so that their rounding belongs to the operator that makes them.
     """
 
-    def __init__(self, model: ModelProto, names: Mapping[Source, str]) -> None:
+    def __init__(self, model: ModelProto, names: Mapping[Source, str], threads: int = 0) -> None:
         from onnx import shape_inference
         from onnx.utils import Extractor
 
         model = shape_inference.infer_shapes(model)
+        self._threads = threads or physical_cores()
         self._makers = {name: node for node in model.graph.node for name in node.output}
         self._extractor = Extractor(model)
         stored = {tensor.name for tensor in model.graph.initializer}
@@ -148,7 +149,7 @@ class FileComputation(Computation):
                 raise _unknown(Source(name), makes[0].layer)
         names = [self._names[source] for source in makes]
         model = self._extractor.extract_model(list(reads), names)
-        session = inference_session(model.SerializeToString(), physical_cores())
+        session = inference_session(model.SerializeToString(), self._threads)
         kinds = {entry.name: _dtype(entry.type) for entry in session.get_inputs()}
 
         def run(values: Mapping[Source, Tensor]) -> dict[Source, Tensor]:

@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+from statistics import median
+from time import perf_counter
+
 import numpy as np
 import pytest
 from bench_kit import medians_in_turns
 from restoration_networks import restoring_unet, restoring_weights
 
+import samples
+from app.engine.protocol import RunRequest
+from app.engine.runs import Runs
+from app.ui.engine.coarse_to_fine import BUDGET as BUDGET_MS
+from designer.files.document import read_document
+from designer.files.weights import load_weights, required_weights
+from designer.graph.inference import Inference
 from designer.operators.registry import load
 from designer.precision.int8 import Judge, Quantizer, quantize
 from designer.runtime.api import RunOptions
+from designer.runtime.engine_registry import default_engines
 from designer.runtime.engines.onnx_model import build_model
 from designer.runtime.engines.ort_engine import inference_session
 from designer.runtime.images import read_image
 from designer.runtime.machine import physical_cores
 from designer.runtime.plan import PartStep
 from designer.runtime.session import Session
+from designer.runtime.shared import SharedFolder
 from samples import PHOTOGRAPHS
 
 pytest.importorskip("pytest_benchmark")
@@ -56,3 +68,34 @@ def test_int8_beside_torch(benchmark, report, bench_registry):
     report.ratio(what, mine, "ms", peer=theirs, peer_name="torch, FP32", target=1 / 2.5)
     report.value("RMS error of INT8, range 0..1", 10 ** (-found.psnr_db / 20), "", target=10 ** (-BUDGET / 20))
     benchmark.pedantic(lambda: int8.run(None, feeds[0]), rounds=1)
+
+
+def test_live_number_format(benchmark, report, bench_registry, tmp_path):
+    """From another format of one layer to the image, as the engine process answers while a user tries formats."""
+    side, rounds = (64, 1) if benchmark.disabled else (512, 3)
+    graph = read_document(samples.path("denoiser.xml")).graph
+    weights = load_weights(samples.weights("denoiser"), required_weights(Inference(graph, bench_registry)))
+    emulated = next(engine.name for engine in default_engines() if engine.formats)
+    layers = [key.layer for key in weights.tensors if key.tensor == "kernel"]
+    session = Session(graph, bench_registry, weights, RunOptions(emulated, formats=((layers[0], "int8"),)))
+    photo = read_image(PHOTOGRAPHS / "astronaut.jpg")[:, :, :side, :side]
+    session.set_input("input_image", np.ascontiguousarray(photo), is_image=True)
+    shared = SharedFolder(tmp_path)
+    runs = Runs(shared)
+
+    def change(layer: str, name: str) -> float:
+        began = perf_counter()
+        session.set_formats({layer: name})
+        reply = runs.run(session, RunRequest(budget=BUDGET_MS), lambda *_: None)
+        taken = (perf_counter() - began) * 1000
+        for handle in reply.outputs.values():
+            shared.free(handle)
+        return taken
+
+    session.run()
+    for layer in layers:  # every layer once before: the first runs also build what they need
+        change(layer, "int4")
+    times = [change(layer, f"int{bits}") for bits in (6, 5, 3)[:rounds] for layer in layers]
+    report.value("format of one layer to the image, sample denoiser 512 x 512", median(times), "ms", target=100)
+    report.value("the same, slowest layer", max(times), "ms", target=100)
+    benchmark.pedantic(lambda: change(layers[-1], "int8"), rounds=1)

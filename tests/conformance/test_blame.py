@@ -33,7 +33,7 @@ def test_planted_faults_rank_first(registry, every_pair, tmp_path):
         ours = EngineComputation(session)
         export_onnx(wrong_graph, registry, wrong_weights, tmp_path / "wrong.onnx")
         model = onnx.load(tmp_path / "wrong.onnx")
-        theirs = FileComputation(model, names_in_file(ours, model, {}))
+        theirs = FileComputation(model, names_in_file(ours, model, {}), threads=1)
         found = blame(ours.operators([theirs]), ours, theirs, ours.inputs(), ours.outputs)
         assert sum(item.share for item in found.operators) == pytest.approx(1, abs=0.05), name
         if found.ranked()[0].layer != layer or found.first != layer:
