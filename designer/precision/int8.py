@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from designer.graph.diagnostics import DiagnosticError
 from designer.metrics import psnr
 from designer.runtime.api import Progress
+from designer.runtime.engines.fusion import layer_of
 from designer.runtime.engines.ort import quantization
 from designer.runtime.engines.ort_engine import inference_session
 from designer.runtime.interrupt import current
@@ -115,7 +116,7 @@ class Quantizer:
         self.form = FORMS[form]
         self.model = _simplified(model)
         self._nodes = [node for node in self.model.graph.node if node.op_type in COMPUTING | PASSING]
-        self.layers = tuple(dict.fromkeys(layer_of(node) for node in self._nodes if node.op_type in COMPUTING))
+        self.layers = tuple(dict.fromkeys(_layer(node) for node in self._nodes if node.op_type in COMPUTING))
         if not any(node.op_type in WEIGHTED for node in self._nodes):
             raise DiagnosticError.of(
                 "nothing-to-quantize",
@@ -130,12 +131,12 @@ class Quantizer:
         constants = {tensor.name for tensor in self.model.graph.initializer}
         kept: dict[str, str] = {}
         for node in _ends(nodes, lambda node: node.input, lambda node: node.output):
-            kept.setdefault(layer_of(node), tr("first layer"))
+            kept.setdefault(_layer(node), tr("first layer"))
         for node in _ends(nodes[::-1], lambda node: node.output, lambda node: node.input):
-            kept.setdefault(layer_of(node), tr("last layer"))
+            kept.setdefault(_layer(node), tr("last layer"))
         for node in nodes:
             if node.op_type == "Add" and constants.isdisjoint(node.input):
-                kept.setdefault(layer_of(node), tr("residual addition"))
+                kept.setdefault(_layer(node), tr("residual addition"))
         return kept
 
     def quantized(self, layers: Collection[str]) -> ModelProto:
@@ -168,7 +169,7 @@ class Quantizer:
         read: set[str] = set()  # tensors that an INT8 node reads
         for node in reversed(self._nodes):
             passes = node.op_type in PASSING and not read.isdisjoint(node.output)
-            if passes or layer_of(node) in layers:
+            if passes or _layer(node) in layers:
                 chosen.append(node.name)
                 read.update(node.input)
         return chosen
@@ -258,10 +259,9 @@ def quantize(
     return best
 
 
-def layer_of(node: NodeProto) -> str:
-    """The layer of a node of an exported model. Nodes of models that were imported have their own names."""
-    name: str = node.name or node.output[0]
-    return name.partition("/")[0]
+def _layer(node: NodeProto) -> str:
+    """The layer of a node; a model that was imported has nodes with names of their own."""
+    return layer_of(node.name or node.output[0])
 
 
 def _simplified(model: ModelProto) -> ModelProto:

@@ -17,6 +17,7 @@ from designer.files.document import save_document
 from designer.files.weight_files import save_weights
 from designer.graph.diagnostics import DiagnosticError
 from designer.precision.int8 import Calibration
+from designer.runtime.engines.trt_build import ShapeRange, build_engine
 from designer.runtime.images import write_image
 from designer.runtime.interrupt import Interrupt, InterruptedRunError, interruptible
 from exporters.int8 import Int8Request, export_int8
@@ -116,6 +117,18 @@ def test_the_form_for_tensorrt_has_no_zero_points_and_float_biases(files, networ
     assert pairs
     assert all(arrays[node.input[2]].dtype == np.int8 and not arrays[node.input[2]].any() for node in pairs)
     assert {array.dtype.name for name, array in arrays.items() if "bias" in name} == {"float32"}
+
+
+def test_tensorrt_builds_an_engine_that_computes_in_int8(files, network):
+    pytest.importorskip("tensorrt_rtx")
+    graph, registry, weights = network
+    export_int8(graph, registry, weights, files / "trt.onnx", Int8Request(files / "images", form="tensorrt"))
+    shape = (1, 3, 64, 64)
+    built = build_engine((files / "trt.onnx").read_bytes(), {"image": ShapeRange(shape, shape, shape)})
+    assert built.data
+    export_int8(graph, registry, weights, files / "ort.onnx", Int8Request(files / "images"))
+    with pytest.raises(DiagnosticError, match="bias"):
+        build_engine((files / "ort.onnx").read_bytes(), {"image": ShapeRange(shape, shape, shape)})
 
 
 def test_a_higher_budget_keeps_the_sensitive_layers(files, network):

@@ -7,6 +7,7 @@ from pathlib import Path
 import analysis_kit as kit
 import numpy as np
 import pytest
+import window_kit
 
 pytest.importorskip("PySide6")
 pytest.importorskip("torch")
@@ -113,9 +114,11 @@ def test_fp32_takes_a_format_away(bench):
 
 
 def test_a_chip_dropped_on_a_layer_of_the_selection_is_for_all_of_it(window):
+    window_kit.show(window, window_kit.network())
     context, viewer = window.context, window.canvas.viewer
     first, second = list(context.document.graph.layers)[:2]
     item = window.canvas.projection[first]
+    viewer.centerOn(item)
     point = viewer.mapFromScene(item.box().center())
     data = QMimeData()
     data.setData(FORMAT_MIME, b"int6")
@@ -166,7 +169,7 @@ def test_blame_names_the_first_deviating_operator_and_opens_its_channels(bench):
     pairs = panel.window().findChild(ChannelPairs)
     assert pairs is not None
     assert pairs.channel.maximum() == 6
-    assert pairs.views[0].image() is not None
+    assert pairs.views[0].image is not None
     pairs.close()
 
 
