@@ -26,6 +26,7 @@ from app.ui.engine.call import EngineCall, Findings
 from app.ui.engine.context import Context
 from app.ui.engine.requests import open_request
 from app.ui.widgets.sentences import placed_text
+from app.ui.widgets.theme import RoleName
 from designer.files.document import write_document
 from designer.files.variants import Variant
 from designer.precision.variants import added, changed
@@ -33,6 +34,7 @@ from designer.runtime.number_formats import FLOAT32
 from designer.texts import tr
 
 ReplyT = TypeVar("ReplyT", bound=Struct)
+Report = Callable[[str, RoleName], None]  # shows a text with its role; an empty one clears it
 
 
 class NumberFormats(QObject):
@@ -43,8 +45,6 @@ class NumberFormats(QObject):
 
     formats_changed = Signal()
     busy_changed = Signal(bool)
-    progress = Signal(str)  # what the engine does
-    failed = Signal(str)  # the reason
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
@@ -103,15 +103,15 @@ class NumberFormats(QObject):
     def busy(self) -> bool:
         return bool(self._calls)
 
-    def measure_bits(self, done: Callable[[BitsReply], None]) -> None:
+    def measure_bits(self, done: Callable[[BitsReply], None], report: Report) -> None:
         """Measure how many bits each layer needs, and choices for all."""
-        self._ask(BitsRequest(), done)
+        self._ask(BitsRequest(), done, report)
 
-    def blame(self, a: str, b: str, done: Callable[[BlameReply], None]) -> None:
+    def blame(self, a: str, b: str, done: Callable[[BlameReply], None], report: Report) -> None:
         """Find the operators that cause the difference between two computations; for their names see `app.computations`."""
-        self._ask(BlameRequest(a, b, self._context.root.settings.variants), done)
+        self._ask(BlameRequest(a, b, self._context.root.settings.variants), done, report)
 
-    def compare_tensor(self, tensor: str, a: str, b: str, done: Callable[[Any, Any], None]) -> None:
+    def compare_tensor(self, tensor: str, a: str, b: str, done: Callable[[Any, Any], None], report: Report) -> None:
         """Get a tensor of two computations."""
         request = CompareTensorRequest(tensor, a, b, self._context.root.settings.variants)
 
@@ -119,7 +119,7 @@ class NumberFormats(QObject):
             engine = analysis_of(self._context).engine
             done(engine.take(reply.a), engine.take(reply.b))
 
-        self._ask(request, take)
+        self._ask(request, take, report)
 
     def stop(self) -> None:
         """Give up what is asked; the engine is stopped if it works on it."""
@@ -127,7 +127,7 @@ class NumberFormats(QObject):
             analysis_of(self._context).engine.cancel()
         self._end()
 
-    def _ask(self, request: Request[ReplyT], done: Callable[[ReplyT], None]) -> None:
+    def _ask(self, request: Request[ReplyT], done: Callable[[ReplyT], None], report: Report) -> None:
         """Open the document with its inputs in the engine, and ask; only one question at a time."""
         if self._calls or not self._context.has_document:
             return
@@ -136,27 +136,25 @@ class NumberFormats(QObject):
 
         def came(reply: ReplyT) -> None:
             self._end()
+            report("", "info")
             done(reply)
+
+        def refused(found: Findings) -> None:
+            if self._calls:  # the other requests of a question are refused too
+                self._end()
+                report("" if found[0].code == "cancelled" else placed_text(found[0]), "error")
+
+        def advance(event: ProgressEvent) -> None:
+            if event.text:
+                report(tr("{text} ({done} of {total})", text=event.text, done=event.done, total=event.total), "info")
 
         opening = open_request(document.settings, write_document(document.graph).decode())
         requests: list[Request[Any]] = [opening]
         paths = {layer: analysis.inputs.path(layer) for layer in analysis.inputs.layers()}
         requests += [SetInputRequest(layer, str(path)) for layer, path in paths.items() if path is not None]
-        self._calls = [engine.ask(one, self, None, self._refused) for one in requests]
-        self._calls.append(
-            engine.ask(request, self, came, self._refused, superseded=self._end, progress=self._on_progress)
-        )
+        self._calls = [engine.ask(one, self, None, refused) for one in requests]
+        self._calls.append(engine.ask(request, self, came, refused, superseded=self._end, progress=advance))
         self.busy_changed.emit(True)
-
-    def _on_progress(self, event: ProgressEvent) -> None:
-        if event.text:
-            self.progress.emit(tr("{text} ({done} of {total})", text=event.text, done=event.done, total=event.total))
-
-    def _refused(self, found: Findings) -> None:
-        if self._calls:
-            self._end()
-            if found[0].code != "cancelled":
-                self.failed.emit(placed_text(found[0]))
 
     def _end(self) -> None:
         for call in self._calls:

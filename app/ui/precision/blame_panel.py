@@ -44,7 +44,6 @@ class BlamePanel(QWidget):
         self.setAccessibleName(tr("Blame"))
         self._context = context
         self._formats = number_formats_of(context)
-        self._mine = False  # whether the engine works for this panel
         self._names = ("", "")
         self.a = self._combo("a", tr("First computation"), "fp32")
         self.b = self._combo("b", tr("Second computation"), "int8")
@@ -86,8 +85,6 @@ class BlamePanel(QWidget):
         main.addWidget(self.table, 1)
         main.addWidget(self.channels)
         self._formats.busy_changed.connect(self._on_busy)
-        self._formats.progress.connect(self._on_progress)
-        self._formats.failed.connect(self._on_failed)
         context.root_changed.connect(self._on_document)
         if context.has_document:
             self._on_document()
@@ -156,20 +153,10 @@ class BlamePanel(QWidget):
             return
         self._clear()
         self._names = (self.a.currentText(), self.b.currentText())
-        self._mine = True
-        self._formats.blame(*self._names, self._on_found)
+        self._formats.blame(*self._names, self._on_found, self.status.show_message)
 
     def _on_busy(self, busy: bool) -> None:
         self.causes.setText(tr("Stop") if busy else tr("Find Causes"))
-        if not busy:
-            self._mine = False
-
-    def _on_progress(self, text: str) -> None:
-        if self._mine:
-            self.status.show_message(text, "info")
-
-    def _on_failed(self, text: str) -> None:
-        self.status.show_message(text, "error")
 
     # --- the answer -------------------------------------------------------------------------------------------------
 
@@ -196,7 +183,7 @@ class BlamePanel(QWidget):
 
     def show_channels(self, layer: str) -> None:
         """Open the channels of an operator in both computations."""
-        self._formats.compare_tensor(layer, *self._names, partial(self._open, layer))
+        self._formats.compare_tensor(layer, *self._names, partial(self._open, layer), self.status.show_message)
 
     def _open(self, layer: str, a: object, b: object) -> None:
         ChannelPairs(layer, self._names, a, b, self.window()).show()

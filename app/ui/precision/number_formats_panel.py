@@ -123,8 +123,6 @@ class NumberFormatsPanel(QWidget):
         self._main.addWidget(self.size_text)
         self._formats.formats_changed.connect(self._show_layers)
         self._formats.busy_changed.connect(self._on_busy)
-        self._formats.progress.connect(lambda text: self.status.show_message(text, "info"))
-        self._formats.failed.connect(lambda text: self.status.show_message(text, "error"))
         context.root_changed.connect(self._on_document)
         self._show_layers()
 
@@ -173,11 +171,10 @@ class NumberFormatsPanel(QWidget):
         if self._formats.busy:
             self._formats.stop()
         else:
-            self._formats.measure_bits(self._on_found)
+            self._formats.measure_bits(self._on_found, self.status.show_message)
 
     def _on_busy(self, busy: bool) -> None:
         self.measure.setText(tr("Stop") if busy else tr("Measure Bits"))
-        self.status.show_message("", "info")
 
     def _on_found(self, found: BitsReply) -> None:
         self._found = found
