@@ -45,6 +45,7 @@ class BlamePanel(QWidget):
         self._context = context
         self._formats = number_formats_of(context)
         self._names = ("", "")
+        self._summary = ""
         self.a = self._combo("a", tr("First computation"), "fp32")
         self.b = self._combo("b", tr("Second computation"), "int8")
         self.file = QPushButton(tr("ONNX File..."))
@@ -176,6 +177,7 @@ class BlamePanel(QWidget):
             self.first.setText(tr("First deviating operator: {layer}", layer=found.first))
             self.first.setProperty("layer", found.first)
         self.first.setVisible(found.first is not None)
+        self._summary = text
         self.status.show_message(text, "info")
         values = {item.layer: max(100 * item.share, 0.0) for item in found.operators}
         labels = {item.layer: f"{100 * item.share:.0f} %" for item in found.operators}
@@ -186,6 +188,7 @@ class BlamePanel(QWidget):
         self._formats.compare_tensor(layer, *self._names, partial(self._open, layer), self.status.show_message)
 
     def _open(self, layer: str, a: object, b: object) -> None:
+        self.status.show_message(self._summary, "info")
         ChannelPairs(layer, self._names, a, b, self.window()).show()
 
 
