@@ -111,6 +111,7 @@ class BlamePanel(QWidget):
         header.setToolTip(2, tr("Relative difference of the operator's results if it gets the same inputs"))
         for column in (1, 2):
             header.setTextAlignment(column, Qt.AlignmentFlag.AlignRight)
+        table.header().setStretchLastSection(False)
         table.setRootIsDecorated(False)
         table.setAlternatingRowColors(True)
         table.setUniformRowHeights(True)

@@ -134,6 +134,7 @@ class NumberFormatsPanel(QWidget):
         table.headerItem().setToolTip(0, tr("PSNR in dB against FP32, if only this layer has the format of the column"))
         for column in range(2, 2 + len(MEASURED)):
             table.headerItem().setTextAlignment(column, Qt.AlignmentFlag.AlignRight)
+        table.header().setStretchLastSection(False)
         table.setRootIsDecorated(False)
         table.setAlternatingRowColors(True)
         table.setUniformRowHeights(True)
