@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -24,6 +25,9 @@ from designer.files.settings import DEFAULT_ENGINE
 from designer.runtime.images import ARRAYS
 from designer.runtime.sources import INPUTS
 from designer.runtime.video_formats import VIDEOS
+
+if TYPE_CHECKING:
+    from app.cli.run_request import RunArguments
 
 
 def run(
@@ -53,10 +57,16 @@ def run(
     tile: Annotated[
         str, typer.Option(help="Tiling of large images: auto, off, or the side of a tile in pixels.")
     ] = "auto",
+    measure: Annotated[
+        bool, typer.Option("--throughput", help="Measure images per second on a folder instead of writing.")
+    ] = False,
+    against: Annotated[
+        str, typer.Option(metavar="NAME", help="With --throughput: an engine or a variant that is measured too.")
+    ] = "",
     trust_custom: TrustOption = None,
 ) -> None:
-    """Run a network on images or .npy tensors, or frame by frame on videos and folders."""
-    from app.cli.run_request import RunArguments, run_network, tile_of
+    """Run a network on images or .npy tensors, or on every image of folders and videos. Folders are resumed."""
+    from app.cli.run_request import RunArguments, tile_of
     from designer.runtime.api import RunOptions
 
     options = RunOptions(
@@ -72,9 +82,10 @@ def run(
         options,
         iterations,
         trust_custom or (),
+        throughput=measure,
+        against=against,
     )
-    for line in run_network(request):
-        out.print(line, highlight=False)
+    _print(request)
 
 
 def video(
@@ -103,20 +114,35 @@ def video(
     trust_custom: TrustOption = None,
 ) -> None:
     """Run a network on a video or a folder of images, frame by frame. Sound is dropped."""
-    from rich.progress import Progress
-
-    from app.cli.run_request import RunArguments, run_network
+    from app.cli.run_request import RunArguments
     from app.engine.video_job import VideoJob
     from designer.runtime.api import RunOptions
 
     options = RunOptions(engine=engine, precision=precision, layout=layout, device=device, threads=threads)
     job = VideoJob({}, {}, start, stop, fps, codec, quality, ".npy" if tensors else ".png")
-    with Progress(console=err, transient=True) as bar:
-        task = bar.add_task("frames", total=None)
-        request = RunArguments(
-            file, weights, random_weights, one_each("--input", pairs("--input", inputs)), pairs("--output", outputs), (), options,
-            trust=trust_custom or (), video=job, progress=lambda done, total, text: bar.update(task, completed=done, total=total),
-        )  # fmt: skip
-        lines = list(run_network(request))
-    for line in lines:
-        out.print(line, highlight=False)
+    request = RunArguments(
+        file, weights, random_weights, one_each("--input", pairs("--input", inputs)), pairs("--output", outputs), (), options,
+        trust=trust_custom or (), video=job,
+    )  # fmt: skip
+    _print(request)
+
+
+def _print(request: RunArguments) -> None:
+    """Run and print one line per result, with a progress bar for frames. Lines are also printed before an error."""
+    from rich.progress import MofNCompleteColumn, Progress, TimeRemainingColumn
+
+    from app.cli.run_request import run_network
+
+    lines: list[str] = []
+    columns = (*Progress.get_default_columns()[:2], MofNCompleteColumn(), TimeRemainingColumn())
+    try:
+        with Progress(*columns, console=err, transient=True) as bar:
+            task = bar.add_task("", total=None)
+
+            def progress(done: int, total: int, text: str) -> None:
+                bar.update(task, completed=done, total=total, description=text)
+
+            lines.extend(run_network(replace(request, progress=progress)))
+    finally:
+        for line in lines:
+            out.print(line, highlight=False)

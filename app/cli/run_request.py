@@ -12,15 +12,27 @@ from numpy.typing import NDArray
 
 from app.cli.options import one_each
 from app.cli.trust import with_trust
+from app.engine.folder_job import (
+    MEASURED,
+    FolderJob,
+    is_folder_job,
+    job_key,
+    process_folders,
+    skipped_files,
+    throughput,
+)
 from app.engine.video_job import VideoJob, moves, process
 from app.opened_network import OpenedNetwork, load_weights_for, open_network
-from designer.files.settings import MAX_TILE
+from designer.files.settings import MAX_TILE, find_settings, read_settings
+from designer.files.weights import Weights
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.model import Source
 from designer.operators.api import Operator, Role
 from designer.operators.inlining import inline
 from designer.operators.training_branch import training_only
+from designer.precision.variants import find_variant, is_emulated, run_options
 from designer.runtime.api import AUTO, RunOptions
+from designer.runtime.engine_registry import default_engines
 from designer.runtime.images import ARRAYS, write_array
 from designer.runtime.provenance import noise_layers, provenance
 from designer.runtime.session import Session
@@ -46,6 +58,8 @@ class RunArguments:
         default_factory=lambda: VideoJob({}, {})
     )  # frame range and encoding, if an input is a video or a folder
     progress: Callable[[int, int, str], None] | None = None  # of frames
+    throughput: bool = False  # measure images per second instead of writing
+    against: str = ""  # an engine or a variant that is measured too
 
 
 def layers_with(network: OpenedNetwork, role: Role) -> list[str]:
@@ -68,7 +82,11 @@ def run_network(request: RunArguments) -> Iterator[str]:
     weights = load_weights_for(network, request.weights, request.seed)
     options = with_trust(network, request.options, request.trust)
     session = Session(network.graph, network.registry, weights, options)
-    if any(moves(path) for path in request.inputs.values()):
+    if request.throughput:
+        yield from _measure(network, weights, session, request)
+    elif request.outputs and is_folder_job(request.inputs.values(), (path for _, path in request.outputs)):
+        yield from _run_folders(session, request)
+    elif any(moves(path) for path in request.inputs.values()):
         yield from _run_frames(session, request)
     else:
         yield from _run_once(session, request)
@@ -143,6 +161,58 @@ def _run_frames(session: Session, request: RunArguments) -> Iterator[str]:
     yield from (f"{name} -> {path}" for name, path in outputs.items())
     each = done.seconds * 1000 / done.frames
     yield f"{done.frames} frames at {done.fps:.4g} frames per second; {duration(each)} per frame, including reading and writing"
+
+
+def _run_folders(session: Session, request: RunArguments) -> Iterator[str]:
+    """Run every image of folders. Raises DiagnosticError at the end for the images that were skipped."""
+    if request.captures:
+        raise DiagnosticError.of("no-output", "--capture works only for single images", remedy="use --output")
+    outputs = one_each("--output", request.outputs)
+    job = FolderJob(request.inputs, outputs, request.video.start, request.video.stop, request.video.kind)
+    done = process_folders(session, job, job_key(session, session.weights.sha256), request.progress)
+    yield from (f"note: {note}" for note in done.notes)
+    yield from (f"{name} -> {path}" for name, path in outputs.items())
+    before = f", {done.before} were finished before" if done.before else ""
+    rate = f" at {done.written / done.seconds:.4g} images per second" if done.written else ""
+    yield f"{done.written} images{rate}, including reading and writing{before}, {len(done.skipped)} skipped"
+    if done.skipped:
+        raise DiagnosticError(skipped_files(done.skipped))
+
+
+def _measure(network: OpenedNetwork, weights: Weights, session: Session, request: RunArguments) -> Iterator[str]:
+    """Images per second of the session, and of another engine or variant on the same images in the same run."""
+    if not any(kind_of(path) == "folder" for path in request.inputs.values()):
+        raise DiagnosticError.of(
+            "no-frames", "--throughput needs a folder of images", remedy="give --input NAME=FOLDER"
+        )
+    sessions = {_title(session.options): session}
+    if request.against:
+        other = _options_of(request, network)
+        sessions[f"{request.against}: {_title(other)}"] = Session(network.graph, network.registry, weights, other)
+    measured = throughput(sessions, FolderJob(request.inputs, {}), request.progress)
+    first = measured[0]
+    for one in measured:
+        factor = f" ({one.rate / first.rate:.3g} times)" if one is not first else ""
+        yield (
+            f"{one.title}: {one.rate:.4g} images per second{factor}; {MEASURED} images take "
+            f"{duration(one.seconds_of_many * 1000)}"
+        )
+    yield f"measured on {first.images} images in turn, without reading and writing"
+
+
+def _title(options: RunOptions) -> str:
+    return f"{options.engine} {options.precision}" + (
+        " (emulated: no statement about speed)" if is_emulated(options) else ""
+    )
+
+
+def _options_of(request: RunArguments, network: OpenedNetwork) -> RunOptions:
+    """The options of `--against`: an engine, or a variant in the settings of the document."""
+    if request.against in default_engines().engines:
+        return replace(request.options, engine=request.against)
+    found = find_settings(request.document)
+    variants = read_settings(found).settings.variants if found is not None else ()
+    return run_options(find_variant(variants, request.against), request.options, network.graph)
 
 
 def tile_of(text: str) -> int:
