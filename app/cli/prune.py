@@ -22,6 +22,7 @@ from designer.units import percent
 if TYPE_CHECKING:
     from app.opened_network import OpenedNetwork
     from designer.files.weights import Weights
+    from designer.runtime.api import Array
     from designer.surgery.sparsity import Candidate, Pruned
 
 
@@ -146,7 +147,7 @@ def _compare(network: OpenedNetwork, dense: Weights, sparse: Weights, folder: Pa
     sessions = [Session(network.graph, network.registry, weights) for weights in (dense, sparse)]
     found = {}
     for name, feeds in zip(images.names, images.feeds, strict=True):
-        results = []
+        results: list[Array] = []
         for session in sessions:
             for layer, array in feeds.items():
                 session.set_input(layer, array, is_image=False)

@@ -63,6 +63,9 @@ def run(
     against: Annotated[
         str, typer.Option(metavar="NAME", help="With --throughput: an engine or a variant that is measured too.")
     ] = "",
+    cluster: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="Run a folder on the Ray cluster at this address.")
+    ] = "",
     trust_custom: TrustOption = None,
 ) -> None:
     """Run a network on images or .npy tensors, or on every image of folders and videos. Folders are resumed."""
@@ -84,6 +87,7 @@ def run(
         trust_custom or (),
         throughput=measure,
         against=against,
+        cluster=cluster,
     )
     _print(request)
 

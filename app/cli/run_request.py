@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from app.cli.options import one_each
 from app.cli.trust import with_trust
+from app.engine.cluster_job import process_on_cluster
 from app.engine.folder_job import (
     MEASURED,
     FolderJob,
@@ -59,6 +60,7 @@ class RunArguments:
     )  # frame range and encoding, if an input is a video or a folder
     progress: Callable[[int, int, str], None] | None = None  # of frames
     throughput: bool = False  # measure images per second instead of writing
+    cluster: str = ""  # the address of a Ray cluster that runs folders
     against: str = ""  # an engine or a variant that is measured too
 
 
@@ -82,6 +84,10 @@ def run_network(request: RunArguments) -> Iterator[str]:
     weights = load_weights_for(network, request.weights, request.seed)
     options = with_trust(network, request.options, request.trust)
     session = Session(network.graph, network.registry, weights, options)
+    if request.cluster and not is_folder_job(request.inputs.values(), (path for _, path in request.outputs)):
+        raise DiagnosticError.of(
+            "no-frames", "--cluster runs folders of images", remedy="give --input NAME=FOLDER and --output NAME=FOLDER"
+        )
     if request.throughput:
         yield from _measure(network, weights, session, request)
     elif request.outputs and is_folder_job(request.inputs.values(), (path for _, path in request.outputs)):
@@ -169,7 +175,11 @@ def _run_folders(session: Session, request: RunArguments) -> Iterator[str]:
         raise DiagnosticError.of("no-output", "--capture works only for single images", remedy="use --output")
     outputs = one_each("--output", request.outputs)
     job = FolderJob(request.inputs, outputs, request.video.start, request.video.stop, request.video.kind)
-    done = process_folders(session, job, job_key(session, session.weights.sha256), request.progress)
+    key = job_key(session, session.weights.sha256)
+    if request.cluster:
+        done = process_on_cluster(request.cluster, session, job, key, request.progress)
+    else:
+        done = process_folders(session, job, key, request.progress)
     yield from (f"note: {note}" for note in done.notes)
     yield from (f"{name} -> {path}" for name, path in outputs.items())
     before = f", {done.before} were finished before" if done.before else ""

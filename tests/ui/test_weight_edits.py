@@ -204,7 +204,7 @@ def test_pruning_says_first_that_it_gains_nothing_here(bench: Bench) -> None:
 
     graph = network()
     wide = replace(graph["conv_0"], params={"features": "8"})
-    bench.document.do(lambda graph: replace_layers(graph, {"conv_0": wide}, "Widen"))
+    bench.document.do(lambda graph: replace_layers(graph, {"conv_0": wide}, "Widen", {}))
     save_weights(bench.weights, random_weights(required_weights(bench.document.inference), 3).tensors)
     QTimer.singleShot(0, lambda: answer(1))
     bench.edits.prune()

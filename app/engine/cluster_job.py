@@ -1,0 +1,187 @@
+"""Runs the images of folders on a Ray cluster, for `layerwright run --cluster`. Results are the same as those of a local run.
+
+Images travel as bytes, so the nodes need no common disk, only this program in the same version. Ray repeats what a lost node had
+not returned. The journal of the local run lists what was written.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib import util
+from itertools import islice
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from app.engine.folder_job import FolderDone, FolderJob, Frame, Journal, Progress, frames_of
+from app.engine.frames import operator_of
+from designer.files.atomic import make_folder, write_atomic
+from designer.files.document import parse_document, write_document
+from designer.files.weights import Weights
+from designer.graph.diagnostics import DiagnosticError
+from designer.operators.registry import default_registry
+from designer.runtime.animation import Animation
+from designer.runtime.api import RunOptions
+from designer.runtime.images import write_array
+from designer.runtime.provenance import noise_layers, provenance
+from designer.runtime.session import Session
+from designer.runtime.sources import Sources
+from designer.texts import tr
+
+AT_ONCE = 256  # images that are sent to the cluster together
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class RemoteNetwork:
+    """What a node needs to run the network."""
+
+    document: bytes
+    weights: Weights
+    options: RunOptions
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    kind: str
+    comment: str
+
+
+class Runner:
+    """Runs one image after the other in a process of a node."""
+
+    def __init__(self, network: RemoteNetwork) -> None:
+        reading = parse_document(network.document)
+        if reading.graph is None:
+            raise DiagnosticError(reading.diagnostics)
+        self._network = network
+        self._session = Session(reading.graph, default_registry(), network.weights, network.options)
+        self._animation = Animation(self._session)
+
+    def __call__(self, row: Row) -> Row:
+        try:
+            results = self._run(row)
+        except DiagnosticError as error:
+            return {"index": row["index"], "skipped": error.diagnostics[0].message, "results": []}
+        return {"index": row["index"], "skipped": "", "results": results}
+
+    def _run(self, row: Row) -> list[bytes]:
+        """The files of the outputs, from those of the inputs."""
+        network, session = self._network, self._session
+        with tempfile.TemporaryDirectory(prefix="layerwright-") as folder:
+            for layer, name, data in zip(network.inputs, row["names"], row["files"], strict=True):
+                path = Path(name)
+                if data:
+                    path = Path(folder) / f"input{path.suffix}"
+                    path.write_bytes(data)
+                taken = Sources().take(path, operator_of(session, layer))
+                session.set_input(layer, taken.array, is_image=taken.is_image)
+            self._animation.show(row["number"])
+            outputs = session.run().outputs
+            made = []
+            for layer in network.outputs:
+                path = Path(folder) / f"output{network.kind}"
+                write_array(path, outputs[layer], network.comment)
+                made.append(path.read_bytes())
+        return made
+
+
+def process_on_cluster(
+    address: str, session: Session, job: FolderJob, key: str, progress: Progress | None = None
+) -> FolderDone:
+    """Run all images that are not finished on the Ray cluster at `address`. Raises DiagnosticError as `process_folders` does."""
+    frames = frames_of(job)
+    journal = Journal(next(iter(job.outputs.values())), key)
+    for folder in job.outputs.values():
+        make_folder(folder)
+    rest = [frame for frame in frames if not journal.has(frame)]
+    before, began = len(frames) - len(rest), perf_counter()
+    skipped: dict[str, str] = {}
+    written = 0
+    with _Cluster(address) as cluster:
+        for row in cluster.rows(_remote(session, job), rest):
+            frame = rest[row["index"]]
+            if row["skipped"]:
+                skipped[str(next(iter(frame.files.values())))] = row["skipped"]
+            else:
+                for folder, data in zip(job.outputs.values(), row["results"], strict=True):
+                    write_atomic(folder / f"{frame.name}{job.kind}", data)
+                journal.add(frame)
+                written += 1
+            if progress is not None:
+                progress(before + written + len(skipped), len(frames), frame.name)
+    return FolderDone(written, before, skipped, perf_counter() - began)
+
+
+def _remote(session: Session, job: FolderJob) -> RemoteNetwork:
+    graph = session.graph
+    origin = provenance(graph.name, graph, session.weights, session.options, **noise_layers(session.inference))
+    options = replace(session.options, threads=max(session.options.threads, 1))  # one processor per process
+    return RemoteNetwork(
+        write_document(graph),
+        session.weights,
+        options,
+        tuple(job.inputs),
+        tuple(job.outputs),
+        job.kind,
+        origin.comment(),
+    )
+
+
+class _Cluster:
+    """A connection to a Ray cluster."""
+
+    def __init__(self, address: str) -> None:
+        if util.find_spec("ray") is None:
+            raise DiagnosticError.of("no-ray", tr("Ray is not installed"), remedy='pip install "layerwright[cluster]"')
+        os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # nothing leaves the computers
+        self._address = address
+
+    def __enter__(self) -> _Cluster:
+        import ray
+
+        try:
+            ray.init(address=self._address, logging_level="ERROR", log_to_driver=False)
+        except (ConnectionError, RuntimeError, ValueError) as error:
+            raise DiagnosticError.of(
+                "no-cluster",
+                tr("there is no Ray cluster at {address}: {reason}", address=self._address, reason=str(error)[:200]),
+                remedy=tr("start one with ray start --head, and give its address"),
+            ) from error
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        import ray
+
+        ray.shutdown()
+
+    def rows(self, network: RemoteNetwork, frames: Sequence[Frame]) -> Iterator[Mapping[str, Any]]:
+        """The results in any order. Raises DiagnosticError if the cluster fails."""
+        import ray
+        import ray.data
+
+        context = ray.data.DataContext.get_current()
+        context.enable_progress_bars = False
+        waiting = enumerate(frames)
+        while chunk := list(islice(waiting, AT_ONCE)):
+            items = ray.data.from_items([_row(index, frame) for index, frame in chunk], override_num_blocks=len(chunk))
+            processes = ray.data.ActorPoolStrategy(min_size=1, max_size=max(int(ray.cluster_resources()["CPU"]), 1))
+            made = items.map(Runner, fn_constructor_args=(network,), compute=processes, num_cpus=1)
+            try:
+                yield from made.iter_rows()
+            except ray.exceptions.RayError as error:
+                reason = (str(error).strip().splitlines() or [type(error).__name__])[-1][:300]
+                raise DiagnosticError.of(
+                    "cluster-failed",
+                    tr("the cluster failed: {reason}", reason=reason),
+                    remedy=tr("install the same version of Layerwright on every node, and repeat the command"),
+                ) from error
+
+
+def _row(index: int, frame: Frame) -> Row:
+    """An image as bytes; patterns travel as their names."""
+    paths = list(frame.files.values())
+    files = [path.read_bytes() if path.is_file() else b"" for path in paths]
+    return {"index": index, "number": frame.number, "names": [str(path) for path in paths], "files": files}
