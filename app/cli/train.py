@@ -43,13 +43,14 @@ def train_network(
     from designer.training.run_folder import RUNS, RunFolder, new_name
     from exporters.pytorch import class_name, export_project
 
+    options = trainer.parse_options(context.args)
     network = open_network(file)
     with_trust(network, RunOptions(), trust_custom or ())
     document = file.absolute()
     project = (output or trainer.project_folder(document, network.graph.name)).absolute()
     export_project(network.graph, network.registry, project, class_name(network.graph.name))
     run = RunFolder(project / RUNS / new_name(project))
-    trainer.start(run, trainer.parse_options(context.args))
+    trainer.start(run, options)
     run_registry.remember(run.path, document)
     out.print(f"run {run.path}", highlight=False)
     if not detach:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -115,8 +116,7 @@ class MetricsFile:
         total, task = (header.total_steps, header.task) if header is not None else (known.total_steps, known.task)
         steps = np.fromiter((line.step for line in lines), np.int64, len(lines))
         kept, values = known.steps, dict(known.values)
-        starts = _starts(steps)
-        for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
+        for start, end in pairwise([*_starts(steps), len(lines)]):
             kept, values = _appended(kept, values, steps[start:end], lines[start:end])
         self.curves = Curves(kept, values, total, task, known.skipped + skipped)
 

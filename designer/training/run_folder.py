@@ -53,6 +53,12 @@ class ProcessRecord(Struct, frozen=True):
     mark: str
 
 
+class _Project(Struct, frozen=True):
+    """What is read of `project.json`."""
+
+    weights: dict[str, str] = {}
+
+
 @dataclass(frozen=True)
 class RunFolder:
     """Paths and small files of a run. Reading never raises: a file that is missing or broken counts as absent."""
@@ -104,6 +110,11 @@ class RunFolder:
         """The settings by name, without what else the configuration records."""
         found = self.config().get("settings")
         return found if isinstance(found, dict) else {}
+
+    def weight_names(self) -> dict[str, str]:
+        """The names of the files of weights in the project, by the names of the tensors in its state dict."""
+        found = _read(self.project / "project.json", _Project)
+        return found.weights if found is not None else {}
 
     def status(self) -> Status | None:
         return _read(self.path / "status.json", Status)

@@ -13,7 +13,8 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from designer.files.safetensors_file import write_safetensors
+from designer.files.array_files import npy_bytes
+from designer.files.atomic import make_folder, write_atomic
 from designer.graph.diagnostics import DiagnosticError
 from designer.texts import tr
 
@@ -92,14 +93,20 @@ def float_tensors(tensors: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[np.f
     return {name: array for name, array in tensors.items() if array.dtype == np.float32}
 
 
-def write_frame(folder: Path, step: int, target: Path) -> None:
-    """Write the weights at a step of a trail as a safetensors file. Raises DiagnosticError."""
+def write_frame(folder: Path, step: int, target: Path, names: Mapping[str, str]) -> None:
+    """Write the weights at a step of a trail as a folder of .npy files. Raises DiagnosticError.
+
+    `names` are the names of the files by those of the tensors, as in the `project.json` of the project.
+    """
     trail = Trail(folder)
     trail.read()
     frame = trail.at(step)
     if frame is None:
         raise _broken(folder, tr("the run has no trail of weights"))
-    write_safetensors(target, float_tensors(trail.weights(frame)))
+    make_folder(target)
+    for name, array in trail.weights(frame).items():
+        if name in names:
+            write_atomic(target / f"{names[name]}.npy", npy_bytes(array))
 
 
 def _frame(line: bytes) -> Frame | None:

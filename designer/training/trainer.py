@@ -16,6 +16,7 @@ from designer.graph.diagnostics import DiagnosticError
 from designer.texts import tr
 from designer.training.run_folder import SCRIPT, RunFolder
 
+SAMPLES_SECONDS = 120
 NICENESS = 10  # the window and the engine come first on a machine with few cores
 Options = Mapping[str, str | bool]
 _children: list[subprocess.Popen[bytes]] = []  # to be reaped when they end
@@ -86,11 +87,13 @@ def parse_options(words: Sequence[str]) -> dict[str, str | bool]:
 
 def options_of(settings: Mapping[str, Any]) -> Options:
     """The options that repeat the settings of a run. Those that have no value on the command line are omitted."""
-    return {
+    known = {
         name: value if isinstance(value, bool) else str(value)
         for name, value in settings.items()
         if isinstance(value, bool | int | float | str) and value not in ("", -1)
     }
+    known.pop("steps" if known.get("steps", "0") == "0" else "epochs", None)  # two ways to give the length
+    return known
 
 
 def reap() -> None:
@@ -130,6 +133,25 @@ def _detached() -> dict[str, Any]:
     if sys.platform == "win32":
         return {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.BELOW_NORMAL_PRIORITY_CLASS}
     return {"start_new_session": True}
+
+
+def write_samples(project: Path, options: Options, page: Path) -> None:
+    """Let the project write a page of training samples as an image. Raises DiagnosticError."""
+    words = [sys.executable, "samples.py", *arguments(options), "--output", str(page)]
+    try:
+        done = subprocess.run(words, cwd=project, capture_output=True, timeout=SAMPLES_SECONDS, check=False)
+        problem = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2] if done.returncode else ""
+    except subprocess.TimeoutExpired:
+        problem = tr("it took longer than {seconds} s", seconds=SAMPLES_SECONDS)
+    except OSError as error:
+        problem = error.strerror or str(error)
+    if problem:
+        raise DiagnosticError.of(
+            "no-samples",
+            tr("the project cannot make training samples: {problem}", problem=problem.removeprefix("error: ")),
+            file=str(project),
+            remedy=tr("check the folders and settings of the training"),
+        )
 
 
 def last_output(run: RunFolder, lines: int = 20) -> str:

@@ -37,8 +37,8 @@ from exporters.pytorch.tasks import Task, ends_in_softmax, for_task, scale_of, s
 GENERATOR = "layerwright"
 MARKER = "project.json"
 SCRIPTS = (
-    *("config.py", "images.py", "infer.py", "metrics.py", "objective.py", "optimization.py", "plots.py"),
-    *("processes.py", "records.py", "storage.py", "train.py", "validation.py"),
+    *("config.py", "images.py", "infer.py", "metrics.py", "monitor.py", "objective.py", "optimization.py", "plots.py"),
+    *("processes.py", "records.py", "samples.py", "storage.py", "train.py", "validation.py"),
 )
 
 

@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from designer.graph.diagnostics import DiagnosticError
+from designer.graph.graph import Graph
 from designer.graph.model import Source
+from designer.operators.registry import Registry
 from designer.texts import mark, tr
-from exporters.pytorch.losses import Losses
-from exporters.pytorch.source import Module
+from exporters.pytorch.losses import Losses, losses_of
+from exporters.pytorch.source import Module, network_module
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,12 @@ def suggested_task(module: Module, losses: Losses | None) -> Task:
     ):
         return TASKS["restoration"]
     return TASKS["denoising"]
+
+
+def task_of_network(graph: Graph, registry: Registry) -> Task:
+    """The task that a network suggests. Raises DiagnosticError for an invalid network."""
+    losses = losses_of(graph, registry)
+    return suggested_task(network_module(graph, registry, taps=losses.taps if losses is not None else ()), losses)
 
 
 def scale_of(module: Module) -> int:

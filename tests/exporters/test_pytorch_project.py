@@ -28,7 +28,7 @@ torch.set_num_threads(1)
 
 SCRIPTS = {
     *("config.py", "data.py", "dead_leaves.py", "images.py", "infer.py", "losses.py", "metrics.py", "model.py"),
-    "mixture.py",
+    *("mixture.py", "monitor.py", "samples.py"),
     *("objective.py", "optimization.py", "plots.py", "processes.py", "records.py", "storage.py", "synthetic.py"),
     *("train.py", "validation.py"),
 }
@@ -92,7 +92,7 @@ def project(registry, tmp_path):
 def test_files_are_clean_and_need_few_packages(registry, project):
     assert {p.name for p in project.iterdir()} == FILES
     assert lint(project) == ""
-    own = {name.removesuffix(".py") for name in SCRIPTS} | {"monitor"}
+    own = {name.removesuffix(".py") for name in SCRIPTS}
     allowed = {"torch", "numpy", "PIL", "matplotlib", "tqdm"} | own | sys.stdlib_module_names
     for file in project.glob("*.py"):
         assert imported(file.read_text("utf-8")) <= allowed

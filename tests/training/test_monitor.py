@@ -196,18 +196,18 @@ def test_a_damaged_frame_is_named_and_a_torn_index_is_read(monitor, tmp_path):
     with pytest.raises(DiagnosticError, match=r"00000020\.npz"):
         trail.weights(trail.frames[-1])
     with pytest.raises(DiagnosticError, match="no trail"):
-        write_frame(tmp_path / "none", 5, tmp_path / "x.safetensors")
+        write_frame(tmp_path / "none", 5, tmp_path / "weights", {})
 
 
-def test_a_frame_is_written_as_weights_that_a_network_loads(monitor, tmp_path):
-    from safetensors.numpy import load_file
-
+def test_a_frame_is_written_as_files_that_a_project_reads(monitor, tmp_path):
     network = Net()
     train(monitor, tmp_path, network, 20)
-    write_frame(tmp_path / "trail", 20, tmp_path / "w.safetensors")
-    found = load_file(tmp_path / "w.safetensors")
-    assert "norm.num_batches_tracked" not in found
-    assert np.array_equal(found["first.weight"], network.first.weight.detach().numpy())
+    write_frame(
+        tmp_path / "trail", 20, tmp_path / "weights", {"first.weight": "first_kernel", "last.bias": "last_bias"}
+    )
+    assert sorted(path.name for path in (tmp_path / "weights").iterdir()) == ["first_kernel.npy", "last_bias.npy"]
+    found = np.load(tmp_path / "weights" / "first_kernel.npy")
+    assert found.tobytes() == network.first.weight.detach().numpy().tobytes()
 
 
 def test_lines_are_json_without_nan(monitor, tmp_path):

@@ -72,6 +72,20 @@ def test_metrics_are_read_as_they_grow_and_half_a_line_waits_for_its_end(tmp_pat
     assert curves.last("validation.psnr") == 21.5
 
 
+def test_every_prefix_of_the_metrics_can_be_read(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    write_lines(path, {"schema": 1, "total_steps": 3}, {"step": 1, "loss": 1.0}, {"step": 1, "loss": 2.0}, {"step": 2})
+    data = path.read_bytes()
+    path.write_bytes(b"")
+    file = MetricsFile(path)
+    for byte in data:
+        with path.open("ab") as stream:
+            stream.write(bytes([byte]))
+        file.read()
+    assert file.curves.steps.tolist() == [1, 2]
+    assert file.curves.total_steps == 3
+
+
 def test_broken_lines_are_counted_and_nan_is_a_gap(tmp_path):
     path = tmp_path / "metrics.jsonl"
     write_lines(path, {"step": 1, "loss": 2.0}, "\x00\x00 not json", {"step": 2, "loss": float("nan")}, {"step": 3})
@@ -257,3 +271,21 @@ def test_health_is_read_as_it_grows(tmp_path):
     file.read()
     assert [health.step for health in file.measured] == [10, 20]
     assert health_at(file.measured).stopped_by is None
+
+
+def test_the_settings_of_a_run_are_options_again():
+    settings = {
+        "steps": 20,
+        "epochs": 100,
+        "data": "/photos",
+        "validation": "",
+        "workers": -1,
+        "amp": False,
+        "lr": 0.001,
+    }
+    found = trainer.options_of(settings)
+    assert found == {"steps": "20", "data": "/photos", "amp": False, "lr": "0.001"}
+    assert trainer.parse_options(trainer.arguments(found)) == found
+    assert "epochs" in trainer.options_of({**settings, "steps": 0})
+    with pytest.raises(DiagnosticError, match="strange"):
+        trainer.parse_options(["--lr", "1", "strange"])

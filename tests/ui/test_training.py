@@ -14,6 +14,7 @@ import pytest
 pytest.importorskip("PySide6")
 
 from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QApplication
 from training_kit import WAIT, exported
 from window_kit import network, open_window, show
 
@@ -74,7 +75,7 @@ def test_start_trains_in_a_process_and_draws_its_curve(window, training, exporte
     qtbot.waitUntil(lambda: len(plot.bundle._curves) == 1 and len(plot.bundle._curves[0].x) == 30, timeout=WAIT)
     assert plot.bundle._curves[0].y.tolist() == [1 / step for step in range(1, 31)]
     state = widget(window, "training", "training.state")
-    assert state.text() == "finished, step 30 of 30"
+    qtbot.waitUntil(lambda: state.text() == "finished, step 30 of 30", timeout=WAIT)
     assert "PSNR (dB)" in widget(window, "training", "training.metrics").text()
 
 
@@ -144,7 +145,8 @@ def test_a_killed_trainer_is_reported_and_can_be_resumed(window, training, expor
     qtbot.waitUntil(lambda: run.snapshot.step > 20, timeout=WAIT)
     os.kill(run.folder.process(), signal.SIGKILL)
     wait_state(qtbot, run, RunState.ENDED)
-    assert "Resume continues from the last checkpoint" in widget(window, "training", "training.message").text()
+    message = widget(window, "training", "training.message")
+    qtbot.waitUntil(lambda: "Resume continues from the last checkpoint" in message.text(), timeout=WAIT)
     qtbot.mouseClick(widget(window, "training", "training.resume"), Qt.MouseButton.LeftButton)
     wait_state(qtbot, run, RunState.RUNNING)
 
@@ -258,3 +260,34 @@ def test_curves_keep_every_peak_when_they_are_reduced():
     assert reduced.tolist().count(5.0) == 1
     assert x[0] <= 700
     assert x[-1] >= 800
+
+
+def test_run_train_shows_the_workspace(window, training):
+    from window_kit import action
+
+    window.docks.set_workspace("Design")
+    QApplication.processEvents()
+    action(window, "run.train").trigger()
+    assert window.docks.workspace == TRAIN
+    assert window.docks["training"].isVisible()
+
+
+def test_a_clone_has_the_settings_of_its_run(window, training, exported, qtbot):
+    settings = {
+        "steps": 50,
+        "epochs": 100,
+        "lr": 0.02,
+        "noise": "0-55",
+        "amp": True,
+        "ema": 0.99,
+        "data": "",
+        "workers": -1,
+    }
+    make_run(exported, "a", settings=settings)
+    training.look()
+    qtbot.waitUntil(lambda: len(training.runs) == 1, timeout=WAIT)
+    window.docks.show("training")
+    window.docks.panel("training_runs").findChild(object, "training_runs.clone").click()
+    form = window.docks.panel("training").form
+    assert form.text("lr") == "0.02"
+    assert form.options() == {"steps": "50", "lr": "0.02", "noise": "0-55", "amp": True, "ema": "0.99"}

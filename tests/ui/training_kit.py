@@ -14,7 +14,7 @@ from designer.training import trainer
 from designer.training.run_folder import RunFolder, runs_of
 
 STAND_IN = Path(__file__).parents[1] / "training" / "fake_trainer.py"
-WAIT = 30000
+WAIT = 60000
 
 
 def stand_in_project(folder: Path) -> Path:
@@ -40,7 +40,7 @@ def exported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The folder of the project; exporting it writes the stand-in."""
     folder = tmp_path / "project"
     monkeypatch.setattr(
-        "exporters.pytorch.export_project", lambda graph, registry, target, name: stand_in_project(target)
+        "exporters.pytorch.export_project", lambda graph, registry, target, *rest: stand_in_project(target)
     )
     yield folder
     end_processes(folder)

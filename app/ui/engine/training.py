@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QObject, QTemporaryDir, QTimer, Signal
 
 from app.ui.document.document import Document
 from app.ui.engine.analysis import DIRECT
@@ -19,6 +19,8 @@ from designer.files.agreements import not_agreed
 from designer.files.atomic import make_folder
 from designer.files.weight_versions import weight_versions
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.graph import Graph
+from designer.operators.registry import Registry
 from designer.texts import tr
 from designer.training import run_registry, trainer
 from designer.training.run_folder import RUNS, Command, Notes, RunFolder, new_name, runs_of
@@ -31,10 +33,11 @@ BUSY, QUIET = 400, 2500  # ms between two looks at the files, with and without a
 
 @dataclass(frozen=True)
 class StartRequest:
-    """A run to start: the folder of its project and the options of `train.py`."""
+    """A run to start: the folder of its project, the options of `train.py`, and the task; empty: the one that the network suggests."""
 
     project: Path
     options: Options
+    task: str = ""
 
 
 class TrainingController(QObject):
@@ -43,6 +46,7 @@ class TrainingController(QObject):
     runs_changed = Signal()  # other runs
     updated = Signal()  # the files of a run changed
     chosen_changed = Signal()  # other runs are shown
+    samples_made = Signal(Path)
     clone_requested = Signal(object)  # WatchedRun: its settings, to start another run that differs
     problem_changed = Signal(str)  # why the last command was refused; empty: it was not
 
@@ -54,11 +58,12 @@ class TrainingController(QObject):
         self.problem = ""
         self._document: Document | None = None
         self._starting = False
+        self._folder = QTemporaryDir()
         self._reading = Background(self)
         self._reading.done.connect(self._on_read)
-        self._reading.failed.connect(self._refuse)
+        self._reading.failed.connect(self._on_read_failed)
         self._working = Background(self)
-        self._working.done.connect(self._on_started)
+        self._working.done.connect(self._on_worked)
         self._working.failed.connect(self._on_start_failed)
         self._timer = QTimer(self, singleShot=True, timeout=self.look)
         context.root_changed.connect(self._on_document)
@@ -151,22 +156,23 @@ class TrainingController(QObject):
         if changed:
             self.updated.emit()
 
+    def _on_read_failed(self, found: object) -> None:
+        self._timer.start(QUIET)
+        self._refuse(found)
+
     # --- commands --------------------------------------------------------------------------------------------
 
     def start(self, request: StartRequest) -> None:
         """Export the project and start a run. Nothing happens while another one is being started."""
         if self._starting:
             return
+        if not self._agreed(lambda: self.start(request)):
+            return
         document = self.context.root
         graph, registry, path = document.graph.copy(), document.registry, document.path
-        if not_agreed(graph, registry):
-            self.context.agreement_wanted.emit(lambda: self.start(request))
-            return
 
         def work() -> RunFolder:
-            from exporters.pytorch import class_name, export_project
-
-            export_project(graph, registry, request.project, class_name(graph.name))
+            _export(graph, registry, request)
             run = RunFolder(request.project / RUNS / new_name(request.project))
             trainer.start(run, request.options)
             run_registry.remember(run.path, path)
@@ -174,6 +180,30 @@ class TrainingController(QObject):
 
         document.project = request.project
         self._work(work)
+
+    def make_samples(self, request: StartRequest) -> None:
+        """Export the project and let it write a page of training samples; `samples_made` follows."""
+        if self._starting or not self._agreed(lambda: self.make_samples(request)):
+            return
+        document = self.context.root
+        graph, registry = document.graph.copy(), document.registry
+        page = Path(self._folder.path()) / "samples.png"
+
+        def work() -> Path:
+            _export(graph, registry, request)
+            trainer.write_samples(request.project, request.options, page)
+            return page
+
+        document.project = request.project
+        self._work(work)
+
+    def _agreed(self, again: Callable[[], None]) -> bool:
+        """Whether the user agreed to the code of custom layers; else the user is asked, and then `again` is called."""
+        document = self.context.root
+        if not not_agreed(document.graph, document.registry):
+            return True
+        self.context.agreement_wanted.emit(again)
+        return False
 
     def resume(self, run: WatchedRun, options: Options | None = None) -> None:
         """Continue a run from its last checkpoint; `options` change it, such as the number of steps."""
@@ -193,9 +223,8 @@ class TrainingController(QObject):
         path = self.context.root.path
 
         def work() -> RunFolder:
-            make_folder(folder.path)
-            source = folder.path / "from_weights.safetensors"
-            write_frame(run.folder.trail, step, source)
+            source = folder.path / "from_weights"
+            write_frame(run.folder.trail, step, source, folder.weight_names())
             trainer.start(folder, {**options_of(settings), "from_weights": str(source)})
             run_registry.remember(folder.path, path)
             folder.write_notes(Notes("", tr("From step {step} of {run}", step=step, run=run.snapshot.title)))
@@ -203,7 +232,7 @@ class TrainingController(QObject):
 
         self._work(work)
 
-    def _work(self, work: Callable[[], RunFolder]) -> None:
+    def _work(self, work: Callable[[], RunFolder | Path]) -> None:
         if self._starting:
             return
         self._starting = True
@@ -211,9 +240,15 @@ class TrainingController(QObject):
         self._working.start(work)
         self.updated.emit()
 
-    def _on_started(self, started: object) -> None:
-        folder = cast(RunFolder, started)
+    def _on_worked(self, made: object) -> None:
         self._starting = False
+        if isinstance(made, RunFolder):
+            self._on_started(made)
+        else:
+            self.samples_made.emit(cast(Path, made))
+            self.updated.emit()
+
+    def _on_started(self, folder: RunFolder) -> None:
         run = self.find(folder.path)
         if run is None:
             run = WatchedRun(folder)
@@ -280,6 +315,13 @@ class TrainingController(QObject):
     def _say(self, text: str) -> None:
         self.problem = text
         self.problem_changed.emit(text)
+
+
+def _export(graph: Graph, registry: Registry, request: StartRequest) -> None:
+    from exporters.pytorch import class_name, export_project
+    from exporters.pytorch.project import Training
+
+    export_project(graph, registry, request.project, class_name(graph.name), Training(task=request.task))
 
 
 def _folders(document: Path | None, project: Path, known: Iterable[Path]) -> list[Path]:

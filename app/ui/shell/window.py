@@ -43,7 +43,7 @@ from app.ui.shell.layouts import Layouts
 from app.ui.shell.live_totals import LiveTotals
 from app.ui.shell.menus import TOOLBAR, Menus
 from app.ui.shell.model_import import ModelImport
-from app.ui.shell.panels import ANALYSIS, DESIGN, PROFILE
+from app.ui.shell.panels import ANALYSIS, DESIGN, PROFILE, TRAIN
 from app.ui.shell.recovery import Recovery
 from app.ui.shell.shortcuts import Shortcuts
 from app.ui.shell.status import StatusBar
@@ -335,6 +335,11 @@ class MainWindow(QMainWindow):
             self.docks.show(name)
         self.context.inference_requested.emit()
 
+    def train(self) -> None:
+        """Show the settings of a training run."""
+        self.docks.set_workspace(TRAIN)
+        self.docks.show("training")
+
     def stop(self) -> None:
         if self.context.engine is not None:
             self.context.engine.cancel()
@@ -613,6 +618,16 @@ ACTIONS: tuple[Action[MainWindow], ...] = (
         ("Ctrl+Return", "Ctrl+Enter"),
         (DOCUMENT, LAYERS, VALID),
         "play",
+    ),
+    Action(
+        "run.train",
+        "&Train",
+        "Train the network in the Train workspace",
+        MainWindow.train,
+        ("Run/run",),
+        ("F6",),
+        (DOCUMENT, LAYERS, VALID),
+        "school-outline",
     ),
     Action(
         "run.stop",

@@ -178,7 +178,7 @@ class SettingsForm(QWidget):
                 widget.setChecked(value is True)
             else:
                 widget.setText("" if value in (None, "", 0) and field.name != "seed" else str(value))
-        others = options_of({name: value for name, value in settings.items() if name not in known})
+        others = {name: value for name, value in options_of(settings).items() if name not in known}
         self.set_text(MORE, shlex.join(arguments(others)))
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
     QFileDialog,
@@ -22,13 +20,16 @@ import samples
 from app.ui.engine.context import Context
 from app.ui.engine.training import StartRequest, training_of
 from app.ui.train.run_progress import RunProgress
+from app.ui.train.samples_dialog import SamplesDialog
 from app.ui.train.settings_form import SettingsForm
 from app.ui.widgets import theme
+from app.ui.widgets.choice_box import ChoiceBox
 from app.ui.widgets.message import Message
+from app.ui.widgets.run_choices import Choice
 from app.ui.widgets.sentences import placed_text
 from app.ui.widgets.typed_path import typed_path
 from designer.graph.diagnostics import DiagnosticError, errors
-from designer.texts import tr
+from designer.texts import tr, tr_data
 from designer.training.watched_run import WatchedRun
 
 
@@ -46,7 +47,12 @@ class TrainingPanel(QWidget):
         self._training = training_of(context)
         self.form = SettingsForm()
         self.form.set_text("data", str(samples.PHOTOGRAPHS))
-        self.form.show_task("denoising")
+        self.task = ChoiceBox("training.task", tr("Task"), tr("What the network is trained for"))
+        self.task.chosen.connect(self.form.show_task)
+        self.samples = QPushButton(tr("Show Samples"))
+        self.samples.setObjectName("training.samples")
+        self.samples.setToolTip(tr("Show a page of training samples with their targets, made by the project's data.py"))
+        self.samples.clicked.connect(self._show_samples)
         self.project = QLineEdit()
         self.project.setObjectName("training.project")
         self.project.setAccessibleName(tr("Project folder"))
@@ -63,6 +69,7 @@ class TrainingPanel(QWidget):
         self._training.updated.connect(self._enable)
         self._training.runs_changed.connect(self._enable)
         self._training.clone_requested.connect(self._clone)
+        self._training.samples_made.connect(lambda path: SamplesDialog(path, self).show())
         context.root_changed.connect(self._on_document)
         self._on_document()
 
@@ -88,8 +95,10 @@ class TrainingPanel(QWidget):
         heading.setFont(font)
         column.addWidget(self.progress)
         column.addWidget(heading)
+        column.addWidget(self.task)
         column.addWidget(self.form)
         column.addLayout(place)
+        column.addWidget(self.samples)
         column.addWidget(self.start)
         column.addWidget(self.problem)
         column.addStretch(1)
@@ -106,7 +115,21 @@ class TrainingPanel(QWidget):
     def _on_document(self, *_: object) -> None:
         if self._context.has_document:
             self.project.setText(str(self._training.project()))
+            self._suggest_task()
         self._enable()
+
+    def _suggest_task(self) -> None:
+        """Offer the tasks, with the one that the network suggests."""
+        from exporters.pytorch.tasks import TASKS, task_of_network
+
+        document = self._context.root
+        try:
+            suggested = task_of_network(document.graph, document.registry).name
+        except DiagnosticError:  # an unfinished network
+            suggested = "denoising"
+        choices = [Choice(task.name, tr_data(task.title), "") for task in TASKS.values()]
+        self.task.show_choices(choices, suggested)
+        self.form.show_task(suggested)
 
     def _browse(self) -> None:
         folder = QFileDialog.getExistingDirectory(self, tr("Project Folder"), self.project.text())
@@ -123,6 +146,7 @@ class TrainingPanel(QWidget):
         reason = self._reason()
         self.start.setEnabled(not reason)
         self.start.setToolTip(reason or tr("Export the project and train the network in a process of its own"))
+        self.samples.setEnabled(not reason)
         if not self._training.busy:
             self.start.setText(tr("Start Training"))
 
@@ -134,12 +158,23 @@ class TrainingPanel(QWidget):
             return tr("Unavailable: the network has errors, see Type Checking")
         return tr("Unavailable: a run is being started") if self._training.busy else ""
 
-    def _start(self) -> None:
+    def _request(self) -> StartRequest | None:
         try:
             options = self.form.options()
         except DiagnosticError as error:
             self.problem.show_message(placed_text(error.diagnostics[0]))
-            return
-        self.start.setText(tr("Starting ..."))
-        self._training.start(StartRequest(Path(typed_path(self.project.text())).absolute(), options))
-        self._enable()
+            return None
+        return StartRequest(typed_path(self.project.text()).absolute(), options, str(self.task.currentData()))
+
+    def _start(self) -> None:
+        request = self._request()
+        if request is not None:
+            self.start.setText(tr("Starting ..."))
+            self._training.start(request)
+            self._enable()
+
+    def _show_samples(self) -> None:
+        request = self._request()
+        if request is not None:
+            self._training.make_samples(request)
+            self._enable()

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+PROBLEMS = ("not_finite", "exploding", "vanishing", "dead", "frozen", "saturated")
 HERE = Path(__file__).resolve().parent
 PROJECT: dict[str, Any] = json.loads((HERE / "project.json").read_text("utf-8"))
 
@@ -96,6 +97,14 @@ def path(text: str) -> str:
     return str(Path(text).resolve()) if text else ""
 
 
+def problems(text: str) -> str:
+    """Check kinds of problems that monitor.py reports."""
+    wrong = [name for name in text.split(",") if name and name not in PROBLEMS]
+    if wrong:
+        raise argparse.ArgumentTypeError(f"'{wrong[0]}' is not one of {', '.join(PROBLEMS)}")
+    return text
+
+
 def _float(text: str) -> float:
     try:
         return float(text)
@@ -152,6 +161,10 @@ class Config:
     clip: float = setting(1.0, "largest norm of the gradient (0: no clipping)", positive)
     ema: float = setting(0.0, "decay of the moving average of the weights, such as 0.999 (0: none)", fraction)
     early_stopping: int = setting(0, "stop after this many validations without improvement (0: never)", from_zero)
+    monitor: bool = setting(True, "measure the health of the layers, and keep a trail of the weights")
+    stop_on: str = setting(
+        "not_finite", "problems of a layer that stop the run, separated by commas; see monitor.py", problems
+    )
     validate_every: int = setting(250, "steps between validations and checkpoints", count)
     seed: int = setting(0, "the same seed gives the same run on the same machine", from_zero)
 

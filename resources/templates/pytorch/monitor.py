@@ -68,7 +68,8 @@ class _Activations(TorchFunctionMode):
 class Monitor:
     """Measures every EVERY steps. `first` is the number of steps done: not 0 for a resumed run.
 
-    A run stops by itself when a layer has a problem of `stop_on`. Key frames are at multiples of `key_every`.
+    A run stops by itself when a layer has a problem of `stop_on`. Key frames are at multiples of `key_every`. Activations of
+    a compiled network cannot be measured: it would be compiled again for each measurement.
     """
 
     def __init__(
@@ -80,12 +81,13 @@ class Monitor:
         key_every: int,
         first: int = 0,
         stop_on: Iterable[str] = ("not_finite",),
+        activations: bool = True,
     ) -> None:
         self._folder = folder
         self._total = total_steps
         self._stop_on = frozenset(stop_on)
-        self._model = plain(model)
-        self._compiled = hasattr(model, "_orig_mod")
+        self._model = model
+        self._has_activations = activations
         self._on_gpu = any(p.is_cuda for p in self._model.parameters())
         self._layers: dict[str, Layer] = {}
         self._values: dict[str, tuple[str, Tensor]] = {}  # by layer: kind of activation, output
@@ -137,7 +139,7 @@ class Monitor:
 
     def _arm(self) -> None:
         """Note the outputs of the layers in the next step."""
-        if self._compiled or self._mode is not None:
+        if not self._has_activations or self._mode is not None:
             return
         for name, module in self._model.named_modules():
             if name and not any(True for _ in module.children()):
@@ -341,16 +343,9 @@ def _step_of(line: str) -> int:
         return 1 << 62
 
 
-def plain(model: nn.Module) -> nn.Module:
-    """The network inside of DistributedDataParallel and torch.compile."""
-    for name in ("module", "_orig_mod"):
-        model = getattr(model, name, model)
-    return model
-
-
 def arrays_of(model: nn.Module) -> dict[str, np.ndarray]:
     """Copies of all weights and buffers by name."""
-    return {name: np.array(tensor.detach().cpu().numpy()) for name, tensor in plain(model).state_dict().items()}
+    return {name: np.array(tensor.detach().cpu().numpy()) for name, tensor in model.state_dict().items()}
 
 
 def replace_text(path: Path, text: str) -> None:

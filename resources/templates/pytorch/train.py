@@ -16,7 +16,6 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -25,17 +24,13 @@ import torch
 import data
 from config import HERE, Command, Config, parse
 from images import DataError, Steps, loader
+from monitor import Monitor
 from objective import COMPARED, Objective, ObjectiveError, place
 from optimization import learning_rate, make_optimizer, moving_average
 from processes import DeviceError, Processes, open_processes
 from records import Records
 from storage import StorageError, adopt, apply_masks, read_file, save_atomically, save_weights, sparse_masks
 from validation import Validation
-
-if find_spec("monitor") is not None:
-    from monitor import Monitor
-else:
-    Monitor = None
 
 
 class TrainingError(Exception):
@@ -68,7 +63,7 @@ class Run:
         self.optimizer = make_optimizer(config, self.parameters)
         self.scaler = torch.amp.GradScaler(self.device.type, enabled=config.amp and cuda)
         self.step, self.elapsed = 0, 0.0
-        self.monitor: Any = None
+        self.monitor: Monitor | None = None
         if saved is not None:
             self._restore(saved)
         self.forward: Any = torch.compile(self.objective) if config.compile else self.objective
@@ -157,10 +152,10 @@ class Run:
         self.optimizer.zero_grad(set_to_none=True)
         self.scaler.scale(torch.stack([*losses.values()]).sum()).backward()  # type: ignore[no-untyped-call, unused-ignore]
         self.step += 1
+        self.scaler.unscale_(self.optimizer)
         if self.monitor is not None:
             self.monitor.after_backward(self.step, self.network)
         if self.config.clip:
-            self.scaler.unscale_(self.optimizer)
             torch.nn.utils.clip_grad_norm_(self.parameters, self.config.clip)
         self.scaler.step(self.optimizer)
         self.scaler.update()
@@ -202,10 +197,15 @@ class Run:
 
     def train(self, signals: list[int]) -> bool:
         """Train to the end or until a stop is requested; returns whether the end was reached."""
-        if Monitor is not None and not self.records.quiet:
-            each = self.config.validate_every
+        if self.config.monitor and not self.records.quiet:
             self.monitor = Monitor(
-                self.records.folder, self.network, total_steps=self.steps, key_every=each, first=self.step
+                self.records.folder,
+                self.network,
+                total_steps=self.steps,
+                key_every=self.config.validate_every,
+                first=self.step,
+                stop_on=self.config.stop_on.split(","),
+                activations=not self.config.compile,
             )
         self.objective.train()
         began = time.monotonic()
