@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import lcm
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from designer.files.atomic import write_atomic
+from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import Source
@@ -16,6 +20,7 @@ from designer.operators.deploy import deploy
 from designer.operators.registry import Registry
 from designer.runtime.input_data import factors, tiling
 from designer.runtime.network import operator_of, output_layers, role_of, type_of
+from designer.texts import tr
 from designer.units import dims_text
 from exporters.onnx import OnnxReport
 
@@ -80,6 +85,51 @@ def interface_of(report: OnnxReport, graph: Graph, registry: Registry) -> Interf
             for e, layer in zip(model.graph.output, outputs, strict=True)
         ),
     )
+
+
+def replace_model(report: OnnxReport, onnx_file: Path) -> OnnxReport:
+    """Put another ONNX file of the same network, such as one in INT8, in the place of the exported one.
+
+    Raises DiagnosticError if the file cannot be read, or has other inputs and outputs.
+    """
+    import onnx
+
+    try:
+        data = onnx_file.read_bytes()
+        model = onnx.load_from_string(data)
+        onnx.checker.check_model(model)
+    except Exception as error:  # onnx and protobuf raise their own classes
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+        raise DiagnosticError.of(
+            "not-a-model",
+            tr("{path} is not a valid ONNX file: {reason}", path=onnx_file, reason=reason),
+            file=str(onnx_file),
+            remedy=tr("write it with layerwright precision"),
+        ) from error
+    stored = {tensor.name for tensor in model.graph.initializer}
+    names = [entry.name for entry in model.graph.input if entry.name not in stored]
+    if names != list(report.inputs) or [entry.name for entry in model.graph.output] != list(report.outputs):
+        raise DiagnosticError.of(
+            "other-model",
+            tr("{path} has other inputs and outputs than the network", path=onnx_file),
+            file=str(onnx_file),
+            remedy=tr("choose an ONNX file that was made from this network"),
+        )
+    write_atomic(report.path, data)
+    return replace(report, nodes=len(model.graph.node), bytes=len(data))
+
+
+def precision_of(path: Path) -> str:
+    """The number formats in which a model computes: `FP32`, `FP16`, `INT8 + FP32`."""
+    import onnx
+
+    model = onnx.load(path)
+    kinds = {onnx.TensorProto.DataType.Name(tensor.data_type) for tensor in model.graph.initializer}
+    names = {"FLOAT": "FP32", "FLOAT16": "FP16", "BFLOAT16": "BF16"}
+    found = {title for kind, title in names.items() if kind in kinds}
+    if any(node.op_type == "QuantizeLinear" for node in model.graph.node):
+        found.add("INT8")
+    return " + ".join(sorted(found, reverse=True)) or "FP32"
 
 
 def _input(entry: Any, layer: str, inference: Inference, multiple: int) -> ModelInput:

@@ -23,7 +23,7 @@ from designer.runtime.engines.trt_layers import EngineLayer
 from designer.runtime.provenance import provenance
 from designer.texts import tr
 from designer.units import dims_text
-from exporters.interface import Interface, ModelInput, interface_of
+from exporters.interface import Interface, ModelInput, interface_of, replace_model
 from exporters.onnx import export_onnx
 
 SUFFIX = ".engine"
@@ -67,9 +67,16 @@ def description_of(path: Path) -> Path:
 
 
 def export_tensorrt(
-    graph: Graph, registry: Registry, weights: Weights, path: Path, options: EngineOptions
+    graph: Graph,
+    registry: Registry,
+    weights: Weights,
+    path: Path,
+    options: EngineOptions,
+    onnx_file: Path | None = None,
 ) -> EngineFile:
     """Build an engine at `path`, with its description and its ONNX model next to it.
+
+    `onnx_file` is a model of the network in another precision, which is built instead of FP32.
 
     Raises DiagnosticError if TensorRT is missing or refuses layers, which the error names; nothing is written then.
     """
@@ -86,6 +93,8 @@ def export_tensorrt(
     model = path.with_suffix(".onnx")
     with tempfile.TemporaryDirectory(prefix="layerwright-engine-") as folder:
         report = export_onnx(graph, registry, weights, Path(folder) / "model.onnx")
+        if onnx_file is not None:
+            report = replace_model(report, onnx_file)
         shapes = _shapes(interface_of(report, graph, registry), options)
         data = report.path.read_bytes()
     built = build_engine(data, shapes, sparse=options.sparse, timing_cache=_timing_cache(options))

@@ -11,6 +11,10 @@ from app.cli.console import out, print_json
 from app.cli.options import FileArgument, JsonOption, SeedOption, WeightsOption, extent, one_each, pairs
 from designer.units import duration
 
+ModelOption = Annotated[
+    Path | None, typer.Option("--onnx", help="A model of this network by `layerwright precision`, instead of FP32.")
+]
+
 export = typer.Typer(no_args_is_help=True, add_completion=False, help="Export a network to another format.")
 
 
@@ -58,6 +62,7 @@ def export_deploy(
         list[str] | None,
         typer.Option("--input", metavar="NAME=PATH", help="Image or .npy file for the check; default: a test pattern."),
     ] = None,
+    onnx_file: ModelOption = None,
 ) -> None:
     """Write a folder that runs the network in Python, C++ and Triton, with checks and measured values."""
     from app.opened_network import load_weights_for, open_network
@@ -66,7 +71,7 @@ def export_deploy(
     network = open_network(file)
     tensors = load_weights_for(network, weights, random_weights)
     given = one_each("--input", pairs("--input", inputs))
-    found = export_deployment(network.graph, network.registry, tensors, output, given)
+    found = export_deployment(network.graph, network.registry, tensors, output, given, onnx_file)
     for name, difference in found.measured.outputs.items():
         out.print(f"{name}: largest difference to PyTorch {difference.difference:.2g}", highlight=False)
     out.print(f"{duration(found.measured.milliseconds)} per run with ONNX Runtime", highlight=False)
@@ -87,6 +92,7 @@ def tensorrt(
     timing_cache: Annotated[
         Path | None, typer.Option("--timing-cache", help="Timing cache to use and update (not with TensorRT-RTX).")
     ] = None,
+    onnx_file: ModelOption = None,
 ) -> None:
     """Build a TensorRT engine and list its layers. The size of the document is the one that it is optimized for."""
     from app.opened_network import load_weights_for, open_network
@@ -96,7 +102,7 @@ def tensorrt(
     network = open_network(file)
     tensors = load_weights_for(network, weights, random_weights)
     options = EngineOptions(extent("--min-size", smallest), extent("--max-size", largest), batch, sparse, timing_cache)
-    found = export_tensorrt(network.graph, network.registry, tensors, output, options)
+    found = export_tensorrt(network.graph, network.registry, tensors, output, options, onnx_file)
     for line in engine_lines(found):
         out.print(line, highlight=False)
     out.print(f"wrote {output}" + (f" with {tensors.note}" if tensors.note else ""), highlight=False)

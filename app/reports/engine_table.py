@@ -16,5 +16,6 @@ def engine_lines(found: EngineFile) -> Iterator[str]:
         yield f"{name}: {dims_text(smallest)} to {dims_text(largest)}, optimized for {dims_text(best)}"
     for layer in found.layers:
         inside = ", ".join(layer.layers) or "(conversion)"
-        nodes = " + ".join(node.partition("/")[2] for node in layer.nodes)
-        yield f"  {layer.precision:5} {layer.kind:12} {inside}" + (f"  [{nodes}]" if len(layer.nodes) > 1 else "")
+        yield f"  {layer.precision:5} {layer.kind:12} {inside}" + (
+            f"  [{layer.operations}]" if len(layer.nodes) > 1 else ""
+        )

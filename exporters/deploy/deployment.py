@@ -33,10 +33,11 @@ from designer.texts import tr
 from designer.units import binary, duration
 from exporters.deploy import sources
 from exporters.generated_folder import GeneratedFolder
-from exporters.interface import Interface, ModelInput, ModelOutput, interface_of
+from exporters.interface import Interface, ModelInput, ModelOutput, interface_of, precision_of, replace_model
 from exporters.markdown import code
 from exporters.onnx import OnnxReport, export_onnx
 
+ANY = 1e30  # a tolerance that only values that are not finite exceed
 TOLERANCE = 1e-4  # of FP32, times the largest value
 LARGEST_CHECK = 512  # pixels of a side of generated check images
 TEMPLATES = (
@@ -84,30 +85,43 @@ def export_deployment(
     weights: Weights,
     folder: Path,
     inputs: Mapping[str, Path] | None = None,
+    onnx_file: Path | None = None,
 ) -> Deployment:
     """Write a deployment folder of `graph`. `inputs` are files for input layers, for the check; others get generated data.
+
+    `onnx_file` is a model of the network in another precision, which is deployed instead of FP32. Its check allows a half more than
+    the difference to FP32 that is measured here.
 
     An earlier deployment is replaced unless one of its files was edited. Raises DiagnosticError if the network cannot be
     exported, if its results differ from those in torch, or if the folder cannot be written; nothing is changed then.
     """
     with GeneratedFolder(folder) as stage:
         report = export_onnx(graph, registry, weights, stage.make("model.onnx"))
+        if onnx_file is not None:
+            report = replace_model(report, onnx_file)
+        precision = precision_of(report.path)
         interface = interface_of(report, graph, registry)
         _check_elements(interface)
         check = _write_check(stage, deploy(graph, registry), registry, weights, interface, dict(inputs or {}))
         _write_sources(stage, graph.name, interface)
+        if onnx_file is not None:
+            check.tolerance = ANY
         information: dict[str, Any] = {
             "name": graph.name,
             "model": "model.onnx",
-            "precision": "fp32",
+            "precision": precision,
             **msgspec.to_builtins(interface),
             "check": msgspec.to_builtins(check),
             "provenance": provenance(graph.name, graph, weights).texts(),
         }
         stage.mark(information)
         measured = _measure(stage.path)
+        if onnx_file is not None:
+            worst = max(difference.difference for difference in measured.outputs.values())
+            check.tolerance = max(worst * 1.5, TOLERANCE)
+            information["check"] = msgspec.to_builtins(check)
         information["measured"] = {**msgspec.to_builtins(measured), "processor": cpu_name()}
-        stage.write("README.md", _readme(graph.name, report, interface, check, measured))
+        stage.write("README.md", _readme(graph.name, precision, report, interface, check, measured))
         stage.mark(information)
         stage.install()
     return Deployment(folder, report, interface, measured)
@@ -244,14 +258,16 @@ def _write_sources(stage: GeneratedFolder, name: str, interface: Interface) -> N
     stage.copy("model.onnx", f"triton/{model}/1/model.onnx")
 
 
-def _readme(name: str, report: OnnxReport, interface: Interface, check: Check, measured: Measured) -> str:
+def _readme(
+    name: str, precision: str, report: OnnxReport, interface: Interface, check: Check, measured: Measured
+) -> str:
     template = (resources.files("resources") / "templates" / "deploy" / "README.md").read_text("utf-8")
     results = " ".join(f"result_{number}.npy" for number in range(1, len(interface.outputs) + 1))
     return sources.readme(
         template,
         {
             "NETWORK_NAME": name.strip() or "Network",
-            "PRECISION": "FP32",
+            "PRECISION": precision,
             "INPUT_LIST": sources.input_list(interface),
             "SIZES": str(report.sizes),
             "MEASURED": _measured_text(report, check, measured),

@@ -112,6 +112,39 @@ def test_the_readme_has_the_measured_values(deployed):
     assert information["provenance"]["document"] == "small unet"
 
 
+def test_a_model_in_another_precision_is_measured_against_fp32(deployed, tmp_path):
+    """Rounded weights, as an example of any conversion."""
+    onnx = pytest.importorskip("onnx")
+    model = onnx.load(deployed / "model.onnx")
+    for tensor in model.graph.initializer:
+        rounded = onnx.numpy_helper.to_array(tensor).astype(np.float16).astype(np.float32)
+        tensor.CopyFrom(onnx.numpy_helper.from_array(rounded, tensor.name))
+    onnx.save(model, tmp_path / "rounded.onnx")
+    graph = unet(scale="2.0", shift="-1.0", tiling="8")
+
+    def export(path: Path, network: Graph = graph):
+        return export_deployment(network, REGISTRY, unet_weights(), tmp_path / "out", None, path)
+
+    found = export(tmp_path / "rounded.onnx")
+    difference = found.measured.outputs["result"].difference
+    assert 1e-5 < difference < 0.1
+    information = json.loads((tmp_path / "out" / "deploy.json").read_text())
+    assert information["check"]["tolerance"] == pytest.approx(max(1.5 * difference, 1e-4))
+    assert information["precision"] == "FP32"
+    assert (tmp_path / "out" / "model.onnx").read_bytes() == (tmp_path / "rounded.onnx").read_bytes()
+    assert run(tmp_path / "out", "check.py").returncode == 0
+    (tmp_path / "nonsense.onnx").write_bytes(b"nonsense")
+    other = Graph([layer("x", "input", dims="8x8x3"), layer("result", "output", "x")], name="other")
+    for path, network, code in (
+        (tmp_path / "nonsense.onnx", graph, "not-a-model"),
+        (tmp_path / "absent.onnx", graph, "not-a-model"),
+        (tmp_path / "rounded.onnx", other, "other-model"),
+    ):
+        with pytest.raises(DiagnosticError) as failed:
+            export(path, network)
+        assert failed.value.diagnostics[0].code == code
+
+
 # --- C++ -----------------------------------------------------------------------------------------------------------
 
 

@@ -22,6 +22,7 @@ from designer.runtime.engine_registry import default_engines
 from designer.runtime.engines import trt
 from designer.runtime.engines.tensorrt_engine import TensorRtEngine
 from designer.runtime.engines.trt_build import ShapeRange, build_engine
+from designer.runtime.engines.trt_layers import read_layers
 from exporters.tensorrt import EngineOptions, description_of, export_tensorrt, read_engine_file, trtexec_command
 
 ROOT = Path(__file__).parents[2]
@@ -63,6 +64,22 @@ def test_an_engine_lists_the_layers_that_it_fused(installed, tmp_path):
     assert named <= set(unet().layers)
     assert read_engine_file(tmp_path / "unet.engine") == found
     assert sorted(p.name for p in tmp_path.glob("unet*")) == ["unet.engine", "unet.engine.json", "unet.onnx"]
+
+
+def test_quantization_belongs_to_the_layer_whose_tensor_it_is():
+    inside = (
+        "Inputs: [ { Name: a, Datatype: Float }], Outputs: [ { Name: b, Datatype: Int8, Format: x }], TacticName: t, "
+    )
+    nodes = ("conv 1/Conv", "conv 1:y_QuantizeLinear", "conv 1/kernel_DequantizeLinear_1", "pool/MaxPool")
+    text = "Layers:\nName: a, LayerType: kgen, " + inside + "StreamId: 0, Metadata: "
+    text += "\x1f".join(f"[ONNX Layer: {node}]" for node in nodes)
+    text += (
+        "\nName: wait, LayerType: signal, Inputs: [], Outputs: [], TacticName: , Metadata: \n\nI/O Tensors:\nName: a"
+    )
+    (found,) = read_layers(["something else", text])
+    assert (found.layers, found.precision, found.nodes) == (("conv 1", "pool"), "int8", nodes)
+    assert found.operations == "Conv + QuantizeLinear + DequantizeLinear + MaxPool"
+    assert read_layers(["no layers here"]) == ()
 
 
 def test_the_trtexec_line_builds_the_same():

@@ -14,6 +14,9 @@ _LAYER = re.compile(
     r"Metadata: (?P<metadata>.*)"
 )
 _NODE = re.compile(r"\[ONNX Layer: (.*?)\](?:\x1f|$)")
+_QUANTIZATION = re.compile(
+    r"_((?:Deq|Q)uantizeLinear)(?:_\d+)?$"
+)  # behind the name of a tensor, by onnxruntime.quantization
 _TYPES = {"Float": "fp32", "Half": "fp16", "BFloat16": "bf16", "FP8": "fp8", "Int8": "int8", "Int32": "int32"}
 
 
@@ -25,6 +28,13 @@ class EngineLayer(msgspec.Struct, frozen=True):
     precision: str
     layers: tuple[str, ...]  # none for conversions of formats
     nodes: tuple[str, ...]
+
+    @property
+    def operations(self) -> str:
+        """The operators of the nodes: `Conv + Relu`."""
+        found = (_QUANTIZATION.search(node) for node in self.nodes)
+        names = (m[1] if m is not None else node.rpartition("/")[2] for m, node in zip(found, self.nodes, strict=True))
+        return " + ".join(names)
 
 
 def read_layers(messages: Iterable[str]) -> tuple[EngineLayer, ...]:
@@ -46,6 +56,6 @@ def _layers(text: str) -> Iterator[EngineLayer]:
             found["name"],
             found["kind"],
             ", ".join(_TYPES.get(name, name.lower()) for name in types),
-            tuple(dict.fromkeys(layer_of(node) for node in nodes)),
+            tuple(dict.fromkeys(layer_of(_QUANTIZATION.sub("", node)) for node in nodes)),
             nodes,
         )

@@ -96,9 +96,8 @@ class TensorRtExportDialog(CommandExportDialog):
         layers = self._engine.layers
         self.table.clear()
         for layer in layers:
-            nodes = " + ".join(node.partition("/")[2] for node in layer.nodes)
             inside = ", ".join(layer.layers) or tr("(conversion)")
-            self.table.addTopLevelItem(QTreeWidgetItem([inside, nodes, layer.kind, layer.precision]))
+            self.table.addTopLevelItem(QTreeWidgetItem([inside, layer.operations, layer.kind, layer.precision]))
         self.form.setRowVisible(self.table, True)
         count = trn("{count} layer", "{count} layers", len(layers))
         self.written(tr("Engine with {count} written to {target}", count=count, target=self._written_to))
