@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from designer.surgery.sparsity import Candidate, Pruned
 
 
+NO_SWEEP = "times by batch size need a GPU with sparse Tensor Cores; no CPU gains speed from 2:4 sparsity"
+
+
 class Pattern(StrEnum):
     """Patterns of zeros that hardware has."""
 
@@ -81,6 +84,7 @@ def prune(
         out.print(
             f"{mean:.2f} dB against the dense weights on {len(images)} images, before retraining", highlight=False
         )
+    out.print(f"times of dense and sparse weights: unavailable, {NO_SWEEP}", highlight=False)
     out.print(f"wrote {output}; retrain with: python train.py --from-weights {output} --sparse-2-4", highlight=False)
 
 
@@ -182,4 +186,5 @@ def _report(found: tuple[Candidate, ...], pruned: Pruned, images: Mapping[str, f
         "violations": 0,
         "psnr_db": sum(images.values()) / len(images) if images else None,
         "images": dict(images),
+        "batch_sweep": {"unavailable": NO_SWEEP},
     }

@@ -168,6 +168,7 @@ def test_the_command(files: tuple[str, str, str], tmp_path: Path) -> None:
     assert "skipped broken.png" in done.stderr
     found = json.loads(report.read_text())
     assert found["violations"] == 0
+    assert "need a GPU" in found["batch_sweep"]["unavailable"]
     assert set(found["images"]) == {"0.png", "1.png"}
     assert [layer["layer"] for layer in found["layers"] if layer["pruned"]] == [
         "first",

@@ -12,9 +12,11 @@ from PySide6.QtWidgets import QCheckBox, QFileDialog, QWidget
 from app.process import module_command
 from app.ui.engine.context import Context
 from app.ui.shell.export.dialog import ExportDialog
+from app.ui.widgets.file_dialogs import save_filter
 from app.ui.widgets.typed_path import typed_path
 from designer.graph.diagnostics import DiagnosticError
 from designer.texts import tr
+from exporters.onnx import ONNX_MODELS
 
 
 class CommandExportDialog(ExportDialog):
@@ -33,6 +35,8 @@ class CommandExportDialog(ExportDialog):
         self.weights.setPlaceholderText(tr("Folder of .npy or .bin files, or a .safetensors or .pt file"))
         self.random = QCheckBox(tr("Fill missing weights with random values (seed 0)"))
         self.random.setObjectName(f"{name}.random")
+        self.model = self.line("")
+        self.model.setPlaceholderText(tr("FP32; or an ONNX file of this network in another precision"))
 
     def add_weights(self) -> None:
         """Add the rows of the weights."""
@@ -40,6 +44,17 @@ class CommandExportDialog(ExportDialog):
         browse.clicked.connect(self._browse_weights)
         self.add_row("weights", tr("&Weights"), self.weights, browse)
         self.form.addRow("", self.random)
+
+    def add_model(self) -> None:
+        """Add the row of a model in another precision."""
+        browse = self.browse_button("model", tr("Choose the ONNX model"))
+        browse.clicked.connect(self._browse_model)
+        self.add_row("model", tr("M&odel"), self.model, browse)
+
+    def _browse_model(self) -> None:
+        path, _ = QFileDialog.getOpenFileName(self, tr("ONNX Model"), self.model.text(), save_filter(ONNX_MODELS))
+        if path:
+            self.model.setText(path)
 
     def _browse_weights(self) -> None:
         folder = QFileDialog.getExistingDirectory(self, tr("Folder of Weights"), self.weights.text())
@@ -73,6 +88,8 @@ class CommandExportDialog(ExportDialog):
         program, *arguments = module_command("app.cli.main", *self.command(source, path))
         if self.weights.text().strip():
             arguments += ["--weights", str(typed_path(self.weights.text()).resolve())]
+        if self.model.text().strip():
+            arguments += ["--onnx", str(typed_path(self.model.text()).resolve())]
         if self.random.isChecked():
             arguments += ["--random-weights", "0"]
         self._process = QProcess(self)

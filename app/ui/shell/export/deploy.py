@@ -22,6 +22,7 @@ class DeployExportDialog(CommandExportDialog):
         super().__init__(context, "export_deploy", tr("Export Deployment Folder"), proposed, parent)
         self.add_target(tr("Output &folder"))
         self.add_weights()
+        self.add_model()
         what = QLabel(
             tr(
                 "Writes the ONNX model, code that runs it in Python, C++ and Triton, checks of equal results, and a README "
