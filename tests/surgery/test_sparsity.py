@@ -22,6 +22,7 @@ from designer.runtime.images import write_image
 from designer.surgery import sparsity
 from designer.surgery.operations import prune_2_4
 from designer.surgery.sparsity import best_order, candidates, check_sparse, expected_gain, mask_of, prune, violations
+from exporters.pytorch import export_project
 
 ROOT = Path(__file__).parents[2]
 
@@ -187,3 +188,25 @@ def test_the_command(files: tuple[str, str, str], tmp_path: Path) -> None:
     done = command(*files, "--output", str(output))
     assert "has files; nothing was changed" in done.stderr
     assert sorted(p.name for p in tmp_path.iterdir()) == ["images", "net.xml", "report.json", "sparse", "weights"]
+
+
+@pytest.mark.slow
+def test_retraining_in_the_exported_project_keeps_the_zeros(tmp_path: Path) -> None:
+    graph = residual(8, size="16x16x3")
+    found = candidates(graph, REGISTRY)
+    pruned = prune(graph, REGISTRY, weights_of(graph, 1), found)
+    save_weights(tmp_path / "sparse", pruned.weights.tensors)
+    export_project(graph, REGISTRY, tmp_path / "project", "Residual")
+    options = "--synthetic 4 --patch 16 --batch 2 --steps 4 --validate-every 4 --workers 0 --threads 1 --run runs/one"
+    line = [sys.executable, "train.py", *options.split(), "--from-weights", str(tmp_path / "sparse"), "--sparse-2-4"]
+    done = subprocess.run(line, cwd=tmp_path / "project", capture_output=True, text=True, check=False, timeout=240)
+    assert done.returncode == 0, done.stderr
+    trained_weights = load_weights(
+        tmp_path / "project" / "runs" / "one" / "weights", required_weights(Inference(graph, REGISTRY))
+    )
+    assert set(check_sparse(found, trained_weights).values()) == {0}
+    for one in found:
+        if not one.reason:
+            before, after = pruned.weights.tensors[one.key], trained_weights.tensors[one.key]
+            assert not np.array_equal(before, after)
+            assert not after[before == 0].any()
