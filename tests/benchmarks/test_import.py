@@ -106,15 +106,9 @@ def test_opening_an_onnx_file(benchmark, report, qtbot, nodes: int, tmp_path: Pa
     window.files.new()
     chosen = [first_picture(window, path, expected=True) for _ in range(1 if benchmark.disabled else 3)]
     cold = benchmark.pedantic(first_picture, (window, path), {"expected": False}, rounds=1)
-    for what, seconds in (("chosen in the dialog", median(chosen)), ("without a process started ahead", cold)):
-        report.ratio(
-            f"first picture of an ONNX file of {nodes:,} nodes, {what}",
-            seconds,
-            "s",
-            peer=NETRON[nodes],
-            peer_name="Netron",
-            target=0.25,
-        )
+    what = f"first picture of an ONNX file of {nodes:,} nodes"
+    report.ratio(what, median(chosen), "s", peer=NETRON[nodes], peer_name="Netron", target=0.25)
+    report.value(f"{what}, without a process started ahead", cold, "s", target=NETRON[nodes])
 
 
 def test_a_document_of_100_000_layers_opens(benchmark, report) -> None:

@@ -97,7 +97,7 @@ def test_a_dropped_onnx_file_opens_runs_and_is_saved_with_its_weights(
     assert (report.nodes, report.known, report.opaque) == (8, 8, 0)
     assert report.agrees
     assert report.max_rel_difference is not None, report.not_compared_because
-    assert window.docks["import_report"].isVisible()
+    qtbot.waitUntil(window.docks["import_report"].isVisible)
     (weights,) = weights_folder.iterdir()
     assert document.settings.weights == str(weights)
 
@@ -244,7 +244,7 @@ def test_the_window_of_show_opens_with_the_report(qtbot, empty_window, tmp_path)
     document = imported(qtbot, empty_window)
     assert document.imported.report.agrees
     assert len(empty_window.tabs) == 1, "the empty network gave way"
-    assert empty_window.docks["import_report"].isVisible()
+    qtbot.waitUntil(empty_window.docks["import_report"].isVisible)
 
 
 # --- PyTorch modules ----------------------------------------------------------------------------------------------

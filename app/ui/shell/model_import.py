@@ -26,6 +26,7 @@ from designer.importers.report import ImportReport
 from designer.texts import tr
 
 DIFFERS = "import-differs"  # code of the finding
+REPORT_MS = 100  # until the report opens: the first picture of the network is painted before
 
 
 class ModelImport:
@@ -129,7 +130,7 @@ class ModelImport:
             ),
         )
         if show:
-            QTimer.singleShot(0, self._window, self.on_shown)
+            QTimer.singleShot(REPORT_MS, self._window, self.on_shown)
 
     def _agree(self, found: ImportedDocument) -> None:
         """Custom layers of the import make calls of the code that the user agreed to run."""
