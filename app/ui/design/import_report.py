@@ -46,7 +46,7 @@ CASES = (mark("Inputs"), mark("Largest difference"), mark("Relative"), mark("Out
 OUTCOMES = {Outcome.KNOWN: mark("known"), Outcome.OPAQUE: mark("opaque"), Outcome.FOLDED: mark("folded")}
 _FIRST = (Outcome.OPAQUE, Outcome.KNOWN, Outcome.FOLDED)  # order of the rows
 MEASURED = 1000  # rows whose widths are measured
-WIDEST = 260  # pixels of a column
+WIDEST = 200  # pixels of a column
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -354,6 +355,14 @@ class Conversion:
             self.outcomes[id(node)] = NodeOutcome(
                 getattr(node, "name", None) or op.name, node.op_type, outcome, tuple(dict.fromkeys(self.made)), reason
             )
+
+    def kept_inside(self, op: OnnxOp) -> None:
+        """Record that the layers of the current node contain `op` too."""
+        for node in op.nodes:
+            found = self.outcomes.get(id(node))
+            if found is not None and found.outcome is Outcome.OPAQUE:
+                layers = tuple(dict.fromkeys((*found.layers, *self.made)))
+                self.outcomes[id(node)] = msgspec.structs.replace(found, layers=layers)
 
 
 def foldable(conversion: Conversion, op: OnnxOp) -> bool:

@@ -52,6 +52,8 @@ def add_opaque(c: Conversion, op: OnnxOp, reason: str) -> None:
     made = c.add("opaque", inputs, params)
     for output, source in zip(used, made, strict=True):
         c.put(output, source)
+    for item in nodes[:-1]:
+        c.kept_inside(item)
     c.record(op, Outcome.OPAQUE, reason)
 
 
