@@ -56,9 +56,12 @@ def tensors_of(compared: Compared, names: Sequence[str], source: Source) -> list
     return [step.run(inputs)[source] for step in steps]
 
 
-def computation_names(variants: Sequence[Variant]) -> list[str]:
-    """What a computation can be called, besides ONNX files and documents."""
-    return list(dict.fromkeys([*VARIANT_PRECISIONS, *FORMATS, *default_engines().engines, *(v.name for v in variants)]))
+def computation_titles(variants: Sequence[Variant]) -> dict[str, str]:
+    """What a computation can be called, besides ONNX files and documents, and its title on screen."""
+    precisions = {name: name.upper() for name in VARIANT_PRECISIONS}
+    integers = {name: name.upper() for name, found in FORMATS.items() if found.is_integer}
+    engines = {e.name: e.title for e in default_engines() if not e.formats and e.available() is None}
+    return {**precisions, **integers, **engines, **{variant.name: variant.name for variant in variants}}
 
 
 def _named(compared: Compared, base: EngineComputation, name: str) -> Computation:
@@ -96,7 +99,7 @@ def _variant(compared: Compared, graph: Graph, name: str) -> Variant:
         "no-such-variant",
         tr("'{name}' is not a precision, an engine or a variant", name=name),
         remedy=tr(
-            "choose one of {names}, an .onnx file or a document", names=", ".join(computation_names(compared.variants))
+            "choose one of {names}, an .onnx file or a document", names=", ".join(computation_titles(compared.variants))
         ),
     )
 

@@ -175,8 +175,8 @@ def test_blame_names_the_first_deviating_operator_and_opens_its_channels(bench):
 
 def test_blame_between_engines_finds_only_rounding(bench):
     panel = BlamePanel(bench.context)
-    panel.a.setCurrentText("torch")
-    panel.b.setCurrentText("onnxruntime")
+    panel.a.setCurrentIndex(panel.a.findData("torch"))
+    panel.b.setCurrentIndex(panel.b.findData("onnxruntime"))
     bench.part(panel, QPushButton, "blame.find").click()
     bench.idle()
     assert "no operator deviates by more than rounding" in bench.part(panel, QLabel, "blame.status").text()

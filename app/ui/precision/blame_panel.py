@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.computations import computation_names
+from app.computations import computation_titles
 from app.engine.protocol import BlamedOperator, BlameReply
 from app.ui.engine.context import Context
 from app.ui.engine.number_formats import number_formats_of
@@ -123,11 +123,12 @@ class BlamePanel(QWidget):
     # --- asking -----------------------------------------------------------------------------------------------------
 
     def _on_document(self) -> None:
-        names = computation_names(self._context.root.settings.variants)
+        titles = computation_titles(self._context.root.settings.variants)
         for combo in (self.a, self.b):
             combo.clear()
-            combo.addItems(names)
-            combo.setCurrentText(combo.property("usual"))
+            for name, title in titles.items():
+                combo.addItem(title, name)
+            combo.setCurrentIndex(combo.findData(combo.property("usual")))
         self._clear()
 
     def _clear(self) -> None:
@@ -145,16 +146,16 @@ class BlamePanel(QWidget):
 
     def compare_with_file(self, path: Path) -> None:
         """Choose a file as the second computation."""
-        if self.b.findText(str(path)) < 0:
-            self.b.addItem(str(path))
-        self.b.setCurrentText(str(path))
+        if self.b.findData(str(path)) < 0:
+            self.b.addItem(path.name, str(path))
+        self.b.setCurrentIndex(self.b.findData(str(path)))
 
     def _on_find(self) -> None:
         if self._formats.busy:
             self._formats.stop()
             return
         self._clear()
-        self._names = (self.a.currentText(), self.b.currentText())
+        self._names = (self.a.currentData(), self.b.currentData())
         self._formats.blame(*self._names, self._on_found, self.status.show_message)
 
     def _on_busy(self, busy: bool) -> None:

@@ -100,6 +100,7 @@ MENUS: tuple[tuple[str, tuple[Entry, ...]], ...] = (
     ("&Help", ("Help/help",)),
 )
 TOOLBAR = ("Tools/file", "Tools/undo", "Tools/canvas", "Tools/run")
+FORMATS = "Canvas/formats"  # a submenu of the context menu
 CONTEXT_MENU = (
     "Canvas/input",
     "Canvas/add",
@@ -108,6 +109,7 @@ CONTEXT_MENU = (
     "Canvas/layers",
     "Canvas/links",
     "Canvas/arrange",
+    FORMATS,
 )
 
 
@@ -220,10 +222,10 @@ class Menus(QObject):
                 actions = [action for action in actions if action.isEnabled()]
             if menu.actions() and actions:
                 menu.addSeparator()
-            menu.addActions(actions)
-        formats = self._actions.section("Canvas/formats")
-        if any(action.isEnabled() for action in formats):
-            menu.addMenu(tr("Number Format")).addActions(formats)
+            if section == FORMATS:
+                menu.addMenu(tr("Number Format")).addActions(actions)
+            else:
+                menu.addActions(actions)
         fixing.add_menu(menu, self._context)
         menu.popup(place)
 
