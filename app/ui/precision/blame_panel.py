@@ -44,7 +44,7 @@ class BlamePanel(QWidget):
         self.setAccessibleName(tr("Blame"))
         self._context = context
         self._formats = number_formats_of(context)
-        self._names = ("", "")
+        self._names = self._titles = ("", "")
         self._summary = ""
         self.a = self._combo("a", tr("First computation"), "fp32")
         self.b = self._combo("b", tr("Second computation"), "int8")
@@ -156,6 +156,7 @@ class BlamePanel(QWidget):
             return
         self._clear()
         self._names = (self.a.currentData(), self.b.currentData())
+        self._titles = (self.a.currentText(), self.b.currentText())
         self._formats.blame(*self._names, self._on_found, self.status.show_message)
 
     def _on_busy(self, busy: bool) -> None:
@@ -191,7 +192,7 @@ class BlamePanel(QWidget):
 
     def _open(self, layer: str, a: object, b: object) -> None:
         self.status.show_message(self._summary, "info")
-        ChannelPairs(layer, self._names, a, b, self.window()).show()
+        ChannelPairs(layer, self._titles, a, b, self.window()).show()
 
 
 def _row(item: BlamedOperator) -> QTreeWidgetItem:
