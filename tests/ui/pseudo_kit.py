@@ -81,7 +81,7 @@ DATA = (
     r"[\w./~-]*\.(xml|npy|png|jpe?g|onnx|html|csv|json)",  # files
     r"(/[\w.-]+)+/?|test_every_dialog\d",  # folders
     rf"({'|'.join(LAYERS)}|named)(:\w+)?",  # layers, the network
-    r"N x|float\d+|u?int\d+|fp\d+|bf16|FP\d+|BF16|n[ch][hw][cw]|[xy]\b|[NCHW]\b",  # shapes, number formats, coordinates
+    r"N x|float\d+|u?int\d+|fp\d+|bf16|FP\d+|BF16|INT\d+|n[ch][hw][cw]|[xy]\b|[NCHW]\b",  # shapes, number formats, coordinates
     r"(ms|µs|ns|s|[KMGT]iB|[kMGT]?B|[kMGT]?FLOP(/s)?|GB/s|px|x)\b",  # units
     r"(Ctrl|Shift|Alt|F\d+|Esc|Del|Space|Enter|Return|Home|End|Tab|Up|Down|Left|Right|Backspace|Ins|PgUp|PgDown)\b\+?",  # keys
     r"Layerwright|PyTorch|torch|ONNX Runtime|onnxruntime|OpenVINO|ONNX|numpy|npy|CPU|cpu|ComfyUI|Blender|of_a_plugin|secret|dncnn|denoiser\w*",  # names
