@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import shlex
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,10 +16,12 @@ from designer.files.digest_list import add_digests, list_path, read_digests
 from designer.files.weights import Weights
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
+from designer.operators.inlining import inline
 from designer.operators.registry import Registry
 from designer.runtime.engines import trt
+from designer.runtime.engines.fusion import layer_of
 from designer.runtime.engines.trt_build import ShapeRange, build_engine
-from designer.runtime.engines.trt_layers import EngineLayer
+from designer.runtime.engines.trt_layers import EngineLayer, owner_of
 from designer.runtime.provenance import provenance
 from designer.texts import tr
 from designer.units import dims_text
@@ -97,7 +99,9 @@ def export_tensorrt(
             report = replace_model(report, onnx_file)
         shapes = _shapes(interface_of(report, graph, registry), options)
         data = report.path.read_bytes()
-    built = build_engine(data, shapes, sparse=options.sparse, timing_cache=_timing_cache(options))
+    built = build_engine(
+        data, shapes, sparse=options.sparse, timing_cache=_timing_cache(options), owner=_owner(data, graph, registry)
+    )
     found = EngineFile(
         _digest(built.data),
         built.package,
@@ -202,6 +206,20 @@ def trtexec_command(
     words += ["--sparsity=enable"] if options.sparse else []
     words += [f"--timingCacheFile={options.timing_cache}"] if options.timing_cache is not None else []
     return shlex.join([*words, "--profilingVerbosity=detailed"])
+
+
+def _owner(data: bytes, graph: Graph, registry: Registry) -> Callable[[str], str]:
+    """The layer of a node: by its name, or by the tensor that it computes, as in models that were imported."""
+    import onnx
+
+    known = inline(graph, registry).layers
+    tensors = {node.name: [layer_of(name) for name in node.output] for node in onnx.load_from_string(data).graph.node}
+
+    def owner(node: str) -> str:
+        names = (owner_of(node), node, *tensors.get(node, ()))
+        return next((name for name in names if name in known), "")
+
+    return owner
 
 
 def _timing_cache(options: EngineOptions) -> bytes | None:

@@ -16,6 +16,8 @@ from designer.files.weights import save_weights
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.inference import Inference
 from designer.graph.model import Source
+from designer.importers.formats import ImportOptions
+from designer.importers.onnx.importing import import_onnx
 from designer.operators.registry import load
 from designer.runtime.api import Part, RunOptions
 from designer.runtime.engine_registry import default_engines
@@ -104,6 +106,23 @@ def test_refused_layers_are_ours(installed):
     assert (found.code, found.layer) == ("not-in-tensorrt", "odd one")
     assert "Det" in found.message
     assert refusal(build_engine, b"nonsense", {}).code == "tensorrt-failed"
+
+
+def test_refused_nodes_of_an_import_lead_to_its_layers(installed, tmp_path):
+    """An unedited import is built from the original file, whose nodes have names of their own."""
+    from onnx import TensorProto, helper, save
+
+    given = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, 8, 8])
+    made = helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 3])
+    nodes = [helper.make_node("Relu", ["x"], ["r"], "n1"), helper.make_node("Det", ["r"], ["y"], "n2")]
+    save(helper.make_model(helper.make_graph(nodes, "g", [given], [made])), tmp_path / "det.onnx")
+    found = import_onnx(tmp_path / "det.onnx", REGISTRY, ImportOptions())
+    path = tmp_path / "det.engine"
+    error = refusal(export_tensorrt, found.graph, REGISTRY, found.weights, path, EngineOptions())
+    assert error.code == "not-in-tensorrt"
+    assert error.layer in found.graph.layers
+    assert found.graph[error.layer].type == "opaque"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["det.onnx"]
 
 
 def test_wrong_sizes_are_explained_and_nothing_is_written(installed, tmp_path):

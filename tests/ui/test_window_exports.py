@@ -135,4 +135,8 @@ def test_tensorrt_engine(window, qtbot, tmp_path, monkeypatch):
     (conv,) = [row for row in rows if row.text(0) == "conv"]
     dialog.table.setCurrentItem(conv)
     assert window.context.selection == ("conv",)
+    window.context.select(())
+    dialog.working = True
+    dialog.failed("error [not-in-tensorrt] layer 'conv': TensorRT cannot run 'conv' (Conv: false) - replace the layer")
+    assert window.context.selection == ("conv",)
     dialog.close()

@@ -8,9 +8,8 @@ from time import perf_counter
 from typing import Any
 
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
-from designer.runtime.engines.fusion import layer_of
 from designer.runtime.engines.trt import RTX, collector, library, package, reason_of
-from designer.runtime.engines.trt_layers import EngineLayer, read_layers
+from designer.runtime.engines.trt_layers import EngineLayer, Owner, owner_of, read_layers
 from designer.texts import tr
 
 Dims = tuple[int, ...]
@@ -38,9 +37,14 @@ class BuiltEngine:
 
 
 def build_engine(
-    model: bytes, shapes: Mapping[str, ShapeRange], *, sparse: bool = False, timing_cache: bytes | None = None
+    model: bytes,
+    shapes: Mapping[str, ShapeRange],
+    *,
+    sparse: bool = False,
+    timing_cache: bytes | None = None,
+    owner: Owner = owner_of,
 ) -> BuiltEngine:
-    """Build an engine of an ONNX model. `sparse` lets it use kernels for weights with 2:4 sparsity.
+    """Build an engine of an ONNX model. `sparse` lets it use kernels for weights with 2:4 sparsity, `owner` has the layer of a node.
 
     FP32 is computed as FP32, not as TF32. Raises DiagnosticError with the layers that TensorRT refuses.
     """
@@ -57,7 +61,7 @@ def build_engine(
     network = builder.create_network(1 << int(trt.NetworkDefinitionCreationFlag.STRONGLY_TYPED))
     parser = trt.OnnxParser(network, log)
     if not parser.parse(model) or parser.num_errors:
-        raise DiagnosticError(_refusals(parser, log))
+        raise DiagnosticError(_refusals(parser, log, owner))
     config = builder.create_builder_config()
     config.profiling_verbosity = trt.ProfilingVerbosity.DETAILED
     config.clear_flag(trt.BuilderFlag.TF32)
@@ -71,7 +75,7 @@ def build_engine(
         raise _failed(tr("TensorRT does not build the network: {reason}", reason=reason_of(log)))
     cache = bytes(config.get_timing_cache().serialize()) if timing_cache is not None else b""
     seconds = perf_counter() - began
-    return BuiltEngine(bytes(built), read_layers(log.details), package(), str(trt.__version__), seconds, cache)
+    return BuiltEngine(bytes(built), read_layers(log.details, owner), package(), str(trt.__version__), seconds, cache)
 
 
 def _add_profile(builder: Any, config: Any, network: Any, shapes: Mapping[str, ShapeRange]) -> None:
@@ -86,7 +90,7 @@ def _add_profile(builder: Any, config: Any, network: Any, shapes: Mapping[str, S
         raise _failed(tr("TensorRT refuses the sizes of the inputs"))
 
 
-def _refusals(parser: Any, log: Any) -> list[Diagnostic]:
+def _refusals(parser: Any, log: Any, owner: Owner) -> list[Diagnostic]:
     """The errors of the parser, each at the layer whose node it refuses."""
     found = []
     errors = [parser.get_error(number) for number in range(parser.num_errors)]
@@ -98,8 +102,8 @@ def _refusals(parser: Any, log: Any) -> list[Diagnostic]:
         found.append(
             Diagnostic(
                 "not-in-tensorrt",
-                tr("TensorRT cannot run '{layer}' ({what})", layer=layer_of(node), what=what[:200]),
-                layer=layer_of(node),
+                tr("TensorRT cannot run '{layer}' ({what})", layer=owner(node) or node, what=what[:200]),
+                layer=owner(node) or None,
                 remedy=tr("replace the layer, or run the network with another engine"),
             )
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
@@ -37,15 +37,23 @@ class EngineLayer(msgspec.Struct, frozen=True):
         return " + ".join(names)
 
 
-def read_layers(messages: Iterable[str]) -> tuple[EngineLayer, ...]:
-    """The layers in the first message that lists them; none if there is no such message."""
+Owner = Callable[[str], str]
+
+
+def owner_of(node: str) -> str:
+    """The layer of an ONNX node by its name; a node of quantization belongs to the layer of its tensor."""
+    return layer_of(_QUANTIZATION.sub("", node))
+
+
+def read_layers(messages: Iterable[str], owner: Owner = owner_of) -> tuple[EngineLayer, ...]:
+    """The layers in the first message that lists them; none if there is no such message. `owner` has the layer of a node or ""."""
     for message in messages:
         if message.startswith("Layers:\n"):
-            return tuple(_layers(message.partition("\n\n")[0]))
+            return tuple(_layers(message.partition("\n\n")[0], owner))
     return ()
 
 
-def _layers(text: str) -> Iterator[EngineLayer]:
+def _layers(text: str, owner: Owner) -> Iterator[EngineLayer]:
     for line in text.splitlines()[1:]:
         found = _LAYER.match(line)
         types = dict.fromkeys(re.findall(r"Datatype: (\w+)", found["outputs"])) if found is not None else {}
@@ -56,6 +64,6 @@ def _layers(text: str) -> Iterator[EngineLayer]:
             found["name"],
             found["kind"],
             ", ".join(_TYPES.get(name, name.lower()) for name in types),
-            tuple(dict.fromkeys(layer_of(_QUANTIZATION.sub("", node)) for node in nodes)),
+            tuple(dict.fromkeys(name for node in nodes if (name := owner(node)))),
             nodes,
         )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from PySide6.QtWidgets import (
@@ -18,11 +19,13 @@ from PySide6.QtWidgets import (
 
 from app.ui.engine.context import Context
 from app.ui.shell.export.command import CommandExportDialog
-from designer.graph.diagnostics import DiagnosticError
+from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.types import Size2D
 from designer.runtime.engines import trt
 from designer.texts import tr, trn
 from exporters.tensorrt import SUFFIX, EngineFile, read_engine_file
+
+_REFUSED = re.compile(r"\[not-in-tensorrt\] layer '([^']+)'")  # in the errors of the command
 
 
 class TensorRtExportDialog(CommandExportDialog):
@@ -103,10 +106,19 @@ class TensorRtExportDialog(CommandExportDialog):
         count = trn("{count} layer", "{count} layers", len(layers))
         self.written(tr("Engine with {count} written to {target}", count=count, target=self._written_to))
 
+    def failed(self, found: str | Sequence[Diagnostic]) -> None:
+        """Also select the layers that TensorRT refuses."""
+        super().failed(found)
+        if isinstance(found, str):
+            self._select(_REFUSED.findall(found))
+
     def _select_layers(self) -> None:
-        if self._engine is None or not self.context.has_document:
+        if self._engine is None:
             return
         rows = [self.table.indexOfTopLevelItem(item) for item in self.table.selectedItems()]
-        names = [name for row in rows for name in self._engine.layers[row].layers]
-        shown = (self.context.in_sight(name) for name in names)
-        self.context.select(tuple(dict.fromkeys(name for name in shown if name)))
+        self._select(name for row in rows for name in self._engine.layers[row].layers)
+
+    def _select(self, names: Iterable[str]) -> None:
+        if self.context.has_document:
+            shown = (self.context.in_sight(name) for name in names)
+            self.context.select(tuple(dict.fromkeys(name for name in shown if name)))
