@@ -15,6 +15,7 @@ from engine_peer import Peer
 from video_files import make_uneven_video, make_video, picture_of
 
 from app.cli import main as cli
+from app.engine.folder_job import JOURNAL
 from app.engine.protocol import (
     DescribeInputRequest,
     ExportVideoRequest,
@@ -138,8 +139,8 @@ def test_a_folder_keeps_the_names_of_its_pictures(tmp_path, network, still, monk
         "--input", f"clip={folder}", "--input", f"still={still}", "--output", f"out={tmp_path / 'made'}",
     )  # fmt: skip
     assert code == 0, err
-    assert "3 frames" in out
-    assert sorted(os.listdir(tmp_path / "made")) == ["a10.npy", "a2.npy", "b.npy"]
+    assert "3 images at" in out
+    assert sorted(os.listdir(tmp_path / "made")) == ["a10.npy", "a2.npy", "b.npy", JOURNAL]
     session = session_of()
     for index, name in enumerate(["a10", "a2", "b"]):
         np.testing.assert_array_equal(np.load(tmp_path / "made" / f"{name}.npy"), expected(session, still, index))
