@@ -472,6 +472,19 @@ def test_the_picture_does_not_wait_for_the_comparison(qtbot, window, tmp_path) -
     assert "stopped" in document.imported.report.not_compared_because
 
 
+def test_saving_at_once_includes_the_weights(qtbot, window, tmp_path) -> None:
+    """Save waits for weights that are still being written; it does not wait for the comparison."""
+    path = saved(small_network(), tmp_path)
+    window.models.open(path)
+    (run,) = window.models.imports.runs
+    with qtbot.waitSignal(run.opened, timeout=WAIT):
+        pass
+    assert window.files.save_to(tmp_path / "mine.xml")
+    assert (tmp_path / "mine.safetensors").stat().st_size > 0
+    assert window.context.root.settings.weights == str(tmp_path / "mine.safetensors")
+    assert window.context.root.history.is_clean
+
+
 def test_closing_the_document_ends_its_process(qtbot, window, tmp_path) -> None:
     window.files.open(saved(small_network(), tmp_path))
     imported(qtbot, window, compared=False)
