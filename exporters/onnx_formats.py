@@ -63,7 +63,10 @@ class _Formatter:
     def convert(self) -> None:
         graph = self._graph
         for node in list(graph.node):
-            self._convert(node)
+            if node.op_type == "Identity" and node.input[0] not in self._constants:
+                self._pass_on(node)
+            else:
+                self._convert(node)
         for entry in graph.output:
             self._restore_output(entry.name)
         used = {name for node in self._nodes for name in _reads(node)} | {entry.name for entry in graph.output}
@@ -95,6 +98,12 @@ class _Formatter:
                 self._formats[name] = given
                 if given is not stored and slots.gives(index):
                     self._store(node, index, stored, layer)
+
+    def _pass_on(self, node: Any) -> None:
+        """An Identity has the format of what it passes on."""
+        self._nodes.append(node)
+        if node.input[0] in self._formats:
+            self._formats[node.output[0]] = self._formats[node.input[0]]
 
     def _can_compute(self, node: Any, slots: _Slots, target: NumberFormat) -> bool:
         if target not in self._computing or not slots.allow(node, self._types, target):

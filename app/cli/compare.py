@@ -37,6 +37,22 @@ def compare(
     ] = None,
     random_weights: SeedOption = None,
     engine: Annotated[list[str] | None, typer.Option(help="Engine, once for all networks or once for each.")] = None,
+    precision: Annotated[
+        list[str] | None, typer.Option(help="Precision (fp32, fp16, bf16), once for all networks or once for each.")
+    ] = None,
+    layout: Annotated[
+        list[str] | None, typer.Option(help="nchw or nhwc, once for all networks or once for each.")
+    ] = None,
+    device: Annotated[
+        list[str] | None, typer.Option(help="cpu or cuda, once for all networks or once for each.")
+    ] = None,
+    variant: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="A variant of the network, once for all or once for each; an empty name for the network itself.",
+        ),
+    ] = None,
     report: Annotated[
         Path | None, typer.Option("--report", metavar="OUT", help=f"Write a report: {PAGES.write_choices}.")
     ] = None,
@@ -59,7 +75,7 @@ def compare(
             table.writer(path)  # refuses unknown formats before anything runs
     request = compare_request.CompareArguments(
         files, images, clean, noise or (), seed, weights or (), random_weights, engine or (), RunOptions(threads=threads), report,
-        trust_custom or (),
+        trust_custom or (), precision or (), layout or (), device or (), variant or (),
     )  # fmt: skip
     found = compare_request.compare(request, lambda text: err.print(text, highlight=False))
     columns, rows, origin = found

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from app.cli.run_request import layers_with
 from app.cli.trust import with_trust
-from app.opened_network import OpenedNetwork, load_weights_for, open_network, weights_location
+from app.opened_network import OpenedNetwork, open_network
 from app.reports.comparison import (
     LETTERS,
     ImageArray,
@@ -25,6 +25,7 @@ from app.reports.comparison import (
     read_clean,
     read_noise,
 )
+from app.variant import open_variant
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.inference import Inference
 from designer.graph.types import Size3D
@@ -43,7 +44,7 @@ Each = Callable[[Row, ImageArray, ImageArray, Sequence[ImageArray]], None]
 
 @dataclass(frozen=True)
 class CompareArguments:
-    """The arguments of a comparison. `weights` and `engines` have one entry for all variants, or one for each."""
+    """The arguments of a comparison. Weights, engines and what follows them have one entry for all variants, or one for each."""
 
     documents: Sequence[Path]
     images: Path
@@ -56,6 +57,10 @@ class CompareArguments:
     options: RunOptions = field(default_factory=RunOptions)
     report: Path | None = None
     trust: Sequence[str] = ()
+    precisions: Sequence[str] = ()
+    layouts: Sequence[str] = ()
+    devices: Sequence[str] = ()
+    variants: Sequence[str] = ()  # names, empty: the network itself
 
 
 @dataclass(frozen=True)
@@ -170,22 +175,35 @@ def _variant(request: CompareArguments, index: int) -> NetworkVariant:
             )
         )
     given = _one_of("--weights", request.weights, index, len(request.documents))
-    engine = _one_of("--engine", request.engines, index, len(request.documents))
-    weights = load_weights_for(network, weights_location(path, given), request.random_weights)
-    options = replace(request.options, engine=engine) if engine else request.options
-    session = Session(network.graph, network.registry, weights, with_trust(network, options, request.trust))
+    name = _one_of("--variant", request.variants, index, len(request.documents)) or ""
+    options = _options(request, index)
+    made = open_variant(network, name, given, request.random_weights, options)
+    weights, options = made.weights, with_trust(made.network, made.options, request.trust)
+    session = Session(made.network.graph, network.registry, weights, options)
     dims = getattr(network.inference.read(inputs[0]).operator, "dims", None)
     noise = "; ".join(request.noises)
     seed = str(request.seed) if noise else ""
     letter = LETTERS[index] if index < len(LETTERS) else str(index + 1)
     return NetworkVariant(
-        f"{letter} {path.stem}",
+        f"{letter} {path.stem}" + (f" ({name})" if name else ""),
         session,
         inputs[0],
         outputs[0],
         dims.channels if isinstance(dims, Size3D) else 3,
-        weights.note,
+        "; ".join(filter(None, (weights.note, made.note))),
         provenance(path.name, opened.graph, weights, options, noise=noise, noise_seed=seed),
+    )
+
+
+def _options(request: CompareArguments, index: int) -> RunOptions:
+    """The options of the network number `index`."""
+    count, base = len(request.documents), request.options
+    return replace(
+        base,
+        engine=_one_of("--engine", request.engines, index, count) or base.engine,
+        precision=_one_of("--precision", request.precisions, index, count) or base.precision,
+        layout=_one_of("--layout", request.layouts, index, count) or base.layout,
+        device=_one_of("--device", request.devices, index, count) or base.device,
     )
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from app.cli.console import out, print_json
-from app.cli.options import FileArgument, JsonOption, SeedOption, WeightsOption, extent, one_each, pairs
+from app.cli.options import FileArgument, JsonOption, SeedOption, VariantOption, WeightsOption, extent, one_each, pairs
 from designer.units import duration
 
 ModelOption = Annotated[
@@ -39,15 +39,20 @@ def export_onnx_file(
     output: Annotated[Path, typer.Option("--output", help="The .onnx file to write.")],
     weights: WeightsOption = None,
     random_weights: SeedOption = None,
+    variant: VariantOption = "",
 ) -> None:
     """Write an ONNX file that onnx.checker accepts."""
-    from app.opened_network import load_weights_for, open_network
+    from app.opened_network import open_network
+    from app.variant import open_variant
+    from designer.runtime.api import RunOptions
+    from exporters.mixed import variant_conversion
     from exporters.onnx import ONNX_MODELS, export_onnx
 
     ONNX_MODELS.writer(output)  # refuses unknown formats before anything is read
     network = open_network(file)
-    tensors = load_weights_for(network, weights, random_weights)
-    report = export_onnx(network.graph, network.registry, tensors, output)
+    opened = open_variant(network, variant, weights, random_weights, RunOptions())
+    tensors, convert = opened.weights, variant_conversion(opened.variant)
+    report = export_onnx(opened.network.graph, network.registry, tensors, output, convert)
     out.print(f"wrote {output}" + (f" with {tensors.note}" if tensors.note else ""))
     out.print(str(report.sizes), highlight=False)
 

@@ -54,6 +54,11 @@ COMMANDS = {
         "train",
         "Export a network as a PyTorch project and train it; further options are those of the project's train.py.",
     ),
+    "passes": (
+        "app.cli.passes",
+        "passes",
+        "Apply graph passes to a network, such as folding batch normalizations, and print what each saves.",
+    ),
     "tour": (
         "app.cli.tour",
         "tour",

@@ -21,6 +21,9 @@ SeedOption = Annotated[
 ]
 EngineOption = Annotated[str, typer.Option(help="An engine listed by `layerwright engines`.")]
 PrecisionOption = Annotated[str, typer.Option(help="Precision: fp32, fp16 or bf16.")]
+VariantOption = Annotated[
+    str, typer.Option("--variant", metavar="NAME", help="A variant of the network, from its settings.")
+]
 LayoutOption = Annotated[str, typer.Option(help="Memory layout: nchw or nhwc.")]
 DeviceOption = Annotated[str, typer.Option(help="Device: cpu or cuda.")]
 ThreadsOption = Annotated[int, typer.Option(help="Number of threads; 0 uses all cores.")]

@@ -18,6 +18,7 @@ from app.cli.options import (
     SeedOption,
     ThreadsOption,
     TrustOption,
+    VariantOption,
     WeightsOption,
 )
 from designer.files.settings import DEFAULT_ENGINE
@@ -70,12 +71,14 @@ def profile(
     ] = False,
     iterations: Annotated[int, typer.Option(min=1)] = 10,
     threads: ThreadsOption = 0,
+    variant: VariantOption = "",
     trust_custom: TrustOption = None,
 ) -> None:
     """Time every operator and compare it with the machine's peak performance."""
     from app.cli.trust import with_trust
     from app.engine.counted_run import count
-    from app.opened_network import load_weights_for, open_network
+    from app.opened_network import open_network
+    from app.variant import open_variant
     from designer.profiling.measure import profile_session
     from designer.runtime.api import RunOptions
     from designer.runtime.session import Session
@@ -85,9 +88,11 @@ def profile(
     batches, sizes = batches_of(batch), sizes_of(size)
     other = load_profile(against) if against is not None else None
     network = open_network(file)
-    tensors = load_weights_for(network, weights, random_weights)
     options = RunOptions(engine=engine, precision=precision, layout=layout, device=device, threads=threads)
-    options = with_trust(network, options, trust_custom or ())
+    opened = open_variant(network, variant, weights, random_weights, options)
+    if opened.note:
+        err.print(f"note: {opened.note}", highlight=False)
+    options = with_trust(network, opened.options, trust_custom or ())
     latest: list[Profile] = []
 
     def keep(found: Profile) -> None:
@@ -95,7 +100,7 @@ def profile(
         if json_out is not None:
             save_profile(json_out, found)
 
-    session = Session(network.graph, network.registry, tensors, options)
+    session = Session(opened.network.graph, network.registry, opened.weights, options)
     try:
         found = profile_session(
             session,

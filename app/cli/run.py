@@ -17,6 +17,7 @@ from app.cli.options import (
     SeedOption,
     ThreadsOption,
     TrustOption,
+    VariantOption,
     WeightsOption,
     one_each,
     pairs,
@@ -53,6 +54,7 @@ def run(
     layout: LayoutOption = "nchw",
     device: DeviceOption = "cpu",
     threads: ThreadsOption = 0,
+    variant: VariantOption = "",
     iterations: Annotated[int, typer.Option(min=1, help="Number of runs; the median time is reported.")] = 1,
     tile: Annotated[
         str, typer.Option(help="Tiling of large images: auto, off, or the side of a tile in pixels.")
@@ -88,6 +90,7 @@ def run(
         throughput=measure,
         against=against,
         cluster=cluster,
+        variant=variant,
     )
     _print(request)
 
@@ -115,6 +118,7 @@ def video(
     layout: LayoutOption = "nchw",
     device: DeviceOption = "cpu",
     threads: ThreadsOption = 0,
+    variant: VariantOption = "",
     trust_custom: TrustOption = None,
 ) -> None:
     """Run a network on a video or a folder of images, frame by frame. Sound is dropped."""
@@ -126,7 +130,7 @@ def video(
     job = VideoJob({}, {}, start, stop, fps, codec, quality, ".npy" if tensors else ".png")
     request = RunArguments(
         file, weights, random_weights, one_each("--input", pairs("--input", inputs)), pairs("--output", outputs), (), options,
-        trust=trust_custom or (), video=job,
+        trust=trust_custom or (), variant=variant, video=job,
     )  # fmt: skip
     _print(request)
 

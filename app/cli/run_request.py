@@ -23,7 +23,8 @@ from app.engine.folder_job import (
     throughput,
 )
 from app.engine.video_job import VideoJob, moves, process
-from app.opened_network import OpenedNetwork, load_weights_for, open_network
+from app.opened_network import OpenedNetwork, open_network
+from app.variant import open_variant
 from designer.files.settings import MAX_TILE, find_settings, read_settings
 from designer.files.weights import Weights
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
@@ -55,6 +56,7 @@ class RunArguments:
     options: RunOptions = field(default_factory=RunOptions)
     iterations: int = 1
     trust: Sequence[str] = ()  # digests of approved sources, or "ask"
+    variant: str = ""  # its name
     video: VideoJob = field(
         default_factory=lambda: VideoJob({}, {})
     )  # frame range and encoding, if an input is a video or a folder
@@ -81,15 +83,17 @@ def run_network(request: RunArguments) -> Iterator[str]:
     """Run the network and write files. Yields one line of text per result."""
     network = open_network(request.document)
     _check_request(network, request)
-    weights = load_weights_for(network, request.weights, request.seed)
-    options = with_trust(network, request.options, request.trust)
-    session = Session(network.graph, network.registry, weights, options)
+    opened = open_variant(network, request.variant, request.weights, request.seed, request.options)
+    options = with_trust(network, opened.options, request.trust)
+    session = Session(opened.network.graph, network.registry, opened.weights, options)
+    if opened.note:
+        yield f"note: {opened.note}"
     if request.cluster and not is_folder_job(request.inputs.values(), (path for _, path in request.outputs)):
         raise DiagnosticError.of(
             "no-frames", "--cluster runs folders of images", remedy="give --input NAME=FOLDER and --output NAME=FOLDER"
         )
     if request.throughput:
-        yield from _measure(network, weights, session, request)
+        yield from _measure(network, opened.weights, session, request)
     elif request.outputs and is_folder_job(request.inputs.values(), (path for _, path in request.outputs)):
         yield from _run_folders(session, request)
     elif any(moves(path) for path in request.inputs.values()):
@@ -147,7 +151,7 @@ def _run_once(session: Session, request: RunArguments) -> Iterator[str]:
         yield f"{source} -> {path}  {_shape(result.captures[source])}{_padding_note(session, source)}"
     if not request.outputs and not sources:
         yield "nothing was written: give --output NAME=PATH or --capture LAYER=PATH"
-    yield f"{request.options.engine} {request.options.precision}: median {duration(median(times))} of {len(times)}"
+    yield f"{session.options.engine} {request.variant or session.options.precision}: median {duration(median(times))} of {len(times)}"
 
 
 def _run_frames(session: Session, request: RunArguments) -> Iterator[str]:

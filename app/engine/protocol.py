@@ -241,6 +241,39 @@ class BitsReply(Struct, frozen=True):
     points: tuple[SizePoint, ...]
 
 
+class VariantRow(Struct, frozen=True):
+    """One measured variant, see `designer.precision.measure`; unknown numbers are None, an infinite PSNR is 999."""
+
+    name: str
+    bytes: Count = 0
+    psnr: float | None = None
+    ssim: float | None = None
+    clean_psnr: float | None = None
+    clean_ssim: float | None = None
+    milliseconds: float | None = None
+    emulated: bool = False
+    error: str = ""
+
+
+class MeasureVariantsReply(Struct, frozen=True):
+    """The network in FP32, whose name is empty, then its variants."""
+
+    rows: tuple[VariantRow, ...]
+
+
+class ChoosePrecisionReply(Struct, frozen=True):
+    """The formats of a network, see `designer.precision.mixed.PrecisionResult`. A PSNR of None means equal results."""
+
+    precision: str
+    psnr_db: float | None
+    met: bool
+    kept: dict[str, str]
+    overflow: dict[str, float]
+    bf16_db: float | None
+    images: Count
+    skipped: Count
+
+
 class DescribeInputReply(Struct, frozen=True):
     """`preview` is a thumbnail of a frame, H x W x 3 bytes."""
 
@@ -432,6 +465,24 @@ class BitsRequest(Request[BitsReply], frozen=True):
     """Measure how many bits the layers of the open network need."""
 
 
+class MeasureVariantsRequest(Request[MeasureVariantsReply], frozen=True):
+    """Measure variants of the open network on its inputs. The other fields are the options of the document."""
+
+    variants: tuple[Variant, ...]
+    engine: str = DEFAULT_ENGINE
+    layout: str = "nchw"
+    device: str = "cpu"
+    threads: Annotated[int, Meta(ge=0, le=1024)] = 0
+
+
+class ChoosePrecisionRequest(Request[ChoosePrecisionReply], frozen=True):
+    """Find the layers of the open network that stay in FP32, on the images of a folder; see `designer.precision.mixed`."""
+
+    target: str
+    folder: str
+    budget_db: float
+
+
 class DescribeInputRequest(Request[DescribeInputReply], frozen=True):
     """Describe a file, folder or camera, with a thumbnail of a frame."""
 
@@ -486,6 +537,8 @@ AnyRequest = (
     | BlameRequest
     | CompareTensorRequest
     | BitsRequest
+    | MeasureVariantsRequest
+    | ChoosePrecisionRequest
     | DescribeInputRequest
     | ReleaseInputRequest
     | ExportVideoRequest

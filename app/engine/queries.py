@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from math import isfinite
+from pathlib import Path
 
 from app.computations import Compared, blame_between, tensors_of
 from app.engine.protocol import (
@@ -11,11 +13,15 @@ from app.engine.protocol import (
     BlamedOperator,
     BlameReply,
     BlameRequest,
+    ChoosePrecisionReply,
+    ChoosePrecisionRequest,
     CompareTensorReply,
     CompareTensorRequest,
     GradientReply,
     GradientRequest,
     LayerBits,
+    MeasureVariantsReply,
+    MeasureVariantsRequest,
     PredictReply,
     PredictRequest,
     ReceptiveFieldReply,
@@ -23,6 +29,7 @@ from app.engine.protocol import (
     SizePoint,
     TraceReply,
     TrainingMemoryRow,
+    VariantRow,
     WeightsReply,
     WeightsRequest,
 )
@@ -37,6 +44,7 @@ from designer.runtime.receptive import receptive
 from designer.runtime.session import Session
 from designer.runtime.shared import Handle
 
+EQUAL_DB = 999.0  # PSNR of equal images in replies, where JSON has no infinity
 Put = Callable[[Mapping[str, Array]], dict[str, Handle]]  # arrays to handles, all or none
 
 
@@ -116,3 +124,55 @@ def _compared(session: Session, variants: tuple[Variant, ...]) -> Compared:
 
     options = replace(session.options, formats=(), precision="fp32", device="cpu", layout="nchw")
     return Compared(session.graph, session.registry, session.weights, options, feed, variants)
+
+
+def measure(session: Session, request: MeasureVariantsRequest, progress: Progress) -> MeasureVariantsReply:
+    """The network in FP32 and its variants on the inputs of the open network."""
+    from designer.precision.measure import measure_variants
+
+    options = session.options
+    base = replace(
+        options, engine=request.engine, layout=request.layout, device=request.device, threads=request.threads
+    )
+    total = len(request.variants) + 1
+    found = measure_variants(session, base, request.variants, lambda done, name: progress(done, total, name))
+    return MeasureVariantsReply(
+        tuple(
+            VariantRow(
+                one.name,
+                one.bytes,
+                _plain(one.psnr),
+                _plain(one.ssim),
+                _plain(one.clean_psnr),
+                _plain(one.clean_ssim),
+                _plain(one.milliseconds),
+                one.emulated,
+                one.error,
+            )
+            for one in found
+        )
+    )
+
+
+def choose(session: Session, request: ChoosePrecisionRequest, progress: Progress) -> ChoosePrecisionReply:
+    """The layers of the open network that stay in FP32."""
+    from designer.precision.emulation import Emulation
+    from designer.precision.mixed import choose_precision, validate
+
+    emulation = Emulation(session.graph, session.registry, session.weights, session.options)
+    validation = validate(emulation, Path(request.folder), progress)
+    found = choose_precision(validation, request.target, request.budget_db, progress=progress)
+    return ChoosePrecisionReply(
+        found.precision,
+        found.psnr_db if isfinite(found.psnr_db) else None,
+        found.met,
+        dict(found.kept),
+        dict(found.overflow),
+        found.bf16_db if found.bf16_db is not None and isfinite(found.bf16_db) else None,
+        len(validation.images),
+        len(validation.skipped),
+    )
+
+
+def _plain(value: float) -> float | None:
+    return None if value != value else min(value, EQUAL_DB)

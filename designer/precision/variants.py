@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from designer.files.variants import Variant
+from designer.files.weights import Weights
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
+from designer.operators.inlining import inline
+from designer.operators.registry import Registry
+from designer.passes.passes import optimize
 from designer.runtime.api import PRECISIONS, RunOptions
 from designer.runtime.engine_registry import EngineRegistry, default_engines
 from designer.runtime.number_formats import FORMATS
@@ -47,6 +52,25 @@ def run_options(variant: Variant, base: RunOptions, graph: Graph) -> RunOptions:
     emulating = next(engine for engine in registry if engine.formats)
     formats = tuple({**others, **variant.formats}.items())
     return replace(options, engine=emulating.name, device="cpu", layout="nchw", formats=formats)
+
+
+class RunnableVariant(NamedTuple):
+    """What a session needs to run a variant."""
+
+    graph: Graph
+    weights: Weights
+    options: RunOptions
+
+
+def runnable_variant(
+    variant: Variant, graph: Graph, registry: Registry, weights: Weights, base: RunOptions
+) -> RunnableVariant:
+    """The network of a variant after its graph passes, with its options. Raises DiagnosticError as `run_options` and `optimize`."""
+    options = run_options(variant, base, graph)
+    if not variant.passes:
+        return RunnableVariant(graph, weights, options)
+    made = optimize(inline(graph, registry), registry, weights, variant.passes)
+    return RunnableVariant(made.graph, made.weights, options)
 
 
 def is_emulated(options: RunOptions) -> bool:

@@ -23,12 +23,15 @@ from designer.runtime.api import RunOptions
 from designer.runtime.engine_registry import default_engines
 from designer.runtime.engines.onnx_model import build_model
 from designer.runtime.engines.ort_engine import inference_session
+from designer.runtime.engines.rounded_torch import EMULATED
 from designer.runtime.images import read_image
 from designer.runtime.machine import physical_cores
 from designer.runtime.plan import PartStep
 from designer.runtime.session import Session
 from designer.runtime.shared import SharedFolder
-from samples import PHOTOGRAPHS
+from exporters.mixed import formatted
+from exporters.onnx import export_onnx
+from samples import PHOTOGRAPHS, path
 
 pytest.importorskip("pytest_benchmark")
 pytest.importorskip("torch")
@@ -99,3 +102,43 @@ def test_live_number_format(benchmark, report, bench_registry, tmp_path):
     report.value("format of one layer to the image, sample denoiser 512 x 512", median(times), "ms", target=100)
     report.value("the same, slowest layer", max(times), "ms", target=100)
     benchmark.pedantic(lambda: change(layers[-1], "int8"), rounds=1)
+
+
+def sample_denoiser(registry):
+    graph = read_document(path("denoiser.xml")).graph
+    return graph, load_weights(path("weights/denoiser"), required_weights(Inference(graph, registry)))
+
+
+def test_emulated_half_precision_beside_single_precision(benchmark, report, bench_registry):
+    graph, weights = sample_denoiser(bench_registry)
+    side = 64 if benchmark.disabled else 256
+    image = np.random.default_rng(0).random((1, 3, side, side), np.float32)
+    sessions = []
+    for options in (RunOptions(EMULATED.name, "fp16"), RunOptions("torch")):
+        session = Session(graph, bench_registry, weights, options)
+        session.set_input("input_image", image, is_image=True)
+        sessions.append(session)
+
+    def run(session):
+        session.invalidate()
+        return session.run()
+
+    pairs = 1 if benchmark.disabled else PAIRS
+    mine, theirs = medians_in_turns(lambda: run(sessions[0]), lambda: run(sessions[1]), pairs)
+    report.ratio("sample denoiser, emulated FP16", mine, "ms", peer=theirs, peer_name="torch, FP32", target=5)
+    benchmark.pedantic(lambda: run(sessions[0]), rounds=1)
+
+
+def test_export_and_check_of_the_sample_denoiser(benchmark, report, bench_registry, tmp_path):
+    graph, weights = sample_denoiser(bench_registry)
+
+    def export():
+        export_onnx(
+            graph, bench_registry, weights, tmp_path / "x.onnx", lambda model: formatted(model, "fp16", {}).model
+        )
+
+    export()
+    began = perf_counter()
+    export()
+    report.value("sample denoiser, export to FP16 and check", perf_counter() - began, "s", target=2)
+    benchmark.pedantic(export, rounds=1)

@@ -44,6 +44,7 @@ from app.ui.compare.window import SideWindow
 from app.ui.shell.window import MainWindow
 from app.ui.widgets.render import picture_pixels
 from designer.files.document import read_document
+from designer.files.variants import Variant as SavedVariant
 from designer.graph.commands import set_params
 from designer.metrics import psnr, ssim, worst_regions
 from designer.runtime.images import read_image, write_image
@@ -607,3 +608,17 @@ def test_a_table_of_the_training_photographs_says_so(side: Side, monkeypatch: py
         side.window.folder.start()
         side.qtbot.waitUntil(lambda: not side.window.folder_run.running, timeout=WAIT)
         assert ("were trained on these photographs" in side.window.folder.note.text()) is trained
+
+
+def test_a_saved_variant_of_the_network_is_compared(side: Side) -> None:
+    variants = (SavedVariant("half", "fp16"), SavedVariant("few bits", formats={"mean": "int4"}))
+    side.document.change_settings(variants=variants)
+    same = VariantChoice(side.document)
+    side.model.choices = [same, replace(same, variant="few bits")]
+    side.begin()
+    assert [choice.full_title for choice in side.model.choices] == ["same", "same (few bits)"]
+    single, coarse = (side.model.made[letter].picture for letter in "AB")
+    assert np.abs(coarse - single).max() > 0.02
+    row = side.window.setup.rows[1]
+    assert [row.variant.itemText(index) for index in range(row.variant.count())] == ["none", "half", "few bits"]
+    assert not row.precision.isEnabled()

@@ -139,7 +139,7 @@ class Setup(QScrollArea):
     def _ask_document(self, index: int) -> None:
         name, _ = QFileDialog.getOpenFileName(self, tr("Network to Compare"), "", open_filter(DOCUMENTS))
         if name:
-            self._model.choices[index] = replace(self._model.choices[index], source=Path(name), weights="")
+            self._model.choices[index] = replace(self._model.choices[index], source=Path(name), weights="", variant="")
             self._changed()
         self.show_choices()
 

@@ -1,4 +1,4 @@
-"""The choices of one variant: network, weights, engine, precision; under them what it does or why it cannot."""
+"""The choices of one variant: network, saved variant, weights, engine, device, precision; under them what it does or why it cannot."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QComboBox, QFrame, QGridLayout, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
-from app.ui.compare.variants import RANDOM, VariantChoice
+from app.ui.compare.variants import RANDOM, VariantChoice, settings_of
 from app.ui.document.document import Document
 from app.ui.document.locations import is_sample
 from app.ui.widgets import run_choices, theme
@@ -17,7 +17,6 @@ from app.ui.widgets.choice_box import ChoiceBox
 from app.ui.widgets.message import Message
 from app.ui.widgets.param_section import tool_button
 from app.ui.widgets.run_choices import Choice
-from designer.files.settings import DEFAULT_ENGINE
 from designer.texts import tr
 
 FILE = "file"
@@ -57,15 +56,23 @@ class VariantRow(QFrame):
             tr("Compare without it; two are the least"),
         )
         self.remove.clicked.connect(self.removed)
+        self.variant = ChoiceBox(
+            f"{name}.variant",
+            tr("Variant of the network of {letter}", letter=letter),
+            tr("A variant in the settings of the network; see the Variants panel"),
+        )
         self.weights = ChoiceBox(
             f"{name}.weights", tr("Weights of {letter}", letter=letter), tr("Which weights it uses")
         )
         self.engine = ChoiceBox(f"{name}.engine", tr("Engine of {letter}", letter=letter), tr("Which program runs it"))
+        self.device = ChoiceBox(f"{name}.device", tr("Device of {letter}", letter=letter), tr("Which device runs it"))
         self.precision = ChoiceBox(
             f"{name}.precision", tr("Precision of {letter}", letter=letter), tr("The number format it runs in")
         )
+        self.variant.chosen.connect(self._on_variant)
         self.weights.chosen.connect(self._on_weights)
         self.engine.chosen.connect(lambda value: self._change(engine=value))
+        self.device.chosen.connect(lambda value: self._change(device=value))
         self.precision.chosen.connect(lambda value: self._change(precision=value))
         self._message = Message(f"{name}.state")
         head = QHBoxLayout()
@@ -75,7 +82,13 @@ class VariantRow(QFrame):
         grid = QGridLayout()
         grid.setVerticalSpacing(4)
         for row, (text, box) in enumerate(
-            ((tr("Weights"), self.weights), (tr("Engine"), self.engine), (tr("Precision"), self.precision))
+            (
+                (tr("Variant"), self.variant),
+                (tr("Weights"), self.weights),
+                (tr("Engine"), self.engine),
+                (tr("Device"), self.device),
+                (tr("Precision"), self.precision),
+            )
         ):
             label = QLabel(text)
             label.setBuddy(box)
@@ -114,15 +127,25 @@ class VariantRow(QFrame):
         if choice.weights not in ("", RANDOM):
             own.insert(1, Choice(choice.weights, Path(choice.weights).name or choice.weights))
         self.weights.show_choices((*own, Choice(FILE, tr("Choose a folder…"))), choice.weights)
+        settings = settings_of(choice.source)
+        names = [Choice(variant.name, variant.name) for variant in settings.variants]
+        self.variant.show_choices((Choice("", tr("none")), *names), choice.variant)
+        self.variant.setEnabled(bool(names))
         self.engine.show_choices((Choice("", tr("as set")), *run_choices.engines()), choice.engine)
-        precisions = run_choices.precisions(choice.engine or DEFAULT_ENGINE, "cpu")
+        engine, device = choice.engine or settings.engine, choice.device or settings.device
+        self.device.show_choices((Choice("", tr("as set")), *run_choices.devices(engine)), choice.device)
+        precisions = run_choices.precisions(engine, device)
         self.precision.show_choices((Choice("", tr("as set")), *precisions), choice.precision)
+        self.precision.setEnabled(not choice.variant)  # a variant has its own
 
     def _on_source(self, index: int) -> None:
         if index < len(self._sources):
-            self._change(source=self._sources[index], weights="")
+            self._change(source=self._sources[index], weights="", variant="")
         else:
             self.file_wanted.emit()
+
+    def _on_variant(self, value: str) -> None:
+        self._change(variant=value, **({"precision": ""} if value else {}))
 
     def _on_weights(self, value: str) -> None:
         if value == FILE:

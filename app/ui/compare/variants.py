@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import msgspec
+
 from app.engine.protocol import OpenRequest
 from app.ui.document.document import Document
 from app.ui.engine.inputs import layers_of
 from app.ui.engine.requests import open_request
 from designer.files.document import DOCUMENTS, read_document, write_document
 from designer.files.settings import Settings, find_settings, read_settings
+from designer.files.variants import Variant as SavedVariant
 from designer.graph.diagnostics import Diagnostic, DiagnosticError, errors
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
@@ -18,6 +21,8 @@ from designer.graph.types import Size3D
 from designer.operators.api import Role
 from designer.operators.deploy import deploy
 from designer.operators.registry import Registry
+from designer.precision.variants import find_variant, run_options
+from designer.runtime.api import RunOptions
 from designer.runtime.engine_registry import default_engines
 from designer.runtime.provenance import digest_of
 from designer.texts import tr
@@ -33,6 +38,8 @@ class VariantChoice:
     weights: str = ""  # a folder or file, or RANDOM
     engine: str = ""
     precision: str = ""
+    device: str = ""
+    variant: str = ""  # one of the network's settings, by name
 
     @property
     def title(self) -> str:
@@ -47,7 +54,7 @@ class VariantChoice:
         """With what is chosen otherwise than the settings say."""
         weights = Path(self.weights).name if self.weights else ""
         engine = default_engines().title(self.engine)
-        detail = ", ".join(text for text in (weights, engine, self.precision) if text)
+        detail = ", ".join(text for text in (self.variant, weights, engine, self.device, self.precision) if text)
         return f"{self.title} ({detail})" if detail else self.title
 
 
@@ -67,14 +74,15 @@ class Variant:
 def make_variant(choice: VariantChoice, letter: str, registry: Registry) -> Variant:
     """Raises DiagnosticError if the network does not exist or does not have one input and an output."""
     graph, settings = _source(choice.source)
-    settings = _chosen(settings, choice)
+    found = find_variant(settings.variants, choice.variant) if choice.variant else None
+    settings = _chosen(settings, choice, found)
     digest = digest_of(graph)
     graph = deploy(graph, registry)
     inference = Inference(graph, registry)
     inputs, outputs = layers_of(graph, registry, Role.INPUT), layers_of(graph, registry, Role.OUTPUT)
-    found = errors(inference.diagnostics())
-    if found:
-        raise DiagnosticError(found)
+    wrong = errors(inference.diagnostics())
+    if wrong:
+        raise DiagnosticError(wrong)
     if len(inputs) != 1 or not outputs:
         raise DiagnosticError(
             Diagnostic(
@@ -92,8 +100,28 @@ def make_variant(choice: VariantChoice, letter: str, registry: Registry) -> Vari
     channels = dims.channels if isinstance(dims, Size3D) else 3
     text = write_document(graph).decode()
     opening = open_request(settings, text)
+    if found is not None:
+        options = run_options(
+            found, RunOptions(settings.engine, settings.precision, settings.layout, settings.device), graph
+        )
+        opening = msgspec.structs.replace(
+            opening,
+            engine=options.engine,
+            precision=options.precision,
+            layout=options.layout,
+            device=options.device,
+            formats=dict(options.formats),
+        )
     name = choice.source.name if isinstance(choice.source, Path) else choice.source.title
     return Variant(f"{letter} {choice.full_title}", opening, inputs[0], outputs[0], channels, name, digest)
+
+
+def settings_of(source: Document | Path) -> Settings:
+    """The settings of an open document, or of a file."""
+    if isinstance(source, Document):
+        return source.settings
+    path = find_settings(source)
+    return read_settings(path).settings if path is not None else Settings()
 
 
 def _source(source: Document | Path) -> tuple[Graph, Settings]:
@@ -102,13 +130,19 @@ def _source(source: Document | Path) -> tuple[Graph, Settings]:
     reading = read_document(source)
     if reading.graph is None:
         raise DiagnosticError(reading.diagnostics)
-    path = find_settings(source)
-    return reading.graph, read_settings(path).settings if path is not None else Settings()
+    return reading.graph, settings_of(source)
 
 
-def _chosen(settings: Settings, choice: VariantChoice) -> Settings:
+def _chosen(settings: Settings, choice: VariantChoice, variant: SavedVariant | None) -> Settings:
+    if variant is not None and variant.weights:
+        settings = replace(settings, weights=variant.weights, random_seed=None)
     if choice.weights == RANDOM:
         settings = replace(settings, weights="", random_seed=0)
     elif choice.weights:
         settings = replace(settings, weights=choice.weights, random_seed=None)
-    return replace(settings, engine=choice.engine or settings.engine, precision=choice.precision or settings.precision)
+    return replace(
+        settings,
+        engine=choice.engine or settings.engine,
+        precision=choice.precision or settings.precision,
+        device=choice.device or settings.device,
+    )

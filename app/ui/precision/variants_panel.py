@@ -1,0 +1,439 @@
+"""Variants: other ways to run the open network, measured on its input, and which of them is current."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from math import isfinite
+from typing import Any
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QHBoxLayout,
+    QHeaderView,
+    QMenu,
+    QPushButton,
+    QToolButton,
+    QTreeWidget,
+    QTreeWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.engine.protocol import (
+    MeasureVariantsReply,
+    MeasureVariantsRequest,
+    ProgressEvent,
+    SetInputRequest,
+    VariantRow,
+)
+from app.ui.document.document import Document
+from app.ui.engine.analysis import analysis_of
+from app.ui.engine.call import EngineCall, Findings
+from app.ui.engine.context import Context
+from app.ui.engine.requests import open_request
+from app.ui.precision.precision_dialog import PrecisionDialog
+from app.ui.widgets import theme
+from app.ui.widgets.message import Message
+from app.ui.widgets.param_section import tool_button
+from app.ui.widgets.sentences import placed_text
+from designer.files.document import write_document
+from designer.files.variants import Variant
+from designer.graph.diagnostics import DiagnosticError
+from designer.passes.passes import PASSES
+from designer.precision.variants import added, changed, removed
+from designer.runtime.number_formats import FLOAT32
+from designer.texts import mark, tr, tr_data, trn
+from designer.units import UNAVAILABLE_SIGN, binary, digits
+
+NAME = Qt.ItemDataRole.UserRole
+HEADERS = (
+    mark("Variant"),
+    mark("Precision"),
+    mark("Weights\nsize"),
+    mark("PSNR\nto FP32, dB"),
+    mark("SSIM\nto FP32"),
+    mark("PSNR\nto clean, dB"),
+    mark("SSIM\nto clean"),
+    mark("Time\nms"),
+    mark("Status"),
+)
+PRECISION, STATUS = 1, len(HEADERS) - 1
+TEMPLATES = (
+    (mark("FP16"), "fp16", mark("Half precision: 11 significant bits, values up to 65504")),
+    (mark("BF16"), "bf16", mark("Brain float: 8 significant bits, the range of FP32")),
+    (mark("INT8"), "int8", mark("Whole numbers from -127 to 127, scaled to the range of each tensor")),
+    (mark("FP32"), "fp32", mark("Single precision, for instance with other weights or another engine")),
+)
+EQUAL = 999.0  # what the engine sends for equal images
+
+
+class VariantsPanel(QWidget):
+    """A table of variants. The first row is the network itself; a check mark shows the current one."""
+
+    panel_id = "variants"
+    title = "Variants"
+    measured = Signal()
+
+    def __init__(self, context: Context, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("variants")
+        self.setAccessibleName(tr("Variants"))
+        self._context = context
+        self._document: Document | None = None
+        self._measured: dict[str, VariantRow] = {}
+        self._calls: list[EngineCall[Any]] = []
+        self.table = self._make_table()
+        self.status = Message("variants.status")
+        main = QVBoxLayout(self)
+        main.setContentsMargins(8, 8, 8, 8)
+        main.addLayout(self._make_buttons())
+        main.addWidget(self.table, 1)
+        main.addWidget(self.status)
+        context.root_changed.connect(self._watch)
+        self._watch()
+
+    # --- widgets -----------------------------------------------------------------------------------------------
+
+    def _make_table(self) -> QTreeWidget:
+        table = QTreeWidget()
+        table.setObjectName("variants.table")
+        table.setAccessibleName(tr("Variants"))
+        table.setRootIsDecorated(False)
+        table.setUniformRowHeights(True)
+        table.setHeaderLabels([tr_data(title) for title in HEADERS])
+        table.setEditTriggers(
+            QAbstractItemView.EditTrigger.DoubleClicked | QAbstractItemView.EditTrigger.EditKeyPressed
+        )
+        header = table.header()
+        header.setStretchLastSection(True)
+        header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        table.itemChanged.connect(self._on_edited)
+        table.currentItemChanged.connect(lambda *_: self._show_enabled())
+        return table
+
+    def _make_buttons(self) -> QHBoxLayout:
+        self.add = QToolButton()
+        self.add.setObjectName("variants.add")
+        self.add.setText(tr("Add"))
+        self.add.setAccessibleName(tr("Add a variant"))
+        self.add.setToolTip(tr("Add a variant of the network in another precision"))
+        self.add.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        self.add.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        theme.set_icon(self.add, "plus")
+        menu = QMenu(self.add)
+        menu.setToolTipsVisible(True)
+        for title, precision, tip in TEMPLATES:
+            action = menu.addAction(tr_data(title))
+            action.setObjectName(f"variants.add.{precision}")
+            action.setToolTip(tr_data(tip))
+            action.triggered.connect(lambda _=False, p=precision, t=title: self.add_variant(Variant(tr_data(t), p)))
+        menu.addSeparator()
+        self.mixed = menu.addAction(tr("Find Precision…"))
+        self.mixed.setObjectName("variants.find")
+        self.mixed.setToolTip(tr("Find the layers that have to stay in FP32, on a folder of images"))
+        self.mixed.triggered.connect(self.find_precision)
+        self.add.setMenu(menu)
+        self.duplicate = tool_button(
+            "variants.duplicate", "content-copy", tr("Duplicate"), tr("Add a copy of the selected variant")
+        )
+        self.delete = tool_button("variants.delete", "delete-outline", tr("Delete"), tr("Delete the selected variant"))
+        self.passes = self._make_passes()
+        self.current = QPushButton(tr("Make Current"))
+        self.current.setObjectName("variants.current")
+        self.current.setToolTip(tr("Run the network as the selected variant: analysis, profile and exports"))
+        self.measure = QPushButton(tr("Measure"))
+        self.measure.setObjectName("variants.measure")
+        theme.set_icon(self.measure, "gauge")
+        self.measure.setToolTip(tr("Run all variants on the input image and compare the results"))
+        self.duplicate.clicked.connect(self._on_duplicate)
+        self.delete.clicked.connect(self._on_delete)
+        self.current.clicked.connect(self._on_current)
+        self.measure.clicked.connect(self._on_measure)
+        row = QHBoxLayout()
+        row.setSpacing(4)
+        for button in (self.add, self.duplicate, self.delete, self.passes, self.current):
+            row.addWidget(button)
+        row.addStretch(1)
+        row.addWidget(self.measure)
+        return row
+
+    def _make_passes(self) -> QToolButton:
+        button = QToolButton()
+        button.setObjectName("variants.passes")
+        button.setText(tr("Passes"))
+        button.setAccessibleName(tr("Graph passes of the selected variant"))
+        button.setToolTip(tr("Graph passes that the selected variant has, such as folding batch normalizations"))
+        button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        menu = QMenu(button)
+        menu.setToolTipsVisible(True)
+        for each in PASSES.values():
+            action = menu.addAction(tr_data(each.title))
+            action.setObjectName(f"variants.passes.{each.name}")
+            action.setToolTip(tr_data(each.tip))
+            action.setCheckable(True)
+            action.triggered.connect(lambda on, name=each.name: self._on_pass(name, on))
+        button.setMenu(menu)
+        return button
+
+    # --- the document ------------------------------------------------------------------------------------------
+
+    def _watch(self, *_: object) -> None:
+        if self._document is not None:
+            self._document.settings_changed.disconnect(self.refresh)
+            self._document.changed.disconnect(self._forget)
+        self.stop()
+        self._document = self._context.root if self._context.has_document else None
+        self._measured = {}
+        if self._document is not None:
+            self._document.settings_changed.connect(self.refresh)
+            self._document.changed.connect(self._forget)
+        self.refresh()
+
+    def _forget(self, change: Any) -> None:
+        """Measurements of another network are worth nothing."""
+        if change.computed or change.removed:
+            self._measured = {}
+            self.refresh()
+
+    @property
+    def variants(self) -> Sequence[Variant]:
+        return self._document.settings.variants if self._document is not None else ()
+
+    @property
+    def selected(self) -> str:
+        """The name of the selected variant; empty for the network itself."""
+        item = self.table.currentItem()
+        return str(item.data(0, NAME)) if item is not None else ""
+
+    def refresh(self) -> None:
+        """Show the variants of the document."""
+        selected = self.selected
+        self.table.blockSignals(True)
+        self.table.clear()
+        current = self._document.settings.variant if self._document is not None else ""
+        if self._document is not None:
+            self._add_row(Variant(""), tr("{name} (FP32)", name=self._document.graph.name or tr("network")), current)
+        for variant in self.variants:
+            self._add_row(variant, variant.name, current)
+        self.table.blockSignals(False)
+        rows = [self.table.topLevelItem(index) for index in range(self.table.topLevelItemCount())]
+        chosen = next((row for row in rows if row is not None and row.data(0, NAME) == selected), None)
+        if chosen is not None or rows:
+            self.table.setCurrentItem(chosen or rows[0])  # type: ignore[arg-type]
+        if not self.variants and self._document is not None and not self._calls:
+            self.status.show_message(
+                tr("Add a variant, such as FP16, and measure what it does to the input image."), "info"
+            )
+        self._show_enabled()
+
+    def _add_row(self, variant: Variant, title: str, current: str) -> None:
+        found = self._measured.get(variant.name)
+        texts = [title, precision_text(variant), *measured_texts(found)]
+        item = QTreeWidgetItem(self.table, texts)
+        item.setData(0, NAME, variant.name)
+        item.setFlags(Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable)
+        if variant.name:
+            item.setFlags(item.flags() | Qt.ItemFlag.ItemIsEditable)
+        if variant.name == current:
+            font = item.font(0)
+            font.setBold(True)
+            item.setFont(0, font)
+            item.setIcon(0, theme.icon("check"))
+        for column in range(2, STATUS):
+            item.setTextAlignment(column, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        item.setText(STATUS, self._status_text(variant, found, current))
+        item.setToolTip(STATUS, item.text(STATUS))
+
+    def _status_text(self, variant: Variant, found: VariantRow | None, current: str) -> str:
+        parts = [tr("current")] if variant.name == current else []
+        if found is None:
+            parts.append(tr("not measured"))
+        elif found.error:
+            parts.append(found.error)
+        elif found.emulated:
+            parts.append(tr("emulated: results are those of the format, times are not"))
+        else:
+            parts.append(tr("measured"))
+        return ", ".join(parts)
+
+    def _show_enabled(self) -> None:
+        busy, name = bool(self._calls), self.selected
+        there = self._document is not None
+        self.add.setEnabled(there and not busy)
+        self.duplicate.setEnabled(bool(name) and not busy)
+        self.delete.setEnabled(bool(name) and not busy)
+        self.passes.setEnabled(bool(name) and not busy)
+        used = next((variant.passes for variant in self.variants if variant.name == name), ())
+        for action in self.passes.menu().actions():
+            action.setChecked(action.objectName().rpartition(".")[2] in used)
+        self.current.setEnabled(
+            there and not busy and name != (self._document.settings.variant if self._document else "")
+        )
+        self.measure.setEnabled(there)
+        self.measure.setText(tr("Stop") if busy else tr("Measure"))
+
+    # --- edits -------------------------------------------------------------------------------------------------
+
+    def _do(self, edit: Callable[[Sequence[Variant]], tuple[Variant, ...]], **more: str) -> bool:
+        """One undo step that changes the list; a refusal is shown."""
+        assert self._document is not None
+        try:
+            variants = edit(self.variants)
+        except DiagnosticError as error:
+            self.status.show_message(placed_text(error.diagnostics[0]), "error")
+            self.refresh()
+            return False
+        self.status.show_message("", "info")
+        self._document.change_settings(variants=variants, **more)
+        return True
+
+    def add_variant(self, variant: Variant) -> None:
+        """Add a variant and select it."""
+        if self._do(lambda variants: added(variants, variant)):
+            self._select(self.variants[-1].name)
+
+    def find_precision(self) -> PrecisionDialog:
+        """Open the dialog that finds the layers which stay in FP32."""
+        dialog = PrecisionDialog(self._context, self)
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.accepted_variant.connect(self.add_variant)
+        dialog.open()
+        return dialog
+
+    def _select(self, name: str) -> None:
+        for index in range(self.table.topLevelItemCount()):
+            item = self.table.topLevelItem(index)
+            if item is not None and item.data(0, NAME) == name:
+                self.table.setCurrentItem(item)
+
+    def _on_duplicate(self) -> None:
+        variant = next(each for each in self.variants if each.name == self.selected)
+        self.add_variant(variant)
+
+    def _on_delete(self) -> None:
+        assert self._document is not None
+        name = self.selected
+        more = {"variant": ""} if name == self._document.settings.variant else {}
+        self._do(lambda variants: removed(variants, name), **more)
+
+    def _on_pass(self, name: str, on: bool) -> None:
+        """Give the selected variant a pass, or take it away."""
+        variant = next(each for each in self.variants if each.name == self.selected)
+        passes = tuple(each for each in PASSES if (on if each == name else each in variant.passes))
+        self._measured.pop(variant.name, None)
+        self._do(lambda variants: changed(variants, variant.name, replace(variant, passes=passes)))
+
+    def _on_current(self) -> None:
+        assert self._document is not None
+        self._document.change_settings(variant=self.selected)
+
+    def _on_edited(self, item: QTreeWidgetItem, column: int) -> None:
+        """A name was edited in the table."""
+        old, new = str(item.data(0, NAME)), item.text(0).strip()
+        if column or not old or old == new or self._document is None:
+            return
+        variant = next(each for each in self.variants if each.name == old)
+        more = {"variant": new} if old == self._document.settings.variant else {}
+        if self._do(lambda variants: changed(variants, old, replace(variant, name=new)), **more):
+            if old in self._measured:
+                self._measured[new] = self._measured.pop(old)
+            self.refresh()
+            self._select(new)
+
+    # --- measuring ---------------------------------------------------------------------------------------------
+
+    def _on_measure(self) -> None:
+        if self._calls:
+            self.stop()
+        else:
+            self.launch()
+
+    def launch(self) -> None:
+        """Run the network and its variants on its inputs."""
+        document, analysis = self._document, analysis_of(self._context)
+        if document is None:
+            return
+        settings = replace(document.settings, precision="fp32")
+        engine = analysis.engine
+        request = MeasureVariantsRequest(
+            tuple(self.variants), settings.engine, settings.layout, settings.device, settings.threads
+        )
+        self.status.show_message(tr("Running the network …"), "info")
+        self._calls = [
+            engine.ask(open_request(settings, write_document(document.graph).decode()), self, None, self._failed)
+        ]
+        for layer in analysis.inputs.layers():
+            path = analysis.inputs.path(layer)
+            if path is not None:
+                self._calls.append(engine.ask(SetInputRequest(layer, str(path)), self, None, self._failed))
+        self._calls.append(
+            engine.ask(request, self, self._done, self._failed, superseded=self._end, progress=self._advance)
+        )
+        self._show_enabled()
+
+    def stop(self) -> None:
+        """Give up a measurement; the engine is stopped."""
+        if self._calls:
+            analysis_of(self._context).engine.cancel()
+            self._end()
+
+    def _end(self) -> None:
+        calls, self._calls = self._calls, []
+        for call in calls:
+            call.cancel()
+        self._show_enabled()
+
+    def _advance(self, event: ProgressEvent) -> None:
+        self.status.show_message(
+            tr("Running {name} ({done} of {total}) …", name=event.text, done=event.done + 1, total=event.total), "info"
+        )
+
+    def _done(self, reply: MeasureVariantsReply) -> None:
+        self._end()
+        self._measured = {row.name: row for row in reply.rows}
+        self.status.show_message("", "info")
+        self.refresh()
+        self.measured.emit()
+
+    def _failed(self, found: Findings) -> None:
+        if self._calls:
+            self._end()
+            self.status.show_message("" if found[0].code == "cancelled" else placed_text(found[0]), "error")
+
+
+def precision_text(variant: Variant) -> str:
+    """The precision, and how many layers have another one: "FP16, 3 layers FP32"."""
+    parts = [variant.precision.upper()]
+    for name in dict.fromkeys(variant.formats.values()):
+        count = list(variant.formats.values()).count(name)
+        title = "FP32" if name == FLOAT32.name else name
+        parts.append(trn("{count} layer {title}", "{count} layers {title}", count, title=title))
+    if variant.sparsity != "dense":
+        parts.append(variant.sparsity)
+    if variant.passes:
+        parts.append(trn("{count} pass", "{count} passes", len(variant.passes)))
+    return ", ".join(parts)
+
+
+def measured_texts(found: VariantRow | None) -> list[str]:
+    """The cells from the size to the time."""
+    if found is None or found.error:
+        return [UNAVAILABLE_SIGN] * 6
+    return [
+        binary(found.bytes),
+        _decibels(found.psnr),
+        _number(found.ssim, 4),
+        _decibels(found.clean_psnr),
+        _number(found.clean_ssim, 4),
+        digits(found.milliseconds) if found.milliseconds is not None else UNAVAILABLE_SIGN,
+    ]
+
+
+def _decibels(value: float | None) -> str:
+    return tr("equal") if value is not None and value >= EQUAL else _number(value, 2)
+
+
+def _number(value: float | None, places: int) -> str:
+    return f"{value:.{places}f}" if value is not None and isfinite(value) else UNAVAILABLE_SIGN

@@ -1,0 +1,54 @@
+"""Opening a variant of a network for commands: its weights, and how it runs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from app.opened_network import OpenedNetwork, load_weights_for
+from designer.files.settings import find_settings, read_settings
+from designer.files.variants import Variant
+from designer.files.weights import Weights
+from designer.graph.diagnostics import DiagnosticError
+from designer.precision.variants import find_variant, is_emulated, runnable_variant
+from designer.runtime.api import RunOptions
+
+
+class OpenedVariant(NamedTuple):
+    """A network with the weights and options of a variant; without a variant, with those that were given."""
+
+    network: OpenedNetwork
+    weights: Weights
+    options: RunOptions
+    variant: Variant | None = None
+
+    @property
+    def note(self) -> str:
+        """A note for the user on how the variant runs; empty if there is nothing to say."""
+        if self.variant is None or not is_emulated(self.options):
+            return ""
+        return f"{self.variant.name} is emulated in FP32: its results are those of its precision, its times are not"
+
+
+def open_variant(
+    network: OpenedNetwork, name: str, weights: Path | None, seed: int | None, options: RunOptions
+) -> OpenedVariant:
+    """The variant `name` in the settings of a network, empty for none. `weights` replace those of the variant.
+
+    Raises DiagnosticError if there is no such variant, or it cannot run.
+    """
+    if not name:
+        return OpenedVariant(network, load_weights_for(network, weights, seed), options)
+    file = find_settings(network.path)
+    variant = find_variant(read_settings(file).settings.variants if file is not None else (), name)
+    if options.precision != "fp32":
+        raise DiagnosticError.of(
+            "bad-option",
+            f"--variant {name} has a precision of its own, but --precision {options.precision} is given too",
+            remedy="use only one of them",
+        )
+    given = weights if weights is not None or not variant.weights else Path(variant.weights)
+    found = load_weights_for(network, given, seed)
+    ready = runnable_variant(variant, network.graph, network.registry, found, options)
+    return OpenedVariant(replace(network, graph=ready.graph), ready.weights, ready.options, variant)

@@ -1,0 +1,127 @@
+"""Variants in the settings of a network, chosen by name in every command that runs or exports it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+from app.cli.main import app
+from designer.files.document import save_document
+from designer.files.settings import Settings, save_settings, settings_path
+from designer.files.variants import Variant
+from designer.graph.diagnostics import DiagnosticError
+from designer.graph.graph import Graph
+from designer.graph.model import Layer, Source
+
+HALF = Variant("half", "fp16", {"kept": "float32"})
+COARSE = Variant("coarse", "int8")
+LATER = Variant("later", "fp8")
+
+
+@pytest.fixture
+def document(tmp_path: Path) -> Path:
+    """Two layers that scale, with variants in the settings, and an image `a.png`."""
+    layers = [
+        Layer("image", "input", params={"dims": "16x12x3"}),
+        Layer("scaled", "scale_shift", inputs=(Source("image"),), params={"scale": "0.3"}),
+        Layer("kept", "scale_shift", inputs=(Source("scaled"),), params={"scale": "3.3"}),
+        Layer("result", "output", inputs=(Source("kept"),)),
+    ]
+    path = tmp_path / "x.xml"
+    save_document(Graph(layers, name="x"), path)
+    save_settings(Settings(variants=(HALF, COARSE, LATER)), settings_path(path))
+    Image.fromarray(np.random.default_rng(0).integers(0, 256, (12, 16, 3), np.uint8)).save(tmp_path / "a.png")
+    return path
+
+
+def call(*arguments: object) -> str:
+    done = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    if done.exception is not None:
+        raise done.exception
+    return done.output
+
+
+def run(document: Path, *more: str) -> np.ndarray:
+    output = document.with_suffix(".npy")
+    call("run", document, "--input", f"image={document.parent / 'a.png'}", "--output", f"result={output}", *more)
+    return np.load(output)
+
+
+def test_run_computes_in_the_precision_of_the_variant(document: Path) -> None:
+    single, half, coarse = run(document), run(document, "--variant", "half"), run(document, "--variant", "coarse")
+    image = np.asarray(Image.open(document.parent / "a.png"), np.float32).transpose(2, 0, 1)[None] / 255
+    scaled = (image.astype(np.float16) * np.float32(0.3)).astype(np.float16).astype(np.float32)
+    assert np.allclose(half, scaled * np.float32(3.3), rtol=0, atol=1e-6)
+    assert not np.array_equal(half, single)
+    assert np.abs(half - single).max() < np.abs(coarse - single).max()
+
+
+def test_a_variant_that_is_emulated_says_so(document: Path) -> None:
+    given = ("--input", f"image={document.parent / 'a.png'}", "--variant", "half")
+    assert "half is emulated in FP32" in call("run", document, *given)
+
+
+def test_compare_takes_variants_and_precisions(document: Path) -> None:
+    report = document.with_suffix(".json")
+    images = ("--images", document.parent / "a.png", "--json", report)
+    call("compare", document, document, document, *images, "--variant", "", "--variant", "half", "--variant", "coarse")
+    found = json.loads(report.read_text())
+    assert found["columns"] == ["input", "A x", "B x (half)", "C x (coarse)"]
+    half, coarse = (figures["psnr"] for figures in found["pictures"][0]["figures"][2:])
+    assert 60 < half < 100
+    assert 20 < coarse < half
+    with pytest.raises(DiagnosticError) as caught:
+        call("compare", document, document, *images, "--precision", "fp32", "--precision", "fp16")
+    assert caught.value.diagnostics[0].code == "precision-unavailable"
+    layouts = ("--engine", "torch", "--layout", "nchw", "--layout", "nhwc", "--device", "cpu")
+    call("compare", document, document, *images, *layouts)
+
+
+def test_export_writes_the_formats_of_the_variant(document: Path) -> None:
+    output = document.with_suffix(".onnx")
+    call("export", "onnx", document, "--output", output, "--variant", "half")
+    model = onnx.load(output)
+    onnx.checker.check_model(model, full_check=True)
+    casts = [node for node in model.graph.node if node.op_type == "Cast"]
+    assert [(node.input[0], node.output[0]) for node in casts] == [
+        ("image", "image/float16"),
+        ("scaled", "scaled/float32"),
+    ]
+    with pytest.raises(DiagnosticError) as caught:
+        call("export", "onnx", document, "--output", output, "--variant", "coarse")
+    assert "--to int8" in caught.value.diagnostics[0].remedy
+
+
+def test_profile_measures_the_variant(document: Path) -> None:
+    report = document.with_suffix(".json")
+    call("profile", document, "--variant", "half", "--json", report, "--iterations", "1")
+    assert json.loads(report.read_text())["runs"][0]["precision"] == "fp16"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--variant", "none"), "the network has no variant 'none'"),
+        (("--variant", "later"), "the variant 'later' uses the number format 'fp8', which is not known"),
+        (("--variant", "half", "--precision", "bf16"), "--variant half has a precision of its own"),
+    ],
+)
+def test_unknown_variants_are_refused(document: Path, arguments: tuple[str, ...], words: str) -> None:
+    with pytest.raises(DiagnosticError) as caught:
+        run(document, *arguments)
+    assert words in caught.value.diagnostics[0].message
+
+
+def test_the_weights_of_a_variant_are_used(document: Path) -> None:
+    settings = Settings(variants=(replace(HALF, weights=str(document.parent / "nowhere")),))
+    save_settings(settings, settings_path(document))
+    with pytest.raises(DiagnosticError) as caught:
+        run(document, "--variant", "half")
+    assert "nowhere" in str(caught.value)
