@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import msgspec
-
 from app.engine.protocol import OpenRequest
 from app.ui.document.document import Document
 from app.ui.engine.inputs import layers_of
-from app.ui.engine.requests import open_request
+from app.ui.engine.requests import open_request, with_options
 from designer.files.document import DOCUMENTS, read_document, write_document
 from designer.files.settings import Settings, find_settings, read_settings
 from designer.files.variants import Variant as SavedVariant
@@ -101,17 +99,8 @@ def make_variant(choice: VariantChoice, letter: str, registry: Registry) -> Vari
     text = write_document(graph).decode()
     opening = open_request(settings, text)
     if found is not None:
-        options = run_options(
-            found, RunOptions(settings.engine, settings.precision, settings.layout, settings.device), graph
-        )
-        opening = msgspec.structs.replace(
-            opening,
-            engine=options.engine,
-            precision=options.precision,
-            layout=options.layout,
-            device=options.device,
-            formats=dict(options.formats),
-        )
+        base = RunOptions(settings.engine, settings.precision, settings.layout, settings.device)
+        opening = with_options(opening, run_options(found, base, graph))
     name = choice.source.name if isinstance(choice.source, Path) else choice.source.title
     return Variant(f"{letter} {choice.full_title}", opening, inputs[0], outputs[0], channels, name, digest)
 

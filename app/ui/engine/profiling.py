@@ -15,7 +15,7 @@ from app.ui.engine.analysis import DIRECT, analysis_of
 from app.ui.engine.call import EngineCall, Findings
 from app.ui.engine.client import EngineClient
 from app.ui.engine.context import Context
-from app.ui.engine.requests import open_request
+from app.ui.engine.requests import open_request, open_variant
 from app.ui.engine.weights import weights_wanted
 from app.ui.widgets.sentences import placed_text
 from designer.files.document import write_document
@@ -104,11 +104,11 @@ class ProfilingController(QObject):
             return
         try:
             batches, sizes = batches_of(self.batches), sizes_of(self.sizes)
+            opening = open_variant(self.context.root)
         except DiagnosticError as error:
             self._set_state(State.FAILED, placed_text(error.diagnostics[0]))
             return
-        engine, document, analysis = self._engine(), self.context.root, analysis_of(self.context)
-        opening = open_request(document.settings, write_document(document.graph).decode())
+        engine, analysis = self._engine(), analysis_of(self.context)
         self._set_state(State.RUNNING, tr("Timing the network …"))
         self.partial_file.unlink(missing_ok=True)
         pixels = tuple((size.width, size.height) for size in sizes)

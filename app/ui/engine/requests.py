@@ -56,14 +56,19 @@ def open_variant(document: Document, weights: Path | None = None) -> OpenRequest
     """Opens the network of a document as its current variant, with other `weights`. Raises DiagnosticError as `variant_options`."""
     options, variant = variant_options(document), document.settings.current_variant
     chosen = weights or (variant.weights if variant is not None else "")
+    request = with_options(open_request(document.settings, write_document(document.graph).decode()), options)
+    return msgspec.structs.replace(request, weights=str(chosen)) if chosen else request
+
+
+def with_options(request: OpenRequest, options: RunOptions) -> OpenRequest:
+    """The request with the engine, device, precision, layout and number formats of options."""
     return msgspec.structs.replace(
-        open_request(document.settings, write_document(document.graph).decode()),
+        request,
         engine=options.engine,
         precision=options.precision,
         layout=options.layout,
         device=options.device,
         formats=dict(options.formats),
-        **({"weights": str(chosen)} if chosen else {}),
     )
 
 

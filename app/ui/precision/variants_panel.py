@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from math import isfinite
 from typing import Any
 
@@ -173,7 +174,7 @@ class VariantsPanel(QWidget):
             action.setObjectName(f"variants.passes.{each.name}")
             action.setToolTip(tr_data(each.tip))
             action.setCheckable(True)
-            action.triggered.connect(lambda on, name=each.name: self._on_pass(name, on))
+            action.triggered.connect(partial(self._on_pass, each.name))
         button.setMenu(menu)
         return button
 
@@ -218,10 +219,7 @@ class VariantsPanel(QWidget):
         for variant in self.variants:
             self._add_row(variant, variant.name, current)
         self.table.blockSignals(False)
-        rows = [self.table.topLevelItem(index) for index in range(self.table.topLevelItemCount())]
-        chosen = next((row for row in rows if row is not None and row.data(0, NAME) == selected), None)
-        if chosen is not None or rows:
-            self.table.setCurrentItem(chosen or rows[0])  # type: ignore[arg-type]
+        self._select(selected)
         if not self.variants and self._document is not None and not self._calls:
             self.status.show_message(
                 tr("Add a variant, such as FP16, and measure what it does to the input image."), "info"
@@ -298,15 +296,17 @@ class VariantsPanel(QWidget):
         """Open the dialog that finds the layers which stay in FP32."""
         dialog = PrecisionDialog(self._context, self)
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        dialog.accepted_variant.connect(self.add_variant)
+        dialog.accepted_variant.connect(partial(self.add_variant))
         dialog.open()
         return dialog
 
     def _select(self, name: str) -> None:
-        for index in range(self.table.topLevelItemCount()):
+        """Select a variant, or the first row if there is none of the name."""
+        for index in reversed(range(self.table.topLevelItemCount())):
             item = self.table.topLevelItem(index)
-            if item is not None and item.data(0, NAME) == name:
+            if item is not None and (item.data(0, NAME) == name or not index):
                 self.table.setCurrentItem(item)
+                return
 
     def _on_duplicate(self) -> None:
         variant = next(each for each in self.variants if each.name == self.selected)
