@@ -20,7 +20,7 @@ from designer.operators.registry import load
 from designer.runtime.images import write_image
 
 pytestmark = pytest.mark.gui
-PATIENCE = 60_000
+PATIENCE = 240_000  # the engine imports torch
 
 
 @pytest.fixture

@@ -174,7 +174,7 @@ class VariantsPanel(QWidget):
             action.setObjectName(f"variants.passes.{each.name}")
             action.setToolTip(tr_data(each.tip))
             action.setCheckable(True)
-            action.triggered.connect(partial(self._on_pass, each.name))
+            action.triggered.connect(lambda on=False, name=each.name: self._on_pass(name, on))
         button.setMenu(menu)
         return button
 
