@@ -23,7 +23,11 @@ COMMANDS = {
         "sizes",
         "Print the valid heights and widths of each input, and the layers that cause the rules. Exit status 1 if no size works.",
     ),
-    "run": ("app.cli.run", "run", "Run a network on images or .npy tensors, or frame by frame on videos and folders."),
+    "run": (
+        "app.cli.run",
+        "run",
+        "Run a network on images or .npy tensors, or on every image of folders and videos. Folders are resumed.",
+    ),
     "video": (
         "app.cli.run",
         "video",
@@ -47,12 +51,12 @@ COMMANDS = {
     "blame": (
         "app.cli.blame",
         "blame",
-        "Find the operators that cause the difference between two computations of a network.",
+        "Find the operators that cause the difference between two computations of a network, and the first that deviates.",
     ),
     "train": (
         "app.cli.train",
         "train",
-        "Export a network as a PyTorch project and train it; further options are those of the project's train.py.",
+        "Export a network as a PyTorch project and train it in a process of its own.",
     ),
     "passes": (
         "app.cli.passes",

@@ -52,7 +52,10 @@ def passes(
     threads: ThreadsOption = 0,
     trust_custom: TrustOption = None,
 ) -> None:
-    """Apply graph passes to a network and print what each saves. Exit status 1 if the outputs differ afterwards."""
+    """Apply graph passes to a network, such as folding batch normalizations, and print what each saves.
+
+    Exit status 1 if the outputs differ afterwards.
+    """
     from app.cli.trust import with_trust
     from app.opened_network import load_weights_for, open_network
     from designer.operators.deploy import deploy

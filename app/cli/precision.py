@@ -85,7 +85,10 @@ def precision(
     threads: ThreadsOption = 0,
     trust_custom: TrustOption = None,
 ) -> None:
-    """Convert a network to a smaller number format and write an ONNX file. Exit status 1 if the budget is not met."""
+    """Convert a network to a smaller number format, judged on your own images, and write an ONNX file.
+
+    Exit status 1 if the budget is not met.
+    """
     from rich.progress import Progress
 
     from app.cli.trust import with_trust
