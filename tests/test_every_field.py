@@ -75,6 +75,9 @@ OF_SETTINGS = {
         (Variant("half", "fp16", {"middle": "float32"}, "2:4", "torch", ("fold", "fuse"), "/w/a", {"x": ""}),)
     ],
     "variant": ["half"],
+    "project": ["/projects/a b"],
+    "task": ["denoising"],
+    "recipe": [{"noise": "0-55"}, {"steps": "1500", "data": "../photos"}],
     "extra": [{"Later/Thing": ""}, {"Later/Thing": "0"}],
 }
 VALUES = [(name, value) for name, values in OF_SETTINGS.items() for value in values]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -9,11 +10,21 @@ import typer
 
 from app.cli.console import out, print_json
 from app.cli.options import FileArgument, JsonOption, SeedOption, VariantOption, WeightsOption, extent, one_each, pairs
+from designer.files.settings import Settings, find_settings, read_settings
 from designer.units import duration
 
 ModelOption = Annotated[
     Path | None, typer.Option("--onnx", help="A model of this network by `layerwright precision`, instead of FP32.")
 ]
+
+
+class Edited(StrEnum):
+    """What happens to edited files of a project."""
+
+    refuse = "refuse"
+    keep = "keep"
+    replace = "replace"
+
 
 export = typer.Typer(no_args_is_help=True, add_completion=False, help="Export a network to another format.")
 
@@ -23,13 +34,34 @@ def export_pytorch(
     file: FileArgument,
     output: Annotated[Path, typer.Option("--output", help="Folder for the project.")],
     name: Annotated[str, typer.Option("--name", help="Class name of the model.")],
+    task: Annotated[
+        str,
+        typer.Option(
+            "--task",
+            help="denoising, restoration, super-resolution, segmentation or classification; by default what the network suggests.",
+        ),
+    ] = "",
+    edited: Annotated[
+        Edited,
+        typer.Option(
+            "--edited", help="What happens to edited files that the export changes; refuse prints their diff."
+        ),
+    ] = Edited.refuse,
 ) -> None:
-    """Write a PyTorch training project."""
+    """Write a PyTorch training project, or update one. Task and recipe in the document's settings are the defaults."""
     from app.opened_network import open_network
-    from exporters.pytorch import export_project
+    from exporters.pytorch import EditedFilesError, Training, export_project
 
     network = open_network(file)
-    for path in export_project(network.graph, network.registry, output, name):
+    stored = find_settings(file)
+    settings = read_settings(stored).settings if stored is not None else Settings()
+    training = Training.of(settings, task)
+    try:
+        paths = export_project(network.graph, network.registry, output, name, training, edited=edited.value)
+    except EditedFilesError as error:
+        out.print("\n".join(error.diffs.values()), highlight=False, markup=False)
+        raise
+    for path in paths:
         out.print(str(path), highlight=False)
 
 

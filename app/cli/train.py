@@ -38,17 +38,21 @@ def train_network(
     """
     from app.cli.trust import with_trust
     from app.opened_network import open_network
+    from designer.files.settings import Settings, find_settings, read_settings
     from designer.runtime.api import RunOptions
     from designer.training import run_registry, trainer
     from designer.training.run_folder import RUNS, RunFolder, new_name
-    from exporters.pytorch import class_name, export_project
+    from exporters.pytorch import Training, class_name, export_project
 
     options = trainer.parse_options(context.args)
     network = open_network(file)
     with_trust(network, RunOptions(), trust_custom or ())
     document = file.absolute()
     project = (output or trainer.project_folder(document, network.graph.name)).absolute()
-    export_project(network.graph, network.registry, project, class_name(network.graph.name))
+    stored = find_settings(file)
+    settings = read_settings(stored).settings if stored is not None else Settings()
+    training = Training.of(settings)
+    export_project(network.graph, network.registry, project, class_name(network.graph.name), training)
     run = RunFolder(project / RUNS / new_name(project))
     trainer.start(run, options)
     run_registry.remember(run.path, document)

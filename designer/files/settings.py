@@ -40,6 +40,8 @@ _GENERAL = "GeneralNetworkSettings/"
 _INFERENCE = "InferenceSettings/"
 _INPUTS = f"{_INFERENCE}inputFiles/"
 _OUTPUTS = f"{_INFERENCE}outputFiles/"
+_TRAINING = "TrainingSettings/"
+_RECIPE = f"{_TRAINING}recipe/"
 _SECTIONS = f"{_INFERENCE}profilingSections/"
 
 
@@ -50,7 +52,8 @@ class Settings:
     `threads` 0 means all cores. `tile` is the side in pixels of the tiles in which images are run: 0 runs them whole, -1 tiles
     them if memory requires it. `random_seed` is set if the user chose random values for missing weights. `input_files` and
     `output_files` are by layer, `profiling_sections` by section name. `variant` is the name of the one of `variants` that runs,
-    empty for the network as the other settings say. `extra` are settings of newer versions, preserved when saving.
+    empty for the network as the other settings say. `project` is the folder of the PyTorch project that was exported last, `task`
+    what it trains (empty: what the network suggests), and `recipe` the defaults of its training that differ. `extra` are settings of newer versions, preserved when saving.
     """
 
     precision: str = "fp32"
@@ -68,6 +71,9 @@ class Settings:
     profiling_sections: Mapping[str, bool] = field(default_factory=dict)
     variants: tuple[Variant, ...] = ()
     variant: str = ""
+    project: str = ""
+    task: str = ""
+    recipe: Mapping[str, str] = field(default_factory=dict)
     extra: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -156,6 +162,11 @@ def write_settings(settings: Settings, folder: Path) -> bytes:
         texts[_OUTPUTS + layer] = _relative(file, folder)
     if settings.variant:
         texts[f"{_GENERAL}variant"] = settings.variant
+    if settings.project:
+        texts[f"{_TRAINING}project"] = _relative(settings.project, folder)
+    if settings.task:
+        texts[f"{_TRAINING}task"] = settings.task
+    texts.update({_RECIPE + name: value for name, value in settings.recipe.items()})
     texts.update(variant_texts(settings.variants, lambda path: _relative(path, folder)))
     for section, on in settings.profiling_sections.items():
         texts[_SECTIONS + section] = "true" if on else "false"
@@ -215,8 +226,8 @@ class _SettingsReader:
         """Parse one setting, or preserve it if unknown."""
         if self._take_entry(name, text) or self._variants.take(name, text):
             return
-        if name == f"{_GENERAL}weights":
-            self.values["weights"] = self._file(text)
+        if name in _FILES:
+            self.values[_FILES[name]] = self._file(text)
         elif name == f"{_INFERENCE}enableProfiling":
             self.values["profiling"] = _switch(text)
         elif name in _NUMBERS:
@@ -239,6 +250,7 @@ class _SettingsReader:
             (_INPUTS, "input_files", self._file),
             (_OUTPUTS, "output_files", self._file),
             (_SECTIONS, "profiling_sections", _switch),
+            (_RECIPE, "recipe", str),
         ):
             if name.startswith(prefix):
                 if text or convert is _switch:
@@ -304,7 +316,12 @@ _CHOICES: dict[str, tuple[str, tuple[str, ...]]] = {
     f"{_GENERAL}dataType": ("precision", PRECISIONS),
     f"{_GENERAL}format": ("layout", LAYOUTS),
 }
-_TEXTS = {f"{_GENERAL}device": ("device", "cpu"), f"{_GENERAL}variant": ("variant", "")}
+_FILES = {f"{_GENERAL}weights": "weights", f"{_TRAINING}project": "project"}
+_TEXTS = {
+    f"{_GENERAL}device": ("device", "cpu"),
+    f"{_GENERAL}variant": ("variant", ""),
+    f"{_TRAINING}task": ("task", ""),
+}
 _NUMBERS: dict[str, tuple[str, int, int]] = {
     f"{_INFERENCE}iterations": ("iterations", 1, MAX_ITERATIONS),
     f"{_GENERAL}tile": ("tile", 0, MAX_TILE),

@@ -17,6 +17,7 @@ GRID = 16
 ROUTES = "lw:route"  # attribute of a layer: the waypoints of its links (routes.py)
 FOLDED = "lw:folded"  # attribute of a layer: the id of the collapsed comment frame that hides it
 BYPASSED = "lw:bypassed"  # attribute of a layer: "true" if it passes an input through instead of computing
+FROZEN = "lw:frozen"  # attribute of a layer: "true" if training keeps its weights
 COLLAPSED = "lw:collapsed"  # attribute of a layer: "true" if the canvas shows only its title
 
 
@@ -79,6 +80,11 @@ class Layer:
     def bypassed(self) -> bool:
         """Whether the layer passes through the first input that fits its output instead of computing."""
         return self.attributes.get(BYPASSED) == "true"
+
+    @property
+    def frozen(self) -> bool:
+        """Whether training keeps the weights of the layer."""
+        return self.attributes.get(FROZEN) == "true"
 
     @property
     def folded(self) -> str:

@@ -1,7 +1,16 @@
 """Export to PyTorch: the source of a module, and a project that trains it."""
 
 from exporters.pytorch.losses import generate_losses
-from exporters.pytorch.project import export_project
+from exporters.pytorch.project import EditedFilesError, Training, export_project, outdated_files
 from exporters.pytorch.source import class_name, generate_source, generate_template
 
-__all__ = ["class_name", "export_project", "generate_losses", "generate_source", "generate_template"]
+__all__ = [
+    "EditedFilesError",
+    "Training",
+    "class_name",
+    "export_project",
+    "generate_losses",
+    "generate_source",
+    "generate_template",
+    "outdated_files",
+]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import json
 import os
@@ -9,20 +10,22 @@ import re
 import shutil
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from importlib.resources.abc import Traversable
 from math import lcm
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import msgspec
 
+from designer.files.settings import Settings
 from designer.files.weight_files import file_stems
 from designer.files.weight_types import WeightKey
-from designer.graph.diagnostics import DiagnosticError
+from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.model import Source
+from designer.graph.template import enclosing
 from designer.operators.inlining import inlined
 from designer.operators.registry import Read, Registry
 from designer.runtime.provenance import provenance
@@ -35,10 +38,14 @@ from exporters.pytorch.source import Module, class_name, module_source, network_
 from exporters.pytorch.tasks import Task, ends_in_softmax, for_task, scale_of, suggested_task, task_named, with_recipe
 
 GENERATOR = "layerwright"
+Edited = Literal["refuse", "keep", "replace"]  # what happens to edited files
 MARKER = "project.json"
-SCRIPTS = (
-    *("config.py", "images.py", "infer.py", "metrics.py", "monitor.py", "objective.py", "optimization.py", "plots.py"),
-    *("processes.py", "records.py", "samples.py", "storage.py", "train.py", "validation.py"),
+SCRIPTS = tuple(
+    f"{name}.py"
+    for name in (
+        "checkpoints config images infer metrics monitor objective optimization plots processes records samples storage test_project "
+        "train validation"
+    ).split()
 )
 
 
@@ -49,6 +56,32 @@ class Training:
     task: str = ""
     recipe: Mapping[str, str] = field(default_factory=dict)
 
+    @classmethod
+    def of(cls, settings: Settings, task: str = "") -> Training:
+        """The training in the settings of a document. Another `task` does not have their recipe."""
+        same = task in ("", settings.task)
+        return cls(task or settings.task, settings.recipe if same else {})
+
+
+class EditedFilesError(DiagnosticError):
+    """Files that the user edited have other content in this export. `diffs` has the unified diff of each, by name."""
+
+    def __init__(self, target: Path, diffs: Mapping[str, str]) -> None:
+        self.diffs = dict(diffs)
+        names = ", ".join(diffs)
+        super().__init__(
+            Diagnostic(
+                "edited-files",
+                tr(
+                    "{names} in {target} were edited and would be overwritten; nothing was changed",
+                    names=names,
+                    target=target,
+                ),
+                file=str(target / next(iter(diffs))),
+                remedy=tr("keep or replace the edited files, or choose another folder"),
+            )
+        )
+
 
 def export_project(
     graph: Graph,
@@ -56,18 +89,26 @@ def export_project(
     folder: str | os.PathLike[str],
     name: str,
     training: Training = Training(),
+    *,
+    edited: Edited = "refuse",
 ) -> tuple[Path, ...]:
     """Write the project of the deployed network to `folder`, with a class called `name` (converted to an identifier).
 
-    Unchanged files of an earlier export are replaced. Nothing else is changed, and after an error the folder is restored.
-    Raises DiagnosticError for an invalid network, for files that would be overwritten, and if the folder cannot be written.
-    Returns the files.
+    Files of an earlier export are replaced if they were not edited. An edited file is kept where the export did not change;
+    otherwise it is kept or replaced as `edited` says, or EditedFilesError is raised. Nothing else is changed, and after an error
+    the folder is restored. Raises DiagnosticError for an invalid network, for files of others, and if the folder cannot be
+    written. Returns the files.
     """
     target = Path(folder)
     files = project_files(graph, registry, name, training)
     try:
-        _check_target(target, files)
-        _write(target, files, _obsolete(target, files))
+        conflicts = _check_target(target, files)
+        changed = {file: diff for file, diff in conflicts.items() if diff}
+        if changed and edited == "refuse":
+            raise EditedFilesError(target, changed)
+        kept = [file for file in conflicts if file not in changed or edited == "keep"]
+        written = {file: data for file, data in files.items() if file not in kept}
+        _write(target, written, _obsolete(target, files))
     except OSError as error:
         raise DiagnosticError.of(
             "cannot-export",
@@ -80,6 +121,18 @@ def export_project(
             remedy=tr("choose a writable folder on a disk with free space"),
         ) from error
     return tuple(target / file for file in sorted(files))
+
+
+def outdated_files(graph: Graph, registry: Registry, folder: Path, training: Training = Training()) -> tuple[str, ...]:
+    """The files of the project in `folder` that an export of the network would change; empty if it is not a project.
+
+    Raises DiagnosticError for a network that cannot be exported.
+    """
+    marker = _marker(folder / MARKER)
+    if marker is None:
+        return ()
+    files = project_files(graph, registry, marker.model, replace(training, task=training.task or marker.task))
+    return tuple(sorted(f for f, data in files.items() if f != MARKER and marker.files.get(f) != _digest(data)))
 
 
 def project_files(graph: Graph, registry: Registry, name: str, training: Training = Training()) -> dict[str, bytes]:
@@ -142,9 +195,23 @@ def _information(module: Module, losses: Losses | None, cls: str, document: str,
         "losses": [str(source) for source in losses.module.outputs] if losses is not None else [],
         "targets": [_target(losses.module, source) for source in losses.targets] if losses is not None else [],
         "shared": list(losses.shared) if losses is not None else [],
-        "frozen": [],
+        "frozen": _frozen_keys(module),
         "weights": {bound.key: stems[WeightKey(bound.layer, bound.tensor)] for bound in program.weights},
     }
+
+
+def _frozen_keys(module: Module) -> list[str]:
+    """The keys of the weights of frozen layers, also of layers inside of frozen instances and templates."""
+    graph = inlined(module.inference).graph
+    outer = module.inference.graph
+
+    def frozen(layer: str) -> bool:
+        inside = graph.get(layer)
+        return (inside is not None and inside.frozen) or any(
+            name in outer and outer[name].frozen for name in enclosing(layer)
+        )
+
+    return sorted(bound.key for bound in module.program.weights if frozen(bound.layer))
 
 
 def _input(module: Module, source: Source) -> dict[str, Any]:
@@ -226,13 +293,18 @@ def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def _check_target(target: Path, files: Mapping[str, bytes]) -> None:
-    """Raise DiagnosticError if a file to replace was not written by this program."""
+def _check_target(target: Path, files: Mapping[str, bytes]) -> dict[str, str]:
+    """The edited files, each with the diff to what would replace it; "" if the export has not changed there.
+
+    Raises DiagnosticError if a file to replace was not written by this program.
+    """
     if target.exists() and not target.is_dir():
         raise DiagnosticError.of(
             "not-a-folder", tr("{target} is a file", target=target), file=str(target), remedy=tr("choose a folder")
         )
-    written = _written(target / MARKER)
+    marker = _marker(target / MARKER)
+    written = marker.files if marker is not None else None
+    edited: dict[str, str] = {}
     for file, data in sorted(files.items()):
         path = target / file
         if not path.exists() and not path.is_symlink():
@@ -242,19 +314,28 @@ def _check_target(target: Path, files: Mapping[str, bytes]) -> None:
         present = path.read_bytes() if path.is_file() and not path.is_symlink() else None
         if present is not None and (present == data or (written or {}).get(file) == _digest(present)):
             continue
-        known = written is not None and file in written
-        reason = tr("was changed after it was generated") if known else tr("was not written by this program")
+        if present is not None and file in (written or {}):
+            edited[file] = "" if (written or {})[file] == _digest(data) else _diff(file, present, data)
+            continue
         raise DiagnosticError.of(
             "file-in-the-way",
-            tr("{path} {reason} and would be overwritten; nothing was changed", path=path, reason=reason),
+            tr("{path} was not written by this program and would be overwritten; nothing was changed", path=path),
             file=str(path),
             remedy=tr("choose another folder, or move the file away"),
         )
+    return edited
+
+
+def _diff(name: str, present: bytes, new: bytes) -> str:
+    """The unified diff from the present text to the new one."""
+    before, after = (data.decode("utf-8", "replace").splitlines(keepends=True) for data in (present, new))
+    return "".join(difflib.unified_diff(before, after, f"{name} (edited)", f"{name} (new)"))
 
 
 def _obsolete(target: Path, files: Mapping[str, bytes]) -> list[str]:
     """Unchanged files of an earlier export that this network does not need."""
-    written = _written(target / MARKER) or {}
+    marker = _marker(target / MARKER)
+    written = marker.files if marker is not None else {}
     found = []
     for file in written.keys() - files.keys():
         path = target / file
@@ -264,19 +345,21 @@ def _obsolete(target: Path, files: Mapping[str, bytes]) -> list[str]:
 
 
 class _Marker(msgspec.Struct):
-    """What an export reads of the `project.json` of an earlier one: names and digests of its files."""
+    """What an export reads of the `project.json` of an earlier one: digests of its files, class name and task."""
 
     generator: str
     files: dict[str, str]
+    model: str = ""
+    task: str = ""
 
 
-def _written(marker: Path) -> dict[str, str] | None:
-    """Names and digests of the files of an earlier export, or None."""
+def _marker(marker: Path) -> _Marker | None:
+    """What the `project.json` of an earlier export says, or None."""
     try:
         info = msgspec.json.decode(marker.read_bytes(), type=_Marker)
     except (FileNotFoundError, NotADirectoryError, ValueError, RecursionError):
         return None
-    return info.files if info.generator == GENERATOR else None
+    return info if info.generator == GENERATOR else None
 
 
 def _write(target: Path, files: Mapping[str, bytes], obsolete: list[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
@@ -50,8 +51,9 @@ class Module:
 
 
 def class_name(name: str) -> str:
-    """Convert the name of a model to the name of its class."""
-    made = identifier(name.strip())
+    """Convert the name of a model to the name of its class: `my_net` is `MyNet`."""
+    words = re.split(r"[\W_]+", name.strip())
+    made = identifier("".join(word[:1].upper() + word[1:] for word in words) or name.strip())
     return f"{made}_" if made in RESERVED_LOCALS else made
 
 

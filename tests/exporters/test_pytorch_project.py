@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -21,16 +22,26 @@ from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.runtime.api import RunOptions
 from designer.runtime.session import Session
-from exporters.pytorch import export_project
+from exporters.pytorch import EditedFilesError, Training, export_project, outdated_files
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
 
 SCRIPTS = {
-    *("config.py", "data.py", "dead_leaves.py", "images.py", "infer.py", "losses.py", "metrics.py", "model.py"),
+    *(
+        "checkpoints.py",
+        "config.py",
+        "data.py",
+        "dead_leaves.py",
+        "images.py",
+        "infer.py",
+        "losses.py",
+        "metrics.py",
+        "model.py",
+    ),
     *("mixture.py", "monitor.py", "samples.py"),
     *("objective.py", "optimization.py", "plots.py", "processes.py", "records.py", "storage.py", "synthetic.py"),
-    *("train.py", "validation.py"),
+    *("test_project.py", "train.py", "validation.py"),
 }
 FILES = SCRIPTS | {"README.md", "project.json", "pyproject.toml", "requirements.txt"}
 TRAIN = [
@@ -93,7 +104,7 @@ def test_files_are_clean_and_need_few_packages(registry, project):
     assert {p.name for p in project.iterdir()} == FILES
     assert lint(project) == ""
     own = {name.removesuffix(".py") for name in SCRIPTS}
-    allowed = {"torch", "numpy", "PIL", "matplotlib", "tqdm"} | own | sys.stdlib_module_names
+    allowed = {"torch", "numpy", "PIL", "matplotlib", "pytest", "tqdm"} | own | sys.stdlib_module_names
     for file in project.glob("*.py"):
         assert imported(file.read_text("utf-8")) <= allowed
     assert imported((project / "model.py").read_text("utf-8")) == {"torch"}
@@ -122,7 +133,7 @@ def test_other_peoples_files_are_not_replaced(registry, tmp_path, case):
     folder.mkdir()
     if case == "edited":
         export_project(small(), registry, folder, "Small")
-        (folder / "data.py").write_text("# my own pictures\n", "utf-8")
+        (folder / "model.py").write_text("# my own network\n", "utf-8")
     elif case == "foreign":
         (folder / "train.py").write_text("print('mine')\n", "utf-8")
     elif case == "foreign marker":
@@ -134,9 +145,57 @@ def test_other_peoples_files_are_not_replaced(registry, tmp_path, case):
         (folder / "model.py").symlink_to(tmp_path / "elsewhere")
     before = tree(folder)
     with pytest.raises(DiagnosticError) as caught:
-        export_project(small(tiling=4), registry, folder, "Small")
-    assert caught.value.diagnostics[0].code == "file-in-the-way"
+        export_project(small(tiling=4), registry, folder, "Other")
+    assert caught.value.diagnostics[0].code == ("edited-files" if case == "edited" else "file-in-the-way")
     assert tree(folder) == before
+
+
+def test_edits_of_the_user_survive_a_change_of_the_network(registry, project):
+    mine = (project / "data.py").read_text("utf-8") + "# mine\n"
+    (project / "data.py").write_text(mine, "utf-8")
+    assert outdated_files(small(), registry, project) == ()
+    wider = {"down": replace(small()["down"], params=small()["down"].params | {"features": "16"})}
+    deeper = Graph([wider.get(layer.name, layer) for layer in small()], name="small")
+    assert outdated_files(deeper, registry, project) == ("model.py",)
+    export_project(deeper, registry, project, "Small")  # data.py is generated as before, so the edit is kept
+    assert (project / "data.py").read_text("utf-8") == mine
+    assert outdated_files(deeper, registry, project) == ()
+
+    model = (project / "model.py").read_text("utf-8")
+    (project / "model.py").write_text(model.replace("import torch", "import torch  # mine", 1), "utf-8")
+    before = tree(project)
+    with pytest.raises(EditedFilesError) as caught:
+        export_project(small(), registry, project, "Small")
+    assert list(caught.value.diffs) == ["model.py"]
+    diff = caught.value.diffs["model.py"]
+    assert "-import torch  # mine" in diff
+    assert "+        self.down = nn.Conv2d(3, 8," in diff
+    assert tree(project) == before
+    export_project(small(), registry, project, "Small", edited="keep")
+    assert "# mine" in (project / "model.py").read_text("utf-8")
+    (project / "model.py").write_text("# mine again", "utf-8")
+    export_project(deeper, registry, project, "Small", edited="replace")
+    assert (project / "model.py").read_text("utf-8") == model
+    assert (project / "data.py").read_text("utf-8") == mine
+
+
+def test_the_recipe_is_in_config_and_wrong_ones_are_refused(registry, tmp_path):
+    recipe = {"noise": "0-55", "steps": "1500", "lr": "0.002", "amp": "true"}
+    export_project(small(), registry, tmp_path / "p", "Small", Training("denoising", recipe))
+    text = (tmp_path / "p" / "config.py").read_text("utf-8")
+    assert all(line in text for line in ("steps: int = setting(1500,", "lr: float = setting(0.002,", "(True,"))
+    assert '"0-55",' in text
+    assert lint(tmp_path / "p") == ""
+    for wrong, code in (
+        ({"nois": "5"}, "unknown-setting"),
+        ({"steps": "many"}, "bad-setting"),
+        ({"noise": '"'}, "bad-setting"),
+    ):
+        with pytest.raises(DiagnosticError) as caught:
+            export_project(small(), registry, tmp_path / "p", "Small", Training("denoising", wrong))
+        assert caught.value.diagnostics[0].code == code
+    with pytest.raises(DiagnosticError, match="is not a task"):
+        export_project(small(), registry, tmp_path / "p", "Small", Training("cooking"))
 
 
 def test_a_failing_disk_leaves_everything_as_it_was(registry, project, monkeypatch):
@@ -241,11 +300,12 @@ def test_training_pictures_are_turned_upright(registry, project, tmp_path):
 
 
 INFER = """
-import pathlib, sys, torch, images, infer
+import pathlib, sys, torch, images, infer, plots
 source, target = sys.argv[1:]
 network = infer.load_network(pathlib.Path("weights.pt"), torch.device("cpu"))
 picture = images.to_tensor(images.load_image(pathlib.Path(source), 3))[None]
 torch.save(infer.run(network, [picture]), target + ".pt")
+assert plots.main(["--picture", source, "--output", target + "_plot.png"]) == 0
 sys.exit(infer.main([source, "--noise", "25", "--output", target + ".png"]))
 """
 

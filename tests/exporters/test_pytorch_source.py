@@ -97,7 +97,7 @@ def test_hostile_names(registry, tmp_path):
     (tmp_path / "model.py").write_text(source, "utf-8")
     assert lint(tmp_path / "model.py") == ""
     weights = seeded(graph, registry, 3)
-    model = load_source(source).class_()
+    model = load_source(source).Class()
     set_weights(model, made.program, weights)
     array = np.random.default_rng(1).random((2, 3, 5, 6), np.float32)
     (expected,) = run_session(graph, registry, weights, {"input": array}).values()
@@ -108,10 +108,11 @@ def test_hostile_names(registry, tmp_path):
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("denoiser", "denoiser"),
-        ("my net!", "my_net_"),
-        ("class", "class_"),
-        ("nn", "nn_"),
+        ("denoiser", "Denoiser"),
+        ("my net!", "MyNet"),
+        ("class", "Class"),
+        ("residual_uNet_x2", "ResidualUNetX2"),
+        ("nn", "Nn"),
         ("3d", "layer_3d"),
         ("F", "F_"),
     ],
@@ -205,7 +206,7 @@ def test_generating_source_never_imports_torch():
         "import sys, samples; from designer.files.document import read_document\n"
         "from designer.operators.registry import load; from exporters.pytorch import generate_source\n"
         "graph = read_document(samples.path('denoiser.xml')).graph\n"
-        "assert 'class denoiser' in generate_source(graph, load(entry_points=False), 'denoiser')\n"
+        "assert 'class Denoiser' in generate_source(graph, load(entry_points=False), 'denoiser')\n"
         "assert not {'torch', 'onnx', 'onnxruntime', 'PySide6'} & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=samples.FOLDER.parent)

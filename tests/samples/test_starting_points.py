@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
 import samples
 from designer.files.document import read_document, write_document
+from designer.files.settings import find_settings, read_settings
 from designer.files.weights import random_weights, required_weights
 from designer.graph.inference import Inference
 from designer.graph.model import GRID
@@ -14,9 +17,11 @@ from designer.operators.registry import load
 from designer.operators.training_branch import missing_output
 from designer.runtime.api import RunOptions
 from designer.runtime.session import Session
+from exporters.pytorch import Training, export_project
 
 REGISTRY = load(entry_points=False)
-FILES = sorted((samples.FOLDER / "starting_points").glob("*.xml"))
+FOLDER = samples.FOLDER / "starting_points"
+FILES = sorted(path for path in FOLDER.glob("*.xml") if not path.name.endswith(".settings.xml"))
 
 
 def test_every_file_is_offered():
@@ -36,6 +41,19 @@ def test_it_is_valid_canonical_and_reads_from_left_to_right(path):
     assert all(v % GRID == 0 for layer in graph for v in layer.position)
     for producer, _, consumer, _ in graph.links():
         assert graph[producer].position[0] < graph[consumer].position[0]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
+def test_it_has_a_task_and_a_recipe_that_its_project_takes(path, tmp_path):
+    stored = find_settings(path)
+    assert stored is not None
+    settings, findings = read_settings(stored)
+    assert not findings
+    training = Training(settings.task, settings.recipe)
+    export_project(read_document(path).graph, REGISTRY, tmp_path / "project", path.stem, training)
+    info = json.loads((tmp_path / "project" / "project.json").read_text("utf-8"))
+    assert info["task"] == settings.task
+    assert info["model"][0].isupper()
 
 
 @pytest.mark.parametrize("engine", ["onnxruntime", "torch"])

@@ -10,10 +10,11 @@ pytestmark = pytest.mark.gui
 
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QMessageBox
 from window_kit import action
 
 from app.ui.document.document import Document
+from designer.graph.commands import set_params
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 
@@ -46,6 +47,21 @@ def test_pytorch_export(window, qtbot, tmp_path):
     qtbot.waitUntil(lambda: "written" in dialog.message.text(), timeout=10_000)
     assert "class Tiny" in (tmp_path / "project" / "model.py").read_text()
     assert (tmp_path / "project" / "train.py").is_file()
+    assert window.context.root.settings.project == str(tmp_path / "project")
+
+    # The user edits model.py and changes the network: the differences are shown, and the edit can be kept.
+    model = tmp_path / "project" / "model.py"
+    model.write_text(model.read_text("utf-8") + "# mine\n", "utf-8")
+    window.context.document.do(lambda graph: set_params(graph, {"conv": {"features": "4"}}))
+    for button, kept in (("Keep", True), ("Replace", False)):
+        QTest.mouseClick(dialog.export, Qt.MouseButton.LeftButton)
+        qtbot.waitUntil(lambda: dialog.findChild(QMessageBox, "export_pytorch.edited") is not None, timeout=10_000)
+        box = dialog.findChild(QMessageBox, "export_pytorch.edited")
+        assert "-# mine" in box.detailedText()
+        QTest.mouseClick(next(b for b in box.buttons() if button in b.text()), Qt.MouseButton.LeftButton)
+        qtbot.waitUntil(lambda: "written" in dialog.message.text(), timeout=10_000)
+        assert ("# mine" in model.read_text("utf-8")) is kept
+        window.context.document.do(lambda graph: set_params(graph, {"conv": {"features": "5"}}))
     dialog.close()
 
 

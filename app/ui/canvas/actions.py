@@ -279,6 +279,16 @@ CANVAS: tuple[Action[Canvas], ...] = (
         on_canvas=True,
     ),
     Action(
+        "edit.freeze",
+        "Free&ze Weights",
+        "Keep the weights of the selected layers in training, or train them again",
+        Canvas.freeze_selection,
+        ("Edit/layers", "Canvas/layers"),
+        (),
+        (SELECTION,),
+        on_canvas=True,
+    ),
+    Action(
         "edit.connect_to",
         "Connect &To...",
         "Search for an input to connect the selected layer to",

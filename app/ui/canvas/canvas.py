@@ -31,6 +31,7 @@ from designer.graph.arrangement import NODE_WIDTH, Position, Side, align, around
 from designer.graph.bypass import bypass
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.edits import ChangeSet, Edit
+from designer.graph.freezing import freeze
 from designer.graph.model import GRID, Layer
 from designer.graph.template import INSTANCE, Template, would_recur
 from designer.graph.template_commands import paste_with_templates
@@ -410,6 +411,12 @@ class Canvas(QWidget):
         names = self._selected_names()
         if names:
             self.do(lambda d: bypass(d.graph, d.inference, names, ends=network_ends(d.graph, d.registry, names)))
+
+    def freeze_selection(self) -> None:
+        """Keep the weights of the selected layers in training, or train them again if all are frozen."""
+        names = self._selected_names()
+        if names:
+            self.do(lambda d: freeze(d.graph, names))
 
     def quick_add(self) -> None:
         """Open the search to insert an operator into the link under the pointer, after the selected layer, or at the pointer."""

@@ -86,7 +86,7 @@ def node_look(document: Document, name: str, *, inspected: bool = False) -> Node
         name=name,
         title=tr_data(cls.title) if cls is not None else tr("unknown: {type}", type=layer.type),
         category=cls.category if cls is not None else None,
-        summary=_summary(layer, operator) + _times(document, layer),
+        summary=_summary(layer, operator) + _times(document, layer) + _frozen(layer),
         activation=layer.activation.type if layer.activation is not None else "",
         inputs=tuple(inputs),
         outputs=tuple(outputs),
@@ -99,6 +99,11 @@ def node_look(document: Document, name: str, *, inspected: bool = False) -> Node
         collapsed=layer.collapsed,
         bypassed=layer.bypassed,
     )
+
+
+def _frozen(layer: Layer) -> str:
+    """The mark of a layer whose weights training keeps."""
+    return f"  {tr('frozen')}" if layer.frozen else ""
 
 
 def shape_text(tensor: TensorType) -> str:
@@ -188,6 +193,8 @@ def _tip(document: Document, layer: Layer, cls: type[Operator] | None, state: La
             if passed is not None
             else tr("bypassed")
         )
+    if layer.frozen:
+        lines.append(tr("frozen: training keeps its weights"))
     if layer.name in document.training:
         lines.append(tr("part of the training branch: left out of inference"))
     if state.outputs:

@@ -62,6 +62,7 @@ class Document(QObject):
         settings_file = find_settings(path) if path is not None else None
         if settings_file is not None:
             self.settings, found = read_settings(settings_file)
+            self.project = Path(self.settings.project) if self.settings.project else None
             self.reading = (*reading, *found)
         self._was_clean = True
         self.history.subscribe(self._on_change)

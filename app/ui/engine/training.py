@@ -17,6 +17,7 @@ from app.ui.widgets.background import Background
 from app.ui.widgets.sentences import placed_text
 from designer.files.agreements import not_agreed
 from designer.files.atomic import make_folder
+from designer.files.settings import Settings
 from designer.files.weight_versions import weight_versions
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.graph import Graph
@@ -170,9 +171,10 @@ class TrainingController(QObject):
             return
         document = self.context.root
         graph, registry, path = document.graph.copy(), document.registry, document.path
+        settings = document.settings
 
         def work() -> RunFolder:
-            _export(graph, registry, request)
+            _export(graph, registry, settings, request)
             run = RunFolder(request.project / RUNS / new_name(request.project))
             trainer.start(run, request.options)
             run_registry.remember(run.path, path)
@@ -186,11 +188,11 @@ class TrainingController(QObject):
         if self._starting or not self._agreed(lambda: self.make_samples(request)):
             return
         document = self.context.root
-        graph, registry = document.graph.copy(), document.registry
+        graph, registry, settings = document.graph.copy(), document.registry, document.settings
         page = Path(self._folder.path()) / "samples.png"
 
         def work() -> Path:
-            _export(graph, registry, request)
+            _export(graph, registry, settings, request)
             trainer.write_samples(request.project, request.options, page)
             return page
 
@@ -317,11 +319,11 @@ class TrainingController(QObject):
         self.problem_changed.emit(text)
 
 
-def _export(graph: Graph, registry: Registry, request: StartRequest) -> None:
+def _export(graph: Graph, registry: Registry, settings: Settings, request: StartRequest) -> None:
     from exporters.pytorch import class_name, export_project
     from exporters.pytorch.project import Training
 
-    export_project(graph, registry, request.project, class_name(graph.name), Training(task=request.task))
+    export_project(graph, registry, request.project, class_name(graph.name), Training.of(settings, request.task))
 
 
 def _folders(document: Path | None, project: Path, known: Iterable[Path]) -> list[Path]:

@@ -21,6 +21,7 @@ from app.ui.widgets.background import awaited
 from app.ui.widgets.file_dialogs import ask_save_path, open_filter
 from app.ui.widgets.findings import show_findings
 from designer.files.document import DOCUMENTS, Reading, read_document
+from designer.files.settings import find_settings, read_settings
 from designer.graph.diagnostics import Diagnostic, DiagnosticError, Severity
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
@@ -61,7 +62,12 @@ class Files:
         if reading.graph is None:
             self._show_unreadable(path, reading.diagnostics)
             return
-        self._tabs.add(OpenDocument(Document(reading.graph, self._context.registry), ""))
+        document = Document(reading.graph, self._context.registry)
+        stored = find_settings(path)
+        if stored is not None:
+            settings = read_settings(stored).settings
+            document.restore_settings(task=settings.task, recipe=settings.recipe)
+        self._tabs.add(OpenDocument(document, ""))
         self.on_new()
 
     def open_first(self, path: Path | None) -> None:

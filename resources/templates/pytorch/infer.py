@@ -1,9 +1,10 @@
-"""Run the trained network on an image of any size.
+"""Run the trained network on an image.
 
-    python infer.py noisy.png --output clean.png
+    python infer.py photo.png --output result.png
+    python infer.py photo.png --weights runs/001
     python infer.py photo.jpg --noise 25 --output clean.png     (adds noise first, and prints the PSNR)
 
-A network with several inputs takes several images of the same size, in the order of its `forward`.
+Classifiers print the classes, segmenters write class numbers as gray values. A network with several inputs takes several images of the same size, in the order of its `forward`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import torch
 
 import model
 from config import HERE, PROJECT
-from images import DataError, load_image, save_image, to_tensor
+from images import DataError, load_image, resized, save_image, to_tensor
 from metrics import psnr
 from objective import prepare
 from storage import StorageError, read_weights
@@ -54,12 +55,41 @@ def run(network: torch.nn.Module, images: list[torch.Tensor]) -> dict[str, torch
     return cropped
 
 
+def load_inputs(paths: list[Path]) -> list[torch.Tensor]:
+    """One image for each input, 1 x C x H x W in 0..1; for classification, in the size of the input."""
+    entries = PROJECT["inputs"]
+    if len(paths) != len(entries):
+        names = ", ".join(entry["name"] for entry in entries)
+        raise DataError(f"the network takes {len(entries)} images ({names}), not {len(paths)}")
+    arrays = [load_image(path, entry["shape"][0]) for path, entry in zip(paths, entries, strict=True)]
+    if PROJECT["task"] == "classification":
+        shapes = [entry["shape"] for entry in entries]
+        arrays = [resized(array, *shape[1:]) for array, shape in zip(arrays, shapes, strict=True)]
+    if len({array.shape[:2] for array in arrays}) > 1:
+        raise DataError("the images have different sizes; resize them to the same size")
+    return [to_tensor(array)[None] for array in arrays]
+
+
+def write_output(output: torch.Tensor, path: Path) -> str:
+    """Write an output (of one image) as an image, a mask of class numbers, or nothing; returns what to print."""
+    if PROJECT["task"] == "classification" or output.dim() != 4:
+        best = output.flatten().topk(min(3, output.numel()))
+        return ", ".join(
+            f"class {place} ({value:.3f})" for value, place in zip(*map(torch.Tensor.tolist, best), strict=True)
+        )
+    if PROJECT["task"] == "segmentation":
+        save_image(output[0].argmax(0, keepdim=True) / 255, path)
+    else:
+        save_image(output[0], path)
+    return str(path)
+
+
 def arguments(argv: list[str] | None = None) -> argparse.Namespace:
     """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("images", nargs="+", type=Path, help="one image for each input of the network")
     parser.add_argument("--output", type=Path, default=Path("output.png"), help="output image")
-    parser.add_argument("--weights", type=Path, default=HERE / "weights.pt", help="state dict or checkpoint")
+    parser.add_argument("--weights", type=Path, default=HERE / "weights.pt", help="state dict, checkpoint or run")
     parser.add_argument("--noise", type=float, default=0.0, help="add Gaussian noise of this level (0..255) first")
     parser.add_argument("--seed", type=int, default=0, help="seed of the added noise")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
@@ -68,29 +98,19 @@ def arguments(argv: list[str] | None = None) -> argparse.Namespace:
 
 def main(argv: list[str] | None = None) -> int:
     args = arguments(argv)
-    entries = PROJECT["inputs"]
     try:
-        if len(args.images) != len(entries):
-            names = ", ".join(entry["name"] for entry in entries)
-            raise DataError(f"the network takes {len(entries)} images ({names}), not {len(args.images)}")
         device = torch.device(args.device)
         network = load_network(args.weights, device)
-        clean = [
-            to_tensor(load_image(path, entry["shape"][0]))[None].to(device)
-            for path, entry in zip(args.images, entries, strict=True)
-        ]
-        if len({image.shape[-2:] for image in clean}) > 1:
-            raise DataError("the images have different sizes; resize them to the same size")
+        clean = load_inputs(args.images)
         generator = torch.Generator().manual_seed(args.seed)
-        noise = [torch.randn(p.shape, generator=generator).to(device) * (args.noise / 255) for p in clean]
-        noisy = [image + added for image, added in zip(clean, noise, strict=True)]
-        outputs = run(network, noisy)
+        noisy = [image + torch.randn(image.shape, generator=generator) * (args.noise / 255) for image in clean]
+        outputs = run(network, [image.to(device) for image in noisy])
         for number, (name, output) in enumerate(outputs.items()):
             path = args.output if not number else args.output.with_stem(f"{args.output.stem}_{number + 1}")
-            save_image(output[0], path)
-            print(f"{name}: {path}")
+            print(f"{name}: {write_output(output.cpu(), path)}")
             if args.noise and output.shape == clean[0].shape:
-                print(f"PSNR {psnr(noisy[0], clean[0]):.2f} dB before, {psnr(output, clean[0]):.2f} dB after")
+                after = psnr(output.cpu(), clean[0])
+                print(f"PSNR {psnr(noisy[0], clean[0]):.2f} dB before, {after:.2f} dB after")
     except (DataError, StorageError, OSError, RuntimeError, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

@@ -322,14 +322,14 @@ class Trail:
             scale = largest / 127 if math.isfinite(largest) and largest > 0 else 1.0
             rounded = np.rint(np.nan_to_num(change / scale, nan=0.0, posinf=127, neginf=-127))
             made[name] = rounded.astype(np.int8)
-            made[f"{name}//scale"] = np.float32(scale)
+            made[f"{name}//scale"] = np.array(scale, np.float32)
         self._write(step, "difference", made, base)
 
     def _write(self, step: int, kind: str, arrays: Mapping[str, np.ndarray], key: int | None = None) -> None:
         name = f"{step:08d}.npz"
         part = self._folder / f"{name}.part"
         with part.open("wb") as file:
-            np.savez_compressed(file, **arrays)
+            np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
         os.replace(part, self._folder / name)
         entry = {"step": step, "file": name, "kind": kind} | ({"key": key} if key is not None else {})
         with (self._folder / "index.jsonl").open("a", encoding="utf-8") as file:

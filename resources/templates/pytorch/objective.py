@@ -16,7 +16,7 @@ INPUTS = PROJECT["inputs"]
 LOSSES = PROJECT["losses"]  # names of the losses of the document; empty: losses.py compares the first output
 TARGETS = PROJECT["targets"]  # targets of the losses of the document
 SHARED = PROJECT["shared"]  # modules of the network whose weights the losses share
-FROZEN = PROJECT["frozen"]  # modules of the network that are not trained
+FROZEN = PROJECT["frozen"]  # tensors of the network that are not trained
 
 COMPARED = f"the losses ({', '.join(LOSSES)})" if LOSSES else f"the first output, '{PROJECT['outputs'][0]['name']}',"
 
@@ -39,14 +39,16 @@ class Objective(torch.nn.Module):
         self.network = model.NetworkClass() if network is None else network
         self.loss = losses.Losses() if loss is None else loss
         self.amp_dtype = amp_dtype
-        for name in FROZEN:
-            self.network.get_submodule(name).requires_grad_(False)
+        for name, parameter in self.network.named_parameters():
+            if name in FROZEN:
+                parameter.requires_grad_(False)
 
     def train(self, mode: bool = True) -> Objective:
-        """Set the mode; frozen layers stay as they are in use."""
+        """Set the mode; frozen layers stay as they are in inference."""
         super().train(mode)
         for name in FROZEN:
-            self.network.get_submodule(name).eval()
+            if "." in name:
+                self.network.get_submodule(name.rpartition(".")[0]).eval()
         return self
 
     def forward(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ import torch
 
 from config import PROJECT
 
+TYPES = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}  # of .safetensors
 GROUP = 4  # of 2:4 sparsity: at most 2 of 4 values along the input channels are not 0
 
 
@@ -74,6 +76,24 @@ def read_file(path: Path) -> dict[str, Any]:
     return content
 
 
+def read_safetensors(path: Path) -> dict[str, Any]:
+    """The tensors of a .safetensors file: a header in JSON and raw numbers. Raises StorageError."""
+    try:
+        data = path.read_bytes()
+        length = int.from_bytes(data[:8], "little")
+        header = json.loads(data[8 : 8 + length])
+        header.pop("__metadata__", None)
+        tensors = {}
+        for name, entry in header.items():
+            start, end = entry["data_offsets"]
+            raw = bytearray(data[8 + length + start : 8 + length + end])
+            values = torch.frombuffer(raw, dtype=TYPES[entry["dtype"]]) if raw else torch.empty(0)
+            tensors[name] = values.reshape(entry["shape"]).float()
+    except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
+        raise StorageError(f"{path} cannot be read ({error}); use another file") from error
+    return tensors
+
+
 def read_weights(path: Path) -> dict[str, torch.Tensor]:
     """Weights by name from a run, a checkpoint, a state dict or a folder of .npy files. Raises StorageError."""
     if path.is_dir():
@@ -86,7 +106,7 @@ def read_weights(path: Path) -> dict[str, torch.Tensor]:
         if not arrays:
             raise StorageError(f"{path} contains neither a run nor .npy files of this network; use another folder")
         return {key: torch.from_numpy(array) for key, array in arrays.items()}
-    content = read_file(path)
+    content = read_safetensors(path) if path.suffix == ".safetensors" else read_file(path)
     for key in ("network", "state_dict", "params_ema", "params", "model"):
         if isinstance(content.get(key), dict):
             content = content[key]

@@ -15,13 +15,13 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import torch
 
 import data
+from checkpoints import restore, save_checkpoint
 from config import HERE, Command, Config, parse
 from images import DataError, Steps, loader
 from monitor import Monitor
@@ -29,12 +29,15 @@ from objective import COMPARED, Objective, ObjectiveError, place
 from optimization import learning_rate, make_optimizer, moving_average
 from processes import DeviceError, Processes, open_processes
 from records import Records
-from storage import StorageError, adopt, apply_masks, read_file, save_atomically, save_weights, sparse_masks
+from storage import StorageError, adopt, apply_masks, read_file, sparse_masks
 from validation import Validation
 
 
 class TrainingError(Exception):
     """Training cannot continue; the message says why and what to do."""
+
+
+ERRORS = (TrainingError, DataError, DeviceError, ObjectiveError, StorageError, OSError)
 
 
 class Run:
@@ -65,7 +68,7 @@ class Run:
         self.step, self.elapsed = 0, 0.0
         self.monitor: Monitor | None = None
         if saved is not None:
-            self._restore(saved)
+            restore(self, saved)
         self.forward: Any = torch.compile(self.objective) if config.compile else self.objective
         if processes.count > 1:
             self.forward = torch.nn.parallel.DistributedDataParallel(self.forward)
@@ -75,54 +78,11 @@ class Run:
         self.batches = iter(loader(self.samples, numbers, workers, cuda))
         self._unread: list[dict[str, torch.Tensor]] = []
 
-    def _restore(self, saved: dict[str, Any]) -> None:
-        try:
-            self.network.load_state_dict(saved["network"])
-            self.objective.loss.load_state_dict(saved["losses"])
-            self.optimizer.load_state_dict(saved["optimizer"])
-            if self.average is not None:
-                self.average.load_state_dict(saved["average"])
-            self.scaler.load_state_dict(saved["scaler"])
-            self.validation.restore(saved["validation"])
-            self.masks = {name: mask.to(self.device) for name, mask in saved["masks"].items()}
-            self.step, self.elapsed = saved["step"], saved["elapsed"]
-        except (KeyError, RuntimeError, ValueError) as error:
-            raise TrainingError(
-                "the checkpoint belongs to another network or other settings; start without --resume"
-            ) from error
-        torch.set_rng_state(saved["random"]["cpu"])
-        if "cuda" in saved["random"] and self.device.type == "cuda":
-            torch.cuda.set_rng_state(saved["random"]["cuda"], self.device)
-
     def save(self, best: bool) -> None:
-        """Write the weights, and a checkpoint for --resume with the states of the random number generators."""
-        if self.processes.rank:
-            return
-        random = {"cpu": torch.get_rng_state()}
-        if self.device.type == "cuda":
-            random["cuda"] = torch.cuda.get_rng_state(self.device)
-        content = {
-            "network": self.network.state_dict(),
-            "losses": self.objective.loss.state_dict(),
-            "average": self.average.state_dict() if self.average is not None else {},
-            "optimizer": self.optimizer.state_dict(),
-            "scaler": self.scaler.state_dict(),
-            "validation": self.validation.state(),
-            "masks": self.masks,
-            "random": random,
-            "config": asdict(self.config),
-            "step": self.step,
-            "elapsed": self.elapsed,
-        }
-        result = self.network if self.average is None else self.average.module
-        state = {name: tensor.detach().cpu().contiguous() for name, tensor in result.state_dict().items()}
-        checkpoints = self.records.folder / "checkpoints"
-        save_atomically(checkpoints / "last.pt", lambda file: torch.save(content, file))
-        if best:
-            save_atomically(checkpoints / "best.pt", lambda file: torch.save(state, file))
-        for folder in self.records.results:
-            save_weights(state, folder)
-        self.records.event("checkpoint", step=self.step, path=str(checkpoints / "last.pt"))
+        """Write the weights and a checkpoint for --resume; `best`: also the best weights."""
+        if not self.processes.rank:
+            save_checkpoint(self, best)
+            self.records.event("checkpoint", step=self.step, path=str(self.records.folder / "checkpoints" / "last.pt"))
 
     def load(self) -> tuple[tuple[torch.Tensor, ...], tuple[torch.Tensor, ...]]:
         """Inputs and targets of the next step, on the device."""
@@ -159,7 +119,8 @@ class Run:
             torch.nn.utils.clip_grad_norm_(self.parameters, self.config.clip)
         self.scaler.step(self.optimizer)
         self.scaler.update()
-        apply_masks(self.network, self.masks)
+        if self.masks:
+            apply_masks(self.network, self.masks)
         if self.average is not None:
             self.average.update_parameters(self.network)
         if self.monitor is not None:
@@ -268,7 +229,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         records.open(command)
         return train(command, records, signals)
-    except (TrainingError, DataError, DeviceError, ObjectiveError, StorageError, OSError) as error:
+    except ERRORS as error:
         records.fail(_last_line(error))
         return 1
 

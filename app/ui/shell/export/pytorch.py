@@ -5,22 +5,24 @@ from __future__ import annotations
 from pathlib import Path
 from typing import cast
 
-from PySide6.QtWidgets import QFileDialog, QLabel, QLineEdit, QWidget
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QComboBox, QFileDialog, QLabel, QLineEdit, QMessageBox, QWidget
 
 from app.ui.engine.context import Context
 from app.ui.shell.export.dialog import ExportDialog
 from app.ui.widgets.background import Background
 from app.ui.widgets.typed_path import taken
 from designer.graph.diagnostics import Diagnostic
-from designer.texts import tr, trn
+from designer.texts import tr, tr_data, trn
+from exporters.pytorch import EditedFilesError, Training, class_name, export_project
+from exporters.pytorch.project import MARKER, Edited
+from exporters.pytorch.tasks import TASKS
 
 
 class PyTorchExportDialog(ExportDialog):
     """Writes in a thread. The files are moved into the folder together, so there is nothing to cancel."""
 
     def __init__(self, context: Context, parent: QWidget | None = None) -> None:
-        from exporters.pytorch import class_name
-
         network = context.root.graph.name
         super().__init__(
             context,
@@ -30,6 +32,7 @@ class PyTorchExportDialog(ExportDialog):
             parent,
             action=tr("&Generate"),
         )
+        self._edited: Edited = "refuse"  # what the next export does with edited files
         self._job = Background(self)
         self._job.done.connect(self._on_done)
         self._job.failed.connect(lambda found: self.failed(cast(tuple[Diagnostic, ...], found)))
@@ -37,10 +40,19 @@ class PyTorchExportDialog(ExportDialog):
         self.name.setToolTip(tr("Name of the class in model.py"))
         self.name.textChanged.connect(self.check)
         self.add_row("name", tr("Model &name"), self.name)
+        self.task = QComboBox()
+        self.task.setToolTip(tr("What the project trains: its data, its loss and its metrics"))
+        self.task.addItem(tr("Suggested by the network"), "")
+        for task in TASKS.values():
+            self.task.addItem(tr_data(task.title), task.name)
+        self.task.setCurrentIndex(max(0, self.task.findData(context.root.settings.task)))
+        self.add_row("task", tr("&Task"), self.task)
         self.add_target(tr("Output &folder"))
+        if context.root.settings.project:
+            self.target.setText(context.root.settings.project)
         what = QLabel(
             tr(
-                "Writes model.py, train.py, data.py, infer.py, plots.py, requirements.txt, README.md and project.json. "
+                "Writes the network (model.py), its training (train.py, config.py, data.py, losses.py), infer.py and README.md. "
                 "Analysis layers such as Noise and Mix are omitted."
             )
         )
@@ -61,28 +73,61 @@ class PyTorchExportDialog(ExportDialog):
         return super().problem()
 
     def replaced(self) -> str:
-        from exporters.pytorch.project import MARKER
-
         if not taken(self.path / MARKER):
             return ""
         return tr(
-            "The folder contains a project whose files will be overwritten. If one of them was edited, "
-            "nothing is written."
+            "The folder contains a project, which will be updated. Files that you edited are kept, or you are asked if the "
+            "network changes them."
         )
 
     def write(self, path: Path) -> None:
-        from exporters.pytorch import export_project
-
-        graph, registry, name = self.context.root.graph.copy(), self.context.registry, self.name.text().strip()
+        edited, self._edited = self._edited, "refuse"
+        document, registry, name = self.context.root, self.context.registry, self.name.text().strip()
+        graph, task = document.graph.copy(), self.task.currentData()
+        training = Training.of(document.settings, task)
         self.cancel.hide()
-        self._job.start(lambda: export_project(graph, registry, path, name))
+
+        def work() -> tuple[Path, ...] | EditedFilesError:
+            try:
+                return export_project(graph, registry, path, name, training, edited=edited)
+            except EditedFilesError as error:
+                return error
+
+        self._job.start(work)
+
+    def _ask(self, found: EditedFilesError) -> None:
+        """Show the differences of edited files, and ask whether to keep or to replace them."""
+        box = QMessageBox(QMessageBox.Icon.Question, tr("Edited Files"), found.diagnostics[0].message, parent=self)
+        box.setObjectName("export_pytorch.edited")
+        box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        box.setInformativeText(tr("The details show what would change in them."))
+        box.setDetailedText("\n".join(found.diffs.values()))
+        keep = box.addButton(tr("&Keep My Files"), QMessageBox.ButtonRole.AcceptRole)
+        replace = box.addButton(tr("&Replace Them"), QMessageBox.ButtonRole.DestructiveRole)
+        box.addButton(QMessageBox.StandardButton.Cancel)
+        box.setDefaultButton(keep)
+
+        def answered() -> None:
+            if box.clickedButton() in (keep, replace):
+                self._edited = "keep" if box.clickedButton() is keep else "replace"
+                self._begin()
+
+        box.finished.connect(answered)
+        box.open()
 
     def interrupt(self) -> None:
         self._job.wait()  # brief; never leaves a half-written folder
 
     def _on_done(self, files: object) -> None:
+        if isinstance(files, EditedFilesError):
+            self.failed(files.diagnostics)
+            self._ask(files)
+            return
         count = len(cast(tuple[Path, ...], files))
-        self.context.root.project = self._written_to
+        document = self.context.root
+        document.project = self._written_to
+        task = self.task.currentData() or document.settings.task
+        document.change_settings(project=str(self._written_to), task=task)
         self.written(
             trn(
                 "PyTorch project of {count} file written to {folder}",
