@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
+from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
@@ -18,7 +18,7 @@ ModelOption = Annotated[
 ]
 
 
-class Edited(StrEnum):
+class Edited(Enum):
     """What happens to edited files of a project."""
 
     refuse = "refuse"

@@ -133,7 +133,7 @@ def test_several_inputs_and_outputs_in_the_documents_order(registry):
             node("b out", "output", "times"),
         ]
     )
-    model = load_source(generate_source(graph, registry, "two")).two()
+    model = load_source(generate_source(graph, registry, "two")).Two()
     a, b = torch.rand(1, 2, 4, 4), torch.rand(1, 2, 4, 4)
     result = model(a, b)  # a document's layers are sorted by name
     assert list(result) == ["b out", "z"]
@@ -166,7 +166,7 @@ def test_attached_weights_constants_and_even_kernels(registry):
 def test_selection_reads_its_neighbours_as_arguments(registry):
     graph = sample_graph("denoiser")
     source = generate_source(graph, registry, "part", ["concat_1", "conv_enc_2", "pool_1"])
-    part = load_source(source).part()
+    part = load_source(source).Part()
     assert set(dict(part.named_children())) == {"conv_enc_2", "pool_1"}
     result = part(torch.rand(1, 32, 8, 8), torch.rand(1, 32, 8, 8))
     assert {name: tuple(value.shape) for name, value in result.items()} == {
@@ -177,9 +177,9 @@ def test_selection_reads_its_neighbours_as_arguments(registry):
 
 def test_selection_of_one_layer_and_of_an_input(registry):
     graph = sample_graph("denoiser_analyze")
-    one = load_source(generate_source(graph, registry, "one", ["conv_enc_1", "noise_0"])).one()
+    one = load_source(generate_source(graph, registry, "one", ["conv_enc_1", "noise_0"])).One()
     assert one(torch.rand(1, 3, 4, 4)).shape == (1, 16, 4, 4)
-    with_input = load_source(generate_source(graph, registry, "one", ["input_image", "conv_enc_1"])).one()
+    with_input = load_source(generate_source(graph, registry, "one", ["input_image", "conv_enc_1"])).One()
     assert with_input(torch.rand(1, 3, 4, 4)).shape == (1, 16, 4, 4)
 
 

@@ -189,6 +189,7 @@ def by_hand():
 
 def test_two_processes_give_the_curve_of_one(denoiser, photos, tmp_path):
     given = options(photos, tmp_path, "--steps", "12", "--batch", "4", "--noise", "0-55")
+    given[given.index("--run")] = "--output"  # torchrun takes --run for its own
     assert run(denoiser, *given).returncode == 0
     alone = losses(tmp_path / "run")
     shutil.rmtree(tmp_path / "run")

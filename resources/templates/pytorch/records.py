@@ -46,6 +46,8 @@ def open_folder(command: Command) -> Path:
         if not known:
             raise StorageError(f"there is no checkpoint in {runs}; start without --resume")
         return known[-1].parents[1]
+    if os.environ.get("RANK", "0") != "0":  # the first process of torchrun prepares the folder, the others do not write
+        return folder
     if command.output:
         for path in (folder / name for name in FILES):
             if path.is_dir():
