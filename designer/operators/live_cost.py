@@ -122,10 +122,11 @@ def _inner_outputs(operator: TemplateInstance, state: LayerState) -> int:
 class LiveCost:
     """The cost of the layers of a network that is edited. `note` changed layers, then `count` until none is waiting."""
 
-    def __init__(self, inference: Inference) -> None:
+    def __init__(self, inference: Inference, names: Iterable[str] | None = None) -> None:
+        """`names`: the layers to count, by default all of the network."""
         self._inference = inference
         self._work: dict[str, Work | None] = {}
-        self._waiting: dict[str, None] = dict.fromkeys(inference.graph.layers)
+        self._waiting: dict[str, None] = dict.fromkeys(inference.graph.layers if names is None else names)
         self.counted = 0  # number of counts so far
 
     @property

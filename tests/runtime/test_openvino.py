@@ -103,6 +103,19 @@ def mixed(kind: str, **params: str) -> Graph:
     )
 
 
+def test_a_remainder_with_the_sign_of_the_dividend_is_refused(runtime_registry):
+    """OpenVINO 2026.4: 16 as the remainder of 2.5e8 and 0.44."""
+    graph = Graph(
+        [
+            layer("image", "input", dims="16x16x3"),
+            layer("rest", "modulo", "image,image", sign="dividend"),
+            layer("result", "output", "rest"),
+        ]
+    )
+    with pytest.raises(DiagnosticError, match="remainder exceeds the divisor"):
+        compiled(graph, runtime_registry, Weights(), "result")
+
+
 def test_a_convolution_of_one_channel_to_one_column_is_refused(runtime_registry):
     """Every second channel of it was wrong with OpenVINO 2026.4 (random network 1878 of the conformance run)."""
     params = {"features": "6", "kernel": "3x3", "stride": "6x1"}

@@ -39,20 +39,19 @@ class FarView:
     marked: dict[theme.RoleName, QPainterPath] = field(default_factory=dict)
     count: int = 0  # of blocks
     _known: bool = False
+    _links_known: bool = False
     _marks_known: bool = False
 
     def forget(self) -> None:
         """Discard everything: some layer or link looks different or moved."""
-        self._known = self._marks_known = False
+        self._known = self._links_known = self._marks_known = False
 
     def forget_marks(self) -> None:
         """Discard the selected and highlighted parts."""
         self._marks_known = False
 
-    def collect(
-        self, layers: LayerIndex, items: Mapping[str, LayerItem], edges: LinkIndex, frames: Iterable[FrameItem]
-    ) -> None:
-        """Collect everything, if it changed. Positions come from items where they exist, because these may be being dragged."""
+    def collect_blocks(self, layers: LayerIndex, items: Mapping[str, LayerItem], frames: Iterable[FrameItem]) -> None:
+        """Collect the layers, if they changed. Positions come from items where they exist, because these may be being dragged."""
         if self._known:
             return
         self.frames = [frame for frame in frames if frame.isVisible()]
@@ -79,11 +78,17 @@ class FarView:
             if look.training:
                 self.training.append(box)
         self.count = len(layers)
+        self._known = True
+
+    def collect_links(self, edges: LinkIndex) -> None:
+        """Collect the links, if they changed."""
+        if self._links_known:
+            return
         self.links = QPainterPath()
         curves = len(edges) <= CURVES
         for edge in edges:
             _add(self.links, edges, edge, curves=curves)
-        self._known = True
+        self._links_known = True
 
     def collect_marks(
         self,

@@ -86,7 +86,8 @@ def _fonts(key: str) -> Fonts:
 class Layout:
     """Positions of the parts of a node, relative to the top left corner of its box.
 
-    `tab` is empty without an attached activation; `bounds` contains everything that is painted.
+    `tab` is empty without an attached activation; `bounds` contains everything that is painted. `block` represents the node
+    when zoomed out, and covers the text below the box, which is not shown then.
     """
 
     box: QRectF
@@ -97,16 +98,16 @@ class Layout:
     bounds: QRectF
     inputs: tuple[tuple[float, float], ...]
     outputs: tuple[tuple[float, float], ...]
+    block: QRectF = field(init=False)
+
+    def __post_init__(self) -> None:
+        bottom = max(self.box.bottom(), self.bounds.bottom() - 3)
+        object.__setattr__(self, "block", QRectF(self.box.topLeft(), QPointF(self.box.right(), bottom)))
 
     @property
     def mark(self) -> QRectF:
         """The rectangle of the first mark in the title bar, which is that of a problem if there is one."""
         return QRectF(self.box.right() - PAD - MARK, (self.header - MARK) / 2, MARK, MARK)
-
-    @property
-    def block(self) -> QRectF:
-        """The rectangle that represents the node when zoomed out. It covers the text below the box, which is not shown then."""
-        return QRectF(self.box.topLeft(), QPointF(self.box.right(), max(self.box.bottom(), self.bounds.bottom() - 3)))
 
 
 def layout(look: NodeLook) -> Layout:

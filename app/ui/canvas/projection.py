@@ -166,9 +166,15 @@ class Projection:
             for name in list(self.marked):
                 self._complete(name)
 
+    def collect_blocks(self) -> FarView:
+        """The far view with up-to-date layers."""
+        self.far.collect_blocks(self._layers, self._nodes.items, self._frames)
+        return self.far
+
     def collect_far(self) -> FarView:
         """The up-to-date far view."""
-        self.far.collect(self._layers, self._nodes.items, self._edges, self._frames)
+        self.collect_blocks()
+        self.far.collect_links(self._edges)
         self.far.collect_marks(self._layers, self._nodes.items, self._edges, self._links.path, self.marked)
         return self.far
 

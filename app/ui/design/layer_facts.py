@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import cast
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtWidgets import QGridLayout, QLabel, QSizePolicy, QVBoxLayout, QWidget
 
 from app.ui.document.document import Document
@@ -16,13 +16,14 @@ from designer.graph.diagnostics import Diagnostic
 from designer.graph.inference import LayerState
 from designer.graph.model import Layer
 from designer.operators.api import Operator
-from designer.operators.live_cost import LiveCost
+from designer.operators.live_cost import LiveCost, Total
 from designer.operators.registry import Read
 from designer.texts import mark, tr, tr_data, trn
 from designer.units import MODELLED_SIGN, binary, count, si
 
 UNKNOWN = mark("unknown")
 PORTS = 16  # maximum number of input and of output shapes
+AT_ONCE = 1000  # layers whose cost is counted between two events
 FINDINGS = 20  # maximum number shown: thousands of selected layers have thousands
 
 
@@ -40,6 +41,7 @@ class LayerFacts(QWidget):
         self._grid.setVerticalSpacing(4)
         self._grid.setColumnStretch(1, 1)
         self._rows: list[tuple[QLabel, QLabel]] = []
+        self._timer = QTimer(self, interval=0, singleShot=True, timeout=self._count)
         self._because = QLabel()
         self._because.setObjectName(f"{name}.because")
         self._because.setWordWrap(True)
@@ -63,7 +65,6 @@ class LayerFacts(QWidget):
     def show_layers(self, document: Document, names: Sequence[str], shown_params: Collection[str] = ()) -> None:
         """Show all facts of one layer, or the sums of several. Findings about `shown_params` are shown at their fields."""
         states = {n: document.inference.states.get(n, LayerState()) for n in names}
-        work = LiveCost(document.inference)
         facts: list[tuple[str, str]] = []
         training = [n for n in names if n in document.training]
         if training:
@@ -74,19 +75,9 @@ class LayerFacts(QWidget):
         if len(names) == 1:
             layer, state = document.graph[names[0]], states[names[0]]
             facts += _shapes(cast(Read, document.inference.read(names[0])).operator, layer, state)
-        if all(work.of(n) is not None for n in names):
-            total = work.total(names=names)
-            facts.append((tr("Parameters"), count(total.learned)))
-            facts.append((tr("FLOPs, batch size 1"), MODELLED_SIGN + si(total.flops, "FLOP")))
-            memory = tr(
-                "{weights} weights, {outputs} outputs",
-                weights=MODELLED_SIGN + binary(total.weights),
-                outputs=MODELLED_SIGN + binary(total.outputs),
-            )
-            facts.append((tr("Memory, FP32"), memory))
-        else:
-            facts += [(tr("Parameters"), tr_data(UNKNOWN)), (tr("FLOPs, batch size 1"), tr_data(UNKNOWN))]
-        self._show(facts)
+        self._first, self._names, self._cost = facts, names, LiveCost(document.inference, names)
+        if self._count():
+            self._show([*facts, (tr("Parameters"), "…"), (tr("FLOPs, batch size 1"), "…")])
         cause = next((s.because_of for s in states.values() if s.because_of is not None), None)
         self._because.setVisible(cause is not None)
         if cause is not None:
@@ -97,6 +88,15 @@ class LayerFacts(QWidget):
             )
         found = [d for s in states.values() for d in s.diagnostics if d.code != "unknown-operator"]
         self._show_findings([d for d in found if not (d.code == "bad-parameter" and d.parameter in shown_params)])
+
+    def _count(self) -> bool:
+        """Count a slice of the layers, and show the sums of all after the last one. Returns whether some are left."""
+        if self._cost.count(AT_ONCE):
+            self._timer.start()
+            return True
+        self._timer.stop()
+        self._show([*self._first, *_sums(self._cost.total(names=self._names))])
+        return False
 
     def _show(self, facts: Sequence[tuple[str, str]]) -> None:
         while len(self._rows) < len(facts):
@@ -156,3 +156,18 @@ def _shapes(operator: Operator | None, layer: Layer, state: LayerState) -> list[
     if len(outputs) > PORTS:
         facts.append((tr("Outputs"), tr("{count} more", count=len(outputs) - PORTS)))
     return facts
+
+
+def _sums(total: Total) -> list[tuple[str, str]]:
+    if total.unknown:
+        return [(tr("Parameters"), tr_data(UNKNOWN)), (tr("FLOPs, batch size 1"), tr_data(UNKNOWN))]
+    memory = tr(
+        "{weights} weights, {outputs} outputs",
+        weights=MODELLED_SIGN + binary(total.weights),
+        outputs=MODELLED_SIGN + binary(total.outputs),
+    )
+    return [
+        (tr("Parameters"), count(total.learned)),
+        (tr("FLOPs, batch size 1"), MODELLED_SIGN + si(total.flops, "FLOP")),
+        (tr("Memory, FP32"), memory),
+    ]

@@ -268,6 +268,8 @@ def _difference(node: Any) -> str:
         return tr("it ignores the antialiasing of Resize")
     if node.op_type == "LRN" and any(a.name == "bias" and a.f != 1.0 for a in node.attribute):
         return tr("its local response normalization is wrong for constants other than 1")
+    if node.op_type == "Mod" and any(a.name == "fmod" and a.i for a in node.attribute):
+        return tr("its remainder exceeds the divisor where the quotient is large")
     return ""
 
 
