@@ -136,7 +136,7 @@ def problems(at: Photographer) -> None:
     """A network with a rule broken, and the fixes for it."""
     window, context = at.window, at.window.context
     alone(at, "denoiser.xml")
-    context.root.do(lambda g: commands.set_params(g, {"pool_1": {"size": "3x3", "stride": "3x3"}}))
+    context.root.do(lambda g: commands.set_params(g, {"conv_down_1": {"stride": "3x3"}}))
     window.docks.show("type_checking")
     table = window.docks.panel("type_checking").findChild(QTableView, "type_checking.findings")
     wait(lambda: table.model().rowCount() > 0)
