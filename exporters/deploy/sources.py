@@ -67,7 +67,11 @@ def triton_config(name: str, interface: Interface) -> str:
     With an open batch the server joins requests of the same size to batches.
     """
     batched = interface.batched
-    lines = [f"name: {c_string(name)}", 'backend: "onnxruntime"', f"max_batch_size: {MAX_BATCH if batched else 0}"]
+    lines = [
+        f"name: {c_string(name)}",
+        'platform: "onnxruntime_onnx"',
+        f"max_batch_size: {MAX_BATCH if batched else 0}",
+    ]
     for title, entries in (("input", interface.inputs), ("output", interface.outputs)):
         lines.append(f"{title} [")
         lines += [_tensor(e.name, e.shape[1:] if batched else e.shape, last=e is entries[-1]) for e in entries]

@@ -270,7 +270,7 @@ def triton_config(folder: Path):
 
 def test_triton_batches_what_has_an_open_batch(deployed):
     config = triton_config(deployed)
-    assert (config.name, config.backend, config.max_batch_size) == ("small_unet", "onnxruntime", 8)
+    assert (config.name, config.platform, config.max_batch_size) == ("small_unet", "onnxruntime_onnx", 8)
     assert config.HasField("dynamic_batching")
     (given,) = config.input
     assert (given.name, list(given.dims)) == ("image", [3, -1, -1])

@@ -149,7 +149,7 @@ def _failed(message: str) -> DiagnosticError:
 
 
 TENSORRT = EngineDescriptor(
-    name="tensorrt",
+    name=trt.NAME,
     title="TensorRT",
     package=trt.package(),
     engine=TensorRtEngine,

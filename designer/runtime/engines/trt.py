@@ -11,7 +11,8 @@ from typing import Any
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.texts import tr
 
-PACKAGES = ("tensorrt", "tensorrt_rtx")
+NAME = "tensorrt"  # of the engine, and of the command that exports one
+PACKAGES = (NAME, "tensorrt_rtx")
 RTX = PACKAGES[1]
 REMEDY = 'pip install "layerwright[tensorrt]", or "layerwright[tensorrt-rtx]" to build engines for RTX GPUs'
 

@@ -86,7 +86,7 @@ class TensorRtExportDialog(CommandExportDialog):
         return super().problem()
 
     def command(self, document: Path, path: Path) -> Sequence[str]:
-        words = ["export", "tensorrt", str(document), "--output", str(path), "--max-batch", str(self.batch.value())]
+        words = ["export", trt.NAME, str(document), "--output", str(path), "--max-batch", str(self.batch.value())]
         for option, line in (("--min-size", self.smallest), ("--max-size", self.largest)):
             words += [option, line.text().strip()] if line.text().strip() else []
         return [*words, "--sparse"] if self.sparse.isChecked() else words
