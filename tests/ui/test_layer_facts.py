@@ -7,11 +7,11 @@ import pytest
 pytest.importorskip("PySide6")
 from PySide6.QtWidgets import QLabel
 
-from app.ui.design.layer_facts import FINDINGS, LayerFacts
+from app.ui.design.layer_facts import AT_ONCE, FINDINGS, LayerFacts
 from app.ui.document.document import Document
 from app.ui.widgets.message import Message
 from designer.graph.graph import Graph
-from designer.graph.model import Layer
+from designer.graph.model import Layer, Source
 from designer.operators.registry import default_registry
 
 pytestmark = pytest.mark.gui
@@ -31,3 +31,16 @@ def test_of_many_problems_the_first_are_shown_and_the_rest_counted(qtbot):
     facts.show_layers(document, names[:1])
     assert more.text() == ""
     assert more.isHidden()
+
+
+def test_the_cost_of_many_layers_is_counted_between_events(qtbot):
+    names = [f"conv_{i}" for i in range(2 * AT_ONCE + 1)]
+    conv = {"features": "3", "kernel": "1x1"}
+    layers = [Layer(name, "convolution", (0, 0), (Source("in"),), conv) for name in names]
+    document = Document(Graph([Layer("in", "input", params={"dims": "8x8x3"}), *layers]), default_registry())
+    facts = LayerFacts("facts")
+    qtbot.addWidget(facts)
+    facts.show_layers(document, names)
+    assert facts.facts()["Parameters"] == "…"
+    qtbot.waitUntil(lambda: facts.facts()["Parameters"] != "…")
+    assert facts.facts()["Parameters"] == f"{12 * len(names):,}"
