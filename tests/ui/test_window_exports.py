@@ -49,6 +49,14 @@ def test_pytorch_export(window, qtbot, tmp_path):
     assert (tmp_path / "project" / "train.py").is_file()
     assert window.context.root.settings.project == str(tmp_path / "project")
 
+    # The document knows its project: when it is saved with another network, that is said.
+    said = []
+    window.context.message.connect(lambda kind, text: said.append(text))
+    assert window.files.save_to(tmp_path / "tiny.xml")
+    window.context.document.do(lambda graph: set_params(graph, {"conv": {"features": "3", "kernel": "5x5"}}))
+    assert window.files.save_to(tmp_path / "tiny.xml")
+    qtbot.waitUntil(lambda: any("differs from the network: model.py" in text for text in said), timeout=10_000)
+
     # The user edits model.py and changes the network: the differences are shown, and the edit can be kept.
     model = tmp_path / "project" / "model.py"
     model.write_text(model.read_text("utf-8") + "# mine\n", "utf-8")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import cast
 
 from PySide6.QtCore import QSettings
 from PySide6.QtWidgets import QFileDialog, QWidget
@@ -17,7 +18,7 @@ from app.ui.document.unsaved import ask_changed, ask_unsaved, ask_unsaved_many
 from app.ui.engine.context import Context
 from app.ui.shell.model_import import ModelImport
 from app.ui.shell.tabs import Tabs
-from app.ui.widgets.background import awaited
+from app.ui.widgets.background import Background, awaited
 from app.ui.widgets.file_dialogs import ask_save_path, open_filter
 from app.ui.widgets.findings import show_findings
 from designer.files.document import DOCUMENTS, Reading, read_document
@@ -27,6 +28,7 @@ from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.importers.formats import MODELS, NETWORKS
 from designer.texts import tr, trn
+from exporters.pytorch import Training, outdated_files
 
 RECENT = 10
 CLOSED = 20  # documents that can be reopened
@@ -43,6 +45,8 @@ class Files:
         self._tabs = tabs
         self._models = models
         self._closed: list[Path] = []
+        self._comparison = Background(window)
+        self._comparison.done.connect(self._on_compared)
         self.on_new: Callable[[], None] = lambda: None  # a new network is shown
         self.elsewhere: Callable[[Path], bool] = lambda path: (
             False
@@ -264,7 +268,25 @@ class Files:
             )
         else:
             self._context.message.emit("info", tr("Saved {name}", name=path.name))
+        self._compare_project(opened.document)
         return True
+
+    def _compare_project(self, document: Document) -> None:
+        """Report if the exported project of the document was generated from another network."""
+        settings = document.settings
+        if not settings.project or self._comparison.running:
+            return
+        graph, registry = document.graph.copy(), document.registry
+        self._comparison.start(lambda: outdated_files(graph, registry, Path(settings.project), Training.of(settings)))
+
+    def _on_compared(self, files: object) -> None:
+        names = cast(tuple[str, ...], files)
+        if names:
+            text = tr(
+                "The exported project differs from the network: {names}. File > Export > Generate PyTorch Files updates it.",
+                names=", ".join(names),
+            )
+            self._context.message.emit("info", text)
 
     # --- folders and recent files ----------------------------------------------------------------------------------------------
 
