@@ -25,8 +25,13 @@ from designer.operators.library.convolution.depthwise_convolution import Depthwi
 from designer.operators.library.convolution.separable_convolution import SeparableConvolution
 from designer.operators.library.convolution.transposed_convolution import TransposedConvolution
 from designer.operators.library.linear.fully_connected import FullyConnected
+from designer.operators.library.normalization.group_normalization import GroupNormalization
 from designer.operators.library.shape.concatenation import Concatenation
 from designer.operators.library.shape.flatten import Flatten
+from designer.operators.library.shape.slice import Slice
+from designer.operators.library.shape.split import Split
+from designer.operators.library.upsampling.depth_to_space import DepthToSpace
+from designer.operators.library.upsampling.space_to_depth import SpaceToDepth
 from designer.operators.training_branch import training_layers
 from designer.texts import tr
 
@@ -76,7 +81,7 @@ class WeightAxis:
 
 @dataclass
 class ChannelMap:
-    """The channels of all tensors of a network without templates.
+    """The channels of all tensors of a network; the channels at templates are fixed.
 
     `fixed` says for channel numbers why they cannot be changed, `unbounded` why no channel can be added.
     """
@@ -88,6 +93,8 @@ class ChannelMap:
     fixed: dict[int, str] = field(default_factory=dict)
     unbounded: dict[int, str] = field(default_factory=dict)
     grouped: dict[str, Channels] = field(default_factory=dict)  # depthwise convolutions written with groups
+    normalized: dict[str, Channels] = field(default_factory=dict)  # group normalizations: what they read
+    cut: dict[str, Channels] = field(default_factory=dict)  # slices and splits of channels: what they read
     _parents: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -134,27 +141,28 @@ class ChannelMap:
         sources = [self.tensors[self.inference.tensor(s)] for s in layer.inputs if s is not None]
         outputs = state.outputs or ()
         rule = None if training or layer.bypassed else self._rule(operator)
-        made = rule(layer, operator, sources, state.inputs) if rule is not None else None
+        found = rule(layer, operator, sources, state.inputs) if rule is not None else None
+        made = [found] if isinstance(found, Channels) else found
         if isinstance(read.activation, Activation) and state.before_activation is not None:
             weights = read.activation.weights((state.before_activation,))
             if read.activation.type in MIXING_ACTIVATIONS or any(w.shape != (1,) for w in weights):
-                self._barrier(layer, made, sources)
+                self._barrier(layer, [*sources, *(made or ())])
                 made = None
         if made is None:
-            self._barrier(layer, None, sources)
+            self._barrier(layer, sources)
         for number, (source, tensor) in enumerate(zip(self.inference.tensors(layer.name), outputs, strict=True)):
             count = tensor.shape[1] if tensor.rank > 1 and isinstance(tensor.shape[1], int) else 1
-            if made is not None and number == 0:
-                self.tensors[source] = made
+            if made is not None and number < len(made):
+                self.tensors[source] = made[number]
             else:
                 channels = self._fresh(count)
                 self._fix(channels, tr("'{layer}' computes them", layer=layer.name))
                 self.tensors[source] = channels
 
-    def _barrier(self, layer: Layer, made: Channels | None, sources: Sequence[Channels]) -> None:
+    def _barrier(self, layer: Layer, tensors: Sequence[Channels]) -> None:
         kind = self.inference.read(layer.name).operator
         title = kind.title if isinstance(kind, Operator) else layer.type
-        for channels in (*sources, *((made,) if made is not None else ())):
+        for channels in tensors:
             self._fix(channels, tr("'{layer}' ({title}) needs all of them", layer=layer.name, title=title))
 
     def _rule(self, operator: Operator) -> Rule | None:
@@ -176,6 +184,11 @@ class ChannelMap:
             FullyConnected: self._fully_connected,
             Concatenation: self._concatenation,
             Flatten: self._flatten,
+            GroupNormalization: self._group_normalization,
+            DepthToSpace: self._depth_to_space,
+            SpaceToDepth: self._space_to_depth,
+            Slice: self._slice,
+            Split: self._split,
         }
 
     def _add_axis(self, layer: Layer, tensor: str, axis: int, channels: Channels, *, reads: bool = False) -> None:
@@ -289,9 +302,67 @@ class ChannelMap:
             self._no_new(layer, full[0])
         return full[0]
 
-    def _no_new(self, layer: Layer, channels: Channels) -> None:
+    def _no_new(self, layer: Layer, channels: Channels, reason: str = "") -> None:
         for number in channels.numbers:
-            self.unbounded.setdefault(int(number), tr("'{layer}' may make it infinite", layer=layer.name))
+            self.unbounded.setdefault(int(number), reason or tr("'{layer}' may make it infinite", layer=layer.name))
+
+    def _group_normalization(
+        self, layer: Layer, operator: Operator, sources: Sequence[Channels], types: Sequence[TensorType]
+    ) -> Channels | None:
+        assert isinstance(operator, GroupNormalization)
+        for weight in operator.weights(types):
+            self._add_axis(layer, weight.name, 0, sources[0])
+        self._no_new(layer, sources[0], tr("'{layer}' normalizes it together with others", layer=layer.name))
+        self.normalized[layer.name] = sources[0]
+        return sources[0]
+
+    def _depth_to_space(
+        self, layer: Layer, operator: Operator, sources: Sequence[Channels], types: Sequence[TensorType]
+    ) -> Channels | None:
+        """The channels of a block become one, so they are removed together."""
+        assert isinstance(operator, DepthToSpace)
+        block = operator.block_size**2
+        adjacent = operator.mode == "channel_dominant"
+        if len(sources[0].numbers) != len(sources[0].expanded):
+            return None
+        blocks = sources[0].numbers.reshape((-1, block) if adjacent else (block, -1))
+        blocks = blocks if adjacent else blocks.T
+        for number in range(1, block):
+            self._join(Channels.of(blocks[:, 0]), Channels.of(blocks[:, number]))
+        if adjacent and block > 1:  # a new channel is added behind each one of a block, but blocks must stay adjacent
+            self._no_new(layer, sources[0], tr("'{layer}' needs whole blocks of channels", layer=layer.name))
+        return Channels.of(blocks[:, 0])
+
+    def _space_to_depth(
+        self, layer: Layer, operator: Operator, sources: Sequence[Channels], types: Sequence[TensorType]
+    ) -> Channels | None:
+        assert isinstance(operator, SpaceToDepth)
+        block = operator.block_size**2
+        if operator.mode == "channel_dominant":
+            return sources[0].repeated(block)
+        return Channels(np.tile(sources[0].numbers, block), np.tile(sources[0].repeats, block))
+
+    def _slice(
+        self, layer: Layer, operator: Operator, sources: Sequence[Channels], types: Sequence[TensorType]
+    ) -> Channels | None:
+        assert isinstance(operator, Slice)
+        if operator.axis % types[0].rank != 1:
+            return sources[0] if operator.axis % types[0].rank > 1 else None
+        if operator.step != 1:
+            return None
+        self.cut[layer.name] = sources[0]
+        return Channels.of(sources[0].expanded[slice(operator.start, operator.end or None)])
+
+    def _split(
+        self, layer: Layer, operator: Operator, sources: Sequence[Channels], types: Sequence[TensorType]
+    ) -> list[Channels] | None:
+        assert isinstance(operator, Split)
+        axis = operator.axis % types[0].rank
+        if axis != 1:
+            return [sources[0]] * len(operator.output_ports()) if axis > 1 else None
+        self.cut[layer.name] = sources[0]
+        ends = np.cumsum([part.dim(1) for part in operator.infer_checked(types)])
+        return [Channels.of(part) for part in np.split(sources[0].expanded, ends[:-1])]
 
 
-Rule = Callable[[Layer, Operator, Sequence[Channels], Sequence[TensorType]], Channels | None]
+Rule = Callable[[Layer, Operator, Sequence[Channels], Sequence[TensorType]], Channels | list[Channels] | None]

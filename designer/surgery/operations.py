@@ -26,6 +26,7 @@ from designer.operators.library.convolution.convolution import Convolution
 from designer.operators.library.convolution.transposed_convolution import TransposedConvolution
 from designer.operators.library.linear.fully_connected import FullyConnected
 from designer.operators.library.normalization.batch_normalization import BatchNormalization
+from designer.operators.library.shape.slice import Slice
 from designer.operators.registry import Registry
 from designer.surgery.channels import ChannelMap, Channels, WeightAxis
 from designer.surgery.sparsity import candidates, prune
@@ -130,7 +131,23 @@ def set_features(patient: Patient, layer: str, features: int) -> Operation:
             tr("use 1 to {most}", most=MAX_FEATURES),
         )
     if features >= present:
-        return widen(patient, layer, features - present)
+        made = patient.made(layer)
+        roots = patient.channels.roots(made.numbers)
+        step = int((roots == roots[-1]).sum())
+        if (features - present) % step:
+            raise refused(
+                "bad-parameter",
+                tr(
+                    "'{layer}' has {present} channels and grows by multiples of {step}, not to {features}",
+                    layer=layer,
+                    present=present,
+                    step=step,
+                    features=features,
+                ),
+                layer,
+                tr("use for instance {next}", next=present + step * -(-(features - present) // step)),
+            )
+        return widen(patient, layer, (features - present) // step)
     return narrow(patient, layer, features)
 
 
@@ -168,8 +185,15 @@ def widen(patient: Patient, layer: str, more: int) -> Operation:
         name: len(made.expanded) + more * int(made.repeats[channels.roots(made.numbers) == anchor].sum())
         for name, made in {**channels.made, **channels.grouped}.items()
     }
-    title = tr("Widen {layer} by {more}", layer=layer, more=more)
-    return _resized(patient, title, features, extend)
+
+    def counts(owned: Channels) -> NDArray[np.int64]:
+        found = np.ones(len(owned.expanded), np.int64)
+        hit = channels.roots(owned.numbers) == anchor
+        found[np.cumsum(owned.repeats)[hit] - 1] += owned.repeats[hit] * more
+        return found
+
+    title = tr("Widen {layer} by {more}", layer=layer, more=features.get(layer, 0) - len(made.expanded))
+    return _resized(patient, title, features, extend, counts)
 
 
 def _of_shape(fresh: NDArray[np.float32], shape: list[int]) -> NDArray[np.float32]:
@@ -225,13 +249,35 @@ def remove_channels(patient: Patient, layer: str, indices: Collection[int]) -> O
     def cut(axis: WeightAxis, tensor: NDArray[np.float32], fresh: NDArray[np.float32]) -> NDArray[np.float32]:
         return np.compress(kept(axis.channels), tensor, axis.axis)
 
+    for name, owned in channels.normalized.items():
+        _check_groups(patient, name, kept(owned))
     listed = ", ".join(map(str, sorted(indices)))
     title = (
         tr("Remove channel {listed} of {layer}", listed=listed, layer=layer)
         if len(indices) == 1
         else tr("Remove {count} channels of {layer}", count=len(indices), layer=layer)
     )
-    return _resized(patient, title, features, cut)
+    return _resized(patient, title, features, cut, lambda owned: kept(owned).astype(np.int64))
+
+
+def _check_groups(patient: Patient, layer: str, kept: NDArray[np.bool_]) -> None:
+    """Raise DiagnosticError if a part of a group of a group normalization would be removed."""
+    size = len(kept) // int(patient.operator(layer).texts()["groups"])
+    groups = kept.reshape(-1, size)
+    partial = np.flatnonzero(groups.any(axis=1) != groups.all(axis=1))
+    if len(partial):
+        first = int(partial[0]) * size
+        raise refused(
+            "fixed-channels",
+            tr(
+                "'{layer}' normalizes its channels {first} to {last} together",
+                layer=layer,
+                first=first,
+                last=first + size - 1,
+            ),
+            layer,
+            tr("remove all of them, or none"),
+        )
 
 
 def _check_free(patient: Patient, layer: str, numbers: set[int]) -> None:
@@ -246,11 +292,20 @@ def _check_free(patient: Patient, layer: str, numbers: set[int]) -> None:
 
 
 Change = Callable[[WeightAxis, "NDArray[np.float32]", "NDArray[np.float32]"], "NDArray[np.float32]"]
+Counts = Callable[[Channels], "NDArray[np.int64]"]
 
 
-def _resized(patient: Patient, title: str, features: Mapping[str, int], change: Change) -> Operation:
-    """New numbers of features, and every weight that has one of the changed channels."""
-    params: dict[str, dict[str, str | None]] = {}
+def _resized(patient: Patient, title: str, features: Mapping[str, int], change: Change, counts: Counts) -> Operation:
+    """New numbers of features, and every weight that has one of the changed channels.
+
+    `counts` says how many channels there are afterwards in the place of each one.
+    """
+    params: dict[str, dict[str, str | None]] = _cuts(patient, counts)
+    for name, owned in patient.channels.normalized.items():
+        size = len(owned.expanded) // int(patient.operator(name).texts()["groups"])
+        left = np.count_nonzero(counts(owned).reshape(-1, size).sum(axis=1))
+        if left != len(owned.expanded) // size:
+            params[name] = {"groups": str(left)}
     for name, count in features.items():
         if str(count) != patient.operator(name).texts()["features"]:
             params[name] = {"features": str(count)}
@@ -277,6 +332,34 @@ def prune_2_4(patient: Patient) -> Operation:
         )
     pruned = prune(patient.graph, patient.registry, patient.weights, found)
     return patient.finish(tr("Prune to 2:4 sparsity"), Edit("", {}), pruned.weights.tensors)
+
+
+def _cuts(patient: Patient, counts: Counts) -> dict[str, dict[str, str | None]]:
+    """New parameters of slices and splits, so that they select the same channels."""
+    params: dict[str, dict[str, str | None]] = {}
+    for name, owned in patient.channels.cut.items():
+        found = counts(owned)
+        if (found == 1).all():
+            continue
+        operator = patient.operator(name)
+        if isinstance(operator, Slice):
+            start, end, _ = slice(operator.start, operator.end or None).indices(len(found))
+            pieces = [found[:start], found[start:end]]
+            first, length = (int(piece.sum()) for piece in pieces)
+            params[name] = {"start": str(first), "end": str(first + length) if operator.end else "0"}
+            lengths = [length]
+        else:
+            ends = np.cumsum([kind.dim(1) for kind in patient.inference.states[name].outputs or ()])
+            lengths = [int(part.sum()) for part in np.split(found, ends[:-1])]
+            params[name] = {"sizes": ",".join(map(str, lengths))}
+        if not all(lengths):
+            raise refused(
+                "no-channels-left",
+                tr("'{layer}' would select no channel", layer=name),
+                name,
+                tr("keep at least one of the channels that it selects"),
+            )
+    return params
 
 
 # --- more and fewer layers -----------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
 
 import numpy as np
@@ -29,14 +30,19 @@ KINDS = (
     "add",
     "concat",
     "gate",
+    "group norm",
+    "shuffle",
+    "slice",
+    "split",
 )
 
 
 class Builder:
     """Layers on an 8 x 8 image with a running tensor, and earlier ones to meet again."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, kinds: Sequence[str] = KINDS) -> None:
         self.random = Random(seed)
+        self.kinds = kinds
         self.layers = [Layer("in", "input", params={"dims": "8x8x3"})]
         self.seen: list[tuple[str, int]] = []
         self.now, self.count = "in", 3
@@ -45,7 +51,7 @@ class Builder:
         name = f"{kind}_{len(self.layers)}"
         spec = ActivationSpec(activation) if activation else None
         texts = {key: str(value) for key, value in params.items()}
-        sources = tuple(Source(text) for text in inputs or (self.now,))
+        sources = tuple(map(Source.parse, inputs or (self.now,)))
         self.layers.append(Layer(name, kind, inputs=sources, params=texts, activation=spec))
         self.now = name
         return name
@@ -80,6 +86,8 @@ class Builder:
                 self.add("pooling", size="3x3", stride="1x1", padding="1x1")
             case "relu":
                 self.add("activation", activation="relu")
+            case "group norm" | "shuffle" | "slice" | "split":
+                self.rearrange(kind)
             case "add" if others:
                 self.add("element_wise", self.now, self.random.choice(others))
             case "concat" if self.seen:
@@ -92,11 +100,30 @@ class Builder:
                 self.add("convolution", features=self.count, kernel="1x1", activation="sigmoid")
                 self.add("element_wise", source, self.now, operation="multiply")
 
+    def rearrange(self, kind: str) -> None:
+        """Layers that reorder or select channels."""
+        match kind:
+            case "group norm" if self.count % 2 == 0:
+                self.add("group_normalization", groups=self.random.choice((2, self.count)))
+            case "shuffle":
+                mode = self.random.choice(("channel_dominant", "pixel_dominant"))
+                self.add("space_to_depth", mode=mode)
+                self.conv(4 * self.count, 1)
+                self.add("depth_to_space", mode=mode)
+                self.count //= 4
+            case "slice" if self.count > 2:
+                start, end = self.random.choice(((0, 2), (1, 0), (-2, 0), (1, -1)))
+                self.add("slice", start=start, end=end)
+                self.count = len(range(self.count)[start : end or None])
+            case "split" if self.count > 2:
+                name = self.add("split", sizes=f"1,{self.count - 1}")
+                self.add("concatenation", f"{name}:y1", name)
+
     def made(self) -> Graph:
         self.conv(4)
         self.seen.append((self.now, self.count))
         for _ in range(self.random.randint(2, 8)):
-            self.step(self.random.choice(KINDS))
+            self.step(self.random.choice(self.kinds))
             if self.now != self.seen[-1][0]:
                 self.seen.append((self.now, self.count))
         if self.random.random() < 0.4:

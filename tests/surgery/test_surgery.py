@@ -202,6 +202,60 @@ def test_a_channel_that_may_become_infinite_cannot_be_added() -> None:
         widen(patient(graph, trained(graph)), "head", 1)
 
 
+def chain(*layers: Layer) -> Graph:
+    """An image, a convolution with 8 channels, the layers, and a convolution."""
+    conv = Layer("head", "convolution", inputs=(Source("in"),), params={"features": "8"})
+    image = Layer("in", "input", params={"dims": "8x8x3"})
+    tail = Layer("tail", "convolution", inputs=(Source(layers[-1].name),), params={"features": "3"})
+    return Graph([image, conv, *layers, tail, Layer("out", "output", inputs=(Source("tail"),))])
+
+
+def test_whole_groups_of_a_group_normalization_are_removed() -> None:
+    norm = Layer("norm", "group_normalization", inputs=(Source("head"),), params={"groups": "4"})
+    graph = chain(norm)
+    weights = trained(graph)
+    with pytest.raises(DiagnosticError, match="'norm' normalizes its channels 2 to 3 together"):
+        remove_channels(patient(graph, weights), "head", [2])
+    with pytest.raises(DiagnosticError, match="'norm' normalizes it together with others"):
+        widen(patient(graph, weights), "head", 2)
+    made = remove_channels(patient(graph, weights), "head", [2, 3])
+    graph.apply(made.edit)
+    assert (graph["head"].params["features"], graph["norm"].params["groups"]) == ("6", "3")
+
+
+def test_channels_of_a_block_are_removed_together() -> None:
+    graph = chain(Layer("shuffle", "depth_to_space", inputs=(Source("head"),)))
+    weights = trained(graph)
+    made = remove_channels(patient(graph, weights), "shuffle", [0])
+    graph.apply(made.edit)
+    assert graph["head"].params["features"] == "4"
+    kernel = weights.tensors[WeightKey("head", "kernel")]
+    np.testing.assert_array_equal(made.weights.tensors[WeightKey("head", "kernel")], kernel[4:])
+
+
+def test_a_layer_before_blocks_of_channels_grows_by_whole_blocks() -> None:
+    layer = Layer("shuffle", "depth_to_space", inputs=(Source("head"),), params={"mode": "pixel_dominant"})
+    graph = chain(layer)
+    weights = trained(graph)
+    with pytest.raises(DiagnosticError, match="grows by multiples of 4, not to 10"):
+        set_features(patient(graph, weights), "head", 10)
+    expected = result(graph, weights)
+    made = set_features(patient(graph, weights), "head", 12)
+    graph.apply(made.edit)
+    assert made.edit.title == "Widen head by 4"
+    np.testing.assert_allclose(result(graph, made.weights), expected, atol=1e-5)
+
+
+def test_a_slice_selects_the_same_channels_afterwards() -> None:
+    graph = chain(Layer("cut", "slice", inputs=(Source("head"),), params={"start": "2", "end": "6"}))
+    weights = trained(graph)
+    made = remove_channels(patient(graph, weights), "head", [0, 5, 7])
+    graph.apply(made.edit)
+    assert (graph["cut"].params["start"], graph["cut"].params["end"]) == ("1", "4")
+    with pytest.raises(DiagnosticError, match="'cut' would select no channel"):
+        remove_channels(patient(graph, made.weights), "head", [1, 2, 3])
+
+
 @pytest.mark.parametrize(("layer", "indices"), [("head", [6]), ("head", []), ("nowhere", [0])])
 def test_channels_that_do_not_exist(layer: str, indices: list[int]) -> None:
     graph = residual()
