@@ -26,7 +26,7 @@ from designer.runtime.network import check_runnable, output_layers, role_of
 from designer.runtime.provenance import provenance
 from designer.texts import tr
 from designer.units import dims_text
-from exporters.onnx_origin import unedited_model
+from exporters.onnx_origin import origin_of
 from exporters.onnx_sizes import OpenSizes, open_sizes
 
 
@@ -67,9 +67,9 @@ def export_onnx(
 def _write(
     graph: Graph, registry: Registry, weights: Weights, target: Path, convert: Callable[[Any], Any] | None
 ) -> OnnxReport:
-    imported = unedited_model(graph, registry, weights) if convert is None else None
-    if imported is not None:
-        return _write_imported(imported, weights, target)
+    origin = origin_of(graph, registry, weights) if convert is None else None
+    if origin is not None and origin.is_unedited(graph, weights):
+        return _write_imported(origin.model, weights, target)
     deployed = deploy(graph, registry)
     inference = Inference(deployed, registry)
     outputs = output_layers(inference)
@@ -95,6 +95,8 @@ def _write(
     model.doc_string = f"{graph.name}, written by Layerwright"
     if convert is not None:
         model = convert(model)
+    if origin is not None:
+        origin.restore_names(model, deployed, registry)
     data = serialized(model)
     check_model(model, graph.name)
     write_atomic(target, data)

@@ -15,7 +15,8 @@ from test_onnx_import import loop_network
 
 from designer.files.document import parse_document, write_document
 from designer.files.weights import Weights
-from designer.graph.commands import set_params
+from designer.graph.commands import insert_on_link, set_params
+from designer.graph.model import Layer
 from designer.importers.formats import ImportOptions
 from designer.importers.onnx.importing import import_onnx
 from designer.operators.registry import Registry
@@ -74,7 +75,44 @@ def test_an_edited_document_is_exported_as_edited(tmp_path: Path, registry: Regi
     target = tmp_path / "edited.onnx"
     export_onnx(graph, registry, found.weights, target)
     again = onnx.load(target)
-    assert again.producer_name == "layerwright"
+    (cut,) = (node for node in again.graph.node if node.op_type == "Where" or node.op_type == "ThresholdedRelu")
+    assert cut.name not in [node.name for node in small_network().graph.node]
+
+
+def test_the_unedited_parts_of_an_edited_file_keep_their_names_attributes_and_metadata(
+    tmp_path: Path, registry: Registry
+) -> None:
+    proto = small_network()
+    proto.producer_version = "7"
+    proto.metadata_props.add(key="license", value="MIT")
+    for number, node in enumerate(proto.graph.node):
+        node.name = f"part/{number}"
+        node.metadata_props.add(key="place", value=str(number))
+    proto.graph.node[0].attribute.append(onnx.helper.make_attribute("kernel_shape", [3, 3]))
+    path = saved(proto, tmp_path)
+    found = import_onnx(path, registry, ImportOptions())
+    graph = found.graph.copy()
+    relu = next(item.name for item in graph if item.activation and item.activation.type == "relu")
+    graph.apply(insert_on_link(graph, Layer("again", "identity"), relu, 0))
+    target = tmp_path / "edited.onnx"
+    export_onnx(graph, registry, found.weights, target)
+    again = onnx.load(target)
+    assert (again.producer_name, again.producer_version) == ("test", "7")
+    assert {entry.key: entry.value for entry in again.metadata_props}["license"] == "MIT"
+    assert again.opset_import[0].version == proto.opset_import[0].version
+    nodes = {node.name: node for node in again.graph.node}
+    assert nodes["part/0"].attribute == proto.graph.node[0].attribute
+    assert nodes["part/0"].metadata_props[0].value == "0"
+    assert nodes["part/0"].output == proto.graph.node[0].output
+    assert {tensor.name for tensor in proto.graph.initializer} & {
+        tensor.name for tensor in again.graph.initializer
+    } >= {
+        "block.conv.weight",
+        "block.conv.bias",
+        "block.norm.mean",
+    }
+    feeds = {"image": random(2, 3, 20, 24)}
+    np.testing.assert_allclose(run(target, feeds)[0], run(path, feeds)[0], rtol=1e-4, atol=1e-5)
 
 
 def test_moved_layers_are_no_edit(tmp_path: Path, registry: Registry) -> None:

@@ -54,6 +54,13 @@ def upgraded(model: Any, newest: int) -> Any:
         return model  # ONNX Runtime cannot load it, the reference implementation can
 
 
+def with_opset(model: Any, target: int) -> None:
+    """Give a model a newer opset if all its operators are the same there."""
+    version = model.opset_import[0].version
+    if target > version and all(_same(*pair) for pair in _pairs(model.graph, version, target)):
+        model.opset_import[0].version = target
+
+
 def _expanded(model: Any, newest: int) -> Any:
     """The model with operators that are newer than `newest` replaced by their definitions in the standard, if they have one."""
     from onnx import inliner
