@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -177,6 +179,34 @@ def test_external_data_is_read(tmp_path: Path, registry: Registry) -> None:
     found = import_onnx(path, registry, ImportOptions()).verified(registry)
     assert found.report.agrees
     assert found.report.max_abs_difference is not None
+
+
+_MEASURED = """
+import resource, sys
+from pathlib import Path
+from designer.importers.formats import ImportOptions
+from designer.importers.onnx.importing import import_onnx
+from designer.operators.registry import load
+
+found = import_onnx(Path(sys.argv[1]), load(entry_points=False), ImportOptions())
+(kernel,) = (tensor for key, tensor in found.weights.tensors.items() if key.tensor == "kernel")
+assert kernel.nbytes > 3 * 10**9, kernel.shape
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+"""
+
+
+def test_external_data_of_gigabytes_is_not_read_before_it_is_used(tmp_path: Path) -> None:
+    side = 28_000
+    proto = model([helper.make_node("Gemm", ["x", "w"], ["y"], transB=1)], {"x": ["n", side]}, {"y": ["n", side]})
+    weight = proto.graph.initializer.add(name="w", data_type=FLOAT, dims=[side, side])
+    weight.data_location = TensorProto.EXTERNAL
+    weight.external_data.add(key="location", value="w.bin")
+    with (tmp_path / "w.bin").open("wb") as file:
+        file.truncate(4 * side * side)  # without blocks on the disk
+    path = saved(proto, tmp_path)
+    run = subprocess.run([sys.executable, "-c", _MEASURED, path], capture_output=True, text=True, check=False)
+    assert not run.returncode, run.stderr
+    assert int(run.stdout) < 700  # MiB
 
 
 def reduction(after: list[int], **attributes: int) -> onnx.ModelProto:
