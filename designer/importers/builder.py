@@ -16,7 +16,7 @@ from designer.graph.layout import LayerBox, arrange
 from designer.graph.model import ActivationSpec, Frame, Layer, Source, check_layer_name
 from designer.graph.naming import free_identifier
 from designer.graph.types import ShapeError, TensorType
-from designer.importers.templates import Scope, moved_key, with_templates
+from designer.importers.templates import ModuleClass, Scope, Tensors, moved_key, with_templates
 from designer.operators.api import Activation, Operator
 from designer.operators.params import ParamError, Value
 from designer.operators.registry import Registry
@@ -31,7 +31,8 @@ MAX_LEVEL = 10
 class GraphBuilder:
     """Collects the layers of a new document in topological order; types are inferred as layers are added.
 
-    `scopes` has the path of modules of each layer, which become comment frames; `weights` the tensors by key.
+    `scopes` has the path of modules of each layer, which become templates or comment frames, `classes` the modules that become
+    templates in any case, and `weights` the tensors by key.
     """
 
     registry: Registry
@@ -39,12 +40,15 @@ class GraphBuilder:
     layers: dict[str, Layer] = field(default_factory=dict)
     types: dict[Source, TensorType] = field(default_factory=dict)
     scopes: dict[str, Scope] = field(default_factory=dict)
+    classes: Mapping[Scope, ModuleClass] = field(default_factory=dict)
     weights: dict[WeightKey, NDArray[np.float32]] = field(default_factory=dict)
     moved: dict[str, str] = field(default_factory=dict)
+    owners: dict[str, str] = field(default_factory=dict)
     repeats: dict[str, int] = field(default_factory=dict)
     _taken: set[str] = field(default_factory=set)
     _outputs: dict[str, tuple[Source, ...]] = field(default_factory=dict)
     _tensors: dict[str, tuple[WeightKey, ...]] = field(default_factory=dict)
+    _origins: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def reserve(self, names: Sequence[str]) -> None:
         """Keep `names` free for layers that are added with `exact`, such as inputs and outputs."""
@@ -60,11 +64,13 @@ class GraphBuilder:
         exact: bool = False,
         activation: tuple[str, Mapping[str, Value]] | None = None,
         weights: Mapping[str, NDArray[np.float32]] | None = None,
+        origins: Sequence[str] = (),
         scope: Scope = (),
         attributes: Mapping[str, str] | None = None,
     ) -> tuple[Source, ...]:
         """Add a layer and return its outputs. `name` is a proposal; with `exact` it is kept if it is a legal layer name.
 
+        `origins` are the names of all its tensors in the original: layers with the same ones share their weights.
         Raises ShapeError or ParamError if the operator does not take these inputs or parameters; nothing is added then.
         """
         operator = self._operator(type, params or {})
@@ -86,6 +92,8 @@ class GraphBuilder:
         )
         self.scopes[chosen] = scope
         self._tensors[chosen] = tuple(WeightKey(chosen, key) for key in weights or {})
+        if weights and len(origins) == len(weights) and all(origins):
+            self._origins[chosen] = tuple(origins)
         for key, array in (weights or {}).items():
             self.weights[WeightKey(chosen, key)] = np.asarray(array, np.float32, order="C")  # keeps rank 0
         ports = operator.output_ports()
@@ -93,6 +101,26 @@ class GraphBuilder:
         self._outputs[chosen] = sources
         self.types.update(zip(sources, outputs, strict=True))
         return sources
+
+    def attach(
+        self, source: Source, activation: tuple[str, Mapping[str, Value]], weights: Mapping[str, NDArray[np.float32]]
+    ) -> bool:
+        """Attach an activation to the layer of a tensor; nothing is done if it is not its first output, or has one already."""
+        layer = self.layers[source.layer]
+        if source.port or layer.activation is not None:
+            return False
+        function = self._activation(*activation)
+        before = self.types[source]
+        needed = {f"{function.weight_prefix}{weight.name}": weight.shape for weight in function.weights((before,))}
+        (after,) = function.infer_checked((before,))
+        _check_weights(needed, weights)
+        self.layers[layer.name] = replace(layer, activation=ActivationSpec(function.type, function.texts(all=False)))
+        self.types[source] = after
+        for key, array in weights.items():
+            self.weights[WeightKey(layer.name, key)] = np.asarray(array, np.float32, order="C")
+        self._tensors[layer.name] += tuple(WeightKey(layer.name, key) for key in weights)
+        self._origins.pop(layer.name, None)
+        return True
 
     def outputs(self, layer: str) -> tuple[Source, ...]:
         """The outputs of a layer that was added."""
@@ -112,6 +140,7 @@ class GraphBuilder:
                 del self.types[source]
             for key in self._tensors.pop(name):
                 del self.weights[key]
+            self._origins.pop(name, None)
 
     def _operator(self, type: str, params: Mapping[str, Value]) -> Operator:
         cls = self.registry.get(type)
@@ -133,12 +162,16 @@ class GraphBuilder:
     def finish(self) -> tuple[Graph, Weights]:
         """The document with positions, frames and templates, and its weights.
 
-        `moved` then maps layers to their names in instances of templates, and `repeats` counts the instances.
+        `moved` then maps layers to their names in instances of templates, `owners` to the names of their weights, and `repeats`
+        counts the instances.
         """
-        arrays = {name: [(key.tensor, self.weights[key].shape) for key in keys] for name, keys in self._tensors.items()}
-        found = with_templates(self.layers, self.scopes, {name: tuple(rows) for name, rows in arrays.items()})
-        self.moved, self.repeats = found.moved, found.counts
-        weights = Weights({moved_key(key, found.moved): array for key, array in self.weights.items()})
+        tensors = {
+            name: Tensors(tuple((key.tensor, self.weights[key].shape) for key in keys), self._origins.get(name, ()))
+            for name, keys in self._tensors.items()
+        }
+        found = with_templates(self.layers, self.scopes, tensors, self.classes)
+        self.moved, self.owners, self.repeats = found.moved, found.owners, found.counts
+        weights = Weights({moved_key(key, found.owners): array for key, array in self.weights.items()})
         self.types.update((new, self.types[old]) for old, new in found.renamed.items() if old in self.types)
         positions, boxes = self._laid_out(found.layers)
         templates = []

@@ -1,8 +1,12 @@
-"""Equal modules as templates: each becomes one template, its occurrences instances with weights of their own."""
+"""Modules as templates: equal ones become instances of one template, also inside of other templates.
+
+Each instance has weights of its own; calls of one module share a set.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 
@@ -10,89 +14,330 @@ import msgspec
 
 from designer.files.weights import WeightKey
 from designer.graph.model import Layer, Source
-from designer.graph.naming import free_identifier
+from designer.graph.naming import free_identifier, identifier
 from designer.graph.template import INPUT, INSTANCE, OUTPUT, PARAMETER, Template
 from designer.importers.report import NodeOutcome
 
 Scope = tuple[str, ...]
-Shapes = Mapping[str, tuple[tuple[str, tuple[int, ...]], ...]]  # layer -> names and shapes of its tensors
 SMALLEST = 3  # layers of a template
 PORTS = (INPUT, OUTPUT, "input", "tensor_input", "output")
+DOCUMENT = ""  # the room of the layers that are in no template
 
 
 @dataclass(frozen=True)
-class Occurrence:
-    """The layers of one scope, in order, what they read from outside, and which of their outputs are read outside."""
+class ModuleClass:
+    """A class whose modules are instances of a template even if there is only one.
 
-    scope: Scope
-    layers: tuple[str, ...]
-    reads: tuple[Source, ...]
-    results: tuple[Source, ...]
+    `inputs` and `output` name the ports, `arguments` are the variables of the call around.
+    """
+
+    name: str
+    inputs: tuple[str, ...] = ()
+    output: str = ""
+    arguments: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Tensors:
+    """The learned tensors of a layer: their names and shapes, and their names in the original if it has them all."""
+
+    shapes: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    origins: tuple[str, ...] = ()
 
 
 @dataclass
 class Templated:
-    """A network with templates. `moved` maps layers to their names inside of an instance: `<instance>.<layer>`."""
+    """A network with templates.
+
+    `moved` maps layers to their names inside of instances, `<instance>.<layer>`, and `owners` to the names of their weights.
+    """
 
     layers: dict[str, Layer]
     scopes: dict[str, Scope]
     templates: list[Template] = field(default_factory=list)
     moved: dict[str, str] = field(default_factory=dict)
+    owners: dict[str, str] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)  # template -> instances
     renamed: dict[Source, Source] = field(default_factory=dict)  # outputs of replaced layers -> those of instances
 
 
-def with_templates(layers: Mapping[str, Layer], scopes: Mapping[str, Scope], shapes: Shapes) -> Templated:
+def with_templates(
+    layers: Mapping[str, Layer],
+    scopes: Mapping[str, Scope],
+    tensors: Mapping[str, Tensors],
+    classes: Mapping[Scope, ModuleClass] | None = None,
+) -> Templated:
     """Replace equal scopes by instances of templates, the largest first. `layers` are in topological order."""
-    made = Templated(dict(layers), dict(scopes))
-    taken = set(layers)
-    names: set[str] = set()
-    for group in _groups(layers, scopes, shapes):
-        _Replacement(made, taken, names).apply(group)
-    return made
+    return _Replacement(layers, scopes, tensors, classes or {}).made()
 
 
-def _groups(layers: Mapping[str, Layer], scopes: Mapping[str, Scope], shapes: Shapes) -> Iterable[list[Occurrence]]:
-    """Equal scopes, the largest first; no layer is in two of them."""
-    order = {name: place for place, name in enumerate(layers)}
-    readers: dict[str, list[str]] = {}
-    for layer in layers.values():
+@dataclass
+class _Room:
+    """The layers of the document or of a template in topological order, with what is known about them.
+
+    Scopes are those in the document; the first `depth` parts of them are around the template.
+    """
+
+    layers: dict[str, Layer]
+    scopes: dict[str, Scope]
+    shapes: dict[str, Hashable]
+    origins: dict[str, tuple[str, ...]]
+    depth: int = 0
+    renamed: dict[Source, Source] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """The instances around a layer of the original, and the prefix of the names of its weights."""
+
+    path: str = ""
+    owner: str = ""
+
+
+@dataclass(frozen=True)
+class _Occurrence:
+    """The layers of one scope, in order, what they read from outside, and which of their outputs are read outside."""
+
+    room: str
+    scope: Scope
+    layers: tuple[str, ...]
+    reads: tuple[Source, ...]
+    results: tuple[Source, ...]
+    label: str = ""  # the name of its instance
+
+
+class _Replacement:
+    def __init__(
+        self,
+        layers: Mapping[str, Layer],
+        scopes: Mapping[str, Scope],
+        tensors: Mapping[str, Tensors],
+        classes: Mapping[Scope, ModuleClass],
+    ) -> None:
+        self.classes = classes
+        self.rooms = {
+            DOCUMENT: _Room(
+                dict(layers),
+                dict(scopes),
+                {name: item.shapes for name, item in tensors.items()},
+                {name: item.origins for name, item in tensors.items() if item.origins},
+            )
+        }
+        self.places = {name: _Place() for name in layers}
+        self.present: dict[tuple[str, str], list[str]] = {(DOCUMENT, name): [name] for name in layers}
+        self.counts: dict[str, int] = {}
+        self.names: set[str] = set()
+        self.taken = {DOCUMENT: set(layers)}
+
+    def made(self) -> Templated:
+        found = True
+        while found:
+            found = False
+            for group, shared in list(self._groups()):
+                self._apply(group, shared)
+                found = True
+        top = self.rooms[DOCUMENT]
+        inner = {old: name for (room, name), olds in self.present.items() if room != DOCUMENT for old in olds}
+        rooms = {name: room for name, room in self.rooms.items() if name != DOCUMENT}
+        return Templated(
+            top.layers,
+            top.scopes,
+            [Template(name, tuple(room.layers.values())) for name, room in rooms.items()],
+            {old: f"{self.places[old].path}{name}" for old, name in inner.items()},
+            {old: f"{self.places[old].owner}{name}" for old, name in inner.items()},
+            self.counts,
+            top.renamed,
+        )
+
+    # --- search ----------------------------------------------------------------------------------------------------
+
+    def _groups(self) -> Iterator[tuple[list[_Occurrence], frozenset[Scope]]]:
+        """Equal scopes, the largest first, and those of them that share their weights; no layer is in two groups."""
+        found: dict[Hashable, list[_Occurrence]] = defaultdict(list)
+        for name, room in self.rooms.items():
+            for item in _occurrences(name, room, self.classes):
+                kind = self.classes.get(item.scope)
+                found[kind.name if kind is not None else "", _signature(item, room)].append(item)
+        used: set[tuple[str, str]] = set()
+        for (named, _), group in sorted(found.items(), key=lambda entry: -len(entry[1][0].layers)):
+            free = [item for item in group if used.isdisjoint((item.room, name) for name in item.layers)]
+            for part, shared in self._by_weights(free):
+                single = bool(part[0].label)
+                if shared or (not single and (len(part) > 1 or named)):
+                    used.update((item.room, name) for item in part for name in item.layers)
+                    yield part, shared
+
+    def _by_weights(self, group: Sequence[_Occurrence]) -> Iterator[tuple[list[_Occurrence], frozenset[Scope]]]:
+        """A template has at most one set of shared weights."""
+        sets: dict[Hashable, list[_Occurrence]] = defaultdict(list)
+        for number, item in enumerate(group):
+            origins = self.rooms[item.room].origins
+            tensors = tuple(origins.get(name, ()) for name in item.layers)
+            sets[(item.room, tensors) if any(tensors) else number].append(item)
+        rest = [item for items in sets.values() if len(items) == 1 for item in items]
+        for items in sets.values():
+            if len(items) > 1:
+                members = rest + items if not items[0].label else items
+                yield sorted(members, key=group.index), frozenset(item.scope for item in items)
+                rest = []
+        if rest:
+            yield rest, frozenset()
+
+    # --- replacement -----------------------------------------------------------------------------------------------
+
+    def _apply(self, group: Sequence[_Occurrence], shared: frozenset[Scope]) -> None:
+        group = [self._present(item) for item in group]
+        first = group[0]
+        room = self.rooms[first.room]
+        kind = self.classes.get(first.scope)
+        name = free_identifier(kind.name if kind is not None else _title(first), self._unavailable(group, shared))
+        self.names.add(name)
+        order, ports = self._inputs(first, room, kind)
+        ends = _numbered("y", len(first.results))
+        if kind is not None and kind.output and len(ends) == 1:
+            ends = [kind.output]
+        inner = _inner_names(first, room, {*ports, *ends})
+        self.rooms[name] = self._room(first, room, inner, [first.reads[place] for place in order], ports, ends)
+        self.taken[name] = {*ports, *ends, *inner}
+        self.counts[name] = len(group)
+        around: dict[str, dict[str, Layer]] = defaultdict(dict)  # room -> last layer of an occurrence -> its instance
+        for item in group:
+            own = self.rooms[item.room]
+            instance = item.label or free_identifier(_label(item, own), self.taken[item.room])
+            params = {PARAMETER: name} | ({"shared_weights": "true"} if item.scope in shared else {})
+            inputs = tuple(item.reads[place] for place in order)
+            around[item.room][item.layers[-1]] = Layer(instance, INSTANCE, inputs=inputs, params=params)
+            for number, source in enumerate(item.results):
+                own.renamed[source] = Source(instance, ends[number] if number else "")
+            own.shapes[instance] = tuple(own.shapes.get(layer, ()) for layer in item.layers)
+            own.origins[instance] = tuple(text for layer in item.layers for text in own.origins.get(layer, ()))
+            own.scopes[instance] = item.scope if item.label else item.scope[:-1]
+            self._move(item, instance, name, inner, item.scope in shared)
+        for key, placed in around.items():
+            gone = {layer for item in group if item.room == key for layer in item.layers}
+            _replace(self.rooms[key], gone, placed)
+
+    def _unavailable(self, group: Sequence[_Occurrence], shared: frozenset[Scope]) -> set[str]:
+        """Names that a template cannot have: its shared weights have the prefix of those of an instance with its name."""
+        if not shared:
+            return set(self.names)
+        top = self.rooms[DOCUMENT]
+        labels = {identifier(item.label or _label(item, top)): item.scope in shared for item in group}
+        own = {name for name, shares in labels.items() if shares}
+        return self.names | ((self.taken[DOCUMENT] | labels.keys()) - own)
+
+    def _present(self, item: _Occurrence) -> _Occurrence:
+        """The occurrence after what it reads became outputs of instances."""
+        renamed = self.rooms[item.room].renamed
+        return replace(item, reads=tuple(renamed.get(source, source) for source in item.reads))
+
+    def _move(self, item: _Occurrence, instance: str, template: str, inner: Sequence[str], shared: bool) -> None:
+        for name, short in zip(item.layers, inner, strict=True):
+            for old in self.present.pop((item.room, name), ()):
+                place = self.places[old]
+                owner = f"{template}." if shared else f"{place.owner}{instance}."
+                self.places[old] = _Place(f"{place.path}{instance}.", owner)
+                self.present.setdefault((template, short), []).append(old)
+
+    def _inputs(self, item: _Occurrence, room: _Room, kind: ModuleClass | None) -> tuple[list[int], list[str]]:
+        """The order of the inputs of a template, and their names."""
+        count = len(item.reads)
+        plain = list(range(count)), _numbered("x", count)
+        if kind is None or len(kind.inputs) != count:
+            return plain
+        if count == 1:
+            return [0], list(kind.inputs)
+        variables = [_variable(source, item.scope, room) for source in item.reads]
+        if sorted(variables) != sorted(kind.arguments) or len(set(variables)) != count:
+            return plain
+        return [variables.index(text) for text in kind.arguments], list(kind.inputs)
+
+    def _room(
+        self,
+        item: _Occurrence,
+        room: _Room,
+        inner: Sequence[str],
+        reads: Sequence[Source],
+        ports: Sequence[str],
+        ends: Sequence[str],
+    ) -> _Room:
+        """The layers of a template: those of `item` between its ports."""
+        renamed = dict(zip(item.layers, inner, strict=True))
+        slots = dict(zip(reads, ports, strict=True))
+
+        def moved(source: Source) -> Source:
+            return Source(renamed[source.layer], source.port) if source.layer in renamed else Source(slots[source])
+
+        layers = [Layer(port, INPUT, params={"index": str(number)}) for number, port in enumerate(ports)]
+        for name in item.layers:
+            layer = room.layers[name]
+            now = [room.renamed.get(s, s) if s is not None else None for s in layer.inputs]
+            inputs = tuple(moved(s) if s is not None else None for s in now)
+            layers.append(replace(layer, name=renamed[name], inputs=inputs))
+        for number, (end, source) in enumerate(zip(ends, item.results, strict=True)):
+            layers.append(Layer(end, OUTPUT, inputs=(moved(source),), params={"index": str(number)}))
+        return _Room(
+            {layer.name: layer for layer in layers},
+            {renamed[name]: room.scopes[name] for name in item.layers},
+            {renamed[name]: room.shapes[name] for name in item.layers if name in room.shapes},
+            {renamed[name]: room.origins[name] for name in item.layers if name in room.origins},
+            len(item.scope),
+        )
+
+
+def _occurrences(name: str, room: _Room, classes: Mapping[Scope, ModuleClass]) -> Iterator[_Occurrence]:
+    """The scopes of a room that can be replaced, and single layers that share their weights."""
+    order = {layer: place for place, layer in enumerate(room.layers)}
+    readers: dict[str, list[str]] = defaultdict(list)
+    for layer in room.layers.values():
         for producer in layer.producers():
-            readers.setdefault(producer, []).append(layer.name)
-    members: dict[Scope, list[str]] = {}
-    for name in layers:
-        scope = scopes.get(name, ())
-        for depth in range(1, len(scope) + 1):
-            members.setdefault(scope[:depth], []).append(name)
-    found: dict[object, list[Occurrence]] = {}
-    for scope, inside in members.items():
-        if len(inside) < SMALLEST or any(layers[name].type in PORTS for name in inside):
-            continue
-        item = _occurrence(scope, inside, layers, readers, order)
+            readers[producer].append(layer.name)
+    for scope, inside in _members(room).items():
+        small = len(inside) < SMALLEST and scope not in classes
+        if not small and not any(room.layers[layer].type in PORTS for layer in inside):
+            item = _occurrence(name, scope, inside, room, readers, order)
+            if item is not None:
+                yield item
+    for label in _repeated(room):
+        item = _occurrence(name, (*room.scopes.get(label, ()), label), [label], room, readers, order)
         if item is not None:
-            found.setdefault(_signature(item, layers, scopes, shapes), []).append(item)
-    used: set[str] = set()
-    for group in sorted(found.values(), key=lambda items: -len(items[0].layers)):
-        free = [item for item in group if used.isdisjoint(item.layers)]
-        if len(free) > 1:
-            used.update(name for item in free for name in item.layers)
-            yield free
+            yield replace(item, label=label)
+
+
+def _members(room: _Room) -> dict[Scope, list[str]]:
+    found: dict[Scope, list[str]] = defaultdict(list)
+    for name in room.layers:
+        scope = room.scopes.get(name, ())
+        for depth in range(room.depth + 1, len(scope) + 1):
+            found[scope[:depth]].append(name)
+    return found
+
+
+def _repeated(room: _Room) -> list[str]:
+    """The layers whose weights another layer has too."""
+    owners: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for name, origins in room.origins.items():
+        if origins and name in room.layers and room.layers[name].type != INSTANCE:
+            owners[origins].append(name)
+    return [name for names in owners.values() if len(names) > 1 for name in names]
 
 
 def _occurrence(
+    name: str,
     scope: Scope,
     inside: Sequence[str],
-    layers: Mapping[str, Layer],
+    room: _Room,
     readers: Mapping[str, Sequence[str]],
     order: Mapping[str, int],
-) -> Occurrence | None:
+) -> _Occurrence | None:
     """The scope as a block; None if something outside lies between its layers, or nothing reads it."""
+    layers = room.layers
     own = set(inside)
     reads: dict[Source, None] = {}
     results: dict[Source, None] = {}
-    for name in inside:
-        reads.update(dict.fromkeys(s for s in layers[name].inputs if s is not None and s.layer not in own))
-    outside = [reader for name in inside for reader in readers.get(name, ()) if reader not in own]
+    for layer in inside:
+        reads.update(dict.fromkeys(s for s in layers[layer].inputs if s is not None and s.layer not in own))
+    outside = [reader for layer in inside for reader in readers.get(layer, ()) if reader not in own]
     for reader in outside:
         results.update(dict.fromkeys(s for s in layers[reader].inputs if s is not None and s.layer in own))
     first = order[inside[0]]
@@ -100,110 +345,107 @@ def _occurrence(
     waiting = list(outside)
     last = max((order[source.layer] for source in reads), default=first)
     while waiting:
-        name = waiting.pop()
-        if name not in after and order[name] <= last:
-            after.add(name)
-            waiting.extend(readers.get(name, ()))
+        layer = waiting.pop()
+        if layer not in after and order[layer] <= last:
+            after.add(layer)
+            waiting.extend(readers.get(layer, ()))
     if not results or any(source.layer in after for source in reads):
         return None
     places = sorted(results, key=lambda source: (order[source.layer], source.port))
-    return Occurrence(scope, tuple(inside), tuple(reads), tuple(places))
+    return _Occurrence(name, scope, tuple(inside), tuple(reads), tuple(places))
 
 
-def _signature(item: Occurrence, layers: Mapping[str, Layer], scopes: Mapping[str, Scope], shapes: Shapes) -> object:
+def _signature(item: _Occurrence, room: _Room) -> Hashable:
     """What two scopes must have in common to be instances of one template."""
     place = {name: number for number, name in enumerate(item.layers)}
     slot = {source: number for number, source in enumerate(item.reads)}
     rows = []
     for name in item.layers:
-        layer = layers[name]
+        layer = room.layers[name]
         inputs = tuple(
             None if s is None else (place[s.layer], s.port) if s.layer in place else slot[s] for s in layer.inputs
         )
         spec = layer.activation
         function = (spec.type, tuple(sorted(spec.params.items()))) if spec is not None else None
-        inner = scopes.get(name, ())[len(item.scope) :]
-        rows.append((inner, layer.type, tuple(sorted(layer.params.items())), function, inputs, shapes.get(name, ())))
+        inner = tuple(_plain(part) for part in room.scopes.get(name, ())[len(item.scope) :])
+        rows.append(
+            (inner, layer.type, tuple(sorted(layer.params.items())), function, inputs, room.shapes.get(name, ()))
+        )
     return tuple(rows), tuple((place[source.layer], source.port) for source in item.results)
 
 
-class _Replacement:
-    """Replaces the occurrences of one template."""
-
-    def __init__(self, made: Templated, taken: set[str], names: set[str]) -> None:
-        self.made = made
-        self.taken = taken
-        self.names = names
-
-    def apply(self, group: Sequence[Occurrence]) -> None:
-        first = group[0]
-        name = free_identifier(_title(first.scope), self.names)
-        inner = self._inner_names(first)
-        ports = ["x" if len(first.reads) == 1 else f"x{number + 1}" for number in range(len(first.reads))]
-        ends = ["y" if len(first.results) == 1 else f"y{number + 1}" for number in range(len(first.results))]
-        self.made.templates.append(Template(name, tuple(self._body(first, inner, ports, ends))))
-        self.made.counts[name] = len(group)
-        placed: dict[str, Layer] = {}  # the last layer of an occurrence -> its instance
-        for item in group:
-            instance = free_identifier("_".join(item.scope), self.taken)
-            placed[item.layers[-1]] = Layer(instance, INSTANCE, inputs=item.reads, params={PARAMETER: name})
-            for number, source in enumerate(item.results):
-                self.made.renamed[source] = Source(instance, ends[number] if number else "")
-            for layer, short in zip(item.layers, inner, strict=True):
-                self.made.moved[layer] = f"{instance}.{short}"
-                self.made.scopes.pop(layer, None)
-            self.made.scopes[instance] = item.scope[:-1]
-        self._replace({name for item in group for name in item.layers}, placed)
-
-    def _replace(self, gone: set[str], placed: Mapping[str, Layer]) -> None:
-        layers: dict[str, Layer] = {}
-        for name, layer in self.made.layers.items():
-            if name in placed:
-                layers[placed[name].name] = placed[name]
-            if name not in gone:
-                layers[name] = layer
-        renamed = self.made.renamed
-        for name, layer in layers.items():
-            inputs = tuple(renamed.get(s, s) if s is not None else None for s in layer.inputs)
-            if inputs != layer.inputs:
-                layers[name] = replace(layer, inputs=inputs)
-        self.made.layers = layers
-
-    def _inner_names(self, item: Occurrence) -> list[str]:
-        """The names of the layers without what they have in common: the name of the module."""
-        shared = "".join(c for c, *rest in takewhile(lambda t: len(set(t)) == 1, zip(*item.layers, strict=False)))
-        shared = shared[: shared.rfind("_") + 1]
-        taken = {"x", "y", *(f"{letter}{number}" for letter in "xy" for number in range(64))}
-        return [free_identifier(name.removeprefix(shared), taken) for name in item.layers]
-
-    def _body(
-        self, item: Occurrence, inner: Sequence[str], ports: Sequence[str], ends: Sequence[str]
-    ) -> Iterable[Layer]:
-        renamed = dict(zip(item.layers, inner, strict=True))
-        slots = {self.made.renamed.get(s, s): port for s, port in zip(item.reads, ports, strict=True)}
-
-        def moved(source: Source) -> Source:
-            return Source(renamed[source.layer], source.port) if source.layer in renamed else Source(slots[source])
-
-        for number, port in enumerate(ports):
-            yield Layer(port, INPUT, params={"index": str(number)})
-        for name in item.layers:
-            layer = self.made.layers[name]
-            inputs = tuple(moved(s) if s is not None else None for s in layer.inputs)
-            yield replace(layer, name=renamed[name], inputs=inputs)
-        for number, (end, source) in enumerate(zip(ends, item.results, strict=True)):
-            yield Layer(end, OUTPUT, inputs=(moved(source),), params={"index": str(number)})
+def _replace(room: _Room, gone: set[str], placed: Mapping[str, Layer]) -> None:
+    """Put instances at the places of the last layers of their occurrences."""
+    layers: dict[str, Layer] = {}
+    for name, layer in room.layers.items():
+        if name in placed:
+            layers[placed[name].name] = placed[name]
+        if name not in gone:
+            layers[name] = layer
+        else:
+            room.scopes.pop(name, None)
+    for name, layer in layers.items():
+        inputs = tuple(room.renamed.get(s, s) if s is not None else None for s in layer.inputs)
+        if inputs != layer.inputs:
+            layers[name] = replace(layer, inputs=inputs)
+    room.layers = layers
 
 
-def _title(scope: Scope) -> str:
+def _inner_names(item: _Occurrence, room: _Room, taken: set[str]) -> list[str]:
+    """The names of the layers without that of the module."""
+    if item.label:
+        return [free_identifier(room.layers[item.layers[0]].type, taken)]
+    names = [_short(name, item.scope[room.depth :]) for name in item.layers]
+    if tuple(names) == item.layers:  # the layers are not named after the module
+        same = takewhile(lambda letters: len(set(letters)) == 1, zip(*names, strict=False))
+        shared = "".join(letters[0] for letters in same)
+        names = [name.removeprefix(shared[: shared.rfind("_") + 1]) for name in names]
+    return [free_identifier(name, taken) for name in names]
+
+
+def _label(item: _Occurrence, room: _Room) -> str:
+    """A name for an instance: the path of its module."""
+    return "_".join(item.scope[room.depth :])
+
+
+def _short(name: str, scope: Scope) -> str:
+    """A name without the path of modules before it."""
+    while scope:
+        before = f"{identifier('.'.join(map(_plain, scope)))}_"
+        if name.startswith(before) and name != before:
+            return name.removeprefix(before)
+        scope = scope[1:]
+    return name
+
+
+def _variable(source: Source, scope: Scope, room: _Room) -> str:
+    """The variable of generated code that holds a tensor where the module of `scope` is called."""
+    around = scope[:-1]
+    own = room.scopes.get(source.layer, ())
+    if len(own) > len(around) and own[: len(around)] == around:
+        return own[len(around)]
+    name = _short(source.layer, around[room.depth :])
+    return f"{name}_{source.port}" if source.port else name
+
+
+def _numbered(letter: str, count: int) -> list[str]:
+    return [letter] if count == 1 else [f"{letter}{number + 1}" for number in range(count)]
+
+
+def _plain(part: str) -> str:
+    """A part of a path without the number of the call."""
+    return part.partition("@")[0]
+
+
+def _title(item: _Occurrence) -> str:
     """A name for a template: the last part of the path that is not a number."""
-    words = [part for part in ".".join(scope).replace("_", ".").split(".") if not part.isdigit()]
+    words = [part for part in ".".join(map(_plain, item.scope)).replace("_", ".").split(".") if not part.isdigit()]
     return (words[-1] if words else "block").rstrip("0123456789") or "block"
 
 
-def moved_key(key: WeightKey, moved: Mapping[str, str]) -> WeightKey:
+def moved_key(key: WeightKey, owners: Mapping[str, str]) -> WeightKey:
     """The key of a weight after its layer went into an instance."""
-    return WeightKey(moved.get(key.layer, key.layer), key.tensor)
+    return WeightKey(owners.get(key.layer, key.layer), key.tensor)
 
 
 def moved_outcome(item: NodeOutcome, moved: Mapping[str, str]) -> NodeOutcome:
@@ -213,7 +455,10 @@ def moved_outcome(item: NodeOutcome, moved: Mapping[str, str]) -> NodeOutcome:
     return msgspec.structs.replace(item, layers=tuple(moved.get(name, name) for name in item.layers))
 
 
-def moved_name(text: str, moved: Mapping[str, str]) -> str:
-    """`<layer>.<tensor>` after the layer went into an instance."""
-    layer, _, tensor = text.rpartition(".")
-    return f"{moved.get(layer, layer)}.{tensor}"
+def moved_names(places: Mapping[str, str], owners: Mapping[str, str]) -> dict[str, str]:
+    """Names of tensors in the original -> `<layer>.<tensor>` after their layers went into instances."""
+    found = {}
+    for name, text in places.items():
+        layer, _, tensor = text.rpartition(".")
+        found[name] = f"{owners.get(layer, layer)}.{tensor}"
+    return found

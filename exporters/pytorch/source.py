@@ -14,11 +14,12 @@ from designer.graph.model import Source
 from designer.graph.naming import identifier
 from designer.operators.api import Role
 from designer.operators.deploy import without_observers
+from designer.operators.generated_code import NETWORK, template_title
 from designer.operators.registry import Read, Registry
 from designer.operators.torch_data import TorchModule, TorchParameter
 from designer.operators.torch_program import RESERVED_LOCALS, Attribute, Program, TorchStep, build_program
 from designer.operators.training_branch import no_output
-from designer.texts import tr, visible
+from designer.texts import tr
 from exporters.pytorch.checked import check_compiles, check_source, vocabulary
 from exporters.pytorch.custom import custom_sources
 from exporters.pytorch.subnetworks import Subnetwork, WithClasses, prepared, with_classes
@@ -40,7 +41,7 @@ class Module:
     inputs: tuple[Source, ...]
     outputs: tuple[Source, ...]
     taps: tuple[Source, ...] = ()
-    title: str = "The layers of the network in execution order."
+    title: str = NETWORK
     classes: tuple[Subnetwork, ...] = ()
     template: bool = False  # the class of a template: several outputs are a tuple
     given: tuple[str, ...] = ()  # arguments of `forward` that are modules with shared weights
@@ -217,7 +218,7 @@ def _template(item: Subnetwork) -> Module:
         program,
         item.inputs,
         item.outputs,
-        title=f"The template '{visible(item.template)}'.",
+        title=template_title(item.template),
         template=True,
         given=tuple(item.needs.values()),
         shapes=not item.several,

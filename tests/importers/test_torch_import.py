@@ -59,6 +59,65 @@ def test_equal_blocks_become_templates(registry: Registry) -> None:
     assert len(found.graph.templates) == len(found.report.templates)
 
 
+class Residual(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.one = torch.nn.Conv2d(4, 4, 3, padding=1)
+        self.two = torch.nn.Conv2d(4, 4, 3, padding=1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + self.two(torch.relu(self.one(x)))
+
+
+class Groups(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        groups = ([Residual(), Residual(), torch.nn.Conv2d(4, 4, 1)] for _ in range(2))
+        self.groups = torch.nn.ModuleList(torch.nn.Sequential(*group) for group in groups)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for group in self.groups:
+            x = group(x)
+        return x
+
+
+def test_templates_contain_instances_of_others(registry: Registry) -> None:
+    found = import_module(Groups(), [torch.rand(1, 4, 8, 8)], registry).verified(registry)
+    assert found.report.templates == {"groups": 2, "groups_2": 2}
+    assert [layer.type for layer in found.graph if layer.type != "template"] == ["input", "output"]
+    inside = {layer.name: layer.type for layer in found.graph.templates["groups"].layers}
+    assert sorted(inside.values()) == ["convolution", "template", "template", "template_input", "template_output"]
+    assert found.report.weights["groups.1.0.two.weight"] == "groups_1.layer_0.two.kernel"
+    assert len(found.weights.tensors) == 20
+    assert found.report.agrees
+    assert len(found.report.cases) == 3
+
+
+class Shared(torch.nn.Module):
+    """Calls a block and a convolution twice."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.block = Residual()
+        self.mix = torch.nn.Conv2d(4, 4, 1)
+        self.other = Residual()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.other(self.mix(self.block(self.mix(self.block(x)))))
+
+
+def test_calls_of_one_module_share_its_weights(registry: Registry) -> None:
+    module = Shared()
+    found = import_module(module, [torch.rand(1, 4, 8, 8)], registry).verified(registry)
+    shared = [layer.params["template"] for layer in found.graph if layer.params.get("shared_weights") == "true"]
+    assert sorted(shared) == ["block", "block", "mix", "mix"]
+    assert found.graph["other"].params == {"template": "block"}
+    assert sum(tensor.size for tensor in found.weights.tensors.values()) == sum(p.numel() for p in module.parameters())
+    assert found.report.weights["block.one.weight"] == "block.one.kernel"
+    assert found.report.weights["other.one.weight"] == "other.one.kernel"
+    assert found.report.agrees
+
+
 def test_writes_in_place_reach_the_tensors_that_share_memory(registry: Registry) -> None:
     class Writes(torch.nn.Module):
         def forward(self, x):

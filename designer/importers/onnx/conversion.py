@@ -306,6 +306,7 @@ class Conversion:
             params,
             name=name or self._hint(op, tensors),
             weights={key: tensor.array for key, tensor in tensors.items()},
+            origins=[tensor.name for tensor in tensors.values()],
             activation=activation,
             scope=op.scope,
         )

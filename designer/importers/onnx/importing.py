@@ -37,7 +37,7 @@ from designer.importers.onnx.original import Case, OnnxOriginal
 from designer.importers.onnx.patterns import find_patterns
 from designer.importers.onnx.scopes import scope_of
 from designer.importers.report import ImportReport, Outcome, counted
-from designer.importers.templates import moved_name, moved_outcome
+from designer.importers.templates import moved_names, moved_outcome
 from designer.operators.params import ParamError
 from designer.operators.registry import Registry
 from designer.texts import tr
@@ -144,7 +144,7 @@ def _imported(model: Any, path: Path, registry: Registry, options: ImportOptions
         opset=c.opset,
         warnings=tuple(_warnings(model)),
         templates=builder.repeats,
-        weights={name: moved_name(key, builder.moved) for name, key in c.weight_names.items()},
+        weights=moved_names(c.weight_names, builder.owners),
         **counted(outcomes),
     )
     names = {entry.name: c.sources[entry.name].layer for entry in entries}

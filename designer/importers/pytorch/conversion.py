@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from designer.graph.model import Source
+from designer.graph.model import Layer, Source
 from designer.graph.types import BATCH, DataType, Dim, Symbol, TensorType
 from designer.importers.builder import GraphBuilder
 from designer.importers.report import NodeOutcome, Outcome
@@ -115,6 +115,7 @@ class TraceNode:
     """A node of the trace: its operator (`conv2d`, in-place forms without the underscore), arguments and place in the code.
 
     `shapes` are those of its results and `label` is a name for its layer: the path of the module, if that makes only this node.
+    Nodes of one `statement` of generated code are parts of one layer; `attached`: it is the activation of the layer before it.
     """
 
     name: str
@@ -125,6 +126,8 @@ class TraceNode:
     scope: Scope = ()
     line: str = ""
     text: str = ""  # the call as Python, for tensors x1, x2, ...; empty if it cannot be written
+    statement: Hashable = None
+    attached: bool = False
 
     def get(self, name: str, default: Any = None) -> Any:
         found = self.arguments.get(name)
@@ -143,6 +146,7 @@ class Conversion:
     current: TraceNode | None = None
     batch: Value | None = None  # an input that has the batch
     _constants: dict[int, tuple[Any, Value]] = field(default_factory=dict)
+    _statements: dict[str, Hashable] = field(default_factory=dict)  # layer -> statement of generated code
 
     # --- values ----------------------------------------------------------------------------------------------------
 
@@ -202,6 +206,7 @@ class Conversion:
         params: Mapping[str, Param] | None = None,
         *,
         weights: Mapping[str, Array] | None = None,
+        origins: Sequence[str] = (),
         activation: tuple[str, Mapping[str, Param]] | None = None,
         name: str = "",
     ) -> tuple[Source, ...]:
@@ -213,10 +218,13 @@ class Conversion:
             params,
             name=name or (node.label if node is not None else type),
             weights=weights,
+            origins=origins,
             activation=activation,
             scope=node.scope if node is not None else (),
         )
         self.made.append(made[0].layer)
+        if node is not None and node.statement is not None:
+            self._statements[made[0].layer] = node.statement
         return made
 
     def layer(
@@ -238,12 +246,16 @@ class Conversion:
             sources,
             params,
             weights={key: constant.array() for key, constant in tensors.items()},
+            origins=[constant.name for constant in tensors.values()],
             activation=activation,
         )
+        self._name_weights(made[0].layer, tensors)
+        return self.wrap(made[output], shape)
+
+    def _name_weights(self, layer: str, tensors: Mapping[str, Constant]) -> None:
         for key, constant in tensors.items():
             if constant.name:
-                self.weight_names.setdefault(constant.name, f"{made[0].layer}.{key}")
-        return self.wrap(made[output], shape)
+                self.weight_names.setdefault(constant.name, f"{layer}.{key}")
 
     def outputs(self, layer: str) -> tuple[Source, ...]:
         """All outputs of a layer."""
@@ -258,10 +270,45 @@ class Conversion:
             raise UnsupportedError(f"its result is {kind}, but the module makes {axes_of(shape)}")
         return Value(source, tuple(shape), kind.dtype)
 
-    def activate(self, item: Any, type: str, params: Mapping[str, Param] | None = None) -> Value:
-        """A layer that is only an activation."""
+    def activate(
+        self,
+        item: Any,
+        type: str,
+        params: Mapping[str, Param] | None = None,
+        *,
+        weights: Mapping[str, Constant] | None = None,
+        shape: Sequence[Size] | None = None,
+    ) -> Value:
+        """A layer that is only an activation, or the activation of the layer before if the code says so."""
         x = self.value(item)
-        return self.layer("activation", [x], activation=(type, params or {}), shape=x.shape)
+        shape = x.shape if shape is None else shape
+        tensors = dict(weights or {})
+        if self.current is not None and self.current.attached and self._same_statement(x.source):
+            arrays = {key: constant.array() for key, constant in tensors.items()}
+            if self.builder.attach(x.source, (type, params or {}), arrays):
+                self.made.append(x.source.layer)
+                self._name_weights(x.source.layer, tensors)
+                return self.wrap(x.source, shape)
+        return self.layer("activation", [x], activation=(type, params or {}), weights=tensors, shape=shape)
+
+    def _same_statement(self, source: Source) -> bool:
+        statement = self.current.statement if self.current is not None else None
+        return statement is not None and self._statements.get(source.layer) == statement
+
+    def part(self, item: Any, type: str) -> Layer | None:
+        """The last layer, if it makes this value, is of a type, and is a part of the current statement of generated code."""
+        if not isinstance(item, Value) or not self._same_statement(item.source):
+            return None
+        layer = self.builder.layers[item.source.layer]
+        last = next(reversed(self.builder.layers))
+        return layer if layer.type == type and layer.name == last and layer.activation is None else None
+
+    def take(self, part: Layer) -> Value:
+        """Remove a part, since the layer to come includes what it does; the result is what it reads."""
+        self.builder.rollback(self.builder.mark() - 1)
+        (source,) = part.inputs
+        assert source is not None
+        return self.wrap(source)
 
     def weight(self, item: Any) -> Constant:
         """An argument as a learned tensor, float32. Raises UnsupportedError for values that are computed while running."""

@@ -25,6 +25,7 @@ from designer.importers.pytorch.conversion import (
     Value,
     axes_of,
 )
+from designer.importers.pytorch.generated import GeneratedCode, read_code
 from designer.importers.pytorch.loading import failed
 from designer.importers.pytorch.mutation import Aliases
 from designer.importers.pytorch.nodes import CONVERTERS
@@ -42,7 +43,7 @@ from designer.importers.pytorch.program import (
 )
 from designer.importers.pytorch.tracing import Trace, reason_of, trace
 from designer.importers.report import ImportReport, Outcome, counted
-from designer.importers.templates import moved_name, moved_outcome
+from designer.importers.templates import moved_names, moved_outcome
 from designer.operators.code_text import digest
 from designer.operators.library.development.custom import Custom
 from designer.operators.params import ParamError
@@ -130,11 +131,13 @@ def _imported(
 ) -> Imported:
     program = traced.program
     builder = GraphBuilder(registry, name)
-    outputs = user_outputs(program)
+    code = read_code(module, list(program.graph.nodes))
+    builder.classes = code.classes
+    outputs = user_outputs(program, code.output or "y")
     builder.reserve([*user_inputs(program), *outputs])
     c = Conversion(builder)
     c.values.update(constants(program))
-    steps = Steps(c, Aliases(c), progress=progress)
+    steps = Steps(c, Aliases(c), code, progress=progress)
     entries = _add_inputs(c, program)
     steps.run(program.graph_module, program.graph)
     warnings = [tr("not proven for other inputs: {doubt}", doubt=doubt) for doubt in traced.doubts]
@@ -151,7 +154,7 @@ def _imported(
         producer=f"torch {_version()}",
         warnings=(*warnings, *steps.warnings),
         templates=builder.repeats,
-        weights={key: moved_name(place, builder.moved) for key, place in c.weight_names.items()},
+        weights=moved_names(c.weight_names, builder.owners),
         **counted(tuple(moved_outcome(item, builder.moved) for item in c.outcomes)),
     )
     if steps.broken:
@@ -175,6 +178,7 @@ class Steps:
 
     conversion: Conversion
     aliases: Aliases
+    code: GeneratedCode = field(default_factory=GeneratedCode)
     progress: Progress | None = None
     warnings: list[str] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)  # layers that cannot run
@@ -255,6 +259,9 @@ class Steps:
         except UnsupportedError as error:
             self._keep(TraceNode(node.name, str(node.target), {}, shapes_of(node)), node, str(error))
             return
+        role = self.code.roles.get(node.name)
+        if role is not None:
+            step = replace(step, label=role.label, statement=role.statement, attached=role.attached)
         c.current = step
         _refuse_own_writes(node, c)
         known = folded(node, step)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from designer.graph.model import check_layer_name
 from designer.graph.types import DataType
 from designer.importers.pytorch.conversion import Constant, Size, TraceNode, UnsupportedError, data_type
+from designer.importers.templates import Scope
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
@@ -48,14 +50,14 @@ def user_inputs(program: ExportedProgram) -> list[str]:
     return [str(name) for name in program.graph_signature.user_inputs if isinstance(name, str)]
 
 
-def user_outputs(program: ExportedProgram) -> dict[str, Any]:
-    """Names of the results -> nodes: `y`, the keys of a dictionary, or `y1`, `y2`, ..."""
+def user_outputs(program: ExportedProgram, single: str = "y") -> dict[str, Any]:
+    """Names of the results -> nodes: `single`, the keys of a dictionary, or `y1`, `y2`, ..."""
     nodes = [arg for arg, spec in _outputs(program) if spec.kind.name == "USER_OUTPUT"]
     tree = program.call_spec.out_spec
     keys = [str(key) for key in getattr(tree, "context", None) or ()] if _is_dict(tree) else []
     if len(nodes) == 1:
-        names = ["y"]
-    elif len(keys) == len(nodes) and all(key.isidentifier() for key in keys):
+        names = [single]
+    elif len(keys) == len(nodes) and all(check_layer_name(key) is None for key in keys):
         names = keys
     else:
         names = [f"y{number}" for number in range(1, len(nodes) + 1)]
@@ -132,7 +134,7 @@ def described(node: Node, resolve: Mapping[str, Any]) -> TraceNode:
     names = [argument.name for argument in schema.arguments]
     given |= {key: _resolved(value, resolve) for key, value in zip(names, node.args, strict=False)}
     given |= {key: _resolved(value, resolve) for key, value in node.kwargs.items()}
-    label, scope = _module(node, name)
+    label, scope = module_of(node, name)
     return TraceNode(node.name, name, given, shapes_of(node), label, scope, line_of(node), call_text(node))
 
 
@@ -150,25 +152,44 @@ def _resolved(value: Any, resolve: Mapping[str, Any]) -> Any:
     return value
 
 
-def _module(node: Node, op: str) -> tuple[str, tuple[str, ...]]:
-    """A name for the layer, and the path of modules around it."""
-    stack = list((node.meta.get("nn_module_stack") or {}).values())
-    path, kind = stack[-1] if stack else ("", "")
-    kind = kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}"
-    path = path.partition("@")[0].removeprefix("L['self'].").strip(".")
-    parts = tuple(part for part in path.split(".") if part)
+def module_of(node: Node, op: str) -> tuple[str, Scope]:
+    """A name for the layer, and the path of modules around it; the second call of a module has the number 1: `block@1`."""
+    stack = list((node.meta.get("nn_module_stack") or {}).items())
+    path, parts, kind = "", list[str](), ""
+    for key, (place, cls) in stack:
+        path = place.partition("@")[0].removeprefix("L['self'].").strip(".")
+        kind = cls if isinstance(cls, str) else f"{cls.__module__}.{cls.__qualname__}"
+        names = [part for part in path.split(".") if part]
+        parts = [*parts[: len(names)], *names[len(parts) :]]
+        _, called, number = key.rpartition("@")
+        if parts and called:
+            parts[-1] = f"{names[-1]}@{number}"
     if parts and kind.startswith("torch.nn.modules.") and not kind.startswith("torch.nn.modules.container"):
-        return path, parts[:-1]
-    return (f"{path}.{op}" if path else op), parts
+        return path, tuple(parts[:-1])
+    return (f"{path}.{op}" if path else op), tuple(parts)
+
+
+class Frame(NamedTuple):
+    """A line of the user's code."""
+
+    file: str
+    line: int
+    code: str
+
+
+def frames_of(node: Node) -> list[Frame]:
+    """The lines of the user's code that made a node, the outermost call first."""
+    found = _TRACE.finditer(node.meta.get("stack_trace") or "")
+    return [Frame(m["file"], int(m["line"]), m["code"].strip()) for m in found if "/torch/" not in m["file"]]
 
 
 def line_of(node: Node) -> str:
     """The line of the user's code that made a node, as `file.py:12: code`."""
-    found = ""
-    for match in _TRACE.finditer(node.meta.get("stack_trace") or ""):
-        if "/torch/" not in match["file"]:
-            found = f"{match['file'].rpartition('/')[2]}:{match['line']}: {match['code'].strip()[:120]}"
-    return found
+    frames = frames_of(node)
+    if not frames:
+        return ""
+    file, line, code = frames[-1]
+    return f"{file.rpartition('/')[2]}:{line}: {code[:120]}"
 
 
 def call_text(node: Node) -> str:

@@ -45,9 +45,30 @@ def rsqrt(c: Conversion, node: TraceNode) -> Value:
     return c.layer("unary", [root], {"function": "reciprocal"}, shape=x.shape)
 
 
-@converts("clamp", "clamp_min", "clamp_max", "hardtanh", "clip")
+@converts("hardtanh")
+def hard_tanh(c: Conversion, node: TraceNode) -> Value:
+    params: dict[str, Param] = {
+        "min_value": float(node.get("min_val", -1.0)),
+        "max_value": float(node.get("max_val", 1.0)),
+    }
+    return c.activate(node.get("self"), "hard_tanh", params)
+
+
+@converts("softshrink")
+def softshrink(c: Conversion, node: TraceNode) -> Value:
+    return c.activate(node.get("self"), "softshrink", {"amount": float(node.get("lambd", 0.5))})
+
+
+@converts("rrelu")
+def rrelu(c: Conversion, node: TraceNode) -> Value:
+    if node.get("training"):
+        raise UnsupportedError("it is in training mode")
+    return c.activate(node.get("self"), "rrelu", {"lower": float(node.get("lower")), "upper": float(node.get("upper"))})
+
+
+@converts("clamp", "clamp_min", "clamp_max", "clip")
 def clamp(c: Conversion, node: TraceNode) -> Value:
-    low, high = node.get("min", node.get("min_val")), node.get("max", node.get("max_val"))
+    low, high = node.get("min"), node.get("max")
     x = c.value(node.get("self"))
     for limit in (low, high):
         if limit is not None and not isinstance(limit, int | float):
@@ -95,13 +116,7 @@ def prelu(c: Conversion, node: TraceNode) -> Value:
     single = slope.tensor.numel() == 1
     if not single and not x.plain:
         raise UnsupportedError("the batch is merged with other axes")
-    return c.layer(
-        "activation",
-        [x],
-        activation=("prelu", {"per_channel": not single}),
-        weights={"activation_slope": slope},
-        shape=x.shape,
-    )
+    return c.activate(x, "prelu", {"per_channel": not single}, weights={"activation_slope": slope})
 
 
 @converts("softmax", "log_softmax", "_softmax", "_log_softmax")
@@ -114,7 +129,9 @@ def softmax(c: Conversion, node: TraceNode) -> Value:
 @converts("glu")
 def glu(c: Conversion, node: TraceNode) -> Value:
     x = c.plain(node.get("self"))
-    return c.layer("activation", [x], activation=("glu", {"axis": x.axis(node.get("dim", -1))}))
+    place = node.get("dim", -1) % x.rank
+    shape = (*x.shape[:place], x.size(place) // 2, *x.shape[place + 1 :])
+    return c.activate(x, "glu", {"axis": x.axis(place)}, shape=shape)
 
 
 @converts("hardshrink", "logsigmoid", "expm1", "log1p", "log2", "exp2")

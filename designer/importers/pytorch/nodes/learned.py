@@ -45,6 +45,7 @@ def convolution(c: Conversion, node: TraceNode) -> Value:
     strides, dilations = each(node.get("stride", 1), rank), each(node.get("dilation", 1), rank)
     sizes = shape_of(kernel)[2:]
     pads = _pads(node.get("padding", 0), sizes, dilations)
+    x, pads = _with_border(c, x, pads)
     groups = node.get("groups", 1)
     if node.op.startswith("conv_transpose") or node.get("transposed"):
         return _transposed(c, node, x, strides, dilations, pads)
@@ -73,6 +74,15 @@ def convolution(c: Conversion, node: TraceNode) -> Value:
         **padding,
     }
     return c.layer(_CONVOLUTION[rank], [x], params, weights=_weights(c, kernel=kernel, bias=bias))
+
+
+def _with_border(c: Conversion, x: Value, pads: list[tuple[int, int]]) -> tuple[Value, list[tuple[int, int]]]:
+    """Borders that generated code adds in the same statement belong to the convolution."""
+    part = c.part(x, "padding")
+    if part is None or part.params.get("mode", "constant") != "constant" or any(map(any, pads)):
+        return x, pads
+    top, bottom, left, right = (int(part.params.get(side, "0")) for side in ("top", "bottom", "left", "right"))
+    return c.take(part), [(top, bottom), (left, right)]
 
 
 def _weights(c: Conversion, **tensors: Any) -> dict[str, Constant]:
@@ -142,13 +152,14 @@ def fully_connected(c: Conversion, item: Any, kernel: Constant, bias: Constant |
     x = c.value(item)
     if isinstance(x.shape[-1], Merged):
         raise BatchError("it works along the batch")
+    part = c.part(x, "flatten")
+    if part is not None:
+        x = c.take(part)
+        params: dict[str, Param] = {"features": int(kernel.tensor.shape[0]), "apply_bias": bias is not None}
+        return c.layer("fully_connected", [x], params, weights=_weights(c, kernel=kernel, bias=bias))
     shape = (*x.shape[:-1], int(kernel.tensor.shape[0]))
     whole = c.reshaped(x, (1, x.size(0))) if x.rank == 1 else merged_rows(c, x, 1)
-    params: dict[str, Param] = {
-        "features": int(kernel.tensor.shape[0]),
-        "apply_bias": bias is not None,
-        "flatten": False,
-    }
+    params = {"features": int(kernel.tensor.shape[0]), "apply_bias": bias is not None, "flatten": x.rank == 2}
     weights = _weights(c, kernel=kernel, bias=bias)
     made = c.layer("fully_connected", [whole], params, weights=weights, shape=(*whole.shape[:-1], shape[-1]))
     return c.reshaped(made, shape) if whole is not x else made

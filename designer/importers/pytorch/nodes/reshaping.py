@@ -25,8 +25,7 @@ _FAR = 2**31 - 1
 
 
 @converts(
-    "contiguous", "clone", "detach", "alias", "dropout", "feature_dropout", "lift_fresh_copy", "lift_fresh",
-    "dropout2d", "alpha_dropout", "identity", "native_dropout",
+    "contiguous", "clone", "detach", "alias", "lift_fresh_copy", "lift_fresh", "alpha_dropout", "identity", "native_dropout",
 )  # fmt: skip
 def same(c: Conversion, node: TraceNode) -> Any:
     if node.get("train"):
@@ -34,7 +33,28 @@ def same(c: Conversion, node: TraceNode) -> Any:
     return node.get("self", node.get("input"))
 
 
-@converts("view", "reshape", "_unsafe_view", "flatten", "unflatten", "view_as", "reshape_as")
+@converts("dropout", "feature_dropout")
+def dropout(c: Conversion, node: TraceNode) -> Any:
+    """It changes nothing when the network runs, but matters for training it further."""
+    x = same(c, node)
+    if not node.get("p") or not isinstance(x, Value) or not x.plain:
+        return x
+    if node.op == "feature_dropout" and x.rank != 4:
+        return x
+    type = "dropout" if node.op == "dropout" else "dropout_2d"
+    return c.layer(type, [x], {"probability": float(node.get("p"))})
+
+
+@converts("flatten")
+def flatten(c: Conversion, node: TraceNode) -> Value:
+    x = c.value(node.get("self"))
+    start, end = (node.get(name) % max(x.rank, 1) for name in ("start_dim", "end_dim"))
+    if not x.plain or start < 1 or start >= end:
+        return c.reshaped(x, node.shapes[0][0])
+    return c.layer("flatten", [x], {"start_axis": start, "end_axis": end})
+
+
+@converts("view", "reshape", "_unsafe_view", "unflatten", "view_as", "reshape_as")
 def reshape(c: Conversion, node: TraceNode) -> Value:
     return c.reshaped(node.get("self"), node.shapes[0][0])
 
@@ -161,6 +181,11 @@ def repeat_interleave(c: Conversion, node: TraceNode) -> Value:
 def concatenation(c: Conversion, node: TraceNode) -> Value:
     values = [c.value(item) for item in node.get("tensors")]
     values = [value for value in values if value.shape != (0,)]
+    part = c.part(values[0], "upsample")
+    if part is not None and len(values) == 2 and node.get("dim", 0) == 1:
+        operator: Any = c.builder.registry.read(part).operator
+        params: dict[str, Param] = {name: getattr(operator, name) for name in ("factor", "method", "align_corners")}
+        return c.layer("upscale_concat", [c.take(part), values[1]], params)
     place = node.get("dim", 0) % values[0].rank
     if len(values) == 1:
         return values[0]

@@ -1,0 +1,103 @@
+"""Exported projects that are imported again have the layers, names, templates and weights of their document."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from surgery_networks import REGISTRY, Builder
+
+from designer.files.document import read_document
+from designer.files.weights import required_weights
+from designer.graph.graph import Graph
+from designer.graph.inference import Inference
+from designer.graph.model import Layer
+from designer.importers.imported import Imported
+from designer.importers.pytorch.importing import import_module
+from designer.importers.pytorch.loading import load_module
+from designer.operators.deploy import without_observers
+from designer.operators.registry import Registry
+from exporters.pytorch import generate_source
+
+SAMPLES = Path(__file__).parents[2] / "samples"
+DOCUMENTS = [
+    "residual_blocks",
+    "denoiser",
+    "dncnn",
+    "oidn_like",
+    *(
+        f"starting_points/{name}"
+        for name in ("autoencoder", "digit_classifier", "residual_unet", "upscaler_x2", "segmenter")
+    ),
+]
+
+
+def again(graph: Graph, registry: Registry, folder: Path) -> tuple[Imported, torch.nn.Module]:
+    """The document of the code that is generated for a network, and the module."""
+    folder.mkdir(exist_ok=True)
+    (folder / "model.py").write_text(generate_source(graph, registry, "Net"))
+    module = load_module("model.py:Net", folder)
+    inputs = [layer for layer in sorted(graph, key=lambda item: item.name) if layer.type == "input"]
+    sizes = [tuple(map(int, layer.params["dims"].split("x"))) for layer in inputs]
+    examples = [torch.rand(1, channels, height, width) for width, height, channels in sizes]
+    return import_module(module, examples, registry), module
+
+
+def shown(layers: list[Layer]) -> dict[str, object]:
+    """Type, links, attached activation and template of each layer; the generated code has its parameters."""
+    return {
+        layer.name: (
+            layer.type,
+            layer.inputs,
+            layer.activation and layer.activation.type,
+            layer.params.get("template", ""),
+        )
+        for layer in layers
+    }
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_documents_come_back(name: str, registry: Registry, tmp_path: Path) -> None:
+    read = read_document(SAMPLES / f"{name}.xml").graph
+    assert read is not None
+    graph = without_observers(read, registry)
+    found, module = again(graph, registry, tmp_path)
+    needed = graph.upstream([layer.name for layer in graph if layer.type == "output"])
+    assert shown(list(found.graph)) == shown([graph[name] for name in needed])
+    assert found.graph.templates.keys() == graph.templates.keys()
+    for key, template in graph.templates.items():
+        assert shown(list(found.graph.templates[key].layers)) == shown(list(template.layers))
+    assert generate_source(found.graph, registry, "Net") == (tmp_path / "model.py").read_text()
+    stored = {key: np.asarray(value) for key, value in module.state_dict().items()}
+    assert {(f"{key.layer}.{key.tensor}") for key in found.weights.tensors} == set(found.report.weights.values())
+    assert len(found.weights.tensors) == sum(not key.endswith("num_batches_tracked") for key in stored)
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.integers(0, 10**6))
+def test_random_networks_come_back(seed: int) -> None:
+    """The code that is generated for the imported document is that of the original, so names, order and arguments are equal."""
+    kinds = (
+        "conv",
+        "norm",
+        "depthwise",
+        "grouped",
+        "transposed",
+        "pool",
+        "relu",
+        "add",
+        "concat",
+        "group norm",
+        "split",
+    )
+    graph = Builder(seed, kinds).made()
+    with TemporaryDirectory() as folder:
+        found, _ = again(graph, REGISTRY, Path(folder))
+        assert generate_source(found.graph, REGISTRY, "Net") == Path(folder, "model.py").read_text()
+        weighted = {key: tensor.shape for key, tensor in found.weights.tensors.items()}
+        assert weighted == {key: item.shape for key, item in required_weights(Inference(graph, REGISTRY)).items()}
