@@ -60,10 +60,10 @@ class Origin:
         exported.ir_version = max(exported.ir_version, model.ir_version)
         exported.graph.name = model.graph.name
         exported.graph.doc_string = model.graph.doc_string
-        given = {entry.key for entry in model.metadata_props}
-        ours = [entry for entry in exported.metadata_props if entry.key not in given]
+        entries = {entry.key: entry.value for entry in (*exported.metadata_props, *model.metadata_props)}
         del exported.metadata_props[:]
-        exported.metadata_props.extend([*model.metadata_props, *ours])
+        for key, value in entries.items():
+            exported.metadata_props.add(key=key, value=value)
         kept = _unedited_layers(self.imported.graph, graph, registry)
         values = self._restore_nodes(exported, kept)
         stored = {tensor.name: tensor for tensor in model.graph.initializer}
