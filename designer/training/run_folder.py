@@ -91,15 +91,17 @@ class RunFolder:
         """What the process printed."""
         return self.path / "output.log"
 
-    def checkpoint(self, name: Literal["last", "best"]) -> Path | None:
-        """A checkpoint, if it was written."""
-        path = self.path / "checkpoints" / f"{name}.pt"
+    @property
+    def checkpoint(self) -> Path | None:
+        """The checkpoint from which a run is resumed, if it was written."""
+        path = self.path / "checkpoints" / "last.pt"
         return path if path.is_file() else None
 
     @property
     def weights(self) -> Path | None:
-        """The weights to use: those of the best checkpoint, else of the last one."""
-        return self.checkpoint("best") or self.checkpoint("last")
+        """The folder with the weights of the best validation, one .npy file per tensor, if they were written."""
+        path = self.path / "checkpoints" / "best"
+        return path if path.is_dir() else None
 
     def config(self) -> dict[str, Any]:
         """What `config.json` records: the settings that the run was started with, versions, and the task."""

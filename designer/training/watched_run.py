@@ -77,7 +77,7 @@ class RunSnapshot:
 
     @property
     def can_resume(self) -> bool:
-        return not self.state.trains and self.folder.checkpoint("last") is not None
+        return not self.state.trains and self.folder.checkpoint is not None
 
 
 class WatchedRun:

@@ -86,7 +86,6 @@ def main() -> int:
             file.write(json.dumps(line) + "\n")
             file.flush()
             status("running", step)
-    (run / "checkpoints" / "best.pt").write_text(str(args.steps))
     status("finished", args.steps)
     return 0
 

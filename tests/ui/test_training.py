@@ -9,6 +9,7 @@ import signal
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 pytest.importorskip("PySide6")
@@ -21,6 +22,7 @@ from window_kit import network, open_window, show
 from app.ui.document.document import Document
 from app.ui.engine.training import StartRequest, training_of
 from app.ui.shell.panels import TRAIN
+from designer.files.weights import Weights, fill_missing, load_weights, required_weights, save_weights
 from designer.training.run_folder import Notes, RunFolder
 from designer.training.watched_run import RunState
 
@@ -175,19 +177,34 @@ def test_a_deleted_folder_disappears_with_a_message(window, training, exported, 
 
 
 def test_weights_are_used_as_an_edit(window, training, exported, qtbot):
-    run = start(training, qtbot, exported, steps="3")
-    wait_state(qtbot, run, RunState.FINISHED)
     document = window.context.root
+    folder = make_run(exported, "a", settings={})
+    wanted = fill_missing(Weights(), required_weights(document.inference), 3).tensors
+    save_weights(folder.path / "checkpoints" / "best", wanted)
+    training.look()
+    qtbot.waitUntil(lambda: len(training.runs) == 1, timeout=WAIT)
     before = document.settings.weights
     qtbot.mouseClick(widget(window, "training", "training.use"), Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: document.settings.weights != before, timeout=WAIT)
     used = Path(document.settings.weights)
-    assert used.read_text() == "3", "the best checkpoint"
-    qtbot.waitUntil(lambda: not run.folder.process(), timeout=WAIT)
-    training.delete(run)
-    assert not run.folder.path.exists()
-    assert used.exists(), "it was copied"
+    training.delete(training.runs[0])
+    assert not folder.path.exists()
+    found = load_weights(used, required_weights(document.inference)).tensors
+    assert found.keys() == wanted.keys()
+    assert all(np.array_equal(found[key], wanted[key]) for key in wanted), "they were copied"
     window.undo()
     assert document.settings.weights == before
+
+
+def test_weights_of_another_network_are_refused(window, training, exported, qtbot):
+    folder = make_run(exported, "a", settings={})
+    needed = required_weights(window.context.root.inference)
+    save_weights(folder.path / "checkpoints" / "best", {key: np.zeros(7, np.float32) for key in needed})
+    training.look()
+    qtbot.waitUntil(lambda: len(training.runs) == 1, timeout=WAIT)
+    training.use_weights(training.runs[0])
+    qtbot.waitUntil(lambda: "no weights that fit the layer conv" in training.problem, timeout=WAIT)
+    assert not window.context.root.settings.weights
 
 
 def make_run(project: Path, name: str, *, settings: dict[str, object], steps: int = 20) -> RunFolder:
@@ -245,8 +262,6 @@ def test_a_run_that_trains_cannot_be_deleted(window, training, exported, qtbot):
 
 
 def test_curves_keep_every_peak_when_they_are_reduced():
-    import numpy as np
-
     from app.ui.train.curve_plot import Curve
 
     y = np.zeros(100_000)

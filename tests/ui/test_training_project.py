@@ -96,6 +96,7 @@ def test_a_run_of_the_real_project_from_start_to_weights_and_back_in_time(traine
 
     # one click uses the weights, and the analysis runs with them
     training.use_weights(run)
+    qtbot.waitUntil(lambda: bool(window.context.root.settings.weights), timeout=WAIT)
     analysis = analysis_of(window.context)
     window.context.root.change_settings(input_files={"input": str(picture(tmp_path, size=(24, 16)))})
     analysis.launch()
@@ -126,7 +127,7 @@ def test_a_run_of_the_real_project_from_start_to_weights_and_back_in_time(traine
     torch = pytest.importorskip("torch")
     trail = Trail(run.folder.trail)
     trail.read()
-    saved = torch.load(run.folder.checkpoint("last"), weights_only=True)["network"]
+    saved = torch.load(run.folder.checkpoint, weights_only=True)["network"]
     weights = trail.weights(trail.at(20))
     assert weights.keys() == saved.keys()
     assert all(weights[name].tobytes() == saved[name].numpy().tobytes() for name in saved)

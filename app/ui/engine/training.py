@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import TypeVar, cast
 
 from PySide6.QtCore import QObject, QTemporaryDir, QTimer, Signal
 
@@ -18,7 +17,8 @@ from app.ui.widgets.sentences import placed_text
 from designer.files.agreements import not_agreed
 from designer.files.atomic import make_folder
 from designer.files.settings import Settings
-from designer.files.weight_versions import weight_versions
+from designer.files.weight_versions import version_path, weight_versions
+from designer.files.weights import load_weights, required_weights, save_weights
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.graph import Graph
 from designer.operators.registry import Registry
@@ -29,6 +29,7 @@ from designer.training.trail import write_frame
 from designer.training.trainer import Options, options_of, project_folder
 from designer.training.watched_run import RunSnapshot, WatchedRun
 
+Made = TypeVar("Made")
 BUSY, QUIET = 400, 2500  # ms between two looks at the files, with and without a process that trains
 
 
@@ -58,7 +59,8 @@ class TrainingController(QObject):
         self.chosen: tuple[WatchedRun, ...] = ()
         self.problem = ""
         self._document: Document | None = None
-        self._starting = False
+        self._starting = False  # also while samples or weights are made
+        self._done: Callable[[object], None] = lambda made: None
         self._folder = QTemporaryDir()
         self._reading = Background(self)
         self._reading.done.connect(self._on_read)
@@ -181,7 +183,7 @@ class TrainingController(QObject):
             return run
 
         document.project = request.project
-        self._work(work)
+        self._work(work, self._on_started)
 
     def make_samples(self, request: StartRequest) -> None:
         """Export the project and let it write a page of training samples; `samples_made` follows."""
@@ -197,7 +199,7 @@ class TrainingController(QObject):
             return page
 
         document.project = request.project
-        self._work(work)
+        self._work(work, self.samples_made.emit)
 
     def _agreed(self, again: Callable[[], None]) -> bool:
         """Whether the user agreed to the code of custom layers; else the user is asked, and then `again` is called."""
@@ -216,7 +218,7 @@ class TrainingController(QObject):
             run_registry.remember(folder.path, path)
             return folder
 
-        self._work(work)
+        self._work(work, self._on_started)
 
     def fork(self, run: WatchedRun, step: int) -> None:
         """Start a new run with the settings of another one, from the weights that it had at a step."""
@@ -232,23 +234,21 @@ class TrainingController(QObject):
             folder.write_notes(Notes("", tr("From step {step} of {run}", step=step, run=run.snapshot.title)))
             return folder
 
-        self._work(work)
+        self._work(work, self._on_started)
 
-    def _work(self, work: Callable[[], RunFolder | Path]) -> None:
+    def _work(self, work: Callable[[], Made], done: Callable[[Made], None]) -> None:
+        """Do `work` in a thread, and then call `done` with its result. Nothing happens while other work goes on."""
         if self._starting:
             return
-        self._starting = True
+        self._starting, self._done = True, cast(Callable[[object], None], done)
         self._say("")
         self._working.start(work)
         self.updated.emit()
 
     def _on_worked(self, made: object) -> None:
         self._starting = False
-        if isinstance(made, RunFolder):
-            self._on_started(made)
-        else:
-            self.samples_made.emit(cast(Path, made))
-            self.updated.emit()
+        self._done(made)
+        self.updated.emit()
 
     def _on_started(self, folder: RunFolder) -> None:
         run = self.find(folder.path)
@@ -282,22 +282,31 @@ class TrainingController(QObject):
 
     def use_weights(self, run: WatchedRun) -> None:
         """Use the best weights of a run in the document, as an edit. They are copied, since the run may be deleted."""
+        document, shot = self.context.root, run.snapshot
+        needed = required_weights(document.inference)
 
-        def use() -> None:
-            source = run.folder.weights
+        def work() -> Path:
+            source = shot.folder.weights
             if source is None:
-                raise DiagnosticError.of(
-                    "no-checkpoint",
-                    tr("the run {name} has no checkpoint yet", name=run.snapshot.title),
-                    file=str(run.folder.path),
-                    remedy=tr("wait for the first validation"),
+                raise _no_weights(shot, tr("it has no checkpoint yet"), tr("wait for the first validation"))
+            weights = load_weights(source, needed)
+            lacking = next((key.layer for key in needed if key not in weights.tensors), None)
+            if lacking is not None:
+                reason = tr("it has no weights that fit the layer {layer}", layer=lacking)
+                raise _no_weights(
+                    shot, reason, tr("undo the edits since the run was started, or train the network again")
                 )
-            target = make_folder(weight_versions()) / f"{run.folder.project.name} {run.folder.name} {source.name}"
-            shutil.copyfile(source, target)
-            self.context.root.change_settings(weights=str(target), random_seed=None)
-            self.context.message.emit("info", tr("The document uses the weights of {name}", name=run.snapshot.title))
+            target = version_path(
+                make_folder(weight_versions()), Path(f"{shot.folder.project.name} {shot.folder.name}.pt")
+            )
+            save_weights(target, weights.tensors)
+            return target
 
-        self._try(use)
+        def use(target: Path) -> None:
+            document.change_settings(weights=str(target), random_seed=None)
+            self.context.message.emit("info", tr("The document uses the weights of {name}", name=shot.title))
+
+        self._work(work, use)
 
     def _try(self, command: Callable[[], None]) -> None:
         try:
@@ -317,6 +326,15 @@ class TrainingController(QObject):
     def _say(self, text: str) -> None:
         self.problem = text
         self.problem_changed.emit(text)
+
+
+def _no_weights(shot: RunSnapshot, reason: str, remedy: str) -> DiagnosticError:
+    return DiagnosticError.of(
+        "no-weights",
+        tr("the weights of the run {name} cannot be used: {reason}", name=shot.title, reason=reason),
+        file=str(shot.folder.path),
+        remedy=remedy,
+    )
 
 
 def _export(graph: Graph, registry: Registry, settings: Settings, request: StartRequest) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from storage import StorageError, save_atomically, save_weights
+from storage import StorageError, save_arrays, save_atomically, save_weights
 
 if TYPE_CHECKING:
     from train import Run
@@ -37,6 +37,7 @@ def save_checkpoint(run: Run, best: bool) -> None:
     save_atomically(folder / "last.pt", lambda file: torch.save(content, file))
     if best:
         save_atomically(folder / "best.pt", lambda file: torch.save(state, file))
+        save_arrays(state, folder / "best")
     for target in run.records.results:
         save_weights(state, target)
 

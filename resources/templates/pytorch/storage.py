@@ -55,11 +55,16 @@ def save_atomically(path: Path, write: Callable[[BinaryIO], Any]) -> None:
 
 
 def save_weights(state: Mapping[str, torch.Tensor], folder: Path) -> None:
-    """Write weights/<layer>_<tensor>.npy, float32, and weights.pt with the state dict."""
+    """Write weights/<layer>_<tensor>.npy, and weights.pt with the state dict."""
+    save_arrays(state, folder / "weights")
+    save_atomically(folder / "weights.pt", lambda file: torch.save(dict(state), file))
+
+
+def save_arrays(state: Mapping[str, torch.Tensor], folder: Path) -> None:
+    """Write <layer>_<tensor>.npy, float32, for the designer."""
     for key, stem in PROJECT["weights"].items():
         array = np.ascontiguousarray(state[key].float().numpy())
-        save_atomically(folder / "weights" / f"{stem}.npy", lambda file, array=array: np.save(file, array))  # type: ignore[misc]
-    save_atomically(folder / "weights.pt", lambda file: torch.save(dict(state), file))
+        save_atomically(folder / f"{stem}.npy", lambda file, array=array: np.save(file, array))  # type: ignore[misc]
 
 
 def read_file(path: Path) -> dict[str, Any]:
