@@ -6,6 +6,7 @@ import contextlib
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from designer.texts import tr
 from designer.training.run_folder import SCRIPT, RunFolder
 
 SAMPLES_SECONDS = 120
+ENDING_SECONDS = 10  # that a process may need to end after its last words
 NICENESS = 10  # the window and the engine come first on a machine with few cores
 Options = Mapping[str, str | bool]
 _children: list[subprocess.Popen[bytes]] = []  # to be reaped when they end
@@ -38,7 +40,7 @@ def start(run: RunFolder, options: Options, *, resume: bool = False) -> int:
     make_folder(run.path)
     descriptor = os.open(run.path / "start.lock", os.O_RDWR | os.O_CREAT, 0o666)
     try:
-        if not lock(descriptor) or run.process():
+        if not lock(descriptor) or _trains(run):
             raise DiagnosticError.of(
                 "run-trains",
                 tr("the run {name} is training already", name=run.name),
@@ -133,6 +135,17 @@ def _detached() -> dict[str, Any]:
     if sys.platform == "win32":
         return {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.BELOW_NORMAL_PRIORITY_CLASS}
     return {"start_new_session": True}
+
+
+def _trains(run: RunFolder) -> bool:
+    """Whether a process trains the run. One that has reported its end is waited for."""
+    deadline = time.monotonic() + ENDING_SECONDS
+    while run.process():
+        status = run.status()
+        if status is None or status.state in ("running", "paused") or time.monotonic() > deadline:
+            return True
+        time.sleep(0.05)
+    return False
 
 
 def write_samples(project: Path, options: Options, page: Path) -> None:

@@ -177,7 +177,7 @@ class SettingsForm(QWidget):
             if isinstance(widget, QCheckBox):
                 widget.setChecked(value is True)
             else:
-                widget.setText("" if value in (None, "", 0) and field.name != "seed" else str(value))
+                widget.setText("" if value is None or (value == 0 and field.name != "seed") else str(value))
         others = {name: value for name, value in options_of(settings).items() if name not in known}
         self.set_text(MORE, shlex.join(arguments(others)))
 
