@@ -69,6 +69,12 @@ FIELDS = (
         "device", mark("Device"), mark("cpu, cuda or cuda:1; by default a GPU if there is one"), mark("automatic")
     ),
     SettingField(
+        "stop_on",
+        mark("Stop on"),
+        mark("Problems of a layer that stop the run: not_finite, exploding, vanishing, dead, frozen, saturated"),
+        "not_finite",
+    ),
+    SettingField(
         "amp", mark("Mixed precision"), mark("Compute in float16 on a GPU, in bfloat16 on a CPU"), kind="switch"
     ),
 )
