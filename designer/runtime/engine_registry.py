@@ -17,7 +17,7 @@ from designer.runtime.api import Part, RunOptions, Tensor
 from designer.runtime.checked_engine import CheckedEngine, CheckedTimer, broken, guarded, reason_of
 from designer.runtime.engine_api import Device, EngineDescriptor
 from designer.runtime.machine import check_options
-from designer.texts import tr
+from designer.texts import tr, tr_data
 
 ENTRY_POINT_GROUP = "layerwright.engines"
 PACKAGE = "designer.runtime.engines"
@@ -56,7 +56,7 @@ class EngineRegistry:
     def title(self, name: str) -> str:
         """The title of an engine; the name itself if it is unknown."""
         known = self.engines.get(name)
-        return known.title if known is not None else name
+        return tr_data(known.title) if known is not None else name
 
     def get(self, name: str) -> EngineDescriptor:
         """The engine called `name`. Raises DiagnosticError if there is none."""

@@ -28,7 +28,9 @@ def engines() -> tuple[Choice, ...]:
     for engine in registry:
         problem = registry.problem(engine)
         found.append(
-            Choice(engine.name, engine.title, "" if problem is None else f"{problem.message}: {problem.remedy}")
+            Choice(
+                engine.name, tr_data(engine.title), "" if problem is None else f"{problem.message}: {problem.remedy}"
+            )
         )
     return tuple(found)
 

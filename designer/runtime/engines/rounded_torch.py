@@ -31,6 +31,7 @@ from designer.runtime.engines.torch_engine import TorchCompiled, TorchEngine, bo
 from designer.runtime.engines.torch_timing import TorchTimer
 from designer.runtime.machine import threads
 from designer.runtime.number_formats import FLOAT32, FORMATS, OF_PRECISION, NumberFormat, format_of
+from designer.texts import mark
 
 if TYPE_CHECKING:
     import torch
@@ -115,7 +116,7 @@ def _round_weights(module: torch.nn.Module, program: Program, format_of: Callabl
 
 EMULATED = EngineDescriptor(
     name="emulated",
-    title="Emulated Precision",
+    title=mark("Emulated Precision"),
     package="torch",
     engine=EmulatedEngine,
     step_timer=TorchTimer,
