@@ -159,7 +159,11 @@ def fully_connected(c: Conversion, item: Any, kernel: Constant, bias: Constant |
         return c.layer("fully_connected", [x], params, weights=_weights(c, kernel=kernel, bias=bias))
     shape = (*x.shape[:-1], int(kernel.tensor.shape[0]))
     whole = c.reshaped(x, (1, x.size(0))) if x.rank == 1 else merged_rows(c, x, 1)
-    params = {"features": int(kernel.tensor.shape[0]), "apply_bias": bias is not None, "flatten": x.rank == 2}
+    params = {
+        "features": int(kernel.tensor.shape[0]),
+        "apply_bias": bias is not None,
+        "flatten": len(axes_of(whole.shape)) == 2,
+    }
     weights = _weights(c, kernel=kernel, bias=bias)
     made = c.layer("fully_connected", [whole], params, weights=weights, shape=(*whole.shape[:-1], shape[-1]))
     return c.reshaped(made, shape) if whole is not x else made
