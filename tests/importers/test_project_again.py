@@ -17,6 +17,7 @@ from designer.files.weights import required_weights
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import Layer
+from designer.graph.naming import identifier
 from designer.importers.imported import Imported
 from designer.importers.pytorch.importing import import_module
 from designer.importers.pytorch.loading import load_module
@@ -49,11 +50,11 @@ def again(graph: Graph, registry: Registry, folder: Path) -> tuple[Imported, tor
 
 
 def shown(layers: list[Layer]) -> dict[str, object]:
-    """Type, links, attached activation and template of each layer; the generated code has its parameters."""
+    """Type, links, attached activation and template of each layer by its name in Python; the code has its parameters."""
     return {
-        layer.name: (
+        identifier(layer.name): (
             layer.type,
-            layer.inputs,
+            [source and (identifier(source.layer), source.port) for source in layer.inputs],
             layer.activation and layer.activation.type,
             layer.params.get("template", ""),
         )

@@ -86,9 +86,13 @@ def read_code(module: torch.nn.Module, nodes: Sequence[Node]) -> GeneratedCode:
         if ".".join(path) in known and target is not None:
             statement = Statement(scope, frames[-1].line)
             statements[statement].append(node)
-            targets[statement] = ".".join((*path, target[1]))
+            targets[statement] = target[1]
     for statement, members in statements.items():
-        found.roles |= _roles(statement, targets[statement], members)
+        name = targets[statement]
+        if isinstance(members[-1].meta.get("val"), list | tuple):  # the results are taken out of it in other statements
+            name = name.removesuffix("_part")
+        label = ".".join((*(part.partition("@")[0] for part in statement.scope), name))
+        found.roles |= _roles(statement, label, members)
     return found
 
 

@@ -51,7 +51,7 @@ def flatten(c: Conversion, node: TraceNode) -> Value:
     start, end = (node.get(name) % max(x.rank, 1) for name in ("start_dim", "end_dim"))
     if not x.plain or start < 1 or start >= end:
         return c.reshaped(x, node.shapes[0][0])
-    return c.layer("flatten", [x], {"start_axis": start, "end_axis": end})
+    return c.layer("flatten", [x], {"start_axis": start, "end_axis": node.get("end_dim")})
 
 
 @converts("view", "reshape", "_unsafe_view", "unflatten", "view_as", "reshape_as")
