@@ -53,7 +53,7 @@ def panel(qtbot, context):
     panel.resize(700, 400)
     panel.show()
     qtbot.waitExposed(panel)
-    qtbot.waitUntil(lambda: "class tiny" in panel.source(), timeout=20_000)
+    qtbot.waitUntil(lambda: "class Tiny" in panel.source(), timeout=20_000)
     return panel
 
 
@@ -158,7 +158,7 @@ def test_edits_while_code_is_written_are_not_lost(qtbot, panel, context):
 def test_inside_of_a_template_its_class_is_shown(qtbot, panel, context):
     graph = read_document(samples.path("residual_blocks.xml")).graph
     context.set_document(Document(graph, context.registry, parent=context))
-    qtbot.waitUntil(lambda: "class residual_blocks" in panel.source(), timeout=20_000)
+    qtbot.waitUntil(lambda: "class ResidualBlocks" in panel.source(), timeout=20_000)
     context.enter("residual_block")
     qtbot.waitUntil(lambda: panel.source().startswith("class ResidualBlock(nn.Module):"), timeout=20_000)
     assert panel.findChild(QLabel, "code_view.scope").text() == "Template residual_block"
@@ -166,4 +166,4 @@ def test_inside_of_a_template_its_class_is_shown(qtbot, panel, context):
     qtbot.waitUntil(lambda: "5" in panel.source() and "padding=2" in panel.source(), timeout=20_000)
     compile(panel.source(), "model.py", "exec")
     context.leave()
-    qtbot.waitUntil(lambda: "class residual_blocks" in panel.source(), timeout=20_000)
+    qtbot.waitUntil(lambda: "class ResidualBlocks" in panel.source(), timeout=20_000)
