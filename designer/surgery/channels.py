@@ -348,7 +348,7 @@ class ChannelMap:
         assert isinstance(operator, Slice)
         if operator.axis % types[0].rank != 1:
             return sources[0] if operator.axis % types[0].rank > 1 else None
-        if operator.step != 1:
+        if operator.step != 1 or (sources[0].repeats != 1).any():
             return None
         self.cut[layer.name] = sources[0]
         return Channels.of(sources[0].expanded[slice(operator.start, operator.end or None)])
@@ -360,6 +360,8 @@ class ChannelMap:
         axis = operator.axis % types[0].rank
         if axis != 1:
             return [sources[0]] * len(operator.output_ports()) if axis > 1 else None
+        if (sources[0].repeats != 1).any():  # values of one channel would be separated
+            return None
         self.cut[layer.name] = sources[0]
         ends = np.cumsum([part.dim(1) for part in operator.infer_checked(types)])
         return [Channels.of(part) for part in np.split(sources[0].expanded, ends[:-1])]
