@@ -126,7 +126,7 @@ class EngineRegistry:
                 if device in ("", offered.kind) and (not precision or precision in offered.precisions)
             ]
             if kinds:
-                found.append(f"{descriptor.title} on {' or '.join(kinds).upper()}")
+                found.append(f"{tr_data(descriptor.title)} on {' or '.join(kinds).upper()}")
         return ", ".join(found)
 
     def _check(self, descriptor: EngineDescriptor, options: RunOptions) -> None:
@@ -134,10 +134,10 @@ class EngineRegistry:
         problem = self.problem(descriptor)
         if problem is not None:
             message = tr(
-                "the engine {title} cannot be used: {message}", title=descriptor.title, message=problem.message
+                "the engine {title} cannot be used: {message}", title=tr_data(descriptor.title), message=problem.message
             )
             raise DiagnosticError.of(problem.code, message, remedy=problem.remedy)
-        kind, title = options.device.partition(":")[0], descriptor.title
+        kind, title = options.device.partition(":")[0], tr_data(descriptor.title)
         device = descriptor.device(options.device)
         if device is None:
             kinds = ", ".join(device.kind for device in descriptor.devices)

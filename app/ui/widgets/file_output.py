@@ -19,6 +19,8 @@ from designer.files.formats import Format, FormatTable
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.texts import tr
 
+PNG_COMMENT = "Comment"  # the key of a comment in PNG files
+
 
 def ask_path(parent: QWidget, title: str, name: str, table: FormatTable[Any, Any]) -> Path | None:
     """Ask for a file to save to; `name` is proposed, without characters that file systems reject."""
@@ -27,7 +29,7 @@ def ask_path(parent: QWidget, title: str, name: str, table: FormatTable[Any, Any
 
 def _write_png(path: Path, image: QImage, comment: str) -> None:
     image = QImage(image)  # shares the pixels, not the texts
-    image.setText("Comment", comment)
+    image.setText(PNG_COMMENT, comment)
     buffer = QBuffer()
     buffer.open(QIODevice.OpenModeFlag.WriteOnly)
     if not image.save(buffer, "PNG"):  # type: ignore[call-overload]

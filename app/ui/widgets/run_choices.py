@@ -50,7 +50,7 @@ def devices(engine: str) -> tuple[Choice, ...]:
             if chosen is not None and chosen.device(device.kind) is None:
                 why = tr(
                     "not supported by {engine}; choose {others}",
-                    engine=chosen.title,
+                    engine=tr_data(chosen.title),
                     others=registry.offering(device=device.kind),
                 )
             for number in range(max(count, 1)):
@@ -84,7 +84,7 @@ def tiles(present: int) -> tuple[Choice, ...]:
 def layouts(engine: str) -> tuple[Choice, ...]:
     chosen = _known(engine)
     offered = chosen.layouts if chosen is not None else LAYOUTS
-    title = chosen.title if chosen is not None else ""
+    title = tr_data(chosen.title) if chosen is not None else ""
     why = tr("not supported by {engine}", engine=title)
     return tuple(Choice(v, tr_data(LAYOUT_TITLES[v]), "" if v in offered else why) for v in LAYOUTS)
 
