@@ -70,7 +70,7 @@ def english(text: str) -> list[str]:
 
 def pieces(text: str) -> list[str]:
     """Apart where a list, a line or a sign parts them."""
-    return [piece.strip(" .,;:()[]*~×&") for piece in re.split(r"\n|\s{2,}|\s[·-]\s|[,:([]\s?|\s\+\s", text)]
+    return [piece.strip(" .,;:()[]*~×&") for piece in re.split(r"\n|\s{2,}|\s[·…-]\s|[,:([]\s?|\s\+\s", text)]
 
 
 # --- what stays as it is -------------------------------------------------------------------------------------------

@@ -7,7 +7,6 @@ from PySide6.QtGui import QHideEvent, QShowEvent
 from PySide6.QtWidgets import (
     QComboBox,
     QFormLayout,
-    QHBoxLayout,
     QLabel,
     QListWidget,
     QListWidgetItem,
@@ -23,6 +22,7 @@ from app.ui.engine.time_machine import time_machine_of
 from app.ui.engine.training import training_of
 from app.ui.widgets import theme
 from app.ui.widgets.empty_state import EmptyState
+from app.ui.widgets.flow import FlowLayout
 from app.ui.widgets.message import Message
 from app.ui.widgets.slider import NumberSlider
 from designer.texts import tr, tr_data
@@ -91,13 +91,13 @@ class HealthPanel(QWidget):
         form = QFormLayout()
         form.addRow(tr("Canvas"), self.shown_metric)
         form.addRow(tr("Step"), self.step)
-        buttons = QHBoxLayout()
-        buttons.addWidget(self.leave)
-        buttons.addWidget(self.fork)
-        buttons.addStretch(1)
+        buttons = QWidget()
+        row = FlowLayout(buttons)
+        row.addWidget(self.leave)
+        row.addWidget(self.fork)
         column.addLayout(form)
         column.addWidget(self.where)
-        column.addLayout(buttons)
+        column.addWidget(buttons)
         column.addWidget(self.summary)
         column.addWidget(self.list, 1)
         self._stack = QStackedWidget()

@@ -28,6 +28,7 @@ from app.ui.train.run_progress import metric_title
 from app.ui.train.runs_model import RunsModel
 from app.ui.widgets import theme
 from app.ui.widgets.empty_state import EmptyState
+from app.ui.widgets.flow import FlowLayout
 from designer.texts import tr
 from designer.training.metrics import Curves
 from designer.training.watched_run import WatchedRun
@@ -121,10 +122,10 @@ class TrainingRunsPanel(QWidget):
         return button
 
     def _lay_out(self) -> None:
-        commands, choices = QHBoxLayout(), QHBoxLayout()
+        commands, choices = QWidget(), QHBoxLayout()
+        row = FlowLayout(commands)
         for button in self._buttons.values():
-            commands.addWidget(button)
-        commands.addStretch(1)
+            row.addWidget(button)
         choices.addWidget(self.metric_box)
         choices.addWidget(self.logarithmic)
         choices.addStretch(1)
@@ -132,7 +133,7 @@ class TrainingRunsPanel(QWidget):
         first, self._right = QVBoxLayout(left), QVBoxLayout(right)
         for box in (first, self._right):
             box.setContentsMargins(0, 0, 0, 0)
-        first.addLayout(commands)
+        first.addWidget(commands)
         first.addWidget(self.table, 1)
         self._right.addLayout(choices)
         self._right.addStretch(1)

@@ -92,6 +92,7 @@ class SettingsForm(QWidget):
         self._task = ""
         self._form = QFormLayout(self)
         self._form.setContentsMargins(0, 0, 0, 0)
+        self._form.setRowWrapPolicy(QFormLayout.RowWrapPolicy.WrapLongRows)
         for field in FIELDS:
             self._add(field)
         self._add(
