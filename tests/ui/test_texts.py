@@ -78,6 +78,8 @@ def test_every_panel(opened, qtbot, tmp_path) -> None:
     window, reader = opened, Reader()
     for spec in PANELS:
         window.docks.show(spec.id)
+    QApplication.processEvents()
+    QApplication.processEvents()  # a scroll bar that appears changes the layout again
     window.start_engine_client()
     context = window.context
     for layer in context.document.graph.layers:
@@ -98,7 +100,6 @@ def test_every_panel(opened, qtbot, tmp_path) -> None:
     for spec in PANELS:  # what is behind another tab has no size yet
         window.docks.show(spec.id)
         QApplication.processEvents()
-        QApplication.processEvents()  # a scroll bar that appears changes the layout again
         reader.read(window)
     assert not reader.found, reader.say()
 
