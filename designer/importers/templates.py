@@ -153,7 +153,7 @@ class _Replacement:
 
     def _groups(self) -> Iterator[tuple[list[_Occurrence], frozenset[Scope]]]:
         """Equal scopes, the largest first, and those of them that share their weights; no layer is in two groups."""
-        found: dict[Hashable, list[_Occurrence]] = defaultdict(list)
+        found: dict[tuple[str, Hashable], list[_Occurrence]] = defaultdict(list)
         for name, room in self.rooms.items():
             for item in _occurrences(name, room, self.classes):
                 kind = self.classes.get(item.scope)
