@@ -17,6 +17,7 @@ from designer.operators.registry import Registry
 from designer.precision.image_set import ImageSet, read_image_set
 from designer.precision.int8 import Calibration, Int8Result, Judge, Quantizer, quantize
 from designer.runtime.api import Progress
+from designer.runtime.engines.forms import ONNX_RUNTIME
 from designer.runtime.engines.onnx_model import serialized
 from designer.runtime.input_data import Extent
 from exporters.onnx import ONNX_MODELS, check_model, export_onnx
@@ -32,7 +33,7 @@ class Int8Request:
     count: int = IMAGES
     size: Extent | None = None  # height, width; None: those of the input
     calibration: Calibration = field(default_factory=Calibration)
-    form: str = "onnxruntime"
+    form: str = ONNX_RUNTIME
     budget_db: float | None = None
 
 

@@ -14,6 +14,7 @@ from app.cli.console import err, out
 from app.cli.options import FileArgument, SeedOption, ThreadsOption, TrustOption, WeightsOption
 from designer.files.atomic import write_atomic
 from designer.graph.diagnostics import DiagnosticError
+from designer.runtime.engines import forms
 from designer.units import binary
 
 if TYPE_CHECKING:
@@ -41,8 +42,8 @@ class Method(StrEnum):
 class Form(StrEnum):
     """The runtime that an INT8 or BF16 file is for."""
 
-    ONNXRUNTIME = "onnxruntime"
-    TENSORRT = "tensorrt"
+    ONNXRUNTIME = forms.ONNX_RUNTIME
+    TENSORRT = forms.TENSORRT
 
 
 def precision(

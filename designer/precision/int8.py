@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from designer.graph.diagnostics import DiagnosticError
 from designer.metrics import psnr
 from designer.runtime.api import Progress
+from designer.runtime.engines.forms import ONNX_RUNTIME, TENSORRT
 from designer.runtime.engines.fusion import layer_of
 from designer.runtime.engines.ort import quantization
 from designer.runtime.engines.ort_engine import inference_session
@@ -54,8 +55,8 @@ class Form:
 
 
 FORMS = {
-    "onnxruntime": Form("ONNX Runtime, OpenVINO"),
-    "tensorrt": Form(  # its parser refuses zero points and the INT32 biases of ONNX Runtime
+    ONNX_RUNTIME: Form("ONNX Runtime, OpenVINO"),
+    TENSORRT: Form(  # its parser refuses zero points and the INT32 biases of ONNX Runtime
         "TensorRT",
         signed=True,
         options={"ActivationSymmetric": True, "WeightSymmetric": True, "QuantizeBias": False},
@@ -110,7 +111,7 @@ class Quantizer:
         calibration: Sequence[Feeds],
         method: Calibration | None = None,
         *,
-        form: str = "onnxruntime",
+        form: str = ONNX_RUNTIME,
         progress: Progress | None = None,
     ) -> None:
         self.form = FORMS[form]

@@ -26,6 +26,8 @@ from designer.files.formats import FormatTable
 from designer.files.tables import CSV, JSON
 from designer.files.weight_files import WEIGHT_ARRAYS, WEIGHTS
 from designer.files.weights import save_weights
+from designer.importers.formats import NETWORKS
+from designer.importers.report import REPORTS
 from designer.profiling.profile_files import PROFILES
 from designer.runtime.api import RunOptions
 from designer.runtime.images import ARRAYS, IMAGES, TENSORS, write_image
@@ -43,6 +45,8 @@ NOISE = {"noise": "gaussian:25/255", "noise_seed": "7"}
 WALKED = [PAGES, COMPARISONS, VOTES, PROFILES, CSV, JSON, ONNX_MODELS]
 PLAIN = {  # formats of other programs, whose readers expect nothing but the content
     "networks": DOCUMENTS,
+    "networks of any format": NETWORKS,
+    "reports of imports": REPORTS,  # about a file that is not a document yet
     "weights": WEIGHTS,
     "weight arrays": WEIGHT_ARRAYS,
     "images": IMAGES,  # with a comment: test_images

@@ -10,6 +10,12 @@ import pytest
 from bench_kit import medians_in_turns
 from restoration_networks import restoring_unet, restoring_weights
 
+pytest.importorskip("pytest_benchmark")
+pytest.importorskip("PySide6")
+pytest.importorskip("torch")
+pytest.importorskip("onnxruntime")
+pytestmark = pytest.mark.gui
+
 import samples
 from app.engine.protocol import RunRequest
 from app.engine.runs import Runs
@@ -32,10 +38,6 @@ from designer.runtime.shared import SharedFolder
 from exporters.mixed import formatted
 from exporters.onnx import export_onnx
 from samples import PHOTOGRAPHS, path
-
-pytest.importorskip("pytest_benchmark")
-pytest.importorskip("torch")
-pytest.importorskip("onnxruntime")
 
 PAIRS = 15
 FEATURES = 32  # 472,387 parameters

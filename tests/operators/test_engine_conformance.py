@@ -22,6 +22,7 @@ REFUSED = {
         "convolution-6-wrapped_border",
         "depthwise_convolution-2-wrapped_border",
         "local_response_normalization-1-strong",
+        "modulo-0-fractions",
         "padding-3-wrapped",
         "resize-2-smoothed",
         "resize-3-smoothed,_bicubic",

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-
-import msgspec
+from dataclasses import dataclass
 
 from designer.runtime.engines.fusion import layer_of
 
@@ -20,7 +19,8 @@ _QUANTIZATION = re.compile(
 _TYPES = {"Float": "fp32", "Half": "fp16", "BFloat16": "bf16", "FP8": "fp8", "Int8": "int8", "Int32": "int32"}
 
 
-class EngineLayer(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class EngineLayer:
     """One layer of an engine: its precision, the layers of the network that it computes, and their ONNX nodes."""
 
     name: str

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter
 from typing import Any
+
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # read when ONNX Runtime is imported
 
 import onnxruntime
 import processing
