@@ -198,7 +198,7 @@ def test_advice_folds_a_batch_normalization_in_one_click(
 
 def test_pruning_says_first_that_it_gains_nothing_here(bench: Bench) -> None:
     def answer(button: int) -> None:
-        box = bench.window.findChild(QMessageBox, "prune")
+        box = next(box for box in bench.window.findChildren(QMessageBox, "prune") if box.isVisible())
         assert "gains no speed here" in box.text()
         QTest.mouseClick(box.buttons()[button], Qt.MouseButton.LeftButton)
 

@@ -77,6 +77,7 @@ class WeightEdits(QObject):
         agree = box.addButton(tr("&Prune"), QMessageBox.ButtonRole.AcceptRole)
         box.setDefaultButton(box.addButton(QMessageBox.StandardButton.Cancel))
         box.exec()
+        box.deleteLater()
         if box.clickedButton() is agree:
             self._surgery.operate("prune", "")
 
