@@ -416,7 +416,7 @@ def test_a_gpu_has_bars_for_tensor_cores_memory_and_occupancy(context, bars, pro
     rows = tuple(
         replace(
             row,
-            tensor_core=measured(0.0 if "pool" in row.type else 62.5),
+            tensor_core=measured(0.0 if "upsample" in row.type else 62.5),
             occupancy=measured(40.0),
             memory_throughput=measured(134.0),
         )
@@ -425,8 +425,8 @@ def test_a_gpu_has_bars_for_tensor_cores_memory_and_occupancy(context, bars, pro
     profiling_of(context).add(replace(profile, runs=(replace(run, device="cuda", operators=rows),)))
     assert bars.chart.keys == ("tensor_core", "memory_throughput", "occupancy")
     assert bars.chart.whole["memory_throughput"].value == pytest.approx(134.0)
-    pooling = next(row for row in rows if "pool" in row.type)
-    context.select(pooling.layers)
+    upsampling = next(row for row in rows if "upsample" in row.type)
+    context.select(upsampling.layers)
     assert bars.chart.selected is not None
     assert bars.chart.selected["tensor_core"].value == 0.0
     assert "0 %, measured" in bars.reasons.text()

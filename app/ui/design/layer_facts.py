@@ -75,7 +75,8 @@ class LayerFacts(QWidget):
         if len(names) == 1:
             layer, state = document.graph[names[0]], states[names[0]]
             facts += _shapes(cast(Read, document.inference.read(names[0])).operator, layer, state)
-        self._first, self._names, self._cost = facts, names, LiveCost(document.inference, names)
+        self._first, self._names = facts, names
+        self._cost: LiveCost | None = LiveCost(document.inference, names)
         if self._count():
             self._show([*facts, (tr("Parameters"), "…"), (tr("FLOPs, batch size 1"), "…")])
         cause = next((s.because_of for s in states.values() if s.because_of is not None), None)
@@ -91,11 +92,13 @@ class LayerFacts(QWidget):
 
     def _count(self) -> bool:
         """Count a slice of the layers, and show the sums of all after the last one. Returns whether some are left."""
-        if self._cost.count(AT_ONCE):
+        if self._cost is not None and self._cost.count(AT_ONCE):
             self._timer.start()
             return True
         self._timer.stop()
-        self._show([*self._first, *_sums(self._cost.total(names=self._names))])
+        if self._cost is not None:
+            self._show([*self._first, *_sums(self._cost.total(names=self._names))])
+            self._cost = None  # it keeps the network, also of a closed document
         return False
 
     def _show(self, facts: Sequence[tuple[str, str]]) -> None:
