@@ -99,7 +99,7 @@ def test_the_pytorch_dialog_names_the_folder_that_was_written_to(qtbot, tmp_path
     assert (tmp_path / "first" / "model.py").is_file()
     assert not (tmp_path / "second").exists()
     dialog.target.setText(str(tmp_path / "first"))
-    assert "will be overwritten" in dialog.message.text()
+    assert "contains a project, which will be updated" in dialog.message.text()
     assert dialog.export.isEnabled()
     dialog.target.setText(str(tmp_path / "second"))
     assert dialog.message.text() == ""
