@@ -58,6 +58,16 @@ COMMANDS = {
         "train",
         "Export a network as a PyTorch project and train it in a process of its own.",
     ),
+    "follow": (
+        "app.cli.train",
+        "follow",
+        "Follow a run on another machine again: copy its files until it ends, and pass on pause and stop.",
+    ),
+    "sweep": (
+        "app.cli.sweep",
+        "sweep",
+        "Train a network with every combination of settings, noise levels or widths of layers.",
+    ),
     "passes": (
         "app.cli.passes",
         "passes",

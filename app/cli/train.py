@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -29,6 +30,11 @@ def train_network(
     detach: Annotated[
         bool, typer.Option("--detach", help="Return at once. The window shows the run when it opens the file.")
     ] = False,
+    host: Annotated[
+        str,
+        typer.Option("--host", metavar="NAME", help="Train on this host of your SSH configuration; see also follow."),
+    ] = "",
+    host_python: Annotated[str, typer.Option("--host-python", metavar="PATH", help="Python on the host.")] = "python3",
     trust_custom: TrustOption = None,
 ) -> None:
     """Export a network as a PyTorch project and train it in a process of its own.
@@ -40,11 +46,11 @@ def train_network(
     from app.opened_network import open_network
     from designer.files.settings import Settings, find_settings, read_settings
     from designer.runtime.api import RunOptions
-    from designer.training import run_registry, trainer
+    from designer.training import run_registry, ssh_host, trainer
     from designer.training.run_folder import RUNS, RunFolder, new_name
     from exporters.pytorch import Training, class_name, export_project
 
-    options = trainer.parse_options(context.args)
+    options = trainer.with_absolute_paths(trainer.parse_options(context.args))
     network = open_network(file)
     with_trust(network, RunOptions(), trust_custom or ())
     document = file.absolute()
@@ -54,23 +60,51 @@ def train_network(
     training = Training.of(settings)
     export_project(network.graph, network.registry, project, class_name(network.graph.name), training)
     run = RunFolder(project / RUNS / new_name(project))
-    trainer.start(run, options)
+    if host:
+        ssh_host.start(ssh_host.Host(host, host_python), run, options, _say)
+    else:
+        trainer.start(run, options)
     run_registry.remember(run.path, document)
     out.print(f"run {run.path}", highlight=False)
     if not detach:
-        raise typer.Exit(_follow(run.path))
+        raise typer.Exit(_follow(run.path, (lambda: ssh_host.follow(run, _say)) if host else _looks))
 
 
-def _follow(folder: Path) -> int:
-    """Print the progress of a run until it ends; returns the exit status."""
+def follow(
+    folder: Annotated[Path, typer.Argument(metavar="RUN", help="The folder that `layerwright train --host` printed.")],
+) -> None:
+    """Follow a run on another machine again: copy its files until it ends, and pass on pause and stop.
+
+    Ctrl+C saves a checkpoint and stops the run.
+    """
+    from designer.training import ssh_host
+    from designer.training.run_folder import RunFolder
+
+    run = RunFolder(folder.absolute())
+    raise typer.Exit(_follow(run.path, lambda: ssh_host.follow(run, _say)))
+
+
+def _say(text: str) -> None:
+    err.print(text, highlight=False)
+
+
+def _looks() -> Iterator[None]:
+    """Looks at the files of a run on this machine."""
+    while True:
+        time.sleep(LOOK)
+        yield
+
+
+def _follow(folder: Path, looks: Callable[[], Iterator[None]]) -> int:
+    """Print the progress of a run until it ends; returns the exit status. `looks` yields when its files may have changed."""
     from designer.training.run_folder import RunFolder
     from designer.training.watched_run import RunState, WatchedRun
 
     run = WatchedRun(RunFolder(folder))
-    printed = -1
+    printed, stopping, turns = -1, False, looks()
     while True:
         try:
-            time.sleep(LOOK)
+            next(turns, None)
             run.read()
             shot = run.snapshot
             if shot.step != printed:
@@ -79,8 +113,12 @@ def _follow(folder: Path) -> int:
             if not shot.state.trains:
                 break
         except KeyboardInterrupt:
+            if stopping:
+                raise
+            stopping = True
             err.print("stopping after this step")
             run.folder.send("stop")
+            turns = looks()
     out.print(": ".join(part for part in (shot.state.text, shot.message) if part), highlight=False)
     return {RunState.FINISHED: 0, RunState.STOPPED: 130}.get(shot.state, 1)
 

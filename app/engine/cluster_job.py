@@ -6,16 +6,15 @@ not returned. The journal of the local run lists what was written.
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib import util
 from itertools import islice
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from app.engine.cluster import Cluster
 from app.engine.folder_job import FolderDone, FolderJob, Frame, Journal, Progress, frames_of
 from app.engine.frames import operator_of
 from designer.files.atomic import make_folder, write_atomic
@@ -100,8 +99,8 @@ def process_on_cluster(
     before, began = len(frames) - len(rest), perf_counter()
     skipped: dict[str, str] = {}
     written = 0
-    with _Cluster(address) as cluster:
-        for row in cluster.rows(_remote(session, job), rest):
+    with Cluster(address):
+        for row in _rows(_remote(session, job), rest):
             frame = rest[row["index"]]
             if row["skipped"]:
                 skipped[str(next(iter(frame.files.values())))] = row["skipped"]
@@ -130,54 +129,27 @@ def _remote(session: Session, job: FolderJob) -> RemoteNetwork:
     )
 
 
-class _Cluster:
-    """A connection to a Ray cluster."""
+def _rows(network: RemoteNetwork, frames: Sequence[Frame]) -> Iterator[Mapping[str, Any]]:
+    """The results in any order. Raises DiagnosticError if the cluster fails."""
+    import ray
+    import ray.data
 
-    def __init__(self, address: str) -> None:
-        if util.find_spec("ray") is None:
-            raise DiagnosticError.of("no-ray", tr("Ray is not installed"), remedy='pip install "layerwright[cluster]"')
-        os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # nothing leaves the computers
-        self._address = address
-
-    def __enter__(self) -> _Cluster:
-        import ray
-
+    context = ray.data.DataContext.get_current()
+    context.enable_progress_bars = False
+    waiting = enumerate(frames)
+    while chunk := list(islice(waiting, AT_ONCE)):
+        items = ray.data.from_items([_row(index, frame) for index, frame in chunk], override_num_blocks=len(chunk))
+        processes = ray.data.ActorPoolStrategy(min_size=1, max_size=max(int(ray.cluster_resources()["CPU"]), 1))
+        made = items.map(Runner, fn_constructor_args=(network,), compute=processes, num_cpus=1)
         try:
-            ray.init(address=self._address, logging_level="ERROR", log_to_driver=False)
-        except (ConnectionError, RuntimeError, ValueError) as error:
+            yield from made.iter_rows()
+        except ray.exceptions.RayError as error:
+            reason = (str(error).strip().splitlines() or [type(error).__name__])[-1][:300]
             raise DiagnosticError.of(
-                "no-cluster",
-                tr("there is no Ray cluster at {address}: {reason}", address=self._address, reason=str(error)[:200]),
-                remedy=tr("start one with ray start --head, and give its address"),
+                "cluster-failed",
+                tr("the cluster failed: {reason}", reason=reason),
+                remedy=tr("install the same version of Layerwright on every node, and repeat the command"),
             ) from error
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        import ray
-
-        ray.shutdown()
-
-    def rows(self, network: RemoteNetwork, frames: Sequence[Frame]) -> Iterator[Mapping[str, Any]]:
-        """The results in any order. Raises DiagnosticError if the cluster fails."""
-        import ray
-        import ray.data
-
-        context = ray.data.DataContext.get_current()
-        context.enable_progress_bars = False
-        waiting = enumerate(frames)
-        while chunk := list(islice(waiting, AT_ONCE)):
-            items = ray.data.from_items([_row(index, frame) for index, frame in chunk], override_num_blocks=len(chunk))
-            processes = ray.data.ActorPoolStrategy(min_size=1, max_size=max(int(ray.cluster_resources()["CPU"]), 1))
-            made = items.map(Runner, fn_constructor_args=(network,), compute=processes, num_cpus=1)
-            try:
-                yield from made.iter_rows()
-            except ray.exceptions.RayError as error:
-                reason = (str(error).strip().splitlines() or [type(error).__name__])[-1][:300]
-                raise DiagnosticError.of(
-                    "cluster-failed",
-                    tr("the cluster failed: {reason}", reason=reason),
-                    remedy=tr("install the same version of Layerwright on every node, and repeat the command"),
-                ) from error
 
 
 def _row(index: int, frame: Frame) -> Row:

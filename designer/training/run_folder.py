@@ -20,6 +20,7 @@ from designer.training.process_mark import process_mark, runs_script
 
 SCRIPT = "train.py"
 RUNS = "runs"
+REMOTE = "remote.json"  # in the local copy of a run that trains on another machine
 MAX_BYTES = 1 << 20  # of a status, a configuration or notes
 _OF_A_RUN = ("process.json", "status.json", "config.json")
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg")
@@ -90,6 +91,11 @@ class RunFolder:
     def log(self) -> Path:
         """What the process printed."""
         return self.path / "output.log"
+
+    @property
+    def remote(self) -> bool:
+        """Whether this is the copy of a run that was started on another machine."""
+        return (self.path / REMOTE).is_file()
 
     @property
     def checkpoint(self) -> Path | None:

@@ -15,12 +15,13 @@ from designer.files.atomic import make_folder
 from designer.files.file_lock import lock
 from designer.graph.diagnostics import DiagnosticError
 from designer.texts import tr
-from designer.training.run_folder import SCRIPT, RunFolder
+from designer.training.run_folder import REMOTE, SCRIPT, RunFolder
 
 SAMPLES_SECONDS = 120
 ENDING_SECONDS = 10  # that a process may need to end after its last words
 NICENESS = 10  # the window and the engine come first on a machine with few cores
 Options = Mapping[str, str | bool]
+PATHS = ("data", "inputs", "targets", "validation", "from_weights")  # options of train.py that are files or folders
 _children: list[subprocess.Popen[bytes]] = []  # to be reaped when they end
 
 
@@ -48,6 +49,7 @@ def start(run: RunFolder, options: Options, *, resume: bool = False) -> int:
                 remedy=tr("stop it first, or start another run"),
             )
         (run.path / "control").unlink(missing_ok=True)
+        (run.path / REMOTE).unlink(missing_ok=True)  # from now on it trains here
         pid = _spawn(run, [*(["--resume"] if resume else []), *arguments(options), "--run", str(run.path)])
         run.record_process(pid)
     finally:
@@ -85,6 +87,14 @@ def parse_options(words: Sequence[str]) -> dict[str, str | bool]:
                 remedy=tr("write options as on the command line: --ema 0.999 --compile"),
             )
     return {name.removeprefix("no_"): False if name.startswith("no_") and v is True else v for name, v in made.items()}
+
+
+def with_absolute_paths(options: Options) -> dict[str, str | bool]:
+    """The options for a process in another working folder."""
+    return {
+        name: str(Path(value).absolute()) if name in PATHS and isinstance(value, str) and value else value
+        for name, value in options.items()
+    }
 
 
 def options_of(settings: Mapping[str, Any]) -> Options:

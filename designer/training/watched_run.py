@@ -102,7 +102,7 @@ class WatchedRun:
         if pid:
             state = RunState(status.state) if status is not None and current else RunState.STARTING
         elif status is None:
-            state = RunState.FAILED
+            state = RunState.ENDED if folder.remote else RunState.FAILED
         else:
             state = RunState(status.state) if status.state not in ("running", "paused") else RunState.ENDED
         self._read_files()
@@ -132,6 +132,11 @@ class WatchedRun:
         self._trail.read()
 
     def _message(self, state: RunState, said: str) -> str:
+        if state is RunState.ENDED and self.folder.remote:
+            return tr(
+                "Nothing follows it here, but it may train on another machine: layerwright follow {run}",
+                run=self.folder.path,
+            )
         if state is RunState.ENDED:
             return tr("The process ended unexpectedly. Resume continues from the last checkpoint.")
         if state is RunState.FAILED and not said:

@@ -1,7 +1,7 @@
 """Export to PyTorch: the source of a module, and a project that trains it."""
 
 from exporters.pytorch.losses import generate_losses
-from exporters.pytorch.project import EditedFilesError, Training, export_project, outdated_files
+from exporters.pytorch.project import EditedFilesError, Training, export_project, outdated_files, project_files
 from exporters.pytorch.source import class_name, generate_source, generate_template
 
 __all__ = [
@@ -13,4 +13,5 @@ __all__ = [
     "generate_source",
     "generate_template",
     "outdated_files",
+    "project_files",
 ]

@@ -20,6 +20,7 @@ def main() -> int:
     parser.add_argument("--delay", type=float, default=0.01)
     parser.add_argument("--lr", dest="learning_rate", default="0.001")
     parser.add_argument("--data")
+    parser.add_argument("--threads")
     parser.add_argument("--fail", type=int, default=0)
     parser.add_argument("--from-weights")
     parser.add_argument("--resume", action="store_true")

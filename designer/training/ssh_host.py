@@ -1,0 +1,283 @@
+"""Training on another machine over the system's `ssh`: files are sent by content, the run goes on without the connection."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import platform
+import shlex
+import subprocess
+import tarfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from designer.files.atomic import make_folder, write_atomic
+from designer.graph.diagnostics import DiagnosticError
+from designer.texts import tr
+from designer.training import mirror, remote_agent, trainer
+from designer.training.run_folder import REMOTE, RunFolder
+
+ROOT = "~/.layerwright"  # on the other machine
+OPTIONS = ("BatchMode=yes", "ConnectTimeout=10", "ServerAliveInterval=5", "ServerAliveCountMax=3")
+NOT_SENT = ("runs", "cache", "__pycache__")  # of a project
+LOST = 255  # the exit status of ssh itself
+NOT_FOUND = 127  # of a shell
+ATTEMPTS = 5  # to send files
+LOOK = 1.0  # seconds between two looks at the files of the run
+BATCH = 64 << 20  # bytes that are sent in one connection
+
+Say = Callable[[str], None]
+File = tuple[str, Path]  # SHA-256, and where it is here
+
+
+class ConnectionLostError(DiagnosticError):
+    """The machine cannot be reached, now or at all."""
+
+
+class RemoteRun(Struct, frozen=True):
+    """`remote.json` in the local copy of a run: where it trains, and what was copied."""
+
+    host: str
+    python: str
+    run: str  # its folder, relative to ROOT
+    seen: dict[str, list[int]] = {}
+
+
+class Host:
+    """A machine by its name in the user's SSH configuration, and the Python there that has torch."""
+
+    def __init__(self, name: str, python: str = "python3") -> None:
+        if not name or name.startswith("-") or any(c.isspace() or not c.isprintable() for c in name):
+            raise DiagnosticError.of(
+                "bad-host",
+                tr("'{name}' is not the name of a host", name=name[:80]),
+                remedy=tr("use a name from your SSH configuration, or user@address"),
+            )
+        self.name, self.python = name, python
+
+    def open(self) -> None:
+        """Send the agent, and check what the machine has. Raises DiagnosticError."""
+        source = Path(remote_agent.__file__).read_bytes()
+        self._ssh(f"mkdir -p {ROOT} && cat > {ROOT}/agent.$$ && mv {ROOT}/agent.$$ {ROOT}/agent.py", source)
+        found = self.ask("check")
+        if found["python"] < [3, 11]:
+            version = ".".join(map(str, found["python"]))
+            raise self._unfit(tr("{python} is version {version}; 3.11 is needed", python=self.python, version=version))
+        if found["missing"]:
+            raise self._unfit(tr("{python} lacks {names}", python=self.python, names=", ".join(found["missing"])))
+
+    def ask(self, command: str, request: object = None) -> Any:
+        """The answer of the agent to a request. Raises DiagnosticError."""
+        answer = self._agent(command, json.dumps(request).encode())
+        try:
+            return json.loads(answer)
+        except ValueError:
+            raise self._unfit(tr("its shell prints other text before the answer")) from None
+
+    def send(self, files: Mapping[str, Path]) -> None:
+        """Send the files, by hash, that the machine lacks. Raises ConnectionLostError; what arrived is kept."""
+        wanted = self.ask("wanted", sorted(files))
+        while wanted:
+            stream = io.BytesIO()
+            with tarfile.open(fileobj=stream, mode="w") as archive:
+                while wanted and stream.tell() < BATCH:
+                    digest = wanted.pop()
+                    data = files[digest].read_bytes()
+                    member = tarfile.TarInfo(digest)
+                    member.size = len(data)
+                    archive.addfile(member, io.BytesIO(data))
+            self._agent("put", stream.getvalue())
+
+    def changes(self, record: RemoteRun) -> tuple[bool, dict[str, list[int]], remote_agent.Parts]:
+        """Whether the process exists, and what changed in the run since `record.seen`, with the new state."""
+        answer = self._agent("fetch", json.dumps({"run": record.run, "seen": record.seen}).encode())
+        try:
+            with tarfile.open(fileobj=io.BytesIO(answer), mode="r:") as archive:
+                content = [(m.name, stream.read()) for m in archive if (stream := archive.extractfile(m)) is not None]
+            about = json.loads(content[0][1])
+            parts = [
+                (name, int(offset), data) for (name, data), offset in zip(content[1:], about["offsets"], strict=True)
+            ]
+            return bool(about["alive"]), about["seen"], parts
+        except (tarfile.TarError, ValueError, KeyError, IndexError, TypeError) as error:
+            raise self._lost(tr("its answer was cut off")) from error
+
+    def _agent(self, command: str, data: bytes) -> bytes:
+        return self._ssh(f"{shlex.quote(self.python)} {ROOT}/agent.py {command} {ROOT}", data)
+
+    def _ssh(self, command: str, data: bytes) -> bytes:
+        words = ["ssh", *(word for option in OPTIONS for word in ("-o", option)), "--", self.name, command]
+        try:
+            done = subprocess.run(words, input=data, capture_output=True, check=False, start_new_session=True)
+        except OSError as error:
+            raise DiagnosticError.of(
+                "no-ssh",
+                tr("ssh cannot be started: {strerror}", strerror=error.strerror or error),
+                remedy=tr("install OpenSSH"),
+            ) from error
+        said = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
+        if done.returncode == LOST or done.returncode < 0:
+            raise self._lost(said)
+        if done.returncode == NOT_FOUND:
+            raise self._unfit(tr("there is no {python}", python=self.python))
+        if done.returncode:
+            raise self._unfit(said or tr("exit status {status}", status=done.returncode))
+        return done.stdout
+
+    def _lost(self, said: str) -> ConnectionLostError:
+        found = DiagnosticError.of(
+            "no-connection",
+            tr("{host} cannot be reached: {said}", host=self.name, said=said[:200]),
+            remedy=tr(
+                "check the name in your SSH configuration, and that `ssh {host}` works without a password",
+                host=self.name,
+            ),
+        )
+        return ConnectionLostError(found.diagnostics)
+
+    def _unfit(self, reason: str) -> DiagnosticError:
+        return DiagnosticError.of(
+            "host-unfit",
+            tr("{host} cannot train: {reason}", host=self.name, reason=reason[:300]),
+            remedy=tr("install what is missing there, or name a Python that has it with --host-python"),
+        )
+
+
+def start(host: Host, run: RunFolder, options: trainer.Options, say: Say) -> None:
+    """Send project and data, and start the run there. A lost connection is tried again. Raises DiagnosticError."""
+    home = f"projects/{hashlib.sha256(f'{platform.node()}:{run.project}'.encode()).hexdigest()[:16]}"
+    files, renamed = _files(run.project, f"{home}/project", options)
+    record = RemoteRun(host.name, host.python, f"{home}/project/runs/{run.name}")
+    request = {
+        "files": {name: digest for name, (digest, _) in files.items()},
+        "project": f"{home}/project",
+        "run": record.run,
+        "arguments": [*trainer.arguments({**options, **renamed}), "--run", f"runs/{run.name}"],
+    }
+    host.open()
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            host.send(dict(files.values()))
+            host.ask("start", request)
+            break
+        except ConnectionLostError as error:
+            if attempt == ATTEMPTS:
+                raise
+            say(str(error.diagnostics[0].message))
+            time.sleep(attempt)
+    make_folder(run.path)
+    _remember(run, record)
+
+
+def follow(run: RunFolder, say: Say) -> Iterator[None]:
+    """Copy the files of a run that trains elsewhere until it ends, and pass on commands; yields after every look.
+
+    A lost connection is tried again for ever: the run does not need it. Raises DiagnosticError for a run that trains here.
+    """
+    record = _record(run)
+    host = Host(record.host, record.python)
+    if run.process() not in (0, os.getpid()):
+        raise DiagnosticError.of(
+            "run-trains",
+            tr("another process follows the run {name}", name=run.name),
+            file=str(run.path),
+            remedy=tr("end that process first"),
+        )
+    run.record_process(os.getpid())
+    sent, lost, alive = 0, False, True
+    try:
+        while alive:
+            try:
+                sent = _pass_on(host, run, record, sent)
+                alive, seen, parts = host.changes(record)
+                mirror.store(run, parts, os.getpid())
+                record = msgspec.structs.replace(record, seen=seen)
+                _remember(run, record)
+                if lost:
+                    say(tr("connected to {host} again", host=host.name))
+                lost = False
+            except ConnectionLostError as error:
+                if not lost:
+                    say(tr("{problem}. The run goes on there; trying again.", problem=error.diagnostics[0].message))
+                lost = True
+            yield
+            if alive:
+                time.sleep(LOOK)
+    finally:
+        with suppress(OSError):
+            (run.path / "process.json").unlink()
+
+
+def _pass_on(host: Host, run: RunFolder, record: RemoteRun, sent: int) -> int:
+    """Send a new command of the local file `control`; returns which one was sent last."""
+    try:
+        written = (run.path / "control").stat().st_mtime_ns
+    except OSError:
+        return sent
+    command = mirror.command(run)
+    if command and written != sent:
+        host.ask("control", {"run": record.run, "command": command})
+    return written
+
+
+def _files(project: Path, there: str, options: trainer.Options) -> tuple[dict[str, File], dict[str, str]]:
+    """The files to send by their names below ROOT, with the project in the folder `there`, and the options that name them. Raises DiagnosticError for missing ones.
+
+    A folder with data is called by its content, so files that were deleted here are not used there.
+    """
+    found = {f"{there}/{name}": file for name, file in _tree(project) if name.partition("/")[0] not in NOT_SENT}
+    renamed = {}
+    for option in trainer.PATHS:
+        if not isinstance(value := options.get(option), str) or not value:
+            continue
+        source = Path(value)
+        if not source.exists():
+            raise DiagnosticError.of(
+                "no-data",
+                tr("{path} does not exist", path=source),
+                file=value,
+                remedy=tr("check --{option}", option=option.replace("_", "-")),
+            )
+        files = _tree(source)
+        content = json.dumps([(name, digest) for name, (digest, _) in files])
+        folder = f"data/{hashlib.sha256(content.encode()).hexdigest()[:16]}"
+        renamed[option] = f"../../../{folder}/{source.name}" if source.is_file() else f"../../../{folder}"
+        found |= {f"{folder}/{name}": file for name, file in files}
+    return found, renamed
+
+
+def _tree(folder: Path) -> list[tuple[str, File]]:
+    """The files in a folder, or a file."""
+    if folder.is_file():
+        return [(folder.name, (_digest(folder), folder))]
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    return [(path.relative_to(folder).as_posix(), (_digest(path), path)) for path in paths]
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _remember(run: RunFolder, record: RemoteRun) -> None:
+    write_atomic(run.path / REMOTE, msgspec.json.encode(record))
+
+
+def _record(run: RunFolder) -> RemoteRun:
+    try:
+        return msgspec.json.decode((run.path / REMOTE).read_bytes(), type=RemoteRun)
+    except (OSError, ValueError) as error:
+        raise DiagnosticError.of(
+            "not-remote",
+            tr("{path} is not a run on another machine", path=run.path),
+            file=str(run.path),
+            remedy=tr("give the folder that layerwright train --host printed"),
+        ) from error
