@@ -22,14 +22,15 @@ from exporters.pytorch import Training
 
 MEMORY = 80 * 2**20  # the smallest object store
 OPTIONS = {
-    "steps": "3000",
+    "steps": "2000",
     "batch": "4",
     "patch": "24",
     "workers": "0",
     "synthetic": "0",
-    "validate_every": "500",
+    "validate_every": "400",
     "threads": "1",
     "tensorboard": False,
+    "monitor": False,
 }
 
 

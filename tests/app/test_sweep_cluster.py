@@ -32,7 +32,7 @@ def losses(run: RunFolder) -> dict[int, float]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)  # a busy machine starts the processes of Ray slowly
+@pytest.mark.timeout(300)  # a busy machine starts the processes of Ray slowly
 def test_a_lost_node_loses_no_trial(network: Path) -> None:  # noqa: F811
     if importlib.util.find_spec("ray") is None or importlib.util.find_spec("ray.tune") is None:
         pytest.skip("Ray is not installed: pip install 'layerwright[cluster]'")
@@ -44,7 +44,7 @@ def test_a_lost_node_loses_no_trial(network: Path) -> None:  # noqa: F811
         text=True,
         check=False,
         cwd=network.parent,
-        timeout=800,
+        timeout=280,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
     assert done.returncode == 0, done.stderr
@@ -54,7 +54,7 @@ def test_a_lost_node_loses_no_trial(network: Path) -> None:  # noqa: F811
     run_here(local, prepare(local, opened.graph, opened.registry, Training(), network), 2, lambda *_: None)
     for trial in local.trials:
         expected, mirrored = losses(local.run(trial)), losses(remote.run(trial))
-        assert len(expected) == 6
+        assert len(expected) == 5
         assert mirrored == expected
         for path in (local.run(trial).path / "weights").iterdir():
             np.testing.assert_array_equal(np.load(remote.run(trial).path / "weights" / path.name), np.load(path))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import torch
 from torch.nn.functional import conv2d
@@ -60,12 +61,22 @@ def accuracy(scores: torch.Tensor, classes: torch.Tensor) -> float:
     return (scores.argmax(1) == classes)[counted].float().mean().item()
 
 
-def mean_iou(scores: torch.Tensor, masks: torch.Tensor) -> float:
-    """Intersection over union, mean of the classes that occur. Scores are N x K x H x W, masks have N x H x W classes."""
+class Ratio(NamedTuple):
+    """A metric whose parts and wholes are added over all images before they are divided, such as IoU: one value for each class."""
+
+    part: torch.Tensor
+    whole: torch.Tensor
+
+    def value(self) -> float:
+        """The mean of the ratios whose whole is not 0."""
+        return (self.part / self.whole)[self.whole > 0].mean().item()
+
+
+def iou(scores: torch.Tensor, masks: torch.Tensor) -> Ratio:
+    """Intersection over union of each class. Scores are N x K x H x W, masks have N x H x W classes."""
     counted = masks != IGNORED
     predicted, wanted = scores.argmax(1)[counted], masks[counted].long()
     count = scores.shape[1]
-    table = torch.bincount(wanted * count + predicted, minlength=count * count).reshape(count, count).float()
+    table = torch.bincount(wanted * count + predicted, minlength=count * count).reshape(count, count).double()
     both = table.diagonal()
-    either = table.sum(0) + table.sum(1) - both
-    return (both[either > 0] / either[either > 0]).mean().item()
+    return Ratio(both, table.sum(0) + table.sum(1) - both)

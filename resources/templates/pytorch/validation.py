@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import torch
 import data
 from config import Config
 from images import save_image
+from metrics import Ratio
 from objective import Objective, place
 
 
@@ -28,7 +30,7 @@ class Validation:
         self, objective: Objective, device: torch.device, folder: Path, step: int
     ) -> tuple[dict[str, float], dict[str, float]]:
         """Mean metrics and losses; the outputs are written to `folder` as images."""
-        rows: list[tuple[int, dict[str, float], dict[str, float]]] = []
+        rows: list[tuple[int, Mapping[str, float | Ratio], dict[str, float]]] = []
         objective.eval()
         with torch.inference_mode():
             for name, first, second in self.shown:
@@ -68,7 +70,14 @@ class Validation:
                 save_image(image, path)
 
 
-def mean(rows: list[tuple[int, dict[str, float]]]) -> dict[str, float]:
-    """The mean of each value, weighted by the first entries."""
-    total = sum(weight for weight, _ in rows)
-    return {name: sum(weight * row[name] for weight, row in rows) / total for name in (rows[0][1] if rows else ())}
+def mean(rows: Sequence[tuple[int, Mapping[str, float | Ratio]]]) -> dict[str, float]:
+    """The mean of each value, weighted by the first entries; ratios are those of the sums."""
+    return {name: _mean([(weight, row[name]) for weight, row in rows]) for name in (rows[0][1] if rows else ())}
+
+
+def _mean(values: Sequence[tuple[int, float | Ratio]]) -> float:
+    ratios = [value for _, value in values if isinstance(value, Ratio)]
+    if ratios:
+        return Ratio(*(torch.stack(tensors).sum(0) for tensors in zip(*ratios, strict=True))).value()
+    numbers = [(weight, value) for weight, value in values if not isinstance(value, Ratio)]
+    return sum(weight * value for weight, value in numbers) / sum(weight for weight, _ in numbers)

@@ -13,7 +13,7 @@ import torch
 
 from config import PROJECT, Config
 from images import Samples, check_patch, cut_together, to_tensor, turn
-from metrics import IGNORED, accuracy, mean_iou
+from metrics import IGNORED, Ratio, accuracy, iou
 from pairs import PairFiles, open_pairs
 
 BEST = "iou"  # the metric that chooses the best checkpoint
@@ -29,10 +29,10 @@ def sample(image: torch.Tensor, mask: torch.Tensor) -> tuple[tuple[torch.Tensor,
 
 def measure(
     output: torch.Tensor, targets: tuple[torch.Tensor, ...], inputs: tuple[torch.Tensor, ...]
-) -> dict[str, float]:
+) -> dict[str, float | Ratio]:
     """Metrics of a validation image."""
     mask = targets[0].reshape(len(output), *output.shape[2:])
-    return {"iou": mean_iou(output, mask), "accuracy": accuracy(output, mask)}
+    return {"iou": iou(output, mask), "accuracy": accuracy(output, mask)}
 
 
 def views(
