@@ -13,7 +13,7 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFilter, ImageFont
 
 DIGITS = 300  # images of each class
-SCENES = 300
+SCENES = 1200
 KINDS = 7  # of shapes; class 0 is the background
 
 
@@ -65,7 +65,7 @@ def scene(rng: np.random.Generator, side: int) -> tuple[Image.Image, Image.Image
     image, mask = background(rng, side), Image.new("L", (side, side))
     for _ in range(int(rng.integers(2, 6))):
         kind = int(rng.integers(1, KINDS + 1))
-        center, radius = rng.uniform(0.1, 0.9, 2) * side, rng.uniform(0.08, 0.25) * side
+        center, radius = rng.uniform(0.1, 0.9, 2) * side, rng.uniform(0.12, 0.3) * side
         corners = [(center[0] + x * radius, center[1] + y * radius) for x, y in outline(rng, kind)]
         color = tuple(rng.integers(0, 256, 3).tolist())
         ImageDraw.Draw(image).polygon(corners, fill=color)

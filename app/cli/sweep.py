@@ -46,7 +46,8 @@ def sweep_network(
     continues them and does not repeat finished ones. Exit status 1 if a trial failed.
     """
     from app.cli.trust import with_trust
-    from app.engine.sweep_job import prepare, run_here
+    from app.engine.sweep_job import prepare
+    from app.engine.sweep_process import Place, conduct
     from app.opened_network import open_network
     from designer.files.settings import Settings, find_settings, read_settings
     from designer.runtime.api import RunOptions
@@ -73,15 +74,9 @@ def sweep_network(
             failed.append(trial)
         parts = f"{trial.name} ({trial.title}) {state.text}", message if trial in failed else ""
         (err if trial in failed else out).print(": ".join(part for part in parts if part), highlight=False)
-        made.write()
 
     try:
-        if cluster:
-            from app.engine.sweep_cluster import run_on_cluster
-
-            run_on_cluster(cluster, made, waiting, ended)
-        else:
-            run_here(made, waiting, parallel, ended)
+        conduct(made, waiting, Place(parallel, cluster), ended)
     finally:
         _print(made)
     raise typer.Exit(1 if failed else 0)

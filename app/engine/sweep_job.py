@@ -39,6 +39,10 @@ def prepare(sweep: Sweep, graph: Graph, registry: Registry, training: Training, 
         export_project(changed, registry, sweep.folder / project, name, training)
     for trial in sweep.trials:
         run_registry.remember(sweep.run(trial).path, document)
+    return unfinished(sweep)
+
+
+def unfinished(sweep: Sweep) -> list[Trial]:
     return [trial for trial in sweep.trials if _state(sweep.run(trial)) is not RunState.FINISHED]
 
 

@@ -20,7 +20,7 @@ import tarfile
 from pathlib import Path
 
 Parts = list[tuple[str, int, bytes]]  # name in the folder, offset, content from there on
-HERE_ONLY = ("control", "start.lock", "process.json", "notes.json", "remote.json")
+HERE_ONLY = ("control", "start.lock", "process.json", "notes.json", "remote.json", "connection.txt")
 GROWING = (".jsonl", ".log")  # files that are only appended to while they have the same inode
 LAST = "status.json"  # a final state is reported after everything that belongs to it
 

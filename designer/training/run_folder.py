@@ -21,6 +21,7 @@ from designer.training.process_mark import process_mark, runs_script
 SCRIPT = "train.py"
 RUNS = "runs"
 REMOTE = "remote.json"  # in the local copy of a run that trains on another machine
+CONNECTION = "connection.txt"  # in such a copy: why the other machine cannot be reached
 MAX_BYTES = 1 << 20  # of a status, a configuration or notes
 _OF_A_RUN = ("process.json", "status.json", "config.json")
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg")
@@ -52,6 +53,15 @@ class ProcessRecord(Struct, frozen=True):
 
     pid: int
     mark: str
+
+
+class RemoteRun(Struct, frozen=True):
+    """`remote.json` in the local copy of a run: where it trains, and what was copied."""
+
+    host: str
+    python: str
+    run: str  # its folder on the host, relative to that of the program
+    seen: dict[str, list[int]] = {}
 
 
 class _Project(Struct, frozen=True):
@@ -92,10 +102,15 @@ class RunFolder:
         """What the process printed."""
         return self.path / "output.log"
 
-    @property
-    def remote(self) -> bool:
-        """Whether this is the copy of a run that was started on another machine."""
-        return (self.path / REMOTE).is_file()
+    def remote(self) -> RemoteRun | None:
+        """Where the run trains, if this is the copy of one that was started on another machine."""
+        return _read(self.path / REMOTE, RemoteRun)
+
+    def connection_problem(self) -> str:
+        """Why the other machine cannot be reached; empty if it can."""
+        with contextlib.suppress(OSError):
+            return (self.path / CONNECTION).read_text("utf-8", "replace")[:1000]
+        return ""
 
     @property
     def checkpoint(self) -> Path | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import io
 import json
@@ -17,13 +18,12 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec import Struct
 
 from designer.files.atomic import make_folder, write_atomic
 from designer.graph.diagnostics import DiagnosticError
 from designer.texts import tr
 from designer.training import mirror, remote_agent, trainer
-from designer.training.run_folder import REMOTE, RunFolder
+from designer.training.run_folder import CONNECTION, REMOTE, RemoteRun, RunFolder
 
 ROOT = "~/.layerwright"  # on the other machine
 OPTIONS = ("BatchMode=yes", "ConnectTimeout=10", "ServerAliveInterval=5", "ServerAliveCountMax=3")
@@ -40,15 +40,6 @@ File = tuple[str, Path]  # SHA-256, and where it is here
 
 class ConnectionLostError(DiagnosticError):
     """The machine cannot be reached, now or at all."""
-
-
-class RemoteRun(Struct, frozen=True):
-    """`remote.json` in the local copy of a run: where it trains, and what was copied."""
-
-    host: str
-    python: str
-    run: str  # its folder, relative to ROOT
-    seen: dict[str, list[int]] = {}
 
 
 class Host:
@@ -151,6 +142,28 @@ class Host:
         )
 
 
+def configured_hosts(file: Path | None = None) -> list[str]:
+    """The names of hosts in the user's SSH configuration and in the files that it includes, without patterns."""
+    file = file or Path("~/.ssh/config").expanduser()
+    entries = _entries(file)
+    for name in [value for keyword, values in entries if keyword == "include" for value in values]:
+        for path in sorted(glob.glob(str(file.parent / Path(name).expanduser()))):
+            entries += _entries(Path(path))
+    names = (name for keyword, values in entries if keyword == "host" for name in values)
+    return list(dict.fromkeys(name for name in names if not set(name) & set("*?!")))
+
+
+def _entries(file: Path) -> list[tuple[str, list[str]]]:
+    """The lines of an SSH configuration: the keyword in lower case, and its values."""
+    found = []
+    with suppress(OSError):
+        for line in file.read_text("utf-8", "replace").splitlines():
+            with suppress(ValueError):  # a quotation mark without its counterpart
+                words = shlex.split(line.replace("=", " ", 1), comments=True)
+                found += [(words[0].lower(), words[1:])] if words else []
+    return found
+
+
 def start(host: Host, run: RunFolder, options: trainer.Options, say: Say) -> None:
     """Send project and data, and start the run there. A lost connection is tried again. Raises DiagnosticError."""
     home = f"projects/{hashlib.sha256(f'{platform.node()}:{run.project}'.encode()).hexdigest()[:16]}"
@@ -175,6 +188,17 @@ def start(host: Host, run: RunFolder, options: trainer.Options, say: Say) -> Non
             time.sleep(attempt)
     make_folder(run.path)
     _remember(run, record)
+
+
+def resume(run: RunFolder, options: trainer.Options) -> None:
+    """Continue a run where it was trained, from its last checkpoint there. One that trains is left alone. Raises DiagnosticError."""
+    record = _record(run)
+    host = Host(record.host, record.python)
+    project, _, name = record.run.rpartition("/runs/")
+    arguments = ["--resume", *trainer.arguments(options), "--run", f"runs/{name}"]
+    (run.path / "control").unlink(missing_ok=True)  # the command that stopped it
+    host.open()
+    host.ask("start", {"files": {}, "project": project, "run": record.run, "arguments": arguments})
 
 
 def follow(run: RunFolder, say: Say) -> Iterator[None]:
@@ -203,17 +227,31 @@ def follow(run: RunFolder, say: Say) -> Iterator[None]:
                 _remember(run, record)
                 if lost:
                     say(tr("connected to {host} again", host=host.name))
+                    _note(run, "")
                 lost = False
             except ConnectionLostError as error:
                 if not lost:
-                    say(tr("{problem}. The run goes on there; trying again.", problem=error.diagnostics[0].message))
+                    problem = tr(
+                        "{problem}. The run goes on there; trying again.", problem=error.diagnostics[0].message
+                    )
+                    say(problem)
+                    _note(run, problem)
                 lost = True
             yield
             if alive:
                 time.sleep(LOOK)
     finally:
+        _note(run, "")
         with suppress(OSError):
             (run.path / "process.json").unlink()
+
+
+def _note(run: RunFolder, problem: str) -> None:
+    """Say in the folder of the run why the other machine cannot be reached; empty: it can."""
+    if problem:
+        write_atomic(run.path / CONNECTION, problem.encode())
+    else:
+        (run.path / CONNECTION).unlink(missing_ok=True)
 
 
 def _pass_on(host: Host, run: RunFolder, record: RemoteRun, sent: int) -> int:
@@ -272,12 +310,12 @@ def _remember(run: RunFolder, record: RemoteRun) -> None:
 
 
 def _record(run: RunFolder) -> RemoteRun:
-    try:
-        return msgspec.json.decode((run.path / REMOTE).read_bytes(), type=RemoteRun)
-    except (OSError, ValueError) as error:
+    record = run.remote()
+    if record is None:
         raise DiagnosticError.of(
             "not-remote",
             tr("{path} is not a run on another machine", path=run.path),
             file=str(run.path),
             remedy=tr("give the folder that layerwright train --host printed"),
-        ) from error
+        )
+    return record

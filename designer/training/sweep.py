@@ -184,6 +184,25 @@ class Sweep:
         make_folder(self.folder)
         write_atomic(path, plan)
 
+    @classmethod
+    def read(cls, folder: Path) -> Sweep:
+        """The sweep in a folder. Raises DiagnosticError."""
+        try:
+            plan = msgspec.json.decode((folder / PLAN).read_bytes(), type=_Plan)
+        except (OSError, ValueError) as error:
+            raise DiagnosticError.of(
+                "no-sweep",
+                tr("{path} has no sweep", path=folder),
+                file=str(folder),
+                remedy=tr("choose the folder of a sweep, which has a file {name}", name=PLAN),
+            ) from error
+        return cls(folder, tuple(plan.trials), plan.options)
+
+    @property
+    def job(self) -> RunFolder:
+        """The process that runs the sweep, with the files of a run: `process.json`, `status.json`, `control` and `output.log`."""
+        return RunFolder(self.folder)
+
     def project(self, trial: Trial) -> Path:
         return self.folder / trial.network
 
@@ -236,9 +255,8 @@ class Result:
     @property
     def order(self) -> tuple[bool, float, int]:
         """Sorts the best result first. Losses are better if they are smaller."""
-        if self.value is None:
-            return True, 0.0, self.trial.number
-        return False, self.value if self.metric == "loss" else -self.value, self.trial.number
+        rating = _rating(self.metric, self.value)
+        return rating is None, -(rating or 0.0), self.trial.number
 
     def row(self) -> dict[str, Any]:
         state = self.state.value if self.state is not None else "waiting"
@@ -254,3 +272,12 @@ def best_value(curves: Curves) -> tuple[str, float | None]:
         if len(values):
             return name, float(values.min() if name == "loss" else values.max())
     return "", None
+
+
+def rate(curves: Curves) -> float | None:
+    """How good the best validation is: larger is better; None without one."""
+    return _rating(*best_value(curves))
+
+
+def _rating(metric: str, value: float | None) -> float | None:
+    return -value if value is not None and metric == "loss" else value

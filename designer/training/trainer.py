@@ -50,7 +50,8 @@ def start(run: RunFolder, options: Options, *, resume: bool = False) -> int:
             )
         (run.path / "control").unlink(missing_ok=True)
         (run.path / REMOTE).unlink(missing_ok=True)  # from now on it trains here
-        pid = _spawn(run, [*(["--resume"] if resume else []), *arguments(options), "--run", str(run.path)])
+        words = [*(["--resume"] if resume else []), *arguments(options), "--run", str(run.path)]
+        pid = spawn([sys.executable, SCRIPT, *words], run.project, run.log)
         run.record_process(pid)
     finally:
         os.close(descriptor)
@@ -113,25 +114,26 @@ def reap() -> None:
     _children[:] = [child for child in _children if child.poll() is None]
 
 
-def _spawn(run: RunFolder, options: list[str]) -> int:
+def spawn(words: Sequence[str], folder: Path, log: Path) -> int:
+    """Start a process that does not end with this one, in `folder` and with a low priority; returns its id. Raises DiagnosticError."""
     import psutil
 
     try:
-        with run.log.open("ab") as log:
+        with log.open("ab") as stream:
             child = subprocess.Popen(
-                [sys.executable, SCRIPT, *options],
-                cwd=run.project,
+                words,
+                cwd=folder,
                 stdin=subprocess.DEVNULL,
-                stdout=log,
+                stdout=stream,
                 stderr=subprocess.STDOUT,
                 **_detached(),
             )
     except OSError as error:
         raise DiagnosticError.of(
             "cannot-start",
-            tr("the training process cannot be started: {strerror}", strerror=error.strerror or error),
-            file=str(run.path),
-            remedy=tr("check the permissions and the free space of the project's folder"),
+            tr("the process cannot be started: {strerror}", strerror=error.strerror or error),
+            file=str(log.parent),
+            remedy=tr("check the permissions and the free space of the folder"),
         ) from error
     _children.append(child)
     if sys.platform != "win32":

@@ -10,7 +10,7 @@ from typing import Any
 from designer.texts import mark, tr, tr_data
 from designer.training.health import Health, HealthFile
 from designer.training.metrics import Curves, MetricsFile
-from designer.training.run_folder import Notes, RunFolder
+from designer.training.run_folder import Notes, RemoteRun, RunFolder
 from designer.training.trail import Trail
 from designer.training.trainer import last_output
 
@@ -62,6 +62,8 @@ class RunSnapshot:
     health: tuple[Health, ...] = ()
     frames: tuple[int, ...] = ()  # steps of the weight trail
     validations: tuple[int, ...] = ()  # steps with validation images
+    host: str = ""  # the other machine that it trains on
+    changed: Mapping[str, str] = field(default_factory=dict)  # what a trial of a sweep changes in the network
 
     @property
     def title(self) -> str:
@@ -76,15 +78,26 @@ class RunSnapshot:
         return max(self.total_steps - self.step, 0) * each
 
     @property
+    def compared(self) -> Mapping[str, Any]:
+        """What can differ between runs: settings, and widths of layers in a sweep."""
+        return {**self.settings, **self.changed}
+
+    @property
+    def can_follow(self) -> bool:
+        """Whether it may train on another machine without being followed here."""
+        return bool(self.host) and self.state is RunState.ENDED
+
+    @property
     def can_resume(self) -> bool:
-        return not self.state.trains and self.folder.checkpoint is not None
+        return not self.state.trains and not self.can_follow and self.folder.checkpoint is not None
 
 
 class WatchedRun:
     """Reads the folder of a run. `snapshot` is replaced, never changed, so other threads can use it."""
 
-    def __init__(self, folder: RunFolder) -> None:
+    def __init__(self, folder: RunFolder, changed: Mapping[str, str] | None = None) -> None:
         self.folder = folder
+        self._changed = changed or {}
         self.snapshot = RunSnapshot(folder)
         self._metrics = MetricsFile(folder.metrics)
         self._health = HealthFile(folder.health)
@@ -98,11 +111,12 @@ class WatchedRun:
         if not folder.path.is_dir():
             self.snapshot = RunSnapshot(folder, RunState.MISSING, message=tr("the folder was deleted"))
             return before.state is not RunState.MISSING
+        remote = folder.remote()
         current = status is not None and (not pid or status.pid == pid)
         if pid:
             state = RunState(status.state) if status is not None and current else RunState.STARTING
         elif status is None:
-            state = RunState.ENDED if folder.remote else RunState.FAILED
+            state = RunState.ENDED if remote is not None else RunState.FAILED
         else:
             state = RunState(status.state) if status.state not in ("running", "paused") else RunState.ENDED
         self._read_files()
@@ -113,13 +127,15 @@ class WatchedRun:
             state,
             max(status.step, last) if status is not None and current else last,
             (status.total_steps if status is not None else 0) or curves.total_steps,
-            self._message(state, status.message if status is not None else ""),
+            self._message(state, status.message if status is not None else "", remote),
             folder.notes(),
             folder.settings(),
             curves,
             self._health.measured,
             tuple(frame.step for frame in self._trail.frames),
             tuple(folder.validation_steps()),
+            remote.host if remote is not None else "",
+            self._changed,
         )
         return self.snapshot != before
 
@@ -131,10 +147,13 @@ class WatchedRun:
         self._health.read()
         self._trail.read()
 
-    def _message(self, state: RunState, said: str) -> str:
-        if state is RunState.ENDED and self.folder.remote:
+    def _message(self, state: RunState, said: str, remote: RemoteRun | None) -> str:
+        if remote is not None and (problem := self.folder.connection_problem()):
+            return problem
+        if state is RunState.ENDED and remote is not None:
             return tr(
-                "Nothing follows it here, but it may train on another machine: layerwright follow {run}",
+                "Nothing follows the run here, but it may train on {host}. Follow it in the window, or with: layerwright follow {run}",
+                host=remote.host,
                 run=self.folder.path,
             )
         if state is RunState.ENDED:

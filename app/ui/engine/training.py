@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar, cast
 
 from PySide6.QtCore import QObject, QTemporaryDir, QTimer, Signal
 
+from app.process import module_command
 from app.ui.document.document import Document
 from app.ui.engine.analysis import DIRECT
 from app.ui.engine.context import Context
@@ -23,11 +24,13 @@ from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.graph import Graph
 from designer.operators.registry import Registry
 from designer.texts import tr
-from designer.training import run_registry, trainer
+from designer.training import run_registry, ssh_host, trainer
 from designer.training.run_folder import RUNS, Command, Notes, RunFolder, new_name, runs_of
+from designer.training.sweep import Sweep, Trial
 from designer.training.trail import write_frame
 from designer.training.trainer import Options, options_of, project_folder
 from designer.training.watched_run import RunSnapshot, WatchedRun
+from designer.training.watched_sweep import SweepSnapshot, read_sweep, sweep_of
 
 Made = TypeVar("Made")
 BUSY, QUIET = 400, 2500  # ms between two looks at the files, with and without a process that trains
@@ -35,11 +38,28 @@ BUSY, QUIET = 400, 2500  # ms between two looks at the files, with and without a
 
 @dataclass(frozen=True)
 class StartRequest:
-    """A run to start: the folder of its project, the options of `train.py`, and the task; empty: the one that the network suggests."""
+    """A run to start: the folder of its project, the options of `train.py`, and the task; empty: the one that the network suggests.
+
+    `host` is a name of the SSH configuration, and `python` the Python there; empty: it trains on this machine.
+    """
 
     project: Path
     options: Options
     task: str = ""
+    host: str = ""
+    python: str = "python3"
+
+
+@dataclass(frozen=True)
+class SweepRequest:
+    """A sweep to start in an empty folder: `parallel` trials at once here, or on the Ray cluster at an address."""
+
+    folder: Path
+    trials: tuple[Trial, ...]
+    options: Options
+    task: str = ""
+    parallel: int = 1
+    cluster: str = ""
 
 
 class TrainingController(QObject):
@@ -56,6 +76,7 @@ class TrainingController(QObject):
         super().__init__(context)
         self.context = context
         self.runs: list[WatchedRun] = []
+        self.sweeps: dict[Path, SweepSnapshot] = {}
         self.chosen: tuple[WatchedRun, ...] = ()
         self.problem = ""
         self._document: Document | None = None
@@ -92,8 +113,16 @@ class TrainingController(QObject):
     def project(self) -> Path:
         """The project of the open document: the one of its latest run or export, else the default one."""
         document = self.context.root
-        known = [run.folder.project for run in self.runs]
+        known = [run.folder.project for run in self.runs if self.sweep_of(run) is None]
         return known[-1] if known else document.project or project_folder(document.path, document.graph.name)
+
+    def sweep_of(self, run: WatchedRun) -> SweepSnapshot | None:
+        """The sweep that has the run as a trial."""
+        return self.sweeps.get(run.folder.project.parent)
+
+    def trials_of(self, sweep: SweepSnapshot) -> list[WatchedRun]:
+        """The trials of a sweep that have started."""
+        return [run for run in self.runs if run.folder.project.parent == sweep.folder]
 
     def choose(self, runs: Iterable[WatchedRun]) -> None:
         """Show these runs; the first one in detail."""
@@ -102,11 +131,12 @@ class TrainingController(QObject):
             self.chosen = chosen
             self.chosen_changed.emit()
 
-    def _set_runs(self, runs: list[WatchedRun]) -> None:
+    def _set_runs(self, runs: list[WatchedRun], sweeps: dict[Path, SweepSnapshot] | None = None) -> None:
         """Keep other runs; those that are gone are no longer chosen."""
         kept = tuple(run for run in self.chosen if run in runs)
         fewer = kept != self.chosen
         self.runs, self.chosen = runs, kept
+        self.sweeps = self.sweeps if sweeps is None else sweeps
         self.runs_changed.emit()
         if fewer:
             self.chosen_changed.emit()
@@ -119,31 +149,35 @@ class TrainingController(QObject):
             self._document.path_changed.disconnect(self.look)
         self._document = document
         document.path_changed.connect(self.look)
-        self._set_runs([])
+        self._set_runs([], {})
         self.look()
 
     def look(self) -> None:
         """Read the folders of the runs in a thread; `updated` follows if something changed."""
         if self._reading.running or self._document is None:
             return
-        document, known = self._document, {run.folder.path: run for run in self.runs}
+        document, known, sweeps = self._document, {run.folder.path: run for run in self.runs}, self.sweeps
         path, project = document.path, document.project or project_folder(document.path, document.graph.name)
 
-        def read() -> tuple[Document, list[WatchedRun], bool]:
+        def read() -> _Reading:
             trainer.reap()
-            runs = [known.get(folder) or WatchedRun(RunFolder(folder)) for folder in _folders(path, project, known)]
+            trials = [each.sweep.run(trial).path for each in sweeps.values() for trial in each.sweep.trials]
+            folders = _folders(path, project, [*known, *trials])
+            found = _sweeps(folders, sweeps)
+            runs = [known.get(folder) or _watched(folder, found) for folder in folders if folder.is_dir()]
             changed = [run.read() for run in runs]
-            return document, runs, any(changed)
+            return _Reading(document, runs, found, any(changed) or found != sweeps)
 
         self._timer.stop()
         self._reading.start(read)
 
     def _on_read(self, found: object) -> None:
-        document, runs, changed = cast(tuple[Document, list[WatchedRun], bool], found)
-        if document is not self._document:
+        reading = cast(_Reading, found)
+        runs = reading.runs
+        if reading.document is not self._document:
             self.look()
             return
-        trains = any(run.snapshot.state.trains for run in runs)
+        trains = any(each.state.trains for each in (*(run.snapshot for run in runs), *reading.sweeps.values()))
         self._timer.start(BUSY if trains or self._starting else QUIET)
         others = [run for run in self.runs if run not in runs]
         runs = [*runs, *(run for run in others if run.folder.path.is_dir())]  # started while the folders were read
@@ -152,11 +186,12 @@ class TrainingController(QObject):
                 self.context.message.emit(
                     "warning", tr("The folder of the run {name} was deleted", name=run.snapshot.title)
                 )
-        if runs != self.runs:
-            self._set_runs(runs)
+        if runs != self.runs or reading.sweeps.keys() != self.sweeps.keys():
+            self._set_runs(runs, reading.sweeps)
             if not self.chosen and runs:
                 self.choose(runs[-1:])
-        if changed:
+        self.sweeps = reading.sweeps
+        if reading.changed:
             self.updated.emit()
 
     def _on_read_failed(self, found: object) -> None:
@@ -178,12 +213,64 @@ class TrainingController(QObject):
         def work() -> RunFolder:
             _export(graph, registry, settings, request)
             run = RunFolder(request.project / RUNS / new_name(request.project))
-            trainer.start(run, request.options)
+            if request.host:
+                ssh_host.start(ssh_host.Host(request.host, request.python), run, request.options, lambda text: None)
+                _follow(run)
+            else:
+                trainer.start(run, request.options)
             run_registry.remember(run.path, path)
             return run
 
         document.project = request.project
         self._work(work, self._on_started)
+
+    def start_sweep(self, request: SweepRequest) -> None:
+        """Export the projects of a sweep and start its process. Nothing happens while a run is being started."""
+        if self._starting or not self._agreed(lambda: self.start_sweep(request)):
+            return
+        document = self.context.root
+        graph, registry, path, settings = document.graph.copy(), document.registry, document.path, document.settings
+
+        def work() -> SweepSnapshot | None:
+            from app.engine import sweep_job, sweep_process
+            from exporters.pytorch.project import Training
+
+            sweep = Sweep(request.folder, request.trials, request.options)
+            sweep_job.prepare(sweep, graph, registry, Training.of(settings, request.task), path)
+            sweep_process.start(sweep, sweep_process.Place(request.parallel, request.cluster))
+            return read_sweep(request.folder)
+
+        self._work(work, self._on_sweep_started)
+
+    def continue_sweep(self, snapshot: SweepSnapshot) -> None:
+        """Train the trials that are not finished; stopped ones continue from their checkpoints."""
+
+        def work() -> SweepSnapshot | None:
+            from app.engine import sweep_process
+
+            sweep_process.start(snapshot.sweep, sweep_process.read_place(snapshot.sweep))
+            return read_sweep(snapshot.folder)
+
+        self._work(work, self._on_sweep_started)
+
+    def stop_sweep(self, snapshot: SweepSnapshot) -> None:
+        """Stop the trials that train, with checkpoints, and start no others."""
+        self._try(lambda: snapshot.sweep.job.send("stop"))
+
+    def delete_sweep(self, snapshot: SweepSnapshot) -> None:
+        """Delete the folder of a sweep that does not run, with its trials."""
+        trials = self.trials_of(snapshot)
+
+        def delete() -> None:
+            for run in trials:
+                run.folder.delete()
+            snapshot.sweep.job.delete()
+            for trial in snapshot.sweep.trials:
+                run_registry.forget(snapshot.sweep.run(trial).path)
+            sweeps = {folder: each for folder, each in self.sweeps.items() if folder != snapshot.folder}
+            self._set_runs([run for run in self.runs if run not in trials], sweeps)
+
+        self._try(delete)
 
     def make_samples(self, request: StartRequest) -> None:
         """Export the project and let it write a page of training samples; `samples_made` follows."""
@@ -210,11 +297,19 @@ class TrainingController(QObject):
         return False
 
     def resume(self, run: WatchedRun, options: Options | None = None) -> None:
-        """Continue a run from its last checkpoint; `options` change it, such as the number of steps."""
-        folder, path = run.folder, self.context.root.path
+        """Continue a run from its last checkpoint, where it was trained; `options` change it, such as the number of steps.
+
+        One that may still train on another machine is followed again.
+        """
+        folder, path, shot = run.folder, self.context.root.path, run.snapshot
 
         def work() -> RunFolder:
-            trainer.start(folder, options or {}, resume=True)
+            if shot.host:
+                if not shot.can_follow:
+                    ssh_host.resume(folder, options or {})
+                _follow(folder)
+            else:
+                trainer.start(folder, options or {}, resume=True)
             run_registry.remember(folder.path, path)
             return folder
 
@@ -256,6 +351,11 @@ class TrainingController(QObject):
             run = WatchedRun(folder)
             self._set_runs([*self.runs, run])
         self.choose((run,))
+        self.look()
+
+    def _on_sweep_started(self, snapshot: SweepSnapshot | None) -> None:
+        if snapshot is not None:
+            self._set_runs(self.runs, {**self.sweeps, snapshot.folder: snapshot})
         self.look()
 
     def _on_start_failed(self, found: object) -> None:
@@ -344,13 +444,44 @@ def _export(graph: Graph, registry: Registry, settings: Settings, request: Start
     export_project(graph, registry, request.project, class_name(graph.name), Training.of(settings, request.task))
 
 
+@dataclass(frozen=True)
+class _Reading:
+    """What the folders say."""
+
+    document: Document
+    runs: list[WatchedRun]
+    sweeps: dict[Path, SweepSnapshot]
+    changed: bool
+
+
 def _folders(document: Path | None, project: Path, known: Iterable[Path]) -> list[Path]:
-    """The folders of a document's runs: known ones, registered ones, and those in its project. By name, which is the date by default."""
+    """The folders of a document's runs: known ones, registered ones, and those in its project. By name, which is the date by default.
+
+    Trials that have not started have no folder yet.
+    """
     registered = run_registry.known_runs()
     name = str(document) if document is not None else None
     mine = [Path(run.folder) for run in registered if name is not None and run.document == name]
-    found = dict.fromkeys((*runs_of(project), *mine, *known))
-    return sorted((path for path in found if path.is_dir()), key=lambda path: path.name)
+    return sorted(dict.fromkeys((*runs_of(project), *mine, *known)), key=lambda path: path.name)
+
+
+def _sweeps(runs: Iterable[Path], known: Mapping[Path, SweepSnapshot]) -> dict[Path, SweepSnapshot]:
+    """The sweeps that have these runs as trials, and those that are known, by their folders."""
+    folders = {folder for run in runs if (folder := sweep_of(run)) is not None} | {*known}
+    found = {folder: read_sweep(folder, known.get(folder)) for folder in sorted(folders) if folder.is_dir()}
+    return {folder: snapshot for folder, snapshot in found.items() if snapshot is not None}
+
+
+def _watched(folder: Path, sweeps: Mapping[Path, SweepSnapshot]) -> WatchedRun:
+    run = RunFolder(folder)
+    sweep = sweeps.get(run.project.parent)
+    return WatchedRun(run, sweep.widths(run) if sweep is not None else {})
+
+
+def _follow(run: RunFolder) -> None:
+    """Copy the files of a run on another machine in a process that survives the window."""
+    words = module_command("app.cli.main", "follow", str(run.path))
+    run.record_process(trainer.spawn(words, run.project, run.path / "follow.log"))
 
 
 def training_of(context: Context) -> TrainingController:

@@ -12,7 +12,7 @@ from app.ui.widgets import theme
 from app.ui.widgets.elided import ElidedLabel
 from app.ui.widgets.flow import FlowLayout
 from app.ui.widgets.message import Message
-from designer.texts import tr
+from designer.texts import mark, tr, tr_data
 from designer.training.watched_run import RunSnapshot, RunState
 from designer.units import binary, digits
 
@@ -76,13 +76,15 @@ class RunProgress(QWidget):
         self.bar.setValue(shot.step)
         self.state.setText(state_text(shot))
         self.metrics.setText("\n".join(metric_lines(shot)))
-        bad = shot.state in (RunState.FAILED, RunState.ENDED, RunState.MISSING)
-        self.message.show_message(shot.message, "error" if bad else "info")
+        bad = shot.state in (RunState.FAILED, RunState.ENDED, RunState.MISSING) and not shot.can_follow
+        away = bool(shot.host) and bool(shot.message) and shot.state is not RunState.FINISHED
+        self.message.show_message(shot.message, "error" if bad else "warning" if away else "info")
         trains, paused = shot.state.trains, shot.state is RunState.PAUSED
         self.pause.setText(tr("Continue") if paused else tr("Pause"))
         self.pause.setVisible(trains)
         self.stop.setVisible(trains)
-        self.resume.setVisible(shot.can_resume and shot.state is not RunState.FINISHED)
+        self.resume.setText(tr("Follow") if shot.can_follow else tr("Resume"))
+        self.resume.setVisible(shot.can_follow or (shot.can_resume and shot.state is not RunState.FINISHED))
         self.use.setEnabled(shot.folder.weights is not None)
 
     def _pause(self) -> None:
@@ -105,7 +107,7 @@ class RunProgress(QWidget):
 
 def state_text(shot: RunSnapshot) -> str:
     """The state in words: `running, step 120 of 1000, 3 min left`."""
-    parts = [shot.state.text]
+    parts = [tr("{state} on {host}", state=shot.state.text, host=shot.host) if shot.host else shot.state.text]
     if shot.total_steps:
         parts.append(tr("step {step} of {total}", step=shot.step, total=shot.total_steps))
     left = shot.seconds_left
@@ -141,12 +143,18 @@ def metric_lines(shot: RunSnapshot) -> list[str]:
     return [f"{title:<{width}}  {text}" for title, text in shown]
 
 
-_TITLES = {"psnr": "PSNR (dB)", "noisy_psnr": "PSNR of the inputs (dB)", "ssim": "SSIM"}
+_TITLES = {
+    "psnr": mark("PSNR (dB)"),
+    "noisy_psnr": mark("PSNR of the inputs (dB)"),
+    "ssim": mark("SSIM"),
+    "iou": mark("mean IoU"),
+    "accuracy": mark("accuracy"),
+}
 
 
 def metric_title(name: str) -> str:
     """The name of a metric for users: `validation.psnr` is `PSNR (dB)`."""
     plain = name.rpartition(".")[2]
     if name.startswith("validation."):
-        return _TITLES.get(plain, tr("validation {name}", name=plain))
+        return tr_data(_TITLES[plain]) if plain in _TITLES else tr("validation {name}", name=plain.replace("_", " "))
     return plain.replace("_", " ")

@@ -1,21 +1,26 @@
-"""The runs of the document as a table; settings in which chosen runs differ are columns of their own."""
+"""The runs of the document as a table, the trials of a sweep below it; settings in which chosen runs differ are columns of their own."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
+from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 from PySide6.QtGui import QBrush
 
 from app.ui.train.run_progress import time_text
 from app.ui.widgets import theme
 from app.ui.widgets.tooltips import plain_tip
-from designer.texts import mark, tr_data
+from designer.texts import mark, tr, tr_data
 from designer.training.metrics import settings_differences
-from designer.training.watched_run import RunSnapshot, WatchedRun
+from designer.training.sweep import best_value
+from designer.training.watched_run import RunSnapshot, RunState, WatchedRun
+from designer.training.watched_sweep import SweepSnapshot, best_trial
 from designer.units import UNAVAILABLE_SIGN, digits
 
+UNITS = {"psnr": "dB", "iou": mark("IoU"), "accuracy": mark("accuracy"), "loss": mark("loss")}
 Index = QModelIndex | QPersistentModelIndex
 ROOT = QModelIndex()
 
@@ -32,34 +37,81 @@ def _left(shot: RunSnapshot) -> str:
     return time_text(shot.seconds_left) if shot.seconds_left is not None else UNAVAILABLE_SIGN
 
 
+def _best(shot: RunSnapshot) -> str:
+    metric, value = best_value(shot.curves)
+    return UNAVAILABLE_SIGN if value is None else f"{digits(value)} {tr_data(UNITS[metric])}"
+
+
+def _state(shot: RunSnapshot) -> str:
+    return tr("{state} on {host}", state=shot.state.text, host=shot.host) if shot.host else shot.state.text
+
+
 COLUMNS: tuple[tuple[str, Callable[[RunSnapshot], str], bool], ...] = (
     (mark("Run"), lambda shot: shot.title, False),
-    (mark("State"), lambda shot: shot.state.text, False),
+    (mark("State"), _state, False),
     (mark("Step"), lambda shot: str(shot.step), True),
     (mark("Left"), _left, True),
     (mark("Loss"), _last("loss"), True),
-    (mark("PSNR\ndB"), _last("validation.psnr"), True),
+    (mark("Best"), _best, True),
     (mark("Notes"), lambda shot: shot.notes.text, False),
 )
+NOTES = len(COLUMNS) - 1
 
 
-class RunsModel(QAbstractTableModel):
-    """One row per run. Columns after the fixed ones are the settings in which the compared runs differ, highlighted."""
+@dataclass
+class SweepRow:
+    """A sweep, and its trials that have started."""
+
+    snapshot: SweepSnapshot
+    runs: list[WatchedRun]
+
+    @property
+    def folder(self) -> Path:
+        return self.snapshot.folder
+
+    def text(self, column: int) -> str:
+        if column == 0:
+            return self.snapshot.title
+        if column == 1:
+            done = sum(run.snapshot.state is RunState.FINISHED for run in self.runs)
+            total = len(self.snapshot.sweep.trials)
+            return tr("{state}, {done} of {total}", state=self.snapshot.state.text, done=done, total=total)
+        best = best_trial([run.snapshot for run in self.runs]) if column == NOTES else None
+        if best is None:
+            return ""
+        return tr("best: {title} ({value})", title=best.title, value=_best(best))
+
+
+Item = WatchedRun | SweepRow
+
+
+class RunsModel(QAbstractItemModel):
+    """One row per run; the trials of a sweep are below its row. Columns after the fixed ones are the settings in which the compared
+    runs differ, highlighted.
+    """
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self.runs: list[WatchedRun] = []
+        self.items: list[Item] = []
         self.differing: tuple[str, ...] = ()
         self._compared: frozenset[WatchedRun] = frozenset()
 
-    def show_runs(self, runs: Sequence[WatchedRun]) -> None:
+    def show_runs(self, runs: Sequence[WatchedRun], sweeps: Sequence[SweepSnapshot]) -> None:
         self.beginResetModel()
-        self.runs = list(runs)
+        inside = [SweepRow(each, [run for run in runs if run.folder.project.parent == each.folder]) for each in sweeps]
+        trials = {run for row in inside for run in row.runs}
+        self.items = [*(run for run in runs if run not in trials), *inside]
         self.endResetModel()
+
+    def show_sweeps(self, sweeps: Sequence[SweepSnapshot]) -> None:
+        """The sweeps went on."""
+        known = {snapshot.folder: snapshot for snapshot in sweeps}
+        for row in self.sweeps():
+            row.snapshot = known.get(row.folder, row.snapshot)
 
     def compare(self, runs: Sequence[WatchedRun]) -> None:
         """Show the settings in which these runs differ; less than two of them differ in nothing."""
-        names = tuple(settings_differences([run.snapshot.settings for run in runs])) if len(runs) > 1 else ()
+        names = tuple(settings_differences([run.snapshot.compared for run in runs])) if len(runs) > 1 else ()
         self._compared = frozenset(runs)
         if names != self.differing:
             self.beginResetModel()
@@ -69,14 +121,62 @@ class RunsModel(QAbstractTableModel):
 
     def refresh(self) -> None:
         """The runs went on."""
-        if self.runs:
-            self.dataChanged.emit(self.index(0, 0), self.index(len(self.runs) - 1, self.columnCount() - 1), [])
+        last = self.columnCount() - 1
+        if self.items:
+            self.dataChanged.emit(self.index(0, 0), self.index(len(self.items) - 1, last), [])
+        for row in self.sweeps():
+            if row.runs:
+                parent = self.index_of(row)
+                self.dataChanged.emit(self.index(0, 0, parent), self.index(len(row.runs) - 1, last, parent), [])
+
+    # --- rows ------------------------------------------------------------------------------------------------
+
+    def runs(self) -> list[WatchedRun]:
+        """All runs from top to bottom."""
+        return [run for item in self.items for run in (item.runs if isinstance(item, SweepRow) else [item])]
+
+    def sweeps(self) -> list[SweepRow]:
+        return [item for item in self.items if isinstance(item, SweepRow)]
+
+    def item(self, index: Index) -> Item:
+        """The run or sweep of a row."""
+        above = index.internalId()
+        if not above:
+            return self.items[index.row()]
+        row = self.items[above - 1]
+        assert isinstance(row, SweepRow)
+        return row.runs[index.row()]
+
+    def index_of(self, item: Item) -> QModelIndex:
+        """The index of the first column of a row."""
+        for number, each in enumerate(self.items):
+            if each is item:
+                return self.createIndex(number, 0, 0)
+            if isinstance(each, SweepRow) and item in each.runs:
+                return self.createIndex(each.runs.index(cast(WatchedRun, item)), 0, number + 1)
+        return QModelIndex()
+
+    def index(self, row: int, column: int, parent: Index = ROOT) -> QModelIndex:
+        if not self.hasIndex(row, column, parent):
+            return QModelIndex()
+        return self.createIndex(row, column, parent.row() + 1 if parent.isValid() else 0)
+
+    def parent(self, index: Index = ROOT) -> QModelIndex:  # type: ignore[override]
+        above = index.internalId() if index.isValid() else 0
+        return self.createIndex(above - 1, 0, 0) if above else QModelIndex()
 
     def rowCount(self, parent: Index = ROOT) -> int:
-        return 0 if parent.isValid() else len(self.runs)
+        if not parent.isValid():
+            return len(self.items)
+        if parent.internalId() or parent.column():
+            return 0
+        item = self.items[parent.row()]
+        return len(item.runs) if isinstance(item, SweepRow) else 0
 
     def columnCount(self, parent: Index = ROOT) -> int:
-        return 0 if parent.isValid() else len(COLUMNS) + len(self.differing)
+        return len(COLUMNS) + len(self.differing)
+
+    # --- cells -----------------------------------------------------------------------------------------------
 
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = 0) -> Any:
         if orientation is not Qt.Orientation.Horizontal:
@@ -88,25 +188,30 @@ class RunsModel(QAbstractTableModel):
         return None
 
     def data(self, index: Index, role: int = 0) -> Any:
-        run, column = self.runs[index.row()], index.column()
+        item, column = self.item(index), index.column()
         fixed = column < len(COLUMNS)
+        compared = item in self._compared if isinstance(item, WatchedRun) else False
         if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole):
-            text = COLUMNS[column][1](run.snapshot) if fixed else self._setting(run, column)
+            text = self._text(item, column)
             if role == Qt.ItemDataRole.DisplayRole:
                 return text.partition("\n")[0]
-            return plain_tip(run.snapshot.message if column == 1 and run.snapshot.message else text)
+            return plain_tip(item.snapshot.message if column == 1 and item.snapshot.message else text)
         if role == Qt.ItemDataRole.TextAlignmentRole:
             right = COLUMNS[column][2] if fixed else False
             side = Qt.AlignmentFlag.AlignRight if right else Qt.AlignmentFlag.AlignLeft
             return side | Qt.AlignmentFlag.AlignVCenter
         if role == Qt.ItemDataRole.FontRole and (not fixed or COLUMNS[column][2]):
             font = theme.mono_font()
-            font.setBold(not fixed and run in self._compared)
+            font.setBold(not fixed and compared)
             return font
-        if role == Qt.ItemDataRole.ForegroundRole and not fixed and run in self._compared:
+        if role == Qt.ItemDataRole.ForegroundRole and not fixed and compared:
             return QBrush(theme.color("warning"))
         return None
 
-    def _setting(self, run: WatchedRun, column: int) -> str:
-        value = run.snapshot.settings.get(self.differing[column - len(COLUMNS)])
+    def _text(self, item: Item, column: int) -> str:
+        if isinstance(item, SweepRow):
+            return item.text(column)
+        if column < len(COLUMNS):
+            return COLUMNS[column][1](item.snapshot)
+        value = item.snapshot.compared.get(self.differing[column - len(COLUMNS)])
         return str(value) if value is not None else UNAVAILABLE_SIGN

@@ -1,11 +1,12 @@
-"""Training Runs: the runs of the document as a table, and the curves of the selected ones."""
+"""Training Runs: the runs and sweeps of the document as a table, and the curves of the selected runs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QItemSelectionModel, QSignalBlocker, Qt
+from PySide6.QtCore import QItemSelectionModel, QModelIndex, QSignalBlocker, Qt
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -15,8 +16,8 @@ from PySide6.QtWidgets import (
     QMessageBox,
     QSplitter,
     QStackedWidget,
-    QTableView,
     QToolButton,
+    QTreeView,
     QVBoxLayout,
     QWidget,
 )
@@ -25,13 +26,14 @@ from app.ui.engine.context import Context
 from app.ui.engine.training import training_of
 from app.ui.train.run_dialogs import ask_notes, ask_steps
 from app.ui.train.run_progress import metric_title
-from app.ui.train.runs_model import RunsModel
+from app.ui.train.runs_model import RunsModel, SweepRow
 from app.ui.widgets import theme
 from app.ui.widgets.empty_state import EmptyState
 from app.ui.widgets.flow import FlowLayout
 from designer.texts import tr
 from designer.training.metrics import Curves
-from designer.training.watched_run import WatchedRun
+from designer.training.watched_run import RunState, WatchedRun
+from designer.training.watched_sweep import SweepSnapshot
 
 if TYPE_CHECKING:
     from app.ui.train.curve_plot import Curve, CurvePlot
@@ -52,6 +54,8 @@ class TrainingRunsPanel(QWidget):
         self.setAccessibleName(tr("Training Runs"))
         self._training = training_of(context)
         self._drawn: dict[tuple[WatchedRun, str], tuple[Curves, Curve]] = {}
+        self._folded: set[Path] = set()  # sweeps whose trials are hidden
+        self._group: Path | None = None  # the sweep whose row is selected, so that all of its trials are chosen
         self.plot: CurvePlot | None = None
         self.model = RunsModel(self)
         self.table = self._make_table()
@@ -71,22 +75,20 @@ class TrainingRunsPanel(QWidget):
 
     # --- building --------------------------------------------------------------------------------------------
 
-    def _make_table(self) -> QTableView:
-        table = QTableView()
+    def _make_table(self) -> QTreeView:
+        table = QTreeView()
         table.setObjectName("training_runs.table")
         table.setAccessibleName(tr("Training Runs"))
         table.setModel(self.model)
-        table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         table.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
         table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         table.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         table.setAlternatingRowColors(True)
-        table.setShowGrid(False)
-        table.setWordWrap(False)
-        table.verticalHeader().hide()
-        table.verticalHeader().setDefaultSectionSize(table.fontMetrics().height() + 8)
+        table.setUniformRowHeights(True)
         table.selectionModel().selectionChanged.connect(self._on_selection)
-        table.doubleClicked.connect(lambda _index: self._edit_notes())
+        table.collapsed.connect(lambda index: self._fold(index, True))
+        table.expanded.connect(lambda index: self._fold(index, False))
+        table.doubleClicked.connect(self._on_double_click)
         return table
 
     def _make_buttons(self) -> dict[str, QToolButton]:
@@ -107,6 +109,13 @@ class TrainingRunsPanel(QWidget):
                 self._edit_notes,
             ),
             ("delete", "delete-outline", tr("Delete..."), tr("Delete the folders of the selected runs"), self._delete),
+            (
+                "sweep",
+                "stop",
+                tr("Stop Sweep"),
+                tr("Stop the trials that train, with checkpoints, and start no others"),
+                self._stop_or_continue,
+            ),
         )
         return {name: self._button(name, icon, text, tip, do) for name, icon, text, tip, do in entries}
 
@@ -171,36 +180,89 @@ class TrainingRunsPanel(QWidget):
 
     def _list(self) -> None:
         with QSignalBlocker(self.table.selectionModel()):
-            self.model.show_runs(self._training.runs)
-        self._stack.setCurrentIndex(1 if self._training.runs else 0)
+            self.model.show_runs(self._training.runs, list(self._training.sweeps.values()))
+        self._stack.setCurrentIndex(1 if self.model.items else 0)
+        row = self._group_row()
+        if row is not None:
+            self._training.choose(row.runs)
         self._on_chosen()
 
+    def _group_row(self) -> SweepRow | None:
+        return next((row for row in self.model.sweeps() if row.folder == self._group), None)
+
+    def _fold(self, index: QModelIndex, folded: bool) -> None:
+        item = self.model.item(index)
+        if isinstance(item, SweepRow):
+            (self._folded.add if folded else self._folded.discard)(item.folder)
+
+    def _unfold(self) -> None:
+        """Show the trials of sweeps again after the rows were made anew."""
+        with QSignalBlocker(self.table):
+            for row in self.model.sweeps():
+                self.table.setExpanded(self.model.index_of(row), row.folder not in self._folded)
+
     def _on_chosen(self) -> None:
-        """Select the rows of the chosen runs."""
+        """Select the rows of the chosen runs, and the row of a sweep if it was selected and all of its trials are chosen."""
+        chosen, row = self._training.chosen, self._group_row()
+        if row is None or tuple(row.runs) != chosen:
+            self._group, row = None, None
         with QSignalBlocker(self.table.selectionModel()):
-            self.model.compare(self._training.chosen)
+            self.model.compare(chosen)
+            self._unfold()
             model, flags = self.table.selectionModel(), QItemSelectionModel.SelectionFlag
             model.clearSelection()
-            for run in self._training.chosen:
-                model.select(self.model.index(self.model.runs.index(run), 0), flags.Select | flags.Rows)
+            for item in (*chosen, *([row] if row is not None else [])):
+                model.select(self.model.index_of(item), flags.Select | flags.Rows)
         self.table.viewport().update()
-        self.table.resizeColumnsToContents()
+        for column in range(self.model.columnCount()):
+            self.table.resizeColumnToContents(column)
         self._update()
 
     def _on_selection(self, *_: object) -> None:
-        rows = sorted({index.row() for index in self.table.selectionModel().selectedRows()})
-        self._training.choose(self.model.runs[row] for row in rows)
+        items = [self.model.item(index) for index in self.table.selectionModel().selectedRows()]
+        rows = [item for item in items if isinstance(item, SweepRow)]
+        found = {run for item in items for run in (item.runs if isinstance(item, SweepRow) else [item])}
+        self._group = rows[0].folder if len(rows) == 1 and found == set(rows[0].runs) else None
+        self._training.choose(run for run in self.model.runs() if run in found)
+        self._update()  # a sweep without trials
+
+    def _on_double_click(self, index: QModelIndex) -> None:
+        if isinstance(self.model.item(index), WatchedRun):
+            self._edit_notes()
+
+    def _sweep(self) -> SweepSnapshot | None:
+        """The sweep of the selected rows."""
+        chosen = self._training.chosen
+        if chosen:
+            return self._training.sweep_of(chosen[0])
+        row = self._group_row()
+        return row.snapshot if row is not None else None
 
     def _update(self) -> None:
+        self.model.show_sweeps(list(self._training.sweeps.values()))
         self.model.refresh()
         self._fill_metrics()
         self._draw()
-        chosen = self._training.chosen
+        chosen, sweep = self._training.chosen, self._sweep()
         one = len(chosen) == 1
         self._buttons["extend"].setEnabled(one and chosen[0].snapshot.can_resume)
         self._buttons["notes"].setEnabled(one)
         self._buttons["clone"].setEnabled(one)
-        self._buttons["delete"].setEnabled(bool(chosen) and not any(run.snapshot.state.trains for run in chosen))
+        idle = not any(run.snapshot.state.trains for run in chosen)
+        self._buttons["delete"].setEnabled(idle and (bool(chosen) or sweep is not None))
+        self._show_sweep(sweep)
+
+    def _show_sweep(self, sweep: SweepSnapshot | None) -> None:
+        button = self._buttons["sweep"]
+        button.setVisible(sweep is not None and sweep.state is not RunState.FINISHED)
+        if sweep is not None:
+            button.setText(tr("Stop Sweep") if sweep.state.trains else tr("Continue Sweep"))
+            button.setToolTip(
+                tr("Stop the trials that train, with checkpoints, and start no others")
+                if sweep.state.trains
+                else tr("Train the trials that are not finished; stopped ones continue from their checkpoints")
+            )
+            theme.set_icon(button, "stop" if sweep.state.trains else "play")
 
     # --- the curves ------------------------------------------------------------------------------------------
 
@@ -250,10 +312,19 @@ class TrainingRunsPanel(QWidget):
             if notes is not None:
                 self._training.write_notes(run, notes)
 
+    def _stop_or_continue(self) -> None:
+        sweep = self._sweep()
+        if sweep is not None:
+            (self._training.stop_sweep if sweep.state.trains else self._training.continue_sweep)(sweep)
+
     def _delete(self) -> None:
-        runs = self._training.chosen
-        names = ", ".join(run.snapshot.title for run in runs)
+        runs, whole = self._training.chosen, self._sweep() if self._group is not None else None
+        names = whole.title if whole is not None else ", ".join(run.snapshot.title for run in runs)
         question = tr("Delete {names} with all checkpoints and images?", names=names)
-        if QMessageBox.question(self, tr("Delete Runs"), question) == QMessageBox.StandardButton.Yes:
-            for run in runs:
-                self._training.delete(run)
+        if QMessageBox.question(self, tr("Delete Runs"), question) != QMessageBox.StandardButton.Yes:
+            return
+        if whole is not None:
+            self._training.delete_sweep(whole)
+            return
+        for run in runs:
+            self._training.delete(run)

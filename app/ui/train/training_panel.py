@@ -1,4 +1,4 @@
-"""Training: settings and start of a run, and the progress of the one that is shown."""
+"""Training: settings and start of a run or a sweep, and the progress of the run that is shown."""
 
 from __future__ import annotations
 
@@ -19,9 +19,11 @@ from PySide6.QtWidgets import (
 import samples
 from app.ui.engine.context import Context
 from app.ui.engine.training import StartRequest, training_of
+from app.ui.train.place_choice import PlaceChoice
 from app.ui.train.run_progress import RunProgress
 from app.ui.train.samples_dialog import SamplesDialog
 from app.ui.train.settings_form import SettingsForm
+from app.ui.train.sweep_dialog import SweepDialog
 from app.ui.widgets import theme
 from app.ui.widgets.choice_box import ChoiceBox
 from app.ui.widgets.message import Message
@@ -58,6 +60,11 @@ class TrainingPanel(QWidget):
         self.project.setAccessibleName(tr("Project folder"))
         self.project.setToolTip(tr("Folder of the PyTorch project that trains; it is exported when a run starts"))
         self.project.setMinimumWidth(60)
+        self.place = PlaceChoice()
+        self.sweep = QPushButton(tr("Sweep..."))
+        self.sweep.setObjectName("training.sweep")
+        self.sweep.setToolTip(tr("Train with many settings or widths of layers, and compare the results"))
+        self.sweep.clicked.connect(self._open_sweep)
         self.start = QPushButton(tr("Start Training"))
         self.start.setObjectName("training.start")
         theme.set_icon(self.start, "play")
@@ -99,7 +106,9 @@ class TrainingPanel(QWidget):
         column.addWidget(self.task)
         column.addWidget(self.form)
         column.addLayout(place)
+        column.addWidget(self.place)
         column.addWidget(self.samples)
+        column.addWidget(self.sweep)
         column.addWidget(self.start)
         column.addWidget(self.problem)
         column.addStretch(1)
@@ -118,6 +127,7 @@ class TrainingPanel(QWidget):
         if self._context.has_document:
             self.project.setText(str(self._training.project()))
             self._suggest_task()
+        self.place.refresh()
         self._enable()
 
     def _suggest_task(self) -> None:
@@ -149,6 +159,7 @@ class TrainingPanel(QWidget):
         self.start.setEnabled(not reason)
         self.start.setToolTip(reason or tr("Export the project and train the network in a process of its own"))
         self.samples.setEnabled(not reason)
+        self.sweep.setEnabled(not reason)
         if not self._training.busy:
             self.start.setText(tr("Start Training"))
 
@@ -166,7 +177,8 @@ class TrainingPanel(QWidget):
         except DiagnosticError as error:
             self.problem.show_message(placed_text(error.diagnostics[0]))
             return None
-        return StartRequest(typed_path(self.project.text()).absolute(), options, str(self.task.currentData()))
+        project, task = typed_path(self.project.text()).absolute(), str(self.task.currentData())
+        return StartRequest(project, options, task, self.place.host(), self.place.python())
 
     def _start(self) -> None:
         request = self._request()
@@ -180,3 +192,10 @@ class TrainingPanel(QWidget):
         if request is not None:
             self._training.make_samples(request)
             self._enable()
+
+    def _open_sweep(self) -> None:
+        request = self._request()
+        if request is not None:
+            dialog = SweepDialog(self._context.root, request, self)
+            dialog.requested.connect(self._training.start_sweep)
+            dialog.open()
