@@ -184,6 +184,109 @@ def by_hand():
         yield [weight / total for weight in weights], mirrored
 
 
+NOISE = """
+import json, numpy, torch
+from config import parse
+from data import noise_like
+clean = torch.tensor([0.1, 0.9])[:, None, None].expand(2, 200, 200)
+for words in ("--noise-model poisson-gaussian --noise 10 --shot 0.04", "--noise 10"):
+    config = parse(words.split(), "").config()
+    print(json.dumps(noise_like(clean, numpy.random.default_rng(0), config).var((1, 2)).tolist()))
+"""
+
+
+def test_shot_noise_grows_with_the_brightness(denoiser):
+    done = run(denoiser, "-c", NOISE)
+    assert done.returncode == 0, done.stderr
+    shot, gaussian = map(json.loads, done.stdout.splitlines())
+    assert shot == pytest.approx([(10 / 255) ** 2 + 0.04 * 0.1, (10 / 255) ** 2 + 0.04 * 0.9], rel=0.03)
+    assert gaussian == pytest.approx([(10 / 255) ** 2] * 2, rel=0.03)
+
+
+REFRESH = """
+import json, sys, pathlib, synthetic
+synthetic.SIDE = 32
+images = synthetic.SyntheticImages(2, 3, 16, 7, 3, pathlib.Path(sys.argv[1]), [])
+print(json.dumps([[hash(images.load(slot, sample).tobytes()) for sample in range(10)] for slot in range(2)]))
+"""
+
+
+def test_synthetic_images_are_replaced_one_after_the_other(denoiser, tmp_path):
+    done = run(denoiser, "-c", REFRESH, str(tmp_path))
+    first, second = json.loads(done.stdout)
+    changes = [[k for k in range(1, 10) if images[k] != images[k - 1]] for images in (first, second)]
+    assert changes == [[3, 9], [6]]  # every three samples, the older one
+    assert len({*first, *second}) == 5
+
+
+def test_a_project_with_fresh_synthetic_images_repeats_and_writes_tensorboard_events(denoiser, photos, tmp_path):
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    shutil.copytree(denoiser, tmp_path / "project")
+    given = options(photos, tmp_path, "--steps", "4", "--validate-every", "2", "--tensorboard", "--refresh", "2")
+    given[given.index("--synthetic") + 1] = "2"
+    done = run(tmp_path / "project", *given, PYTHONWARNINGS="ignore")
+    assert done.returncode == 0, done.stderr
+    events = EventAccumulator(str(tmp_path / "run")).Reload()
+    found = entries(tmp_path / "run")
+    for tag, wanted in (
+        ("loss", {entry["step"]: entry["loss"] for entry in found}),
+        ("validation/psnr", {entry["step"]: entry["validation"]["psnr"] for entry in found if "validation" in entry}),
+    ):
+        assert {event.step: event.value for event in events.Scalars(tag)} == pytest.approx(wanted)
+    assert len(list((tmp_path / "project" / "cache").rglob("*.png"))) > 2
+
+
+INFER = """
+import json, sys, torch, infer, model
+torch.manual_seed(0)
+network = model.NetworkClass().eval()
+torch.save(network.state_dict(), "weights.pt")
+status = infer.main([*sys.argv[1:], "--output", "result.png"])
+image = infer.load_inputs([infer.Path(sys.argv[1])])[0]
+with torch.inference_mode():
+    print(json.dumps(network(infer.prepare(image, infer.PROJECT["inputs"][0]))[0].tolist()))
+sys.exit(status)
+"""
+
+
+@pytest.mark.parametrize("graph", [classifier(), segmenter()], ids=["classes", "masks"])
+def test_infer_prints_classes_and_writes_masks(registry, tmp_path, graph):
+    export_project(graph, registry, tmp_path / "project", "Net")
+    image = pictures(tmp_path / "images", 1, size=(16, 16)) / "0.png"
+    done = run(tmp_path / "project", "-c", INFER, str(image))
+    assert done.returncode == 0, done.stderr
+    printed, scores = done.stdout.splitlines()
+    scores = np.array(json.loads(scores))
+    if graph.name == "classifier":
+        best = np.argsort(-scores)
+        assert printed == "scores: " + ", ".join(f"class {number} ({scores[number]:.3f})" for number in best)
+        assert not (tmp_path / "project" / "result.png").exists()
+    else:
+        assert printed.endswith("result.png")
+        np.testing.assert_array_equal(np.asarray(Image.open(tmp_path / "project" / "result.png")), scores.argmax(0))
+
+
+IOU = """
+import json, torch
+from metrics import Ratio, iou
+from validation import mean
+masks = torch.tensor([[[0, 0, 1, 1]], [[0, 0, 0, 255]]])
+guess = torch.tensor([[[0, 0, 1, 0]], [[0, 0, 1, 2]]])
+scores = torch.nn.functional.one_hot(guess, 4).movedim(-1, 1).float()
+rows = [(1, {"iou": iou(scores[k : k + 1], masks[k : k + 1]), "other": float(k)}) for k in range(2)]
+print(json.dumps(mean(rows)))
+"""
+
+
+def test_mean_iou_counts_all_validation_images_together(registry, tmp_path):
+    """Class 0: 4 pixels of both, 6 of either; class 1: 1 of 3. Classes that occur nowhere and ignored pixels do not count."""
+    export_project(segmenter(), registry, tmp_path / "project", "Net")
+    done = run(tmp_path / "project", "-c", IOU)
+    assert json.loads(done.stdout) == pytest.approx({"iou": (4 / 6 + 1 / 3) / 2, "other": 0.5}), done.stderr
+
+
 # --- several processes, other weights -------------------------------------------------------------------------------
 
 

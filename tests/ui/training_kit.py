@@ -44,3 +44,27 @@ def exported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     )
     yield folder
     end_processes(folder)
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A stand-in for `ssh` that runs commands here with another home folder, and a configuration with the host `elsewhere`.
+
+    The connection is broken while the file that is returned exists.
+    """
+    home, programs, broken = tmp_path / "home", tmp_path / "bin", tmp_path / "broken"
+    (home / ".ssh").mkdir(parents=True)
+    (home / ".ssh" / "config").write_text("Host elsewhere other\n  HostName 127.0.0.1\nHost *.invalid\n  User nobody\n")
+    programs.mkdir()
+    there = tmp_path / "there"
+    there.mkdir()
+    (programs / "ssh").write_text(
+        "#!/bin/sh\n"
+        f'for word; do case "$word" in unknown) echo "ssh: Could not resolve hostname unknown" >&2; exit 255;; esac; done\n'
+        f'if [ -e {broken} ]; then echo "Connection refused" >&2; exit 255; fi\n'
+        f'for word; do last=$word; done\nHOME={there} exec sh -c "$last"\n'
+    )
+    (programs / "ssh").chmod(0o755)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    return broken

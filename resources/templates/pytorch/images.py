@@ -205,6 +205,16 @@ def turn(rng: np.random.Generator, *images: np.ndarray) -> list[np.ndarray]:
     return [image[:, ::-1] if flip else image for image in turned]
 
 
+# only denoising restoration super-resolution
+def image_views(
+    inputs: tuple[torch.Tensor, ...], output: torch.Tensor, targets: tuple[torch.Tensor, ...]
+) -> dict[str, torch.Tensor]:
+    """Images (C x H x W in 0..1) of the first sample of a validation: inputs, targets and output, as far as they are images."""
+    named = {"inputs": inputs[0], "targets": targets[0], "output": output}
+    return {name: tensor[0] for name, tensor in named.items() if tensor.dim() == 4 and tensor.shape[1] in (1, 3)}
+
+
+# only all
 class Samples(Dataset[tuple[torch.Tensor, torch.Tensor]]):
     """Training samples by number. A sample depends only on the seed and its number, so a resumed run continues exactly."""
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
+import torch
 
 from config import Config
-from images import DataError, ImageFiles, find_images
+from images import DataError, ImageFiles, Samples, cut_together, find_images, to_tensor, turn
 
 
 class PairFiles:
@@ -47,6 +48,27 @@ class PairFiles:
                 path = self.inputs.paths[number]
                 raise DataError(f"{path} is smaller than {multiple} x {multiple} pixels; remove it")
             yield self.inputs.paths[number].stem, image[:height, :width], target[:height, :width]
+
+
+class PairSamples(Samples):
+    """Patches of inputs C x H x W, and of targets as `convert` makes tensors of them."""
+
+    def __init__(self, config: Config, files: PairFiles, convert: Callable[[np.ndarray], torch.Tensor]) -> None:
+        super().__init__(config.seed)
+        self.files = files
+        self.patch = config.patch
+        self.convert = convert
+
+    def make(self, rng: np.random.Generator, number: int) -> tuple[torch.Tensor, torch.Tensor]:
+        image, target = self.files.load(int(rng.integers(len(self.files))))
+        image, target = turn(rng, *cut_together(rng, [image, target], self.patch))
+        return to_tensor(image), self.convert(target)
+
+    def broken_names(self) -> list[str]:
+        return self.files.inputs.broken_names()
+
+    def counts(self) -> tuple[int, int]:
+        return len(self.files), 0
 
 
 def open_pairs(

@@ -12,13 +12,14 @@ import numpy as np
 import torch
 
 from config import PROJECT, Config, levels
-from images import DataError, check_patch, load_image, to_tensor
+from images import DataError, check_patch, image_views, load_image, to_tensor
 from metrics import psnr, ssim
 from mixture import Mixture, open_mixture
 
 BEST = "psnr"  # the metric that chooses the best checkpoint
 SHOWN = 8  # images of a validation
 LONGEST = 512  # side of the largest validation image
+views = image_views  # what a validation writes
 
 
 def sample(clean: torch.Tensor, noise: torch.Tensor) -> tuple[tuple[torch.Tensor, ...], torch.Tensor]:
@@ -38,14 +39,6 @@ def measure(
         return {}
     values = {"psnr": psnr(output, targets[0]), "ssim": ssim(output, targets[0])}
     return {**values, "noisy_psnr": psnr(inputs[0], targets[0])} if inputs[0].shape == output.shape else values
-
-
-def views(
-    inputs: tuple[torch.Tensor, ...], output: torch.Tensor, targets: tuple[torch.Tensor, ...]
-) -> dict[str, torch.Tensor]:
-    """Images (C x H x W in 0..1) of the first sample of a validation: inputs, targets and output, as far as they are images."""
-    named = {"inputs": inputs[0], "targets": targets[0], "output": output}
-    return {name: tensor[0] for name, tensor in named.items() if tensor.dim() == 4 and tensor.shape[1] in (1, 3)}
 
 
 class NoisyPatches(Mixture):

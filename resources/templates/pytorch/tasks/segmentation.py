@@ -12,9 +12,9 @@ import numpy as np
 import torch
 
 from config import PROJECT, Config
-from images import Samples, check_patch, cut_together, to_tensor, turn
+from images import check_patch, to_tensor
 from metrics import IGNORED, Ratio, accuracy, iou
-from pairs import PairFiles, open_pairs
+from pairs import PairSamples, open_pairs
 
 BEST = "iou"  # the metric that chooses the best checkpoint
 CLASSES: int = PROJECT["outputs"][0]["shape"][0]
@@ -44,33 +44,13 @@ def views(
     return {"inputs": inputs[0][0], **gray} if inputs[0].shape[1] in (1, 3) else gray
 
 
-class Masks(Samples):
-    """Patches of images C x H x W, and of masks H x W."""
-
-    def __init__(self, config: Config, files: PairFiles) -> None:
-        super().__init__(config.seed)
-        self.files = files
-        self.patch = config.patch
-
-    def make(self, rng: np.random.Generator, number: int) -> tuple[torch.Tensor, torch.Tensor]:
-        image, mask = self.files.load(int(rng.integers(len(self.files))))
-        image, mask = turn(rng, *cut_together(rng, [image, mask], self.patch))
-        return to_tensor(image), as_classes(mask)
-
-    def broken_names(self) -> list[str]:
-        return self.files.inputs.broken_names()
-
-    def counts(self) -> tuple[int, int]:
-        return len(self.files), 0
-
-
 def as_classes(mask: np.ndarray) -> torch.Tensor:
     """H x W class numbers; those that the network does not have do not count."""
     classes = torch.from_numpy(np.ascontiguousarray(mask[:, :, 0]).astype(np.int64))
     return torch.where(classes < CLASSES, classes, IGNORED)
 
 
-def open_data(config: Config, cache: Path) -> tuple[Masks, list[tuple[str, torch.Tensor, torch.Tensor]], bool]:
+def open_data(config: Config, cache: Path) -> tuple[PairSamples, list[tuple[str, torch.Tensor, torch.Tensor]], bool]:
     """The training samples; the validation pairs with names; and whether these are training images, as no others exist."""
     check_patch(config.patch)
     entry = PROJECT["inputs"][0]
@@ -79,9 +59,9 @@ def open_data(config: Config, cache: Path) -> tuple[Masks, list[tuple[str, torch
         (name, to_tensor(image)[None], as_classes(mask)[None])
         for name, image, mask in (held_out or files).whole(SHOWN, LONGEST, entry["multiple"])
     ]
-    return Masks(config, files), shown, held_out is None
+    return PairSamples(config, files, as_classes), shown, held_out is None
 
 
-def epoch_steps(samples: Masks, config: Config) -> int:
+def epoch_steps(samples: PairSamples, config: Config) -> int:
     """Steps per epoch, after which as many pixels were used as all images have."""
     return max(1, -(-samples.files.inputs.area() // (config.patch**2 * config.batch)))

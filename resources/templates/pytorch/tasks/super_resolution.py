@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from config import PROJECT, Config
-from images import DataError, check_patch, load_image, to_tensor
+from images import DataError, check_patch, image_views, load_image, to_tensor
 from metrics import psnr, psnr_y, ssim
 from mixture import Mixture, open_mixture
 from resizing import resize_bicubic
@@ -21,6 +21,7 @@ BEST = "psnr"  # the metric that chooses the best checkpoint
 SCALE: int = PROJECT["scale"]
 SHOWN = 8  # images of a validation
 LONGEST = 512  # side of the largest validation image
+views = image_views  # what a validation writes
 
 
 def sample(small: torch.Tensor, large: torch.Tensor) -> tuple[tuple[torch.Tensor, ...], torch.Tensor]:
@@ -40,14 +41,6 @@ def measure(
     enlarged = resize_bicubic(inputs[0], *targets[0].shape[-2:])
     values = {"psnr": psnr(output, targets[0]), "ssim": ssim(output, targets[0])}
     return {**values, "psnr_y": psnr_y(output, targets[0], SCALE), "bicubic_psnr": psnr(enlarged, targets[0])}
-
-
-def views(
-    inputs: tuple[torch.Tensor, ...], output: torch.Tensor, targets: tuple[torch.Tensor, ...]
-) -> dict[str, torch.Tensor]:
-    """Images (C x H x W in 0..1) of the first sample of a validation: inputs, targets and output, as far as they are images."""
-    named = {"inputs": inputs[0], "targets": targets[0], "output": output}
-    return {name: tensor[0] for name, tensor in named.items() if tensor.dim() == 4 and tensor.shape[1] in (1, 3)}
 
 
 class SmallAndLarge(Mixture):
