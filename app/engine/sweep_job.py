@@ -25,7 +25,7 @@ LOOK = 0.3  # seconds between two looks at the runs
 Ended = Callable[[Trial, RunState, str], None]  # with the message of the run
 
 
-def prepare(sweep: Sweep, graph: Graph, registry: Registry, training: Training, document: Path) -> list[Trial]:
+def prepare(sweep: Sweep, graph: Graph, registry: Registry, training: Training, document: Path | None) -> list[Trial]:
     """Export the projects of a sweep; returns the trials that are not finished.
 
     Raises DiagnosticError for networks that cannot be exported, settings that do not exist, and a folder with other content.

@@ -62,6 +62,7 @@ class RemoteRun(Struct, frozen=True):
     python: str
     run: str  # its folder on the host, relative to that of the program
     seen: dict[str, list[int]] = {}
+    paths: dict[str, str] = {}  # options that name files and folders here
 
 
 class _Project(Struct, frozen=True):

@@ -168,7 +168,8 @@ def start(host: Host, run: RunFolder, options: trainer.Options, say: Say) -> Non
     """Send project and data, and start the run there. A lost connection is tried again. Raises DiagnosticError."""
     home = f"projects/{hashlib.sha256(f'{platform.node()}:{run.project}'.encode()).hexdigest()[:16]}"
     files, renamed = _files(run.project, f"{home}/project", options)
-    record = RemoteRun(host.name, host.python, f"{home}/project/runs/{run.name}")
+    here = {name: str(options[name]) for name in renamed}
+    record = RemoteRun(host.name, host.python, f"{home}/project/runs/{run.name}", paths=here)
     request = {
         "files": {name: digest for name, (digest, _) in files.items()},
         "project": f"{home}/project",

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from designer.texts import mark, tr, tr_data
-from designer.training.health import Health, HealthFile
+from designer.training.health import Health, HealthFile, Problem
 from designer.training.metrics import Curves, MetricsFile
 from designer.training.run_folder import Notes, RemoteRun, RunFolder
 from designer.training.trail import Trail
@@ -70,6 +70,11 @@ class RunSnapshot:
         return self.notes.title or self.folder.name
 
     @property
+    def stopped_by(self) -> Problem | None:
+        """The problem for which a rule stopped the run."""
+        return self.health[-1].stopped_by if self.health else None
+
+    @property
     def seconds_left(self) -> float | None:
         """Time until the last step at the current speed; None if it is unknown or the run does not train."""
         each = self.curves.seconds_per_step()
@@ -95,9 +100,12 @@ class RunSnapshot:
 class WatchedRun:
     """Reads the folder of a run. `snapshot` is replaced, never changed, so other threads can use it."""
 
-    def __init__(self, folder: RunFolder, changed: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, folder: RunFolder, changed: Mapping[str, str] | None = None, paths: Mapping[str, str] | None = None
+    ) -> None:
+        """`changed` is what a trial changes in the network, `paths` the options that name files here if it trains elsewhere."""
         self.folder = folder
-        self._changed = changed or {}
+        self._changed, self._paths = changed or {}, paths or {}
         self.snapshot = RunSnapshot(folder)
         self._metrics = MetricsFile(folder.metrics)
         self._health = HealthFile(folder.health)
@@ -129,7 +137,7 @@ class WatchedRun:
             (status.total_steps if status is not None else 0) or curves.total_steps,
             self._message(state, status.message if status is not None else "", remote),
             folder.notes(),
-            folder.settings(),
+            {**folder.settings(), **self._paths, **(remote.paths if remote is not None else {})},
             curves,
             self._health.measured,
             tuple(frame.step for frame in self._trail.frames),

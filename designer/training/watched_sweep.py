@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,8 +10,8 @@ from designer.graph.diagnostics import DiagnosticError
 from designer.texts import tr
 from designer.training.run_folder import RunFolder
 from designer.training.sweep import PLAN, WIDTH, Sweep, rate
-from designer.training.trainer import last_output
-from designer.training.watched_run import RunSnapshot, RunState
+from designer.training.trainer import PATHS, last_output
+from designer.training.watched_run import RunSnapshot, RunState, WatchedRun
 
 
 @dataclass(frozen=True)
@@ -31,11 +31,13 @@ class SweepSnapshot:
         names = ", ".join(self.sweep.trials[0].values) if self.sweep.trials else ""
         return tr("Sweep of {names}", names=names) if names else self.folder.name
 
-    def widths(self, run: RunFolder) -> Mapping[str, str]:
-        """What a trial changes in the network, by the names of the axes."""
+    def watch(self, run: RunFolder) -> WatchedRun:
+        """A trial, with what it changes in the network, and with the folders of data here, wherever it trains."""
         trial = next((trial for trial in self.sweep.trials if self.sweep.run(trial).path == run.path), None)
         values = trial.values if trial is not None else {}
-        return {name: value for name, value in values.items() if name.startswith(WIDTH)}
+        widths = {name: value for name, value in values.items() if name.startswith(WIDTH)}
+        options = self.sweep.options
+        return WatchedRun(run, widths, {name: str(options[name]) for name in PATHS if name in options})
 
 
 def sweep_of(run: Path) -> Path | None:

@@ -277,6 +277,20 @@ def test_curves_keep_every_peak_when_they_are_reduced():
     assert x[-1] >= 800
 
 
+def test_curves_are_painted_up_to_their_last_step_while_they_grow(qtbot):
+    from app.ui.train.curve_plot import Curve, CurvePlot
+
+    plot = CurvePlot("plot")
+    qtbot.addWidget(plot)
+    plot.resize(400, 300)
+    plot.show()
+    qtbot.waitExposed(plot)
+    for count in (20, 120):
+        steps = np.arange(1.0, count + 1)
+        plot.show_curves("loss", [Curve("a", steps, np.sqrt(steps))], logarithmic=False)
+        qtbot.waitUntil(lambda: plot.bundle.viewRect().contains(plot.bundle.boundingRect()), timeout=WAIT)
+
+
 def test_run_train_shows_the_workspace(window, training):
     from window_kit import action
 

@@ -43,7 +43,7 @@ def widget(window, panel: str, name: str):
 
 
 def wait_for(qtbot, condition) -> None:
-    qtbot.waitUntil(condition, timeout=WAIT)
+    qtbot.waitUntil(lambda: bool(condition()), timeout=WAIT)
 
 
 # --- another machine -------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,6 +70,7 @@ class TrainingController(QObject):
     updated = Signal()  # the files of a run changed
     chosen_changed = Signal()  # other runs are shown
     samples_made = Signal(Path)
+    example_data_made = Signal(Path)  # a folder with digits/ and shapes/
     clone_requested = Signal(object)  # WatchedRun: its settings, to start another run that differs
     problem_changed = Signal(str)  # why the last command was refused; empty: it was not
 
@@ -177,7 +179,8 @@ class TrainingController(QObject):
         if reading.document is not self._document:
             self.look()
             return
-        trains = any(each.state.trains for each in (*(run.snapshot for run in runs), *reading.sweeps.values()))
+        states = [run.snapshot.state for run in runs] + [sweep.state for sweep in reading.sweeps.values()]
+        trains = any(state.trains for state in states)
         self._timer.start(BUSY if trains or self._starting else QUIET)
         others = [run for run in self.runs if run not in runs]
         runs = [*runs, *(run for run in others if run.folder.path.is_dir())]  # started while the folders were read
@@ -287,6 +290,23 @@ class TrainingController(QObject):
 
         document.project = request.project
         self._work(work, self.samples_made.emit)
+
+    def make_example_data(self) -> None:
+        """Write example data for classification and segmentation, unless it exists; `example_data_made` follows."""
+
+        def work() -> Path:
+            from platformdirs import user_data_path
+
+            from samples import training_data
+
+            folder = user_data_path("layerwright") / "example-data"
+            if not folder.is_dir():
+                part = Path(tempfile.mkdtemp(prefix="example-data-", dir=make_folder(folder.parent)))
+                training_data.main(part)
+                part.rename(folder)
+            return folder
+
+        self._work(work, self.example_data_made.emit)
 
     def _agreed(self, again: Callable[[], None]) -> bool:
         """Whether the user agreed to the code of custom layers; else the user is asked, and then `again` is called."""
@@ -475,7 +495,7 @@ def _sweeps(runs: Iterable[Path], known: Mapping[Path, SweepSnapshot]) -> dict[P
 def _watched(folder: Path, sweeps: Mapping[Path, SweepSnapshot]) -> WatchedRun:
     run = RunFolder(folder)
     sweep = sweeps.get(run.project.parent)
-    return WatchedRun(run, sweep.widths(run) if sweep is not None else {})
+    return WatchedRun(run) if sweep is None else sweep.watch(run)
 
 
 def _follow(run: RunFolder) -> None:

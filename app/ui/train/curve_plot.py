@@ -104,6 +104,7 @@ class CurveBundle(pg.GraphicsObject):  # type: ignore[misc]
         return self._area
 
     def viewTransformChanged(self) -> None:
+        super().viewTransformChanged()  # viewRect is another one
         self.update()
 
     def lines(self, low: float, high: float, width: int) -> list[tuple[Values, Values]]:

@@ -100,6 +100,7 @@ class HealthPanel(QWidget):
         column.addWidget(buttons)
         column.addWidget(self.summary)
         column.addWidget(self.list, 1)
+        column.addStretch()
         self._stack = QStackedWidget()
         self._stack.addWidget(
             EmptyState("network_health", "gauge", tr("The health of each layer appears here while a run trains."))

@@ -78,7 +78,7 @@ class RunProgress(QWidget):
         self.metrics.setText("\n".join(metric_lines(shot)))
         bad = shot.state in (RunState.FAILED, RunState.ENDED, RunState.MISSING) and not shot.can_follow
         away = bool(shot.host) and bool(shot.message) and shot.state is not RunState.FINISHED
-        self.message.show_message(shot.message, "error" if bad else "warning" if away else "info")
+        self.message.show_message(_message(shot), "error" if bad else "warning" if away else "info")
         trains, paused = shot.state.trains, shot.state is RunState.PAUSED
         self.pause.setText(tr("Continue") if paused else tr("Pause"))
         self.pause.setVisible(trains)
@@ -103,6 +103,12 @@ class RunProgress(QWidget):
     def _use(self) -> None:
         if self._training.current is not None:
             self._training.use_weights(self._training.current)
+
+
+def _message(shot: RunSnapshot) -> str:
+    """What the run says, without the hints for a terminal of one that was stopped or has finished."""
+    hint = shot.state is RunState.FINISHED or (shot.state is RunState.STOPPED and shot.stopped_by is None)
+    return "" if hint else shot.message
 
 
 def state_text(shot: RunSnapshot) -> str:

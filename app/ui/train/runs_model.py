@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 from PySide6.QtGui import QBrush
@@ -152,8 +152,8 @@ class RunsModel(QAbstractItemModel):
         for number, each in enumerate(self.items):
             if each is item:
                 return self.createIndex(number, 0, 0)
-            if isinstance(each, SweepRow) and item in each.runs:
-                return self.createIndex(each.runs.index(cast(WatchedRun, item)), 0, number + 1)
+            if isinstance(each, SweepRow) and isinstance(item, WatchedRun) and item in each.runs:
+                return self.createIndex(each.runs.index(item), 0, number + 1)
         return QModelIndex()
 
     def index(self, row: int, column: int, parent: Index = ROOT) -> QModelIndex:

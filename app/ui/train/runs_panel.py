@@ -211,11 +211,10 @@ class TrainingRunsPanel(QWidget):
             self._unfold()
             model, flags = self.table.selectionModel(), QItemSelectionModel.SelectionFlag
             model.clearSelection()
-            for item in (*chosen, *([row] if row is not None else [])):
-                model.select(self.model.index_of(item), flags.Select | flags.Rows)
+            indexes = [self.model.index_of(run) for run in chosen]
+            for index in [*indexes, *([self.model.index_of(row)] if row is not None else [])]:
+                model.select(index, flags.Select | flags.Rows)
         self.table.viewport().update()
-        for column in range(self.model.columnCount()):
-            self.table.resizeColumnToContents(column)
         self._update()
 
     def _on_selection(self, *_: object) -> None:
@@ -241,6 +240,7 @@ class TrainingRunsPanel(QWidget):
     def _update(self) -> None:
         self.model.show_sweeps(list(self._training.sweeps.values()))
         self.model.refresh()
+        self._widen()
         self._fill_metrics()
         self._draw()
         chosen, sweep = self._training.chosen, self._sweep()
@@ -251,6 +251,13 @@ class TrainingRunsPanel(QWidget):
         idle = not any(run.snapshot.state.trains for run in chosen)
         self._buttons["delete"].setEnabled(idle and (bool(chosen) or sweep is not None))
         self._show_sweep(sweep)
+
+    def _widen(self) -> None:
+        """Make columns wide enough for their values; none becomes narrower while values change."""
+        for column in range(self.model.columnCount()):
+            needed = max(self.table.sizeHintForColumn(column), self.table.header().sectionSizeHint(column))
+            if self.table.columnWidth(column) < needed:
+                self.table.setColumnWidth(column, needed)
 
     def _show_sweep(self, sweep: SweepSnapshot | None) -> None:
         button = self._buttons["sweep"]

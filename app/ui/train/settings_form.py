@@ -153,6 +153,16 @@ class SettingsForm(QWidget):
         for number, field in enumerate(FIELDS):
             self._form.setRowVisible(number, not field.tasks or task in field.tasks)
 
+    def show_defaults(self, recipe: Mapping[str, str]) -> None:
+        """Show in empty fields the value that is used: the recipe of the document, or else the defaults of the project."""
+        for field in FIELDS:
+            widget = self.fields[field.name]
+            if isinstance(widget, QLineEdit):
+                default = tr_data(field.default) if field.default else ""
+                if field.name == "steps" and "epochs" in recipe:
+                    default = tr("{count} epochs", count=recipe["epochs"])
+                widget.setPlaceholderText(recipe.get(field.name, default))
+
     def text(self, name: str) -> str:
         widget = self.fields[name]
         return widget.text().strip() if isinstance(widget, QLineEdit) else ""

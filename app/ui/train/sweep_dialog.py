@@ -86,7 +86,7 @@ class AxisRow(QWidget):
 class SweepDialog(GrowingDialog):
     """`requested` carries the SweepRequest; the options that all trials share are those of the training panel."""
 
-    requested = Signal(object)
+    requested = Signal(object)  # SweepRequest
 
     def __init__(self, document: Document, base: StartRequest, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -100,7 +100,7 @@ class SweepDialog(GrowingDialog):
         self._axes = QVBoxLayout()
         self._add = QPushButton(tr("Add Setting"))
         self._add.setObjectName("sweep.add")
-        self._add.clicked.connect(lambda _on: self.add_row())
+        self._add.clicked.connect(self._add_free)
         self.search = ChoiceBox("sweep.search", tr("Search"), tr("Which combinations of the values are trained"))
         self.search.show_choices(
             [Choice("grid", tr("Every combination")), Choice("random", tr("Random combinations"))], "grid"
@@ -134,7 +134,7 @@ class SweepDialog(GrowingDialog):
         for line in (self.address, self.folder):
             line.textChanged.connect(lambda _text: self._check())
         self.drawn.valueChanged.connect(lambda _value: self._check())
-        self.add_row()
+        self._add_free()
 
     def _lay_out(self) -> None:
         self._form = QFormLayout()
@@ -156,12 +156,15 @@ class SweepDialog(GrowingDialog):
         column.addWidget(self._buttons)
         self.setMinimumWidth(440)
 
-    def add_row(self, name: str = "", values: str = "") -> None:
-        """Add a setting; by default the first one that is not searched yet."""
+    def _add_free(self) -> None:
+        """Add the first setting that is not searched yet."""
         used = {row.setting.currentData() for row in self.rows}
-        free = [choice.value for choice in self._choices if choice.value not in used]
+        self.add_row(next(choice.value for choice in self._choices if choice.value not in used))
+
+    def add_row(self, name: str, values: str = "") -> None:
+        """Add a setting."""
         self._made += 1
-        row = AxisRow(self._made, self._choices, name or free[0], values)
+        row = AxisRow(self._made, self._choices, name, values)
         row.changed.connect(self._check)
         row.removed.connect(lambda: self._remove(row))
         self.rows.append(row)

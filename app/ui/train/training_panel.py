@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
     QFileDialog,
@@ -18,7 +20,7 @@ from PySide6.QtWidgets import (
 
 import samples
 from app.ui.engine.context import Context
-from app.ui.engine.training import StartRequest, training_of
+from app.ui.engine.training import StartRequest, SweepRequest, training_of
 from app.ui.train.place_choice import PlaceChoice
 from app.ui.train.run_progress import RunProgress
 from app.ui.train.samples_dialog import SamplesDialog
@@ -48,9 +50,14 @@ class TrainingPanel(QWidget):
         self._context = context
         self._training = training_of(context)
         self.form = SettingsForm()
-        self.form.set_text("data", str(samples.PHOTOGRAPHS))
         self.task = ChoiceBox("training.task", tr("Task"), tr("What the network is trained for"))
-        self.task.chosen.connect(self.form.show_task)
+        self.task.chosen.connect(self._show_task)
+        self.example = QPushButton(tr("Make Example Data"))
+        self.example.setObjectName("training.example")
+        self.example.setToolTip(
+            tr("Write small images to train with: rendered digits, one folder per class, and shapes with their masks")
+        )
+        self.example.clicked.connect(self._training.make_example_data)
         self.samples = QPushButton(tr("Show Samples"))
         self.samples.setObjectName("training.samples")
         self.samples.setToolTip(tr("Show a page of training samples with their targets, made by the project's data.py"))
@@ -76,6 +83,7 @@ class TrainingPanel(QWidget):
         self._training.updated.connect(self._enable)
         self._training.runs_changed.connect(self._enable)
         self._training.clone_requested.connect(self._clone)
+        self._training.example_data_made.connect(self._use_example_data)
         self._training.samples_made.connect(lambda path: SamplesDialog(path, self).show())
         context.root_changed.connect(self._on_document)
         self._on_document()
@@ -104,6 +112,7 @@ class TrainingPanel(QWidget):
         column.addWidget(self.progress)
         column.addWidget(heading)
         column.addWidget(self.task)
+        column.addWidget(self.example)
         column.addWidget(self.form)
         column.addLayout(place)
         column.addWidget(self.place)
@@ -131,17 +140,35 @@ class TrainingPanel(QWidget):
         self._enable()
 
     def _suggest_task(self) -> None:
-        """Offer the tasks, with the one that the network suggests."""
+        """Offer the tasks, with the one of the document, or else the one that the network suggests."""
         from exporters.pytorch.tasks import TASKS, task_of_network
 
         document = self._context.root
         try:
-            suggested = task_of_network(document.graph, document.registry).name
+            suggested = document.settings.task or task_of_network(document.graph, document.registry).name
         except DiagnosticError:  # an unfinished network
             suggested = "denoising"
         choices = [Choice(task.name, tr_data(task.title), "") for task in TASKS.values()]
         self.task.show_choices(choices, suggested)
-        self.form.show_task(suggested)
+        self._show_task(suggested)
+
+    def _show_task(self, task: str) -> None:
+        """Show the fields of a task, with the recipe of the document if it is for this task."""
+        settings, photos = self._context.root.settings, str(samples.PHOTOGRAPHS)
+        self.form.show_task(task)
+        self.form.show_defaults(settings.recipe if task == settings.task else {})
+        if task == "classification" and self.form.text("data") == photos:
+            self.form.set_text("data", "")
+        elif task in ("denoising", "super-resolution") and not self.form.text("data"):
+            self.form.set_text("data", photos)
+        self.example.setVisible(task in ("classification", "segmentation"))
+
+    def _use_example_data(self, folder: Path) -> None:
+        if self.task.currentData() == "classification":
+            self.form.set_text("data", str(folder / "digits"))
+        else:
+            for name in ("inputs", "targets"):
+                self.form.set_text(name, str(folder / "shapes" / name))
 
     def _browse(self) -> None:
         folder = QFileDialog.getExistingDirectory(self, tr("Project Folder"), self.project.text())
@@ -160,6 +187,7 @@ class TrainingPanel(QWidget):
         self.start.setToolTip(reason or tr("Export the project and train the network in a process of its own"))
         self.samples.setEnabled(not reason)
         self.sweep.setEnabled(not reason)
+        self.example.setEnabled(not self._training.busy)
         if not self._training.busy:
             self.start.setText(tr("Start Training"))
 
@@ -193,9 +221,14 @@ class TrainingPanel(QWidget):
             self._training.make_samples(request)
             self._enable()
 
+    def _start_sweep(self, request: object) -> None:
+        assert isinstance(request, SweepRequest)
+        self._training.start_sweep(request)
+        self._enable()
+
     def _open_sweep(self) -> None:
         request = self._request()
         if request is not None:
             dialog = SweepDialog(self._context.root, request, self)
-            dialog.requested.connect(self._training.start_sweep)
+            dialog.requested.connect(self._start_sweep)
             dialog.open()
