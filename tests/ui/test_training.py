@@ -14,8 +14,8 @@ import pytest
 
 pytest.importorskip("PySide6")
 
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QApplication
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtWidgets import QApplication, QMessageBox
 from training_kit import WAIT, exported
 from window_kit import network, open_window, show
 
@@ -251,6 +251,69 @@ def test_names_and_notes_are_kept_with_the_run(window, training, exported, qtbot
     panel = window.docks.panel("training_runs")
     assert panel.model.index(0, 0).data() == "wide"
     assert RunFolder(exported / "runs" / "a").notes() == Notes("wide", "twice the channels")
+
+
+def in_dialog(act) -> list[object]:
+    """Call `act` with the modal dialog that opens next; the list has its exceptions."""
+    failures: list[object] = []
+
+    def look() -> None:
+        dialog = QApplication.activeModalWidget()
+        if dialog is None:
+            QTimer.singleShot(20, look)
+            return
+        try:
+            act(dialog)
+        except Exception as error:  # it would leave the dialog open
+            failures.append(error)
+            dialog.reject()
+
+    QTimer.singleShot(0, look)
+    return failures
+
+
+def test_the_dialogs_of_the_table_extend_name_and_delete_a_run(window, training, exported, qtbot):
+    run = start(training, qtbot, exported, steps="10")
+    wait_state(qtbot, run, RunState.FINISHED)
+    qtbot.waitUntil(lambda: not run.folder.process() and run.snapshot.can_resume, timeout=WAIT)
+    buttons = {name: widget(window, "training_runs", f"training_runs.{name}") for name in ("extend", "notes", "delete")}
+
+    def extend(dialog) -> None:
+        assert dialog.labelText() == "Steps in total; 10 are done"
+        assert dialog.intMinimum() == 11
+        dialog.setIntValue(13)
+        dialog.accept()
+
+    qtbot.waitUntil(buttons["extend"].isEnabled, timeout=WAIT)
+    failures = in_dialog(extend)
+    qtbot.mouseClick(buttons["extend"], Qt.MouseButton.LeftButton)
+    assert not failures
+    qtbot.waitUntil(lambda: run.snapshot.state is RunState.FINISHED and run.snapshot.step == 13, timeout=WAIT)
+
+    def name(dialog) -> None:
+        assert dialog.name.placeholderText() == run.folder.name
+        dialog.name.setText("short")
+        dialog.text.setPlainText("more steps")
+        dialog.accept()
+
+    failures = in_dialog(name)
+    qtbot.mouseClick(buttons["notes"], Qt.MouseButton.LeftButton)
+    assert not failures
+    assert run.folder.notes() == Notes("short", "more steps")
+    qtbot.waitUntil(lambda: run.snapshot.title == "short", timeout=WAIT)
+
+    def answer(button):
+        return lambda box: qtbot.mouseClick(box.button(button), Qt.MouseButton.LeftButton)
+
+    qtbot.waitUntil(lambda: not run.folder.process() and buttons["delete"].isEnabled(), timeout=WAIT)
+    for button in (QMessageBox.StandardButton.No, QMessageBox.StandardButton.Yes):
+        assert run.folder.path.is_dir()
+        failures = in_dialog(answer(button))
+        qtbot.mouseClick(buttons["delete"], Qt.MouseButton.LeftButton)
+        assert not failures
+    assert not training.problem
+    assert not run.folder.path.exists()
+    assert training.runs == []
 
 
 def test_a_run_that_trains_cannot_be_deleted(window, training, exported, qtbot):

@@ -26,7 +26,7 @@ from app.ui.engine.context import Context
 from app.ui.engine.training import training_of
 from app.ui.train.run_dialogs import ask_notes, ask_steps
 from app.ui.train.run_progress import metric_title
-from app.ui.train.runs_model import RunsModel, SweepRow
+from app.ui.train.runs_model import NOTES, RunsModel, SweepRow
 from app.ui.widgets import theme
 from app.ui.widgets.empty_state import EmptyState
 from app.ui.widgets.flow import FlowLayout
@@ -214,6 +214,8 @@ class TrainingRunsPanel(QWidget):
             indexes = [self.model.index_of(run) for run in chosen]
             for index in [*indexes, *([self.model.index_of(row)] if row is not None else [])]:
                 model.select(index, flags.Select | flags.Rows)
+        header = self.table.header()
+        header.moveSection(header.visualIndex(NOTES), header.count() - 1)  # what differs is before the notes
         self.table.viewport().update()
         self._update()
 

@@ -154,7 +154,7 @@ class SweepDialog(GrowingDialog):
         column.addWidget(self.count)
         column.addWidget(self.message)
         column.addWidget(self._buttons)
-        self.setMinimumWidth(440)
+        self.setMinimumWidth(520)
 
     def _add_free(self) -> None:
         """Add the first setting that is not searched yet."""

@@ -66,11 +66,16 @@ def to_tensor(array: np.ndarray) -> torch.Tensor:
 
 
 def save_image(image: torch.Tensor, path: Path) -> None:
-    """Write C x H x W values, clipped to 0..1, as an 8-bit image of 1, 3 or 4 channels."""
+    """Write C x H x W values, clipped to 0..1, as an 8-bit image of 1, 3 or 4 channels. Others never read half a file."""
     array = (image.clamp(0, 1).cpu().numpy().transpose(1, 2, 0) * 255 + 0.5).astype(np.uint8)
     if array.shape[2] not in (1, 3, 4):
         raise DataError(f"an output with {array.shape[2]} channels is not an image; use the tensors of run() instead")
-    Image.fromarray(array[:, :, 0] if array.shape[2] == 1 else array).save(path)
+    kind = Image.registered_extensions().get(path.suffix.lower())
+    if kind is None:
+        raise DataError(f"{path} has not the ending of an image; use .png")
+    part = path.with_name(path.name + ".part")
+    Image.fromarray(array[:, :, 0] if array.shape[2] == 1 else array).save(part, kind)
+    part.replace(path)
 
 
 class BadMask(DataError):
