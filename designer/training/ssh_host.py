@@ -126,7 +126,7 @@ class Host:
     def _lost(self, said: str) -> ConnectionLostError:
         found = DiagnosticError.of(
             "no-connection",
-            tr("{host} cannot be reached: {said}", host=self.name, said=said[:200]),
+            tr("the host {host} cannot be reached: {said}", host=self.name, said=said[:200]),
             remedy=tr(
                 "check the name in your SSH configuration, and that `ssh {host}` works without a password",
                 host=self.name,
@@ -137,7 +137,7 @@ class Host:
     def _unfit(self, reason: str) -> DiagnosticError:
         return DiagnosticError.of(
             "host-unfit",
-            tr("{host} cannot train: {reason}", host=self.name, reason=reason[:300]),
+            tr("the host {host} cannot train: {reason}", host=self.name, reason=reason[:300]),
             remedy=tr("install what is missing there, or name a Python that has it with --host-python"),
         )
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from PySide6.QtWidgets import QComboBox, QFormLayout, QLineEdit, QWidget
+from PySide6.QtCore import QObject
+from PySide6.QtWidgets import QComboBox, QFormLayout, QLineEdit
 
 from designer.texts import tr
 from designer.training.ssh_host import configured_hosts
@@ -10,11 +11,12 @@ from designer.training.ssh_host import configured_hosts
 DEFAULT_PYTHON = "python3"
 
 
-class PlaceChoice(QWidget):
-    """The host can also be typed. The Python there is asked for hosts only."""
+class PlaceChoice(QObject):
+    """Two rows of a form. The host can also be typed; the Python there is asked for hosts only."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, form: QFormLayout) -> None:
+        super().__init__(form)
+        self._form = form
         self.box = QComboBox()
         self.box.setObjectName("training.where")
         self.box.setAccessibleName(tr("Where the run trains"))
@@ -37,9 +39,6 @@ class PlaceChoice(QWidget):
         )
         self.python_line.setPlaceholderText(DEFAULT_PYTHON)
         self.python_line.setMinimumWidth(60)
-        self._form = QFormLayout(self)
-        self._form.setContentsMargins(0, 0, 0, 0)
-        self._form.setRowWrapPolicy(QFormLayout.RowWrapPolicy.WrapLongRows)
         self._form.addRow(tr("Where"), self.box)
         self._form.addRow(tr("Python"), self.python_line)
         self.refresh()
@@ -53,7 +52,7 @@ class PlaceChoice(QWidget):
         self._show_python()
 
     def _show_python(self, *_: object) -> None:
-        self._form.setRowVisible(1, bool(self.host()))
+        self._form.setRowVisible(self.python_line, bool(self.host()))
 
     def host(self) -> str:
         """The host; empty for this machine."""

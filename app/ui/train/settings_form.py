@@ -90,9 +90,9 @@ class SettingsForm(QWidget):
         super().__init__(parent)
         self.fields: dict[str, QLineEdit | QCheckBox] = {}
         self._task = ""
-        self._form = QFormLayout(self)
-        self._form.setContentsMargins(0, 0, 0, 0)
-        self._form.setRowWrapPolicy(QFormLayout.RowWrapPolicy.WrapLongRows)
+        self.rows = QFormLayout(self)
+        self.rows.setContentsMargins(0, 0, 0, 0)
+        self.rows.setRowWrapPolicy(QFormLayout.RowWrapPolicy.WrapLongRows)
         for field in FIELDS:
             self._add(field)
         self._add(
@@ -122,9 +122,9 @@ class SettingsForm(QWidget):
         widget.setToolTip(tr_data(field.tip))
         self.fields[field.name] = widget
         if row is widget and isinstance(widget, QCheckBox):
-            self._form.addRow(widget)
+            self.rows.addRow(widget)
         else:
-            self._form.addRow(tr_data(field.title), row)
+            self.rows.addRow(tr_data(field.title), row)
 
     def _with_browse(self, field: SettingField, line: QLineEdit) -> QWidget:
         title = tr_data(field.title)
@@ -151,7 +151,7 @@ class SettingsForm(QWidget):
         """Show the fields of a task."""
         self._task = task
         for number, field in enumerate(FIELDS):
-            self._form.setRowVisible(number, not field.tasks or task in field.tasks)
+            self.rows.setRowVisible(number, not field.tasks or task in field.tasks)
 
     def show_defaults(self, recipe: Mapping[str, str]) -> None:
         """Show in empty fields the value that is used: the recipe of the document, or else the defaults of the project."""

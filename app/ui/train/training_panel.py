@@ -7,7 +7,6 @@ from pathlib import Path
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
     QFileDialog,
-    QFormLayout,
     QHBoxLayout,
     QLabel,
     QLineEdit,
@@ -67,7 +66,6 @@ class TrainingPanel(QWidget):
         self.project.setAccessibleName(tr("Project folder"))
         self.project.setToolTip(tr("Folder of the PyTorch project that trains; it is exported when a run starts"))
         self.project.setMinimumWidth(60)
-        self.place = PlaceChoice()
         self.sweep = QPushButton(tr("Sweep..."))
         self.sweep.setObjectName("training.sweep")
         self.sweep.setToolTip(tr("Train with many settings or widths of layers, and compare the results"))
@@ -98,10 +96,8 @@ class TrainingPanel(QWidget):
         row = QHBoxLayout()
         row.addWidget(self.project, 1)
         row.addWidget(browse)
-        place = QFormLayout()
-        place.setContentsMargins(0, 0, 0, 0)
-        place.setRowWrapPolicy(QFormLayout.RowWrapPolicy.WrapLongRows)
-        place.addRow(tr("Project"), row)
+        self.form.rows.addRow(tr("Project"), row)
+        self.place = PlaceChoice(self.form.rows)
         page = QWidget()
         column = QVBoxLayout(page)
         column.setContentsMargins(8, 8, 8, 8)
@@ -114,8 +110,6 @@ class TrainingPanel(QWidget):
         column.addWidget(self.task)
         column.addWidget(self.example)
         column.addWidget(self.form)
-        column.addLayout(place)
-        column.addWidget(self.place)
         column.addWidget(self.samples)
         column.addWidget(self.sweep)
         column.addWidget(self.start)
