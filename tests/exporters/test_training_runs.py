@@ -241,7 +241,7 @@ def test_a_project_with_fresh_synthetic_images_repeats_and_writes_tensorboard_ev
 INFER = """
 import json, sys, torch, infer, model
 torch.manual_seed(0)
-network = model.NetworkClass().eval()
+network = model.Net().eval()
 torch.save(network.state_dict(), "weights.pt")
 status = infer.main([*sys.argv[1:], "--output", "result.png"])
 image = infer.load_inputs([infer.Path(sys.argv[1])])[0]

@@ -354,6 +354,29 @@ def test_curves_are_painted_up_to_their_last_step_while_they_grow(qtbot):
         qtbot.waitUntil(lambda: plot.bundle.viewRect().contains(plot.bundle.boundingRect()), timeout=WAIT)
 
 
+def test_a_starting_point_shows_its_recipe_and_gets_example_data(window, training, qtbot, monkeypatch, tmp_path):
+    made = []
+    monkeypatch.setattr("samples.training_data.main", made.append)
+    monkeypatch.setattr("platformdirs.user_data_path", lambda _name: tmp_path / "data")
+    window.files.new_from("segmenter")
+    panel = window.docks.panel("training")
+    assert panel.task.currentData() == "segmentation"
+    assert panel.form.fields["batch"].placeholderText() == "8"
+    example = widget(window, "training", "training.example")
+    assert example.isVisibleTo(panel)
+    with qtbot.waitSignal(training.example_data_made, timeout=WAIT):
+        example.click()
+    assert len(made) == 1
+    assert panel.form.options()["targets"] == str(tmp_path / "data" / "example-data" / "shapes" / "targets")
+    with qtbot.waitSignal(training.example_data_made, timeout=WAIT):
+        example.click()
+    assert len(made) == 1, "it exists"
+    window.files.new_from("denoiser")
+    assert panel.form.fields["steps"].placeholderText() == "500"
+    assert not example.isVisibleTo(panel)
+    assert panel.form.text("data").endswith("photographs")
+
+
 def test_run_train_shows_the_workspace(window, training):
     from window_kit import action
 
