@@ -168,6 +168,12 @@ class RunFolder:
             return 0
         return status.pid if runs_script(status.pid, SCRIPT) else 0
 
+    def trains(self) -> bool:
+        """Whether a process trains; one that has reported its end, and is about to end, does not."""
+        pid, status = self.process(), self.status()
+        ended = status is not None and status.pid == pid and status.state not in ("running", "paused")
+        return bool(pid) and not ended
+
     def send(self, command: Command) -> None:
         """Ask the trainer to pause, resume or stop. Raises DiagnosticError ("cannot-save")."""
         write_atomic(self.path / "control", command.encode())
@@ -198,7 +204,7 @@ class RunFolder:
 
     def delete(self) -> None:
         """Delete the folder. Raises DiagnosticError while the run trains, and if the folder cannot be deleted."""
-        if self.process():
+        if self.trains():
             raise DiagnosticError.of(
                 "run-trains",
                 tr("the run {name} is training", name=self.name),

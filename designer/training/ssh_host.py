@@ -111,7 +111,7 @@ class Host:
         except OSError as error:
             raise DiagnosticError.of(
                 "no-ssh",
-                tr("ssh cannot be started: {strerror}", strerror=error.strerror or error),
+                tr("the program ssh cannot be started: {strerror}", strerror=error.strerror or error),
                 remedy=tr("install OpenSSH"),
             ) from error
         said = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]

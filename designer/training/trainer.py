@@ -153,8 +153,7 @@ def _trains(run: RunFolder) -> bool:
     """Whether a process trains the run. One that has reported its end is waited for."""
     deadline = time.monotonic() + ENDING_SECONDS
     while run.process():
-        status = run.status()
-        if status is None or status.state in ("running", "paused") or time.monotonic() > deadline:
+        if run.trains() or time.monotonic() > deadline:
             return True
         time.sleep(0.05)
     return False
