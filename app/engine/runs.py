@@ -10,8 +10,8 @@ from designer.files.weights import Weights
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.model import Source
 from designer.runtime.api import Array, RunResult
+from designer.runtime.finite import NonFinite, nonfinite
 from designer.runtime.interrupt import Interrupt
-from designer.runtime.nonfinite import NonFinite, nonfinite
 from designer.runtime.preview import Preview, factor_for
 from designer.runtime.session import Session
 from designer.runtime.shared import Handle, SharedFolder

@@ -43,7 +43,7 @@ def remove_layers(graph: Graph, names: Iterable[str], *, heal: bool = False) -> 
     edits: Layers = {n: (graph[n], None) for n in gone}
     for name in gone:
         for consumer in graph.consumers(name):
-            if consumer in removed or consumer in edits:
+            if consumer in edits:
                 continue
             layer = graph[consumer]
             inputs = tuple(_healed(graph, s, removed) if heal else _kept(s, removed) for s in layer.inputs)

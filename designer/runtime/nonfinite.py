@@ -1,41 +1,22 @@
-"""NaN and infinite values: whether a tensor contains any, and which layer produces them first."""
+"""NaN and infinite values: which layer produces them first."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
-from typing import Literal
-
-import numpy as np
 
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.model import Source
 from designer.operators.api import Role
 from designer.runtime.api import Tensor
+from designer.runtime.finite import NonFinite, nonfinite
 from designer.runtime.layer_weights import weights_of
 from designer.runtime.network import role_of, type_of
 from designer.runtime.session import Session
 from designer.texts import tr
 
 TOGETHER = 1 << 28  # bytes of tensors that are checked in one run
-
-
-@dataclass(frozen=True, slots=True)
-class NonFinite:
-    """The number of NaN and infinite values of a tensor."""
-
-    nan: int
-    inf: int
-    total: int
-
-    @property
-    def kind(self) -> Literal["nan", "inf"]:
-        return "nan" if self.nan else "inf"
-
-    @property
-    def share(self) -> float:
-        return (self.nan + self.inf) / self.total
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,18 +30,6 @@ class Trace:
     found: NonFinite | None
     checked: tuple[str, ...]
     note: str = ""
-
-
-def nonfinite(array: Tensor) -> NonFinite | None:
-    """The number of NaN and infinite values of a tensor; None if it has none (checked in a single pass)."""
-    if array.dtype.kind != "f" or array.size == 0:
-        return None
-    flat = array.reshape(-1) if array.flags.c_contiguous else np.ascontiguousarray(array).reshape(-1)
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(np.dot(flat, flat)):  # otherwise a value is not finite, or the sum overflowed
-            return None
-    nan, finite = int(np.isnan(flat).sum()), int(np.isfinite(flat).sum())
-    return NonFinite(nan, flat.size - finite - nan, flat.size) if finite < flat.size else None
 
 
 def trace_nonfinite(session: Session) -> Trace:

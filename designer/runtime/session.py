@@ -54,6 +54,7 @@ from designer.runtime.patterns import make_pattern, pattern_name
 from designer.runtime.plan import AnalysisStep, PartStep, Plan, make_plan
 from designer.runtime.results import KEEP_BYTES, PartPrint, Result, Results, WeightPrints, fingerprint, layer_text
 from designer.runtime.run_estimate import RunEstimate
+from designer.runtime.skipped_nan import SkippedNan
 from designer.runtime.tiles import Tiling, Tilings
 from designer.texts import tr
 from designer.units import binary
@@ -111,6 +112,7 @@ class Session:
         self._prints = WeightPrints(weights)
         self.engine = default_engines().make(self.inference, weights, self.options)
         self._stand_in: CheckedEngine | None = None
+        self.skipped_nan = SkippedNan(self.inference, weights, self.engine.descriptor)
         self._plans.clear()
         self._changed(self._graph.layers)
 
@@ -446,6 +448,9 @@ class _Run:
         done = found or self._do(key, part.layers, session.engine.name, compute, group)
         note = session.by_stand_in.get(prints.key)
         if note is None:
+            skipped = session.skipped_nan.note(part, prints.key, {feed: self.values[feed] for feed in part.feeds})
+            if skipped:
+                self.notes[skipped] = None
             return done
         self.notes[note] = None
         return replace(done, engine=session.engine.descriptor.stand_in)

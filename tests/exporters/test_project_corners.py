@@ -13,8 +13,11 @@ from loss_networks import restorer
 from PIL import Image
 from pytorch_networks import node
 
+from designer.files.document import read_document
 from designer.graph.graph import Graph
 from exporters.pytorch import export_project
+
+DATA = Path(__file__).parents[1] / "data" / "training"
 
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -23,14 +26,7 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_one_channel_trains_without_a_warning(registry, tmp_path):
-    graph = Graph(
-        [
-            node("x", "input", dims="8x8x1"),
-            node("c", "convolution", "x", features=1, kernel="3x3"),
-            node("o", "output", "c"),
-        ]
-    )
-    export_project(graph, registry, tmp_path / "gray", "Gray")
+    export_project(read_document(DATA / "gray_denoiser.xml").graph, registry, tmp_path / "gray", "Gray")
     (tmp_path / "pictures").mkdir()
     gray = np.random.default_rng(0).integers(0, 255, (40, 40), dtype=np.uint8)
     Image.fromarray(gray).save(tmp_path / "pictures" / "a.png")
@@ -39,14 +35,7 @@ def test_one_channel_trains_without_a_warning(registry, tmp_path):
 
 
 def test_an_output_without_weights_is_named(registry, tmp_path):
-    graph = Graph(
-        [
-            node("x", "input", dims="8x8x3"),
-            node("a", "output", "x"),
-            node("c", "convolution", "x", features=3, kernel="3x3"),
-            node("b", "output", "c"),
-        ]
-    )
+    graph = read_document(DATA / "train_first_output_without_weights.xml").graph
     export_project(graph, registry, tmp_path / "two", "Two")
     done = run(tmp_path / "two", "--synthetic", "2", "--patch", "16")
     assert done.returncode == 1
@@ -57,7 +46,6 @@ def test_an_output_without_weights_is_named(registry, tmp_path):
 @pytest.mark.parametrize(
     ("size", "layers", "multiple"),
     [
-        (28, (("convolution", {"kernel": "5x5", "padding": "valid"}), ("pooling", {})) * 2, 4),
         (32, (("convolution", {"stride": "2x2"}), ("upsample", {"factor": "2x2"}), ("pooling", {"size": "4x4", "stride": "4x4"})), 4),
         (24, (("space_to_depth", {"block_size": 2}), ("pooling", {"size": "3x3", "stride": "3x3"})), 6),
     ],
@@ -69,6 +57,12 @@ def test_patches_are_multiples_of_what_layers_divide_by(registry, tmp_path, size
     export_project(Graph([*made, node("o", "output", made[-1].name)]), registry, tmp_path / "sized", "Sized")
     info = json.loads((tmp_path / "sized" / "project.json").read_text())
     assert info["inputs"][0]["multiple"] == multiple
+
+
+def test_a_network_for_28_pixels_takes_multiples_of_4(registry, tmp_path):
+    export_project(read_document(DATA / "patch_multiple_28.xml").graph, registry, tmp_path / "digits", "Digits")
+    info = json.loads((tmp_path / "digits" / "project.json").read_text())
+    assert info["inputs"][0]["multiple"] == 4
 
 
 def test_types_of_the_generated_scripts(registry, tmp_path):

@@ -97,6 +97,15 @@ def test_image_losses_are_what_their_formulas_say(registry, kind):
         assert values["in all"].item() == pytest.approx(wanted * count, rel=2e-5)
 
 
+def test_probabilities_are_weighted_like_scores(registry):
+    graph = read_document(DOCUMENTS.parent / "training" / "bce_pos_weight_ignored.xml").graph
+    _, losses = generated(graph, registry)
+    rng = np.random.default_rng(3)
+    p, y = (rng.uniform(0.1, 0.9, (2, 2, 8, 8)).astype(np.float32) for _ in range(2))
+    value = named(losses(torch.from_numpy(p), torch.from_numpy(y)), "l")["l"]
+    assert value.item() == pytest.approx(-(5 * y * np.log(p) + (1 - y) * np.log(1 - p)).mean(), rel=2e-5)
+
+
 @pytest.mark.parametrize("kind", [k for k in IMAGE_LOSSES if k != "bce_loss"])
 def test_image_losses_train_a_restorer(registry, kind):
     """Noise is added; a few steps make the loss smaller."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -11,7 +12,7 @@ from designer.graph.diagnostics import DiagnosticError
 from designer.graph.edits import Edit
 from designer.graph.graph import Graph
 from designer.graph.history import History
-from designer.graph.model import ActivationSpec, Layer, Source
+from designer.graph.model import ActivationSpec, Frame, Layer, Source
 from designer.graph.template import Template, closure, enclosing, recursion
 from designer.graph.template_commands import (
     dissolve,
@@ -195,6 +196,24 @@ def test_layers_become_a_template_and_layers_again() -> None:
         renamed.apply(commands.rename_layer(renamed, old, new))
     assert {layer.name: layer.inputs for layer in back} == {layer.name: layer.inputs for layer in renamed}
     assert "block" in back.templates
+
+
+def test_frames_around_the_layers_of_a_new_template_move_inside() -> None:
+    """Frames that hold other layers, or none, stay."""
+    places = {"in": (0, 0), "a": (100, 40), "b": (200, 80), "after": (300, 60)}
+    reads = {"in": (), "a": ("in",), "b": ("a",), "after": ("b",)}
+    graph = Graph(
+        [replace(plain(name, *reads[name]), position=place) for name, place in places.items()],
+        frames=[
+            Frame("both", "Both", rect=(100, 40, 100, 40)),
+            Frame("more", "More", rect=(100, 40, 200, 40)),
+            Frame("left", "Left", rect=(50, 40, 49, 40)),
+            Frame("below", "Below", rect=(100, 81, 100, 40)),
+        ],
+    )
+    made = committed(graph, lambda g: make_template(g, ["a", "b"], "ab"))
+    assert [frame.id for frame in made.templates["ab"].frames] == ["both"]
+    assert made.frames.keys() == {"more", "left", "below"}
 
 
 def test_a_selection_with_a_hole_is_refused() -> None:

@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 from runtime_networks import analysed, layer, pixels, unet, unet_weights
 
-from designer.files.weights import WeightKey, Weights
+from designer.files.weights import WeightKey, Weights, random_weights, required_weights
 from designer.graph.graph import Graph
+from designer.graph.inference import Inference
 from designer.graph.template import Template
 from designer.runtime import nonfinite as module
 from designer.runtime.api import RunOptions
-from designer.runtime.nonfinite import nonfinite, trace_nonfinite
+from designer.runtime.finite import nonfinite
+from designer.runtime.nonfinite import trace_nonfinite
 from designer.runtime.session import Session
 
 pytest.importorskip("onnxruntime")
@@ -114,3 +116,52 @@ def test_inside_a_template(runtime_registry):
     trace = trace_nonfinite(session_of(graph, runtime_registry))
     assert trace.layer == "block.root"
     assert trace.found.kind == "nan"
+
+
+def pooled(operation="max") -> Graph:
+    """A convolution, pooling, and a convolution behind it."""
+    return Graph(
+        [
+            layer("image", "input", dims="32x24x3"),
+            layer("before", "convolution", "image", features=2),
+            layer("pool", "pooling", "before", operation=operation),
+            layer("after", "convolution", "pool", features=3),
+            layer("result", "output", "after"),
+        ]
+    )
+
+
+def with_nan(graph, registry, *owners) -> Weights:
+    needed = required_weights(Inference(graph, registry))
+    tensors = {key: np.array(array) for key, array in random_weights(needed, 0).tensors.items()}
+    for key, array in tensors.items():
+        if key.layer in owners:
+            array.flat[0] = np.nan
+    return Weights(tensors)
+
+
+def test_what_onnx_runtime_drops_is_said(runtime_registry):
+    """Its maxima skip NaN: a finite result of damaged data would look right."""
+    array = pixels()
+    array[0, 0, 3, 3] = np.nan
+    for engine, wrong in (("onnxruntime", True), ("torch", False)):
+        weights = with_nan(pooled(), runtime_registry)
+        note = session_of(pooled(), runtime_registry, engine, weights, array).run().note
+        assert ("may drop the NaN of 'image' in 'pool'" in note) is wrong
+        weights = with_nan(pooled(), runtime_registry, "before")
+        note = session_of(pooled(), runtime_registry, engine, weights).run().note
+        assert ("may drop the NaN of 'before' in 'pool'" in note) is wrong
+
+
+def test_nothing_is_said_where_no_nan_is_dropped(runtime_registry):
+    damaged = pixels()
+    damaged[0, 0, 3, 3] = np.nan
+    infinite = pixels()
+    infinite[0, 0, 3, 3] = np.inf
+    for graph, owners, array in (
+        (pooled(), ("after",), pixels()),  # behind the maximum
+        (pooled("average"), (), damaged),
+        (pooled(), (), infinite),
+    ):
+        weights = with_nan(graph, runtime_registry, *owners)
+        assert session_of(graph, runtime_registry, "onnxruntime", weights, array).run().note == ""

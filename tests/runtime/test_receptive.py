@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from runtime_networks import layer, pixels, unet, unet_weights
 
+from designer.files.document import read_document
 from designer.files.weights import Weights, fill_missing, required_weights
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
@@ -20,6 +23,7 @@ from designer.runtime.session import Session
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
 RESULT = Source("result")
+DATA = Path(__file__).parents[1] / "data"
 
 
 def session_of(graph, registry, height=24, width=32, **feeds) -> Session:
@@ -211,10 +215,10 @@ def test_unpooling_reads_the_windows_of_its_reference(runtime_registry):
 
 
 def test_a_blur_before_a_border_up_to_a_multiple(runtime_registry):
-    """As in the noise layer's test: what analysis layers read is counted."""
-    blur = ("noise", "noise", {"kind": "blur", "scale": "2.0"})
-    session = session_of(chain(blur, ("multiple", "pad_to_multiple", {"multiple": "2"})), runtime_registry)
-    found = receptive(session, RESULT, 8, 8, "image")
+    """What analysis layers read is counted."""
+    graph = read_document(DATA / "receptive_blur.xml").graph
+    session = session_of(graph, runtime_registry, **{"in": pixels(16, 16, channels=1)})
+    found = receptive(session, Source("out"), 8, 8, "in")
     assert (found.box, found.source) == ((2, 2, 15, 15), "computed")
 
 

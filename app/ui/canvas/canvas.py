@@ -58,7 +58,7 @@ class Canvas(QWidget):
         self.viewer = LayerViewer(self)
         self.projection = Projection(self.viewer)
         self._remembered = RememberedViews(self.viewer)
-        self.minimap = Minimap(self.viewer, self.projection.collect_blocks)
+        self.minimap = Minimap(self.viewer, self.projection.far, self.projection.collect_blocks)
         self._join: Connect | None = None
         self._place = QPointF()
         self._quick_add = QuickAdd(context.registry, self)

@@ -6,11 +6,11 @@ link indexes without creating items. Selected and highlighted parts are kept sep
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QRectF, Qt
+from PySide6.QtCore import QDeadlineTimer, QRectF, Qt
 from PySide6.QtGui import QPainter, QPainterPath, QPen
 
 from app.ui.canvas import node_paint
@@ -24,11 +24,39 @@ if TYPE_CHECKING:
     from app.ui.canvas.node import LayerItem
 
 CURVES = 300  # more links than this are painted as straight lines
+STRIDE = 64  # layers or links between looks at the clock
+
+
+class Sweep:
+    """One pass over a large collection, in slices of time."""
+
+    def __init__(self) -> None:
+        self._stale = True
+        self._steps: Iterator[None] | None = None
+
+    def forget(self, *, restart: bool) -> None:
+        """Request another pass. `restart`: discard the one in progress."""
+        self._stale = True
+        if restart:
+            self._steps = None
+
+    def proceed(self, begin: Callable[[], Iterator[None]], deadline: QDeadlineTimer) -> bool:
+        """Continue the pass, or begin one if it was requested. Returns whether everything is up to date."""
+        while self._stale or self._steps is not None:
+            if self._steps is None:
+                self._steps, self._stale = begin(), False
+            for number, _ in enumerate(self._steps):
+                if number % STRIDE == STRIDE - 1 and deadline.hasExpired():
+                    return False
+            self._steps = None
+            if deadline.hasExpired():
+                break
+        return not self._stale
 
 
 @dataclass
 class FarView:
-    """Cached paint lists, kept until `forget` is called."""
+    """Paint lists, kept until `forget` is called. A large network is collected over several frames; the previous lists stay until then."""
 
     blocks: dict[Category, list[QRectF]] = field(default_factory=dict)
     problems: list[tuple[QRectF, str]] = field(default_factory=list)
@@ -38,57 +66,79 @@ class FarView:
     selected: list[QRectF] = field(default_factory=list)
     marked: dict[theme.RoleName, QPainterPath] = field(default_factory=dict)
     count: int = 0  # of blocks
-    _known: bool = False
-    _links_known: bool = False
+    _blocks: Sweep = field(default_factory=Sweep)
+    _links: Sweep = field(default_factory=Sweep)
     _marks_known: bool = False
 
-    def forget(self) -> None:
-        """Discard everything: some layer or link looks different or moved."""
-        self._known = self._links_known = self._marks_known = False
+    def forget(self, *, moving: bool = False) -> None:
+        """Collect everything again: some layer or link looks different or moved.
+
+        `moving`: only positions change, with every move of the mouse, so what is being collected is completed first.
+        """
+        for sweep in (self._blocks, self._links):
+            sweep.forget(restart=not moving)
+        self._marks_known = False
 
     def forget_marks(self) -> None:
         """Discard the selected and highlighted parts."""
         self._marks_known = False
 
-    def collect_blocks(self, layers: LayerIndex, items: Mapping[str, LayerItem], frames: Iterable[FrameItem]) -> None:
-        """Collect the layers, if they changed. Positions come from items where they exist, because these may be being dragged."""
-        if self._known:
-            return
-        self.frames = [frame for frame in frames if frame.isVisible()]
-        self.blocks, self.problems, self.training = {}, [], []
-        tabs = self.blocks.setdefault(Category.ACTIVATION, [])
-        shut = [frame.seen for frame in self.frames if frame.frame.collapsed]
+    def collect_blocks(
+        self,
+        layers: LayerIndex,
+        items: Mapping[str, LayerItem],
+        frames: Iterable[FrameItem],
+        deadline: QDeadlineTimer,
+    ) -> bool:
+        """Collect the layers, if they changed. Returns whether that was finished before the deadline.
+
+        Positions come from items where they exist, because these may be being dragged.
+        """
+        return self._blocks.proceed(lambda: self._collecting_blocks(layers, items, frames), deadline)
+
+    def _collecting_blocks(
+        self, layers: LayerIndex, items: Mapping[str, LayerItem], frames: Iterable[FrameItem]
+    ) -> Iterator[None]:
+        shown = [frame for frame in frames if frame.isVisible()]
+        tabs: list[QRectF] = []
+        blocks: dict[Category, list[QRectF]] = {Category.ACTIVATION: tabs}
+        problems: list[tuple[QRectF, str]] = []
+        training: list[QRectF] = []
+        shut = [frame.seen for frame in shown if frame.frame.collapsed]
         if shut:
-            self.blocks[Category.DEVELOPMENT] = shut
+            blocks[Category.DEVELOPMENT] = shut
         for entry in layers:
+            yield
             if entry.folded is not None:
                 continue
             look, place = entry.look, entry.layout
             if look is None or place is None:
-                self.blocks.setdefault(Category.DEVELOPMENT, []).append(entry.box())
+                blocks.setdefault(Category.DEVELOPMENT, []).append(entry.box())
                 continue
             item = items.get(entry.name)
             x, y = (entry.x, entry.y) if item is None else item.pos().toTuple()
             box = place.block.translated(x, y)
-            self.blocks.setdefault(look.category or Category.DEVELOPMENT, []).append(box)
+            blocks.setdefault(look.category or Category.DEVELOPMENT, []).append(box)
             if look.activation:
                 tabs.append(place.tab.translated(x, y))
             if look.problem in ("error", "warning"):
-                self.problems.append((box, look.problem))
+                problems.append((box, look.problem))
             if look.training:
-                self.training.append(box)
+                training.append(box)
+        self.frames, self.blocks, self.problems, self.training = shown, blocks, problems, training
         self.count = len(layers)
-        self._known = True
 
-    def collect_links(self, edges: LinkIndex) -> None:
-        """Collect the links, if they changed."""
-        if self._links_known:
-            return
-        self.links = QPainterPath()
+    def collect_links(self, edges: LinkIndex, deadline: QDeadlineTimer) -> bool:
+        """Collect the links, if they changed. Returns whether that was finished before the deadline."""
+        return self._links.proceed(lambda: self._collecting_links(edges), deadline)
+
+    def _collecting_links(self, edges: LinkIndex) -> Iterator[None]:
+        links = QPainterPath()
         curves = len(edges) <= CURVES
         for edge in edges:
-            _add(self.links, edges, edge, curves=curves)
-        self._links_known = True
+            yield
+            _add(links, edges, edge, curves=curves)
+        self.links = links
 
     def collect_marks(
         self,

@@ -26,7 +26,7 @@ DELAY = 150  # milliseconds after the last change
 class Minimap(QWidget):
     """Visible while a part of the network is out of view, unless it is switched off."""
 
-    def __init__(self, viewer: LayerViewer, collect: Callable[[], FarView]) -> None:
+    def __init__(self, viewer: LayerViewer, far: FarView, collect: Callable[[], bool]) -> None:
         super().__init__(viewer)
         self.setObjectName("canvas.minimap")
         self.setAccessibleName(tr("Minimap"))
@@ -35,7 +35,8 @@ class Minimap(QWidget):
         self.resize(MOST)
         self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)  # avoids repainting the canvas below
         self._viewer = viewer
-        self._collect = collect
+        self._far = far
+        self._collect = collect  # updates a part of the far view; returns whether it is up to date
         self._picture = QPixmap()
         self._map = QTransform()  # from the canvas to this widget
         self._extent = QRectF()
@@ -63,7 +64,9 @@ class Minimap(QWidget):
     def redraw(self) -> None:
         """Repaint the network."""
         self._timer.stop()
-        far = self._collect()
+        far = self._far
+        if not self._collect():
+            self._timer.start()
         self._extent = self._viewer.supply.extent() if self._viewer.supply is not None else QRectF()
         for frame in far.frames:
             self._extent = self._extent.united(frame.seen)

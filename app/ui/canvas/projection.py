@@ -166,15 +166,18 @@ class Projection:
             for name in list(self.marked):
                 self._complete(name)
 
-    def collect_blocks(self) -> FarView:
-        """The far view with up-to-date layers."""
-        self.far.collect_blocks(self._layers, self._nodes.items, self._frames)
-        return self.far
+    def collect_blocks(self) -> bool:
+        """Update the layers of the far view, for the time of one frame. Returns whether they are up to date."""
+        return self._collect_blocks(QDeadlineTimer(FRAME_MS))
+
+    def _collect_blocks(self, deadline: QDeadlineTimer) -> bool:
+        return self.far.collect_blocks(self._layers, self._nodes.items, self._frames, deadline)
 
     def collect_far(self) -> FarView:
-        """The up-to-date far view."""
-        self.collect_blocks()
-        self.far.collect_links(self._edges)
+        """The far view, updated for the time of one frame; the next frames update the rest."""
+        deadline = QDeadlineTimer(FRAME_MS)
+        if not (self._collect_blocks(deadline) and self.far.collect_links(self._edges, deadline)):
+            self._resuming.start()
         self.far.collect_marks(self._layers, self._nodes.items, self._edges, self._links.path, self.marked)
         return self.far
 
@@ -201,7 +204,9 @@ class Projection:
             for layer in document.graph:
                 self._layers.put(layer.name, layer.position, len(layer.inputs))
             for layer in document.graph:
-                self._connect(layer.name)
+                for index, source in enumerate(layer.inputs):
+                    if source is not None and source.layer in self._layers:
+                        self._edges.put((layer.name, index), source)
             for name in document.graph.layers if self._eager else ():
                 self._complete(name)
         self._layers.placed.clear()

@@ -143,7 +143,7 @@ class CanvasView(NodeViewer):  # type: ignore[misc]
         """Like `far_changed`, if only selected, highlighted or dragged parts changed."""
         if self.supply is not None:
             if self._gesture is not None and self._gesture.moves_items:
-                self.supply.far.forget()
+                self.supply.far.forget(moving=True)
             else:
                 self.supply.far.forget_marks()
         if self._from_afar:

@@ -32,5 +32,6 @@ ONNX_RUNTIME = EngineDescriptor(
     kernels=onnx_kernels(_run),
     available=requires("onnxruntime", "onnx", remedy="pip install onnxruntime onnx"),
     layouts=("nchw", "nhwc"),
+    skips_nan=frozenset({"MaxPool", "GlobalMaxPool", "ReduceMax", "ReduceMin", "GridSample"}),
     stand_in="torch",
 )

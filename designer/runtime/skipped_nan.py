@@ -1,0 +1,77 @@
+"""NaN that an engine drops: a maximum that skips NaN gives a finite result for data or weights that are damaged."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+
+from designer.files.weights import Weights
+from designer.graph.inference import Inference
+from designer.graph.model import Source
+from designer.operators.api import OnnxItem, OnnxNode, OnnxValue
+from designer.runtime.api import Part, Tensor
+from designer.runtime.engine_api import EngineDescriptor
+from designer.runtime.finite import nonfinite
+from designer.runtime.network import operator_of
+from designer.texts import tr
+
+
+class SkippedNan:
+    """Finds the layers of parts in which an engine drops NaN of the inputs or the weights."""
+
+    def __init__(self, inference: Inference, weights: Weights, engine: EngineDescriptor) -> None:
+        self._inference = inference
+        self._weights = weights
+        self._engine = engine
+        self._found: dict[str, tuple[list[str], list[str]]] = {}  # by the fingerprint of the part
+
+    def note(self, part: Part, print_: str, feeds: Mapping[Source, Tensor]) -> str:
+        """A sentence that names the cause and the first layer that may drop its NaN, or an empty text."""
+        if print_ not in self._found:
+            skipping = [name for name in part.layers if self._skips(name)]
+            self._found[print_] = skipping, self._with_nan(part) if skipping else []
+        skipping, causes = self._found[print_]
+        if not skipping:
+            return ""
+        graph = self._inference.graph
+        for cause in [*causes, *(source.layer for source, array in feeds.items() if _has_nan(array))]:
+            reached = graph.downstream([cause])
+            dropped = next((name for name in skipping if name in reached), None)
+            if dropped is not None:
+                return tr(
+                    "{engine} may drop the NaN of '{cause}' in '{dropped}': finite results can be wrong",
+                    engine=tr(self._engine.title),
+                    cause=cause,
+                    dropped=dropped,
+                )
+        return ""
+
+    def _skips(self, layer: str) -> bool:
+        try:
+            made = operator_of(self._inference, layer).onnx(self._inference.states[layer].inputs)
+        except NotImplementedError:  # the stand-in runs it
+            return False
+        return any(node.op in self._engine.skips_nan for node in _nodes(made if isinstance(made, tuple) else (made,)))
+
+    def _with_nan(self, part: Part) -> list[str]:
+        """The layers of a part whose weights have NaN."""
+        owners = {self._inference.graph[name].weights_name for name in part.layers}
+        found = {
+            key.layer for key in self._weights.tensors if key.layer in owners and _has_nan(self._weights.tensors[key])
+        }
+        return [name for name in part.layers if self._inference.graph[name].weights_name in found]
+
+
+def _has_nan(array: Tensor) -> bool:
+    found = nonfinite(array)
+    return found is not None and found.nan > 0
+
+
+def _nodes(values: Collection[OnnxValue]) -> Iterator[OnnxNode]:
+    waiting, seen = list(values), set[int]()
+    while waiting:
+        value = waiting.pop()
+        node = value.node if isinstance(value, OnnxItem) else value
+        if isinstance(node, OnnxNode) and id(node) not in seen:
+            seen.add(id(node))
+            yield node
+            waiting += [read for read in node.inputs if read is not None]
