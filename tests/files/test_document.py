@@ -139,6 +139,17 @@ def test_the_schema_lets_pass_what_only_operators_know() -> None:
             assert check_schema(path.read_bytes()) == []
 
 
+def test_the_schema_is_loaded_only_where_it_can_find_something(monkeypatch: pytest.MonkeyPatch) -> None:
+    checked: list[bytes] = []
+    monkeypatch.setattr("designer.files.document.check_schema", lambda data: checked.append(data) or ())
+    canonical = write_document(Graph([Layer("a", "input", params={"dims": "8x8x3"})]))
+    parse_document(canonical)
+    parse_document(canonical + b"\n", validate=False)
+    assert checked == []
+    parse_document(canonical + b"\n")
+    assert checked == [canonical + b"\n"]
+
+
 def test_what_opens_in_spite_of_a_problem_is_kept_when_it_is_saved() -> None:
     for path in BAD:
         reading = read_document(path)

@@ -17,11 +17,20 @@ from typing import ClassVar
 
 import pytest
 
-from designer.files import atomic
+from designer.files import atomic, limits
 from designer.files import journal as journal_module
 from designer.files.document import parse_document, read_document, write_document
 from designer.files.journal import ENDING, Journal, journal_folder
-from designer.files.journal_format import BaseRecord, ChangeRecord, checked, lines, read_line
+from designer.files.journal_format import (
+    BaseRecord,
+    ChangeRecord,
+    GraphReplay,
+    LayerRecord,
+    StateRecord,
+    checked,
+    lines,
+    read_line,
+)
 from designer.files.recovery import unfinished
 from designer.files.settings import Settings, save_settings, settings_path
 from designer.graph import commands, frames
@@ -589,3 +598,13 @@ def test_the_folder_can_be_chosen(monkeypatch, tmp_path):
     assert "layerwright" in str(journal_folder())
     monkeypatch.setenv("LAYERWRIGHT_JOURNAL", str(tmp_path))
     assert journal_folder() == tmp_path
+
+
+def test_a_journal_holds_at_most_twice_the_layers_of_a_document(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MAX_LAYERS", 2)
+    replay = GraphReplay()
+    for name in "abcd":
+        replay.apply(StateRecord(layers={name: LayerRecord(type="identity", at=(0, 0))}))
+    with pytest.raises(ValueError, match="too many layers"):
+        replay.apply(StateRecord(layers={"e": LayerRecord(type="identity", at=(0, 0))}))
+    assert list(replay.layers) == list("abcd")
