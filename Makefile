@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 THREADS := OMP_NUM_THREADS=2 MKL_NUM_THREADS=2
 ALONE := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
-PARALLEL := -n auto --dist loadfile
+PARALLEL := -n auto --dist worksteal
 
 .PHONY: setup run test conformance interop mutants lint bench screenshots docs texts gpu-check clean
 
@@ -22,8 +22,9 @@ run: setup
 	@if [ -n "$$DISPLAY$$WAYLAND_DISPLAY" ]; then exec $(BIN)/layerwright; \
 	else echo "No display: running the tour instead."; $(BIN)/layerwright tour build/tour; fi
 
-# The first run blocks Qt, so that everything but the window is shown to work without it. The tests of one file stay in one
-# process, where they share an engine. Windows are offscreen, so processes do not share a display; the story has a real one.
+# The first run blocks Qt, so that everything but the window is shown to work without it. `worksteal` keeps most files in one
+# process, where their tests share an engine, and goes on after a crash (`loadfile` of pytest-xdist 3.8 then waits forever).
+# Windows are offscreen, so processes do not share a display; the story has a real one.
 test: setup
 	$(ALONE) LAYERWRIGHT_BLOCK=PySide6,shiboken6,NodeGraphQt,Qt $(BIN)/pytest -q $(PARALLEL) -p no:pytest-qt -m "not gui"
 	$(ALONE) QT_QPA_PLATFORM=offscreen $(BIN)/pytest -q $(PARALLEL) -m "gui and not story"

@@ -48,8 +48,9 @@ def run_window(paths: Sequence[Path], *, trusted: bool = False) -> int:
     app.setDesktopFileName("layerwright")
 
     from app.ui.shell import focus_ring, language
-    from app.ui.widgets import theme
+    from app.ui.widgets import garbage, theme
 
+    garbage.install(app)
     language.apply(app)  # before any text is made
     from app.ui.shell.window import MainWindow, window_settings
     from designer.operators.registry import default_registry

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
-from collections.abc import Sequence
+import traceback
+from collections.abc import Generator, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from pathlib import Path
-from types import ModuleType
+from types import FrameType, ModuleType
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 
 import designer  # noqa: F401 - switches off what packages would send, before a test imports them
+
+if TYPE_CHECKING:
+    from PySide6.QtWidgets import QApplication
 
 
 class Blocker(MetaPathFinder):
@@ -59,6 +65,45 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
     """Without Qt the tests of the window are not even imported."""
     return True if "PySide6" in BLOCKED and collection_path.name == "ui" else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_timeout_set_timer() -> Generator[None, object, object]:
+    """A test that reaches its time limit while a dialog or menu waits for an answer leaves it and fails."""
+    answer = yield
+    fail = signal.getsignal(signal.SIGALRM)
+    if not callable(fail):  # another method was requested
+        return answer
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        traceback.print_stack(frame)
+        if "PySide6.QtWidgets" in sys.modules:
+            leave_dialogs()
+        fail(number, frame)
+
+    signal.signal(signal.SIGALRM, leave)
+    return answer
+
+
+def leave_dialogs() -> None:
+    """Hide what blocks other windows, which ends its event loop and asks nothing."""
+    from PySide6.QtWidgets import QApplication, QMenu
+
+    for widget in QApplication.topLevelWidgets():
+        if widget.isModal() or isinstance(widget, QMenu):
+            widget.hide()
+
+
+@pytest.fixture(scope="session")
+def qapp(qapp: QApplication) -> QApplication:
+    """The application collects garbage as the program does, so that no window is deleted while it handles an event.
+
+    Its timer also lets Python see signals, such as that of a time limit, in event loops without other Python code.
+    """
+    from app.ui.widgets import garbage
+
+    garbage.install(qapp)
+    return qapp
 
 
 @pytest.fixture(autouse=True)

@@ -11,8 +11,24 @@ from bench_kit import Report, table
 
 from designer.runtime.machine import physical_cores
 
+FOLDER = Path(__file__).parent
 TABLE = pytest.StashKey[str]()
 LOAD = os.getloadavg() if hasattr(os, "getloadavg") else ()  # before the benchmarks add their own
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Sizes are for measuring: an ordinary test run makes networks small, and one of them is enough."""
+    if config.getoption("benchmark_enable"):
+        return
+    repeated = [item for item in items if item.path.parent == FOLDER and _larger(item)]
+    items[:] = [item for item in items if item not in repeated]
+    config.hook.pytest_deselected(items=repeated)
+
+
+def _larger(item: pytest.Item) -> bool:
+    """Whether a test is repeated for a size other than its first."""
+    indices = item.callspec.indices if hasattr(item, "callspec") else {}
+    return any(indices.get(name, 0) > 0 for name in ("count", "nodes", "desk"))
 
 
 @pytest.fixture

@@ -99,10 +99,10 @@ def sizes(contract: SizeContract, *, everything: bool) -> Iterator[tuple[int, in
         return
     random = Random(1)
     reference = next(iter(contract.reference.values()))
-    yield from ((n, reference[1]) for n in range(1, LARGEST + 1, 2))
-    yield from ((reference[0], n) for n in range(2, LARGEST + 1, 2))
-    yield from ((h, w) for h in range(1, 7) for w in range(1, 7))
-    yield from ((random.randint(1, LARGEST), random.randint(1, LARGEST)) for _ in range(40))
+    yield from ((n, reference[1]) for n in range(1, LARGEST + 1, 5))
+    yield from ((reference[0], n) for n in range(2, LARGEST + 1, 5))
+    yield from ((h, w) for h in range(1, 5) for w in range(1, 5))
+    yield from ((random.randint(1, LARGEST), random.randint(1, LARGEST)) for _ in range(24))
 
 
 def by_rules(contract: SizeContract, height: int, width: int) -> bool:
@@ -121,9 +121,9 @@ def test_rules_are_those_of_torch(name: str, every_pair: bool) -> None:
     assert all(item.height.proven and item.width.proven for item in contract.inputs)
     network = MetaNetwork(CASES[name], contract)
     wrong = [
-        f"{width}x{height}: torch {network.runs(height, width)}"
+        f"{width}x{height}: torch {runs}"
         for height, width in sizes(contract, everything=every_pair)
-        if network.runs(height, width) != by_rules(contract, height, width)
+        if (runs := network.runs(height, width)) != by_rules(contract, height, width)
     ]
     assert not wrong, (wrong[:10], len(wrong), [(str(i.height), str(i.width)) for i in contract.inputs])
 

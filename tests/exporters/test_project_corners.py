@@ -12,6 +12,7 @@ import pytest
 from loss_networks import restorer
 from PIL import Image
 from pytorch_networks import node
+from warm_python import run_python
 
 from designer.files.document import read_document
 from designer.graph.graph import Graph
@@ -21,8 +22,7 @@ DATA = Path(__file__).parents[1] / "data" / "training"
 
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-W", "error", "train.py", "--steps", "2", "--batch", "2", "--threads", "1", *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    return run_python(folder, "train.py", "--steps", "2", "--batch", "2", "--threads", "1", *arguments)
 
 
 def test_one_channel_trains_without_a_warning(registry, tmp_path):

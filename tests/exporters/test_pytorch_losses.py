@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +10,7 @@ import pytest
 from loss_networks import generated, named, restorer, segmenter, speller
 from PIL import Image
 from pytorch_networks import lint, load_source, node
+from warm_python import run_python
 
 from designer.files.document import read_document
 from designer.files.weights import load_weights, required_weights
@@ -158,9 +156,7 @@ def test_a_project_trains_the_one_module(registry, tmp_path):
         read_document(DOCUMENTS / "shared_weights_in_loss.xml").graph, registry, tmp_path / "siamese", "Siamese"
     )
     command = ["train.py", "--synthetic", "4", "--steps", "3", "--batch", "2", "--patch", "8", "--threads", "1"]
-    done = subprocess.run(
-        [sys.executable, *command], cwd=tmp_path / "siamese", capture_output=True, text=True, check=False
-    )
+    done = run_python(tmp_path / "siamese", *command)
     assert done.returncode == 0, done.stderr
     saved = torch.load(tmp_path / "siamese" / "runs" / "001" / "checkpoints" / "last.pt", weights_only=True)
     assert saved["losses"] == {}
@@ -290,19 +286,6 @@ def test_losses_that_were_removed_are_the_default(registry, tmp_path):
 TRAIN = ("train.py", "--synthetic", "2", "--batch", "2", "--patch", "16", "--threads", "1", "--json-progress")
 
 
-def python(folder, *arguments):
-    environment = {**os.environ, "PYTHONWARNINGS": "error", "OMP_NUM_THREADS": "1"}
-    return subprocess.run(
-        [sys.executable, *arguments],
-        check=False,
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-
-
 def photograph(tmp_path):
     """A folder with one picture: a ramp."""
     folder = tmp_path / "pictures"
@@ -320,7 +303,9 @@ def test_the_project_trains_with_its_losses(registry, tmp_path):
     readme = (folder / "README.md").read_text("utf-8")
     assert "- `structure`" in readme
     assert "- target `clean`: N x 3 x 16 x 16" in readme
-    done = python(folder, *TRAIN, "--data", str(photograph(tmp_path)), "--steps", "4", "--validate-every", "2")
+    done = run_python(
+        folder, *TRAIN, "--data", str(photograph(tmp_path)), "--steps", "4", "--validate-every", "2", plots=True
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     steps = [event for line in done.stdout.splitlines() if isinstance(event := parse_line(line), Stepped)]
     assert set(steps[-1].losses) == {"difference", "sideways", "structure"}
@@ -363,7 +348,7 @@ sys.exit(train.main(["--resume", "--threads", "1", "--run", "parts"]))
 
 def test_a_stopped_training_goes_on_exactly(registry, tmp_path):
     export_project(three_losses(), registry, tmp_path / "p", "Net")
-    done = python(tmp_path / "p", "-c", STOP, *TRAIN[1:])
+    done = run_python(tmp_path / "p", "-c", STOP, *TRAIN[1:])
     assert done.returncode == 0, done.stdout + done.stderr
     whole, parts = (
         torch.load(tmp_path / "p" / name / "checkpoints" / "last.pt", weights_only=True) for name in ("whole", "parts")
@@ -392,7 +377,7 @@ def test_a_speller_is_trained_as_the_readme_says(registry, tmp_path):
     export_project(speller(), registry, folder, "Speller")
     with_sample(folder)
     assert lint(folder) == ""
-    done = python(folder, *TRAIN, "--steps", "150", "--lr", "0.05", "--amp")
+    done = run_python(folder, *TRAIN, "--steps", "150", "--lr", "0.05", "--amp")
     assert done.returncode == 0, done.stdout + done.stderr
     reported = [event.losses for event in map(parse_line, done.stdout.splitlines()) if isinstance(event, Stepped)]
     assert reported[-1]["spelling"] < 0.5 * reported[0]["spelling"]

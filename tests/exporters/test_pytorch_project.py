@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from PIL import Image
 from pytorch_networks import imported, lint, node, small
+from warm_python import run_python
 
 import designer.training.progress as events
 from designer.files.weights import load_weights, required_weights
@@ -286,13 +287,8 @@ def test_training_pictures_are_turned_upright(registry, project, tmp_path):
     exif[0x0112] = 6  # to be turned by 90 degrees clockwise
     stored.save(tmp_path / "portrait.png", exif=exif)
     code = "import pathlib, sys, images; print(images.load_image(pathlib.Path(sys.argv[1]), 3).tolist())"
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(tmp_path / "portrait.png")],
-        cwd=project,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = run_python(project, "-c", code, str(tmp_path / "portrait.png"))
+    assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == upright.tolist()
 
 
@@ -336,7 +332,7 @@ def test_train_reload_run(registry, project, photographs, tmp_path):
     assert all(np.array_equal(state.tensors[key], array) for key, array in weights.tensors.items())
     noisy = np.random.default_rng(0).integers(0, 256, (13, 21, 3), np.uint8)
     Image.fromarray(noisy).save(tmp_path / "noisy.png")
-    done = run(project, sys.executable, "-c", INFER, str(tmp_path / "noisy.png"), str(tmp_path / "out"))
+    done = run_python(project, "-c", INFER, str(tmp_path / "noisy.png"), str(tmp_path / "out"), plots=True)
     assert done.returncode == 0, done.stderr
     assert "dB after" in done.stdout
     with Image.open(tmp_path / "out.png") as opened:
@@ -355,7 +351,7 @@ def test_resume_goes_on_exactly(registry, tmp_path, photographs):
     options = ["--data", str(photographs), "--steps", "30", "--validate-every", "5", "--lr", "0.01", "--seed", "7"]
     for name in ("straight", "broken"):
         export_project(graph, registry, tmp_path / name, "Net")
-    assert run(tmp_path / "straight", *TRAIN, *options).returncode == 0
+    assert run_python(tmp_path / "straight", *TRAIN[1:], *options).returncode == 0
     with subprocess.Popen([*TRAIN, *options], cwd=tmp_path / "broken", stdout=subprocess.PIPE, text=True) as process:
         for line in process.stdout:
             if isinstance(events.parse_line(line), events.Saved):
@@ -365,7 +361,7 @@ def test_resume_goes_on_exactly(registry, tmp_path, photographs):
     run_folder = tmp_path / "broken" / "runs" / "001"
     saved = torch.load(run_folder / "checkpoints" / "last.pt", weights_only=True)["step"]
     assert 0 < saved < 30
-    done = run(tmp_path / "broken", sys.executable, "train.py", "--resume", "--threads", "1")
+    done = run_python(tmp_path / "broken", "train.py", "--resume", "--threads", "1")
     assert done.returncode == 0, done.stderr
     assert "weights are in" in done.stdout + done.stderr  # the bar, for people
     for file in sorted((tmp_path / "straight" / "weights").iterdir()):
@@ -419,7 +415,7 @@ for case in json.loads(sys.argv[1]):
 def test_wrong_arguments_end_in_a_sentence(project):
     (project / "bad").mkdir()
     (project / "bad" / "no.png").write_text("this is text", "utf-8")
-    done = run(project, sys.executable, "-c", DRIVER, json.dumps(list(WRONG.values())))
+    done = run_python(project, "-c", DRIVER, json.dumps(list(WRONG.values())))
     assert done.returncode == 0, done.stderr
     *said, rest = re.split(r"status [12]\n", done.stderr)
     assert rest == ""
@@ -439,13 +435,13 @@ def test_several_inputs_say_what_to_change(registry, tmp_path):
         ]
     )
     export_project(graph, registry, tmp_path / "project", "Two")
-    done = run(tmp_path / "project", *TRAIN, "--steps", "1")
+    done = run_python(tmp_path / "project", *TRAIN[1:], "--steps", "1")
     assert done.returncode == 1
     assert "2 inputs (albedo, noisy)" in done.stderr
     data = tmp_path / "project" / "data.py"
     text = data.read_text("utf-8")
     data.write_text(text.replace("return (clean + noise,), clean", "return (clean, clean + noise), clean"), "utf-8")
-    done = run(tmp_path / "project", *TRAIN, "--steps", "1", "--amp")
+    done = run_python(tmp_path / "project", *TRAIN[1:], "--steps", "1", "--amp")
     assert done.returncode == 0, done.stderr
 
 
@@ -458,13 +454,13 @@ def test_a_target_of_another_size_says_so(registry, tmp_path):
         ]
     )
     export_project(graph, registry, tmp_path / "project", "Half")
-    done = run(tmp_path / "project", *TRAIN, "--steps", "1")
+    done = run_python(tmp_path / "project", *TRAIN[1:], "--steps", "1")
     assert done.returncode == 1
     assert "target" in done.stderr
     assert "(2, 3, 8, 8)" in done.stderr
 
 
 def test_infer_without_weights_says_what_to_do(project):
-    done = run(project, sys.executable, "infer.py", "picture.png", "--weights", "none.pt")
+    done = run_python(project, "infer.py", "picture.png", "--weights", "none.pt")
     assert done.returncode == 1
     assert done.stderr.startswith("error: there are no weights at none.pt; run train.py first")

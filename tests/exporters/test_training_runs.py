@@ -16,6 +16,7 @@ import pytest
 from loss_networks import restorer, segmenter
 from PIL import Image
 from pytorch_networks import RELU, node, small
+from warm_python import run_python
 
 from designer.graph.freezing import freeze
 from designer.graph.graph import Graph
@@ -27,14 +28,14 @@ ENVIRONMENT = {**os.environ, "PYTHONWARNINGS": "error", "OMP_NUM_THREADS": "1"}
 SHORT = ("--batch", "2", "--threads", "1", "--workers", "0", "--no-tensorboard")
 
 
-def run(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def run_module(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, *arguments],
+        [sys.executable, "-m", *arguments],
         cwd=folder,
         env={**ENVIRONMENT, **environment},
         capture_output=True,
         text=True,
-        timeout=200,
+        timeout=100,
         check=False,
     )
 
@@ -140,7 +141,7 @@ def test_every_task_trains_from_plain_folders(registry, tmp_path, task, graph, m
         pictures(tmp_path / "data", 2)
         data += ["--synthetic", "0"]
     sized = [] if task == "classification" else ["--patch", "16"]
-    done = run(tmp_path / "project", "train.py", *data, *sized, *SHORT, "--steps", "3", "--run", "r")
+    done = run_python(tmp_path / "project", "train.py", *data, *sized, *SHORT, "--steps", "3", "--run", "r")
     assert done.returncode == 0, done.stderr
     found = entries(tmp_path / "project" / "r")
     assert [entry["step"] for entry in found] == [1, 2, 3]
@@ -151,7 +152,7 @@ def test_every_task_trains_from_plain_folders(registry, tmp_path, task, graph, m
 
 def test_the_project_has_a_test_of_its_own(registry, tmp_path):
     export_project(segmenter(), registry, tmp_path / "project", "Segmenter")
-    done = run(tmp_path / "project", "-m", "pytest", "-q", "-p", "no:cacheprovider")
+    done = run_module(tmp_path / "project", "pytest", "-q", "-p", "no:cacheprovider")
     assert done.returncode == 0, done.stdout
 
 
@@ -163,7 +164,7 @@ def test_downscaling_is_that_of_matlab(registry, tmp_path):
         "ramp = torch.arange(8.0).reshape(1, 1, 1, 8).expand(1, 1, 8, 8);"
         "print(r(ramp, 4, 4)[0, 0, 0].tolist())"
     )
-    done = run(tmp_path / "project", "-c", code)
+    done = run_python(tmp_path / "project", "-c", code)
     wanted = [sum(w * v for w, v in zip(*row, strict=True)) for row in by_hand()]
     assert json.loads(done.stdout) == pytest.approx(wanted, abs=1e-5)
 
@@ -196,7 +197,7 @@ for words in ("--noise-model poisson-gaussian --noise 10 --shot 0.04", "--noise 
 
 
 def test_shot_noise_grows_with_the_brightness(denoiser):
-    done = run(denoiser, "-c", NOISE)
+    done = run_python(denoiser, "-c", NOISE)
     assert done.returncode == 0, done.stderr
     shot, gaussian = map(json.loads, done.stdout.splitlines())
     assert shot == pytest.approx([(10 / 255) ** 2 + 0.04 * 0.1, (10 / 255) ** 2 + 0.04 * 0.9], rel=0.03)
@@ -212,7 +213,7 @@ print(json.dumps([[hash(images.load(slot, sample).tobytes()) for sample in range
 
 
 def test_synthetic_images_are_replaced_one_after_the_other(denoiser, tmp_path):
-    done = run(denoiser, "-c", REFRESH, str(tmp_path))
+    done = run_python(denoiser, "-c", REFRESH, str(tmp_path))
     first, second = json.loads(done.stdout)
     changes = [[k for k in range(1, 10) if images[k] != images[k - 1]] for images in (first, second)]
     assert changes == [[3, 9], [6]]  # every three samples, the older one
@@ -226,7 +227,7 @@ def test_a_project_with_fresh_synthetic_images_repeats_and_writes_tensorboard_ev
     shutil.copytree(denoiser, tmp_path / "project")
     given = options(photos, tmp_path, "--steps", "4", "--validate-every", "2", "--tensorboard", "--refresh", "2")
     given[given.index("--synthetic") + 1] = "2"
-    done = run(tmp_path / "project", *given, PYTHONWARNINGS="ignore")
+    done = run_python(tmp_path / "project", *given, on_warning="ignore")
     assert done.returncode == 0, done.stderr
     events = EventAccumulator(str(tmp_path / "run")).Reload()
     found = entries(tmp_path / "run")
@@ -255,7 +256,7 @@ sys.exit(status)
 def test_infer_prints_classes_and_writes_masks(registry, tmp_path, graph):
     export_project(graph, registry, tmp_path / "project", "Net")
     image = pictures(tmp_path / "images", 1, size=(16, 16)) / "0.png"
-    done = run(tmp_path / "project", "-c", INFER, str(image))
+    done = run_python(tmp_path / "project", "-c", INFER, str(image))
     assert done.returncode == 0, done.stderr
     printed, scores = done.stdout.splitlines()
     scores = np.array(json.loads(scores))
@@ -283,7 +284,7 @@ print(json.dumps(mean(rows)))
 def test_mean_iou_counts_all_validation_images_together(registry, tmp_path):
     """Class 0: 4 pixels of both, 6 of either; class 1: 1 of 3. Classes that occur nowhere and ignored pixels do not count."""
     export_project(segmenter(), registry, tmp_path / "project", "Net")
-    done = run(tmp_path / "project", "-c", IOU)
+    done = run_python(tmp_path / "project", "-c", IOU)
     assert json.loads(done.stdout) == pytest.approx({"iou": (4 / 6 + 1 / 3) / 2, "other": 0.5}), done.stderr
 
 
@@ -293,11 +294,11 @@ def test_mean_iou_counts_all_validation_images_together(registry, tmp_path):
 def test_two_processes_give_the_curve_of_one(denoiser, photos, tmp_path):
     given = options(photos, tmp_path, "--steps", "12", "--batch", "4", "--noise", "0-55")
     given[given.index("--run")] = "--output"  # torchrun takes --run for its own
-    assert run(denoiser, *given).returncode == 0
+    assert run_python(denoiser, *given).returncode == 0
     alone = losses(tmp_path / "run")
     shutil.rmtree(tmp_path / "run")
-    torchrun = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
-    done = run(denoiser, *torchrun, *given, PYTHONWARNINGS="ignore")
+    torchrun = ("torch.distributed.run", "--standalone", "--nproc-per-node", "2")
+    done = run_module(denoiser, *torchrun, *given, PYTHONWARNINGS="ignore")
     assert done.returncode == 0, done.stderr
     np.testing.assert_allclose(losses(tmp_path / "run"), alone, atol=1e-4)
     assert len(alone) == 12
@@ -307,7 +308,7 @@ def test_workers_and_repetition_do_not_change_the_curve(denoiser, photos, tmp_pa
     curves = []
     for workers in ("0", "2", "0"):
         given = options(photos, tmp_path, "--steps", "6", "--workers", workers)
-        assert run(denoiser, *given).returncode == 0
+        assert run_python(denoiser, *given).returncode == 0
         curves.append(losses(tmp_path / "run"))
         shutil.rmtree(tmp_path / "run")
     assert curves[0] == curves[1] == curves[2]
@@ -315,9 +316,12 @@ def test_workers_and_repetition_do_not_change_the_curve(denoiser, photos, tmp_pa
 
 def test_a_finished_run_is_extended(denoiser, photos, tmp_path):
     assert (
-        run(denoiser, *options(photos, tmp_path, "--steps", "3", "--ema", "0.9", "--optimizer", "sgd")).returncode == 0
+        run_python(
+            denoiser, *options(photos, tmp_path, "--steps", "3", "--ema", "0.9", "--optimizer", "sgd")
+        ).returncode
+        == 0
     )
-    done = run(denoiser, "train.py", "--resume", "--run", str(tmp_path / "run"), "--epochs", "2")
+    done = run_python(denoiser, "train.py", "--resume", "--run", str(tmp_path / "run"), "--epochs", "2")
     assert done.returncode == 0, done.stderr
     found = entries(tmp_path / "run")
     assert found[-1]["step"] == len(found) > 3
@@ -325,13 +329,13 @@ def test_a_finished_run_is_extended(denoiser, photos, tmp_path):
 
 
 def test_weights_of_another_network_are_adopted_by_name_and_shape(denoiser, photos, tmp_path, registry):
-    assert run(denoiser, *options(photos, tmp_path, "--steps", "2")).returncode == 0
+    assert run_python(denoiser, *options(photos, tmp_path, "--steps", "2")).returncode == 0
     wider = replace(small()["up"], params={"features": "3", "kernel": "2x2", "stride": "2x2"})
     other = Graph([wider if layer.name == "up" else layer for layer in small()], name="small")
     other.apply(freeze(other, ["down"]))
     export_project(other, registry, tmp_path / "other", "Small")
     given = options(photos, tmp_path / "b", "--steps", "3", "--from-weights", str(tmp_path / "run"))
-    done = run(tmp_path / "other", *given, "--json-progress")
+    done = run_python(tmp_path / "other", *given, "--json-progress")
     assert done.returncode == 0, done.stderr
     adopted = json.loads((tmp_path / "b" / "run" / "config.json").read_text("utf-8"))["adopted"]
     assert adopted.startswith("3 of 4 tensors of ")
@@ -339,7 +343,7 @@ def test_weights_of_another_network_are_adopted_by_name_and_shape(denoiser, phot
     before, after = (torch.load(tmp_path / part / "weights.pt", weights_only=True) for part in ("run", "b/run"))
     assert torch.equal(before["down.weight"], after["down.weight"])  # frozen on the canvas
     assert not torch.equal(before["up.bias"], after["up.bias"])
-    nothing = run(tmp_path / "other", *options(photos, tmp_path / "c", "--from-weights", str(photos)))
+    nothing = run_python(tmp_path / "other", *options(photos, tmp_path / "c", "--from-weights", str(photos)))
     assert "contains neither a run nor .npy files" in nothing.stderr
 
 
@@ -354,7 +358,7 @@ def test_the_zeros_of_pruned_weights_are_kept(denoiser, photos, tmp_path, regist
         ]
     )
     export_project(deep, registry, tmp_path / "deep", "Deep")
-    assert run(tmp_path / "deep", *options(photos, tmp_path, "--steps", "1")).returncode == 0
+    assert run_python(tmp_path / "deep", *options(photos, tmp_path, "--steps", "1")).returncode == 0
     state = torch.load(tmp_path / "run" / "weights.pt", weights_only=True)
     kept = torch.tensor([1.0, 0.0, 0.0, 1.0]).repeat(2)[None, :, None, None]
     state["body.weight"] = state["body.weight"] * kept
@@ -362,13 +366,13 @@ def test_the_zeros_of_pruned_weights_are_kept(denoiser, photos, tmp_path, regist
     sparse = options(
         photos, tmp_path / "s", "--steps", "4", "--from-weights", str(tmp_path / "pruned.pt"), "--sparse-2-4"
     )
-    done = run(tmp_path / "deep", *sparse)
+    done = run_python(tmp_path / "deep", *sparse)
     assert done.returncode == 0, done.stderr
     trained = torch.load(tmp_path / "s" / "run" / "weights.pt", weights_only=True)
     assert torch.equal(trained["body.weight"] != 0, (state["body.weight"] != 0))
     assert not torch.equal(trained["body.weight"], state["body.weight"])
     assert int((trained["tail.weight"] == 0).sum()) == 0
-    dense = run(
+    dense = run_python(
         tmp_path / "deep", *options(photos, tmp_path / "d", "--from-weights", str(tmp_path / "run"), "--sparse-2-4")
     )
     assert dense.returncode == 1
@@ -410,7 +414,7 @@ def test_a_broken_image_is_skipped_and_named(denoiser, photos, tmp_path):
     whole = (photos / "0.png").read_bytes()
     (photos / "cut.png").write_bytes(whole[: len(whole) // 2])  # the header is fine
     (photos / "text.png").write_text("this is text")
-    done = run(denoiser, *options(photos, tmp_path, "--steps", "20", "--json-progress"))
+    done = run_python(denoiser, *options(photos, tmp_path, "--steps", "20", "--json-progress"))
     assert done.returncode == 0, done.stderr
     notes = [json.loads(line) for line in done.stdout.splitlines() if '"note"' in line]
     assert notes[-1]["skipped"] == 2
@@ -427,7 +431,7 @@ def test_masks_that_do_not_fit_are_named(registry, tmp_path):
         ("many", pictures(tmp_path / "many", 2, 9), "but the network has the classes 0 to 3"),
         ("fewer", pictures(tmp_path / "fewer", 1, 4), "without a partner: 1"),
     ):
-        done = run(tmp_path / "project", *given, "--targets", str(masks), "--run", name)
+        done = run_python(tmp_path / "project", *given, "--targets", str(masks), "--run", name)
         assert done.returncode == 1
         assert words in done.stderr
         assert "Traceback" not in done.stderr
@@ -435,12 +439,12 @@ def test_masks_that_do_not_fit_are_named(registry, tmp_path):
 
 def test_no_data_and_a_folder_with_a_run_are_refused(denoiser, photos, tmp_path):
     (tmp_path / "empty").mkdir()
-    done = run(denoiser, *options(tmp_path / "empty", tmp_path))
+    done = run_python(denoiser, *options(tmp_path / "empty", tmp_path))
     assert "there are no images in" in done.stderr
-    assert "there are no training images" in run(denoiser, "train.py").stderr
-    assert run(denoiser, *options(photos, tmp_path, "--steps", "1")).returncode == 0
+    assert "there are no training images" in run_python(denoiser, "train.py").stderr
+    assert run_python(denoiser, *options(photos, tmp_path, "--steps", "1")).returncode == 0
     before = (tmp_path / "run" / "metrics.jsonl").read_bytes()
-    again = run(denoiser, *options(photos, tmp_path, "--steps", "1"))
+    again = run_python(denoiser, *options(photos, tmp_path, "--steps", "1"))
     assert again.returncode == 1
     assert "contains a run; use --resume to continue it" in again.stderr
     assert (tmp_path / "run" / "metrics.jsonl").read_bytes() == before
@@ -462,7 +466,7 @@ sys.exit(train.main(sys.argv[1:]))
 def test_a_full_disk_leaves_the_previous_checkpoint(denoiser, photos, tmp_path):
     given = options(photos, tmp_path, "--steps", "6", "--validate-every", "2")[1:]
     given = [*given[: given.index("--run")], *given[given.index("--run") + 2 :], "--run", str(tmp_path / "run")]
-    done = run(denoiser, "-c", FULL, *given)
+    done = run_python(denoiser, "-c", FULL, *given)
     assert done.returncode == 1
     assert "No space left on device" in done.stderr
     assert "the previous one is unchanged" in done.stderr
@@ -477,7 +481,7 @@ def test_a_loss_that_is_not_a_number_ends_the_run(registry, photos, tmp_path):
     text = (tmp_path / "project" / "data.py").read_text("utf-8")
     bad = text.replace("return (clean + noise,), clean\n", 'return (clean + noise * float("nan"),), clean\n')
     (tmp_path / "project" / "data.py").write_text(bad, "utf-8")
-    done = run(tmp_path / "project", *options(photos, tmp_path, "--steps", "3"))
+    done = run_python(tmp_path / "project", *options(photos, tmp_path, "--steps", "3"))
     assert done.returncode == 1
     assert "is NaN or infinite at step 1; use a smaller --lr" in done.stderr
     assert json.loads((tmp_path / "run" / "status.json").read_text("utf-8"))["state"] == "failed"
@@ -499,7 +503,7 @@ def test_training_stops_early_and_keeps_the_best(denoiser, photos, tmp_path):
         "--clip",
         "0",
     )
-    done = run(denoiser, *hopeless)
+    done = run_python(denoiser, *hopeless)
     assert done.returncode == 0, done.stderr
     checked = [entry["validation"]["psnr"] for entry in entries(tmp_path / "run") if "validation" in entry]
     assert len(checked) < 20

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from surgery_networks import REGISTRY, network, patient, result, trained
+from warm_python import run_python
 
 from designer.files.document import save_document
 from designer.files.weights import Weights, load_weights, random_weights, required_weights, save_weights
@@ -198,8 +199,8 @@ def test_retraining_in_the_exported_project_keeps_the_zeros(tmp_path: Path) -> N
     save_weights(tmp_path / "sparse", pruned.weights.tensors)
     export_project(graph, REGISTRY, tmp_path / "project", "Residual")
     options = "--synthetic 4 --patch 16 --batch 2 --steps 4 --validate-every 4 --workers 0 --threads 1 --run runs/one"
-    line = [sys.executable, "train.py", *options.split(), "--from-weights", str(tmp_path / "sparse"), "--sparse-2-4"]
-    done = subprocess.run(line, cwd=tmp_path / "project", capture_output=True, text=True, check=False, timeout=240)
+    given = ["train.py", *options.split(), "--from-weights", str(tmp_path / "sparse"), "--sparse-2-4"]
+    done = run_python(tmp_path / "project", *given)
     assert done.returncode == 0, done.stderr
     trained_weights = load_weights(
         tmp_path / "project" / "runs" / "one" / "weights", required_weights(Inference(graph, REGISTRY))

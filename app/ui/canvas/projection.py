@@ -16,7 +16,7 @@ from app.ui.canvas.links import LinkItem
 from app.ui.canvas.node import LayerItem
 from app.ui.canvas.node_look import NodeLook, node_look
 from app.ui.canvas.node_paint import NAMED, PORTS
-from app.ui.canvas.nodes import Frames, Nodes, no_collection
+from app.ui.canvas.nodes import Frames, Nodes
 from app.ui.canvas.viewer import LayerViewer
 from app.ui.document.document import Document
 from designer.graph.edits import ChangeSet
@@ -121,17 +121,16 @@ class Projection:
         """Create the items in an area. Returns whether all were created before the deadline."""
         if self._eager:
             return True
-        with no_collection():
-            for name in self._layers.near(area):
-                if name not in self.whole:
-                    if deadline.hasExpired():
-                        return False
-                    self._complete(name)
-            for edge in self._edges.near(area):
-                if edge.item is None:
-                    if deadline.hasExpired():
-                        return False
-                    self._links.make(edge)
+        for name in self._layers.near(area):
+            if name not in self.whole:
+                if deadline.hasExpired():
+                    return False
+                self._complete(name)
+        for edge in self._edges.near(area):
+            if edge.item is None:
+                if deadline.hasExpired():
+                    return False
+                self._links.make(edge)
         if len(self._nodes) > BUDGET and not self._trimming.isActive():
             self._trimming.start()
         return True
@@ -162,9 +161,8 @@ class Projection:
 
     def make_marked(self) -> None:
         """Create the items of all selected layers."""
-        with no_collection():
-            for name in list(self.marked):
-                self._complete(name)
+        for name in list(self.marked):
+            self._complete(name)
 
     def collect_blocks(self) -> bool:
         """Update the layers of the far view, for the time of one frame. Returns whether they are up to date."""
@@ -200,15 +198,14 @@ class Projection:
         self.viewer.far_below = NAMED if self._eager else PORTS
         if document is None:
             return
-        with no_collection():
-            for layer in document.graph:
-                self._layers.put(layer.name, layer.position, len(layer.inputs))
-            for layer in document.graph:
-                for index, source in enumerate(layer.inputs):
-                    if source is not None and source.layer in self._layers:
-                        self._edges.put((layer.name, index), source)
-            for name in document.graph.layers if self._eager else ():
-                self._complete(name)
+        for layer in document.graph:
+            self._layers.put(layer.name, layer.position, len(layer.inputs))
+        for layer in document.graph:
+            for index, source in enumerate(layer.inputs):
+                if source is not None and source.layer in self._layers:
+                    self._edges.put((layer.name, index), source)
+        for name in document.graph.layers if self._eager else ():
+            self._complete(name)
         self._layers.placed.clear()
         self._frames.show(list(document.graph.frames), document.graph.frames)
         self._collapsed.update(document.graph)

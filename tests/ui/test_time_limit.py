@@ -1,0 +1,22 @@
+"""The time limit of a test also ends a dialog that nobody answers."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("PySide6")
+pytestmark = pytest.mark.gui
+
+HANGING = Path(__file__).with_name("hanging_dialog.py")
+
+
+def test_a_dialog_that_nobody_answers_fails_its_test_only() -> None:
+    command = [sys.executable, "-m", "pytest", "-p", "no:xdist", "-p", "no:cacheprovider", str(HANGING)]
+    done = subprocess.run(command, cwd=HANGING.parents[2], capture_output=True, text=True, timeout=60, check=False)
+    assert "1 failed, 1 passed" in done.stdout
+    assert "Timeout (>1.0s)" in done.stdout
+    assert "dialog.exec()" in done.stdout, "the place where the test waits"
