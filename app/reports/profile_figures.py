@@ -12,7 +12,7 @@ from designer.files.atomic import atomic_file
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.profiling.grouping import precision_shares
 from designer.profiling.schema import ProfileRun
-from designer.profiling.sweep import Sweep, images_per_second
+from designer.profiling.sweep import Sweep
 from designer.texts import tr, tr_data
 from designer.units import binary, duration, si
 
@@ -24,7 +24,7 @@ COLORS = {"compute": "#3b76c8", "memory": "#d08a1d", "cache": "#3a9d9d", "launch
 
 
 def save_figure(path: Path, name: str, run: ProfileRun, title: str, sweep: Sweep | None = None) -> None:
-    """Draw the figure `name` ("roofline", "timeline", "memory", "precision", "sweep", "training") into a PNG, SVG or PDF file.
+    """Draw the figure `name` ("roofline", "timeline", "memory", "precision", "batch", "size", "training") into a PNG, SVG or PDF file.
 
     Raises DiagnosticError ("bad-suffix", "cannot-save") for another suffix, or if the file cannot be written; a previous file
     is kept then.
@@ -46,16 +46,16 @@ def figure_png(name: str, run: ProfileRun, sweep: Sweep | None = None) -> bytes:
 
 
 def draw(name: str, run: ProfileRun, title: str, sweep: Sweep | None = None) -> Figure:
-    """The figure `name` of a run; "sweep" draws the runs of `sweep`."""
+    """The figure `name` of a run; "batch" and "size" draw the runs of `sweep`."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 5.2), layout="constrained")
     axes = figure.add_subplot()
     axes.set_title(title, fontsize=10)
-    if name == "sweep":
-        _sweep(axes, sweep)
-    else:
+    if name in _DRAWN:
         _DRAWN[name](axes, run)
+    elif sweep is not None:
+        _sweep(axes, sweep)
     return figure
 
 
@@ -133,15 +133,18 @@ def _training(axes: Axes, run: ProfileRun) -> None:
     axes.set_xlabel(tr("Time (ms)"))
 
 
-def _sweep(axes: Axes, sweep: Sweep | None) -> None:
-    runs = sweep.runs if sweep is not None else ()
-    batches = [run.batch for run in runs]
-    axes.plot(batches, [images_per_second(run) for run in runs], "o-", color=COLORS["compute"])
-    axes.set_xlabel(tr("batch"))
-    axes.set_ylabel(tr("images per second"), color=COLORS["compute"])
+def _sweep(axes: Axes, sweep: Sweep) -> None:
+    positions = [sweep.position(run) for run in sweep.runs]
+    axes.plot(positions, [sweep.throughput(run) for run in sweep.runs], "o-", color=COLORS["compute"])
+    axes.axvline(sweep.position(sweep.knee), linestyle=":", color=COLORS[""])
+    axes.set_xticks(positions, [sweep.label(run) for run in sweep.runs])
+    axes.set_xlabel(sweep.axis)
+    axes.set_ylabel(tr("throughput ({unit})", unit=sweep.unit), color=COLORS["compute"])
+    axes.set_ylim(bottom=0)
     other = axes.twinx()
-    other.plot(batches, [run.time_ms or 0.0 for run in runs], "s--", color=COLORS["memory"])
-    other.set_ylabel(tr("latency in ms"), color=COLORS["memory"])
+    other.plot(positions, [run.time_ms or 0.0 for run in sweep.runs], "s--", color=COLORS["memory"])
+    other.set_ylabel(tr("latency (ms)"), color=COLORS["memory"])
+    other.set_ylim(bottom=0)
 
 
 _DRAWN: dict[str, Callable[[Any, ProfileRun], None]] = {

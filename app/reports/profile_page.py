@@ -7,10 +7,19 @@ from pathlib import Path
 
 from app.reports.page import Page
 from app.reports.profile_figures import figure_png
-from app.reports.profile_table import COLUMNS, WORDS, difference_table, name_of, summary, utilization_lines
+from app.reports.profile_table import (
+    COLUMNS,
+    WORDS,
+    difference_table,
+    knee_text,
+    name_of,
+    summary,
+    training_line,
+    utilization_lines,
+)
 from designer.profiling.difference import RunDifference
 from designer.profiling.schema import Profile, ProfileRun
-from designer.profiling.sweep import knee, sweeps
+from designer.profiling.sweep import sweeps
 from designer.texts import tr
 from designer.units import quantity
 
@@ -22,11 +31,9 @@ def write_page(path: Path, profile: Profile, differences: Sequence[RunDifference
     page = Page(tr("Profile of {network}", network=profile.network))
     for run in profile.runs:
         _add_run(page, profile, run)
-    for sweep in sweeps(profile.runs):
-        page.heading(tr("Throughput against batch: {configuration}", configuration=sweep.title))
-        page.picture_inside(
-            figure_png("sweep", sweep.runs[0], sweep), tr("knee at batch {batch}", batch=knee(sweep.runs).batch)
-        )
+    for sweep in (*sweeps(profile.runs, "batch"), *sweeps(profile.runs, "size")):
+        page.heading(tr("{configuration} by {axis}", configuration=sweep.title, axis=sweep.axis))
+        page.picture_inside(figure_png(sweep.axis, sweep.runs[0], sweep), knee_text(sweep))
     for found in differences:
         page.heading(tr("Difference: {configuration}", configuration=found.after.configuration))
         page.table(*difference_table(found), numbers=range(1, 5))
@@ -49,5 +56,6 @@ def _add_run(page: Page, profile: Profile, run: ProfileRun) -> None:
     if run.peak_memory is not None:
         largest = ", ".join(f"{n} {quantity(b, 'B')}" for n, b in list(run.peak_memory.tensors.items())[:5])
         page.picture_inside(figure_png("memory", run), tr("Memory over time; at the peak: {largest}.", largest=largest))
-    for line in (*utilization_lines(run), *run.notes):
+    training = [training_line(run.training)] if run.training is not None else []
+    for line in (*utilization_lines(run), *training, *run.notes):
         page.text(line)

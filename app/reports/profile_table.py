@@ -12,11 +12,28 @@ from designer.profiling.advice import Advisable, advise
 from designer.profiling.difference import RunDifference
 from designer.profiling.quantities import Quantity, text
 from designer.profiling.rows import OUTSIDE
-from designer.profiling.schema import UTILIZATION, OperatorProfile, Profile, ProfileRun, TrainingStep, mean_utilization
-from designer.texts import tr, tr_data
-from designer.units import UNAVAILABLE_SIGN, duration, quantity
+from designer.profiling.schema import (
+    UTILIZATION,
+    OperatorProfile,
+    Profile,
+    ProfileRun,
+    TrainingStep,
+    Verdict,
+    mean_utilization,
+)
+from designer.profiling.sweep import Sweep, sweeps
+from designer.texts import mark, tr, tr_data
+from designer.units import UNAVAILABLE_SIGN, digits, duration, quantity
 
 Cell = Callable[[ProfileRun, OperatorProfile], str]
+
+
+VERDICTS: dict[Verdict, str] = {
+    "input": mark("input-bound"),
+    "compute": mark("compute-bound"),
+    "memory": mark("memory-bound"),
+    "waiting": mark("waiting"),
+}
 
 
 def name_of(row: OperatorProfile) -> str:
@@ -36,6 +53,7 @@ def rate_text(value: float | None, unit: str) -> str:
 
 COLUMNS: tuple[tuple[str, Cell], ...] = (
     ("hyperparameters", lambda _, row: row.summary if row.layers else ""),
+    ("type", lambda _, row: row.type),
     ("output", lambda _, row: ", ".join(row.outputs)),
     ("time", lambda _, row: duration(row.time_ms)),
     ("±", lambda _, row: UNAVAILABLE_SIGN if row.spread_ms is None else duration(row.spread_ms)),
@@ -44,12 +62,15 @@ COLUMNS: tuple[tuple[str, Cell], ...] = (
     ("rate", lambda _, row: rate_text(row.flops_per_s, "FLOP/s")),
     ("moved", lambda _, row: quantity(row.bytes, "B") if row.bytes else UNAVAILABLE_SIGN),
     ("bandwidth", lambda _, row: rate_text(row.bytes_per_s, "B/s")),
-    ("roof", lambda _, row: row.bound or UNAVAILABLE_SIGN),
+    ("held", lambda _, row: quantity(row.memory_bytes, "B") if row.memory_bytes is not None else UNAVAILABLE_SIGN),
+    ("bound by", lambda _, row: row.bound or UNAVAILABLE_SIGN),
+    ("x roof", lambda _, row: digits(row.distance) if row.distance is not None else UNAVAILABLE_SIGN),
     ("saving", lambda _, row: saving_text(row)),
 )
-WORDS = 2  # the first columns are texts, the others numbers
-ESSENTIAL = ("hyperparameters", "time", "share", "FLOP", "roof", "saving")  # on narrow terminals
-WIDE = 170  # characters that all columns need
+"""Titles and texts of the columns after the layers. "x roof" is the time relative to the time at the roof."""
+WORDS = 3  # the first columns are texts, the others numbers
+ESSENTIAL = ("hyperparameters", "time", "share", "FLOP", "bound by", "saving")  # on narrow terminals
+WIDE = 200  # characters that all columns need
 
 
 def lines(profile: Profile, width: int = WIDE) -> Iterator[RenderableType]:
@@ -64,6 +85,8 @@ def lines(profile: Profile, width: int = WIDE) -> Iterator[RenderableType]:
         if run.training is not None:
             yield training_line(run.training)
         yield from run.notes
+    for sweep in (*sweeps(profile.runs, "batch"), *sweeps(profile.runs, "size")):
+        yield from sweep_lines(sweep)
 
 
 def operators_table(run: ProfileRun, width: int = WIDE) -> Table:
@@ -74,7 +97,7 @@ def operators_table(run: ProfileRun, width: int = WIDE) -> Table:
     texts = [title for title, _ in COLUMNS[:WORDS]]
     for title, _ in shown:
         if title in texts:
-            table.add_column(title, min_width=20 if title == "output" else 10, ratio=2, overflow="fold")
+            table.add_column(title, min_width=18 if title == "output" else 10, ratio=2, overflow="fold")
         else:
             table.add_column(title, justify="right", no_wrap=True)
     for row in run.by_saving():
@@ -105,6 +128,34 @@ def utilization_lines(run: ProfileRun) -> Iterator[str]:
         yield f"{tr_data(UTILIZATION[key])}: {_sourced(found, '%')}"
     if run.energy is not None:
         yield tr("Energy per run: {value}", value=_sourced(run.energy.joules, "J"))
+        if run.energy.flops_per_joule.value is not None:
+            yield tr("Performance per watt: {value}", value=_sourced(run.energy.flops_per_joule, "FLOP/s"))
+
+
+def sweep_lines(sweep: Sweep) -> Iterator[str]:
+    """Throughput and latency of every run, and the knee."""
+    yield tr("{title} by {axis}", title=sweep.title, axis=sweep.axis)
+    for run in sweep.runs:
+        yield tr(
+            "  {label}: {throughput} {unit}, latency {latency}",
+            label=sweep.label(run),
+            throughput=digits(sweep.throughput(run)),
+            unit=sweep.unit,
+            latency=duration(run.time_ms or 0.0),
+        )
+    yield f"  {knee_text(sweep)}"
+
+
+def knee_text(sweep: Sweep) -> str:
+    """Where the throughput of a sweep stops growing."""
+    knee = sweep.knee
+    return tr(
+        "knee at {axis} {label} with {throughput} {unit}; above it, throughput grows by less than 10 %",
+        axis=sweep.axis,
+        label=sweep.label(knee),
+        throughput=digits(sweep.throughput(knee)),
+        unit=sweep.unit,
+    )
 
 
 def _sourced(found: Quantity, unit: str) -> str:
@@ -123,11 +174,11 @@ def training_line(step: TrainingStep) -> str:
         waiting=duration(step.waiting_ms),
     )
     return tr(
-        "Training step of batch {batch}: {time} ({phases}); {verdict}-bound: {reason}",
+        "Training step of batch {batch}: {time} ({phases}); {verdict}: {reason}",
         batch=step.batch,
         time=duration(step.step_ms),
         phases=phases,
-        verdict=step.verdict,
+        verdict=tr_data(VERDICTS[step.verdict]),
         reason=step.reason,
     )
 

@@ -18,8 +18,9 @@ from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.graph.types import Size2D
 from designer.profiling.difference import RowDifference, difference
+from designer.profiling.quantities import ValueSource
 from designer.profiling.schema import OperatorProfile, ProfileRun
-from designer.profiling.sweep import images_per_second, knee
+from designer.profiling.sweep import Sweep, images_per_second
 from designer.texts import tr
 from designer.units import duration, percent, quantity
 
@@ -48,7 +49,7 @@ class Advice:
 
 @dataclass(frozen=True)
 class Advisable:
-    """A run and the document it is of. `others` are measured runs of the same network; `settings` are those of the document."""
+    """A run and the document it is of. Of `others`, only measured runs of the same network count; `settings` are those of the document."""
 
     graph: Graph
     run: ProfileRun
@@ -65,6 +66,19 @@ class Advisable:
             layer = self.graph.get(row.layers[0]) if len(row.layers) == 1 else None
             if layer is not None and layer.type in types:
                 yield row, layer
+
+    def measured(self, *varied: str) -> list[ProfileRun]:
+        """Other runs of the same work whose configurations differ in some of `varied` and in nothing else, all measured."""
+        fixed = {"engine", "precision", "layout", "device", "batch", "size", "source"} - set(varied)
+        return [
+            other
+            for other in self.others
+            if self.run.source is ValueSource.MEASURED
+            and other.time_ms
+            and other.flops * self.run.batch == self.run.flops * other.batch
+            and all(getattr(other, key) == getattr(self.run, key) for key in fixed)
+            and any(getattr(other, key) != getattr(self.run, key) for key in varied)
+        ]
 
     def setting(self, **values: object) -> Edit | None:
         """The edit of settings, if the document has other ones."""
@@ -295,9 +309,9 @@ def small_batch(subject: Advisable) -> Iterator[Advice]:
     run = subject.run
     if not run.time_ms:
         return
-    larger = [other for other in subject.others if _same(other, run, "batch") and other.batch > run.batch]
+    larger = sorted((other for other in subject.measured("batch") if other.batch > run.batch), key=lambda r: r.batch)
     if larger:
-        best = knee([run, *larger])
+        best = Sweep("batch", "", (run, *larger)).knee
         gain = images_per_second(best) / images_per_second(run)
         if best is not run and gain >= GAIN:
             yield Advice(
@@ -333,15 +347,7 @@ def small_batch(subject: Advisable) -> Iterator[Advice]:
 def better_engine(subject: Advisable) -> Iterator[Advice]:
     """Another engine or layout that was measured to be faster."""
     run = subject.run
-    for other in subject.others:
-        same = (other.device, other.batch, other.size, other.precision) == (
-            run.device,
-            run.batch,
-            run.size,
-            run.precision,
-        )
-        if not same or (other.engine, other.layout) == (run.engine, run.layout):
-            continue
+    for other in subject.measured("engine", "layout"):
         found = difference(run, other)
         if found.total.verdict != "faster":
             continue
@@ -387,11 +393,6 @@ def _chains(graph: Graph, rows: Mapping[str, OperatorProfile]) -> Iterator[tuple
             chain.append(after)
         if len(chain) > 1:
             yield tuple(chain)
-
-
-def _same(one: ProfileRun, other: ProfileRun, besides: str) -> bool:
-    keys = {"engine", "precision", "layout", "device", "batch", "size"} - {besides}
-    return all(getattr(one, key) == getattr(other, key) for key in keys)
 
 
 def _number(text: str | None) -> int:

@@ -58,6 +58,8 @@ BLOCKS = 4  # at least
 LARGEST_BLOCK = 25  # iterations
 WARMUP = 2
 SEED = 0
+WITHOUT_WORK = ("output", "identity")  # an identity is also what the ports of a template become
+MOST_NAMED = 20  # layers in a note
 NOTEWORTHY = 0.002  # share of the whole network that gets a row
 ON_CPU = "only NVIDIA GPUs have this counter; the run used the processor"
 NOT_READ = "hardware counters were not read"
@@ -314,19 +316,19 @@ def _run(
     kept = run_peaks(peaks) if peaks is not None else NO_PEAKS
     samples = list(timing.samples.values())
     no_counters = ON_CPU if options.device == "cpu" else counted.reason
-    not_counted = no_counters or tr("this step launched no kernel")
-    utilization: dict[tuple[str, ...], Mapping[str, Quantity]] = {
-        (layer,): values for layer, values in counted.layers.items()
-    }
-    rows = operator_rows(table, samples, kept, utilization, not_counted)
+    utilization = {(layer,): values for layer, values in counted.layers.items()}
+    rows = operator_rows(table, samples, kept, utilization, no_counters)
     whole_ms = median(timing.whole) * 1e3
     stray = [sample for sample in samples if sample.seconds and not sample.layers]
     rows = fit_rows(rows, stray, whole_ms, spread(timing.whole))
     notes = [*base.notes, *([kept.note] if kept.note else [])]
     ran = {name for row in rows for name in row.layers}
-    absent = [name for name, row in table.rows.items() if name not in ran and row.sources and row.type != "output"]
+    absent = [
+        name for name, row in table.rows.items() if name not in ran and row.sources and row.type not in WITHOUT_WORK
+    ]
     if absent:
-        notes.append(tr("without time in this run: {layers}", layers=", ".join(absent)))
+        names = ", ".join(absent[:MOST_NAMED]) + (" ..." if len(absent) > MOST_NAMED else "")
+        notes.append(tr("without time in this run: {layers}", layers=names))
     if timing.load is not None and (timing.load.value or 0.0) > BUSY_PERCENT:
         notes.append(
             tr(

@@ -102,6 +102,7 @@ COLUMNS: tuple[tuple[str, Callable[[ProfileRun, OperatorProfile], object]], ...]
     ("memory_bytes", lambda _, row: "" if row.memory_bytes is None else row.memory_bytes),
     ("bound", lambda _, row: row.bound),
     ("roof_ms", lambda _, row: _cell(row.roof_ms)),
+    ("times_roof", lambda _, row: _cell(row.distance)),
     ("saving_ms", lambda _, row: _cell(row.saving_ms)),
 )
 """Columns of the CSV table; each utilization follows with its source."""

@@ -7,7 +7,7 @@ from statistics import median
 
 from designer.profiling.cost import CostTable
 from designer.profiling.live_memory import live_tensors
-from designer.profiling.quantities import Quantity, unavailable
+from designer.profiling.quantities import Quantity, measured, unavailable
 from designer.profiling.roofline import place, spread
 from designer.profiling.schema import OperatorProfile, PeakMemory, RunPeaks
 from designer.runtime.engine_api import Sample
@@ -19,11 +19,15 @@ Counted = Mapping[tuple[str, ...], Mapping[str, Quantity]]  # utilization by the
 def operator_rows(
     table: CostTable, samples: Sequence[Sample], peaks: RunPeaks, counted: Counted, not_counted: str
 ) -> tuple[OperatorProfile, ...]:
-    """One row per step that ran, in running order. `not_counted` is the reason why a step has no counters."""
+    """One row per step that ran, in running order.
+
+    `not_counted` is the reason why there are no counters. If it is empty, a step that is not in `counted` launched no kernel.
+    """
     timed = [sample for sample in samples if sample.seconds and sample.layers]
     live = live_tensors(table, [sample.layers for sample in timed])
+    without = unavailable(not_counted) if not_counted else measured(0.0, "the step launched no kernel")
     return tuple(
-        _row(table, sample, peaks, sum(held.values()), counted.get(sample.layers, {}), not_counted)
+        _row(table, sample, peaks, sum(held.values()), counted.get(sample.layers, {}), without)
         for sample, held in zip(timed, live, strict=True)
     )
 
@@ -34,7 +38,7 @@ def _row(
     peaks: RunPeaks,
     held: int,
     counted: Mapping[str, Quantity],
-    not_counted: str,
+    without: Quantity,
 ) -> OperatorProfile:
     layers = sample.layers
     cost = table.group(layers)
@@ -43,6 +47,7 @@ def _row(
     placed = place(time_ms, cost.flops, moved, peaks)
     rows = [table.rows[name] for name in layers if name in table.rows]
     inside = set(layers)
+    memory = counted.get("memory_throughput")
     return OperatorProfile(
         layers=layers,
         type=" + ".join(dict.fromkeys(row.type for row in rows)),
@@ -62,9 +67,9 @@ def _row(
         bound=placed.bound,
         roof_ms=placed.roof_ms,
         saving_ms=placed.saving_ms,
-        tensor_core=counted.get("tensor_core") or unavailable(not_counted),
-        memory_throughput=counted.get("memory_throughput") or placed.memory,
-        occupancy=counted.get("occupancy") or unavailable(not_counted),
+        tensor_core=counted.get("tensor_core", without),
+        memory_throughput=placed.memory if memory is None or memory.value is None else memory,
+        occupancy=counted.get("occupancy", without),
         compute_throughput=placed.compute,
     )
 

@@ -322,7 +322,9 @@ def test_profile_writes_every_run_as_json_and_a_page(layerwright: Run, network: 
         assert sum(row["time_ms"] for row in run["operators"]) == pytest.approx(run["time_ms"], rel=0.05)
         assert ["conv_1"] in [row["layers"] for row in run["operators"]]
     assert "sum of the rows" in done.out
-    assert page.read_text().count("<img") == 4 * 2 + 2  # roofline and memory of every run, and two sweeps
+    assert page.read_text().count("<img") == 4 * 2 + 4  # roofline and memory of every run; sweeps of batches and sizes
+    for text in ("knee at batch ", "knee at size ", "Mpixel/s", "x roof", "bound by"):
+        assert text in done.out
     again = layerwright(
         "profile", network, "--random-weights", 0, "--against", path, "--batch", "1", "--size", "32x32", "--iterations", 2,
         "--threads", 1,

@@ -11,7 +11,7 @@ from designer.graph.inference import Inference
 from designer.graph.model import ActivationSpec, Layer, Source
 from designer.profiling.advice import RULES, Advisable, advise, measured_saving
 from designer.profiling.cost import cost_table
-from designer.profiling.quantities import measured
+from designer.profiling.quantities import ValueSource, measured
 from designer.profiling.schema import OperatorProfile, ProfileRun, RunPeaks
 
 SETTINGS = {"engine": "torch", "layout": "nchw", "precision": "fp32"}
@@ -128,6 +128,16 @@ def test_a_batch_that_is_too_small(run):
     launched = replace(run, operators=tuple(replace(r, bound="launch") for r in run.operators))
     assert "launching" in found(launched, "small-batch")[0].message
     assert not found(run, "small-batch")
+
+
+def test_only_measured_runs_of_the_same_work_are_compared(run):
+    faster = replace(run, batch=8, time_ms=20.0)
+    assert found(run, "small-batch", [faster])
+    for change in ({"source": ValueSource.MODELLED}, {"flops": 9}, {"size": "64x48"}):
+        assert not found(run, "small-batch", [replace(faster, **change)])
+        assert not found(run, "better-engine", [replace(faster, engine="onnxruntime", batch=1, **change)])
+    predicted = replace(run, source=ValueSource.MODELLED)
+    assert not found(predicted, "better-engine", [replace(run, engine="onnxruntime", time_ms=9.0)])
 
 
 def test_another_engine_that_was_measured_to_be_faster(run):

@@ -1,13 +1,16 @@
-"""Differences of two runs and sweeps over batches."""
+"""Differences of two runs, and sweeps over batches and sizes."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import pytest
 
 from designer.profiling.difference import difference, differences
 from designer.profiling.machine import Machine
+from designer.profiling.quantities import ValueSource
 from designer.profiling.schema import OperatorProfile, Profile, ProfileRun
-from designer.profiling.sweep import images_per_second, knee, sweeps
+from designer.profiling.sweep import sweeps
 
 
 def row(layers, time_ms, spread_ms=0.01):
@@ -61,9 +64,27 @@ def test_runs_of_two_profiles_are_paired_by_configuration():
 
 def test_the_knee_is_the_smallest_batch_near_the_largest_throughput():
     times = {1: 10.0, 4: 20.0, 16: 70.0, 64: 275.0}
-    (sweep,) = sweeps(
-        [run(batch=batch, time_ms=ms) for batch, ms in times.items()] + [run(engine="alone", time_ms=1.0)]
-    )
+    runs = [run(batch=batch, time_ms=ms) for batch, ms in times.items()] + [run(engine="alone", time_ms=1.0)]
+    (sweep,) = sweeps(runs, "batch")
     assert [r.batch for r in sweep.runs] == [1, 4, 16, 64]
-    assert images_per_second(sweep.runs[1]) == pytest.approx(200)
-    assert knee(sweep.runs).batch == 16
+    assert sweep.throughput(sweep.runs[1]) == pytest.approx(200)
+    assert sweep.knee.batch == 16
+    assert sweeps(runs, "size") == []
+
+
+def test_sizes_are_compared_by_pixels_per_second():
+    times = {"1000x1000": 50.0, "100x50": 1.0, "4000x1000": 210.0, "not an image": 9.0, "": 3.0}
+    (sweep,) = sweeps([replace(run(time_ms=ms), size=size) for size, ms in times.items()], "size")
+    assert [sweep.label(r) for r in sweep.runs] == ["100x50", "1000x1000", "4000x1000"]
+    assert [sweep.throughput(r) for r in sweep.runs] == pytest.approx([5.0, 20.0, 4000 / 210])
+    assert sweep.knee.size == "1000x1000"
+
+
+def test_predicted_runs_and_runs_with_other_threads_are_no_part_of_a_measured_sweep():
+    runs = [run(batch=1, time_ms=1.0), run(batch=2, time_ms=2.0)]
+    others = [
+        replace(run(batch=4, time_ms=1.0), source=ValueSource.MODELLED),
+        replace(run(batch=8, time_ms=1.0), threads=7),
+    ]
+    (sweep,) = sweeps([*runs, *others], "batch")
+    assert list(sweep.runs) == runs

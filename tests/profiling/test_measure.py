@@ -12,6 +12,7 @@ from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.graph.types import Size2D
 from designer.profiling import measure as measuring
+from designer.profiling.cost import cost_table
 from designer.profiling.measure import (
     Measurement,
     Timing,
@@ -21,11 +22,11 @@ from designer.profiling.measure import (
     profiling_overhead,
 )
 from designer.profiling.peaks import Peaks
-from designer.profiling.quantities import ValueSource, measured
+from designer.profiling.quantities import ValueSource, measured, unavailable
 from designer.profiling.quantities import measured as figure
 from designer.profiling.roofline import place
-from designer.profiling.rows import OUTSIDE
-from designer.profiling.schema import OperatorProfile, RunPeaks
+from designer.profiling.rows import OUTSIDE, operator_rows
+from designer.profiling.schema import OperatorProfile, RunPeaks, mean_utilization
 from designer.runtime.api import RunOptions
 from designer.runtime.engine_api import Sample
 from designer.runtime.session import Session
@@ -105,6 +106,24 @@ def test_utilization_without_a_gpu(session):
     assert "NVIDIA" in first.occupancy.reason
     assert first.memory_throughput.source is ValueSource.MODELLED
     assert first.compute_throughput.value > 0
+
+
+def test_a_step_without_kernels_uses_nothing_and_a_chip_without_a_counter_is_modelled(small_inference):
+    table = cost_table(small_inference)
+    samples = [Sample(("conv a",), [0.01]), Sample(("pool",), [0.01])]
+    counted = {
+        ("conv a",): {
+            "tensor_core": measured(60.0),
+            "occupancy": measured(50.0),
+            "memory_throughput": unavailable("this chip has no such counter"),
+        }
+    }
+    conv, pool = operator_rows(table, samples, peaks(), counted, "")
+    assert (pool.tensor_core.value, pool.occupancy.value) == (0.0, 0.0)
+    assert conv.memory_throughput.source is ValueSource.MODELLED
+    assert mean_utilization((conv, pool))["tensor_core"].value == pytest.approx(30.0)
+    (without,) = operator_rows(table, samples[:1], peaks(), {}, "ncu was not found")
+    assert without.tensor_core.reason == "ncu was not found"
 
 
 def test_the_size_of_the_input_counts(session):

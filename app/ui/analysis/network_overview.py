@@ -6,7 +6,7 @@ from typing import Any
 
 from PySide6.QtCore import QModelIndex, QPoint, Qt, QTimer, Signal
 from PySide6.QtGui import QKeyEvent, QResizeEvent
-from PySide6.QtWidgets import QHeaderView, QLabel, QMenu, QStackedWidget, QTreeView, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHeaderView, QLabel, QMenu, QTreeView, QVBoxLayout, QWidget
 
 from app.engine.protocol import RunStep
 from app.ui.analysis.faults import Faults
@@ -17,7 +17,7 @@ from app.ui.document.document import Document
 from app.ui.engine.analysis import analysis_of
 from app.ui.engine.context import Context
 from app.ui.engine.profiling import profiling_of
-from app.ui.widgets.empty_state import EmptyState
+from app.ui.widgets.empty_state import EmptyStack, EmptyState
 from app.ui.widgets.notice import Notice
 from designer.graph.edits import ChangeSet
 from designer.texts import tr
@@ -94,12 +94,7 @@ class NetworkOverviewPanel(QWidget):
         column.addWidget(self.tree, 1)
         column.addWidget(self.legend)
         column.addWidget(self._summary)
-        self._stack = QStackedWidget()
-        self._stack.addWidget(self._empty)
-        self._stack.addWidget(page)
-        main = QVBoxLayout(self)
-        main.setContentsMargins(8, 8, 8, 8)
-        main.addWidget(self._stack)
+        self._stack = EmptyStack(self, self._empty, page)
 
     def _connect(self, context: Context) -> None:
         self.infos = LayerInfos(self)
@@ -150,7 +145,7 @@ class NetworkOverviewPanel(QWidget):
         if result is not None and result.coarse and self._sized:
             return  # times at a reduced size are not those of the network
         if result is None or self._document is None:
-            self._stack.setCurrentIndex(0)
+            self._stack.show_content(False)
             self.model.show((), {})
             return
         entry = self._profiling.current
@@ -178,7 +173,7 @@ class NetworkOverviewPanel(QWidget):
         if profiled and entry is not None:
             note += "  ·  " + tr("times of layers by profile {title}", title=entry.title)
         self._summary.setText(f"{result.summary()}{note}")
-        self._stack.setCurrentIndex(1)
+        self._stack.show_content(True)
 
     def _show_faults(self) -> None:
         faults = self.faults

@@ -10,44 +10,33 @@ from PySide6.QtWidgets import QWidget
 
 from app.engine.protocol import SizePoint
 from app.ui.widgets import theme
+from app.ui.widgets.themed_plot import ThemedPlot
 from designer.texts import tr
 from designer.units import binary
 
 POINT = 10  # pixels
 
 
-class SizePlot(pg.PlotWidget):  # type: ignore[misc]
+class SizePlot(ThemedPlot):
     """A curve with a point for every choice; a click chooses one."""
 
     chosen = Signal(object)  # SizePoint
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent, enableMenu=False)
-        menus = self.getPlotItem().ctrlMenu
-        for menu in (menus, *filter(None, (action.menu() for action in menus.actions()))):
-            menu.setParent(self)  # pyqtgraph creates its menus without a parent, also where they are switched off
-            menu.hide()
-        self.setObjectName("number_formats.plot")
-        self.setAccessibleName(tr("Size of the weights against PSNR"))
-        self.hideButtons()
+        super().__init__("number_formats.plot", tr("Size of the weights against PSNR"), parent)
         self.setAntialiasing(True)
         self.setMouseEnabled(x=False, y=False)
         self._points: Sequence[SizePoint] = ()
-        theme.changes().changed.connect(self._draw)
 
     def show_points(self, points: Sequence[SizePoint]) -> None:
         self._points = points
-        self._draw()
+        self.redraw()
 
-    def _draw(self) -> None:
+    def redraw(self) -> None:
+        super().redraw()
         self.clear()
-        self.setBackground(theme.color("surface"))
-        for side, label in (("bottom", tr("Weights (KiB)")), ("left", tr("PSNR against FP32 (dB)"))):
-            axis = self.getPlotItem().getAxis(side)
-            axis.setPen(theme.color("outline"))
-            axis.setTextPen(theme.color("text"))
-            axis.enableAutoSIPrefix(False)
-            axis.setLabel(label)
+        self.label_axis("bottom", tr("Weights (KiB)"))
+        self.label_axis("left", tr("PSNR against FP32 (dB)"))
         shown = [point for point in self._points if point.formats]  # FP32 is equal to itself
         if not shown:
             return

@@ -12,7 +12,6 @@ from PySide6.QtWidgets import (
     QPushButton,
     QScrollArea,
     QSizePolicy,
-    QStackedWidget,
     QVBoxLayout,
     QWidget,
 )
@@ -21,7 +20,7 @@ from app.ui.document.document import Document
 from app.ui.engine.context import Context
 from app.ui.engine.profiling import Entry, profiling_of
 from app.ui.engine.weight_surgery import weight_surgery_of
-from app.ui.widgets.empty_state import EmptyState
+from app.ui.widgets.empty_state import EmptyStack, EmptyState
 from app.ui.widgets.sentences import sentence
 from designer.profiling.advice import Advice, Advisable, advise
 from designer.profiling.difference import difference
@@ -75,12 +74,7 @@ class AdvicePanel(QWidget):
         scroll.setWidgetResizable(True)
         scroll.setFrameShape(QFrame.Shape.NoFrame)
         scroll.setWidget(page)
-        self._stack = QStackedWidget()
-        self._stack.addWidget(self._empty)
-        self._stack.addWidget(scroll)
-        main = QVBoxLayout(self)
-        main.setContentsMargins(8, 8, 8, 8)
-        main.addWidget(self._stack)
+        self._stack = EmptyStack(self, self._empty, scroll)
         self._profiling.current_changed.connect(self._show)
         context.root_changed.connect(self._show)
         self._show()
@@ -106,7 +100,7 @@ class AdvicePanel(QWidget):
             if (old := item.widget()) is not None:
                 old.deleteLater()
         entry = self._profiling.current
-        self._stack.setCurrentIndex(0 if entry is None else 1)
+        self._stack.show_content(entry is not None)
         self.advice = []
         if entry is None:
             return

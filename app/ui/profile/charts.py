@@ -1,8 +1,8 @@
-"""Charts: roofline, timeline, memory, precision, batch sweep and training step of the shown run. Clicking a step selects its layers."""
+"""Charts: roofline, timeline, memory, precision, sweeps and training step of the shown run. Clicking a step selects its layers."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 
@@ -19,17 +19,17 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.reports.profile_table import training_line
+from app.reports.profile_table import knee_text, training_line
 from app.ui.engine.context import Context
 from app.ui.engine.profiling import Entry, profiling_of
 from app.ui.widgets import theme
-from app.ui.widgets.empty_state import EmptyState
+from app.ui.widgets.empty_state import EmptyStack, EmptyState
 from app.ui.widgets.sentences import placed_text
 from designer.graph.diagnostics import DiagnosticError
 from designer.profiling.schema import OperatorProfile, ProfileRun
-from designer.profiling.sweep import Sweep, images_per_second, knee, sweeps
+from designer.profiling.sweep import Axis, Sweep, sweeps
 from designer.texts import mark, tr, tr_data, trn
-from designer.units import binary, digits
+from designer.units import binary
 
 if TYPE_CHECKING:
     from app.ui.profile.plots import Plot
@@ -40,9 +40,11 @@ PLOTS = (
     ("timeline", mark("Timeline")),
     ("memory", mark("Memory")),
     ("precision", mark("Precision")),
-    ("sweep", mark("Batch Sweep")),
+    ("batch", mark("Batch Sweep")),
+    ("size", mark("Size Sweep")),
     ("training", mark("Training Step")),
 )
+AXES: dict[str, Axis] = {"batch": "batch", "size": "size"}  # of the charts that show a sweep
 
 
 class ChartsPanel(QWidget):
@@ -85,7 +87,9 @@ class ChartsPanel(QWidget):
         self.facts.setWordWrap(True)
         self.facts.setTextFormat(Qt.TextFormat.PlainText)
         self.facts.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._nothing = EmptyState("charts.nothing", "chart-scatter-plot", "")
         self._body = QStackedWidget()
+        self._body.addWidget(self._nothing)
         top = QHBoxLayout()
         top.addWidget(self.tabs, 1)
         top.addWidget(self._save)
@@ -95,12 +99,7 @@ class ChartsPanel(QWidget):
         column.addLayout(top)
         column.addWidget(self._body, 1)
         column.addWidget(self.facts)
-        self._stack = QStackedWidget()
-        self._stack.addWidget(self._empty)
-        self._stack.addWidget(page)
-        main = QVBoxLayout(self)
-        main.setContentsMargins(8, 8, 8, 8)
-        main.addWidget(self._stack)
+        self._stack = EmptyStack(self, self._empty, page)
         self._rest = QTimer(self, singleShot=True, interval=REDRAW_AFTER)
         self._rest.timeout.connect(self._show)
         self._profiling.current_changed.connect(self._show)
@@ -134,7 +133,7 @@ class ChartsPanel(QWidget):
         if entry is None:
             return
         try:
-            save_figure(path, name, entry.run, entry.title, sweep_of(entry, self._profiling.entries))
+            save_figure(path, name, entry.run, entry.title, sweep_of(entry, self._profiling.entries, name))
         except DiagnosticError as error:
             self._context.message.emit("error", placed_text(error.diagnostics[0]))
         else:
@@ -142,20 +141,22 @@ class ChartsPanel(QWidget):
 
     def _show(self, _: object = None) -> None:
         entry = self._profiling.current
-        self._stack.setCurrentIndex(0 if entry is None else 1)
+        self._stack.show_content(entry is not None)
         if entry is None or not self.isVisible():
             return
         name = PLOTS[self.tabs.currentIndex()][0]
         plot = self._made(name)
-        self._body.setCurrentWidget(plot)
         ids = {id(row) for row in self._profiling.chosen_rows}
+        sweep = sweep_of(entry, self._profiling.entries, name)
         if isinstance(plot, HasSweep):
-            plot.sweep = sweep_of(entry, self._profiling.entries)
+            plot.sweep = sweep
         plot.show_run(entry.run, frozenset(i for i, row in enumerate(entry.run.operators) if id(row) in ids))
-        self.facts.setText(
-            sweep_facts(sweep_of(entry, self._profiling.entries)) if name == "sweep" else facts(name, entry.run)
-        )
-        self.facts.setVisible(bool(self.facts.text()))
+        nothing = (name in AXES and sweep is None) or (name == "training" and entry.run.training is None)
+        self.facts.setText(sweep_facts(sweep, name) if name in AXES else facts(name, entry.run))
+        self.facts.setVisible(bool(self.facts.text()) and not nothing)
+        self._nothing.show_text(self.facts.text())
+        self._body.setCurrentWidget(self._nothing if nothing else plot)
+        self._save.setEnabled(not nothing)
         plot.setAccessibleDescription(self.facts.text())
 
     def _choose(self, rows: object) -> None:
@@ -165,12 +166,13 @@ class ChartsPanel(QWidget):
         if name not in self._plots:
             from app.ui.profile import plots
 
-            kinds = {
+            kinds: dict[str, Callable[[], Plot]] = {
                 "roofline": plots.RooflinePlot,
                 "timeline": plots.TimelinePlot,
                 "memory": plots.MemoryPlot,
                 "precision": plots.PrecisionPlot,
-                "sweep": plots.SweepPlot,
+                "batch": plots.BatchSweepPlot,
+                "size": plots.SizeSweepPlot,
                 "training": plots.TrainingPlot,
             }
             plot = self._plots[name] = kinds[name]()
@@ -186,22 +188,22 @@ class HasSweep(Protocol):
     sweep: Sweep | None
 
 
-def sweep_of(entry: Entry, entries: Sequence[Entry]) -> Sweep | None:
-    """The runs of this session that differ from a run in their batch only."""
-    runs = [other.run for other in entries if other.profile.network == entry.profile.network]
-    return next((sweep for sweep in sweeps(runs) if any(run is entry.run for run in sweep.runs)), None)
+def sweep_of(entry: Entry, entries: Sequence[Entry], name: str) -> Sweep | None:
+    """The runs that differ from a run in the axis of a chart only: of the same network and machine."""
+    axis = AXES.get(name)
+    if axis is None:
+        return None
+    same = (entry.profile.network, entry.profile.machine)
+    runs = [other.run for other in entries if (other.profile.network, other.profile.machine) == same]
+    return next((sweep for sweep in sweeps(runs, axis) if any(run is entry.run for run in sweep.runs)), None)
 
 
-def sweep_facts(sweep: Sweep | None) -> str:
-    if sweep is None:
+def sweep_facts(sweep: Sweep | None, name: str) -> str:
+    if sweep is None and name == "batch":
         return tr("Launch with several batches, such as 1,2,4,8, to see throughput and latency against the batch.")
-    best = knee(sweep.runs)
-    return tr(
-        "{title}: knee at batch {batch} with {rate} images per second; larger batches add little throughput.",
-        title=sweep.title,
-        batch=best.batch,
-        rate=digits(images_per_second(best)),
-    )
+    if sweep is None:
+        return tr("Launch with several sizes, such as 128x128,256x256, to see throughput and latency against the size.")
+    return tr("{title}: {knee}", title=sweep.title, knee=knee_text(sweep))
 
 
 def facts(name: str, run: ProfileRun) -> str:

@@ -11,7 +11,6 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QLineEdit,
     QMenu,
-    QStackedWidget,
     QToolButton,
     QVBoxLayout,
     QWidget,
@@ -25,7 +24,7 @@ from app.ui.profile.heat_bar import HeatBarDelegate
 from app.ui.profile.table_model import OperatorModel, OperatorProxy
 from app.ui.widgets import theme
 from app.ui.widgets.elided import ElidedLabel
-from app.ui.widgets.empty_state import EmptyState
+from app.ui.widgets.empty_state import EmptyStack, EmptyState
 from app.ui.widgets.frozen_tree import FrozenTree
 from designer.graph.frames import frame_of
 from designer.graph.template import INSTANCE, PARAMETER, enclosing
@@ -74,12 +73,7 @@ class OperatorTablePanel(QWidget):
         column.setContentsMargins(0, 0, 0, 0)
         column.addLayout(top)
         column.addWidget(self.tree, 1)
-        self._stack = QStackedWidget()
-        self._stack.addWidget(self._empty)
-        self._stack.addWidget(page)
-        main = QVBoxLayout(self)
-        main.setContentsMargins(8, 8, 8, 8)
-        main.addWidget(self._stack)
+        self._stack = EmptyStack(self, self._empty, page)
         self._profiling.current_changed.connect(self._on_current)
         self._profiling.rows_changed.connect(self._follow_rows)
         self._show(self._profiling.current)
@@ -172,7 +166,7 @@ class OperatorTablePanel(QWidget):
         self.model.show(entry.run if entry is not None else None, key)
         self._following = False
         self.tree.set_grouped(key is not None)
-        self._stack.setCurrentIndex(1 if entry is not None else 0)
+        self._stack.show_content(entry is not None)
         if entry is not None and not self._sized:
             self._sized = True
             self.tree.fit_columns(WIDEST)

@@ -18,9 +18,10 @@ from PySide6.QtGui import QBrush, QColor, QPainter, QPen
 from PySide6.QtWidgets import QGraphicsSceneMouseEvent, QStyleOptionGraphicsItem, QWidget
 
 from app.ui.widgets import theme
+from app.ui.widgets.themed_plot import ThemedPlot
 from designer.profiling.grouping import precision_shares
 from designer.profiling.schema import OperatorProfile, ProfileRun
-from designer.profiling.sweep import Sweep, images_per_second, knee
+from designer.profiling.sweep import Sweep
 from designer.texts import mark, tr, tr_data
 from designer.units import binary, digits, duration, si
 
@@ -49,8 +50,8 @@ class SiAxis(pg.AxisItem):  # type: ignore[misc]
         return [si(10.0**value, "") if abs(value - round(value)) < 1e-6 else "" for value in values]
 
 
-class Plot(pg.PlotWidget):  # type: ignore[misc]
-    """A plot of the rows of one run, in the colors of the theme."""
+class Plot(ThemedPlot):
+    """A plot of the rows of one run."""
 
     rows_clicked = Signal(object)  # list of OperatorProfile
 
@@ -58,19 +59,12 @@ class Plot(pg.PlotWidget):  # type: ignore[misc]
     keeps_range = True  # the visible range stays as long as the same run is shown
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent, axisItems={side: SiAxis(side) for side in ("left", "bottom")}, enableMenu=False)
-        menus = self.getPlotItem().ctrlMenu
-        for menu in (menus, *filter(None, (action.menu() for action in menus.actions()))):
-            menu.setParent(self)  # pyqtgraph creates its menus without a parent, also where they are switched off
-            menu.hide()
-        self.setObjectName(name)
-        self.setAccessibleName(tr_data(self.title))
+        axes = {side: SiAxis(side) for side in ("left", "bottom")}
+        super().__init__(name, tr_data(self.title), parent, axisItems=axes)
         self.run: ProfileRun | None = None
-        self.legend = self.addLegend(offset=(-10, -10), labelTextSize=f"{self.font().pointSizeF():.0f}pt")
+        self.legend = self.add_legend((-10, -10))
         self.chosen: frozenset[int] = frozenset()
-        self.hideButtons()
         self.setAntialiasing(True)
-        theme.changes().changed.connect(self.redraw)
 
     def show_run(self, run: ProfileRun | None, chosen: frozenset[int]) -> None:
         """Draw a run with the rows of the indexes `chosen` marked."""
@@ -81,15 +75,7 @@ class Plot(pg.PlotWidget):  # type: ignore[misc]
             self.getViewBox().autoRange(padding=0.06)
 
     def redraw(self) -> None:
-        """Draw everything again, in the colors of the current theme."""
-        self.setBackground(theme.color("surface"))
-        for side in ("left", "bottom"):
-            axis = self.getAxis(side)
-            axis.setPen(theme.color("outline"))
-            axis.setTextPen(theme.color("text"))
-            axis.setTickFont(self.font())
-            axis.enableAutoSIPrefix(False)
-        self.legend.setLabelTextColor(theme.color("text"))
+        super().redraw()
         view = self.getViewBox().viewRange() if self.run is not None else None
         self.clear()
         if self.run is not None:
@@ -99,9 +85,6 @@ class Plot(pg.PlotWidget):  # type: ignore[misc]
 
     def draw(self, run: ProfileRun) -> None:
         raise NotImplementedError
-
-    def label_axis(self, side: str, text: str) -> None:
-        self.setLabel(side, text, color=theme.color("text").name())
 
 
 def tip(run: ProfileRun, row: OperatorProfile) -> str:
@@ -225,7 +208,7 @@ class TimelineBars(pg.GraphicsObject):  # type: ignore[misc]
             painter.setBrush(QBrush(theme.color(BOUND_ROLES[row.bound])))
             painter.drawRect(bar.rect)
             if bar.rect.width() * scale > MIN_NAMED:
-                self._paint_name(painter, bar, row.name)
+                self._paint_name(painter, bar, row.name or tr("outside of operators"))
 
     def _paint_name(self, painter: QPainter, bar: Bar, name: str) -> None:
         area = painter.worldTransform().mapRect(bar.rect).adjusted(4, 2, -4, -2)
@@ -267,7 +250,7 @@ class TimelinePlot(Plot):
         self.label_axis("bottom", tr("Time (ms), steps in running order"))
         self.bars = TimelineBars(run, self.chosen, lambda row: self.rows_clicked.emit([run.operators[row]]))
         self.addItem(self.bars)
-        for bound in dict.fromkeys(row.bound for row in run.operators):
+        for bound in dict.fromkeys(row.bound for row in run.operators if row.layers):
             key = pg.BarGraphItem(x=[], height=[], width=1, brush=theme.color(BOUND_ROLES[bound]))
             self.legend.addItem(key, tr("bound by {what}", what=tr_data(BOUND_TITLES[bound])))
         self.setYRange(0.0, 1.6)
@@ -388,32 +371,54 @@ class TrainingPlot(Plot):
 
 
 class SweepPlot(Plot):
-    """Throughput and latency against the batch, with the knee."""
+    """Throughput (left axis) and latency (right axis) against the batch or the size, with the knee."""
 
-    title = mark("Batch Sweep")
     keeps_range = False
+    axis_title = ""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__("charts.sweep", parent)
+    def __init__(self, name: str, parent: QWidget | None = None) -> None:
+        super().__init__(name, parent)
         self.sweep: Sweep | None = None
         self.setMouseEnabled(x=False, y=False)
+        self.showAxis("right")
 
     def draw(self, run: ProfileRun) -> None:
-        self.label_axis("bottom", tr("Batch"))
-        self.label_axis("left", tr("Images per second; latency in ms"))
-        if self.sweep is None:
+        sweep = self.sweep
+        if sweep is None:
             return
-        batches = [found.batch for found in self.sweep.runs]
-        rates = [images_per_second(found) for found in self.sweep.runs]
-        latencies = [found.time_ms or 0.0 for found in self.sweep.runs]
+        self.label_axis("bottom", tr_data(self.axis_title))
+        self.label_axis("left", tr("Throughput ({unit})", unit=sweep.unit))
+        self.label_axis("right", tr("Latency (ms)"))
+        positions = [sweep.position(found) for found in sweep.runs]
+        rates = [sweep.throughput(found) for found in sweep.runs]
+        latencies = [found.time_ms or 0.0 for found in sweep.runs]
+        scale = max(rates) / max(latencies)  # both curves use the full height; the right axis has the values in ms
+        self.getAxis("right").setScale(1 / scale)
         for values, role, symbol, name in (
-            (rates, "accent", "o", tr("images per second")),
-            (latencies, "positive_alt", "s", tr("latency in ms")),
+            (rates, "accent", "o", tr("throughput")),
+            ([latency * scale for latency in latencies], "positive_alt", "s", tr("latency")),
         ):
             color = theme.color(cast("theme.RoleName", role))
             pen = pg.mkPen(color, width=2)
-            self.plot(batches, values, pen=pen, symbol=symbol, symbolBrush=color, symbolPen=None, name=name)
-        best = knee(self.sweep.runs)
+            self.plot(positions, values, pen=pen, symbol=symbol, symbolBrush=color, symbolPen=None, name=name)
         pen = pg.mkPen(theme.color("muted"), style=Qt.PenStyle.DashLine)
-        self.addItem(pg.InfiniteLine(best.batch, pen=pen, label=tr("knee"), labelOpts={"color": theme.color("text")}))
-        self.getAxis("bottom").setTicks([[(batch, str(batch)) for batch in batches]])
+        knee = sweep.position(sweep.knee)
+        self.addItem(pg.InfiniteLine(knee, pen=pen, label=tr("knee"), labelOpts={"color": theme.color("text")}))
+        labels = [sweep.label(found) for found in sweep.runs]
+        self.getAxis("bottom").setTicks([list(zip(positions, labels, strict=True))])
+
+
+class BatchSweepPlot(SweepPlot):
+    title = mark("Batch Sweep")
+    axis_title = mark("Batch")
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__("charts.batch", parent)
+
+
+class SizeSweepPlot(SweepPlot):
+    title = mark("Size Sweep")
+    axis_title = mark("Size")
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__("charts.size", parent)

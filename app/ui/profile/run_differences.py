@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from PySide6.QtCore import QModelIndex, QSortFilterProxyModel, Qt
 from PySide6.QtGui import QStandardItem, QStandardItemModel
-from PySide6.QtWidgets import QLabel, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
 
 from app.ui.engine.context import Context
 from app.ui.engine.profiling import profiling_of
+from app.ui.profile.heat_bar import DifferenceBarDelegate
+from app.ui.profile.table_model import HEAT, SORT
 from app.ui.widgets import theme
-from app.ui.widgets.empty_state import EmptyState
+from app.ui.widgets.empty_state import EmptyStack, EmptyState
 from app.ui.widgets.frozen_tree import FrozenTree
 from designer.profiling.difference import RowDifference, RunDifference
 from designer.texts import mark, tr, tr_data
 from designer.units import UNAVAILABLE_SIGN, digits, quantity
 
-SORT = Qt.ItemDataRole.UserRole
-LAYERS = Qt.ItemDataRole.UserRole + 1
+LAYERS = HEAT + 1
 HEADERS = (
     mark("Layers"),
     mark("Before\nms"),
@@ -36,7 +37,7 @@ VERDICTS = {
 
 
 class RunDifferencesPanel(QWidget):
-    """A table with a row per step. Selecting a row selects its layers."""
+    """A table with a row per step, with bars for the differences beyond the noise. Selecting a row selects its layers."""
 
     panel_id = "run_differences"
     title = "Run Differences"
@@ -65,6 +66,7 @@ class RunDifferencesPanel(QWidget):
         self._show_headers()
         self.tree = FrozenTree("run_differences.table", tr("Differences of the steps"))
         self.tree.set_model(self.proxy)
+        self.tree.set_delegate(DIFFERENCE, DifferenceBarDelegate(self.tree))
         self.tree.sort_by(DIFFERENCE, Qt.SortOrder.DescendingOrder)
         self.tree.selection().selectionChanged.connect(self._select_layers)
         page = QWidget()
@@ -72,12 +74,7 @@ class RunDifferencesPanel(QWidget):
         column.setContentsMargins(0, 0, 0, 0)
         column.addWidget(self.summary)
         column.addWidget(self.tree, 1)
-        self._stack = QStackedWidget()
-        self._stack.addWidget(self._empty)
-        self._stack.addWidget(page)
-        main = QVBoxLayout(self)
-        main.setContentsMargins(8, 8, 8, 8)
-        main.addWidget(self._stack)
+        self._stack = EmptyStack(self, self._empty, page)
         self._profiling.compared_changed.connect(self._show)
         self._show()
 
@@ -89,12 +86,16 @@ class RunDifferencesPanel(QWidget):
 
     def _show(self) -> None:
         found = self._profiling.difference()
-        self._stack.setCurrentIndex(0 if found is None else 1)
+        self._stack.show_content(found is not None)
         self.model.removeRows(0, self.model.rowCount())
         if found is None:
             return
+        most = max((abs(row.difference_ms) for row in found.rows if row.verdict != "none"), default=0.0)
         for row in found.rows:
-            self.model.appendRow(_items(row))
+            items = _items(row)
+            if most > 0 and row.verdict != "none":
+                items[DIFFERENCE].setData(row.difference_ms / most, HEAT)
+            self.model.appendRow(items)
         self.summary.setText(self._summary(found))
         self.tree.fit_columns(260)
 

@@ -335,7 +335,10 @@ def _energy_text(run: ProfileRun) -> str:
     if found.joules.value is None or found.watts.value is None:
         return tr("energy: unavailable ({reason})", reason=found.joules.reason or found.watts.reason)
     joules, watts = quantity(found.joules.value, "J"), quantity(found.watts.value, "W")
-    return tr("energy: {joules} per run, {watts}", joules=joules, watts=watts)
+    efficiency = quantity(found.flops_per_joule.value or 0.0, "FLOP/s")
+    return tr(
+        "energy: {joules} per run, {watts}, {efficiency} per watt", joules=joules, watts=watts, efficiency=efficiency
+    )
 
 
 def comparison(one: Entry, other: Entry) -> str:

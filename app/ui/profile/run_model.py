@@ -46,17 +46,18 @@ _SOURCES = {
     ValueSource.MODELLED: mark("modelled"),
     ValueSource.UNAVAILABLE: mark("unavailable"),
 }
+# A narrow dock shows the first columns only: those in which runs of one network differ.
 RUN_COLUMNS: tuple[tuple[str, Callable[[Entry], str], bool], ...] = (
     ("#", lambda e: str(e.number), True),
-    (mark("Time"), lambda e: _when(e.run), False),
-    (mark("Network"), lambda e: e.profile.network, False),
     (mark("Median\nms"), lambda e: _milliseconds(e.run), True),
-    (mark("Runs"), lambda e: str(e.run.iterations), True),
+    (mark("Batch"), lambda e: str(e.run.batch), True),
+    (mark("Size"), lambda e: e.run.size, False),
     (mark("Engine"), lambda e: e.run.engine, False),
     (mark("Precision"), lambda e: e.run.precision, False),
     (mark("Layout"), lambda e: e.run.layout, False),
-    (mark("Batch"), lambda e: str(e.run.batch), True),
-    (mark("Size"), lambda e: e.run.size, False),
+    (mark("Network"), lambda e: e.profile.network, False),
+    (mark("Time"), lambda e: _when(e.run), False),
+    (mark("Runs"), lambda e: str(e.run.iterations), True),
     (mark("Chip"), lambda e: e.profile.chip(e.run), False),
     (mark("Source"), _state, False),
     (mark("Weights"), lambda e: e.run.weights or tr("from file"), False),

@@ -16,7 +16,9 @@ from designer.texts import tr, tr_data, trn
 
 Index = QModelIndex | QPersistentModelIndex
 SORT = Qt.ItemDataRole.UserRole
-HEAT = Qt.ItemDataRole.UserRole + 1  # 0..1 relative to the maximum of the column, or None
+HEAT = (
+    Qt.ItemDataRole.UserRole + 1
+)  # relative to the largest magnitude of the column: 0 to 1, -1 to 1 if signed; or None
 ROOT = QModelIndex()
 NO_PARENT = 0  # internal id of the rows at the top; others have the number of their group + 1
 

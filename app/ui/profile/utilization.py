@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QLabel, QScrollArea, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLabel, QScrollArea, QVBoxLayout, QWidget
 
 from app.ui.engine.context import Context
 from app.ui.engine.profiling import profiling_of
 from app.ui.profile.utilization_bars import Quantities, UtilizationBars
-from app.ui.widgets.empty_state import EmptyState
+from app.ui.widgets.empty_state import EmptyStack, EmptyState
 from designer.profiling.quantities import text
 from designer.profiling.schema import UTILIZATION, ProfileRun, mean_utilization
 from designer.texts import tr, tr_data, trn
 
-ON_GPU = ("tensor_core", "memory_throughput", "occupancy")
-ON_CPU = ("compute_throughput", "memory_throughput")  # a processor has no Tensor Cores
+COUNTED = ("tensor_core", "memory_throughput", "occupancy")
+MODELLED = (
+    "compute_throughput",
+    "memory_throughput",
+)  # from times and peaks: of processors, and of GPUs without counters
 
 
 class UtilizationPanel(QWidget):
@@ -55,19 +58,14 @@ class UtilizationPanel(QWidget):
         scroll.setWidgetResizable(True)
         scroll.setFrameShape(QScrollArea.Shape.NoFrame)
         scroll.setWidget(page)
-        self._stack = QStackedWidget()
-        self._stack.addWidget(self._empty)
-        self._stack.addWidget(scroll)
-        main = QVBoxLayout(self)
-        main.setContentsMargins(8, 8, 8, 8)
-        main.addWidget(self._stack)
+        self._stack = EmptyStack(self, self._empty, scroll)
         self._profiling.current_changed.connect(self._show)
         self._profiling.rows_changed.connect(self._show)
         self._show()
 
     def _show(self, _: object = None) -> None:
         entry = self._profiling.current
-        self._stack.setCurrentIndex(0 if entry is None else 1)
+        self._stack.show_content(entry is not None)
         if entry is None:
             return
         run, rows = entry.run, self._profiling.chosen_rows
@@ -88,8 +86,9 @@ class UtilizationPanel(QWidget):
 
 
 def kinds(run: ProfileRun) -> tuple[str, ...]:
-    """The kinds of utilization that the device of a run has."""
-    return ON_CPU if run.device == "cpu" else ON_GPU
+    """The kinds of utilization that a run has: those of a GPU if its counters were read."""
+    counted = any(row.tensor_core.value is not None or row.occupancy.value is not None for row in run.operators)
+    return COUNTED if counted else MODELLED
 
 
 def in_words(title: str, keys: Sequence[str], found: Quantities) -> str:

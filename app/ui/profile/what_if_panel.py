@@ -31,6 +31,13 @@ from designer.units import binary, digits, quantity
 
 LARGEST_BATCH = 4096
 PRECISIONS = ("fp32", "fp16", "bf16")
+OPTIMIZERS = {
+    "adam": mark("Adam"),
+    "adamw": mark("AdamW"),
+    "sgd": mark("SGD"),
+    "sgd with momentum": mark("SGD with momentum"),
+    "rmsprop": mark("RMSprop"),
+}
 MEMORY_COLUMNS = (
     mark("Layer"),
     mark("Total"),
@@ -62,8 +69,8 @@ class WhatIfPanel(QWidget):
         for name in PRECISIONS:
             self.precision.addItem(name.upper(), name)
         self.optimizer = self._combo("optimizer", tr("Optimizer"))
-        for name in ("adam", "sgd", "sgd with momentum"):
-            self.optimizer.addItem(name, name)
+        for name, title in OPTIMIZERS.items():
+            self.optimizer.addItem(tr_data(title), name)
         self.batch = QSpinBox()
         self.batch.setObjectName("what_if.batch")
         self.batch.setAccessibleName(tr("Batch"))
@@ -130,6 +137,9 @@ class WhatIfPanel(QWidget):
         table.setUniformRowHeights(True)
         table.header().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
         table.itemClicked.connect(lambda item: self._reveal(item.text(0)))
+        policy = table.sizePolicy()
+        policy.setRetainSizeWhenHidden(True)  # the form stays at the top
+        table.setSizePolicy(policy)
         table.hide()
         return table
 

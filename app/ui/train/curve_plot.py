@@ -14,6 +14,7 @@ from PySide6.QtGui import QColor, QPainter, QPen
 from PySide6.QtWidgets import QStyleOptionGraphicsItem, QWidget
 
 from app.ui.widgets import theme
+from app.ui.widgets.themed_plot import ThemedPlot
 from designer.texts import tr
 
 Values = NDArray[np.float64]
@@ -132,29 +133,21 @@ class CurveBundle(pg.GraphicsObject):  # type: ignore[misc]
                 painter.drawLine(QLineF(x[0], y[0], x[0], y[0]))
 
 
-class CurvePlot(pg.PlotWidget):  # type: ignore[misc]
+class CurvePlot(ThemedPlot):
     """Curves of one metric by step. The range follows the curves until the user zooms; a double click follows them again."""
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent, enableMenu=False)
-        item = self.getPlotItem()
-        for menu in (item.ctrlMenu, *filter(None, (action.menu() for action in item.ctrlMenu.actions()))):
-            menu.setParent(self)  # pyqtgraph creates its menus without a parent, also where they are switched off
-            menu.hide()
-        self.setObjectName(name)
-        self.setAccessibleName(tr("Training curves"))
-        self.legend = self.addLegend(offset=(-10, 10), labelTextSize=f"{self.font().pointSizeF():.0f}pt")
+        super().__init__(name, tr("Training curves"), parent)
+        self.legend = self.add_legend((-10, 10))
         self.bundle = CurveBundle()
         self.addItem(self.bundle)
         self.marker = pg.InfiniteLine(angle=90, movable=False)
         self.marker.hide()
         self.addItem(self.marker, ignoreBounds=True)
-        self.hideButtons()
         self._curves: list[Curve] = []
         self._title = ""
         self._logarithmic = False
         self._named: tuple[str, ...] = ()
-        theme.changes().changed.connect(self.redraw)
         self.redraw()
 
     def show_curves(self, title: str, curves: Sequence[Curve], logarithmic: bool) -> None:
@@ -180,15 +173,7 @@ class CurvePlot(pg.PlotWidget):  # type: ignore[misc]
         self.follow()
 
     def redraw(self) -> None:
-        """Draw everything again, in the colors of the current theme."""
-        self.setBackground(theme.color("surface"))
-        for side in ("left", "bottom"):
-            axis = self.getAxis(side)
-            axis.setPen(theme.color("outline"))
-            axis.setTextPen(theme.color("text"))
-            axis.setTickFont(self.font())
-            axis.enableAutoSIPrefix(False)
-        self.legend.setLabelTextColor(theme.color("text"))
+        super().redraw()
         self.marker.setPen(pg.mkPen(theme.color("warning"), width=2, style=Qt.PenStyle.DashLine))
         self._named = ()
         self._draw_curves()
@@ -197,9 +182,8 @@ class CurvePlot(pg.PlotWidget):  # type: ignore[misc]
         count = len(self._curves)
         pens = [_pen(number, wide=count <= NAMED) for number in range(count)]
         self.bundle.show_curves(self._curves, pens, self._logarithmic)
-        text = theme.color("text").name()
-        self.setLabel("bottom", tr("Step"), color=text)
-        self.setLabel("left", self._title, color=text)
+        self.label_axis("bottom", tr("Step"))
+        self.label_axis("left", self._title)
         named = tuple(curve.title for curve in self._curves[:NAMED])
         if named != self._named:
             self._named = named

@@ -11,7 +11,6 @@ from PySide6.QtWidgets import (
     QListWidget,
     QListWidgetItem,
     QPushButton,
-    QStackedWidget,
     QVBoxLayout,
     QWidget,
 )
@@ -21,7 +20,7 @@ from app.ui.engine.run_health import run_health_of
 from app.ui.engine.time_machine import time_machine_of
 from app.ui.engine.training import training_of
 from app.ui.widgets import theme
-from app.ui.widgets.empty_state import EmptyState
+from app.ui.widgets.empty_state import EmptyStack, EmptyState
 from app.ui.widgets.flow import FlowLayout
 from app.ui.widgets.message import Message
 from app.ui.widgets.slider import NumberSlider
@@ -101,14 +100,8 @@ class HealthPanel(QWidget):
         column.addWidget(self.summary)
         column.addWidget(self.list, 1)
         column.addStretch()
-        self._stack = QStackedWidget()
-        self._stack.addWidget(
-            EmptyState("network_health", "gauge", tr("The health of each layer appears here while a run trains."))
-        )
-        self._stack.addWidget(page)
-        main = QVBoxLayout(self)
-        main.setContentsMargins(8, 8, 8, 8)
-        main.addWidget(self._stack)
+        empty = EmptyState("network_health", "gauge", tr("The health of each layer appears here while a run trains."))
+        self._stack = EmptyStack(self, empty, page)
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
@@ -125,7 +118,7 @@ class HealthPanel(QWidget):
     def _update(self) -> None:
         run, health = self._training.current, self._health.health
         frames = run.snapshot.frames if run is not None else ()
-        self._stack.setCurrentIndex(1 if health is not None or frames else 0)
+        self._stack.show_content(bool(health is not None or frames))
         if run is None:
             return
         travels = self._machine.step is not None

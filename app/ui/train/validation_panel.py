@@ -6,12 +6,12 @@ from pathlib import Path
 
 from PySide6.QtCore import QRect, Qt
 from PySide6.QtGui import QImage, QPainter
-from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from app.ui.engine.context import Context
 from app.ui.engine.training import training_of
 from app.ui.train.run_progress import metric_title
-from app.ui.widgets.empty_state import EmptyState
+from app.ui.widgets.empty_state import EmptyStack, EmptyState
 from app.ui.widgets.image_view import ImageView, SplitMode
 from app.ui.widgets.slider import NumberSlider
 from designer.texts import tr
@@ -75,16 +75,10 @@ class ValidationPanel(QWidget):
         column.addWidget(self.view, 1)
         column.addWidget(self.step)
         column.addWidget(self.caption)
-        self._stack = QStackedWidget()
-        self._stack.addWidget(
-            EmptyState(
-                "validation", "image-multiple-outline", tr("The images of each validation of a run appear here.")
-            )
+        empty = EmptyState(
+            "validation", "image-multiple-outline", tr("The images of each validation of a run appear here.")
         )
-        self._stack.addWidget(page)
-        main = QVBoxLayout(self)
-        main.setContentsMargins(8, 8, 8, 8)
-        main.addWidget(self._stack)
+        self._stack = EmptyStack(self, empty, page)
 
     # --- following the run -----------------------------------------------------------------------------------
 
@@ -101,7 +95,7 @@ class ValidationPanel(QWidget):
         if run is not self._run:
             self._run, self._following = run, True
         steps = self._steps()
-        self._stack.setCurrentIndex(1 if steps else 0)
+        self._stack.show_content(bool(steps))
         if run is None or not steps:
             return
         last = len(steps) - 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLabel, QPushButton, QStackedWidget, QVBoxLayout, QWidget
 
 from app.ui.widgets import theme
 
@@ -49,3 +49,18 @@ class EmptyState(QWidget):
 
     def _draw(self) -> None:
         self._mark.setPixmap(theme.icon(self._icon_name, "muted").pixmap(32, 32))
+
+
+class EmptyStack(QStackedWidget):
+    """Fills `panel` with its content, or with a placeholder as long as there is none."""
+
+    def __init__(self, panel: QWidget, empty: EmptyState, content: QWidget) -> None:
+        super().__init__()
+        self.addWidget(empty)
+        self.addWidget(content)
+        layout = QVBoxLayout(panel)
+        layout.setContentsMargins(8, 8, 8, 8)
+        layout.addWidget(self)
+
+    def show_content(self, shown: bool) -> None:
+        self.setCurrentIndex(1 if shown else 0)
