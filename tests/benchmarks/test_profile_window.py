@@ -1,4 +1,4 @@
-"""A click in the operator table until the canvas has painted the selection, in a profile of a large network."""
+"""Opening the profile of a large network, and a click in its table until the canvas has painted the selection."""
 
 from __future__ import annotations
 
@@ -13,17 +13,21 @@ pytestmark = pytest.mark.gui
 
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QWidget
 
 from app.ui.canvas.canvas import Canvas
 from app.ui.document.document import Document
 from app.ui.engine.context import Context
 from app.ui.engine.profiling import profiling_of
+from app.ui.profile.charts import ChartsPanel
 from app.ui.profile.operator_table import OperatorTablePanel
+from app.ui.profile.run_logger import RunLoggerPanel
+from app.ui.profile.utilization import UtilizationPanel
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.operators.registry import default_registry
 from designer.profiling.machine import Machine
+from designer.profiling.profile_files import save_profile
 from designer.profiling.schema import OperatorProfile, Profile, ProfileRun
 
 LAYERS = 3000
@@ -41,26 +45,55 @@ def chain(count: int) -> Graph:
     return Graph(layers)
 
 
-def test_a_click_in_the_table_reaches_the_canvas(benchmark, report, qtbot) -> None:
-    count = 30 if benchmark.disabled else LAYERS
+@pytest.fixture
+def opened(benchmark, qtbot) -> tuple[Context, Canvas, list[QWidget]]:
+    """The canvas and the panels of profiles, all visible, with a large network without a run."""
     context = Context(default_registry())
-    canvas, table = Canvas(context), OperatorTablePanel(context)
-    for widget, size in ((canvas, (1400, 900)), (table, (1400, 400))):
+    canvas = Canvas(context)
+    panels = [panel(context) for panel in (OperatorTablePanel, ChartsPanel, UtilizationPanel, RunLoggerPanel)]
+    for widget in (canvas, *panels):
         qtbot.addWidget(widget)
-        widget.resize(*size)
+        widget.resize(1400, 400)
         widget.show()
         qtbot.waitExposed(widget)
-    context.set_document(Document(chain(count), context.registry, parent=context))
+    context.set_document(Document(chain(30 if benchmark.disabled else LAYERS), context.registry, parent=context))
+    canvas.viewer.frame_all()
+    while canvas.projection.busy:
+        QApplication.processEvents()
+    return context, canvas, panels
+
+
+def profile_of(context: Context) -> Profile:
     rows = tuple(
-        OperatorProfile((layer.name,), "convolution", 0.1 + number % 7, 0.01)
+        OperatorProfile((layer.name,), "convolution", 0.1 + number % 7, 0.01, flops=10**6, bytes=10**4 * (1 + number % 9))
         for number, layer in enumerate(context.document.graph)
         if layer.type == "convolution"
     )
     run = ProfileRun("torch", "fp32", "nchw", "cpu", 1, "64x64", sum(row.time_ms for row in rows), 0.1, rows)
-    profiling_of(context).add(Profile(Machine("a processor", 2), "chain", (run,)))
-    canvas.viewer.frame_all()
-    while canvas.projection.busy:
-        QApplication.processEvents()
+    return Profile(Machine("a processor", 2), "chain", (run,))
+
+
+def test_a_report_opens(benchmark, report, opened, tmp_path) -> None:
+    context, canvas, panels = opened
+    path = tmp_path / "profile.json"
+    save_profile(path, profile_of(context))
+    canvas.heat.show_metric("time")
+    shown = [canvas.viewer.viewport(), *panels]
+
+    def open_report() -> None:
+        assert profiling_of(context).open_file(path)
+        for widget in shown:
+            widget.repaint()
+
+    benchmark.pedantic(open_report, rounds=1)
+    report.median(f"a report of {LAYERS:,} operators is opened and painted", target=1000)
+
+
+def test_a_click_in_the_table_reaches_the_canvas(benchmark, report, opened) -> None:
+    context, canvas, panels = opened
+    table = panels[0]
+    assert isinstance(table, OperatorTablePanel)
+    profiling_of(context).add(profile_of(context))
     view, times = table.tree.frozen, []
 
     def click(row: int) -> None:
