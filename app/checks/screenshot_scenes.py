@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,22 +18,39 @@ from app.ui.compare.pictures import ViewMode
 from app.ui.document.recovery_dialog import RecoveryDialog
 from app.ui.document.unsaved import UnsavedDialog
 from app.ui.engine.analysis import analysis_of
+from app.ui.engine.number_formats import number_formats_of
+from app.ui.engine.training import StartRequest, training_of
 from app.ui.inspector.channel_inspector import ChannelInspectorPanel
 from app.ui.inspector.subject import Kind
+from app.ui.precision.blame_panel import BlamePanel
+from app.ui.precision.number_formats_panel import NumberFormatsPanel
+from app.ui.precision.variants_panel import VariantsPanel
 from app.ui.shell.export.picture import PictureDialog
 from app.ui.shell.module_dialog import ModuleDialog
-from app.ui.shell.panels import ANALYSIS, DESIGN
+from app.ui.shell.panels import ANALYSIS, DESIGN, TRAIN
 from app.ui.shell.shortcuts_dialog import ShortcutsDialog
 from designer.files.disk_watch import digest_of
 from designer.files.document import parse_document
 from designer.files.journal import Journal
 from designer.files.recovery import unfinished
+from designer.files.variants import Variant
 from designer.graph import commands, frames
 from designer.graph.model import Frame
 from exporters.onnx import export_onnx
 
 SIDE = (1280, 820)  # of the window Side by Side; photographs make large files
 PLACE = (1, 86, 56)  # channel, x, y: at the eye
+
+
+@contextmanager
+def readable_folder() -> Iterator[Path]:
+    """A temporary folder with a name that images may show."""
+    home = Path(tempfile.gettempdir(), "networks")
+    home.mkdir()
+    try:
+        yield home
+    finally:
+        shutil.rmtree(home)
 
 
 def alone(at: Photographer, name: str) -> None:
@@ -90,7 +109,7 @@ def playing(at: Photographer) -> None:
 
 
 def templates(at: Photographer) -> None:
-    """Instances and a collapsed frame outside, the way above the canvas inside."""
+    """Instances and a collapsed frame outside, the path above the canvas inside."""
     window, context = at.window, at.window.context
     alone(at, "residual_blocks.xml")
     window.files.open(samples.path("oidn_like.xml"))
@@ -113,7 +132,7 @@ def templates(at: Photographer) -> None:
 
 
 def differences(at: Photographer) -> None:
-    """Beside the saved version: what was added, changed and removed, in the list and on the canvas."""
+    """Compared with the saved version: what was added, changed and removed, in the list and on the canvas."""
     window, context = at.window, at.window.context
     alone(at, "dncnn.xml")
     graph = context.root.graph
@@ -188,9 +207,7 @@ def side_by_side(at: Photographer) -> None:
 def documents(at: Photographer) -> None:
     """Tabs, a file that another program changed, and what is asked after a crash and before changes are lost."""
     window = at.window
-    home = Path(tempfile.gettempdir(), "networks")  # it is read in the images
-    home.mkdir()
-    try:
+    with readable_folder() as home:
         paths = [home / name for name in ("oidn_like.xml", "dncnn.xml", "denoiser.xml")]
         for path in paths:
             path.write_bytes(samples.path(path.name).read_bytes())
@@ -208,8 +225,6 @@ def documents(at: Photographer) -> None:
         show(at, PictureDialog(window.context, window.canvas, ".png", window))
         for item in left:
             item.discard()
-    finally:
-        shutil.rmtree(home)
 
 
 def imported(at: Photographer) -> None:
@@ -238,6 +253,73 @@ def imported(at: Photographer) -> None:
     window.docks["import_report"].hide()
 
 
+def precisions(at: Photographer) -> None:
+    """Variants measured on a photo, number formats of layers with their heat, and the operators that cause a difference."""
+    window, context, docks = at.window, at.window.context, at.window.docks
+    alone(at, "dncnn.xml")
+    analysis_of(context).inputs.set_file("input_image", samples.HELD_OUT)
+    docks.show("variants")
+    variants = docks.panel("variants")
+    assert isinstance(variants, VariantsPanel)
+    for variant in (Variant("FP16", "fp16"), Variant("BF16", "bf16"), Variant("INT8", "int8")):
+        variants.add_variant(variant)
+    measured: list[bool] = []
+    variants.measured.connect(lambda: measured.append(True))
+    variants.launch()
+    wait(lambda: measured, 600)
+    at.keep(variants, "panel_variants_measured")
+
+    docks.show("number_formats")
+    formats = number_formats_of(context)
+    formats.set_formats({"conv_3": "int8", "conv_4": "int8", "conv_5": "fp16"})
+    panel = docks.panel("number_formats")
+    assert isinstance(panel, NumberFormatsPanel)
+    panel.measure.click()
+    wait(lambda: not formats.busy, 900)
+    panel.heat.setCurrentIndex(1)
+    window.canvas.frame_all()
+    pause(800)
+    at.keep(window, "window_number_formats")
+    panel.heat.setCurrentIndex(0)
+
+    docks.show("blame")
+    blame = docks.panel("blame")
+    assert isinstance(blame, BlamePanel)
+    blame.causes.click()
+    wait(lambda: not formats.busy, 900)
+    pause(800)
+    at.keep(window, "window_blame")
+    context.heat_requested.emit(None)
+    for name in ("blame", "number_formats", "variants"):
+        docks[name].hide()
+
+
+def training(at: Photographer) -> None:
+    """Two short runs of a small network: their curves, validation images, and the health of the layers on the canvas."""
+    window, context, docks = at.window, at.window.context, at.window.docks
+    before = window.tabs.all
+    with readable_folder() as home:
+        document = home / "denoiser.xml"
+        shutil.copy(samples.starting_point("denoiser"), document)
+        assert window.files.open(document)
+        for opened in before:
+            window.tabs.remove(opened)
+        docks.set_workspace(TRAIN)
+        controller = training_of(context)
+        for rate in ("0.003", "0.001"):
+            count = len(controller.runs)
+            options = {"steps": "60", "validate_every": "15", "batch": "4", "patch": "32", "synthetic": "8", "lr": rate}
+            controller.start(StartRequest(home / "denoiser_project", options, "denoising"))
+            wait(lambda count=count: len(controller.runs) > count, 300)
+            wait(lambda: not any(run.snapshot.state.trains for run in controller.runs), 600)
+        controller.choose(controller.runs)
+        window.canvas.frame_all()
+        pause(1500)
+        at.keep(window, "window_train")
+        docks.set_workspace(DESIGN)
+        alone(at, "residual_blocks.xml")
+
+
 def show(at: Photographer, dialog: QDialog) -> None:
     """A dialog alone."""
     dialog.show()
@@ -256,4 +338,15 @@ def crash(path: Path) -> None:
     journal.abandon()
 
 
-SCENES = (inspector, playing, templates, differences, problems, side_by_side, documents, imported)
+SCENES = (
+    inspector,
+    playing,
+    templates,
+    differences,
+    problems,
+    side_by_side,
+    documents,
+    imported,
+    precisions,
+    training,
+)

@@ -65,7 +65,9 @@ def opened(benchmark, qtbot) -> tuple[Context, Canvas, list[QWidget]]:
 
 def profile_of(context: Context) -> Profile:
     rows = tuple(
-        OperatorProfile((layer.name,), "convolution", 0.1 + number % 7, 0.01, flops=10**6, bytes=10**4 * (1 + number % 9))
+        OperatorProfile(
+            (layer.name,), "convolution", 0.1 + number % 7, 0.01, flops=10**6, bytes=10**4 * (1 + number % 9)
+        )
         for number, layer in enumerate(context.document.graph)
         if layer.type == "convolution"
     )
