@@ -32,7 +32,7 @@ class Subject:
 
 @dataclass
 class Rewriting:
-    """Changes of a network: layers that are replaced by a tensor, other layers, and new weights. `layers` were optimized."""
+    """Changes of a network: layers that are replaced by a tensor, layers with other parameters or activations, and new weights."""
 
     replaced: dict[str, Source] = field(default_factory=dict)
     changed: dict[str, Layer] = field(default_factory=dict)

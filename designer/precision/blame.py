@@ -10,9 +10,8 @@ belongs to an operator that compensates others. Taking both orders is a Shapley 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -138,7 +137,7 @@ def _exchanged(
     other: Values,
     outputs: Sequence[Source],
     report: Callable[[str], None],
-) -> Any:
+) -> Iterator[NDArray[np.float64]]:
     """How the outputs change when the values of one operator after the other become those of `other`, later ones follow `chain`."""
     values = dict(start)
     before = _flat(values, outputs)

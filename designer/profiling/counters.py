@@ -1,7 +1,7 @@
 """Hardware counters of an NVIDIA GPU through `ncu` (Nsight Compute), if it is installed and permitted.
 
 The network runs again in another process under `ncu`, with one NVTX range per layer. Kernels are replayed there, so its times are
-not latencies: only percentages are used. Operators with several kernels are measured once more as a whole (range
+not latencies: only percentages are used. Operators with several kernels are measured again as a whole (range
 replay); if that fails, their kernels are averaged by duration.
 """
 

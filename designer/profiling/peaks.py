@@ -28,7 +28,7 @@ CACHE_GUESS = 16 * 2**20
 
 @dataclass(frozen=True)
 class Peaks:
-    """Measured peaks. `cache_bytes` is the size of the last-level cache, 0 where it has no roof of its own.
+    """Measured peaks. `cache_bytes` is the size of the last-level cache, 0 if its roof is not known.
 
     `others` holds further compute peaks by name, for instance "tf32"; `foreign` is other programs' share of all cores.
     """

@@ -103,7 +103,7 @@ class AnalysisPanel(QWidget):
         self._notice = Notice("analysis.notice", tr("Problem of the analysis"))
         self._notice.add_button("restart", tr("Restart"), tr("Start a new engine and run again"), self._analysis.launch)
         self._notice.add_button(
-            "weights", tr("Choose weights…"), tr("A folder with npy or bin files"), self._choose_weights
+            "weights", tr("Choose weights..."), tr("A folder with npy or bin files"), self._choose_weights
         )
         self._notice.add_button(
             "random",

@@ -99,7 +99,7 @@ class InputRow(QFrame):
         playback.looked.connect(self._on_looked)
 
     def _buttons(self) -> FlowLayout:
-        opening = QPushButton(tr("Open…"))
+        opening = QPushButton(tr("Open..."))
         opening.setObjectName(f"analysis.input.{self.layer}.open")
         opening.setAccessibleName(tr("Open an image for {layer}", layer=self.layer))
         opening.setToolTip(tr("Choose an image, a tensor or a video; a file or a folder can be dropped here too"))
@@ -150,7 +150,7 @@ class InputRow(QFrame):
         if not names:
             menu.addAction(tr("The system shows no camera")).setEnabled(False)
         menu.addSeparator()
-        menu.addAction(tr("Another number…"), self._ask_camera)
+        menu.addAction(tr("Another number..."), self._ask_camera)
 
     def _ask_camera(self) -> None:
         number, sure = QInputDialog.getInt(self, tr("Camera"), tr("Number of the camera; 0 is the first"), 0, 0, 99)

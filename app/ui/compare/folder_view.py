@@ -76,7 +76,7 @@ class FolderView(QWidget):
         self.folder.setObjectName("side.folder.path")
         self.folder.setAccessibleName(tr("Folder of images"))
         self.folder.returnPressed.connect(self.start)
-        browse = _button("side.folder.browse", tr("Browse…"), tr("Choose a folder of images"))
+        browse = _button("side.folder.browse", tr("Browse..."), tr("Choose a folder of images"))
         browse.clicked.connect(self._browse)
         self.samples = self._make_samples()
         self.start_button = _button("side.folder.start", tr("Run Over Folder"), tr("Compare on every image in it"))
@@ -93,7 +93,7 @@ class FolderView(QWidget):
         for widget in (browse, self.samples, self.start_button, self.progress, self.cancel_button):
             bar.addWidget(widget)
         for kind in (format.suffixes[0].removeprefix(".") for format in COMPARISONS.writable):
-            button = _button(f"side.folder.{kind}", f"{kind.upper()}…", tr("Save as {kind}", kind=kind.upper()))
+            button = _button(f"side.folder.{kind}", f"{kind.upper()}...", tr("Save as {kind}", kind=kind.upper()))
             button.clicked.connect(partial(self._ask_save, kind))
             bar.addWidget(button)
             self.save_buttons[kind] = button

@@ -201,7 +201,7 @@ class Setup(QScrollArea):
         for path in paths:
             box.addItem(title_of(path), path)
         box.insertSeparator(box.count())
-        box.addItem(tr("Choose a file…"), None)
+        box.addItem(tr("Choose a file..."), None)
         box.setCurrentIndex(paths.index(present) if present in paths else -1)
         noise = self._model.noise
         self.kind.setCurrentIndex(self.kind.findData(noise.kind))
@@ -235,7 +235,7 @@ class Setup(QScrollArea):
             if file is not None:
                 box.addItem(file.name)
             box.insertSeparator(box.count())
-            box.addItem(tr("Choose a file…"))
+            box.addItem(tr("Choose a file..."))
         box.setCurrentIndex(int(file is not None and not added))
         box.setEnabled(not added)
         box.setToolTip(tr("What the results are measured against, where the image is noisy already"))

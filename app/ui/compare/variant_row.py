@@ -121,12 +121,12 @@ class VariantRow(QFrame):
             box.addItem(_title(source))
             box.setItemData(box.count() - 1, str(source) if isinstance(source, Path) else "", 3)  # tooltip
         box.insertSeparator(box.count())
-        box.addItem(tr("Choose a file…"), FILE)
+        box.addItem(tr("Choose a file..."), FILE)
         box.setCurrentIndex(self._sources.index(choice.source) if choice.source in self._sources else -1)
         own = [Choice("", tr("as the network's settings say")), Choice(RANDOM, tr("random (seed 0)"))]
         if choice.weights not in ("", RANDOM):
             own.insert(1, Choice(choice.weights, Path(choice.weights).name or choice.weights))
-        self.weights.show_choices((*own, Choice(FILE, tr("Choose a folder…"))), choice.weights)
+        self.weights.show_choices((*own, Choice(FILE, tr("Choose a folder..."))), choice.weights)
         settings = settings_of(choice.source)
         names = [Choice(variant.name, variant.name) for variant in settings.variants]
         self.variant.show_choices((Choice("", tr("none")), *names), choice.variant)

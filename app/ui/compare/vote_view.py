@@ -120,7 +120,7 @@ class VoteView(QWidget):
         buttons = QHBoxLayout()
         buttons.addWidget(self.method, 1)
         for kind in (format.suffixes[0].removeprefix(".") for format in VOTES.writable):
-            button = QPushButton(f"{kind.upper()}…")
+            button = QPushButton(f"{kind.upper()}...")
             button.setObjectName(f"side.voting.{kind}")
             button.setAccessibleName(tr("Save the votes as {kind}", kind=kind.upper()))
             button.setToolTip(tr("Save the votes as {kind}", kind=kind.upper()))

@@ -97,7 +97,7 @@ class SideWindow(QWidget):
         self.stop_button.setAccessibleName(tr("Stop"))
         self.stop_button.setToolTip(tr("Give up what runs; results that are there stay"))
         self.stop_button.clicked.connect(self.stop)
-        self.report_button = QPushButton(tr("Report…"))
+        self.report_button = QPushButton(tr("Report..."))
         self.report_button.setObjectName("side.report")
         self.report_button.setAccessibleName(tr("Report"))
         self.report_button.setToolTip(tr("Write what is shown as a page with its images inside (Ctrl+R)"))

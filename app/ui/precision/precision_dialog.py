@@ -91,7 +91,7 @@ class PrecisionDialog(GrowingDialog):
         self.folder.setAccessibleName(tr("Folder of images"))
         self.folder.setPlaceholderText(tr("Images on which the result is compared with FP32"))
         self.folder.textChanged.connect(self._show_enabled)
-        browse = QPushButton(tr("Choose…"))
+        browse = QPushButton(tr("Choose..."))
         browse.setObjectName("precision.browse")
         browse.setAccessibleName(tr("Choose a folder of images"))
         browse.clicked.connect(self._on_browse)

@@ -131,7 +131,7 @@ class VariantsPanel(QWidget):
             action.setToolTip(tr_data(tip))
             action.triggered.connect(lambda _=False, p=precision, t=title: self.add_variant(Variant(tr_data(t), p)))
         menu.addSeparator()
-        self.mixed = menu.addAction(tr("Find Precision…"))
+        self.mixed = menu.addAction(tr("Find Precision..."))
         self.mixed.setObjectName("variants.find")
         self.mixed.setToolTip(tr("Find the layers that have to stay in FP32, on a folder of images"))
         self.mixed.triggered.connect(self.find_precision)
