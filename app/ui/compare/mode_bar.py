@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
 from app.ui.compare.model import CLEAN, INPUT, SideModel
 from app.ui.compare.pictures import Pictures, ViewMode
 from app.ui.widgets import theme
+from app.ui.widgets.narrow_combo import NarrowComboBox
 from app.ui.widgets.slider import NumberSlider
 from designer.texts import tr
 
@@ -221,13 +222,8 @@ def _check(name: str, text: str, tip: str, action: Callable[..., object]) -> QCh
 
 
 def _combo(name: str, title: str, action: Callable[..., object]) -> QComboBox:
-    box = QComboBox()
-    box.setObjectName(name)
-    box.setAccessibleName(title)
-    box.setToolTip(title)
-    box.setMinimumContentsLength(7)
+    box = NarrowComboBox(name, title, title, characters=7)
     box.setMinimumWidth(72)
-    box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
     box.activated.connect(action)
     return box
 

@@ -30,6 +30,7 @@ from app.ui.document.document import Document
 from app.ui.engine.inputs import photographs, title_of
 from app.ui.widgets import theme
 from app.ui.widgets.file_dialogs import open_filter
+from app.ui.widgets.narrow_combo import NarrowComboBox
 from app.ui.widgets.slider import NumberSlider
 from designer.files.document import DOCUMENTS
 from designer.runtime.images import IMAGES
@@ -156,12 +157,7 @@ class Setup(QScrollArea):
         form = QFormLayout()
         form.setContentsMargins(0, 0, 0, 0)
         form.setVerticalSpacing(4)
-        self.picture = QComboBox()
-        self.picture.setObjectName("side.picture")
-        self.picture.setAccessibleName(tr("Image"))
-        self.picture.setToolTip(tr("The image that every variant gets"))
-        self.picture.setMinimumContentsLength(8)
-        self.picture.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        self.picture = NarrowComboBox("side.picture", tr("Image"), tr("The image that every variant gets"))
         self.picture.activated.connect(self._on_picture)
         self.kind = QComboBox()
         self.kind.setObjectName("side.noise")
@@ -178,11 +174,7 @@ class Setup(QScrollArea):
         self.seed.setRange(0, 2**31 - 1)
         self.seed.setAlignment(Qt.AlignmentFlag.AlignRight)
         self.seed.editingFinished.connect(self._on_noise)
-        self.clean = QComboBox()
-        self.clean.setObjectName("side.clean")
-        self.clean.setAccessibleName(tr("Clean image"))
-        self.clean.setMinimumContentsLength(8)
-        self.clean.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        self.clean = NarrowComboBox("side.clean", tr("Clean image"))
         self.clean.activated.connect(self._on_clean)
         form.addRow(tr("Image"), self.picture)
         form.addRow(tr("Noise"), self.kind)

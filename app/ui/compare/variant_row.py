@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QComboBox, QFrame, QGridLayout, QHBoxLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from app.ui.compare.variants import RANDOM, VariantChoice, settings_of
 from app.ui.document.document import Document
@@ -15,6 +15,7 @@ from app.ui.document.locations import is_sample
 from app.ui.widgets import run_choices, theme
 from app.ui.widgets.choice_box import ChoiceBox
 from app.ui.widgets.message import Message
+from app.ui.widgets.narrow_combo import NarrowComboBox
 from app.ui.widgets.param_section import tool_button
 from app.ui.widgets.run_choices import Choice
 from designer.texts import tr
@@ -42,12 +43,11 @@ class VariantRow(QFrame):
         font = badge.font()
         font.setBold(True)
         badge.setFont(font)
-        self.source = QComboBox()
-        self.source.setObjectName(f"{name}.network")
-        self.source.setAccessibleName(tr("Network of {letter}", letter=letter))
-        self.source.setToolTip(tr("An open document as it is now, a sample, or a file"))
-        self.source.setMinimumContentsLength(8)
-        self.source.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        self.source = NarrowComboBox(
+            f"{name}.network",
+            tr("Network of {letter}", letter=letter),
+            tr("An open document as it is now, a sample, or a file"),
+        )
         self.source.activated.connect(self._on_source)
         self.remove = tool_button(
             f"{name}.remove",

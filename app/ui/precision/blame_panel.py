@@ -25,6 +25,7 @@ from app.ui.engine.number_formats import number_formats_of
 from app.ui.precision.channel_pairs import ChannelPairs
 from app.ui.widgets import theme
 from app.ui.widgets.message import Message
+from app.ui.widgets.narrow_combo import NarrowComboBox
 from designer.profiling.heat import Heat, Metric
 from designer.texts import mark, tr
 from designer.units import digits
@@ -91,12 +92,8 @@ class BlamePanel(QWidget):
             self._on_document()
 
     def _combo(self, name: str, title: str, chosen: str) -> QComboBox:
-        combo = QComboBox()
-        combo.setObjectName(f"blame.{name}")
-        combo.setAccessibleName(title)
+        combo = NarrowComboBox(f"blame.{name}", title)
         combo.setProperty("usual", chosen)
-        combo.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-        combo.setMinimumContentsLength(8)
         return combo
 
     def _table(self) -> QTreeWidget:

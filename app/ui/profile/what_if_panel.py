@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
-    QComboBox,
     QFormLayout,
     QHeaderView,
     QLabel,
@@ -22,6 +21,7 @@ from app.ui.engine.context import Context
 from app.ui.engine.profiling import profiling_of
 from app.ui.widgets import theme
 from app.ui.widgets.message import Message
+from app.ui.widgets.narrow_combo import NarrowComboBox
 from app.ui.widgets.sentences import placed_text
 from designer.graph.diagnostics import DiagnosticError
 from designer.profiling.devices import DEVICES
@@ -60,15 +60,15 @@ class WhatIfPanel(QWidget):
         self.setAccessibleName(tr("What If"))
         self._context = context
         self._profiling = profiling_of(context)
-        self.machine = self._combo("machine", tr("Machine"))
+        self.machine = NarrowComboBox("what_if.machine", tr("Machine"))
         self.machine.addItem(tr("This machine"), "")
         for device in DEVICES:
             self.machine.addItem(device.name, device.name)
             self.machine.setItemData(self.machine.count() - 1, device.source, Qt.ItemDataRole.ToolTipRole)
-        self.precision = self._combo("precision", tr("Precision"))
+        self.precision = NarrowComboBox("what_if.precision", tr("Precision"))
         for name in PRECISIONS:
             self.precision.addItem(name.upper(), name)
-        self.optimizer = self._combo("optimizer", tr("Optimizer"))
+        self.optimizer = NarrowComboBox("what_if.optimizer", tr("Optimizer"))
         for name, title in OPTIMIZERS.items():
             self.optimizer.addItem(tr_data(title), name)
         self.batch = QSpinBox()
@@ -117,14 +117,6 @@ class WhatIfPanel(QWidget):
         context.root_changed.connect(self._on_document)
         self._profiling.state_changed.connect(lambda *_: self._enable())
         self._on_document()
-
-    def _combo(self, name: str, title: str) -> QComboBox:
-        combo = QComboBox()
-        combo.setObjectName(f"what_if.{name}")
-        combo.setAccessibleName(title)
-        combo.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-        combo.setMinimumContentsLength(8)
-        return combo
 
     def _memory_table(self) -> QTreeWidget:
         table = QTreeWidget()

@@ -13,6 +13,7 @@ from app.ui.engine.training import training_of
 from app.ui.train.run_progress import metric_title
 from app.ui.widgets.empty_state import EmptyStack, EmptyState
 from app.ui.widgets.image_view import ImageView, SplitMode
+from app.ui.widgets.narrow_combo import NarrowComboBox
 from app.ui.widgets.slider import NumberSlider
 from designer.texts import tr
 from designer.training.watched_run import RunSnapshot, WatchedRun
@@ -54,12 +55,7 @@ class ValidationPanel(QWidget):
         self._update()
 
     def _box(self, name: str, title: str) -> QComboBox:
-        box = QComboBox()
-        box.setObjectName(f"validation.{name}")
-        box.setAccessibleName(title)
-        box.setToolTip(title)
-        box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-        box.setMinimumContentsLength(6)
+        box = NarrowComboBox(f"validation.{name}", title, title, characters=6)
         box.activated.connect(lambda _index: self._show())
         return box
 

@@ -6,26 +6,22 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QStandardItem, QStandardItemModel
-from PySide6.QtWidgets import QComboBox, QSizePolicy, QWidget
+from PySide6.QtWidgets import QSizePolicy, QWidget
 
+from app.ui.widgets.narrow_combo import NarrowComboBox
 from app.ui.widgets.run_choices import Choice
 from designer.texts import tr
 
 
-class ChoiceBox(QComboBox):
+class ChoiceBox(NarrowComboBox):
     """`chosen` carries the value that the user picked."""
 
     chosen = Signal(str)
 
     def __init__(self, name: str, label: str, tip: str = "", parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName(name)
-        self.setAccessibleName(label)
-        self.setToolTip(tip)
+        super().__init__(name, label, tip, parent=parent)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        self.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-        self.setMinimumContentsLength(8)
         self._choices: tuple[Choice, ...] = ()
         self._items = QStandardItemModel(self)
         self.setModel(self._items)
