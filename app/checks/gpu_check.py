@@ -109,7 +109,7 @@ def check(options: argparse.Namespace) -> int:
             counters=count,
             checks=checks,
         )
-        profile = measure([measurement])
+        profile = measure([[measurement]])
         runs += profile.runs
         _show(profile, profile.runs[0], ok)
     profile = Profile(machine_of(run), inference.graph.name, tuple(runs))

@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from PySide6.QtWidgets import QDialog, QTableView
@@ -306,12 +307,14 @@ def training(at: Photographer) -> None:
             window.tabs.remove(opened)
         docks.set_workspace(TRAIN)
         controller = training_of(context)
-        for rate in ("0.003", "0.001"):
-            count = len(controller.runs)
+
+        def trained(count: int) -> bool:
+            return len(controller.runs) == count and not any(run.snapshot.state.trains for run in controller.runs)
+
+        for number, rate in enumerate(("0.003", "0.001"), 1):
             options = {"steps": "60", "validate_every": "15", "batch": "4", "patch": "32", "synthetic": "8", "lr": rate}
             controller.start(StartRequest(home / "denoiser_project", options, "denoising"))
-            wait(lambda count=count: len(controller.runs) > count, 300)
-            wait(lambda: not any(run.snapshot.state.trains for run in controller.runs), 600)
+            wait(partial(trained, number), 600)
         controller.choose(controller.runs)
         window.canvas.frame_all()
         pause(1500)

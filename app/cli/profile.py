@@ -11,7 +11,6 @@ import typer
 from app.cli.console import err, out
 from app.cli.options import (
     DeviceOption,
-    EngineOption,
     FileArgument,
     LayoutOption,
     PrecisionOption,
@@ -23,7 +22,7 @@ from app.cli.options import (
 )
 from designer.files.settings import DEFAULT_ENGINE
 from designer.profiling.profile_files import PROFILES, load_profile, save_profile
-from designer.profiling.sweep import batches_of, sizes_of
+from designer.profiling.sweep import batches_of, engines_of, sizes_of
 
 if TYPE_CHECKING:
     from designer.graph.graph import Graph
@@ -45,7 +44,12 @@ def profile(
     file: FileArgument,
     weights: WeightsOption = None,
     random_weights: SeedOption = None,
-    engine: EngineOption = DEFAULT_ENGINE,
+    engine: Annotated[
+        str,
+        typer.Option(
+            metavar="E,E", help="Engines listed by `layerwright engines`; several are measured in turns and compared."
+        ),
+    ] = DEFAULT_ENGINE,
     precision: PrecisionOption = "fp32",
     layout: LayoutOption = "nchw",
     device: DeviceOption = "cpu",
@@ -88,7 +92,8 @@ def profile(
     batches, sizes = batches_of(batch), sizes_of(size)
     other = load_profile(against) if against is not None else None
     network = open_network(file)
-    options = RunOptions(engine=engine, precision=precision, layout=layout, device=device, threads=threads)
+    first, *others = engines_of(engine)
+    options = RunOptions(engine=first, precision=precision, layout=layout, device=device, threads=threads)
     opened = open_variant(network, variant, weights, random_weights, options)
     if opened.note:
         err.print(f"note: {opened.note}", highlight=False)
@@ -107,6 +112,7 @@ def profile(
             iterations,
             batches=batches,
             sizes=sizes,
+            engines=others,
             on_profile=keep,
             counters=None if counters is CounterMode.OFF else count,
             require_counters=counters is CounterMode.REQUIRE,
@@ -126,9 +132,9 @@ def profile(
 
 def _show(graph: Graph, found: Profile, other: Profile | None, json_out: Path | None, html: Path | None) -> None:
     from app.reports.profile_table import WIDE, advice_lines, difference_lines, lines
-    from designer.profiling.difference import differences
+    from designer.profiling.difference import differences, engine_differences
 
-    compared = differences(other, found) if other is not None else []
+    compared = [*(differences(other, found) if other is not None else []), *engine_differences(found)]
     width = out.width if out.is_terminal else WIDE
     for part in lines(found, width):
         out.print(part, width=width)

@@ -370,13 +370,14 @@ class InterruptRequest(Request[EmptyReply], frozen=True):
 class ProfileRequest(Request[ProfileReply], frozen=True):
     """Measure the open network: with its inputs, or with noise at every combination of batches and sizes (width, height).
 
-    What was measured so far is written to the file `partial`, so that it survives a canceled or killed engine. `training` also
+    Other `engines` are measured in turns with the one that was opened. What was measured so far is written to the file `partial`, so that it survives a canceled or killed engine. `training` also
     measures a training step of the exported project.
     """
 
     iterations: Annotated[int, Meta(ge=1, le=1 << 53)] = 10
     batches: tuple[Annotated[int, Meta(ge=1)], ...] = ()
     sizes: tuple[tuple[Annotated[int, Meta(ge=1)], Annotated[int, Meta(ge=1)]], ...] = ()
+    engines: tuple[str, ...] = ()
     counters: bool = True
     partial: str = ""
     training: bool = False

@@ -252,6 +252,7 @@ class Worker:
             request.iterations,
             batches=request.batches,
             sizes=[Size2D(*size) for size in request.sizes],
+            engines=request.engines,
             progress=progress,
             on_profile=(lambda partial: save_profile(Path(request.partial), partial)) if request.partial else None,
             counters=count if request.counters else None,

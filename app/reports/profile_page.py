@@ -35,8 +35,10 @@ def write_page(path: Path, profile: Profile, differences: Sequence[RunDifference
         page.heading(tr("{configuration} by {axis}", configuration=sweep.title, axis=sweep.axis))
         page.picture_inside(figure_png(sweep.axis, sweep.runs[0], sweep), knee_text(sweep))
     for found in differences:
-        page.heading(tr("Difference: {configuration}", configuration=found.after.configuration))
+        page.heading(tr("{after} against {before}", after=found.after.configuration, before=found.before.configuration))
         page.table(*difference_table(found), numbers=range(1, 5))
+        if found.doubt:
+            page.text(found.doubt)
     machine = profile.machine
     page.heading(tr("Machine and versions"))
     rows = [("processor", machine.cpu), ("cores", str(machine.cores)), ("gpu", machine.gpu), ("system", machine.system)]

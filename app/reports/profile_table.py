@@ -206,6 +206,8 @@ def difference_lines(found: RunDifference) -> Iterator[RenderableType]:
     for cells in rows:
         table.add_row(*cells)
     yield table
+    if found.doubt:
+        yield found.doubt
 
 
 def difference_table(found: RunDifference) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from math import hypot, sqrt
 from typing import Literal
 
+from designer.profiling.peaks import BUSY_PERCENT
 from designer.profiling.schema import OperatorProfile, Profile, ProfileRun
+from designer.texts import tr
 
 Verdict = Literal["none", "faster", "slower", "only before", "only after"]
 LEAST = 0.01  # relative difference that the clock rate alone causes
@@ -51,6 +53,14 @@ class RunDifference:
     total: RowDifference
     rows: tuple[RowDifference, ...]
 
+    @property
+    def doubt(self) -> str:
+        """Why the times may differ for another reason than the network; empty if no other programs ran."""
+        load = max(self.before.load.value or 0.0, self.after.load.value or 0.0)
+        if load <= BUSY_PERCENT:
+            return ""
+        return tr("other programs used {load:.0f} % of the cores during one of the runs; measure both again", load=load)
+
 
 def difference(before: ProfileRun, after: ProfileRun) -> RunDifference:
     """Compare two runs of one network, or of a network before and after an edit."""
@@ -71,6 +81,15 @@ def differences(before: Profile, after: Profile) -> list[RunDifference]:
     only = before.runs[0] if len(before.runs) == 1 else None
     pairs = ((by_configuration.get(run.configuration, only), run) for run in after.runs)
     return [difference(first, second) for first, second in pairs if first is not None]
+
+
+def engine_differences(profile: Profile) -> list[RunDifference]:
+    """The runs of other engines, each against the first run of the same batch and size."""
+    first: dict[tuple[int, str], ProfileRun] = {}
+    for run in profile.runs:
+        first.setdefault((run.batch, run.size), run)
+    pairs = ((first[run.batch, run.size], run) for run in profile.runs)
+    return [difference(before, after) for before, after in pairs if before.engine != after.engine]
 
 
 def _row(

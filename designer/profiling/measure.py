@@ -36,7 +36,7 @@ from designer.profiling.network_part import whole_part
 from designer.profiling.peaks import BUSY_PERCENT, Peaks, busy_times, cached, foreign_load, keep, measure_cpu
 from designer.profiling.quantities import Quantity, measured, unavailable
 from designer.profiling.roofline import above_roof, spread
-from designer.profiling.rows import operator_rows, outside_row, peak_memory
+from designer.profiling.rows import Counted, operator_rows, outside_row, peak_memory
 from designer.profiling.schema import OperatorProfile, Profile, ProfileRun, RunPeaks
 from designer.runtime.api import RunOptions
 from designer.runtime.engine_api import Sample
@@ -59,6 +59,7 @@ LARGEST_BLOCK = 25  # iterations
 WARMUP = 2
 SEED = 0
 WITHOUT_WORK = ("output", "identity")  # an identity is also what the ports of a template become
+STEPS = 1000  # of the progress of one configuration
 MOST_NAMED = 20  # layers in a note
 NOTEWORTHY = 0.002  # share of the whole network that gets a row
 ON_CPU = "only NVIDIA GPUs have this counter; the run used the processor"
@@ -117,6 +118,7 @@ def profile_session(
     *,
     batches: Sequence[int] = (),
     sizes: Sequence[Size2D] = (),
+    engines: Sequence[str] = (),
     warmup: int = WARMUP,
     progress: Progress | None = None,
     on_profile: OnProfile | None = None,
@@ -127,7 +129,7 @@ def profile_session(
 ) -> Profile:
     """Profile the network of `session`: with its inputs, or with seeded noise at every combination of `batches` and `sizes`.
 
-    Inputs without data get noise. `on_profile` is called during the measurement with what was measured so far, marked partial.
+    Other `engines` are measured in turns with the one of the session. Inputs without data get noise. `on_profile` is called during the measurement with what was measured so far, marked partial.
     Raises DiagnosticError like `Session.run`.
     """
     if not session.output_layers():
@@ -149,46 +151,51 @@ def profile_session(
         notes=notes,
         origin=origin,
     )
-    if not batches and not sizes:
-        return measure([replace(first, feeds=_fed(session, graph))], progress=progress, on_profile=on_profile)
-    found = [
-        replace(first, inference=inference, batch=batch)
-        for inference in (sized(graph, session.registry, size) for size in (sizes or (None,)))
-        for batch in (batches or (1,))
-    ]
-    return measure(found, progress=progress, on_profile=on_profile)
+    found = (
+        [
+            replace(first, inference=inference, batch=batch)
+            for inference in (sized(graph, session.registry, size) for size in (sizes or (None,)))
+            for batch in (batches or (1,))
+        ]
+        if batches or sizes
+        else [replace(first, feeds=_fed(session, graph))]
+    )
+    names = dict.fromkeys((session.options.engine, *engines))
+    groups = [[replace(each, options=replace(each.options, engine=name)) for name in names] for each in found]
+    return measure(groups, progress=progress, on_profile=on_profile)
 
 
 def measure(
-    measurements: Sequence[Measurement], *, progress: Progress | None = None, on_profile: OnProfile | None = None
+    groups: Sequence[Sequence[Measurement]], *, progress: Progress | None = None, on_profile: OnProfile | None = None
 ) -> Profile:
-    """Measure configurations of one network one after the other."""
+    """Measure configurations of one network: one group after the other, and those of a group in turns.
+
+    Turns are blocks of runs, so a change of clock rate or load affects all configurations of a group alike.
+    """
     runs: list[ProfileRun] = []
-    first = measurements[0]
+    first = groups[0][0]
     network = first.inference.graph.name
     machine = machine_of(first.options)
-    for number, measurement in enumerate(measurements):
-        title = f"{number + 1}/{len(measurements)}: " if len(measurements) > 1 else ""
+    count = sum(map(len, groups))
+    shares = [0.0] * count  # of each configuration that is done
 
-        def report(done: int, total: int, text: str, number: int = number, title: str = title) -> None:
-            if progress is not None:
-                progress(number * total + done, len(measurements) * total, title + text)
+    def reporter(number: int) -> Progress | None:
+        title = f"{number + 1}/{count}: " if count > 1 else ""
 
-        active = RunMeasurement(measurement, report if progress is not None else None)
-        while active.block():
+        def report(done: int, total: int, text: str) -> None:
+            assert progress is not None
+            shares[number] = done / total
+            progress(round(sum(shares) * STEPS), count * STEPS, title + text)
+
+        return report if progress is not None else None
+
+    for group in groups:
+        active = [RunMeasurement(each, reporter(len(runs) + place)) for place, each in enumerate(group)]
+        while sum(each.block() for each in active):  # not any(): each has its turn
             if on_profile is not None:
-                on_profile(Profile(machine, network, (*runs, active.partial())))
-        runs.append(active.result())
+                on_profile(Profile(machine, network, (*runs, *(each.partial() for each in active))))
+        runs += [each.result() for each in active]
     return Profile(machine, network, tuple(runs))
-
-
-def measure_interleaved(measurements: Sequence[Measurement]) -> tuple[ProfileRun, ...]:
-    """Measure configurations in turns, block by block, so that a change of clock rate or load affects all alike."""
-    active = [RunMeasurement(measurement) for measurement in measurements]
-    for _ in range(max(run.blocks for run in active)):
-        for run in active:
-            run.block()
-    return tuple(run.result() for run in active)
 
 
 class RunMeasurement:
@@ -201,7 +208,6 @@ class RunMeasurement:
         values, batch, noise = _feeds(inference, inputs, measurement.feeds, measurement.batch)
         self._measurement = measurement
         self._blocks = _blocks(measurement.iterations)
-        self.blocks = len(self._blocks)
         self._done = 0
         runs = sum(self._blocks) + measurement.warmup + len(self._blocks) - 1
         self._tick = Ticks(2 * runs + 1, progress)
@@ -316,7 +322,7 @@ def _run(
     kept = run_peaks(peaks) if peaks is not None else NO_PEAKS
     samples = list(timing.samples.values())
     no_counters = ON_CPU if options.device == "cpu" else counted.reason
-    utilization = {(layer,): values for layer, values in counted.layers.items()}
+    utilization: Counted = {(layer,): values for layer, values in counted.layers.items()}
     rows = operator_rows(table, samples, kept, utilization, no_counters)
     whole_ms = median(timing.whole) * 1e3
     stray = [sample for sample in samples if sample.seconds and not sample.layers]

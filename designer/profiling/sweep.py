@@ -9,6 +9,7 @@ from typing import Literal, TypeVar
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.types import Size2D
 from designer.profiling.schema import ProfileRun
+from designer.runtime.engine_registry import default_engines
 from designer.texts import tr
 
 T = TypeVar("T")
@@ -84,6 +85,18 @@ def batches_of(text: str) -> tuple[int, ...]:
 def sizes_of(text: str) -> tuple[Size2D, ...]:
     """Sizes from text such as `256x256,512x512`. Raises DiagnosticError for any other text."""
     return _listed("size", text, _size, tr("write width x height such as 256x256,512x512"))
+
+
+def engines_of(text: str) -> tuple[str, ...]:
+    """Names of engines from text such as `torch,onnxruntime`. Raises DiagnosticError for any that is not known."""
+
+    def known(name: str) -> str:
+        if name not in names:
+            raise ValueError(name)
+        return name
+
+    names = [engine.name for engine in default_engines()]
+    return _listed("engine", text, known, tr("choose {names}", names=", ".join(names)))
 
 
 def _listed(option: str, text: str, parse: Callable[[str], T], remedy: str) -> tuple[T, ...]:

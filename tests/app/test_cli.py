@@ -327,10 +327,13 @@ def test_profile_writes_every_run_as_json_and_a_page(layerwright: Run, network: 
         assert text in done.out
     again = layerwright(
         "profile", network, "--random-weights", 0, "--against", path, "--batch", "1", "--size", "32x32", "--iterations", 2,
-        "--threads", 1,
+        "--threads", 1, "--engine", "onnxruntime,torch",
     )  # fmt: skip
     assert "whole network" in again.out
     assert "verdict" in again.out
+    assert "difference from onnxruntime fp32 nchw batch 1 32x32 to torch fp32 nchw batch 1 32x32" in " ".join(
+        again.out.split()
+    )
 
 
 @pytest.mark.parametrize(
@@ -340,6 +343,7 @@ def test_profile_writes_every_run_as_json_and_a_page(layerwright: Run, network: 
         ("--batch", "0", "1,4,16"),
         ("--size", "12", "256x256"),
         ("--size", "0x4", "256x256"),
+        ("--engine", "torch,steam", "onnxruntime"),
     ],
 )
 def test_profile_names_a_wrong_batch_or_size(

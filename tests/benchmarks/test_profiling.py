@@ -23,7 +23,7 @@ from designer.operators.torch_program import build_program
 from designer.profiling.calibration import calibrate
 from designer.profiling.cost import cost_table
 from designer.profiling.machine import Machine
-from designer.profiling.measure import NO_PEAKS, Measurement, measure_interleaved, measure_peaks, sized
+from designer.profiling.measure import NO_PEAKS, Measurement, measure, measure_peaks, sized
 from designer.profiling.model import predict
 from designer.profiling.network_part import whole_part
 from designer.profiling.profile_files import load_profile, save_profile
@@ -68,7 +68,7 @@ def test_rows_sum_to_the_whole_and_profiling_costs_little(benchmark, report, sam
     if benchmark.disabled:
         inference, iterations = sized(inference.graph, registry, SMALL), 4
     peaks = measure_peaks(RunOptions(engine=engine))
-    first, second = measure_interleaved([measurement(inference, engine, iterations, peaks) for _ in range(2)])
+    first, second = measure([[measurement(inference, engine, iterations, peaks) for _ in range(2)]]).runs
     report.value(f"{engine}: profiling adds", first.overhead.value, "%", target=10)
     report.value(f"{engine}: rows against the whole", 100 * abs(first.rows_ms / first.time_ms - 1), "%", target=5)
     outside = sum(row.time_ms for row in first.operators if not row.layers)
@@ -77,7 +77,7 @@ def test_rows_sum_to_the_whole_and_profiling_costs_little(benchmark, report, sam
         f"{engine}: first {FIRST} operators ranked otherwise by a second profile", unlike(first, second), "", target=0
     )
     report.value(f"{engine}: other programs during the run", first.load.value or 0.0, "%", target=5)
-    benchmark.pedantic(lambda: measure_interleaved([measurement(inference, engine, 4, peaks)]), rounds=1)
+    benchmark.pedantic(lambda: measure([[measurement(inference, engine, 4, peaks)]]), rounds=1)
 
 
 def unlike(one: ProfileRun, other: ProfileRun) -> float:
@@ -142,7 +142,7 @@ def test_predicted_times(benchmark, report, samples, registry, engine, monkeypat
     peaks = measure_peaks(options)
     errors = []
     for inference in networks:
-        (run,) = measure_interleaved([measurement(inference, engine, 2 if benchmark.disabled else 20, peaks)])
+        (run,) = measure([[measurement(inference, engine, 2 if benchmark.disabled else 20, peaks)]]).runs
         error = 100 * abs(predict(cost_table(inference), model, run).time_ms / run.time_ms - 1)
         errors.append(error)
         print(f"{engine} {inference.graph.name}: {error:.0f} %", file=sys.stderr)

@@ -14,7 +14,7 @@ from designer.graph.types import DataType
 from designer.operators.api import Example, Operator, Role
 from designer.operators.code_text import digest
 from designer.operators.registry import load
-from designer.profiling.measure import Measurement, measure_interleaved
+from designer.profiling.measure import Measurement, measure
 from designer.profiling.peaks import Peaks
 from designer.profiling.quantities import measured
 from designer.runtime.api import RunOptions
@@ -60,7 +60,7 @@ def test_no_time_is_lost(cls):
             options = RunOptions(engine=engine.name, threads=1, agreed=agreed)
             try:
                 measurement = Measurement(inference, weights, options, iterations=1, warmup=0, peaks=PEAKS)
-                (run,) = measure_interleaved([measurement])
+                (run,) = measure([[measurement]]).runs
             except DiagnosticError as error:
                 if error.diagnostics[0].code not in ("not-in-onnx", "not-in-torch", "not-in-engine"):
                     raise

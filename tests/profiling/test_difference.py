@@ -8,7 +8,7 @@ import pytest
 
 from designer.profiling.difference import difference, differences
 from designer.profiling.machine import Machine
-from designer.profiling.quantities import ValueSource
+from designer.profiling.quantities import ValueSource, measured
 from designer.profiling.schema import OperatorProfile, Profile, ProfileRun
 from designer.profiling.sweep import sweeps
 
@@ -51,6 +51,13 @@ def test_layers_that_one_engine_fused_are_joined():
 def test_layers_of_one_run_only_are_said():
     rows = {r.layers: r.verdict for r in difference(run(row("a", 1.0)), run(row("b", 1.0))).rows}
     assert rows == {("a",): "only before", ("b",): "only after"}
+
+
+def test_a_busy_machine_puts_a_difference_in_doubt():
+    quiet = run(row("a", 1.0))
+    busy = replace(quiet, load=measured(40.0))
+    assert difference(quiet, quiet).doubt == ""
+    assert "40 % of the cores" in difference(quiet, busy).doubt
 
 
 def test_runs_of_two_profiles_are_paired_by_configuration():

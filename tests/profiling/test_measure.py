@@ -13,11 +13,10 @@ from designer.graph.model import Layer, Source
 from designer.graph.types import Size2D
 from designer.profiling import measure as measuring
 from designer.profiling.cost import cost_table
+from designer.profiling.difference import engine_differences
 from designer.profiling.measure import (
-    Measurement,
     Timing,
     fit_rows,
-    measure_interleaved,
     profile_session,
     profiling_overhead,
 )
@@ -190,13 +189,31 @@ def test_memory_over_time_and_what_exists_at_the_peak(session):
     assert next(iter(run.peak_memory.tensors)) == "cat"
 
 
-def test_runs_measured_in_turns(session, small_inference, small_weights):
-    both = [
-        Measurement(small_inference, small_weights, RunOptions(engine=e, threads=1), peaks=PEAKS, iterations=4)
-        for e in ("torch", "onnxruntime")
+def test_other_engines_are_measured_in_turns(session):
+    seen, steps = [], []
+    profile = profiled(
+        session(),
+        8,
+        engines=("onnxruntime",),
+        batches=(1, 2),
+        on_profile=seen.append,
+        progress=lambda *s: steps.append(s),
+    )
+    runs = [("torch", 1), ("onnxruntime", 1), ("torch", 2), ("onnxruntime", 2)]
+    assert [(run.engine, run.batch) for run in profile.runs] == runs
+    assert {run.iterations for run in profile.runs} == {8}
+    first = seen[0].runs
+    assert [(run.engine, run.iterations, bool(run.partial)) for run in first] == [
+        ("torch", 2, True),
+        ("onnxruntime", 2, True),
     ]
-    runs = measure_interleaved(both)
-    assert [(run.engine, run.iterations) for run in runs] == [("torch", 4), ("onnxruntime", 4)]
+    assert [done for done, _, _ in steps] == sorted(done for done, _, _ in steps)
+    assert steps[-1][0] == steps[-1][1]
+    compared = engine_differences(profile)
+    assert [(found.before.engine, found.after.engine, found.after.batch) for found in compared] == [
+        ("torch", "onnxruntime", 1),
+        ("torch", "onnxruntime", 2),
+    ]
 
 
 def peaks(flops=1e9, memory=1e9, cache=10e9, cache_bytes=1000, launch_ms=0.01):

@@ -379,7 +379,7 @@ def test_a_file_of_gpu_check_with_two_runs_is_opened(context, logger, table, pro
     assert profiling_of(context).open_file(path)
     shown = [[logger.model.index(r, c).data() for c in range(logger.model.columnCount())] for r in range(2)]
     assert ["NVIDIA Test" in row for row in shown] == [True, True]
-    assert [row[6:8] for row in shown] == [["fp32", "nchw"], ["fp16", "nhwc"]]
+    assert [row[5:7] for row in shown] == [["fp32", "nchw"], ["fp16", "nhwc"]]
     assert shown[0][-1] == path.name
 
 
@@ -668,6 +668,11 @@ def test_a_bad_batch_is_reported_before_anything_runs(qtbot, context, logger):
     assert profiling_of(context).state is State.FAILED
     assert "'1,x' cannot be read" in logger.status.text()
     assert "1,4,16" in logger.status.text()
+    logger.batches.clear()
+    qtbot.keyClicks(logger.engines, "steam")
+    qtbot.keyClick(logger.engines, Qt.Key.Key_Return)
+    assert "engine 'steam' cannot be read" in logger.status.text()
+    assert "onnxruntime" in logger.status.text()
 
 
 def test_heat_of_a_difference_is_signed_and_noise_is_zero(run):

@@ -114,12 +114,14 @@ def test_iterations_are_the_documents_setting(run_context, run_panel):
 
 def test_the_settings_of_the_document_are_used(qtbot, run_context, run_panel):
     run_context.document.change_settings(engine="torch", layout="nhwc", threads=1, random_seed=5, iterations=2)
+    qtbot.keyClicks(run_panel.engines, "onnxruntime")
     with qtbot.waitSignal(profiling_of(run_context).current_changed, timeout=PATIENCE):
         qtbot.mouseClick(run_panel.launch, Qt.MouseButton.LeftButton)
     run = profiling_of(run_context).entries[0].run
     assert (run.engine, run.layout, run.threads) == ("torch", "nhwc", 1)
     assert run.weights == "random weights (seed 5)"
     assert run.iterations == 2
+    assert [entry.run.engine for entry in profiling_of(run_context).entries] == ["torch", "onnxruntime"]
 
 
 def test_profiling_between_two_analyses_disturbs_neither(qtbot, run_context, run_panel, tmp_path):

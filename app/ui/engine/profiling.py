@@ -26,7 +26,7 @@ from designer.profiling.difference import RunDifference, difference
 from designer.profiling.matching import match_rows
 from designer.profiling.profile_files import load_profile, save_profile
 from designer.profiling.schema import OperatorProfile, Profile, ProfileRun
-from designer.profiling.sweep import batches_of, sizes_of
+from designer.profiling.sweep import batches_of, engines_of, sizes_of
 from designer.texts import tr, trn
 
 DEFAULT_ITERATIONS = 10
@@ -70,6 +70,7 @@ class ProfilingController(QObject):
         self.batches = self.sizes = (
             ""  # what a launch measures: batch sizes, image sizes; empty for the document's inputs
         )
+        self.engines = ""  # other engines, measured in turns
         self.training = False  # a launch also measures a training step
         self.chosen_rows: tuple[OperatorProfile, ...] = ()
         self._choosing = False
@@ -103,7 +104,7 @@ class ProfilingController(QObject):
         if not self.context.has_document or self.running:
             return
         try:
-            batches, sizes = batches_of(self.batches), sizes_of(self.sizes)
+            batches, sizes, engines = batches_of(self.batches), sizes_of(self.sizes), engines_of(self.engines)
             opening = open_variant(self.context.root)
         except DiagnosticError as error:
             self._set_state(State.FAILED, placed_text(error.diagnostics[0]))
@@ -113,7 +114,7 @@ class ProfilingController(QObject):
         self.partial_file.unlink(missing_ok=True)
         pixels = tuple((size.width, size.height) for size in sizes)
         request = ProfileRequest(
-            self.iterations(), batches, pixels, partial=str(self.partial_file), training=self.training
+            self.iterations(), batches, pixels, engines, partial=str(self.partial_file), training=self.training
         )
         # One after the other in the engine's queue: nothing of another panel comes between.
         self._calls = [engine.ask(opening, self, self._opened, self._failed)]

@@ -104,7 +104,7 @@ class RunDifferencesPanel(QWidget):
         total = found.total
         if before is None or after is None or not total.before_ms or not total.after_ms:
             return tr("One of the two runs has no time.")
-        return tr(
+        text = tr(
             "#{one} {title_one}: {before}\n#{other} {title_other}: {after}\nDifference {difference} ({factor} x), "
             "noise ±{noise}: {verdict}",
             one=before.number,
@@ -118,6 +118,7 @@ class RunDifferencesPanel(QWidget):
             noise=quantity(total.noise_ms / 1e3, "s"),
             verdict=tr_data(VERDICTS[total.verdict]),
         )
+        return f"{text}\n{tr('note: {note}', note=found.doubt)}" if found.doubt else text
 
     def _select_layers(self, *_: object) -> None:
         shown = self._context.in_sight

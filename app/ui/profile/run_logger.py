@@ -73,6 +73,12 @@ class RunLoggerPanel(QWidget):
             "sizes", tr("Sizes: 256x256"), tr("Image sizes to measure, width x height; empty: the inputs as they are")
         )
         self.sizes.textChanged.connect(lambda text: setattr(self._profiling, "sizes", text))
+        self.engines = self._field(
+            "engines",
+            tr("Engines: torch"),
+            tr("Other engines to measure in turns with the one of the document, such as torch,openvino"),
+        )
+        self.engines.textChanged.connect(lambda text: setattr(self._profiling, "engines", text))
         self.training = QCheckBox(tr("Training step"))
         self.training.setObjectName("run_logger.training")
         self.training.setAccessibleName(tr("Training step"))
@@ -141,12 +147,13 @@ class RunLoggerPanel(QWidget):
         self._stack.addWidget(listing)
 
     def _lay_out(self) -> None:
-        first, second, third = QHBoxLayout(), QHBoxLayout(), QHBoxLayout()
+        first, second, third, fourth = QHBoxLayout(), QHBoxLayout(), QHBoxLayout(), QHBoxLayout()
         first.addWidget(self.launch, 1)
         first.addWidget(self.iterations)
         third.addWidget(self.batches)
         third.addWidget(self.sizes)
-        third.addWidget(self.training)
+        fourth.addWidget(self.engines, 1)
+        fourth.addWidget(self.training)
         for button in (self._open, self._save, self._remove):
             second.addWidget(button)
         second.addStretch(1)
@@ -154,6 +161,7 @@ class RunLoggerPanel(QWidget):
         main.setContentsMargins(8, 8, 8, 8)
         main.addLayout(first)
         main.addLayout(third)
+        main.addLayout(fourth)
         main.addLayout(second)
         main.addWidget(self.status)
         main.addWidget(self._notice)
