@@ -30,6 +30,7 @@ from app.ui.shell.export.picture import PictureDialog
 from app.ui.shell.module_dialog import ModuleDialog
 from app.ui.shell.panels import ANALYSIS, DESIGN, TRAIN
 from app.ui.shell.shortcuts_dialog import ShortcutsDialog
+from app.ui.train.training_panel import TrainingPanel
 from designer.files.disk_watch import digest_of
 from designer.files.document import parse_document
 from designer.files.journal import Journal
@@ -272,7 +273,7 @@ def precisions(at: Photographer) -> None:
 
     docks.show("number_formats")
     formats = number_formats_of(context)
-    formats.set_formats({"conv_3": "int8", "conv_4": "int8", "conv_5": "fp16"})
+    formats.set_formats({"conv_3": "int8", "conv_4": "int8", "conv_5": "float16"})
     panel = docks.panel("number_formats")
     assert isinstance(panel, NumberFormatsPanel)
     panel.measure.click()
@@ -306,14 +307,26 @@ def training(at: Photographer) -> None:
         for opened in before:
             window.tabs.remove(opened)
         docks.set_workspace(TRAIN)
+        photos = home / "photos"
+        shutil.copytree(samples.PHOTOGRAPHS, photos)
+        panel = docks.panel("training")
+        assert isinstance(panel, TrainingPanel)
+        panel.form.set_text("data", str(photos))
         controller = training_of(context)
 
         def trained(count: int) -> bool:
             return len(controller.runs) == count and not any(run.snapshot.state.trains for run in controller.runs)
 
         for number, rate in enumerate(("0.003", "0.001"), 1):
-            options = {"steps": "60", "validate_every": "15", "batch": "4", "patch": "32", "synthetic": "8", "lr": rate}
-            controller.start(StartRequest(home / "denoiser_project", options, "denoising"))
+            options = {
+                "data": str(photos),
+                "steps": "60",
+                "validate_every": "15",
+                "batch": "4",
+                "patch": "32",
+                "lr": rate,
+            }
+            controller.start(StartRequest(controller.project(), options, "denoising"))
             wait(partial(trained, number), 600)
         controller.choose(controller.runs)
         window.canvas.frame_all()

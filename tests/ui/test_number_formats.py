@@ -113,6 +113,13 @@ def test_fp32_takes_a_format_away(bench):
     assert len(bench.document.settings.variants) == 1
 
 
+def test_a_format_of_another_version_is_listed_as_it_is(bench):
+    panel = NumberFormatsPanel(bench.context)
+    table = bench.part(panel, QTreeWidget, "number_formats.layers")
+    bench.formats.set_format("fp3", ["conv_0"])
+    assert table.topLevelItem(0).text(1) == "fp3"
+
+
 def test_a_chip_dropped_on_a_layer_of_the_selection_is_for_all_of_it(window):
     window_kit.show(window, window_kit.network())
     context, viewer = window.context, window.canvas.viewer

@@ -30,7 +30,7 @@ from app.ui.widgets.flow import FlowLayout
 from app.ui.widgets.message import Message
 from designer.precision.bits import EQUAL, LADDER
 from designer.profiling.heat import Heat, Metric
-from designer.runtime.number_formats import FORMATS
+from designer.runtime.number_formats import FLOAT32, FORMATS
 from designer.texts import mark, tr, tr_data
 from designer.units import binary
 
@@ -150,7 +150,8 @@ class NumberFormatsPanel(QWidget):
         self.table.clear()
         for name in dict.fromkeys((*measured, *formats)):
             texts = [_db(measured[name][each]) for each in MEASURED] if name in measured else []
-            item = QTreeWidgetItem([name, tr_data(TITLES[formats.get(name, "float32")]), *texts])
+            found = formats.get(name, FLOAT32.name)  # a settings file may have any text
+            item = QTreeWidgetItem([name, tr_data(TITLES.get(found, found)), *texts])
             for column in range(2, 2 + len(texts)):
                 item.setTextAlignment(column, Qt.AlignmentFlag.AlignRight)
             self.table.addTopLevelItem(item)
@@ -162,7 +163,7 @@ class NumberFormatsPanel(QWidget):
     def _size_text(self, formats: Mapping[str, str]) -> str:
         if self._found is None:
             return ""
-        bits = sum(item.weights * FORMATS[formats.get(item.layer, "float32")].bits for item in self._found.layers)
+        bits = sum(item.weights * FORMATS.get(formats.get(item.layer, ""), FLOAT32).bits for item in self._found.layers)
         plain = sum(item.weights * 32 for item in self._found.layers)
         return tr("Weights: {size} instead of {plain}", size=binary(-(-bits // 8)), plain=binary(plain // 8))
 

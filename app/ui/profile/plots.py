@@ -381,6 +381,7 @@ class SweepPlot(Plot):
         self.sweep: Sweep | None = None
         self.setMouseEnabled(x=False, y=False)
         self.showAxis("right")
+        self.legend.anchor((0.5, 0.0), (0.5, 0.0), offset=(0, 10))  # the curves end in the corners
 
     def draw(self, run: ProfileRun) -> None:
         sweep = self.sweep
