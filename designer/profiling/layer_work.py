@@ -11,6 +11,12 @@ from designer.profiling.cost import CostTable, LayerCost
 FREE = frozenset({"input", "output", "identity", "dropout", "dropout_2d", "drop_path", "tensor_input", "template_input",
                   "template_output"})  # fmt: skip
 VIEWS = frozenset({"reshape", "flatten", "squeeze", "unsqueeze"})
+ALIASES = VIEWS | {
+    "output",
+    "identity",
+    "template_input",
+    "template_output",
+}  # their outputs are the memory of their inputs
 KINDS = {
     "convolution_1d": "convolution",
     "convolution_3d": "convolution",

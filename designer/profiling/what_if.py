@@ -15,6 +15,7 @@ from designer.operators.registry import Registry
 from designer.profiling.calibration import calibrated
 from designer.profiling.cost import CostTable, cost_table
 from designer.profiling.devices import DEVICES, device_named
+from designer.profiling.layer_work import ALIASES
 from designer.profiling.measure import sized
 from designer.profiling.model import DataSheetModel, DeviceModel, predict
 from designer.profiling.quantities import ValueSource
@@ -123,7 +124,7 @@ class TrainingMemory:
 
 
 def training_memory(table: CostTable, optimizer: str = "adam") -> TrainingMemory:
-    """Activations, gradients and optimizer states of every layer; weights that layers share count once."""
+    """Activations, gradients and optimizer states of every layer that needs memory; weights that layers share count once."""
     states = OPTIMIZER_STATES[optimizer]
     seen: set[str] = set()
     rows = []
@@ -133,14 +134,16 @@ def training_memory(table: CostTable, optimizer: str = "adam") -> TrainingMemory
         seen.add(shared)
         learned = row.learned * table.item_bytes if first else 0
         activations = _kept(table, name, row.parameters)
-        rows.append(LayerTrainingMemory(name, row.weight_bytes if first else 0, learned, states * learned, activations))
+        found = LayerTrainingMemory(name, row.weight_bytes if first else 0, learned, states * learned, activations)
+        if found.total:
+            rows.append(found)
     return TrainingMemory(optimizer, tuple(rows))
 
 
 def _kept(table: CostTable, name: str, parameters: Mapping[str, str]) -> int:
     """Bytes of the outputs, twice with an attached activation: autograd keeps its input too, except for a ReLU."""
-    outputs = sum(table.bytes_of(kind) for kind in table.rows[name].outputs)
-    if table.rows[name].type == "output":
+    row, activation = table.rows[name], parameters.get("activation", "")
+    if row.type in ALIASES and not activation:
         return 0
-    activation = parameters.get("activation", "")
-    return outputs * (2 if activation and activation != "relu" and table.rows[name].type != "activation" else 1)
+    outputs = sum(table.bytes_of(kind) for kind in row.outputs)
+    return outputs * (2 if activation and activation != "relu" and row.type != "activation" else 1)

@@ -6,7 +6,9 @@ import pytest
 from generated_networks import generated_network
 
 from designer.graph.diagnostics import DiagnosticError
+from designer.graph.graph import Graph
 from designer.graph.inference import Inference
+from designer.graph.model import Layer, Source
 from designer.graph.types import Size2D
 from designer.profiling import calibration
 from designer.profiling.calibration import calibrate, calibrated
@@ -108,6 +110,15 @@ def test_training_memory_by_layer(small_inference):
     assert found.total == sum(row.total for row in found.rows)
     assert training_memory(table, "sgd").total == found.total - 2 * sum(row.gradients for row in found.rows)
     assert set(OPTIMIZER_STATES) >= {"adam", "sgd"}
+
+
+def test_layers_that_hand_their_input_on_need_no_training_memory(profiling_registry):
+    names = ("image", "same", "flat", "result")
+    layers = [Layer("image", "input", params={"dims": "4x4x3"})]
+    for name, kind in zip(names[1:], ("identity", "flatten", "output"), strict=True):
+        layers.append(Layer(name, kind, inputs=(Source(layers[-1].name),)))
+    found = training_memory(cost_table(Inference(Graph(layers), profiling_registry)))
+    assert [(row.layer, row.total) for row in found.rows] == [("image", 4 * 48)]
 
 
 @pytest.mark.parametrize("seed", range(10))

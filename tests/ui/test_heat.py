@@ -6,11 +6,12 @@ import pytest
 
 pytest.importorskip("PySide6")
 
-from PySide6.QtCore import QRectF
+from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QColor
 from window_kit import action
 
 from app.ui.engine.profiling import profiling_of
+from app.ui.widgets import theme
 from app.ui.widgets.heat import heat_color
 from designer.profiling.machine import Machine
 from designer.profiling.schema import OperatorProfile, Profile, ProfileRun
@@ -59,8 +60,20 @@ def test_the_heat_action_colors_layers_by_their_share(heated, qtbot):
 
 def test_the_critical_path_goes_through_the_layers(heated):
     action(heated, "view.critical_path").trigger()
-    centers = [heated.canvas.projection.entry(name).area().center() for name in ("a", "b", "c")]
-    assert heated.canvas.heat.item.path == centers
+    areas = [heated.canvas.projection.entry(name).area() for name in ("a", "b", "c")]
+    assert heated.canvas.heat.item.path == areas
+    view = heated.canvas.viewer
+    view.frame_all()
+    image = view.viewport().grab().toImage()
+    warning = QColor(theme.color("warning"))
+
+    def marked(point: QPointF) -> bool:
+        place = view.mapFromScene(point)
+        around = [image.pixelColor(place.x() + x, place.y()) for x in range(-12, 13)]
+        return any(abs(c.red() - warning.red()) + abs(c.blue() - warning.blue()) < 30 for c in around)
+
+    assert marked((areas[0].center() + areas[1].center()) / 2)
+    assert not marked(areas[1].center())  # the path does not hide the names of layers
 
 
 def test_heat_without_a_run_says_what_to_do(window, qtbot):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QObject, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QPainter, QPainterPath, QPaintEvent, QPen
 from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 
@@ -57,20 +57,20 @@ class HeatItem(QGraphicsItem):
     def __init__(self) -> None:
         super().__init__()
         self.cells: list[Cell] = []
-        self.path: list[QPointF] = []
+        self.path: list[QRectF] = []  # the areas of the layers on the critical path
         self._area = QRectF()
         self.setZValue(40)
         self.setAcceptedMouseButtons(Qt.MouseButton.NoButton)
         self.setFlag(QGraphicsItem.GraphicsItemFlag.ItemUsesExtendedStyleOption, True)
 
-    def show_cells(self, cells: list[Cell], path: list[QPointF]) -> None:
+    def show_cells(self, cells: list[Cell], path: list[QRectF]) -> None:
         self.prepareGeometryChange()
         self.cells, self.path = cells, path
         area = QRectF()
         for cell in cells:
             area = area.united(cell.rect)
-        for point in path:
-            area = area.united(QRectF(point.x(), point.y(), 1, 1))
+        for layer in path:
+            area = area.united(layer)
         self._area = area.adjusted(-40, -60, 40, 40)
         self.setVisible(bool(cells or path))
         self.update()
@@ -96,10 +96,18 @@ class HeatItem(QGraphicsItem):
                 self._paint_label(painter, cell)
 
     def _paint_path(self, painter: QPainter) -> None:
+        """Between the layers, so that their names can be read."""
         pen = QPen(theme.color("warning"), 3.0, Qt.PenStyle.DashLine)
         pen.setCosmetic(True)
+        painter.save()
+        around, layers = QPainterPath(), QPainterPath()
+        around.addRect(self._area)
+        for area in self.path:
+            layers.addRect(area)
+        painter.setClipPath(around.subtracted(layers))
         painter.setPen(pen)
-        painter.drawPolyline(self.path)
+        painter.drawPolyline([area.center() for area in self.path])
+        painter.restore()
 
     def _paint_label(self, painter: QPainter, cell: Cell) -> None:
         font = fonts()
@@ -273,7 +281,7 @@ class HeatOverlay(QObject):
             if name in self._projection and (value or not found.signed)
         ]
 
-    def _path(self, run: ProfileRun) -> list[QPointF]:
+    def _path(self, run: ProfileRun) -> list[QRectF]:
         layers = critical_path(run, inline(self._context.root.graph, self._context.registry))
         names = dict.fromkeys(self._context.in_sight(layer) for layer in layers)
-        return [self._projection.entry(name).area().center() for name in names if name in self._projection]
+        return [self._projection.entry(name).area() for name in names if name in self._projection]

@@ -27,6 +27,7 @@ HEADERS = (
     mark("Verdict"),
 )
 DIFFERENCE = 3
+RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 VERDICTS = {
     "none": mark("none"),
     "faster": mark("faster"),
@@ -83,6 +84,7 @@ class RunDifferencesPanel(QWidget):
         for column in range(1, len(HEADERS) - 1):
             order = int(Qt.SortOrder.DescendingOrder.value)
             self.model.setHeaderData(column, Qt.Orientation.Horizontal, order, Qt.ItemDataRole.InitialSortOrderRole)
+            self.model.setHeaderData(column, Qt.Orientation.Horizontal, RIGHT, Qt.ItemDataRole.TextAlignmentRole)
 
     def _show(self) -> None:
         found = self._profiling.difference()
@@ -148,7 +150,7 @@ def _items(row: RowDifference) -> list[QStandardItem]:
 def _number(value: float | None, *, signed: bool = False) -> QStandardItem:
     text = UNAVAILABLE_SIGN if value is None else digits(value)
     item = QStandardItem(f"+{text}" if signed and value is not None and value > 0 else text)
-    item.setData(float("-inf") if value is None else value, SORT)
-    item.setTextAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+    item.setData(float("-inf") if value is None else abs(value), SORT)
+    item.setTextAlignment(RIGHT)
     item.setFont(theme.mono_font())
     return item
