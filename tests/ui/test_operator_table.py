@@ -470,8 +470,12 @@ def test_the_roofline_has_a_point_for_each_step_with_operations(qtbot, context, 
     point = next(p for p in points if run.operators[p.data()] is row)
     assert 10 ** point.pos().y() == pytest.approx(row.flops / row.time_ms * 1e3)
     assert 10 ** point.pos().x() == pytest.approx(row.flops / row.bytes)
+    keys = [label.text for _, label in charts.plot().legend.items]
+    assert len(keys) == len(set(keys))
     charts.plot().rows_clicked.emit([row])
     assert context.selection == row.layers
+    charts.plot().redraw()
+    assert [label.text for _, label in charts.plot().legend.items] == keys
 
 
 def test_the_training_step_is_a_chart_with_its_verdict(context, charts, profile, run):

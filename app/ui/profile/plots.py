@@ -78,6 +78,7 @@ class Plot(ThemedPlot):
         super().redraw()
         view = self.getViewBox().viewRange() if self.run is not None else None
         self.clear()
+        self.legend.clear()  # of the keys that belong to no item of the plot
         if self.run is not None:
             self.draw(self.run)
         if view is not None:
