@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QToolButton
+from window_kit import shown
 
 from app.ui.design.layer_editor import ParametersPanel
 from app.ui.document.document import Document
@@ -43,13 +44,7 @@ def context(qapp):
 
 @pytest.fixture
 def panel(qtbot, context):
-    panel = ParametersPanel(context)
-    qtbot.addWidget(panel)
-    panel.resize(340, 700)
-    panel.show()
-    qtbot.waitExposed(panel)
-    panel.activateWindow()
-    return panel
+    return shown(qtbot, ParametersPanel(context), 340, 700)
 
 
 def field(panel, name, kind=NumberField):

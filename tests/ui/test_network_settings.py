@@ -14,7 +14,7 @@ pytestmark = pytest.mark.gui
 from PySide6.QtCore import QSettings, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QCheckBox, QFileDialog, QLabel, QLineEdit, QTableWidget, QToolButton, QWidget
-from window_kit import empty
+from window_kit import empty, shown
 
 from app.ui.canvas.canvas import Canvas
 from app.ui.design.network_settings import NetworkSettingsPanel
@@ -56,13 +56,7 @@ def context(qapp):
 
 @pytest.fixture
 def panel(qtbot, context):
-    panel = NetworkSettingsPanel(context)
-    qtbot.addWidget(panel)
-    panel.resize(340, 640)
-    panel.show()
-    qtbot.waitExposed(panel)
-    panel.activateWindow()
-    return panel
+    return shown(qtbot, NetworkSettingsPanel(context), 340, 640)
 
 
 @pytest.fixture

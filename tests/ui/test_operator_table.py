@@ -16,7 +16,7 @@ pytest.importorskip("PySide6")
 from PySide6.QtCore import QItemSelectionModel, QPoint, Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication, QFileDialog, QPushButton, QToolButton
-from window_kit import empty
+from window_kit import empty, shown
 
 from app.ui.document.document import Document
 from app.ui.engine.context import Context
@@ -388,12 +388,7 @@ def test_a_file_of_gpu_check_with_two_runs_is_opened(context, logger, table, pro
 
 @pytest.fixture
 def bars(qtbot, context: Context) -> UtilizationPanel:
-    panel = UtilizationPanel(context)
-    qtbot.addWidget(panel)
-    panel.resize(464, 420)
-    panel.show()
-    qtbot.waitExposed(panel)
-    return panel
+    return shown(qtbot, UtilizationPanel(context), 464, 420)
 
 
 def test_bars_of_the_network_and_of_the_selection(qtbot, context, bars, profile, run):
@@ -453,12 +448,7 @@ def test_bars_follow_the_theme(qapp, context, bars, profile):
 
 @pytest.fixture
 def charts(qtbot, context: Context) -> ChartsPanel:
-    panel = ChartsPanel(context)
-    qtbot.addWidget(panel)
-    panel.resize(700, 400)
-    panel.show()
-    qtbot.waitExposed(panel)
-    return panel
+    return shown(qtbot, ChartsPanel(context), 700, 400)
 
 
 def test_the_roofline_has_a_point_for_each_step_with_operations(qtbot, context, charts, profile, run):

@@ -10,7 +10,7 @@ pytestmark = pytest.mark.gui
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QLineEdit, QMenu, QTreeWidget
-from window_kit import empty
+from window_kit import empty, shown
 
 from app.ui.design.palette import MIME_TYPE, PalettePanel
 from app.ui.document.document import Document
@@ -31,12 +31,7 @@ def context(qapp):
 
 @pytest.fixture
 def palette(qtbot, context):
-    panel = PalettePanel(context)
-    qtbot.addWidget(panel)
-    panel.resize(280, 500)
-    panel.show()
-    qtbot.waitExposed(panel)
-    return panel
+    return shown(qtbot, PalettePanel(context), 280, 500)
 
 
 def tree_of(panel) -> QTreeWidget:

@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
     QVBoxLayout,
     QWidget,
 )
-from window_kit import empty
+from window_kit import empty, shown
 
 from app.ui.design.layer_editor import ParametersPanel
 from app.ui.design.layer_facts import LayerFacts
@@ -54,13 +54,7 @@ def context(qapp):
 
 @pytest.fixture
 def panel(qtbot, context):
-    panel = ParametersPanel(context)
-    qtbot.addWidget(panel)
-    panel.resize(340, 700)
-    panel.show()
-    qtbot.waitExposed(panel)
-    panel.activateWindow()
-    return panel
+    return shown(qtbot, ParametersPanel(context), 340, 700)
 
 
 def field(panel, name, kind=NumberField):

@@ -10,6 +10,7 @@ pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
 from PySide6.QtCore import QRectF, Qt
+from window_kit import shown
 
 from app.ui.canvas.canvas import Canvas
 from app.ui.design.code_view import CodeViewPanel
@@ -46,12 +47,7 @@ def context(qapp):
 
 @pytest.fixture
 def canvas(qtbot, context):
-    canvas = Canvas(context)
-    qtbot.addWidget(canvas)
-    canvas.resize(1000, 500)
-    canvas.show()
-    qtbot.waitExposed(canvas)
-    return canvas
+    return shown(qtbot, Canvas(context), 1000, 500)
 
 
 def marked(canvas):

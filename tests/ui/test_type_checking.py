@@ -9,7 +9,7 @@ pytestmark = pytest.mark.gui
 
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QMenu, QPushButton, QTableView, QToolButton
-from window_kit import empty
+from window_kit import empty, shown
 
 from app.ui.design import fixes as fixing
 from app.ui.design.fix_bar import FixBar
@@ -46,12 +46,7 @@ def context(qapp):
 
 @pytest.fixture
 def panel(qtbot, context):
-    panel = TypeCheckingPanel(context)
-    qtbot.addWidget(panel)
-    panel.resize(900, 260)
-    panel.show()
-    qtbot.waitExposed(panel)
-    return panel
+    return shown(qtbot, TypeCheckingPanel(context), 900, 260)
 
 
 def rows(panel) -> list[tuple[str, str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeVar
 
 from pyqtgraph import PlotWidget
 from PySide6.QtCore import QEventLoop, QObject, QSettings, QTimer
@@ -19,6 +20,9 @@ from designer.graph.model import ActivationSpec, Layer, Source
 from designer.operators.registry import Registry, default_registry
 
 DELAY = 200  # ms that updates of the window are delayed at most
+
+
+ShownT = TypeVar("ShownT", bound=QWidget)
 
 
 def open_window(
@@ -77,6 +81,16 @@ def settle(window: QWidget) -> None:
     while any(t.isActive() and t.isSingleShot() and t.interval() <= DELAY for t in window.findChildren(QTimer)):
         QApplication.processEvents(QEventLoop.ProcessEventsFlag.WaitForMoreEvents)
     QApplication.processEvents()
+
+
+def shown(qtbot: QtBot, widget: ShownT, width: int, height: int) -> ShownT:
+    """A widget in an active window of its own, which the test closes."""
+    qtbot.addWidget(widget)
+    widget.resize(width, height)
+    widget.show()
+    qtbot.waitExposed(widget)
+    widget.activateWindow()
+    return widget
 
 
 def empty(panel: QWidget) -> EmptyState:

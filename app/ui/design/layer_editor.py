@@ -14,7 +14,6 @@ from PySide6.QtWidgets import (
     QLabel,
     QScrollArea,
     QSizePolicy,
-    QStackedWidget,
     QVBoxLayout,
     QWidget,
 )
@@ -35,7 +34,7 @@ from app.ui.design.shared_params import (
 from app.ui.document.document import Document
 from app.ui.engine.context import Context
 from app.ui.widgets import theme
-from app.ui.widgets.empty_state import EmptyState
+from app.ui.widgets.empty_state import EmptyStack, EmptyState
 from app.ui.widgets.message import Message
 from app.ui.widgets.param_editor import MIXED
 from app.ui.widgets.param_section import ParamSection, tool_button
@@ -66,12 +65,7 @@ class ParametersPanel(QWidget):
         self._operator_rows: ParamSection | None = None
         self._activation_rows: ParamSection | None = None
         self._empty = EmptyState("parameters", "tune-variant", tr_data(_NO_DOCUMENT))
-        self._stack = QStackedWidget()
-        self._stack.addWidget(self._empty)
-        self._stack.addWidget(self._make_form())
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(self._stack)
+        self._stack = EmptyStack(self, self._empty, self._make_form(), margin=0)
         context.document_changed.connect(self._watch)
         context.selection_changed.connect(self._select)
         if context.has_document:
@@ -218,7 +212,7 @@ class ParametersPanel(QWidget):
         layers = self._layers()
         if self._document is None or not layers:
             self._empty.show_text(tr_data(_NO_SELECTION) if self._document is not None else tr_data(_NO_DOCUMENT))
-            self._stack.setCurrentIndex(0)
+            self._stack.show_content(False)
             return
         signature: tuple[object, ...] = tuple(sorted({(layer.type, activation_type(layer)) for layer in layers}))
         if any(layer.type == INSTANCE for layer in layers):
@@ -234,7 +228,7 @@ class ParametersPanel(QWidget):
                 if rows is not None:
                     rows.discard_drafts()
         self._show_facts(self._document, [layer.name for layer in layers])
-        self._stack.setCurrentIndex(1)
+        self._stack.show_content(True)
 
     def _show_facts(self, document: Document, names: list[str]) -> None:
         """Show the facts of these layers, and the fixes of the problems of a single one."""

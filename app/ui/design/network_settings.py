@@ -14,7 +14,6 @@ from PySide6.QtWidgets import (
     QLabel,
     QLineEdit,
     QScrollArea,
-    QStackedWidget,
     QVBoxLayout,
     QWidget,
 )
@@ -26,7 +25,7 @@ from app.ui.document.locations import start_folder
 from app.ui.engine.context import Context
 from app.ui.widgets import run_choices
 from app.ui.widgets.choice_box import ChoiceBox
-from app.ui.widgets.empty_state import EmptyState
+from app.ui.widgets.empty_state import EmptyStack, EmptyState
 from app.ui.widgets.file_dialogs import open_filter
 from app.ui.widgets.findings import located_finding
 from app.ui.widgets.message import Message
@@ -52,12 +51,7 @@ class NetworkSettingsPanel(QWidget):
         self._context = context
         self._document: Document | None = None
         self._empty = EmptyState("network_settings", "cog-outline", tr_data(_NO_DOCUMENT))
-        self._stack = QStackedWidget()
-        self._stack.addWidget(self._empty)
-        self._stack.addWidget(self._make_form())
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(self._stack)
+        self._stack = EmptyStack(self, self._empty, self._make_form(), margin=0)
         context.root_changed.connect(self._watch)
         if context.has_document:
             self._watch(context.root)
@@ -181,7 +175,7 @@ class NetworkSettingsPanel(QWidget):
             for message in self._messages.values():
                 message.show_message("")
             self._show()
-            self._stack.setCurrentIndex(1)
+            self._stack.show_content(True)
 
     def _show(self) -> None:
         if self._document is None:

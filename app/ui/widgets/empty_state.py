@@ -52,14 +52,14 @@ class EmptyState(QWidget):
 
 
 class EmptyStack(QStackedWidget):
-    """Fills `panel` with its content, or with a placeholder as long as there is none."""
+    """Fills `panel` with its content, or with a placeholder as long as there is none. `margin` is in pixels."""
 
-    def __init__(self, panel: QWidget, empty: EmptyState, content: QWidget) -> None:
+    def __init__(self, panel: QWidget, empty: EmptyState, content: QWidget, margin: int = 8) -> None:
         super().__init__()
         self.addWidget(empty)
         self.addWidget(content)
         layout = QVBoxLayout(panel)
-        layout.setContentsMargins(8, 8, 8, 8)
+        layout.setContentsMargins(margin, margin, margin, margin)
         layout.addWidget(self)
 
     def show_content(self, shown: bool) -> None:
