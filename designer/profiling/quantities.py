@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from enum import StrEnum
 
 from designer.units import UNAVAILABLE_SIGN, quantity
+
+LARGEST = 1e100  # magnitude of a value; also excludes NaN
 
 
 class ValueSource(StrEnum):
@@ -30,8 +31,8 @@ class Quantity:
             raise ValueError("value must be null if source is unavailable, and a number otherwise")
         if self.value is None and not self.reason:
             raise ValueError("an unavailable value needs its reason")
-        if self.value is not None and not math.isfinite(self.value):
-            raise ValueError(f"value must be finite, not {self.value}")
+        if self.value is not None and not abs(self.value) <= LARGEST:
+            raise ValueError(f"value must be from {-LARGEST:.0e} to {LARGEST:.0e}, not {self.value}")
 
 
 def measured(value: float, reason: str = "") -> Quantity:

@@ -6,7 +6,6 @@ read (`profile_files.py`). Times are in milliseconds, sizes in bytes, utilizatio
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -19,6 +18,7 @@ from designer.texts import mark
 SCHEMA: Final = "layerwright-profile"
 VERSION: Final = 2
 LARGEST = 1e18  # no time, size or number of operations in a profile is larger
+SMALLEST = 1e-30  # other numbers are 0: with these bounds, no ratio or product of values in a profile overflows
 
 Bound = Literal["compute", "memory", "cache", "launch", ""]
 Verdict = Literal["input", "compute", "memory", "waiting"]
@@ -131,6 +131,9 @@ class Energy:
     joules: Quantity
     watts: Quantity
     flops_per_joule: Quantity
+
+    def __post_init__(self) -> None:
+        check_numbers(self)
 
 
 @dataclass(frozen=True)
@@ -280,8 +283,9 @@ def mean_utilization(rows: Iterable[OperatorProfile]) -> dict[str, Quantity]:
 
 
 def check_numbers(record: object) -> None:
-    """Raise ValueError if a number of a dataclass is negative, infinite, NaN or absurdly large."""
+    """Raise ValueError if a number or quantity of a dataclass is negative, infinite, NaN, absurdly large or absurdly small."""
     for item in fields(record):  # type: ignore[arg-type]
         value = getattr(record, item.name)
-        if isinstance(value, int | float) and not (math.isfinite(value) and 0 <= value <= LARGEST):
-            raise ValueError(f"{item.name} must be from 0 to {LARGEST:.0e}")
+        value = value.value if isinstance(value, Quantity) else value
+        if isinstance(value, int | float) and not (value == 0 or SMALLEST <= value <= LARGEST):
+            raise ValueError(f"{item.name} must be 0 or from {SMALLEST:.0e} to {LARGEST:.0e}")

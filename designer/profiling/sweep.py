@@ -67,7 +67,7 @@ def sweeps(runs: Iterable[ProfileRun], axis: Axis) -> list[Sweep]:
 def pixels(run: ProfileRun) -> int:
     """The pixels of one input image; 0 if the run has no image input."""
     try:
-        size = Size2D.parse(run.size)
+        size = _size(run.size)
     except ValueError:
         return 0
     return size.width * size.height

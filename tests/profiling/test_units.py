@@ -73,7 +73,7 @@ def test_a_quantity_says_why_it_is_missing():
         Quantity(None, ValueSource.UNAVAILABLE)
     with pytest.raises(ValueError, match="value must be null"):
         Quantity(None, ValueSource.MEASURED, "x")
-    with pytest.raises(ValueError, match="finite"):
+    with pytest.raises(ValueError, match="value must be from"):
         measured(math.inf)
 
 

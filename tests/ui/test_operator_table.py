@@ -36,7 +36,16 @@ from designer.profiling.heat import METRICS, critical_path, heat
 from designer.profiling.machine import Machine
 from designer.profiling.profile_files import save_profile
 from designer.profiling.quantities import measured, modelled, unavailable
-from designer.profiling.schema import OperatorProfile, PeakMemory, Profile, ProfileRun, RunPeaks, TrainingStep
+from designer.profiling.schema import (
+    LARGEST,
+    SMALLEST,
+    OperatorProfile,
+    PeakMemory,
+    Profile,
+    ProfileRun,
+    RunPeaks,
+    TrainingStep,
+)
 
 pytestmark = pytest.mark.gui
 ROOT = Path(__file__).resolve().parents[2]
@@ -661,6 +670,18 @@ def test_runs_at_several_batches_are_a_sweep(context, charts, profile, run, tmp_
     profiling_of(context).add(replace(profile, runs=(replace(run, size="512x512", time_ms=30.0),)))
     charts.tabs.setCurrentIndex(5)
     assert "knee at size 512x512" in charts.facts.text()
+
+
+@pytest.mark.parametrize(("time", "size"), [(SMALLEST, "1x1"), (LARGEST, "9999999999x9999999999"), (0.0, "?")])
+def test_extreme_numbers_of_a_file_are_shown(qtbot, context, charts, table, bars, profile, run, time, size):
+    first = replace(run.operators[0], time_ms=time, flops=10**18, bytes=1, roof_ms=SMALLEST)
+    peaks = RunPeaks(measured(SMALLEST), measured(LARGEST), measured(SMALLEST))
+    extreme = replace(run, time_ms=time, size=size, operators=(first,), peaks=peaks, peak_memory=None)
+    profiling_of(context).add(replace(profile, runs=(run, replace(extreme, batch=int(LARGEST)), extreme)))
+    for number in range(len(PLOTS)):
+        charts.tabs.setCurrentIndex(number)
+        for panel in (charts, table, bars):
+            assert not panel.grab().isNull()
 
 
 def test_a_bad_batch_is_reported_before_anything_runs(qtbot, context, logger):
