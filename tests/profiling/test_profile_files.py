@@ -66,7 +66,7 @@ def test_a_truncated_file_is_not_a_profile(profile, tmp_path):
         (lambda d: d["runs"][0]["operators"][0].update(flops=10**30), r"operators\[0\]"),
         (lambda d: d["runs"][0]["operators"][0].update(time_ms=1e300), r"operators\[0\]: time_ms"),
         (lambda d: d["runs"][0]["operators"][0].update(time_ms=1e-300), r"operators\[0\]: time_ms"),
-        (lambda d: d["runs"][0]["peaks"]["flops_per_s"].update(value=-1.0), r"peaks: flops_per_s"),
+        (lambda d: d["runs"][0]["load"].update(value=-1.0, source="measured"), r"runs\[0\]: load must be 0 or from"),
         (
             lambda d: d["runs"][0]["operators"][0]["compute_throughput"].update(value=1e300, source="measured"),
             "value must be from",
