@@ -16,6 +16,7 @@ from PySide6.QtGui import QColor, QGuiApplication
 from PySide6.QtWidgets import QLabel
 
 from app.ui.canvas import layer_clipboard
+from app.ui.canvas import projection as module
 from app.ui.canvas.canvas import Canvas
 from app.ui.canvas.frames import FrameItem
 from app.ui.document.document import Document
@@ -272,6 +273,43 @@ def test_a_thousand_layers_open(qtbot, context):
     context.document.do(lambda g: commands.move_layers(g, {"n500": (0, -320)}))
     context.document.do(lambda g: commands.remove_layers(g, ["n500"], heal=True))
     assert canvas.projection.get("n500") is None
+
+
+def chain(count: int) -> Graph:
+    sources = [(), *((Source(f"l{number}"),) for number in range(count - 1))]
+    places = [(300 * (number % 20), 200 * (number // 20)) for number in range(count)]
+    return Graph(
+        Layer(f"l{number}", "identity", place, inputs=inputs)
+        for number, (inputs, place) in enumerate(zip(sources, places, strict=True))
+    )
+
+
+def test_the_far_view_of_a_large_network_is_collected_over_several_frames(qtbot, context, monkeypatch):
+    projection = shown(qtbot, context, chain(400)).projection
+    block = projection.entry("l0").layout.block
+    far = projection.collect_far()
+    assert projection.collect_blocks()
+    before = far.blocks
+    monkeypatch.setattr(module, "FRAME_MS", 0)
+    context.document.do(lambda g: commands.move_layers(g, {"l0": (-320, -320)}))
+    turns = 1
+    while not projection.collect_blocks():
+        assert far.blocks is before  # the previous one is shown until then
+        turns += 1
+    assert turns > 4
+    assert any(block.translated(-320, -320) in rects for rects in far.blocks.values())
+
+
+def test_layers_that_are_dragged_do_not_put_off_the_far_view(qtbot, context, monkeypatch):
+    projection = shown(qtbot, context, chain(400)).projection
+    far = projection.collect_far()
+    before = far.blocks
+    monkeypatch.setattr(module, "FRAME_MS", 0)
+    far.forget()
+    for _ in range(10):  # moves of the mouse
+        far.forget(moving=True)
+        projection.collect_blocks()
+    assert far.blocks is not before
 
 
 def test_surplus_and_dangling_inputs_are_shown(qtbot, context):

@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
     QLabel,
     QLineEdit,
     QMenu,
+    QTabBar,
     QToolButton,
     QTreeWidget,
 )
@@ -155,15 +156,32 @@ def test_rename_by_key(window, qtbot):
 # --- workspaces --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("size", [(1280, 720), (1366, 768)])
 @pytest.mark.parametrize("name", WORKSPACES)
-def test_every_workspace_shows_its_panels_on_a_small_screen(window, qtbot, name):
+def test_every_workspace_shows_its_panels_on_a_small_screen(window, qtbot, name, size):
+    window.resize(*size)
     window.docks.set_workspace(name)
     wanted = {spec.id for spec in PANELS if name in spec.workspaces}
     qtbot.waitUntil(lambda: {s.id for s in PANELS if window.docks[s.id].toggleViewAction().isChecked()} == wanted)
-    assert window.width() <= 1366
-    assert window.height() <= 768
+    assert window.width() <= size[0]
+    assert window.height() <= size[1]
     assert window.canvas.width() >= 300
     assert window.canvas.height() >= 200
+    for spec in PANELS:
+        if spec.area == "left" and spec.id in wanted:
+            assert window.docks[spec.id].width() >= 210, spec.id
+
+
+def test_titles_of_tabs_are_whole(window):
+    for spec in PANELS:
+        window.docks.show(spec.id)
+    QApplication.processEvents()
+    bars = [bar for bar in window.findChildren(QTabBar) if bar.parent() is window and bar.count() > 1]
+    assert len(bars) == 3
+    for bar in bars:
+        for number in range(bar.count()):
+            assert bar.tabRect(number).width() > bar.fontMetrics().horizontalAdvance(bar.tabText(number))
+        assert bar.tabRect(bar.currentIndex()).intersected(bar.rect()) == bar.tabRect(bar.currentIndex())
 
 
 def test_arrangement_is_remembered(qtbot, settings):

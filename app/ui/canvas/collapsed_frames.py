@@ -64,8 +64,9 @@ class CollapsedFrames:
             self._follow_links(name)
 
     def _follow_links(self, name: str) -> None:
-        for edge in self._edges.of(name):
-            self._edges.fit(edge)
+        edges = self._edges.of(name)
+        self._edges.fit(edges)
+        for edge in edges:
             if edge.item is not None:
                 edge.item.setVisible(not self._edges.inner(edge))
                 edge.item.redraw()

@@ -6,8 +6,10 @@ keyboard navigation and the rubber band work on this index.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
+import numpy as np
+from numpy.typing import NDArray
 from PySide6.QtCore import QElapsedTimer, QObject, QPointF, QRectF, QTimer
 
 from app.ui.canvas.frames import FrameItem
@@ -15,6 +17,7 @@ from app.ui.canvas.node_layout import Layout, layout
 from app.ui.canvas.node_look import NodeLook
 from app.ui.canvas.obstacles import Obstacles, Rect
 from app.ui.canvas.rect_index import RectIndex
+from designer.graph.model import Layer
 
 ROUGH_WIDTH, ROUGH_HEIGHT = 240.0, 120.0  # size of a layer that is not measured yet: a generous estimate
 SLICE_MS = 6  # of measuring per event loop turn
@@ -116,11 +119,13 @@ class LayerIndex:
     def names(self) -> Iterable[str]:
         return self._layers.keys()
 
-    def put(self, name: str, position: tuple[float, float], ports: int) -> None:
-        """Add a layer with an estimated number of ports."""
-        entry = self._layers[name] = LayerEntry(name, *position, ports)
-        self._index.put(name, *entry.bounds())
-        self.stale[name] = None
+    def put(self, layers: Iterable[Layer]) -> None:
+        """Add layers, with sizes estimated from the number of their inputs."""
+        entries = [LayerEntry(layer.name, *layer.position, len(layer.inputs)) for layer in layers]
+        names = [entry.name for entry in entries]
+        self._layers.update(zip(names, entries, strict=True))
+        self._index.put_all(names, np.array([entry.bounds() for entry in entries]).reshape(-1, 4))
+        self.stale.update(dict.fromkeys(names))
 
     def drop(self, name: str) -> None:
         del self._layers[name]
@@ -181,6 +186,13 @@ class LayerIndex:
         entry = self.measured(name)
         if entry.layout is not None:
             self.placed.append(_outline(entry, entry.layout))
+
+    def bounds(self, names: Sequence[str]) -> NDArray[np.float64]:
+        """The bounds of layers, one per row."""
+        rows = self._index.rects(names)
+        for row in np.flatnonzero(np.isnan(rows[:, 0])):  # folded
+            rows[row] = self._layers[names[row]].bounds()
+        return rows
 
     def near(self, area: QRectF) -> list[str]:
         """The layers that may be visible in an area."""

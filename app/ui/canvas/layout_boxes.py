@@ -31,8 +31,7 @@ def arranged(document: Document, projection: Projection, names: Collection[str] 
 def laid_out(document: Document) -> dict[str, tuple[int, int]]:
     """Positions for all layers of a document that is not on the canvas."""
     index = LayerIndex(partial(node_look, document))
-    for layer in document.graph:
-        index.put(layer.name, layer.position, len(layer.inputs))
+    index.put(document.graph)
     levels = levels_of(document)
     boxes = {name: box_of(index.measured(name), levels[name]) for name in document.graph.layers}
     return arrange(document.graph, boxes)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
+import numpy as np
 from PySide6.QtCore import QRectF
 
 from app.ui.canvas.layer_index import LayerIndex
@@ -52,10 +53,10 @@ class LinkIndex:
         return self._edges.get(key)
 
     def put(self, key: Key, source: Source) -> LinkEntry:
+        """Add a link between layers that exist; call `fit` afterwards."""
         edge = self._edges[key] = LinkEntry(key, source)
         self._out.setdefault(source.layer, set()).add(key)
         self._in.setdefault(key[0], set()).add(key)
-        self.fit(edge)
         return edge
 
     def drop(self, edge: LinkEntry) -> None:
@@ -77,21 +78,23 @@ class LinkIndex:
         """The links that start at a layer."""
         return self._out.get(name, set())
 
-    def fit(self, edge: LinkEntry) -> None:
-        """Update the bounds of a link: an area that certainly contains it, computed without its item."""
-        if edge.source.layer not in self._layers or edge.key[0] not in self._layers:
+    def fit(self, edges: Iterable[LinkEntry]) -> None:
+        """Update the bounds of links: areas that certainly contain them, computed without their items."""
+        edges = list(edges)
+        if not edges:
             return
-        source, target = self._layers[edge.source.layer].bounds(), self._layers[edge.key[0]].bounds()
-        left, right = min(source[0], target[0]), max(source[2], target[2])
-        top, bottom = min(source[1], target[1]), max(source[3], target[3])
-        if target[0] < source[2]:  # backwards
-            left, right = left - BOW, right + BOW
-        elif target[0] - source[2] + 16 >= LONG:  # around nodes in between
-            top, bottom = top - DETOUR, bottom + DETOUR
-        for x, y in self.points(edge.key):
-            left, right = min(left, x), max(right, x)
-            top, bottom = min(top, y), max(bottom, y)
-        self._index.put(edge.key, left - SLACK, top - SLACK, right + SLACK, bottom + SLACK)
+        source = self._layers.bounds([edge.source.layer for edge in edges])
+        target = self._layers.bounds([edge.key[0] for edge in edges])
+        gap = target[:, 0] - source[:, 2]
+        areas = np.hstack([np.minimum(source, target)[:, :2], np.maximum(source, target)[:, 2:]])
+        areas[gap < 0] += (-BOW, 0, BOW, 0)  # backwards
+        areas[gap + 16 >= LONG] += (0, -DETOUR, 0, DETOUR)  # around nodes in between
+        for row, edge in enumerate(edges):
+            for x, y in self.points(edge.key):
+                left, top, right, bottom = areas[row]
+                areas[row] = min(left, x), min(top, y), max(right, x), max(bottom, y)
+        areas += (-SLACK, -SLACK, SLACK, SLACK)
+        self._index.put_all([edge.key for edge in edges], areas)
 
     def near(self, area: QRectF) -> list[LinkEntry]:
         """The links that may cross an area."""

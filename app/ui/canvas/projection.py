@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from PySide6.QtCore import QDeadlineTimer, QPointF, QRectF, QTimer
 
@@ -21,6 +21,7 @@ from app.ui.canvas.viewer import LayerViewer
 from app.ui.document.document import Document
 from designer.graph.edits import ChangeSet
 from designer.graph.graph import Graph
+from designer.graph.model import Layer, Source
 from designer.graph.routes import Points, points_into
 from designer.graph.template import INSTANCE
 
@@ -198,12 +199,8 @@ class Projection:
         self.viewer.far_below = NAMED if self._eager else PORTS
         if document is None:
             return
-        for layer in document.graph:
-            self._layers.put(layer.name, layer.position, len(layer.inputs))
-        for layer in document.graph:
-            for index, source in enumerate(layer.inputs):
-                if source is not None and source.layer in self._layers:
-                    self._edges.put((layer.name, index), source)
+        self._layers.put(document.graph)
+        self._edges.fit([self._edges.put(*link) for layer in document.graph for link in self._links_into(layer)])
         for name in document.graph.layers if self._eager else ():
             self._complete(name)
         self._layers.placed.clear()
@@ -219,8 +216,8 @@ class Projection:
         for name in change.removed - change.renamed.keys():
             self._remove(name)
         added = change.added - set(change.renamed.values())
+        self._layers.put(document.graph[name] for name in added)
         for name in added:
-            self._layers.put(name, document.graph[name].position, len(document.graph[name].inputs))
             self._layers.announce(name)
         self._follow(change.moved)
         again: set[str] = set()
@@ -328,15 +325,18 @@ class Projection:
                 names.discard(old)
                 names.add(new)
         layer = self._document().graph[new]
-        self._layers.put(new, layer.position, len(layer.inputs))
+        self._layers.put([layer])
+        renamed = []
         for edge in self._edges.of(old):
             item, edge.item = edge.item, None
             self._edges.drop(edge)
             key = (new, edge.key[1]) if edge.key[0] == old else edge.key
             source = edge.source._replace(layer=new) if edge.source.layer == old else edge.source
-            self._edges.put(key, source).item = item
+            renamed.append(self._edges.put(key, source))
+            renamed[-1].item = item
             if item is not None:
                 item.key = key
+        self._edges.fit(renamed)
         self._layers.drop(old)
         self._layers.announce(new)
 
@@ -346,8 +346,9 @@ class Projection:
         item = self._nodes.get(name)
         if item is None or not item.show_look(*self._layers.measured(name).seen):
             return set()
-        for edge in self._edges.of(name):
-            self._edges.fit(edge)
+        edges = self._edges.of(name)
+        self._edges.fit(edges)
+        for edge in edges:
             if edge.item is not None:
                 edge.item.redraw()
         return {name, *(n for n in self._document().graph.consumers(name) if n in self._layers)}
@@ -358,8 +359,9 @@ class Projection:
             entry = self._layers.move(name, self._document().graph[name].position)
             if name in self._nodes:
                 self._nodes[name].setPos(entry.pos())
-        for edge in {edge for name in names for edge in self._edges.of(name)}:
-            self._edges.fit(edge)
+        edges = {edge for name in names for edge in self._edges.of(name)}
+        self._edges.fit(edges)
+        for edge in edges:
             if edge.item is not None:
                 edge.item.redraw()
 
@@ -395,27 +397,33 @@ class Projection:
 
     def _connect(self, name: str) -> None:
         """Update the links into a layer from its inputs."""
-        sources = self._document().graph[name].inputs
-        wanted = {(name, i): s for i, s in enumerate(sources) if s is not None and s.layer in self._layers}
+        wanted = dict(self._links_into(self._document().graph[name]))
+        added = []
         for key in sorted(self._edges.into(name) | wanted.keys()):
             edge, source = self._edges.get(key), wanted.get(key)
             made = edge is not None and edge.item is not None
             if edge is not None and not self._links.holds(edge, source):
                 self._links.unmake(edge)
+            item = edge.item if edge is not None else None
             if edge is not None and edge.source != source:
-                item = edge.item
                 self._edges.drop(edge)
                 edge = None
-                if source is not None:
-                    edge = self._edges.put(key, source)
-                    edge.item = item
-            elif edge is None and source is not None:
+            if edge is None and source is not None:
                 edge = self._edges.put(key, source)
+                edge.item = item
+                added.append(edge)
             if edge is not None and (made or name in self.whole or edge.source.layer in self.whole):
                 self._links.make(edge)
             self._links.label(edge)
+        self._edges.fit(added)
         if name in self._nodes:
             self._nodes[name].update()
+
+    def _links_into(self, layer: Layer) -> Iterator[tuple[Key, Source]]:
+        """The links into a layer from layers that exist."""
+        for index, source in enumerate(layer.inputs):
+            if source is not None and source.layer in self._layers:
+                yield (layer.name, index), source
 
     def _points(self, key: Key) -> Points:
         return points_into(self._document().graph, *key)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -21,6 +21,16 @@ class RectIndex(Generic[Key]):
         self._rects = np.full((64, 4), np.nan)  # NaN compares as outside every area
 
     def put(self, key: Key, left: float, top: float, right: float, bottom: float) -> None:
+        row = self._row(key)
+        self._rects[row] = (left, top, right, bottom)
+
+    def put_all(self, keys: Sequence[Key], rects: NDArray[np.float64]) -> None:
+        """Put a rectangle per key: rows of left, top, right and bottom."""
+        rows = [self._row(key) for key in keys]
+        self._rects[rows] = rects
+
+    def _row(self, key: Key) -> int:
+        """The row of a key, which is added if it is new."""
         row = self._rows.get(key)
         if row is None:
             if self._free:
@@ -32,7 +42,14 @@ class RectIndex(Generic[Key]):
                 if row == len(self._rects):
                     self._rects = np.concatenate([self._rects, np.full_like(self._rects, np.nan)])
             self._rows[key] = row
-        self._rects[row] = (left, top, right, bottom)
+        return row
+
+    def rects(self, keys: Sequence[Key]) -> NDArray[np.float64]:
+        """Rows of left, top, right and bottom; NaN for keys without a rectangle."""
+        rows = np.array([self._rows.get(key, -1) for key in keys], np.intp)
+        found = self._rects[rows]
+        found[rows < 0] = np.nan
+        return found
 
     def drop(self, key: Key) -> None:
         row = self._rows.pop(key, None)

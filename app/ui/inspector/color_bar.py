@@ -18,7 +18,7 @@ from designer.texts import tr
 GAINS = (1e-3, 1e5)  # of the slider
 LIMITS = (1e-9, 1e12)
 DIGITS = 4  # significant digits of magnify and shift
-LINE = 722  # pixels that the bar may ask for: in English it fits, longer languages take a second line
+LINE = 520  # pixels that the bar asks for at least: what it takes is missing left and right of it. It wraps below 722
 
 
 class ColorBar(QWidget):
@@ -76,7 +76,6 @@ class ColorBar(QWidget):
         self.side.setMinimumWidth(48)
         self.side.setMaximumWidth(120)
         self.side.valueChanged.connect(self.side_changed)
-        # What this row needs at least is taken from the panels left and right of it.
         row = FlowLayout(self, spacing=4, line=LINE)
         for each in (self.gain, self.shift):
             each.slider.setMinimumWidth(32)

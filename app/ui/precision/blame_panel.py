@@ -11,6 +11,7 @@ from PySide6.QtWidgets import (
     QFileDialog,
     QFormLayout,
     QHBoxLayout,
+    QHeaderView,
     QPushButton,
     QTreeWidget,
     QTreeWidgetItem,
@@ -109,6 +110,8 @@ class BlamePanel(QWidget):
         for column in (1, 2):
             header.setTextAlignment(column, Qt.AlignmentFlag.AlignRight)
         table.header().setStretchLastSection(False)
+        table.header().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        table.header().setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
         table.setRootIsDecorated(False)
         table.setAlternatingRowColors(True)
         table.setUniformRowHeights(True)
@@ -166,8 +169,6 @@ class BlamePanel(QWidget):
         self.table.clear()
         for item in ranked:
             self.table.addTopLevelItem(_row(item))
-        for column in range(self.table.columnCount()):
-            self.table.resizeColumnToContents(column)
         if found.first is None:
             text = tr(
                 "The results differ by {rms} RMS; no operator deviates by more than rounding.", rms=f"{found.rms:.2g}"

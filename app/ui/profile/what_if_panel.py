@@ -114,6 +114,7 @@ class WhatIfPanel(QWidget):
         main.addWidget(self.status)
         main.addWidget(self.result)
         main.addWidget(self.memory, 1)
+        main.addStretch()  # while the table is hidden
         context.root_changed.connect(self._on_document)
         self._profiling.state_changed.connect(lambda *_: self._enable())
         self._on_document()

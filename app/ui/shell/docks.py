@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from PySide6.QtCore import QByteArray, QObject, QSettings, QSize, Qt, Signal
-from PySide6.QtWidgets import QDockWidget, QLabel, QMainWindow, QWidget
+from PySide6.QtWidgets import QDockWidget, QLabel, QMainWindow, QTabBar, QWidget
 
 from app.ui.engine.context import Context
 from app.ui.shell.panels import DESIGN, PANELS, WORKSPACES, PanelSpec
@@ -19,10 +19,10 @@ _AREAS = {
     "right": Qt.DockWidgetArea.RightDockWidgetArea,
     "bottom": Qt.DockWidgetArea.BottomDockWidgetArea,
 }
-# Shares of the window's width (left, right) and height (bottom) by workspace; chosen to fit 1366 x 768.
+# Shares of the window's width (left, right) and height (bottom) by workspace; chosen to fit 1280 x 720.
 _SHARES: dict[str, dict[str, float]] = {
     "Design": {"left": 0.17, "right": 0.24, "bottom": 0.26},
-    "Analysis": {"left": 0.24, "right": 0.36, "bottom": 0.36},
+    "Analysis": {"left": 0.22, "right": 0.32, "bottom": 0.36},
     "Profile": {"left": 0.21, "right": 0.22, "bottom": 0.46},
     "Train": {"left": 0.22, "right": 0.26, "bottom": 0.44},
 }
@@ -128,6 +128,13 @@ class Docks(QObject):
                 self._window.tabifyDockWidget(neighbor, dock)  # side by side, neither would have enough room
         dock.show()
         dock.raise_()
+        self._show_titles()
+
+    def _show_titles(self) -> None:
+        """Show the titles of tabs in full: the arrows of a tab bar lead to those without room."""
+        for bar in self._window.findChildren(QTabBar, options=Qt.FindChildOption.FindDirectChildrenOnly):
+            bar.setElideMode(Qt.TextElideMode.ElideNone)
+            bar.setUsesScrollButtons(True)
 
     def _is_at(self, dock: QDockWidget, area: Qt.DockWidgetArea) -> bool:
         return not dock.isHidden() and not dock.isFloating() and self._window.dockWidgetArea(dock) is area
@@ -159,6 +166,7 @@ class Docks(QObject):
             if layout is not None:
                 layout.activate()
             self._window.resize(size)
+        self._show_titles()
         if changed:
             self.workspace_changed.emit(name)
         return good

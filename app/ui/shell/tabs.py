@@ -12,6 +12,7 @@ from app.ui.document.locations import resolved
 from app.ui.document.open_document import OpenDocument
 from app.ui.engine.context import Context
 from app.ui.shell.tab_bar import TabBar
+from app.ui.widgets import garbage
 from designer.texts import tr
 
 
@@ -73,6 +74,8 @@ class Tabs(QObject):
             self.show(opened)
             if blank is not None:
                 self.remove(blank)
+        if len(opened.document.graph) >= garbage.LARGE:
+            garbage.exempt()
         self._label()
 
     def show(self, opened: OpenDocument) -> None:
@@ -105,6 +108,7 @@ class Tabs(QObject):
         self.bar.remove(number)
         del self._files[number]
         opened.close()
+        garbage.restore()
         self._label()
 
     def replace(self, opened: OpenDocument, other: OpenDocument) -> None:
@@ -121,6 +125,7 @@ class Tabs(QObject):
         """Close all documents: the window closes."""
         for opened in self.all:
             opened.end()
+        garbage.restore()
 
     # --- following -------------------------------------------------------------------------------------------
 
