@@ -94,7 +94,7 @@ def test_what_is_no_number_is_seen(qapp: QApplication) -> None:
 def test_the_controls_of_the_colors_fit_one_line(qtbot: QtBot) -> None:
     bar = ColorBar()
     qtbot.addWidget(bar)
-    bar.resize(bar.minimumSizeHint().width(), 100)
+    bar.resize(730, 100)
     bar.show()
     assert bar.side.geometry().center().y() == pytest.approx(bar.palette_box.geometry().center().y(), abs=1)
 
