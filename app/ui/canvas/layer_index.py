@@ -190,7 +190,7 @@ class LayerIndex:
     def bounds(self, names: Sequence[str]) -> NDArray[np.float64]:
         """The bounds of layers, one per row."""
         rows = self._index.rects(names)
-        for row in np.flatnonzero(np.isnan(rows[:, 0])):  # folded
+        for row in np.flatnonzero(np.isnan(rows[:, 0])).tolist():  # folded
             rows[row] = self._layers[names[row]].bounds()
         return rows
 
