@@ -18,7 +18,7 @@ from designer.operators.deploy import deploy
 from designer.operators.registry import Registry
 from designer.precision.blame import Blame, Computation, blame
 from designer.precision.computations import EngineComputation, FileComputation, names_in_file
-from designer.precision.variants import VARIANT_PRECISIONS, run_options
+from designer.precision.variants import VARIANT_PRECISIONS, runnable_variant
 from designer.runtime.api import Progress, RunOptions, Tensor
 from designer.runtime.engine_registry import default_engines
 from designer.runtime.number_formats import FORMATS
@@ -78,10 +78,11 @@ def _named(compared: Compared, base: EngineComputation, name: str) -> Computatio
 def _computation(compared: Compared, name: str) -> EngineComputation:
     graph = deploy(compared.graph, compared.registry)
     variant = _variant(compared, graph, name)
-    options = run_options(variant, replace(compared.options, engine=REFERENCE), graph)
-    session = Session(graph, compared.registry, compared.weights, options)
+    base = replace(compared.options, engine=REFERENCE)
+    ready = runnable_variant(variant, graph, compared.registry, compared.weights, base)
+    session = Session(ready.graph, compared.registry, ready.weights, ready.options)
     compared.feed(session)
-    return EngineComputation(session)
+    return EngineComputation(session, ready.rewritten)
 
 
 def _variant(compared: Compared, graph: Graph, name: str) -> Variant:

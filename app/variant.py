@@ -32,9 +32,17 @@ class OpenedVariant(NamedTuple):
 
 
 def open_variant(
-    network: OpenedNetwork, name: str, weights: Path | None, seed: int | None, options: RunOptions
+    network: OpenedNetwork,
+    name: str,
+    weights: Path | None,
+    seed: int | None,
+    options: RunOptions,
+    *,
+    passes: bool = True,
 ) -> OpenedVariant:
     """The variant `name` in the settings of a network, empty for none. `weights` replace those of the variant.
+
+    Without `passes` the variant keeps all layers of the document, for runs that capture them.
 
     Raises DiagnosticError if there is no such variant, or it cannot run.
     """
@@ -50,5 +58,6 @@ def open_variant(
         )
     given = weights if weights is not None or not variant.weights else Path(variant.weights)
     found = load_weights_for(network, given, seed)
-    ready = runnable_variant(variant, network.graph, network.registry, found, options)
+    applied = variant if passes else replace(variant, passes=())
+    ready = runnable_variant(applied, network.graph, network.registry, found, options)
     return OpenedVariant(replace(network, graph=ready.graph), ready.weights, ready.options, variant)

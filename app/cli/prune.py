@@ -58,11 +58,7 @@ def prune(
     dense = load_weights_for(network, weights, None)
     err.print(sparsity.expected_gain(found), style="yellow", highlight=False)
     if not any(not one.reason for one in found):
-        raise DiagnosticError.of(
-            "nothing-to-prune",
-            "no layer can be pruned: " + "; ".join(f"'{one.layer}': {one.reason}" for one in found[:5]),
-            remedy="use numbers of channels that are multiples of 4",
-        )
+        raise sparsity.nothing_to_prune(found)
     if output is None:
         _check(found, dense)
         return

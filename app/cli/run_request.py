@@ -24,15 +24,15 @@ from app.engine.folder_job import (
 )
 from app.engine.video_job import VideoJob, moves, process
 from app.opened_network import OpenedNetwork, open_network
-from app.variant import open_variant
-from designer.files.settings import MAX_TILE, find_settings, read_settings
+from app.variant import OpenedVariant, open_variant
+from designer.files.settings import MAX_TILE
 from designer.files.weights import Weights
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.model import Source
 from designer.operators.api import Operator, Role
 from designer.operators.inlining import inline
 from designer.operators.training_branch import training_only
-from designer.precision.variants import find_variant, is_emulated, run_options
+from designer.precision.variants import is_emulated
 from designer.runtime.api import AUTO, RunOptions
 from designer.runtime.engine_registry import default_engines
 from designer.runtime.images import ARRAYS, write_array
@@ -83,7 +83,9 @@ def run_network(request: RunArguments) -> Iterator[str]:
     """Run the network and write files. Yields one line of text per result."""
     network = open_network(request.document)
     _check_request(network, request)
-    opened = open_variant(network, request.variant, request.weights, request.seed, request.options)
+    opened = open_variant(
+        network, request.variant, request.weights, request.seed, request.options, passes=not request.captures
+    )
     options = with_trust(network, opened.options, request.trust)
     session = Session(opened.network.graph, network.registry, opened.weights, options)
     if opened.note:
@@ -201,8 +203,9 @@ def _measure(network: OpenedNetwork, weights: Weights, session: Session, request
         )
     sessions = {_title(session.options): session}
     if request.against:
-        other = _options_of(request, network)
-        sessions[f"{request.against}: {_title(other)}"] = Session(network.graph, network.registry, weights, other)
+        other = _against(request, network, weights)
+        title = f"{request.against}: {_title(other.options)}"
+        sessions[title] = Session(other.network.graph, network.registry, other.weights, other.options)
     measured = throughput(sessions, FolderJob(request.inputs, {}), request.progress)
     first = measured[0]
     for one in measured:
@@ -220,13 +223,12 @@ def _title(options: RunOptions) -> str:
     )
 
 
-def _options_of(request: RunArguments, network: OpenedNetwork) -> RunOptions:
-    """The options of `--against`: an engine, or a variant in the settings of the document."""
+def _against(request: RunArguments, network: OpenedNetwork, weights: Weights) -> OpenedVariant:
+    """The network of `--against`: with another engine, or a variant in the settings of the document."""
     if request.against in default_engines().engines:
-        return replace(request.options, engine=request.against)
-    found = find_settings(request.document)
-    variants = read_settings(found).settings.variants if found is not None else ()
-    return run_options(find_variant(variants, request.against), request.options, network.graph)
+        return OpenedVariant(network, weights, replace(request.options, engine=request.against))
+    found = open_variant(network, request.against, request.weights, request.seed, request.options)
+    return found._replace(options=with_trust(found.network, found.options, request.trust))
 
 
 def tile_of(text: str) -> int:

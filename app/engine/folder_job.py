@@ -118,7 +118,17 @@ def frames_of(job: FolderJob) -> list[Frame]:
 def job_key(session: Session, weights_digest: str) -> str:
     """What results depend on besides the images: the network, its weights, and how it is run."""
     o = session.options
-    return "|".join((digest_of(session.graph), weights_digest, o.engine, o.precision, o.layout, str(o.formats)))
+    return "|".join(
+        (
+            digest_of(session.graph),
+            weights_digest,
+            o.engine,
+            o.precision,
+            o.layout,
+            str(o.formats),
+            session.weights.note,
+        )
+    )
 
 
 class Journal:

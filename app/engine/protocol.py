@@ -315,6 +315,8 @@ class OpenRequest(Request[OpenReply], frozen=True):
     tile: Annotated[int, Meta(ge=AUTO, le=1 << 20)] = AUTO
     agreed: tuple[Digest, ...] = ()  # of sources that the user agreed to run
     formats: dict[str, str] = {}  # number formats by layer
+    passes: tuple[str, ...] = ()  # graph passes, which apply to runs without captures and to profiles
+    sparsity: str = "dense"
 
 
 class UpdateRequest(Request[OpenReply], frozen=True):

@@ -74,7 +74,7 @@ class Runs:
         if expected is None or expected <= budget:
             return None
         factor = factor_for(expected)
-        if self._preview is None or self._preview.factor != factor:
+        if self._preview is None or self._preview.full is not session or self._preview.factor != factor:
             self._preview = Preview(session, factor)
         try:
             return self._preview.run(sources, progress)

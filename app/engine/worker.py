@@ -80,12 +80,14 @@ from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.operators.registry import Registry, default_registry
+from designer.passes.optimized_session import OptimizedSession
 from designer.runtime.api import Array, RunOptions
 from designer.runtime.engines.custom_module import check_agreed
 from designer.runtime.interrupt import InterruptedRunError
 from designer.runtime.network import output_layers
 from designer.runtime.session import Session
 from designer.runtime.shared import Handle, SharedFolder
+from designer.surgery.sparsity import PATTERN, sparse_weights
 from designer.texts import tr
 
 LACKING = (WeightStatus.MISSING, WeightStatus.WRONG_SHAPE)
@@ -105,6 +107,8 @@ class Worker:
         self._shared = shared
         self._send = send
         self._session: Session | None = None
+        self._optimized: OptimizedSession | None = None
+        self._sparse = False
         self._weights_path: Path | None = None
         self._seed: int | None = None
         self._needed: dict[Any, Any] = {}
@@ -119,7 +123,7 @@ class Worker:
             SetInputTensorRequest: lambda request, _: self._set_tensor(request),
             SetParamRequest: lambda request, _: self._set_param(request),
             SetWeightsRequest: lambda request, _: self._set_weights(request),
-            RunRequest: lambda request, progress: self._runs.run(self.session, request, progress),
+            RunRequest: lambda request, progress: self._runs.run(self._running(request.capture), request, progress),
             InterruptRequest: lambda request, _: EmptyReply(),  # obeyed when it was read, see Server
             ProfileRequest: self._profile,
             PredictRequest: lambda request, _: queries.predict(self.session, request),
@@ -136,7 +140,7 @@ class Worker:
             MeasureVariantsRequest: lambda request, progress: queries.measure(self.session, request, progress),
             DescribeInputRequest: lambda request, _: self._playing.describe(request),
             ReleaseInputRequest: lambda request, _: self._playing.release(request),
-            ExportVideoRequest: lambda request, progress: export_video(self.session, request, progress),
+            ExportVideoRequest: lambda request, progress: export_video(self._running(), request, progress),
             QuitRequest: lambda request, _: EmptyReply(),  # see Server
         }
 
@@ -145,6 +149,10 @@ class Worker:
         if self._session is None:
             raise DiagnosticError(Diagnostic("nothing-open", tr("no network is open"), remedy=tr("send 'open' first")))
         return self._session
+
+    def _running(self, capture: Sequence[str] = ()) -> Session:
+        """The session after the graph passes of the variant; that of the document for tensors of hidden layers."""
+        return self.session if self._optimized is None or capture else self._optimized.current()
 
     def answer(self, asked: Asked) -> Struct:
         """Carry out one request; raises DiagnosticError or InterruptedRunError."""
@@ -163,7 +171,7 @@ class Worker:
         return EmptyReply()
 
     def _open(self, request: OpenRequest) -> OpenReply:
-        self._session = None
+        self._session = self._optimized = None
         self._runs.forget()
         registry = default_registry()
         graph, found = _parsed(request.document)
@@ -179,11 +187,13 @@ class Worker:
             request.tile,
             tuple(request.formats.items()),
         )
+        self._sparse = request.sparsity == PATTERN
         weights, inference = self._load(graph, registry)
         session = Session(graph, registry, weights, options)
         _check_sources(session)
         self._playing.only(graph.layers)
         self._session = session
+        self._optimized = OptimizedSession(session, request.passes) if request.passes else None
         return _open_reply(weights, (*found, *registry.diagnostics, *inference.diagnostics()))
 
     def _update(self, request: UpdateRequest) -> OpenReply:
@@ -208,6 +218,8 @@ class Worker:
             weights = fill_missing(weights, needed, self._seed)
         elif self._weights_path is None:
             weights = load_nothing(needed)
+        if self._sparse and needed.keys() <= weights.tensors.keys():
+            weights = sparse_weights(graph, registry, weights)
         self._needed = dict(needed)
         return weights, inference
 
@@ -234,6 +246,8 @@ class Worker:
                 file=request.path,
                 remedy=tr("use weights of this network"),
             )
+        if self._sparse:
+            weights = sparse_weights(self.session.graph, self.session.registry, weights)
         self.session.set_weights(weights)
         return EmptyReply()
 
@@ -247,8 +261,9 @@ class Worker:
         from designer.profiling.measure import profile_session
         from designer.profiling.profile_files import save_profile
 
+        session = self._running()
         found = profile_session(
-            self.session,
+            session,
             request.iterations,
             batches=request.batches,
             sizes=[Size2D(*size) for size in request.sizes],
@@ -260,7 +275,7 @@ class Worker:
         if request.training:
             from app.engine.training_profile import with_training_step
 
-            found = with_training_step(found, self.session.graph, self.session.registry, self.session.options)
+            found = with_training_step(found, session.graph, session.registry, session.options)
         return ProfileReply(found)
 
 

@@ -21,7 +21,7 @@ class Variant:
     name: str
     precision: str = "fp32"
     formats: Mapping[str, str] = field(default_factory=dict)
-    sparsity: str = "dense"
+    sparsity: str = "dense"  # or 2:4, with weights that are pruned unless they are sparse
     engine: str = ""
     passes: tuple[str, ...] = ()
     weights: str = ""

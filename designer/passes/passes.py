@@ -88,6 +88,17 @@ def optimize(graph: Graph, registry: Registry, weights: Weights, names: Iterable
     return Optimized(subject.graph, subject.weights, tuple(results))
 
 
+def rewritten_layers(graph: Graph, weights: Weights, optimized: Optimized) -> frozenset[str]:
+    """The layers whose results passes changed, because they merged others into them. `graph` and `weights` are those before."""
+    changed = {key.layer for key, value in optimized.weights.tensors.items() if value is not weights.tensors.get(key)}
+    return frozenset(
+        layer.name
+        for layer in optimized.graph
+        if layer.name in graph
+        and (layer.weights_name in changed or replace(layer, inputs=graph[layer.name].inputs) != graph[layer.name])
+    )
+
+
 def chosen(only: Collection[str] = (), without: Collection[str] = ()) -> tuple[str, ...]:
     """Names of passes: `only` these, or all but `without`. Raises DiagnosticError for an unknown pass."""
     included, excluded = _known(only) or set(PASSES), _known(without)

@@ -26,10 +26,14 @@ QUANTIZED = "_DequantizeLinear_Output"  # what ONNX Runtime's quantizer appends 
 
 
 class EngineComputation(Computation):
-    """A network without analysis layers, computed layer by layer with the engine of `session`, which has its inputs."""
+    """A network without analysis layers, computed layer by layer with the engine of `session`, which has its inputs.
 
-    def __init__(self, session: Session) -> None:
+    `rewritten` are layers whose results are not those of the document, because graph passes merged others into them.
+    """
+
+    def __init__(self, session: Session, rewritten: Collection[str] = ()) -> None:
         self._session = session
+        self._rewritten = frozenset(rewritten)
         inference = session.inference
         plan = session.plan()
         self.outputs = tuple(dict.fromkeys(plan.origin.values()))
@@ -42,7 +46,8 @@ class EngineComputation(Computation):
 
     @property
     def tensors(self) -> Collection[Source]:
-        return {source for name in self.layers for source in self._session.inference.tensors(name)}
+        kept = [name for name in self.layers if name not in self._rewritten]
+        return {source for name in kept for source in self._session.inference.tensors(name)}
 
     def inputs(self) -> dict[Source, Tensor]:
         """The inputs as the network reads them."""

@@ -12,15 +12,17 @@ from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.operators.inlining import inline
 from designer.operators.registry import Registry
-from designer.passes.passes import optimize
+from designer.passes.passes import optimize, rewritten_layers
 from designer.runtime.api import PRECISIONS, RunOptions
 from designer.runtime.engine_registry import EngineRegistry, default_engines
 from designer.runtime.number_formats import FORMATS
+from designer.surgery.sparsity import PATTERN, sparse_weights
 from designer.texts import tr
 
 INT8 = "int8"
 VARIANT_PRECISIONS = (*PRECISIONS, INT8)
-SPARSITIES = ("dense", "2:4")
+DENSE = "dense"
+SPARSITIES = (DENSE, PATTERN)
 
 
 def find_variant(variants: Sequence[Variant], name: str) -> Variant:
@@ -55,22 +57,29 @@ def run_options(variant: Variant, base: RunOptions, graph: Graph) -> RunOptions:
 
 
 class RunnableVariant(NamedTuple):
-    """What a session needs to run a variant."""
+    """What a session needs to run a variant. `rewritten` are layers whose results changed, because passes merged others into them."""
 
     graph: Graph
     weights: Weights
     options: RunOptions
+    rewritten: frozenset[str] = frozenset()
 
 
 def runnable_variant(
     variant: Variant, graph: Graph, registry: Registry, weights: Weights, base: RunOptions
 ) -> RunnableVariant:
-    """The network of a variant after its graph passes, with its options. Raises DiagnosticError as `run_options` and `optimize`."""
+    """The network of a variant after its graph passes, with its options, and pruned weights if it is sparse.
+
+    Raises DiagnosticError as `run_options`, `optimize` and `sparse_weights`.
+    """
     options = run_options(variant, base, graph)
+    if variant.sparsity == PATTERN:
+        weights = sparse_weights(graph, registry, weights)
     if not variant.passes:
         return RunnableVariant(graph, weights, options)
-    made = optimize(inline(graph, registry), registry, weights, variant.passes)
-    return RunnableVariant(made.graph, made.weights, options)
+    flat = inline(graph, registry)
+    made = optimize(flat, registry, weights, variant.passes)
+    return RunnableVariant(made.graph, made.weights, options, rewritten_layers(flat, weights, made))
 
 
 def is_emulated(options: RunOptions) -> bool:
@@ -98,6 +107,16 @@ def _check(variant: Variant) -> None:
                 format=wrong[0] if wrong else variant.precision,
             ),
             remedy=tr("choose one of {known}", known=", ".join(known)),
+        )
+    if variant.sparsity not in SPARSITIES:
+        raise DiagnosticError.of(
+            "unknown-sparsity",
+            tr(
+                "the variant '{name}' has the sparsity '{sparsity}', which is not known",
+                name=variant.name,
+                sparsity=variant.sparsity,
+            ),
+            remedy=tr("choose one of {known}", known=", ".join(SPARSITIES)),
         )
 
 

@@ -40,7 +40,7 @@ class Preview:
 
     def __init__(self, session: Session, factor: int) -> None:
         self.factor = factor
-        self._full = session
+        self.full = session
         self._weights = session.weights
         self._revision = -1
         self._serials: dict[str, int] = {}
@@ -56,7 +56,7 @@ class Preview:
         return replace(result, outputs=outputs, captures=captures, coarse=self.factor)
 
     def _follow(self) -> None:
-        full, small = self._full, self._small
+        full, small = self.full, self._small
         if full.weights is not self._weights:
             self._weights = full.weights
             small.set_weights(full.weights)
@@ -77,13 +77,13 @@ class Preview:
     def _enlarged(self, array: Array, source: Source, shown: bool) -> Array:
         if array.ndim != 4:
             return array
-        inference = self._full.inference
-        where = self._full.source(source)
+        inference = self.full.inference
+        where = self.full.source(source)
         wanted = type_of(inference, where).concrete(len(array))
         if len(wanted) != 4:
             return array
         height, width = wanted[2:]
-        padding = self._full.padding(where) if shown else None
+        padding = self.full.padding(where) if shown else None
         if padding is not None:
             height, width = cropped((height, width), *padding)
         return enlarged(array, height, width)

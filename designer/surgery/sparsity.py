@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from designer.files.weights import WeightKey, Weights
+from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.operators.api import Operator
@@ -27,6 +28,7 @@ from designer.surgery.channels import ChannelMap, Numbers, WeightAxis
 from designer.texts import tr, trn
 from designer.units import percent
 
+PATTERN = "2:4"
 GROUP, KEPT = 4, 2
 LEAST_CHANNELS = 256  # of inputs and outputs: with fewer, libraries choose dense kernels (TensorRT#3849, #4065)
 LARGEST_GAIN = 0.15  # of the time of a convolutional network, end to end
@@ -153,6 +155,34 @@ def prune(graph: Graph, registry: Registry, weights: Weights, found: Sequence[Ca
         kept = _share(permuted[one.key], mask)
         pruned.append(PrunedKernel(one.layer, kept, _share(plain, mask_of(plain))))
     return Pruned(replace(weights, tensors=tensors, note=_note(weights.note), sha256=""), tuple(pruned))
+
+
+def sparse_weights(graph: Graph, registry: Registry, weights: Weights) -> Weights:
+    """`weights` if they are 2:4 sparse, else pruned ones. Raises DiagnosticError if no layer can be pruned, or weights are missing."""
+    found = candidates(graph, registry)
+    if all(one.reason for one in found):
+        raise nothing_to_prune(found)
+    missing = [one for one in found if one.key not in weights.tensors]
+    if missing:
+        raise DiagnosticError.of(
+            "weights-missing",
+            tr("'{layer}' has no weights to prune", layer=missing[0].layer),
+            layer=missing[0].layer,
+            remedy=tr("choose weights of this network"),
+        )
+    if not any(check_sparse(found, weights).values()):
+        return weights
+    return replace(prune(graph, registry, weights, found).weights, sha256=weights.sha256)
+
+
+def nothing_to_prune(found: Sequence[Candidate]) -> DiagnosticError:
+    """The error for a network of which no layer can be pruned."""
+    reasons = "; ".join(f"'{one.layer}': {one.reason}" for one in found[:5])
+    return DiagnosticError.of(
+        "nothing-to-prune",
+        tr("no layer can be pruned: {reasons}", reasons=reasons or tr("no layer has a kernel")),
+        remedy=tr("use numbers of channels that are multiples of 4"),
+    )
 
 
 def _note(note: str) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from app.engine.protocol import OpenRequest
 from app.ui.document.document import Document
 from app.ui.engine.inputs import layers_of
-from app.ui.engine.requests import open_request, with_options
+from app.ui.engine.requests import open_request, with_variant
 from designer.files.document import DOCUMENTS, read_document, write_document
 from designer.files.settings import Settings, find_settings, read_settings
 from designer.files.variants import Variant as SavedVariant
@@ -100,7 +100,7 @@ def make_variant(choice: VariantChoice, letter: str, registry: Registry) -> Vari
     opening = open_request(settings, text)
     if found is not None:
         base = RunOptions(settings.engine, settings.precision, settings.layout, settings.device)
-        opening = with_options(opening, run_options(found, base, graph))
+        opening = with_variant(opening, run_options(found, base, graph), found)
     name = choice.source.name if isinstance(choice.source, Path) else choice.source.title
     return Variant(f"{letter} {choice.full_title}", opening, inputs[0], outputs[0], channels, name, digest)
 

@@ -18,7 +18,7 @@ from designer.files.variants import Variant
 from designer.graph.diagnostics import Diagnostic, errors
 from designer.graph.model import Source
 from designer.operators.api import Role
-from designer.precision.variants import run_options
+from designer.precision.variants import DENSE, run_options
 from designer.runtime.api import RunOptions
 from designer.texts import tr
 
@@ -56,12 +56,13 @@ def open_variant(document: Document, weights: Path | None = None) -> OpenRequest
     """Opens the network of a document as its current variant, with other `weights`. Raises DiagnosticError as `variant_options`."""
     options, variant = variant_options(document), document.settings.current_variant
     chosen = weights or (variant.weights if variant is not None else "")
-    request = with_options(open_request(document.settings, write_document(document.graph).decode()), options)
+    request = open_request(document.settings, write_document(document.graph).decode())
+    request = with_variant(request, options, variant)
     return msgspec.structs.replace(request, weights=str(chosen)) if chosen else request
 
 
-def with_options(request: OpenRequest, options: RunOptions) -> OpenRequest:
-    """The request with the engine, device, precision, layout and number formats of options."""
+def with_variant(request: OpenRequest, options: RunOptions, variant: Variant | None) -> OpenRequest:
+    """The request with the options that run a variant, its graph passes and its sparsity."""
     return msgspec.structs.replace(
         request,
         engine=options.engine,
@@ -69,6 +70,8 @@ def with_options(request: OpenRequest, options: RunOptions) -> OpenRequest:
         layout=options.layout,
         device=options.device,
         formats=dict(options.formats),
+        passes=variant.passes if variant is not None else (),
+        sparsity=variant.sparsity if variant is not None else DENSE,
     )
 
 

@@ -17,9 +17,9 @@ from app.ui.engine.analysis import analysis_of
 from app.ui.engine.call import Findings
 from app.ui.engine.client import EngineClient
 from app.ui.engine.context import Context
-from app.ui.engine.requests import open_request
+from app.ui.engine.requests import open_variant
 from app.ui.shell.export.dialog import ExportDialog
-from designer.files.document import write_document
+from designer.graph.diagnostics import DiagnosticError
 from designer.runtime.images import ARRAYS
 from designer.runtime.video_writer import CODECS, part_of
 from designer.texts import tr, tr_data
@@ -115,12 +115,15 @@ class VideoExportDialog(ExportDialog):
     # --- working ---------------------------------------------------------------------------------------------
 
     def write(self, path: Path) -> None:
-        document = self.context.root
+        try:
+            opening = open_variant(self.context.root)
+        except DiagnosticError as error:
+            self.failed(error.diagnostics)
+            return
         _, suffix, codec = self._kinds[self.kind.currentIndex()]
         self._token = secrets.token_hex(8)
         self._analysis.playback.pause()
         self._engine = EngineClient(self)
-        opening = open_request(document.settings, write_document(document.graph).decode())
         self._engine.ask(opening, self, None, self._on_failed)
         inputs = self._analysis.inputs
         paths = {layer: inputs.path(layer) for layer in inputs.layers()}

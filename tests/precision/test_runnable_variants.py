@@ -1,0 +1,134 @@
+"""Graph passes and sparsity of variants apply wherever a network runs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+from runtime_networks import RELU, layer
+
+from app.computations import Compared, blame_between
+from app.engine.protocol import Asked, OpenRequest, ProfileRequest, RunRequest, SetInputRequest
+from app.engine.worker import Worker
+from designer.files.document import write_document
+from designer.files.variants import Variant
+from designer.files.weight_files import save_weights
+from designer.files.weights import Weights, fill_missing, required_weights
+from designer.graph.diagnostics import DiagnosticError
+from designer.graph.graph import Graph
+from designer.graph.inference import Inference
+from designer.passes.optimized_session import OptimizedSession
+from designer.passes.passes import PASSES
+from designer.precision.variants import runnable_variant
+from designer.runtime.api import RunOptions
+from designer.runtime.images import write_image
+from designer.runtime.session import Session
+from designer.runtime.shared import SharedFolder
+from designer.surgery.sparsity import candidates, check_sparse
+
+IMAGE = np.random.default_rng(1).random((1, 3, 16, 16), np.float32)
+TORCH = RunOptions("torch", threads=1)
+OPTIMIZED = Variant("optimized", passes=tuple(PASSES))
+
+
+@pytest.fixture(scope="module")
+def graph() -> Graph:
+    """Two convolutions, each with a normalization and an activation as layers."""
+    layers = [layer("image", "input", dims="16x16x3")]
+    before = "image"
+    for number in (1, 2):
+        layers.append(layer(f"conv_{number}", "convolution", before, features=8))
+        layers.append(layer(f"norm_{number}", "batch_normalization", f"conv_{number}"))
+        layers.append(layer(f"act_{number}", "activation", f"norm_{number}", RELU))
+        before = f"act_{number}"
+    layers.append(layer("last", "convolution", before, features=3))
+    layers.append(layer("result", "output", "last"))
+    return Graph(layers, name="blocks")
+
+
+@pytest.fixture(scope="module")
+def weights(graph, registry) -> Weights:
+    return fill_missing(Weights(), required_weights(Inference(graph, registry)), 3)
+
+
+@pytest.fixture
+def opened(graph, weights, tmp_path):
+    """A worker, and a function that opens the network with options of a variant and answers a request."""
+    save_weights(tmp_path / "weights", weights.tensors)
+    write_image(tmp_path / "image.png", IMAGE)
+    (tmp_path / "shared").mkdir()
+    shared = SharedFolder(tmp_path / "shared")
+    worker = Worker(shared, lambda event: None)
+
+    def ask(request):
+        return worker.answer(Asked(1, request))
+
+    def open_(**more):
+        text = write_document(graph).decode()
+        ask(OpenRequest(text, str(tmp_path / "weights"), engine="torch", threads=1, **more))
+        ask(SetInputRequest("image", str(tmp_path / "image.png")))
+
+        def run(*capture):
+            reply = ask(RunRequest(capture=capture))
+            arrays = {name: shared.get(handle).copy() for name, handle in {**reply.outputs, **reply.captures}.items()}
+            return arrays, [layer for step in reply.steps for layer in step.layers]
+
+        return ask, run
+
+    return open_
+
+
+def test_a_run_applies_the_passes_and_hidden_layers_stay_those_of_the_document(opened):
+    _, plain = opened()
+    expected, _ = plain()
+    ask, run = opened(passes=tuple(PASSES))
+    found, layers = run()
+    assert layers == ["conv_1", "conv_2", "last"]
+    np.testing.assert_allclose(found["result"], expected["result"], atol=1e-5)
+    captured, layers = run("norm_1", "conv_1")
+    assert "norm_1" in layers
+    assert not np.allclose(captured["norm_1"], captured["conv_1"])
+    rows = ask(ProfileRequest(iterations=1)).profile.runs[0].operators
+    assert not {row.name for row in rows} & {"norm_1", "act_1"}
+
+
+def test_a_session_after_passes_follows_all_changes(graph, weights, registry):
+    full = Session(graph, registry, weights, TORCH)
+    full.set_input("image", IMAGE, is_image=True)
+    optimized = OptimizedSession(full, tuple(PASSES))
+    assert optimized.current() is optimized.current()
+
+    def check() -> None:
+        np.testing.assert_allclose(optimized.current().run().outputs["result"], full.run().outputs["result"], atol=1e-5)
+
+    check()
+    full.set_param("conv_2", "features", "8")
+    full.set_param("norm_1", "eps", "0.1")
+    check()
+    full.set_weights(Weights({key: array * np.float32(0.5) for key, array in weights.tensors.items()}))
+    check()
+    full.set_input("image", 1 - IMAGE, is_image=True)
+    check()
+
+
+def test_a_sparse_variant_has_pruned_weights(graph, weights, registry, opened):
+    ready = runnable_variant(Variant("sparse", sparsity="2:4"), graph, registry, weights, TORCH)
+    found = candidates(graph, registry)
+    assert set(check_sparse(found, ready.weights).values()) == {0}
+    again = runnable_variant(Variant("sparse", sparsity="2:4"), graph, registry, ready.weights, TORCH)
+    assert again.weights is ready.weights
+    dense, _ = opened()[1]()
+    sparse, _ = opened(sparsity="2:4")[1]()
+    assert np.abs(dense["result"] - sparse["result"]).max() > 0
+    with pytest.raises(DiagnosticError, match="'1:2', which is not known"):
+        runnable_variant(Variant("x", sparsity="1:2"), graph, registry, weights, TORCH)
+
+
+def test_blame_compares_before_and_after_passes(graph, weights, registry):
+    compared = Compared(
+        graph, registry, weights, TORCH, lambda s: s.set_input("image", IMAGE, is_image=True), (OPTIMIZED,)
+    )
+    same = blame_between(compared, "fp32", "optimized")
+    assert same.rms < 1e-5
+    assert same.first is None
