@@ -3,45 +3,38 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from designer.files.atomic import write_atomic
+from designer.files.variants import CalibrationRecipe, Variant
 from designer.files.weights import Weights
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.operators.deploy import deploy
 from designer.operators.registry import Registry
-from designer.precision.image_set import ImageSet, read_image_set
-from designer.precision.int8 import Calibration, Int8Result, Judge, Quantizer, quantize
+from designer.precision.image_set import ImageSet
+from designer.precision.int8 import Int8Result, Judge, calibrate, quantize, quantized_variant
 from designer.runtime.api import Progress
-from designer.runtime.engines.forms import ONNX_RUNTIME
 from designer.runtime.engines.onnx_model import serialized
 from designer.runtime.input_data import Extent
+from designer.runtime.number_formats import FLOAT32, FORMATS, format_of
 from exporters.onnx import ONNX_MODELS, check_model, export_onnx
+from exporters.onnx_formats import with_formats
 
-IMAGES = 32
-
-
-@dataclass(frozen=True)
-class Int8Request:
-    """What to quantize for: a folder of images, the runtime, and the PSNR in dB against FP32 that must be reached."""
-
-    images: Path
-    count: int = IMAGES
-    size: Extent | None = None  # height, width; None: those of the input
-    calibration: Calibration = field(default_factory=Calibration)
-    form: str = ONNX_RUNTIME
-    budget_db: float | None = None
+if TYPE_CHECKING:
+    from onnx import ModelProto
 
 
 @dataclass(frozen=True)
 class Int8Report:
-    """What was written, and on which images it was calibrated and measured."""
+    """What was quantized and how. `format` is that of the layers that are not INT8; `bytes` are those of the file."""
 
-    request: Int8Request
+    recipe: CalibrationRecipe
+    budget_db: float | None
+    format: str
     images: ImageSet
     result: Int8Result
     bytes: int
@@ -49,22 +42,24 @@ class Int8Report:
 
     def as_dict(self) -> dict[str, Any]:
         """The report as JSON values; a PSNR of None means equal images."""
-        request, result = self.request, self.result
+        recipe, result = self.recipe, self.result
         return {
             "precision": "int8",
-            "form": request.form,
+            "form": recipe.form,
             "psnr_db": _number(result.psnr_db),
-            "budget_db": request.budget_db,
+            "budget_db": self.budget_db,
             "budget_met": result.met,
             "quantized": list(result.quantized),
-            "kept": [{"layer": layer, "reason": reason} for layer, reason in result.kept.items()],
+            "kept": [
+                {"layer": layer, "format": self.format, "reason": reason} for layer, reason in result.kept.items()
+            ],
             "sensitivity": [
                 {"layer": item.layer, "alone_db": _number(item.alone_db), "without_db": _number(item.without_db)}
                 for item in result.sensitivity
             ],
             "calibration": {
-                "method": request.calibration.method,
-                "percentile": request.calibration.percentile if request.calibration.method == "percentile" else None,
+                "method": recipe.method,
+                "percentile": recipe.percentile if recipe.method == "percentile" else None,
                 "size": list(_size(self.images)),
                 "images": list(self.images.names),
                 "skipped": [{"file": name, "reason": reason} for name, reason in self.images.skipped.items()],
@@ -73,39 +68,75 @@ class Int8Report:
             "bytes_fp32": self.bytes_fp32,
         }
 
+    def variant(self, name: str) -> Variant:
+        """The variant of the network that the export found."""
+        kept = self.result.kept
+        return Variant(name, "int8", dict.fromkeys(kept, self.format), reasons=dict(kept), calibration=self.recipe)
+
+
+def quantize_network(
+    graph: Graph,
+    registry: Registry,
+    weights: Weights,
+    recipe: CalibrationRecipe,
+    *,
+    budget_db: float | None = None,
+    format: str = FLOAT32.name,
+    progress: Progress | None = None,
+) -> tuple[bytes, Int8Report]:
+    """An INT8 model in the QDQ form, which passes `onnx.checker`. Layers that are not INT8 get the number format `format`.
+
+    PSNR is that of the INT8 layers. Raises DiagnosticError if the network cannot be exported or quantized, or there is no image to
+    calibrate with.
+    """
+    import onnx
+
+    inference = Inference(deploy(graph, registry), registry)
+    with tempfile.TemporaryDirectory() as folder:
+        plain = export_onnx(graph, registry, weights, Path(folder) / "fp32.onnx")
+        model = onnx.load(plain.path)
+    calibrated = calibrate(model, inference, recipe, progress)
+    result = quantize(calibrated.quantizer, Judge(model, calibrated.feeds), budget_db, progress)
+    made = _in_formats(result.model, dict.fromkeys(result.kept, format))
+    check_model(made, graph.name)
+    data = serialized(made)
+    return data, Int8Report(recipe, budget_db, format, calibrated.images, result, len(data), plain.bytes)
+
 
 def export_int8(
     graph: Graph,
     registry: Registry,
     weights: Weights,
     path: Path,
-    request: Int8Request,
+    recipe: CalibrationRecipe,
+    *,
+    budget_db: float | None = None,
+    format: str = FLOAT32.name,
     progress: Progress | None = None,
 ) -> Int8Report:
-    """Write an INT8 model in the QDQ form to `path` atomically; it passes `onnx.checker`.
-
-    Raises DiagnosticError if the network cannot be exported or quantized, or there is no image to calibrate with.
-    """
-    import onnx
-
+    """Write the model of `quantize_network` to `path` atomically."""
     ONNX_MODELS.writer(path)  # rejects other suffixes before anything runs
-    images = read_image_set(
-        Inference(deploy(graph, registry), registry), request.images, count=request.count, size=request.size
+    data, report = quantize_network(
+        graph, registry, weights, recipe, budget_db=budget_db, format=format, progress=progress
     )
-    with tempfile.TemporaryDirectory() as folder:
-        plain = export_onnx(graph, registry, weights, Path(folder) / "fp32.onnx")
-        model = onnx.load(plain.path)
-    stored = {tensor.name for tensor in model.graph.initializer}
-    (name,) = (
-        entry.name for entry in model.graph.input if entry.name not in stored
-    )  # imported models keep their names
-    feeds = [{name: array} for one in images.feeds for array in one.values()]
-    quantizer = Quantizer(model, feeds, request.calibration, form=request.form, progress=progress)
-    result = quantize(quantizer, Judge(model, feeds), request.budget_db, progress)
-    check_model(result.model, graph.name)
-    data = serialized(result.model)
     write_atomic(path, data)
-    return Int8Report(request, images, result, len(data), plain.bytes)
+    return report
+
+
+def int8_model(model: ModelProto, graph: Graph, registry: Registry, variant: Variant) -> ModelProto:
+    """The exported model of a network as a calibrated INT8 variant. Raises DiagnosticError as `quantized_variant`."""
+    quantized = quantized_variant(model, Inference(deploy(graph, registry), registry), variant)
+    return _in_formats(
+        quantized, {layer: name for layer, name in variant.formats.items() if not FORMATS[name].is_integer}
+    )
+
+
+def _in_formats(model: ModelProto, formats: dict[str, str]) -> ModelProto:
+    """The quantized model with the format of each layer that is not INT8."""
+    if set(formats.values()) <= {FLOAT32.name}:
+        return model
+    made: ModelProto = with_formats(model, lambda layer: format_of(layer, formats, FLOAT32)).model
+    return made
 
 
 def _number(db: float) -> float | None:

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from designer.files.variants import Variant
 from designer.files.weights import Weights
-from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.operators.registry import Registry
 from designer.precision.emulation import Emulation
 from designer.precision.mixed import PrecisionResult, Validation, choose_precision, validate
 from designer.runtime.api import Progress, RunOptions
-from designer.runtime.number_formats import BFLOAT16, FLOAT16, FORMATS, OF_PRECISION, format_of
-from designer.texts import tr
+from designer.runtime.number_formats import BFLOAT16, FLOAT16, OF_PRECISION, format_of
 from exporters.onnx import ONNX_MODELS, OnnxReport, export_onnx
 from exporters.onnx_formats import FormattedModel, with_formats
 
@@ -97,25 +94,6 @@ def formatted(model: Any, precision: str, formats: Mapping[str, str], *, native:
 
         model = version_converter.convert_version(model, 22)  # the first in which Conv has BF16
     return with_formats(model, lambda layer: format_of(layer, formats, otherwise), computing)
-
-
-def variant_conversion(variant: Variant | None) -> Callable[[Any], Any] | None:
-    """What `export_onnx` does to the model of a variant; None if it stays in FP32.
-
-    Raises DiagnosticError for integers, which have to be calibrated.
-    """
-    if variant is None or (variant.precision == "fp32" and not variant.formats):
-        return None
-    if variant.precision not in OF_PRECISION or any(FORMATS[name].is_integer for name in variant.formats.values()):
-        raise DiagnosticError.of(
-            "not-in-onnx",
-            tr(
-                "the variant '{name}' has integer formats, whose ranges must be calibrated on images", name=variant.name
-            ),
-            remedy="layerwright precision --to int8 --calibration DIR",
-        )
-    precision, formats = variant.precision, dict(variant.formats)
-    return lambda model: formatted(model, precision, formats).model
 
 
 def _number(db: float) -> float | None:

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -75,10 +76,12 @@ def export_tensorrt(
     path: Path,
     options: EngineOptions,
     onnx_file: Path | None = None,
+    *,
+    convert: Callable[[Any], Any] | None = None,
 ) -> EngineFile:
     """Build an engine at `path`, with its description and its ONNX model next to it.
 
-    `onnx_file` is a model of the network in another precision, which is built instead of FP32.
+    `convert` changes the precision of the model, and `onnx_file` is a model of the network in another precision, which is built instead.
 
     Raises DiagnosticError if TensorRT is missing or refuses layers, which the error names; nothing is written then.
     """
@@ -94,7 +97,7 @@ def export_tensorrt(
         raise DiagnosticError(missing)
     model = path.with_suffix(".onnx")
     with tempfile.TemporaryDirectory(prefix="layerwright-engine-") as folder:
-        report = export_onnx(graph, registry, weights, Path(folder) / "model.onnx")
+        report = export_onnx(graph, registry, weights, Path(folder) / "model.onnx", convert)
         if onnx_file is not None:
             report = replace_model(report, onnx_file)
         shapes = _shapes(interface_of(report, graph, registry), options)

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from app.cli.console import out, print_json
 from app.cli.options import FileArgument, JsonOption, SeedOption, VariantOption, WeightsOption, extent, one_each, pairs
 from designer.files.settings import Settings, find_settings, read_settings
+from designer.graph.diagnostics import DiagnosticError
 from designer.units import duration
 
+if TYPE_CHECKING:
+    from app.variant import OpenedVariant
+
 ModelOption = Annotated[
-    Path | None, typer.Option("--onnx", help="A model of this network by `layerwright precision`, instead of FP32.")
+    Path | None,
+    typer.Option("--onnx", help="A model of this network by `layerwright precision`, instead of FP32 or a variant."),
 ]
 
 
@@ -77,14 +82,15 @@ def export_onnx_file(
     from app.opened_network import open_network
     from app.variant import open_variant
     from designer.runtime.api import RunOptions
-    from exporters.mixed import variant_conversion
     from exporters.onnx import ONNX_MODELS, export_onnx
+    from exporters.variants import variant_conversion
 
     ONNX_MODELS.writer(output)  # refuses unknown formats before anything is read
     network = open_network(file)
     opened = open_variant(network, variant, weights, random_weights, RunOptions())
-    tensors, convert = opened.weights, variant_conversion(opened.variant)
-    report = export_onnx(opened.network.graph, network.registry, tensors, output, convert)
+    tensors, graph = opened.weights, opened.network.graph
+    convert = variant_conversion(opened.variant, graph, network.registry)
+    report = export_onnx(graph, network.registry, tensors, output, convert)
     out.print(f"wrote {output}" + (f" with {tensors.note}" if tensors.note else ""))
     out.print(str(report.sizes), highlight=False)
 
@@ -99,16 +105,18 @@ def export_deploy(
         list[str] | None,
         typer.Option("--input", metavar="NAME=PATH", help="Image or .npy file for the check; default: a test pattern."),
     ] = None,
+    variant: VariantOption = "",
     onnx_file: ModelOption = None,
 ) -> None:
     """Write a folder that runs the network in Python, C++ and Triton, with checks and measured values."""
-    from app.opened_network import load_weights_for, open_network
     from exporters.deploy import export_deployment
+    from exporters.variants import variant_conversion
 
-    network = open_network(file)
-    tensors = load_weights_for(network, weights, random_weights)
+    opened = _deployed(file, weights, random_weights, variant, onnx_file)
+    graph, registry, tensors = opened.network.graph, opened.network.registry, opened.weights
     given = one_each("--input", pairs("--input", inputs))
-    found = export_deployment(network.graph, network.registry, tensors, output, given, onnx_file)
+    convert = variant_conversion(opened.variant, graph, registry)
+    found = export_deployment(graph, registry, tensors, output, given, onnx_file, convert=convert)
     for name, difference in found.measured.outputs.items():
         out.print(f"{name}: largest difference to PyTorch {difference.difference:.2g}", highlight=False)
     out.print(f"{duration(found.measured.milliseconds)} per run with ONNX Runtime", highlight=False)
@@ -129,21 +137,38 @@ def tensorrt(
     timing_cache: Annotated[
         Path | None, typer.Option("--timing-cache", help="Timing cache to use and update (not with TensorRT-RTX).")
     ] = None,
+    variant: VariantOption = "",
     onnx_file: ModelOption = None,
 ) -> None:
     """Build a TensorRT engine and list its layers. The size of the document is the one that it is optimized for."""
-    from app.opened_network import load_weights_for, open_network
     from app.reports.engine_table import engine_lines
     from exporters.tensorrt import EngineOptions, export_tensorrt
+    from exporters.variants import variant_conversion
 
-    network = open_network(file)
-    tensors = load_weights_for(network, weights, random_weights)
+    opened = _deployed(file, weights, random_weights, variant, onnx_file)
+    graph, registry, tensors = opened.network.graph, opened.network.registry, opened.weights
+    convert = variant_conversion(opened.variant, graph, registry, tensorrt=True)
     options = EngineOptions(extent("--min-size", smallest), extent("--max-size", largest), batch, sparse, timing_cache)
-    found = export_tensorrt(network.graph, network.registry, tensors, output, options, onnx_file)
+    found = export_tensorrt(graph, registry, tensors, output, options, onnx_file, convert=convert)
     for line in engine_lines(found):
         out.print(line, highlight=False)
     out.print(f"wrote {output}" + (f" with {tensors.note}" if tensors.note else ""), highlight=False)
     out.print(found.trtexec, highlight=False)
+
+
+def _deployed(
+    file: Path, weights: Path | None, seed: int | None, variant: str, onnx_file: Path | None
+) -> OpenedVariant:
+    """The network of an export, as a variant. Raises DiagnosticError for a variant and an ONNX file."""
+    from app.opened_network import open_network
+    from app.variant import open_variant
+    from designer.runtime.api import RunOptions
+
+    if variant and onnx_file is not None:
+        raise DiagnosticError.of(
+            "bad-option", "--variant and --onnx both choose the model", remedy="use only one of them"
+        )
+    return open_variant(open_network(file), variant, weights, seed, RunOptions())
 
 
 def engine_layers(

@@ -11,25 +11,28 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from app.cli.console import err, out
-from app.cli.options import FileArgument, SeedOption, ThreadsOption, TrustOption, WeightsOption
+from app.cli.options import FileArgument, SeedOption, ThreadsOption, TrustOption, WeightsOption, extent
 from designer.files.atomic import write_atomic
 from designer.graph.diagnostics import DiagnosticError
 from designer.runtime.engines import forms
 from designer.units import binary
 
 if TYPE_CHECKING:
-    from designer.runtime.input_data import Extent
     from exporters.int8 import Int8Report
     from exporters.mixed import PrecisionReport
 
 
 class Target(StrEnum):
-    """Number formats of `--to`. Mixed is FP16 with layers that stay in FP32."""
+    """Number formats of `--to`. Mixed is FP16 with layers that stay in FP32, int8+fp16 is INT8 with layers that stay in FP16."""
 
     FP16 = "fp16"
     BF16 = "bf16"
     MIXED = "mixed"
     INT8 = "int8"
+    INT8_FP16 = "int8+fp16"
+
+
+INTEGERS = {Target.INT8: "float32", Target.INT8_FP16: "float16"}  # and the format of the layers that are not INT8
 
 
 class Method(StrEnum):
@@ -77,7 +80,8 @@ def precision(
     ] = 99.99,
     images: Annotated[int, typer.Option(min=1, help="int8: largest number of images that are used.")] = 32,
     size: Annotated[
-        str, typer.Option(metavar="HxW", help="int8: size of the middle of each image; default: the input's.")
+        str,
+        typer.Option(metavar="WxH", help="int8: width x height of the middle of each image; default: the input's."),
     ] = "",
     form: Annotated[
         Form, typer.Option(help="int8, bf16: the runtime. OpenVINO takes that of onnxruntime.")
@@ -109,14 +113,17 @@ def precision(
         def progress(done: int, total: int, text: str) -> None:
             bar.update(task, completed=done, total=total or None, description=text)
 
-        if to is Target.INT8:
-            from designer.precision.int8 import Calibration
-            from exporters.int8 import Int8Request, export_int8
+        if to in INTEGERS:
+            from designer.files.variants import CalibrationRecipe
+            from exporters.int8 import export_int8
 
             assert calibration is not None
-            ranges = Calibration(method.value, percentile)
-            request = Int8Request(calibration, images, _size(size), ranges, form.value, budget_db)
-            made = export_int8(network.graph, network.registry, tensors, output, request, progress)
+            extent("--size", size)  # rejects other text by the name of the option
+            recipe = CalibrationRecipe(str(calibration), images, size, method.value, percentile, form.value)
+            made = export_int8(
+                network.graph, network.registry, tensors, output, recipe, budget_db=budget_db, format=INTEGERS[to],
+                progress=progress,
+            )  # fmt: skip
         else:
             from exporters.mixed import export_precision
 
@@ -144,18 +151,19 @@ _ADVICE = {
     Target.BF16: "use --to fp16 or --to mixed, which have more digits",
     Target.MIXED: "use a smaller budget",
     Target.INT8: "use more or other calibration images, or choose fp16",
+    Target.INT8_FP16: "use more or other calibration images, or choose fp16",
 }
 
 
 def _check_folder(to: Target, calibration: Path | None, validation: Path | None) -> None:
     """Raise DiagnosticError without the folder of images that a number format needs."""
-    if to is Target.INT8 and calibration is None:
+    if to in INTEGERS and calibration is None:
         raise DiagnosticError.of(
             "bad-option",
-            "--to int8 needs images that show the range of the values",
+            f"--to {to.value} needs images that show the range of the values",
             remedy="give --calibration with a folder of images",
         )
-    if to is not Target.INT8 and validation is None:
+    if to not in INTEGERS and validation is None:
         raise DiagnosticError.of(
             "bad-option",
             f"--to {to.value} needs images on which the result is compared with FP32",
@@ -200,21 +208,9 @@ def _summary(made: Int8Report) -> list[str]:
     lines = [f"skipped {name}: {reason}" for name, reason in images.skipped.items()]
     used = f"{len(images.names)} images used" + (f", {len(images.skipped)} skipped" if images.skipped else "")
     lines.append(used)
-    lines += [f"{layer} stays in float: {reason}" for layer, reason in result.kept.items()]
+    lines += [f"{layer} stays in {made.format}: {reason}" for layer, reason in result.kept.items()]
     lines.append(
         f"{result.psnr_db:.2f} dB against FP32; {len(result.quantized)} layers in INT8;"
         f" {binary(made.bytes)} instead of {binary(made.bytes_fp32)}"
     )
     return lines
-
-
-def _size(text: str) -> Extent | None:
-    """Parse `--size`. Raises DiagnosticError for other text than HxW."""
-    if not text:
-        return None
-    parts = text.split("x")
-    if len(parts) == 2 and all(part.isascii() and part.isdigit() and 0 < int(part) <= 2**16 for part in parts):
-        return int(parts[0]), int(parts[1])
-    raise DiagnosticError.of(
-        "bad-option", f"--size: '{text[:40]}' is not a size", remedy="give HxW, for instance 256x256"
-    )

@@ -3,18 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 
 SECTION = "Variants/"
 _PLAIN = ("name", "precision", "sparsity", "engine", "weights")  # settings of a variant that are one text
-_FORMATS = "formats/"
+_FORMATS, _REASONS, _CALIBRATION = "formats/", "reasons/", "calibration/"
+BY_HAND = "by hand"  # the reason of a format that the user chose instead of the one that was found
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationRecipe:
+    """How the ranges of INT8 are found: on the first `count` images of a folder, of each the middle `size` (`WxH`; empty: the input's).
+
+    `method` and `form` are names in `designer.precision.int8`.
+    """
+
+    folder: str = ""
+    count: int = 32
+    size: str = ""
+    method: str = "minmax"
+    percentile: float = 99.99
+    form: str = "onnxruntime"
+
+    def texts(self) -> dict[str, str]:
+        return {each.name: str(getattr(self, each.name)) for each in fields(self)}
+
+    @classmethod
+    def of(cls, texts: Mapping[str, str]) -> CalibrationRecipe | None:
+        """The recipe of texts; None if they are not one."""
+        try:
+            count, percentile = int(texts["count"]), float(texts["percentile"])
+            return cls(texts["folder"], count, texts["size"], texts["method"], percentile, texts["form"])
+        except (KeyError, ValueError):
+            return None
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
     """How a variant differs from the network of the document; empty texts are as in the settings of the document.
 
-    `formats` are number formats by layer, for layers that do not compute in `precision`. `passes` are names of graph passes.
+    `formats` are number formats by layer, for layers that do not compute in `precision`, and `reasons` why, if known: BY_HAND for
+    those that the user changed. `passes` are names of graph passes. `calibration` belongs to the precision INT8.
     Texts are stored unchecked, because they may come from newer versions; `extra` are such settings, preserved when saving.
     """
 
@@ -25,11 +54,21 @@ class Variant:
     engine: str = ""
     passes: tuple[str, ...] = ()
     weights: str = ""
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    calibration: CalibrationRecipe | None = None
     extra: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def by_hand(self) -> bool:
+        """Whether the user changed a format that was found."""
+        return BY_HAND in self.reasons.values()
 
     def without(self, layers: Collection[str]) -> Variant:
         """The variant without the formats of some layers."""
-        return replace(self, formats={k: v for k, v in self.formats.items() if k not in layers})
+        formats, reasons = (
+            {name: text for name, text in texts.items() if name not in layers} for texts in (self.formats, self.reasons)
+        )
+        return replace(self, formats=formats, reasons=reasons)
 
 
 def variant_texts(variants: tuple[Variant, ...], relative: Callable[[str], str]) -> Iterator[tuple[str, str]]:
@@ -42,6 +81,11 @@ def variant_texts(variants: tuple[Variant, ...], relative: Callable[[str], str])
         yield section + "passes", ",".join(variant.passes)
         for layer, name in variant.formats.items():
             yield f"{section}{_FORMATS}{layer}", name
+        for layer, reason in variant.reasons.items():
+            yield f"{section}{_REASONS}{layer}", reason
+        if variant.calibration is not None:
+            for key, text in variant.calibration.texts().items():
+                yield f"{section}{_CALIBRATION}{key}", relative(text) if key == "folder" else text
         for key, text in variant.extra.items():
             yield section + key, text
 
@@ -70,9 +114,27 @@ class VariantReader:
             while name in made:
                 name, number = f"{base} {number}", number + 1
             plain = {key: texts.pop(key) for key in _PLAIN if key in texts}
-            formats = {key.removeprefix(_FORMATS): texts.pop(key) for key in list(texts) if key.startswith(_FORMATS)}
+            formats, reasons = _taken(texts, _FORMATS), _taken(texts, _REASONS)
+            calibration = self._calibration(texts)
             passes = tuple(filter(None, texts.pop("passes", "").split(",")))
             if "weights" in plain:
                 plain["weights"] = self._absolute(plain["weights"])
-            made[name] = Variant(name, formats=formats, passes=passes, extra=texts, **plain)
+            made[name] = Variant(
+                name, formats=formats, passes=passes, reasons=reasons, calibration=calibration, extra=texts, **plain
+            )
         return tuple(made.values())
+
+    def _calibration(self, texts: dict[str, str]) -> CalibrationRecipe | None:
+        """Take the recipe out of `texts`; one that cannot be read stays there."""
+        found = CalibrationRecipe.of(
+            {key.removeprefix(_CALIBRATION): text for key, text in texts.items() if key.startswith(_CALIBRATION)}
+        )
+        if found is None:
+            return None
+        _taken(texts, _CALIBRATION)
+        return replace(found, folder=self._absolute(found.folder))
+
+
+def _taken(texts: dict[str, str], prefix: str) -> dict[str, str]:
+    """Take the texts with a prefix out of `texts`; without the prefix."""
+    return {key.removeprefix(prefix): texts.pop(key) for key in list(texts) if key.startswith(prefix)}

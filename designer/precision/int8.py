@@ -17,14 +17,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from designer.files.variants import CalibrationRecipe, Variant
 from designer.graph.diagnostics import DiagnosticError
+from designer.graph.inference import Inference
+from designer.graph.types import Size2D
 from designer.metrics import psnr
+from designer.precision.image_set import ImageSet, read_image_set
+from designer.precision.variants import INT8
 from designer.runtime.api import Progress
 from designer.runtime.engines.forms import ONNX_RUNTIME, TENSORRT
 from designer.runtime.engines.fusion import layer_of
 from designer.runtime.engines.ort import quantization
 from designer.runtime.engines.ort_engine import inference_session
 from designer.runtime.interrupt import current
+from designer.runtime.number_formats import FORMATS, format_of
 from designer.texts import tr
 
 if TYPE_CHECKING:
@@ -32,8 +38,7 @@ if TYPE_CHECKING:
 
 Feeds = Mapping[str, NDArray[Any]]
 
-METHODS = ("minmax", "percentile")
-PERCENTILE = 99.99
+METHODS = ("minmax", "percentile")  # all values, or the per cent of them that are not extreme
 MEASURED_IMAGES = 4  # images on which every layer is measured; the result is measured on all images
 
 WEIGHTED = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul"})
@@ -65,14 +70,6 @@ FORMS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Calibration:
-    """How the range of a tensor follows from its values: all of them, or the `percentile` per cent that are not extreme."""
-
-    method: str = "minmax"
-    percentile: float = PERCENTILE
-
-
-@dataclass(frozen=True, slots=True)
 class Sensitivity:
     """PSNR in dB of the result against FP32 if only this layer is INT8, and if all but this layer are."""
 
@@ -101,20 +98,20 @@ class Int8Result:
 class Quantizer:
     """Quantizes choices of layers of one FP32 model, with ranges from one calibration.
 
-    `calibration` are feeds like those that the model will get. `layers` are the layers that compute and can be INT8.
+    `feeds` are like those that the model will get; `recipe` says how ranges follow from them. `layers` are the layers that compute and can be INT8.
     Raises DiagnosticError if there are none.
     """
 
     def __init__(
         self,
         model: ModelProto,
-        calibration: Sequence[Feeds],
-        method: Calibration | None = None,
+        feeds: Sequence[Feeds],
+        recipe: CalibrationRecipe | None = None,
         *,
-        form: str = ONNX_RUNTIME,
         progress: Progress | None = None,
     ) -> None:
-        self.form = FORMS[form]
+        recipe = recipe or CalibrationRecipe()
+        self.form = FORMS[recipe.form]
         self.model = _simplified(model)
         self._nodes = [node for node in self.model.graph.node if node.op_type in COMPUTING | PASSING]
         self.layers = tuple(dict.fromkeys(_layer(node) for node in self._nodes if node.op_type in COMPUTING))
@@ -124,7 +121,7 @@ class Quantizer:
                 tr("'{name}' has no convolution and no matrix product", name=model.graph.name),
                 remedy=tr("choose another precision: INT8 makes only these faster"),
             )
-        self._ranges = self._calibrated(calibration, method or Calibration(), progress)
+        self._ranges = self._calibrated(feeds, recipe, progress)
 
     def kept_by_default(self) -> dict[str, str]:
         """The layers that restore fine detail and therefore stay in float, with the reason: both ends, and residual additions."""
@@ -175,7 +172,7 @@ class Quantizer:
                 read.update(node.input)
         return chosen
 
-    def _calibrated(self, calibration: Sequence[Feeds], method: Calibration, progress: Progress | None) -> Any:
+    def _calibrated(self, feeds: Sequence[Feeds], recipe: CalibrationRecipe, progress: Progress | None) -> Any:
         library = quantization()
         methods = {"minmax": library.CalibrationMethod.MinMax, "percentile": library.CalibrationMethod.Percentile}
         with tempfile.TemporaryDirectory() as folder:
@@ -185,14 +182,14 @@ class Quantizer:
                 path,
                 QUANTIZABLE,
                 str(path.with_name("calibrated.onnx")),
-                methods[method.method],
-                extra_options={"percentile": method.percentile, "symmetric": self.form.signed},
+                methods[recipe.method],
+                extra_options={"percentile": recipe.percentile, "symmetric": self.form.signed},
             )
-            for number, feeds in enumerate(calibration):  # one at a time: it holds all tensors of what it reads at once
+            for number, one in enumerate(feeds):  # one at a time: it holds all tensors of what it reads at once
                 current().check()
                 if progress is not None:
-                    progress(number, len(calibration), tr("Calibrating"))
-                calibrator.collect_data(_reader(feeds))
+                    progress(number, len(feeds), tr("Calibrating"))
+                calibrator.collect_data(_reader(one))
             return calibrator.compute_data()
 
 
@@ -216,6 +213,77 @@ class Judge:
         for one in feeds:
             current().check()
             yield session.run(None, dict(one))[0]
+
+
+@dataclass(frozen=True)
+class Calibrated:
+    """A model with the images on which it was calibrated, ready to be quantized."""
+
+    quantizer: Quantizer
+    images: ImageSet
+    feeds: tuple[Feeds, ...]
+
+
+def calibrate(
+    model: ModelProto, inference: Inference, recipe: CalibrationRecipe, progress: Progress | None = None
+) -> Calibrated:
+    """Calibrate the model of a network without analysis layers as `recipe` says.
+
+    Raises DiagnosticError if there is no image to calibrate with, or nothing to quantize.
+    """
+    _check(recipe)
+    size = Size2D.parse(recipe.size).hw if recipe.size else None
+    images = read_image_set(inference, Path(recipe.folder), count=recipe.count, size=size)
+    stored = {tensor.name for tensor in model.graph.initializer}
+    (name,) = (
+        entry.name for entry in model.graph.input if entry.name not in stored
+    )  # imported models keep their names
+    feeds = tuple({name: array} for one in images.feeds for array in one.values())
+    return Calibrated(Quantizer(model, feeds, recipe, progress=progress), images, feeds)
+
+
+def quantized_variant(model: ModelProto, inference: Inference, variant: Variant) -> ModelProto:
+    """The model of a network with the layers of a calibrated variant in INT8. Raises DiagnosticError as `calibrate`."""
+    if variant.calibration is None:
+        raise DiagnosticError.of(
+            "not-calibrated",
+            tr("the ranges of the variant '{name}' were not calibrated on images", name=variant.name),
+            remedy=tr(
+                "choose Calibrate INT8 in the Variants panel, or use layerwright precision --to int8 --calibration DIR"
+            ),
+        )
+    others = sorted({name for name in variant.formats.values() if FORMATS[name].is_integer and name != INT8})
+    if others:
+        raise DiagnosticError.of(
+            "not-in-onnx",
+            tr(
+                "the variant '{name}' has layers in {format}, but ONNX Runtime computes only INT8",
+                name=variant.name,
+                format=others[0],
+            ),
+            remedy=tr("choose INT8 or a float format for these layers"),
+        )
+    quantizer = calibrate(model, inference, variant.calibration).quantizer
+    return quantizer.quantized(
+        [name for name in quantizer.layers if format_of(name, variant.formats, FORMATS[INT8]).name == INT8]
+    )
+
+
+def _check(recipe: CalibrationRecipe) -> None:
+    """Raise DiagnosticError for a method, form or size that is not known, as in files of newer versions."""
+    for found, known in ((recipe.method, METHODS), (recipe.form, tuple(FORMS))):
+        if found not in known:
+            raise DiagnosticError.of(
+                "bad-calibration",
+                tr("'{name}' is not known for calibration", name=found),
+                remedy=tr("choose one of {names}", names=", ".join(known)),
+            )
+    try:
+        Size2D.parse(recipe.size or "1x1")
+    except ValueError as error:
+        raise DiagnosticError.of(
+            "bad-calibration", str(error), remedy=tr("for instance {example}", example="256x256")
+        ) from None
 
 
 def quantize(

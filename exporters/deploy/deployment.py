@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -86,17 +86,20 @@ def export_deployment(
     folder: Path,
     inputs: Mapping[str, Path] | None = None,
     onnx_file: Path | None = None,
+    *,
+    convert: Callable[[Any], Any] | None = None,
 ) -> Deployment:
     """Write a deployment folder of `graph`. `inputs` are files for input layers, for the check; others get generated data.
 
-    `onnx_file` is a model of the network in another precision, which is deployed instead of FP32. Its check allows a half more than
-    the difference to FP32 that is measured here.
+    `convert` changes the precision of the model, and `onnx_file` is a model of the network in another precision, which is deployed
+    instead. Their check allows a half more than the difference to FP32 that is measured here.
 
     An earlier deployment is replaced unless one of its files was edited. Raises DiagnosticError if the network cannot be
     exported, if its results differ from those in torch, or if the folder cannot be written; nothing is changed then.
     """
     with GeneratedFolder(folder) as stage:
-        report = export_onnx(graph, registry, weights, stage.make("model.onnx"))
+        other = onnx_file is not None or convert is not None
+        report = export_onnx(graph, registry, weights, stage.make("model.onnx"), convert)
         if onnx_file is not None:
             report = replace_model(report, onnx_file)
         precision = precision_of(report.path)
@@ -104,7 +107,7 @@ def export_deployment(
         _check_elements(interface)
         check = _write_check(stage, deploy(graph, registry), registry, weights, interface, dict(inputs or {}))
         _write_sources(stage, graph.name, interface)
-        if onnx_file is not None:
+        if other:
             check.tolerance = ANY
         information: dict[str, Any] = {
             "name": graph.name,
@@ -116,7 +119,7 @@ def export_deployment(
         }
         stage.mark(information)
         measured = _measure(stage.path)
-        if onnx_file is not None:
+        if other:
             worst = max(difference.difference for difference in measured.outputs.values())
             check.tolerance = max(worst * 1.5, TOLERANCE)
             information["check"] = msgspec.to_builtins(check)

@@ -10,6 +10,7 @@ from restoration_networks import restoring_unet, restoring_weights
 
 from app.cli import main as cli
 from designer.files.document import save_document
+from designer.files.variants import CalibrationRecipe
 from designer.files.weight_files import save_weights
 from designer.files.weights import WeightKey, Weights
 from designer.graph.diagnostics import DiagnosticError
@@ -19,7 +20,7 @@ from designer.precision.computations import EngineComputation
 from designer.runtime.api import RunOptions
 from designer.runtime.images import write_image
 from designer.runtime.session import Session
-from exporters.int8 import Int8Request, export_int8
+from exporters.int8 import export_int8
 from exporters.onnx import export_onnx
 
 pytest.importorskip("torch")
@@ -128,7 +129,7 @@ def test_an_int8_file_is_compared_operator_by_operator(run, files, network):
     graph, registry, weights = network
     (files / "images").mkdir()
     write_image(files / "images" / "noise.png", IMAGE)
-    export_int8(graph, registry, weights, files / "int8.onnx", Int8Request(files / "images"))
+    export_int8(graph, registry, weights, files / "int8.onnx", CalibrationRecipe(str(files / "images")))
     found = run("fp32", files / "int8.onnx")
     shares = {item["layer"]: item["share"] for item in found["operators"]}
     assert {"enc_0_b", "dec_0_b", "sum"} <= shares.keys()

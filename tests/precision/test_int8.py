@@ -14,13 +14,13 @@ from restoration_networks import restoring_unet, restoring_weights
 from app.cli import main as cli
 from designer.files import atomic
 from designer.files.document import save_document
+from designer.files.variants import CalibrationRecipe
 from designer.files.weight_files import save_weights
 from designer.graph.diagnostics import DiagnosticError
-from designer.precision.int8 import Calibration
 from designer.runtime.engines.trt_build import ShapeRange, build_engine
 from designer.runtime.images import write_image
 from designer.runtime.interrupt import Interrupt, InterruptedRunError, interruptible
-from exporters.int8 import Int8Request, export_int8
+from exporters.int8 import export_int8
 from samples import PHOTOGRAPHS
 
 onnx = pytest.importorskip("onnx")
@@ -46,6 +46,10 @@ def files(network, tmp_path):
     (images / "broken.png").write_bytes(b"no image")
     write_image(images / "small.png", np.zeros((1, 3, 20, 20), np.float32))
     return tmp_path
+
+
+def recipe(files, **options) -> CalibrationRecipe:
+    return CalibrationRecipe(str(files / "images"), **options)
 
 
 @pytest.fixture
@@ -98,7 +102,7 @@ def test_openvino_computes_what_onnx_runtime_does(files, network):
     import openvino
 
     graph, registry, weights = network
-    export_int8(graph, registry, weights, files / "int8.onnx", Int8Request(files / "images"))
+    export_int8(graph, registry, weights, files / "int8.onnx", recipe(files))
     image = np.random.default_rng(0).random((1, 3, 64, 64), np.float32)
     (expected,) = ort.InferenceSession(files / "int8.onnx").run(None, {"image": image})
     core = openvino.Core()
@@ -110,7 +114,7 @@ def test_openvino_computes_what_onnx_runtime_does(files, network):
 
 def test_the_form_for_tensorrt_has_no_zero_points_and_float_biases(files, network):
     graph, registry, weights = network
-    export_int8(graph, registry, weights, files / "trt.onnx", Int8Request(files / "images", form="tensorrt"))
+    export_int8(graph, registry, weights, files / "trt.onnx", recipe(files, form="tensorrt"))
     model = onnx.load(files / "trt.onnx")
     arrays = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
     pairs = [node for node in model.graph.node if node.op_type in ("QuantizeLinear", "DequantizeLinear")]
@@ -122,20 +126,20 @@ def test_the_form_for_tensorrt_has_no_zero_points_and_float_biases(files, networ
 def test_tensorrt_builds_an_engine_that_computes_in_int8(files, network):
     pytest.importorskip("tensorrt_rtx")
     graph, registry, weights = network
-    export_int8(graph, registry, weights, files / "trt.onnx", Int8Request(files / "images", form="tensorrt"))
+    export_int8(graph, registry, weights, files / "trt.onnx", recipe(files, form="tensorrt"))
     shape = (1, 3, 64, 64)
     built = build_engine((files / "trt.onnx").read_bytes(), {"image": ShapeRange(shape, shape, shape)})
     assert built.data
-    export_int8(graph, registry, weights, files / "ort.onnx", Int8Request(files / "images"))
+    export_int8(graph, registry, weights, files / "ort.onnx", recipe(files))
     with pytest.raises(DiagnosticError, match="bias"):
         build_engine((files / "ort.onnx").read_bytes(), {"image": ShapeRange(shape, shape, shape)})
 
 
 def test_a_higher_budget_keeps_the_sensitive_layers(files, network):
     graph, registry, weights = network
-    free = export_int8(graph, registry, weights, files / "free.onnx", Int8Request(files / "images"))
+    free = export_int8(graph, registry, weights, files / "free.onnx", recipe(files))
     budget = free.result.psnr_db + 2
-    mixed = export_int8(graph, registry, weights, files / "mixed.onnx", Int8Request(files / "images", budget_db=budget))
+    mixed = export_int8(graph, registry, weights, files / "mixed.onnx", recipe(files), budget_db=budget)
     assert mixed.result.met
     assert mixed.result.psnr_db >= budget
     taken = set(free.result.quantized) - set(mixed.result.quantized)
@@ -156,18 +160,17 @@ def test_a_budget_that_cannot_be_met_leaves_the_best_choice(files, run):
 def test_percentiles_ignore_extreme_values(files, network):
     graph, registry, weights = network
 
-    def scale(calibration: Calibration) -> float:
-        request = Int8Request(files / "images", calibration=calibration)
-        export_int8(graph, registry, weights, files / "x.onnx", request)
+    def scale(**options: object) -> float:
+        export_int8(graph, registry, weights, files / "x.onnx", recipe(files, **options))
         initializers = onnx.load(files / "x.onnx").graph.initializer
         return float(next(onnx.numpy_helper.to_array(i) for i in initializers if i.name == "enc_1_a_scale"))
 
-    assert scale(Calibration("percentile", 99)) < 0.9 * scale(Calibration("minmax"))
+    assert scale(method="percentile", percentile=99) < 0.9 * scale()
 
 
 def test_calibration_sizes_and_counts(files, network):
     graph, registry, weights = network
-    report = export_int8(graph, registry, weights, files / "x.onnx", Int8Request(files / "images", 2, (96, 128)))
+    report = export_int8(graph, registry, weights, files / "x.onnx", recipe(files, count=2, size="128x96"))
     assert report.images.names == ("astronaut.jpg", "camera.jpg")
     assert {array.shape for one in report.images.feeds for array in one.values()} == {(1, 3, 96, 128)}
 
@@ -193,9 +196,7 @@ def test_folders_without_usable_images_are_named(files, run, folder, message):
 
 def test_int8_needs_calibration_and_a_size_in_pixels(files, run):
     assert "give --calibration with a folder of images" in run()[1]
-    assert "'big' is not a size: give" in run("--calibration", files / "images", "--size", "big")[1].replace(
-        " - ", ": "
-    )
+    assert "--size: 'big' is not a size; write width x height" in run("--calibration", files, "--size", "big")[1]
 
 
 def test_a_full_disk_leaves_no_file(files, network, monkeypatch):
@@ -206,7 +207,7 @@ def test_a_full_disk_leaves_no_file(files, network, monkeypatch):
 
     monkeypatch.setattr(atomic.os, "fsync", full)
     with pytest.raises(DiagnosticError, match="space"):
-        export_int8(graph, registry, weights, files / "int8.onnx", Int8Request(files / "images"))
+        export_int8(graph, registry, weights, files / "int8.onnx", recipe(files))
     assert not list(files.glob("*int8*"))
     assert not list(files.glob(".lw*"))
 
@@ -222,7 +223,7 @@ def test_a_canceled_export_leaves_no_file(files, network):
             interrupt.ask()
 
     with interruptible(interrupt), pytest.raises(InterruptedRunError):
-        export_int8(graph, registry, weights, files / "int8.onnx", Int8Request(files / "images"), progress)
+        export_int8(graph, registry, weights, files / "int8.onnx", recipe(files), progress=progress)
     assert seen[0] == "Calibrating"
     assert not (files / "int8.onnx").exists()
 
@@ -242,4 +243,4 @@ def test_a_network_without_products_has_nothing_to_quantize(files, registry):
         name="pool",
     )
     with pytest.raises(DiagnosticError, match="'pool' has no convolution and no matrix product"):
-        export_int8(graph, registry, Weights(), files / "x.onnx", Int8Request(files / "images"))
+        export_int8(graph, registry, Weights(), files / "x.onnx", recipe(files))
