@@ -18,7 +18,7 @@ from msgspec import Meta, Raw, Struct
 
 from designer.files.json_text import decode, encode, problem_of
 from designer.files.settings import DEFAULT_ENGINE
-from designer.files.variants import Variant
+from designer.files.variants import CalibrationRecipe, Variant
 from designer.files.weights import WeightStatus
 from designer.graph.diagnostics import Diagnostic
 from designer.profiling.schema import Profile
@@ -27,7 +27,7 @@ from designer.runtime.shared import Handle
 from designer.runtime.sources import SourceInfo
 from designer.texts import tr
 
-VERSION = 2
+VERSION = 3
 MAX_LINE = 256 << 20  # bytes of one line, with its end: a document is at most as large
 
 Count = Annotated[int, Meta(ge=0, le=1 << 53)]
@@ -261,17 +261,34 @@ class MeasureVariantsReply(Struct, frozen=True):
     rows: tuple[VariantRow, ...]
 
 
+class LayerSensitivity(Struct, frozen=True):
+    """PSNR in dB if only this layer is INT8, and if all but this layer are; at most EQUAL_DB."""
+
+    layer: str
+    alone_db: float
+    without_db: float
+
+
 class ChoosePrecisionReply(Struct, frozen=True):
-    """The formats of a network, see `designer.precision.mixed.PrecisionResult`. A PSNR of None means equal results."""
+    """The formats of a network, see `designer.precision.mixed.PrecisionResult`. A PSNR of None means equal results.
+
+    `kept` are layers that have `format`, with the reason; `skipped` maps files to the reason. `sensitivity`, the sizes and `report`
+    (JSON) are those of INT8.
+    """
 
     precision: str
     psnr_db: float | None
     met: bool
     kept: dict[str, str]
-    overflow: dict[str, float]
-    bf16_db: float | None
     images: Count
-    skipped: Count
+    skipped: dict[str, str] = {}
+    format: str = "float32"
+    overflow: dict[str, float] = {}
+    bf16_db: float | None = None
+    sensitivity: tuple[LayerSensitivity, ...] = ()
+    bytes: Count = 0
+    bytes_fp32: Count = 0
+    report: str = ""
 
 
 class DescribeInputReply(Struct, frozen=True):
@@ -479,11 +496,16 @@ class MeasureVariantsRequest(Request[MeasureVariantsReply], frozen=True):
 
 
 class ChoosePrecisionRequest(Request[ChoosePrecisionReply], frozen=True):
-    """Find the layers of the open network that stay in FP32, on the images of a folder; see `designer.precision.mixed`."""
+    """Find the layers of the open network that stay in FP32, on the images of a folder; see `designer.precision.mixed`.
+
+    With `calibration` all others are INT8, and these layers get `format`.
+    """
 
     target: str
     folder: str
-    budget_db: float
+    budget_db: float | None = None
+    calibration: CalibrationRecipe | None = None
+    format: str = "float32"
 
 
 class DescribeInputRequest(Request[DescribeInputReply], frozen=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from math import isfinite
@@ -20,6 +21,7 @@ from app.engine.protocol import (
     GradientReply,
     GradientRequest,
     LayerBits,
+    LayerSensitivity,
     MeasureVariantsReply,
     MeasureVariantsRequest,
     PredictReply,
@@ -33,7 +35,7 @@ from app.engine.protocol import (
     WeightsReply,
     WeightsRequest,
 )
-from designer.files.variants import Variant
+from designer.files.variants import CalibrationRecipe, Variant
 from designer.graph.model import Source
 from designer.precision.bits import BitsMeasurement
 from designer.runtime.api import Array, Progress
@@ -155,7 +157,9 @@ def measure(session: Session, request: MeasureVariantsRequest, progress: Progres
 
 
 def choose(session: Session, request: ChoosePrecisionRequest, progress: Progress) -> ChoosePrecisionReply:
-    """The layers of the open network that stay in FP32."""
+    """The layers of the open network that stay in FP32, or that are not INT8."""
+    if request.calibration is not None:
+        return _calibrated(session, request, request.calibration, progress)
     from designer.precision.emulation import Emulation
     from designer.precision.mixed import choose_precision, validate
 
@@ -167,10 +171,38 @@ def choose(session: Session, request: ChoosePrecisionRequest, progress: Progress
         found.psnr_db if isfinite(found.psnr_db) else None,
         found.met,
         dict(found.kept),
-        dict(found.overflow),
-        found.bf16_db if found.bf16_db is not None and isfinite(found.bf16_db) else None,
         len(validation.images),
-        len(validation.skipped),
+        dict(validation.skipped),
+        overflow=dict(found.overflow),
+        bf16_db=found.bf16_db if found.bf16_db is not None and isfinite(found.bf16_db) else None,
+    )
+
+
+def _calibrated(
+    session: Session, request: ChoosePrecisionRequest, recipe: CalibrationRecipe, progress: Progress
+) -> ChoosePrecisionReply:
+    from exporters.int8 import quantize_network
+
+    _, report = quantize_network(
+        session.graph, session.registry, session.weights, recipe,
+        budget_db=request.budget_db, format=request.format, progress=progress,
+    )  # fmt: skip
+    result = report.result
+    return ChoosePrecisionReply(
+        "int8",
+        result.psnr_db if isfinite(result.psnr_db) else None,
+        result.met,
+        dict(result.kept),
+        len(report.images.names),
+        dict(report.images.skipped),
+        request.format,
+        sensitivity=tuple(
+            LayerSensitivity(item.layer, min(item.alone_db, EQUAL_DB), min(item.without_db, EQUAL_DB))
+            for item in sorted(result.sensitivity, key=lambda item: -item.error)
+        ),
+        bytes=report.bytes,
+        bytes_fp32=report.bytes_fp32,
+        report=json.dumps(report.as_dict(), indent=2, allow_nan=False) + "\n",
     )
 
 

@@ -85,7 +85,7 @@ class Settings:
         return replace(
             self,
             variants=tuple(
-                v.without([layer for layer in v.formats if not set(enclosing(layer)) & set(layers)])
+                v.without([name for name in (*v.formats, *v.reasons) if not set(enclosing(name)) & set(layers)])
                 for v in self.variants
             ),
             input_files={k: v for k, v in self.input_files.items() if k in layers},

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from designer.files.variants import Variant
+from designer.files.variants import BY_HAND, Variant
 from designer.files.weights import Weights
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
@@ -15,7 +15,7 @@ from designer.operators.registry import Registry
 from designer.passes.passes import optimize, rewritten_layers
 from designer.runtime.api import PRECISIONS, RunOptions
 from designer.runtime.engine_registry import EngineRegistry, default_engines
-from designer.runtime.number_formats import FORMATS
+from designer.runtime.number_formats import FLOAT32, FORMATS, OF_PRECISION
 from designer.surgery.sparsity import PATTERN, sparse_weights
 from designer.texts import tr
 
@@ -54,6 +54,21 @@ def run_options(variant: Variant, base: RunOptions, graph: Graph) -> RunOptions:
     emulating = next(engine for engine in registry if engine.formats)
     formats = tuple({**others, **variant.formats}.items())
     return replace(options, engine=emulating.name, device="cpu", layout="nchw", formats=formats)
+
+
+def base_format(variant: Variant) -> str:
+    """The number format of the layers that have none of their own."""
+    return INT8 if variant.precision == INT8 else OF_PRECISION.get(variant.precision, FLOAT32).name
+
+
+def with_formats(variant: Variant, formats: Mapping[str, str]) -> Variant:
+    """The variant with other formats of single layers. Layers whose format was found and is now another are marked as changed by hand."""
+    usual = base_format(variant)
+    reasons = dict(variant.reasons)
+    for layer in reasons.keys() | (formats.keys() if reasons else set()):
+        if formats.get(layer, usual) != variant.formats.get(layer, usual):
+            reasons[layer] = BY_HAND
+    return replace(variant, formats=dict(formats), reasons=reasons)
 
 
 class RunnableVariant(NamedTuple):

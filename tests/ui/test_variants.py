@@ -151,12 +151,12 @@ def test_layers_that_stay_in_float32_are_found_with_reasons_and_changed_by_hand(
     context.set_document(Document(Graph(layers, name="large"), context.registry, parent=context))
     write_image(tmp_path / "a.png", np.random.default_rng(0).random((1, 3, 12, 16), np.float32))
     (tmp_path / "broken.png").write_bytes(b"")
-    dialog = panel.find_precision()
+    dialog = panel.find_precision("mixed")
     assert not dialog.search.isEnabled()
     dialog.folder.setText(str(tmp_path))
     with qtbot.waitSignal(dialog.chosen, timeout=PATIENCE):
         qtbot.mouseClick(dialog.search, Qt.MouseButton.LeftButton)
-    rows = [dialog.kept.topLevelItem(index) for index in range(dialog.kept.topLevelItemCount())]
+    rows = [dialog.layers.topLevelItem(index) for index in range(dialog.layers.topLevelItemCount())]
     assert {row.text(0) for row in rows} == {"up", "down"}
     assert "65504" in rows[0].text(1)
     assert "1 file was skipped" in dialog.status.text()

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
 
 from app.ui.canvas import layer_clipboard, layout_boxes
 from app.ui.canvas.difference_marks import DifferenceMarker
+from app.ui.canvas.format_marks import FormatMarks
 from app.ui.canvas.frames import FrameItem, needed_height
 from app.ui.canvas.heat_overlay import HeatOverlay
 from app.ui.canvas.inline_editor import InlineEditor
@@ -96,6 +97,8 @@ class Canvas(QWidget):
         context.document_changed.connect(self.differences.refresh)  # after it is shown
         self.heat = HeatOverlay(context, self.viewer, self.projection)
         context.document_changed.connect(self.heat.refresh)
+        self.formats = FormatMarks(context, self.viewer, self.projection)
+        context.document_changed.connect(self.formats.refresh)
         context.selection_changed.connect(self._select)
         context.reveal_requested.connect(self.reveal)
         context.inspect_requested.connect(self._mark_inspected)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from typing import Any, TypeVar
 
 from msgspec import Struct
@@ -28,11 +27,17 @@ from app.ui.engine.requests import open_request
 from app.ui.widgets.sentences import placed_text
 from app.ui.widgets.theme import RoleName
 from designer.files.document import write_document
-from designer.files.variants import Variant
-from designer.precision.variants import added, changed
-from designer.runtime.number_formats import FLOAT32
-from designer.texts import tr
+from designer.files.variants import BY_HAND, Variant
+from designer.precision.variants import added, base_format, changed, with_formats
+from designer.runtime.number_formats import FLOAT32, FORMATS
+from designer.texts import mark, tr
 
+TITLES = {
+    "float32": mark("FP32"),
+    "float16": mark("FP16"),
+    "bfloat16": mark("BF16"),
+    **{name: name.upper() for name, found in FORMATS.items() if found.is_integer},
+}
 ReplyT = TypeVar("ReplyT", bound=Struct)
 Report = Callable[[str, RoleName], None]  # shows a text with its role; an empty one clears it
 
@@ -59,10 +64,24 @@ class NumberFormats(QObject):
     # --- formats of layers --------------------------------------------------------------------------------------
 
     @property
+    def variant(self) -> Variant | None:
+        """The current variant of the open document."""
+        return self._context.root.settings.current_variant if self._context.has_document else None
+
+    @property
     def formats(self) -> Mapping[str, str]:
         """The formats of single layers of the current variant."""
-        variant = self._context.root.settings.current_variant if self._context.has_document else None
-        return variant.formats if variant is not None else {}
+        return self.variant.formats if self.variant is not None else {}
+
+    @property
+    def reasons(self) -> Mapping[str, str]:
+        """Why layers of the current variant have their formats, as far as that is known."""
+        return self.variant.reasons if self.variant is not None else {}
+
+    def format_of(self, path: str) -> str:
+        """The format of a layer in the current variant."""
+        usual = FLOAT32.name if self.variant is None else base_format(self.variant)
+        return self.formats.get(path, usual)
 
     def set_format(self, name: str, layers: Iterable[str] | None = None) -> None:
         """Give layers, by default the selected ones, a number format; one undo step. FP32 is the format of the network."""
@@ -74,12 +93,10 @@ class NumberFormats(QObject):
         document = self._context.root
         settings = document.settings
         variant = settings.current_variant
-        plain = variant is None or variant.precision == "fp32"
-        wanted = {layer: name for layer, name in formats.items() if not plain or name != FLOAT32.name}
+        usual = base_format(variant) if variant is not None else FLOAT32.name
+        wanted = {layer: name for layer, name in formats.items() if name != usual}
         if variant is not None:
-            document.change_settings(
-                variants=changed(settings.variants, variant.name, replace(variant, formats=wanted))
-            )
+            document.change_settings(variants=changed(settings.variants, variant.name, with_formats(variant, wanted)))
         elif wanted:
             variants = added(settings.variants, Variant(tr("Number formats"), formats=wanted))
             document.change_settings(variants=variants, variant=variants[-1].name)
@@ -162,6 +179,11 @@ class NumberFormats(QObject):
         if self._calls:
             self._calls = []
             self.busy_changed.emit(False)
+
+
+def reason_text(reason: str) -> str:
+    """A reason in `Variant.reasons` on screen."""
+    return tr("changed by hand") if reason == BY_HAND else reason
 
 
 def number_formats_of(context: Context) -> NumberFormats:

@@ -23,11 +23,11 @@ from PySide6.QtWidgets import (
 
 from app.engine.protocol import BitsReply, SizePoint
 from app.ui.engine.context import Context
-from app.ui.engine.number_formats import number_formats_of
-from app.ui.precision.actions import TITLES
+from app.ui.engine.number_formats import TITLES, number_formats_of, reason_text
 from app.ui.widgets import theme
 from app.ui.widgets.flow import FlowLayout
 from app.ui.widgets.message import Message
+from app.ui.widgets.tooltips import plain_tip
 from designer.precision.bits import EQUAL, LADDER
 from designer.profiling.heat import Heat, Metric
 from designer.runtime.number_formats import FLOAT32, FORMATS
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 FORMAT_MIME = "application/x-layerwright-number-format"  # as in app/ui/canvas/viewer.py
 MEASURED = LADDER[1:]
+REASON = 2 + len(MEASURED)  # column
 ERROR = Metric("format_error", mark("Error with one layer in this format"), "%", lambda row: None, extensive=False)
 
 
@@ -130,7 +131,8 @@ class NumberFormatsPanel(QWidget):
         table = QTreeWidget()
         table.setObjectName("number_formats.layers")
         table.setAccessibleName(tr("Layers and their number formats"))
-        table.setHeaderLabels([tr("Layer"), tr("Format"), *(tr_data(TITLES[name]) for name in MEASURED)])
+        formats = (tr_data(TITLES[name]) for name in MEASURED)
+        table.setHeaderLabels([tr("Layer"), tr("Format"), *formats, tr("Reason")])
         table.headerItem().setToolTip(0, tr("PSNR in dB against FP32, if only this layer has the format of the column"))
         for column in range(2, 2 + len(MEASURED)):
             table.headerItem().setTextAlignment(column, Qt.AlignmentFlag.AlignRight)
@@ -145,13 +147,16 @@ class NumberFormatsPanel(QWidget):
     # --- layers ---------------------------------------------------------------------------------------------------
 
     def _show_layers(self) -> None:
-        formats = self._formats.formats
+        formats, reasons = self._formats.formats, self._formats.reasons
         measured = {item.layer: item.psnr for item in self._found.layers} if self._found is not None else {}
         self.table.clear()
-        for name in dict.fromkeys((*measured, *formats)):
+        for name in dict.fromkeys((*measured, *formats, *reasons)):
             texts = [_db(measured[name][each]) for each in MEASURED] if name in measured else []
-            found = formats.get(name, FLOAT32.name)  # a settings file may have any text
-            item = QTreeWidgetItem([name, tr_data(TITLES.get(found, found)), *texts])
+            format = self._formats.format_of(name)
+            item = QTreeWidgetItem([name, tr_data(TITLES.get(format, format)), *texts])
+            reason = reason_text(reasons.get(name, ""))
+            item.setText(REASON, reason)
+            item.setToolTip(REASON, plain_tip(reason))
             for column in range(2, 2 + len(texts)):
                 item.setTextAlignment(column, Qt.AlignmentFlag.AlignRight)
             self.table.addTopLevelItem(item)

@@ -43,8 +43,10 @@ from designer.files.document import write_document
 from designer.files.variants import Variant
 from designer.graph.diagnostics import DiagnosticError
 from designer.passes.passes import PASSES
-from designer.precision.variants import added, changed, removed
+from designer.precision.mixed import MIXED
+from designer.precision.variants import DENSE, INT8, added, changed, removed
 from designer.runtime.number_formats import FLOAT32
+from designer.surgery.sparsity import PATTERN
 from designer.texts import mark, tr, tr_data, trn
 from designer.units import UNAVAILABLE_SIGN, binary, digits
 
@@ -66,6 +68,15 @@ TEMPLATES = (
     (mark("BF16"), "bf16", mark("Brain float: 8 significant bits, the range of FP32")),
     (mark("INT8"), "int8", mark("Whole numbers from -127 to 127, scaled to the range of each tensor")),
     (mark("FP32"), "fp32", mark("Single precision, for instance with other weights or another engine")),
+)
+SEARCHES = (
+    ("find", mark("Find Precision..."), MIXED, mark("Find the layers that have to stay in FP32, on a folder of images")),
+    (
+        "calibrate",
+        mark("Calibrate INT8..."),
+        INT8,
+        mark("Find the ranges of INT8 and the sensitive layers, on a folder of images"),
+    ),
 )
 EQUAL = 999.0  # what the engine sends for equal images
 
@@ -131,10 +142,18 @@ class VariantsPanel(QWidget):
             action.setToolTip(tr_data(tip))
             action.triggered.connect(lambda _=False, p=precision, t=title: self.add_variant(Variant(tr_data(t), p)))
         menu.addSeparator()
-        self.mixed = menu.addAction(tr("Find Precision..."))
-        self.mixed.setObjectName("variants.find")
-        self.mixed.setToolTip(tr("Find the layers that have to stay in FP32, on a folder of images"))
-        self.mixed.triggered.connect(self.find_precision)
+        sparse = menu.addAction(tr("2:4 Sparse"))
+        sparse.setObjectName("variants.add.sparse")
+        sparse.setToolTip(
+            tr("Two of every four weights are 0, for sparse Tensor Cores; prune and retrain for better results")
+        )
+        sparse.triggered.connect(lambda: self.add_variant(Variant(tr("2:4 sparse"), sparsity=PATTERN)))
+        menu.addSeparator()
+        for name, title, target, tip in SEARCHES:
+            action = menu.addAction(tr_data(title))
+            action.setObjectName(f"variants.{name}")
+            action.setToolTip(tr_data(tip))
+            action.triggered.connect(lambda _=False, target=target: self.find_precision(target))
         self.add.setMenu(menu)
         self.duplicate = tool_button(
             "variants.duplicate", "content-copy", tr("Duplicate"), tr("Add a copy of the selected variant")
@@ -292,9 +311,9 @@ class VariantsPanel(QWidget):
         if self._do(lambda variants: added(variants, variant)):
             self._select(self.variants[-1].name)
 
-    def find_precision(self) -> PrecisionDialog:
-        """Open the dialog that finds the layers which stay in FP32."""
-        dialog = PrecisionDialog(self._context, self)
+    def find_precision(self, target: str) -> PrecisionDialog:
+        """Open the dialog that finds the layers which stay in FP32, or that are INT8."""
+        dialog = PrecisionDialog(self._context, target, self)
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.accepted_variant.connect(partial(self.add_variant))
         dialog.open()
@@ -360,7 +379,7 @@ class VariantsPanel(QWidget):
         request = MeasureVariantsRequest(
             tuple(self.variants), settings.engine, settings.layout, settings.device, settings.threads
         )
-        self.status.show_message(tr("Running the network …"), "info")
+        self.status.show_message(tr("Running the network ..."), "info")
         self._calls = [
             engine.ask(open_request(settings, write_document(document.graph).decode()), self, None, self._failed)
         ]
@@ -387,7 +406,7 @@ class VariantsPanel(QWidget):
 
     def _advance(self, event: ProgressEvent) -> None:
         self.status.show_message(
-            tr("Running {name} ({done} of {total}) …", name=event.text, done=event.done + 1, total=event.total), "info"
+            tr("Running {name} ({done} of {total}) ...", name=event.text, done=event.done + 1, total=event.total), "info"
         )
 
     def _done(self, reply: MeasureVariantsReply) -> None:
@@ -410,10 +429,12 @@ def precision_text(variant: Variant) -> str:
         count = list(variant.formats.values()).count(name)
         title = "FP32" if name == FLOAT32.name else name
         parts.append(trn("{count} layer {title}", "{count} layers {title}", count, title=title))
-    if variant.sparsity != "dense":
+    if variant.sparsity != DENSE:
         parts.append(variant.sparsity)
     if variant.passes:
         parts.append(trn("{count} pass", "{count} passes", len(variant.passes)))
+    if variant.by_hand:
+        parts.append(tr("changed by hand"))
     return ", ".join(parts)
 
 

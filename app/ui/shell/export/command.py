@@ -7,13 +7,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from PySide6.QtCore import QByteArray, QProcess
-from PySide6.QtWidgets import QCheckBox, QFileDialog, QWidget
+from PySide6.QtWidgets import QCheckBox, QComboBox, QFileDialog, QWidget
 
 from app.process import module_command
 from app.ui.engine.context import Context
 from app.ui.shell.export.dialog import ExportDialog
 from app.ui.widgets.file_dialogs import save_filter
 from app.ui.widgets.typed_path import typed_path
+from designer.files.settings import Settings, save_settings, settings_path
+from designer.files.variants import Variant
 from designer.graph.diagnostics import DiagnosticError
 from designer.texts import tr
 from exporters.onnx import ONNX_MODELS
@@ -35,7 +37,14 @@ class CommandExportDialog(ExportDialog):
         self.weights.setPlaceholderText(tr("Folder of .npy or .bin files, or a .safetensors or .pt file"))
         self.random = QCheckBox(tr("Fill missing weights with random values (seed 0)"))
         self.random.setObjectName(f"{name}.random")
+        self.variant = QComboBox()
+        self.variant.addItem(tr("None: the network in FP32"), "")
+        for each in context.root.settings.variants:
+            self.variant.addItem(each.name, each.name)
+        self.variant.setCurrentIndex(max(self.variant.findData(context.root.settings.variant), 0))
+        self.variant.currentIndexChanged.connect(self._on_variant)
         self.model = self.line("")
+        self.model.textChanged.connect(self.check)
         self.model.setPlaceholderText(tr("FP32; or an ONNX file of this network in another precision"))
 
     def add_weights(self) -> None:
@@ -44,6 +53,26 @@ class CommandExportDialog(ExportDialog):
         browse.clicked.connect(self._browse_weights)
         self.add_row("weights", tr("&Weights"), self.weights, browse)
         self.form.addRow("", self.random)
+
+    def add_variant(self) -> None:
+        """Add the row of the variants in the settings of the document."""
+        self.add_row("variant", tr("&Variant"), self.variant)
+        self._on_variant()
+
+    def _on_variant(self) -> None:
+        """Propose the weights of the variant."""
+        settings, chosen = self.context.root.settings, self._chosen_variant()
+        self.weights.setText(chosen.weights if chosen is not None and chosen.weights else settings.weights)
+        self.check()
+
+    def _chosen_variant(self) -> Variant | None:
+        name = self.variant.currentData()
+        return next((each for each in self.context.root.settings.variants if each.name == name), None)
+
+    def problem(self) -> str:
+        if self._chosen_variant() is not None and self.model.text().strip():
+            return tr("The variant and the ONNX file both choose the model. Use only one of them.")
+        return super().problem()
 
     def add_model(self) -> None:
         """Add the row of a model in another precision."""
@@ -79,8 +108,11 @@ class CommandExportDialog(ExportDialog):
 
         self._folder = tempfile.TemporaryDirectory(prefix="layerwright-export-")
         source = Path(self._folder.name) / "network.xml"
+        variant = self._chosen_variant()
         try:
             save_document(self.context.root.graph, source)
+            if variant is not None:
+                save_settings(Settings(variants=(variant,)), settings_path(source))
         except DiagnosticError as error:
             self._clean_up()
             self.failed(error.diagnostics)
@@ -88,6 +120,8 @@ class CommandExportDialog(ExportDialog):
         program, *arguments = module_command("app.cli.main", *self.command(source, path))
         if self.weights.text().strip():
             arguments += ["--weights", str(typed_path(self.weights.text()).resolve())]
+        if variant is not None:
+            arguments += ["--variant", variant.name]
         if self.model.text().strip():
             arguments += ["--onnx", str(typed_path(self.model.text()).resolve())]
         if self.random.isChecked():

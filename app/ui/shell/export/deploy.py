@@ -22,6 +22,7 @@ class DeployExportDialog(CommandExportDialog):
         super().__init__(context, "export_deploy", tr("Export Deployment Folder"), proposed, parent)
         self.add_target(tr("Output &folder"))
         self.add_weights()
+        self.add_variant()
         self.add_model()
         what = QLabel(
             tr(

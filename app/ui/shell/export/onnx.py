@@ -21,6 +21,7 @@ class OnnxExportDialog(CommandExportDialog):
         super().__init__(context, "export_onnx", tr("Export ONNX"), f"{context.root.graph.name}.onnx", parent)
         self.add_target(tr("ONNX &file"))
         self.add_weights()
+        self.add_variant()
         self.check()
 
     def browse(self) -> None:

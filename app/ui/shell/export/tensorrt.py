@@ -42,6 +42,7 @@ class TensorRtExportDialog(CommandExportDialog):
         self.sparse.setObjectName("export_tensorrt.sparse")
         self.add_target(tr("Engine &file"))
         self.add_weights()
+        self.add_variant()
         self.add_model()
         self.add_row("smallest", tr("S&mallest image"), self.smallest)
         self.add_row("largest", tr("&Largest image"), self.largest)
