@@ -94,11 +94,10 @@ class Canvas(QWidget):
         viewer.link_refused.connect(lambda why: context.message.emit("error", tr("Not connected: {why}", why=why)))
         context.document_changed.connect(self._show)
         self.differences = DifferenceMarker(context, self.viewer, self.projection)
-        context.document_changed.connect(self.differences.refresh)  # after it is shown
         self.heat = HeatOverlay(context, self.viewer, self.projection)
-        context.document_changed.connect(self.heat.refresh)
         self.formats = FormatMarks(context, self.viewer, self.projection)
-        context.document_changed.connect(self.formats.refresh)
+        for overlay in (self.differences, self.heat, self.formats):
+            context.document_changed.connect(overlay.refresh)  # after it is shown
         context.selection_changed.connect(self._select)
         context.reveal_requested.connect(self.reveal)
         context.inspect_requested.connect(self._mark_inspected)
