@@ -291,6 +291,22 @@ class ChoosePrecisionReply(Struct, frozen=True):
     report: str = ""
 
 
+class PassRow(Struct, frozen=True):
+    """What a graph pass does, see `designer.passes.effect`. `accesses` and `bytes` are before and after; `difference` is that of outputs."""
+
+    name: str
+    on: bool
+    count: Count
+    accesses: tuple[Count, Count]
+    bytes: tuple[Count, Count]
+    difference: float | None = None
+    equal: bool = True
+
+
+class PassesReply(Struct, frozen=True):
+    rows: tuple[PassRow, ...]
+
+
 class DescribeInputReply(Struct, frozen=True):
     """`preview` is a thumbnail of a frame, H x W x 3 bytes."""
 
@@ -508,6 +524,12 @@ class ChoosePrecisionRequest(Request[ChoosePrecisionReply], frozen=True):
     format: str = "float32"
 
 
+class PassesRequest(Request[PassesReply], frozen=True):
+    """Try the graph passes on the open network with its inputs; `names` are those that are on."""
+
+    names: tuple[str, ...]
+
+
 class DescribeInputRequest(Request[DescribeInputReply], frozen=True):
     """Describe a file, folder or camera, with a thumbnail of a frame."""
 
@@ -563,6 +585,7 @@ AnyRequest = (
     | CompareTensorRequest
     | BitsRequest
     | MeasureVariantsRequest
+    | PassesRequest
     | ChoosePrecisionRequest
     | DescribeInputRequest
     | ReleaseInputRequest

@@ -24,6 +24,9 @@ from app.engine.protocol import (
     LayerSensitivity,
     MeasureVariantsReply,
     MeasureVariantsRequest,
+    PassesReply,
+    PassesRequest,
+    PassRow,
     PredictReply,
     PredictRequest,
     ReceptiveFieldReply,
@@ -154,6 +157,27 @@ def measure(session: Session, request: MeasureVariantsRequest, progress: Progres
             for one in found
         )
     )
+
+
+def passes(session: Session, request: PassesRequest, progress: Progress) -> PassesReply:
+    """What every graph pass does to the open network on its inputs."""
+    from designer.passes.effect import pass_effects
+
+    rows = []
+    for found in pass_effects(session, request.names, progress):
+        result, effect = found.result, found.effect
+        rows.append(
+            PassRow(
+                result.name,
+                found.on,
+                result.count,
+                (result.before.accesses, result.after.accesses),
+                (result.before.bytes, result.after.bytes),
+                effect.difference if effect is not None and isfinite(effect.difference) else None,
+                effect is None or effect.kept,
+            )
+        )
+    return PassesReply(tuple(rows))
 
 
 def choose(session: Session, request: ChoosePrecisionRequest, progress: Progress) -> ChoosePrecisionReply:

@@ -12,7 +12,7 @@ from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.operators.inlining import inline
 from designer.operators.registry import Registry
-from designer.passes.passes import optimize, rewritten_layers
+from designer.passes.passes import PASSES, optimize, rewritten_layers
 from designer.runtime.api import PRECISIONS, RunOptions
 from designer.runtime.engine_registry import EngineRegistry, default_engines
 from designer.runtime.number_formats import FLOAT32, FORMATS, OF_PRECISION
@@ -69,6 +69,11 @@ def with_formats(variant: Variant, formats: Mapping[str, str]) -> Variant:
         if formats.get(layer, usual) != variant.formats.get(layer, usual):
             reasons[layer] = BY_HAND
     return replace(variant, formats=dict(formats), reasons=reasons)
+
+
+def with_pass(variant: Variant, name: str, on: bool) -> Variant:
+    """The variant with or without a graph pass; its passes are in the order in which they run."""
+    return replace(variant, passes=tuple(each for each in PASSES if (on if each == name else each in variant.passes)))
 
 
 class RunnableVariant(NamedTuple):

@@ -15,6 +15,8 @@ from app.engine.protocol import (
     BlameRequest,
     CompareTensorReply,
     CompareTensorRequest,
+    PassesReply,
+    PassesRequest,
     ProgressEvent,
     Request,
     SetInputRequest,
@@ -28,7 +30,7 @@ from app.ui.widgets.sentences import placed_text
 from app.ui.widgets.theme import RoleName
 from designer.files.document import write_document
 from designer.files.variants import BY_HAND, Variant
-from designer.precision.variants import added, base_format, changed, with_formats
+from designer.precision.variants import added, base_format, changed, with_formats, with_pass
 from designer.runtime.number_formats import FLOAT32, FORMATS
 from designer.texts import mark, tr
 
@@ -101,6 +103,17 @@ class NumberFormats(QObject):
             variants = added(settings.variants, Variant(tr("Number formats"), formats=wanted))
             document.change_settings(variants=variants, variant=variants[-1].name)
 
+    def set_pass(self, name: str, on: bool) -> None:
+        """Give the current variant a graph pass, or take it away; without a current variant there is a new one."""
+        document = self._context.root
+        settings, variant = document.settings, self.variant
+        if variant is not None:
+            variants = changed(settings.variants, variant.name, with_pass(variant, name, on))
+            document.change_settings(variants=variants)
+        elif on:
+            variants = added(settings.variants, Variant(tr("Optimized"), passes=(name,)))
+            document.change_settings(variants=variants, variant=variants[-1].name)
+
     def _on_dropped(self, name: str, layer: str) -> None:
         """A format was dropped on a layer: it and, if it is selected, the other selected ones get it."""
         selection = self._context.selection
@@ -137,6 +150,10 @@ class NumberFormats(QObject):
             done(engine.take(reply.a), engine.take(reply.b))
 
         self._ask(request, take, report)
+
+    def measure_passes(self, done: Callable[[PassesReply], None], report: Report) -> None:
+        """Find what every graph pass does to the network, with those of the current variant."""
+        self._ask(PassesRequest(self.variant.passes if self.variant is not None else ()), done, report)
 
     def stop(self) -> None:
         """Give up what is asked; the engine is stopped if it works on it."""

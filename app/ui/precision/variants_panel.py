@@ -8,7 +8,7 @@ from functools import partial
 from math import isfinite
 from typing import Any
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QHBoxLayout,
@@ -44,7 +44,7 @@ from designer.files.variants import Variant
 from designer.graph.diagnostics import DiagnosticError
 from designer.passes.passes import PASSES
 from designer.precision.mixed import MIXED
-from designer.precision.variants import DENSE, INT8, added, changed, removed
+from designer.precision.variants import DENSE, INT8, added, changed, removed, with_pass
 from designer.runtime.number_formats import FLOAT32
 from designer.surgery.sparsity import PATTERN
 from designer.texts import mark, tr, tr_data, trn
@@ -78,6 +78,7 @@ SEARCHES = (
         mark("Find the ranges of INT8 and the sensitive layers, on a folder of images"),
     ),
 )
+REST_MS = 800  # after the last change before a variant is measured again
 EQUAL = 999.0  # what the engine sends for equal images
 
 
@@ -95,6 +96,8 @@ class VariantsPanel(QWidget):
         self._context = context
         self._document: Document | None = None
         self._measured: dict[str, VariantRow] = {}
+        self._judged: dict[str, Variant] = {}  # the variants of the rows, as they were measured
+        self._again = QTimer(self, singleShot=True, interval=REST_MS, timeout=self._judge_again)
         self._calls: list[EngineCall[Any]] = []
         self.table = self._make_table()
         self.status = Message("variants.status")
@@ -227,8 +230,21 @@ class VariantsPanel(QWidget):
         item = self.table.currentItem()
         return str(item.data(0, NAME)) if item is not None else ""
 
+    def _drop_changed(self) -> None:
+        """Forget measurements of variants that are others now; those whose formats were found are measured again."""
+        changed = [v for v in self.variants if v.name in self._measured and self._judged.get(v.name) != v]
+        for variant in changed:
+            del self._measured[variant.name]
+        if any(variant.reasons for variant in changed):
+            self._again.start()
+
+    def _judge_again(self) -> None:
+        if not self._calls and self.isVisible():
+            self.launch([v for v in self.variants if v.reasons and v.name not in self._measured])
+
     def refresh(self) -> None:
         """Show the variants of the document."""
+        self._drop_changed()
         selected = self.selected
         self.table.blockSignals(True)
         self.table.clear()
@@ -340,9 +356,7 @@ class VariantsPanel(QWidget):
     def _on_pass(self, name: str, on: bool) -> None:
         """Give the selected variant a pass, or take it away."""
         variant = next(each for each in self.variants if each.name == self.selected)
-        passes = tuple(each for each in PASSES if (on if each == name else each in variant.passes))
-        self._measured.pop(variant.name, None)
-        self._do(lambda variants: changed(variants, variant.name, replace(variant, passes=passes)))
+        self._do(lambda variants: changed(variants, variant.name, with_pass(variant, name, on)))
 
     def _on_current(self) -> None:
         assert self._document is not None
@@ -358,6 +372,7 @@ class VariantsPanel(QWidget):
         if self._do(lambda variants: changed(variants, old, replace(variant, name=new)), **more):
             if old in self._measured:
                 self._measured[new] = self._measured.pop(old)
+                self._judged[new] = replace(variant, name=new)
             self.refresh()
             self._select(new)
 
@@ -369,15 +384,17 @@ class VariantsPanel(QWidget):
         else:
             self.launch()
 
-    def launch(self) -> None:
-        """Run the network and its variants on its inputs."""
+    def launch(self, variants: Sequence[Variant] | None = None) -> None:
+        """Run the network and its variants, or some of them, on its inputs."""
         document, analysis = self._document, analysis_of(self._context)
         if document is None:
             return
         settings = replace(document.settings, precision="fp32")
         engine = analysis.engine
+        chosen = tuple(self.variants if variants is None else variants)
+        self._judged.update((variant.name, variant) for variant in chosen)
         request = MeasureVariantsRequest(
-            tuple(self.variants), settings.engine, settings.layout, settings.device, settings.threads
+            chosen, settings.engine, settings.layout, settings.device, settings.threads
         )
         self.status.show_message(tr("Running the network ..."), "info")
         self._calls = [
@@ -411,7 +428,7 @@ class VariantsPanel(QWidget):
 
     def _done(self, reply: MeasureVariantsReply) -> None:
         self._end()
-        self._measured = {row.name: row for row in reply.rows}
+        self._measured.update((row.name, row) for row in reply.rows)
         self.status.show_message("", "info")
         self.refresh()
         self.measured.emit()

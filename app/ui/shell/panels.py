@@ -57,6 +57,7 @@ PANELS = (
     PanelSpec("import_report", "Import Report", "design.import_report", "ImportReportPanel", "bottom", ()),
     PanelSpec("differences", "Differences", "design.differences", "DifferencesPanel", "bottom", ()),
     PanelSpec("variants", "Variants", "precision.variants_panel", "VariantsPanel", "bottom", ()),
+    PanelSpec("graph_passes", "Graph Passes", "precision.passes_panel", "PassesPanel", "bottom", ()),
     PanelSpec("run_logger", "Inference Run Logger", "profile.run_logger", "RunLoggerPanel", "left", (PROFILE,)),
     PanelSpec("operator_table", "Operators", "profile.operator_table", "OperatorTablePanel", "bottom", (PROFILE,)),
     PanelSpec("charts", "Charts", "profile.charts", "ChartsPanel", "bottom", (PROFILE,)),
