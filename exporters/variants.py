@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from designer.files.variants import Variant
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.operators.registry import Registry
-from designer.precision.variants import INT8
+from designer.precision.variants import INT8, RunnableVariant
 from designer.runtime.engines.forms import TENSORRT
 from designer.runtime.number_formats import FORMATS, OF_PRECISION
 from designer.texts import tr
 from exporters.int8 import int8_model
 from exporters.mixed import formatted
+from exporters.onnx import export_onnx
+
+
+def variant_model(ready: RunnableVariant, registry: Registry, variant: Variant) -> bytes:
+    """The ONNX model of a variant as it is exported. Raises DiagnosticError as `variant_conversion` and `export_onnx`."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.onnx"
+        export_onnx(ready.graph, registry, ready.weights, path, variant_conversion(variant, ready.graph, registry))
+        return path.read_bytes()
 
 
 def variant_conversion(

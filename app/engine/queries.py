@@ -134,13 +134,16 @@ def _compared(session: Session, variants: tuple[Variant, ...]) -> Compared:
 def measure(session: Session, request: MeasureVariantsRequest, progress: Progress) -> MeasureVariantsReply:
     """The network in FP32 and its variants on the inputs of the open network."""
     from designer.precision.measure import measure_variants
+    from exporters.variants import variant_model
 
     options = session.options
     base = replace(
         options, engine=request.engine, layout=request.layout, device=request.device, threads=request.threads
     )
     total = len(request.variants) + 1
-    found = measure_variants(session, base, request.variants, lambda done, name: progress(done, total, name))
+    found = measure_variants(
+        session, base, request.variants, variant_model, lambda done, name: progress(done, total, name)
+    )
     return MeasureVariantsReply(
         tuple(
             VariantRow(

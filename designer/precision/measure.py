@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import nan, prod
 from pathlib import Path
+from time import perf_counter
 
 from designer.files.variants import Variant
 from designer.files.weights import Weights, load_weights, required_weights, weight_diagnostics
@@ -14,10 +15,16 @@ from designer.graph.inference import Inference
 from designer.graph.model import Source
 from designer.metrics import psnr, ssim
 from designer.operators.references import restorations
+from designer.operators.registry import Registry
 from designer.precision.mixed import result_psnr
-from designer.precision.variants import INT8, is_emulated, runnable_variant
+from designer.precision.variants import INT8, RunnableVariant, is_emulated, runnable_variant
 from designer.runtime.api import Array, RunOptions
+from designer.runtime.engines.ort_engine import inference_session
+from designer.runtime.engines.pytorch import TORCH
+from designer.runtime.input_data import crop
+from designer.runtime.machine import physical_cores
 from designer.runtime.number_formats import FORMATS, OF_PRECISION, format_of
+from designer.runtime.plan import PartStep
 from designer.runtime.session import Session
 from designer.texts import tr
 
@@ -42,18 +49,28 @@ class VariantMeasurement:
     error: str = ""
 
 
+Exporter = Callable[[RunnableVariant, Registry, Variant], bytes]
+"""Makes the ONNX model of a calibrated INT8 variant."""
+
+
 def measure_variants(
-    session: Session, base: RunOptions, variants: Sequence[Variant], progress: Callable[[int, str], None]
+    session: Session,
+    base: RunOptions,
+    variants: Sequence[Variant],
+    export: Exporter,
+    progress: Callable[[int, str], None],
 ) -> Iterator[VariantMeasurement]:
-    """Measure the network of `session` in FP32 as `base` says, then its variants, all on the inputs of the session."""
+    """Measure the network of `session` in FP32 as `base` says, then its variants, all on the inputs of the session.
+
+    Calibrated INT8 runs in ONNX Runtime, as it is deployed, where the network has no analysis layer behind an operator that is INT8.
+    """
     base = replace(base, precision="fp32", formats=())
     expected: Mapping[str, Array] | None = None
     for number, variant in enumerate((SELF, *variants)):
         progress(number, variant.name)
         try:
             ready = runnable_variant(variant, session.graph, session.registry, _weights(session, variant), base)
-            made = Session(ready.graph, session.registry, ready.weights, ready.options)
-            found, outputs = _measure(made, session, variant, expected)
+            found, outputs = _measured(session, ready, variant, base, export, expected)
         except DiagnosticError as error:
             found, outputs = VariantMeasurement(variant.name, error=error.diagnostics[0].message), None
         if variant is SELF:
@@ -61,32 +78,96 @@ def measure_variants(
         yield found
 
 
-def _measure(
-    session: Session, fed: Session, variant: Variant, expected: Mapping[str, Array] | None
+@dataclass(frozen=True)
+class _Run:
+    """Outputs by layer, the time, and the restored image with the clean one if the network has one."""
+
+    outputs: Mapping[str, Array]
+    milliseconds: float
+    restored: Array | None = None
+    clean: Array | None = None
+
+
+def _measured(
+    fed: Session,
+    ready: RunnableVariant,
+    variant: Variant,
+    base: RunOptions,
+    export: Exporter,
+    expected: Mapping[str, Array] | None,
 ) -> tuple[VariantMeasurement, Mapping[str, Array]]:
+    run = None
+    if variant.precision == INT8 and variant.calibration is not None:
+        run = _run_deployed(
+            _fed(fed, ready, replace(base, engine=TORCH.name)), lambda: export(ready, fed.registry, variant)
+        )
+    emulated = run is None and is_emulated(ready.options)
+    run = run or _run(_fed(fed, ready, ready.options))
+    found = VariantMeasurement(
+        variant.name,
+        weight_bytes(variant, Inference(ready.graph, fed.registry)),
+        milliseconds=nan if emulated else run.milliseconds,
+        emulated=emulated,
+    )
+    name = next(iter(run.outputs))
+    if expected is not None and name in expected and expected[name].shape == run.outputs[name].shape:
+        one, other = expected[name], run.outputs[name]
+        found = replace(found, psnr=result_psnr(one, other), ssim=ssim(one, other) if one.ndim == 4 else nan)
+    if run.clean is not None and run.restored is not None:
+        found = replace(found, clean_psnr=psnr(run.clean, run.restored), clean_ssim=ssim(run.clean, run.restored))
+    return found, run.outputs
+
+
+def _fed(fed: Session, ready: RunnableVariant, options: RunOptions) -> Session:
+    """A session for a variant with the inputs of another session."""
+    session = Session(ready.graph, fed.registry, ready.weights, options)
     for layer in fed.fed_layers():
         data = fed.fed(layer)
         session.set_input(layer, data.array, is_image=data.is_image)
+    return session
+
+
+def _run(session: Session) -> _Run:
     known = restorations(session.inference, session.output_layers())[:1]
     wanted: list[Source] = [source for item in known for source in (item.result, item.clean)]
     session.run(wanted)
     session.invalidate()  # the first run also builds the network
     result = session.run(wanted)
-    emulated = is_emulated(session.options)
-    found = VariantMeasurement(
-        variant.name,
-        weight_bytes(variant, session.inference),
-        milliseconds=nan if emulated else result.milliseconds,
-        emulated=emulated,
-    )
-    name = next(iter(result.outputs))
-    if expected is not None and name in expected and expected[name].shape == result.outputs[name].shape:
-        one, other = expected[name], result.outputs[name]
-        found = replace(found, psnr=result_psnr(one, other), ssim=ssim(one, other) if one.ndim == 4 else nan)
-    for item in known:
-        clean, restored = result.captures[item.clean], result.captures[item.result]
-        found = replace(found, clean_psnr=psnr(clean, restored), clean_ssim=ssim(clean, restored))
-    return found, result.outputs
+    restored, clean = (result.captures[source] for source in wanted) if wanted else (None, None)
+    return _Run(result.outputs, result.milliseconds, restored, clean)
+
+
+def _run_deployed(session: Session, model: Callable[[], bytes]) -> _Run | None:
+    """Run the deployed model on what the network of `session` gives it; None if the model is not all that follows the inputs."""
+    steps = session.plan().steps
+    last = steps[-1] if steps else None
+    if (
+        not isinstance(last, PartStep)
+        or len(last.part.feeds) != 1
+        or any(isinstance(one, PartStep) for one in steps[:-1])
+    ):
+        return None
+    (feed,) = last.part.feeds
+    known = restorations(session.inference, session.output_layers())[:1]
+    captured = session.run([feed, *(item.clean for item in known)]).captures
+    runtime = inference_session(model(), physical_cores())
+    feeds = {runtime.get_inputs()[0].name: captured[feed]}
+    runtime.run(None, feeds)  # the first run also prepares memory
+    began = perf_counter()
+    made = runtime.run(None, feeds)
+    milliseconds = (perf_counter() - began) * 1000
+    origin = session.plan().origin
+    whole = dict(zip(session.output_layers(), made, strict=True))
+    by_tensor = {origin[Source(layer)]: array for layer, array in whole.items()}
+    outputs = {layer: _cropped(session, layer, array) for layer, array in whole.items()}
+    if not known:
+        return _Run(outputs, milliseconds)
+    return _Run(outputs, milliseconds, by_tensor.get(session.source(known[0].result)), captured[known[0].clean])
+
+
+def _cropped(session: Session, layer: str, array: Array) -> Array:
+    padding = session.padding(Source(layer))
+    return array if padding is None else crop(array, *padding)
 
 
 def weight_bytes(variant: Variant, inference: Inference) -> int:

@@ -393,10 +393,8 @@ class VariantsPanel(QWidget):
         engine = analysis.engine
         chosen = tuple(self.variants if variants is None else variants)
         self._judged.update((variant.name, variant) for variant in chosen)
-        request = MeasureVariantsRequest(
-            chosen, settings.engine, settings.layout, settings.device, settings.threads
-        )
-        self.status.show_message(tr("Running the network ..."), "info")
+        request = MeasureVariantsRequest(chosen, settings.engine, settings.layout, settings.device, settings.threads)
+        self.status.show_message(tr("Running the network …"), "info")
         self._calls = [
             engine.ask(open_request(settings, write_document(document.graph).decode()), self, None, self._failed)
         ]
