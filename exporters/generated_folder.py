@@ -1,4 +1,4 @@
-"""A folder of generated files, which appears completely or not at all.
+"""Folders of generated files: they appear completely or not at all, and edited files are recognized.
 
 `deploy.json` lists the SHA-256 of every file, so that a later export replaces what this program wrote and never what was edited.
 """
@@ -9,10 +9,10 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import msgspec
 
@@ -22,6 +22,9 @@ from designer.texts import tr
 
 GENERATOR = "layerwright"
 MARKER = "deploy.json"
+
+
+MarkerT = TypeVar("MarkerT", bound="Marker")
 
 
 def stage_of(target: Path) -> Path:
@@ -76,12 +79,8 @@ class GeneratedFolder:
             if not self.target.exists():
                 os.rename(self.path, self.target)
                 return
-            files, obsolete = self._files(), set(self._earlier())
-            for file in (*files, MARKER):
-                make_folder((self.target / file).parent)
-                os.replace(self.path / file, self.target / file)
-            for file in obsolete - set(files):
-                (self.target / file).unlink(missing_ok=True)
+            files = {*self._files(), *self._earlier()}
+            swap(self.target, self.path, self.path / ".replaced", [*sorted(files), MARKER])
         except OSError as error:
             raise self._refused(error) from error
 
@@ -91,11 +90,8 @@ class GeneratedFolder:
 
     def _earlier(self) -> dict[str, str]:
         """Names and digests of the files of an earlier export in the target."""
-        try:
-            marker = msgspec.json.decode((self.target / MARKER).read_bytes(), type=_Marker)
-        except (OSError, msgspec.DecodeError, RecursionError):
-            return {}
-        return marker.files if marker.generator == GENERATOR else {}
+        marker = read_marker(self.target / MARKER, Marker)
+        return marker.files if marker is not None else {}
 
     def _check_target(self) -> None:
         try:
@@ -133,11 +129,44 @@ class GeneratedFolder:
         )
 
 
-class _Marker(msgspec.Struct):
-    """What an export reads of the marker of an earlier one."""
+class Marker(msgspec.Struct):
+    """What an export reads of the marker of an earlier one: digests of its files."""
 
     generator: str
     files: dict[str, str]
+
+
+def read_marker(path: Path, kind: type[MarkerT]) -> MarkerT | None:
+    """The marker of an earlier export by this program, or None."""
+    try:
+        found = msgspec.json.decode(path.read_bytes(), type=kind)
+    except (OSError, ValueError, RecursionError):
+        return None
+    return found if found.generator == GENERATOR else None
+
+
+def swap(target: Path, new: Path, old: Path, names: Sequence[str]) -> None:
+    """Replace the files `names` of `target` by those of `new`, or remove them; after an OSError the old ones are restored.
+
+    `old` is a new folder on the same disk, which holds the old files.
+    """
+    moved: list[str] = []
+    try:
+        for name in names:
+            for folder in (old, target):
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            if (target / name).exists():
+                os.rename(target / name, old / name)
+            moved.append(name)
+            if (new / name).exists():
+                os.rename(new / name, target / name)
+    except OSError:
+        for name in moved:
+            if (old / name).exists():
+                os.replace(old / name, target / name)
+            else:
+                (target / name).unlink(missing_ok=True)
+        raise
 
 
 def _digest(path: Path) -> str:

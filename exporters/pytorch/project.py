@@ -17,8 +17,6 @@ from math import lcm
 from pathlib import Path
 from typing import Any, Literal, cast
 
-import msgspec
-
 from designer.files.settings import Settings
 from designer.files.weight_files import file_stems
 from designer.files.weight_types import WeightKey
@@ -31,13 +29,13 @@ from designer.operators.registry import Read, Registry
 from designer.runtime.provenance import provenance
 from designer.texts import tr
 from designer.units import dims_text
+from exporters.generated_folder import GENERATOR, Marker, read_marker, swap
 from exporters.markdown import code
 from exporters.pytorch.checked import check_compiles
 from exporters.pytorch.losses import CLASS, Losses, losses_of
 from exporters.pytorch.source import Module, class_name, module_source, network_module
 from exporters.pytorch.tasks import Task, ends_in_softmax, for_task, scale_of, suggested_task, task_named, with_recipe
 
-GENERATOR = "layerwright"
 Edited = Literal["refuse", "keep", "replace"]  # what happens to edited files
 MARKER = "project.json"
 SCRIPTS = tuple(
@@ -128,7 +126,7 @@ def outdated_files(graph: Graph, registry: Registry, folder: Path, training: Tra
 
     Raises DiagnosticError for a network that cannot be exported.
     """
-    marker = _marker(folder / MARKER)
+    marker = read_marker(folder / MARKER, _Marker)
     if marker is None:
         return ()
     files = project_files(graph, registry, marker.model, replace(training, task=training.task or marker.task))
@@ -302,7 +300,7 @@ def _check_target(target: Path, files: Mapping[str, bytes]) -> dict[str, str]:
         raise DiagnosticError.of(
             "not-a-folder", tr("{target} is a file", target=target), file=str(target), remedy=tr("choose a folder")
         )
-    marker = _marker(target / MARKER)
+    marker = read_marker(target / MARKER, _Marker)
     written = marker.files if marker is not None else None
     edited: dict[str, str] = {}
     for file, data in sorted(files.items()):
@@ -334,7 +332,7 @@ def _diff(name: str, present: bytes, new: bytes) -> str:
 
 def _obsolete(target: Path, files: Mapping[str, bytes]) -> list[str]:
     """Unchanged files of an earlier export that this network does not need."""
-    marker = _marker(target / MARKER)
+    marker = read_marker(target / MARKER, _Marker)
     written = marker.files if marker is not None else {}
     found = []
     for file in written.keys() - files.keys():
@@ -344,22 +342,11 @@ def _obsolete(target: Path, files: Mapping[str, bytes]) -> list[str]:
     return found
 
 
-class _Marker(msgspec.Struct):
-    """What an export reads of the `project.json` of an earlier one: digests of its files, class name and task."""
+class _Marker(Marker):
+    """Also the class name and the task of an earlier export, in its `project.json`."""
 
-    generator: str
-    files: dict[str, str]
     model: str = ""
     task: str = ""
-
-
-def _marker(marker: Path) -> _Marker | None:
-    """What the `project.json` of an earlier export says, or None."""
-    try:
-        info = msgspec.json.decode(marker.read_bytes(), type=_Marker)
-    except (FileNotFoundError, NotADirectoryError, ValueError, RecursionError):
-        return None
-    return info if info.generator == GENERATOR else None
 
 
 def _write(target: Path, files: Mapping[str, bytes], obsolete: list[str]) -> None:
@@ -379,26 +366,6 @@ def _write(target: Path, files: Mapping[str, bytes], obsolete: list[str]) -> Non
         if fresh:
             os.rename(new, target)
         else:
-            _swap(target, new, stage / "old", sorted([*files, *obsolete]))
+            swap(target, new, stage / "old", sorted([*files, *obsolete]))
     finally:
         shutil.rmtree(stage, ignore_errors=True)
-
-
-def _swap(target: Path, new: Path, old: Path, names: list[str]) -> None:
-    """Replace or remove the files `names` with those of `new`; after an error restore the old ones."""
-    old.mkdir()
-    moved: list[str] = []
-    try:
-        for name in names:
-            if (target / name).exists():
-                os.rename(target / name, old / name)
-            moved.append(name)
-            if (new / name).exists():
-                os.rename(new / name, target / name)
-    except OSError:
-        for name in moved:
-            if (old / name).exists():
-                os.replace(old / name, target / name)
-            else:
-                (target / name).unlink(missing_ok=True)
-        raise
