@@ -8,17 +8,22 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from PIL import Image
+from restoration_networks import restoring_unet, restoring_weights
 from typer.testing import CliRunner
 
 from app.cli.main import app
 from designer.files.document import save_document
 from designer.files.settings import Settings, save_settings, settings_path
-from designer.files.variants import Variant
+from designer.files.variants import CalibrationRecipe, Variant
+from designer.files.weight_files import save_weights
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
+from designer.operators.registry import load
+from designer.runtime.images import write_image
 
 HALF = Variant("half", "fp16", {"kept": "float32"})
 COARSE = Variant("coarse", "int8")
@@ -97,6 +102,58 @@ def test_export_writes_the_formats_of_the_variant(document: Path) -> None:
     with pytest.raises(DiagnosticError) as caught:
         call("export", "onnx", document, "--output", output, "--variant", "coarse")
     assert "--to int8" in caught.value.diagnostics[0].remedy
+
+
+@pytest.fixture
+def calibrated(tmp_path: Path) -> Path:
+    """A U-Net with weights, two INT8 variants that differ in the format of kept layers, and images to calibrate with."""
+    graph, registry = restoring_unet(4, 32), load(entry_points=False)
+    path = tmp_path / "unet.xml"
+    save_document(graph, path)
+    save_weights(tmp_path / "weights", restoring_weights(graph, registry).tensors)
+    (tmp_path / "images").mkdir()
+    for name in "ab":
+        write_image(tmp_path / "images" / f"{name}.png", np.random.default_rng(1).random((1, 3, 32, 32), np.float32))
+    recipe = CalibrationRecipe(str(tmp_path / "images"))
+    kept = ("enc_0_a", "dec_0_b", "last", "sum")
+    variants = (
+        Variant("int8", "int8", dict.fromkeys(kept, "float32"), calibration=recipe),
+        Variant("both", "int8", dict.fromkeys(kept, "float16"), calibration=recipe),
+        Variant("lost", "int8", calibration=CalibrationRecipe(str(tmp_path / "nowhere"))),
+    )
+    save_settings(Settings(variants=variants), settings_path(path))
+    return path
+
+
+def test_export_quantizes_a_calibrated_variant(calibrated: Path) -> None:
+    output = calibrated.with_suffix(".onnx")
+    given = ("export", "onnx", calibrated, "--weights", calibrated.parent / "weights", "--output", output, "--variant")
+    call(*given, "int8")
+    model = onnx.load(output)
+    quantized = {
+        tensor.name.partition("/")[0] for tensor in model.graph.initializer if tensor.name.endswith("quantized")
+    }
+    assert quantized == {"enc_0_b", "enc_1_a", "enc_1_b", "enc_2_a", "enc_2_b", "dec_1_a", "dec_1_b", "dec_0_a"}
+    call(*given, "both")
+    model = onnx.load(output)
+    onnx.checker.check_model(model, full_check=True)
+    kinds = {tensor.name: tensor.data_type for tensor in model.graph.initializer}
+    half = {name.partition("/")[0] for name, kind in kinds.items() if kind == onnx.TensorProto.FLOAT16}
+    assert half == {"enc_0_a", "dec_0_b", "last"}
+    onnxruntime.InferenceSession(output).run(None, {"image": np.zeros((1, 3, 32, 32), np.float32)})
+    with pytest.raises(DiagnosticError, match="there is no such folder"):
+        call(*given, "lost")
+
+
+def test_a_variant_is_deployed_with_its_difference_to_single_precision(calibrated: Path) -> None:
+    folder = calibrated.parent / "deployed"
+    weights = ("--weights", calibrated.parent / "weights")
+    call("export", "deploy", calibrated, *weights, "--output", folder, "--variant", "int8")
+    found = json.loads((folder / "deploy.json").read_text())
+    assert found["precision"] == "INT8 + FP32"
+    assert 0 < found["measured"]["outputs"]["result"]["difference"] < found["check"]["tolerance"]
+    with pytest.raises(DiagnosticError, match="both choose the model"):
+        call("export", "deploy", calibrated, "--output", folder, "--variant", "int8", "--onnx", folder / "model.onnx")
 
 
 def test_profile_measures_the_variant(document: Path) -> None:

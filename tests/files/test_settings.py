@@ -16,7 +16,7 @@ from designer.files.settings import (
     save_settings,
     settings_path,
 )
-from designer.files.variants import Variant
+from designer.files.variants import BY_HAND, CalibrationRecipe, Variant
 from designer.graph.diagnostics import DiagnosticError
 
 OLD = Path(__file__).parent.parent / "data" / "good" / "unet_2022.nv-editor-cfg"
@@ -44,6 +44,13 @@ def test_settings_come_back_as_they_were(tmp_path: Path) -> None:
         profiling_sections={"Memory": True, "Tensor": False},
         variants=(
             Variant("half", "fp16", {"middle": "float32", "group.inner": "bfloat16"}, weights=str(tmp_path / "w 2")),
+            Variant(
+                "int8",
+                "int8",
+                {"a": "float32"},
+                reasons={"a": "first layer", "b": BY_HAND},
+                calibration=CalibrationRecipe(str(tmp_path / "photos"), 8, "64x48", "percentile", 99.9),
+            ),
             Variant("later", "fp8", passes=("fold", "unknown"), extra={"of a newer version": "kept", "more/x": ""}),
         ),
         variant="later",
