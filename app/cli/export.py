@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from app.cli.console import out, print_json
+from app.cli.console import err, out, print_json
 from app.cli.options import FileArgument, JsonOption, SeedOption, VariantOption, WeightsOption, extent, one_each, pairs
 from designer.files.settings import Settings, find_settings, read_settings
 from designer.graph.diagnostics import DiagnosticError
@@ -179,9 +179,13 @@ def engine_layers(
     import msgspec
 
     from app.reports.engine_table import engine_lines
+    from designer.runtime.engines import trt
     from exporters.tensorrt import read_engine_file
 
     found = read_engine_file(file)
+    note = trt.version_note(found.package, found.version)
+    if note:
+        err.print(f"note: {note}", style="yellow", highlight=False)
     if json:
         print_json(msgspec.to_builtins(found))
         return

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import resource
 import shutil
 import subprocess
@@ -23,6 +25,7 @@ from designer.runtime.api import RunOptions
 from designer.runtime.images import read_image, write_image
 from designer.runtime.session import Session
 from exporters.deploy import export_deployment
+from exporters.generated_folder import GeneratedFolder
 
 onnxruntime = pytest.importorskip("onnxruntime")
 torch = pytest.importorskip("torch")
@@ -323,6 +326,31 @@ def test_a_folder_with_other_files_is_refused(tmp_path):
         export_deployment(unet(), REGISTRY, unet_weights(), tmp_path)
     assert failed.value.diagnostics[0].code == "folder-not-empty"
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_a_disk_that_gets_full_while_a_folder_is_replaced_leaves_the_old_one(tmp_path, monkeypatch):
+    def export(text: str) -> None:
+        with GeneratedFolder(tmp_path / "out") as stage:
+            for name in ("a.txt", "b/c.txt"):
+                stage.write(name, text)
+            stage.mark({})
+            stage.install()
+
+    def full(source, target) -> None:
+        if Path(source).name == "c.txt" and Path(target).is_relative_to(tmp_path / "out"):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        rename(source, target)
+
+    export("old")
+    rename = os.rename
+    monkeypatch.setattr("exporters.generated_folder.os.rename", full)
+    with pytest.raises(DiagnosticError, match="No space left"):
+        export("new")
+    monkeypatch.undo()
+    assert {path.read_text() for path in (tmp_path / "out").rglob("*.txt")} == {"old"}
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    export("new")
+    assert {path.read_text() for path in (tmp_path / "out").rglob("*.txt")} == {"new"}
 
 
 def command(tmp_path: Path, *arguments: str, **options) -> subprocess.CompletedProcess[str]:

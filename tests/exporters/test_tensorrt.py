@@ -166,6 +166,14 @@ def test_without_tensorrt_the_command_says_what_to_install(tmp_path, monkeypatch
     assert list(tmp_path.iterdir()) == []
 
 
+def test_engines_of_another_version_are_named(tmp_path, monkeypatch):
+    (tmp_path / "tensorrt.py").write_text("__version__ = '11.0'")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert trt.version_note("tensorrt", "11.0") == ""
+    assert "built with tensorrt 10.9, but tensorrt 11.0 is installed" in trt.version_note("tensorrt", "10.9")
+    monkeypatch.delitem(sys.modules, "tensorrt")
+
+
 def test_a_library_that_cannot_be_loaded_is_named(tmp_path, monkeypatch):
     (tmp_path / "tensorrt.py").write_text("raise OSError('libnvinfer.so.11: cannot open shared object file')")
     monkeypatch.syspath_prepend(tmp_path)

@@ -199,6 +199,13 @@ def test_int8_needs_calibration_and_a_size_in_pixels(files, run):
     assert "--size: 'big' is not a size; write width x height" in run("--calibration", files, "--size", "big")[1]
 
 
+def test_missing_weights_are_named(files, run):
+    code, text = run("--calibration", files / "images", "--weights", files / "nowhere")
+    assert code == 1
+    assert "nowhere" in text
+    assert not (files / "int8.onnx").exists()
+
+
 def test_a_full_disk_leaves_no_file(files, network, monkeypatch):
     graph, registry, weights = network
 

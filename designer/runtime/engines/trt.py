@@ -41,6 +41,22 @@ def library() -> Any:
         raise DiagnosticError.of("engine-unavailable", message, remedy=REMEDY) from error
 
 
+def version_note(built_by: str, version: str) -> str:
+    """A note if an engine was built by another version than the one that is installed here; else empty."""
+    if unavailable() is not None:
+        return ""
+    installed = str(library().__version__)
+    if (built_by, version) == (package(), installed):
+        return ""
+    return tr(
+        "the engine was built with {built_by} {version}, but {package} {installed} is installed, which refuses it: build it again",
+        built_by=built_by,
+        version=version,
+        package=package(),
+        installed=installed,
+    )
+
+
 def collector(trt: Any) -> Any:
     """A logger that collects messages: `errors` and `details`."""
 
