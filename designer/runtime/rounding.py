@@ -27,8 +27,11 @@ def rounded(tensor: torch.Tensor, target: NumberFormat, axis: int | None = None)
         return tensor.to(getattr(torch, target.name)).to(torch.float32)
     if not tensor.numel():
         return tensor
-    others = [other for other in range(tensor.dim()) if other != axis]
-    magnitude = tensor.abs().amax(others, keepdim=True) if axis is not None else tensor.abs().amax()
+    if axis is None:
+        least, most = torch.aminmax(tensor)
+        magnitude = torch.maximum(-least, most)
+    else:
+        magnitude = tensor.abs().amax([other for other in range(tensor.dim()) if other != axis], keepdim=True)
     scale = magnitude.clamp_min(torch.finfo(torch.float32).tiny) / (2 ** (target.bits - 1) - 1)
     found: torch.Tensor = (tensor / scale).round_().mul_(scale)
     return found

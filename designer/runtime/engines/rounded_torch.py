@@ -6,15 +6,19 @@ computes in float32 and rounds inputs, weights and each result, like a device th
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from designer.files.weights import Weights
 from designer.graph.inference import Inference
 from designer.graph.model import Source
 from designer.graph.naming import free_identifier
-from designer.operators.torch_data import TorchMethod
+from designer.operators.torch_data import TorchMethod, TorchSource
 from designer.operators.torch_program import (
     Local,
     Program,
@@ -24,7 +28,7 @@ from designer.operators.torch_program import (
     with_locals,
     with_releases,
 )
-from designer.runtime.api import Part, RunOptions
+from designer.runtime.api import Part, RunOptions, Tensor
 from designer.runtime.engine_api import Device, EngineDescriptor, requires
 from designer.runtime.engines.pytorch import convolution, matrix_product
 from designer.runtime.engines.torch_engine import TorchCompiled, TorchEngine, bound_module
@@ -65,17 +69,37 @@ class EmulatedCompiled(TorchCompiled):
 
         super().__init__(module, program, part, engine.device, torch.float32, False, threads(engine.options))
         self.observe: Observe | None = None
+        self._copies = any(isinstance(attribute.content, TorchSource) for attribute in program.attributes)
         self._known: dict[str, NumberFormat] = {layer: engine.format_of(layer) for layer in part.layers}
+
+    def mode(self) -> AbstractContextManager[Any]:
+        """No inference mode, which would pass compound operators on as a whole: their inner results would not be rounded."""
+        import torch
+
+        return torch.no_grad()
+
+    def _to_torch(self, array: Tensor) -> torch.Tensor:
+        """A tensor on the memory of the array: parts are single layers here, so copies would cost as much as the layers.
+
+        Only the code of custom layers could change its inputs.
+        """
+        import torch
+
+        if self._copies:
+            return super()._to_torch(array)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # results are read-only
+            tensor = torch.from_numpy(np.require(array, requirements=["C"]))
+        return tensor.to(torch.float32) if tensor.is_floating_point() else tensor
 
     def interpret(self, values: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         import torch
 
         from designer.runtime.rounding import Rounding
 
-        # Inference mode would pass compound operators on as a whole, and their inner results would not be rounded.
         rounding = Rounding(lambda: self.interpreter.layer or "", self._known.__getitem__, self.observe)
         with torch.inference_mode(False), torch.no_grad():
-            values = [value.clone() if value.is_inference() else value for value in values]
+            values = [value.clone() if value.is_inference() else value for value in values]  # those of a timer
             with rounding:
                 return super().interpret(values)
 

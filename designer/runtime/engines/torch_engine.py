@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -88,7 +89,7 @@ class TorchCompiled:
         if torch.get_num_threads() != self._threads:
             torch.set_num_threads(self._threads)
         # TF32 would round the mantissa of convolutions to 10 bits.
-        with torch.inference_mode(), torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
+        with self.mode(), torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
             try:
                 values = [self._to_torch(feeds[source]) for source in self._inputs]
                 results = self.interpret(values)
@@ -99,10 +100,14 @@ class TorchCompiled:
 
     def run_torch(self, values: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         """Run the part on tensors that are already on the device, in the order of the part's feeds; for timing."""
+        with self.mode():
+            return self.interpret(list(values))
+
+    def mode(self) -> AbstractContextManager[Any]:
+        """The mode of torch in which the part runs."""
         import torch
 
-        with torch.inference_mode():
-            return self.interpret(list(values))
+        return torch.inference_mode()
 
     def interpret(self, values: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         """The tensors that the part computes from `values`; engines that compute otherwise override it."""
