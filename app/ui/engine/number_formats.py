@@ -19,16 +19,12 @@ from app.engine.protocol import (
     PassesRequest,
     ProgressEvent,
     Request,
-    SetInputRequest,
 )
 from app.ui.document.document import Document
 from app.ui.engine.analysis import analysis_of
-from app.ui.engine.call import EngineCall, Findings
 from app.ui.engine.context import Context
-from app.ui.engine.requests import open_request
-from app.ui.widgets.sentences import placed_text
+from app.ui.engine.question import EngineQuestion
 from app.ui.widgets.theme import RoleName
-from designer.files.document import write_document
 from designer.files.variants import BY_HAND, Variant
 from designer.precision.variants import added, base_format, changed, with_formats, with_pass
 from designer.runtime.number_formats import FLOAT32, FORMATS
@@ -56,7 +52,8 @@ class NumberFormats(QObject):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self._context = context
-        self._calls: list[EngineCall[Any]] = []
+        self._question = EngineQuestion(context, self)
+        self._question.busy_changed.connect(self.busy_changed)
         self._document: Document | None = None
         context.format_dropped.connect(self._on_dropped)
         context.root_changed.connect(self._on_document)
@@ -131,7 +128,7 @@ class NumberFormats(QObject):
 
     @property
     def busy(self) -> bool:
-        return bool(self._calls)
+        return self._question.busy
 
     def measure_bits(self, done: Callable[[BitsReply], None], report: Report) -> None:
         """Measure how many bits each layer needs, and choices for all."""
@@ -157,45 +154,20 @@ class NumberFormats(QObject):
 
     def stop(self) -> None:
         """Give up what is asked; the engine is stopped if it works on it."""
-        if self._calls:
-            analysis_of(self._context).engine.cancel()
-        self._end()
+        self._question.stop()
 
     def _ask(self, request: Request[ReplyT], done: Callable[[ReplyT], None], report: Report) -> None:
-        """Open the document with its inputs in the engine, and ask; only one question at a time."""
-        if self._calls or not self._context.has_document:
-            return
-        document, analysis = self._context.root, analysis_of(self._context)
-        engine = analysis.engine
+        """Ask about the open document; only one question at a time."""
 
         def came(reply: ReplyT) -> None:
-            self._end()
             report("", "info")
             done(reply)
-
-        def refused(found: Findings) -> None:
-            if self._calls:  # the other requests of a question are refused too
-                self._end()
-                report("" if found[0].code == "cancelled" else placed_text(found[0]), "error")
 
         def advance(event: ProgressEvent) -> None:
             if event.text:
                 report(tr("{text} ({done} of {total})", text=event.text, done=event.done, total=event.total), "info")
 
-        opening = open_request(document.settings, write_document(document.graph).decode())
-        requests: list[Request[Any]] = [opening]
-        paths = {layer: analysis.inputs.path(layer) for layer in analysis.inputs.layers()}
-        requests += [SetInputRequest(layer, str(path)) for layer, path in paths.items() if path is not None]
-        self._calls = [engine.ask(one, self, None, refused) for one in requests]
-        self._calls.append(engine.ask(request, self, came, refused, superseded=self._end, progress=advance))
-        self.busy_changed.emit(True)
-
-    def _end(self) -> None:
-        for call in self._calls:
-            call.cancel()
-        if self._calls:
-            self._calls = []
-            self.busy_changed.emit(False)
+        self._question.ask(request, came, lambda text: report(text, "error"), advance)
 
 
 def reason_text(reason: str) -> str:

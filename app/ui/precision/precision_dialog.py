@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
@@ -24,17 +23,14 @@ from PySide6.QtWidgets import (
 )
 
 from app.engine.protocol import ChoosePrecisionReply, ChoosePrecisionRequest, ProgressEvent
-from app.ui.engine.analysis import analysis_of
-from app.ui.engine.call import EngineCall, Findings
 from app.ui.engine.context import Context
 from app.ui.engine.number_formats import TITLES
-from app.ui.engine.requests import open_request
+from app.ui.engine.question import EngineQuestion
 from app.ui.widgets import theme
 from app.ui.widgets.growing_dialog import GrowingDialog
 from app.ui.widgets.message import Message
 from app.ui.widgets.sentences import placed_text
 from designer.files.atomic import write_atomic
-from designer.files.document import write_document
 from designer.files.variants import BY_HAND, CalibrationRecipe, Variant
 from designer.graph.diagnostics import DiagnosticError
 from designer.precision.int8 import FORMS
@@ -73,7 +69,8 @@ class PrecisionDialog(GrowingDialog):
         self.setObjectName("precision")
         self.setWindowTitle(tr("Find Precision"))
         self._context = context
-        self._calls: list[EngineCall[Any]] = []
+        self._question = EngineQuestion(context, self)
+        self._question.busy_changed.connect(lambda _: self._show_enabled())
         self._found: ChoosePrecisionReply | None = None
         self._recipe: CalibrationRecipe | None = None
         self.form = QFormLayout()
@@ -206,9 +203,9 @@ class PrecisionDialog(GrowingDialog):
             self.folder.setText(folder)
 
     def _show_enabled(self) -> None:
-        self.search.setEnabled(bool(self._calls) or bool(self.folder.text().strip()))
-        self.search.setText(tr("Stop") if self._calls else tr("Find"))
-        self.bar.setVisible(bool(self._calls))
+        self.search.setEnabled(self._question.busy or bool(self.folder.text().strip()))
+        self.search.setText(tr("Stop") if self._question.busy else tr("Find"))
+        self.bar.setVisible(self._question.busy)
 
     def _forget(self) -> None:
         """A result of other choices is not shown."""
@@ -221,19 +218,13 @@ class PrecisionDialog(GrowingDialog):
     # --- the engine ------------------------------------------------------------------------------------------------
 
     def _on_find(self) -> None:
-        if self._calls:
+        if self._question.busy:
             self.stop()
             return
-        document, engine = self._context.root, analysis_of(self._context).engine
-        opening = open_request(document.settings, write_document(document.graph).decode())
         self._forget()
         self.bar.setRange(0, 0)
-        self.status.show_message(tr("Running the network ..."), "info")
-        self._calls = [
-            engine.ask(opening, self, None, self._failed),
-            engine.ask(self._request(), self, self._done, self._failed, superseded=self._end, progress=self._advance),
-        ]
-        self._show_enabled()
+        self.status.show_message(tr("Running the network …"), "info")
+        self._question.ask(self._request(), self._done, self._failed, self._advance)
 
     def _request(self) -> ChoosePrecisionRequest:
         target = str(self.target.currentData())
@@ -255,31 +246,21 @@ class PrecisionDialog(GrowingDialog):
 
     def stop(self) -> None:
         """Give up; the engine is stopped."""
-        if self._calls:
-            analysis_of(self._context).engine.cancel()
-            self._end()
+        if self._question.busy:
+            self._question.stop()
             self.status.show_message(tr("Stopped. Nothing was changed."), "info")
-
-    def _end(self) -> None:
-        calls, self._calls = self._calls, []
-        for call in calls:
-            call.cancel()
-        self._show_enabled()
 
     def _advance(self, event: ProgressEvent) -> None:
         self.bar.setRange(0, event.total)
         self.bar.setValue(event.done)
         self.status.show_message(event.text, "info")
 
-    def _failed(self, found: Findings) -> None:
-        if self._calls:
-            self._end()
-            self.status.show_message("" if found[0].code == "cancelled" else placed_text(found[0]), "error")
+    def _failed(self, text: str) -> None:
+        self.status.show_message(text, "error")
 
     # --- the result ------------------------------------------------------------------------------------------------
 
     def _done(self, reply: ChoosePrecisionReply) -> None:
-        self._end()
         self._found = reply
         kept_in = tr_data(TITLES[reply.format])
         titles = [tr("Layer in {format}", format=kept_in), tr("Reason")]

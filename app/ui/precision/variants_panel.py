@@ -26,20 +26,16 @@ from app.engine.protocol import (
     MeasureVariantsReply,
     MeasureVariantsRequest,
     ProgressEvent,
-    SetInputRequest,
     VariantRow,
 )
 from app.ui.document.document import Document
-from app.ui.engine.analysis import analysis_of
-from app.ui.engine.call import EngineCall, Findings
 from app.ui.engine.context import Context
-from app.ui.engine.requests import open_request
+from app.ui.engine.question import EngineQuestion
 from app.ui.precision.precision_dialog import PrecisionDialog
 from app.ui.widgets import theme
 from app.ui.widgets.message import Message
 from app.ui.widgets.param_section import tool_button
 from app.ui.widgets.sentences import placed_text
-from designer.files.document import write_document
 from designer.files.variants import Variant
 from designer.graph.diagnostics import DiagnosticError
 from designer.passes.passes import PASSES
@@ -98,7 +94,8 @@ class VariantsPanel(QWidget):
         self._measured: dict[str, VariantRow] = {}
         self._judged: dict[str, Variant] = {}  # the variants of the rows, as they were measured
         self._again = QTimer(self, singleShot=True, interval=REST_MS, timeout=self._judge_again)
-        self._calls: list[EngineCall[Any]] = []
+        self._question = EngineQuestion(context, self)
+        self._question.busy_changed.connect(lambda _: self._show_enabled())
         self.table = self._make_table()
         self.status = Message("variants.status")
         main = QVBoxLayout(self)
@@ -239,7 +236,7 @@ class VariantsPanel(QWidget):
             self._again.start()
 
     def _judge_again(self) -> None:
-        if not self._calls and self.isVisible():
+        if not self._question.busy and self.isVisible():
             self.launch([v for v in self.variants if v.reasons and v.name not in self._measured])
 
     def refresh(self) -> None:
@@ -255,7 +252,7 @@ class VariantsPanel(QWidget):
             self._add_row(variant, variant.name, current)
         self.table.blockSignals(False)
         self._select(selected)
-        if not self.variants and self._document is not None and not self._calls:
+        if not self.variants and self._document is not None and not self._question.busy:
             self.status.show_message(
                 tr("Add a variant, such as FP16, and measure what it does to the input image."), "info"
             )
@@ -292,7 +289,7 @@ class VariantsPanel(QWidget):
         return ", ".join(parts)
 
     def _show_enabled(self) -> None:
-        busy, name = bool(self._calls), self.selected
+        busy, name = self._question.busy, self.selected
         there = self._document is not None
         self.add.setEnabled(there and not busy)
         self.duplicate.setEnabled(bool(name) and not busy)
@@ -379,45 +376,28 @@ class VariantsPanel(QWidget):
     # --- measuring ---------------------------------------------------------------------------------------------
 
     def _on_measure(self) -> None:
-        if self._calls:
+        if self._question.busy:
             self.stop()
         else:
             self.launch()
 
     def launch(self, variants: Sequence[Variant] | None = None) -> None:
         """Run the network and its variants, or some of them, on its inputs."""
-        document, analysis = self._document, analysis_of(self._context)
+        document = self._document
         if document is None:
             return
         settings = replace(document.settings, precision="fp32")
-        engine = analysis.engine
         chosen = tuple(self.variants if variants is None else variants)
         self._judged.update((variant.name, variant) for variant in chosen)
         request = MeasureVariantsRequest(chosen, settings.engine, settings.layout, settings.device, settings.threads)
         self.status.show_message(tr("Running the network …"), "info")
-        self._calls = [
-            engine.ask(open_request(settings, write_document(document.graph).decode()), self, None, self._failed)
-        ]
-        for layer in analysis.inputs.layers():
-            path = analysis.inputs.path(layer)
-            if path is not None:
-                self._calls.append(engine.ask(SetInputRequest(layer, str(path)), self, None, self._failed))
-        self._calls.append(
-            engine.ask(request, self, self._done, self._failed, superseded=self._end, progress=self._advance)
-        )
-        self._show_enabled()
+        self._question.ask(request, self._done, self._failed, self._advance, settings)
 
     def stop(self) -> None:
         """Give up a measurement; the engine is stopped."""
-        if self._calls:
-            analysis_of(self._context).engine.cancel()
-            self._end()
-
-    def _end(self) -> None:
-        calls, self._calls = self._calls, []
-        for call in calls:
-            call.cancel()
-        self._show_enabled()
+        if self._question.busy:
+            self._question.stop()
+            self.status.show_message("", "info")
 
     def _advance(self, event: ProgressEvent) -> None:
         self.status.show_message(
@@ -425,16 +405,13 @@ class VariantsPanel(QWidget):
         )
 
     def _done(self, reply: MeasureVariantsReply) -> None:
-        self._end()
         self._measured.update((row.name, row) for row in reply.rows)
         self.status.show_message("", "info")
         self.refresh()
         self.measured.emit()
 
-    def _failed(self, found: Findings) -> None:
-        if self._calls:
-            self._end()
-            self.status.show_message("" if found[0].code == "cancelled" else placed_text(found[0]), "error")
+    def _failed(self, text: str) -> None:
+        self.status.show_message(text, "error")
 
 
 def precision_text(variant: Variant) -> str:
