@@ -118,7 +118,7 @@ def test_a_calibration_is_stopped_and_errors_are_shown(qtbot, context, panel, im
     assert not dialog.add.isEnabled()
     for folder, size, words in ((tmp_path, "", "there are no images"), (images, "big", "'big' is not a size")):
         dialog.folder.setText(str(folder))
-        dialog.size.setText(size)
+        dialog.pixels.setText(size)
         qtbot.mouseClick(dialog.search, Qt.MouseButton.LeftButton)
         qtbot.waitUntil(lambda words=words: words in dialog.status.text(), timeout=PATIENCE)
     dialog.reject()

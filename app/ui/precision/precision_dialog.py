@@ -123,8 +123,8 @@ class PrecisionDialog(GrowingDialog):
         self.count = QSpinBox()
         self.count.setRange(1, 10000)
         self.count.setValue(CalibrationRecipe().count)
-        self.size = QLineEdit()
-        self.size.setPlaceholderText(tr("Size of the input, or width x height such as 256x256"))
+        self.pixels = QLineEdit()
+        self.pixels.setPlaceholderText(tr("Size of the input, or width x height such as 256x256"))
         self.method = QComboBox()
         for name, title in METHODS:
             self.method.addItem(tr_data(title), name)
@@ -149,7 +149,7 @@ class PrecisionDialog(GrowingDialog):
         self._row("target", tr("Precision"), self.target)
         self._row("folder", tr("Folder of images"), self.folder, browse)
         self._row("count", tr("Number of images"), self.count)
-        self._row("size", tr("Size of images"), self.size)
+        self._row("size", tr("Size of images"), self.pixels)
         self._row("method", tr("Range of a tensor"), self.method, self.percentile)
         self._row("runtime", tr("Runtime"), self.runtime)
         self._row("budget", tr("Budget"), self.budget)
@@ -184,7 +184,7 @@ class PrecisionDialog(GrowingDialog):
 
     def _on_target(self, _: int = 0) -> None:
         """Show the rows of the precision, with its usual budget."""
-        for field in (self.count, self.size, self.method, self.runtime):
+        for field in (self.count, self.pixels, self.method, self.runtime):
             self.form.setRowVisible(self._row_of(field), self._integer)
         self.budget.setValue(INT8_BUDGET_DB if self._integer else BUDGET_DB)
         self._forget()
@@ -192,7 +192,8 @@ class PrecisionDialog(GrowingDialog):
 
     def _row_of(self, field: QWidget) -> int:
         for row in range(self.form.rowCount()):
-            layout = self.form.itemAt(row, QFormLayout.ItemRole.FieldRole).layout()
+            item = self.form.itemAt(row, QFormLayout.ItemRole.FieldRole)
+            layout = item.layout() if item is not None else None
             if layout is not None and layout.indexOf(field) >= 0:
                 return row
         raise ValueError(field)
@@ -233,7 +234,7 @@ class PrecisionDialog(GrowingDialog):
             CalibrationRecipe(
                 folder,
                 self.count.value(),
-                self.size.text().strip(),
+                self.pixels.text().strip(),
                 str(self.method.currentData()),
                 self.percentile.value(),
                 str(self.runtime.currentData()),
