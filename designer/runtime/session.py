@@ -124,8 +124,15 @@ class Session:
         options = replace(self.options, formats=tuple(formats.items()))
         self.engine = default_engines().make(self.inference, self.weights, options)
         before, self.options = dict(self.options.formats), options
-        self._plans.clear()
-        self._changed(name for name in {*before, *formats} if before.get(name) != formats.get(name))
+        changed = {name for name in {*before, *formats} if before.get(name) != formats.get(name)}
+        if bool(before) == bool(formats):  # else other parts run
+            for _, prints in self._plans.values():
+                for step in list(prints):
+                    if any(not changed.isdisjoint(enclosing(name)) for name in step.part.layers):
+                        prints[step] = self._part_print(step)
+        else:
+            self._plans.clear()
+        self._changed(changed)
 
     def set_input(self, layer: str, array: Tensor, *, is_image: bool) -> None:
         """Feed an input layer with values of its shape. Scale and shift apply only to images (N x C x H x W, 0..1)."""

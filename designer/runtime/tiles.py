@@ -34,6 +34,7 @@ from designer.units import binary
 SPARE = 2.6
 SHARE = 0.6  # part of the free memory that a run can use
 WHOLE = 2 << 30  # bytes above which a part runs in tiles although it fits: new memory costs more than overlaps
+ALWAYS_WHOLE = 128 << 20  # bytes of a part for which the free memory is not even queried
 USUAL = 1 << 30  # bytes of a tile if nothing else limits it
 WIDE = 8  # minimum ratio of a tile's side to the surrounding pixels: overlaps then cost at most a quarter
 PARTS = 4  # parts whose tilings are cached
@@ -352,9 +353,12 @@ class Tilings:
 
     def of(self, step: PartStep, key: str, batch: int) -> tuple[Tiling, int] | None:
         """The tiling of a part and the side of its tiles; None if it runs whole. `key` identifies the part and its sizes."""
-        limit = self._memory or free_memory() * SHARE
         automatic = self._tile == AUTO
-        if self._tile in (0, ONE_TILE) or (automatic and peak_bytes(self._inference, step, batch) <= min(limit, WHOLE)):
+        needed = peak_bytes(self._inference, step, batch) if automatic else 0
+        if self._tile in (0, ONE_TILE) or (automatic and not self._memory and needed <= ALWAYS_WHOLE):
+            return None
+        limit = self._memory or free_memory() * SHARE
+        if automatic and needed <= min(limit, WHOLE):
             return None
         if key not in self._known:
             while len(self._known) >= PARTS:

@@ -62,7 +62,7 @@ def test_int8_beside_torch(benchmark, report, bench_registry):
     found = quantize(quantizer, Judge(model, feeds), BUDGET)
     int8 = inference_session(found.model.SerializeToString(), physical_cores())
     eager = session.engine.compile(step.part, step.wanted)
-    image = {feed: feeds[0]["image"] for feed in step.part.feeds}
+    image = dict.fromkeys(step.part.feeds, feeds[0]["image"])
     pairs = 1 if benchmark.disabled else PAIRS
     mine, theirs = medians_in_turns(lambda: int8.run(None, feeds[0]), lambda: eager.run(image), pairs)
     what = f"U-Net of 472 k parameters in INT8, {found.psnr_db:.1f} dB against FP32"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -89,7 +89,9 @@ class TorchCompiled:
         if torch.get_num_threads() != self._threads:
             torch.set_num_threads(self._threads)
         # TF32 would round the mantissa of convolutions to 10 bits.
-        with self.mode(), torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
+        cuda = self._device.type == "cuda"  # switching takes as long as a small layer
+        exact = torch.backends.cudnn.flags(enabled=True, allow_tf32=False) if cuda else nullcontext()
+        with self.mode(), exact:
             try:
                 values = [self._to_torch(feeds[source]) for source in self._inputs]
                 results = self.interpret(values)
