@@ -26,7 +26,7 @@ from designer.files.variants import BY_HAND, CalibrationRecipe, Variant
 from designer.operators.registry import load
 from designer.runtime.images import write_image
 
-PATIENCE = 240_000  # the engine imports torch
+PATIENCE = 100_000  # the engine imports torch
 KEPT = {"enc_0_a": "first layer", "last": "last layer", "sum": "residual addition"}
 
 
@@ -38,7 +38,7 @@ def context(qapp):
     made.set_document(document)
     yield made
     if made.engine is not None:
-        made.engine.shutdown()
+        made.engine.close()
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from app.ui.precision.passes_panel import NAME, RESULT, PassesPanel, result_text
 from designer.graph.graph import Graph
 from designer.operators.registry import load
 
-PATIENCE = 240_000  # the engine imports torch
+PATIENCE = 100_000  # the engine imports torch
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def context(qapp):
     made.set_document(document)
     yield made
     if made.engine is not None:
-        made.engine.shutdown()
+        made.engine.close()
 
 
 @pytest.fixture
