@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from runtime_networks import unet, unet_weights
@@ -166,12 +167,12 @@ def test_without_tensorrt_the_command_says_what_to_install(tmp_path, monkeypatch
     assert list(tmp_path.iterdir()) == []
 
 
-def test_engines_of_another_version_are_named(tmp_path, monkeypatch):
-    (tmp_path / "tensorrt.py").write_text("__version__ = '11.0'")
-    monkeypatch.syspath_prepend(tmp_path)
+def test_engines_of_another_version_are_named(monkeypatch):
+    monkeypatch.setattr(trt, "unavailable", lambda: None)
+    monkeypatch.setattr(trt, "package", lambda: "tensorrt")
+    monkeypatch.setattr(trt, "library", lambda: SimpleNamespace(__version__="11.0"))
     assert trt.version_note("tensorrt", "11.0") == ""
     assert "built with tensorrt 10.9, but tensorrt 11.0 is installed" in trt.version_note("tensorrt", "10.9")
-    monkeypatch.delitem(sys.modules, "tensorrt")
 
 
 def test_a_library_that_cannot_be_loaded_is_named(tmp_path, monkeypatch):

@@ -11,6 +11,7 @@ from app.ui.engine.context import Context
 from app.ui.engine.number_formats import number_formats_of
 from app.ui.widgets import theme
 from app.ui.widgets.message import Message
+from designer.graph.edits import ChangeSet
 from designer.passes.passes import PASSES
 from designer.texts import mark, tr, tr_data
 from designer.units import UNAVAILABLE_SIGN, binary, percent
@@ -101,13 +102,17 @@ class PassesPanel(QWidget):
 
     def _watch(self, *_: object) -> None:
         if self._document is not None:
-            self._document.changed.disconnect(self._forget)
+            self._document.changed.disconnect(self._on_changed)
         self._document = self._context.root if self._context.has_document else None
         if self._document is not None:
-            self._document.changed.connect(self._forget)
+            self._document.changed.connect(self._on_changed)
         self._forget()
 
-    def _forget(self, *_: object) -> None:
+    def _on_changed(self, change: ChangeSet) -> None:
+        if change.computed or change.removed:
+            self._forget()
+
+    def _forget(self) -> None:
         """Numbers of another network are worth nothing."""
         self._rows = {}
         self._show()
