@@ -61,7 +61,12 @@ def computation_titles(variants: Sequence[Variant]) -> dict[str, str]:
     precisions = {name: name.upper() for name in VARIANT_PRECISIONS}
     integers = {name: name.upper() for name, found in FORMATS.items() if found.is_integer}
     engines = {e.name: e.title for e in default_engines() if not e.formats and e.available() is None}
-    return {**precisions, **integers, **engines, **{variant.name: variant.name for variant in variants}}
+    return {
+        **precisions,
+        **integers,
+        **engines,
+        **{each.name: tr("{name} (variant)", name=each.name) for each in variants},
+    }
 
 
 def _named(compared: Compared, base: EngineComputation, name: str) -> Computation:

@@ -31,7 +31,7 @@ def restorations(inference: Inference, outputs: Iterable[str]) -> tuple[Restorat
     graph = inference.graph
     found = []
     for output in outputs:
-        result = _deployed(inference, output)
+        result = deployed_tensor(inference, output)
         clean = _clean(inference, result) if result is not None else None
         if result is None or clean is None or inference.type_of(result) != inference.type_of(clean):
             continue
@@ -40,7 +40,7 @@ def restorations(inference: Inference, outputs: Iterable[str]) -> tuple[Restorat
     return tuple(found)
 
 
-def _deployed(inference: Inference, output: str) -> Source | None:
+def deployed_tensor(inference: Inference, output: str) -> Source | None:
     """What `output` reads if analysis layers pass their first input through."""
     source = next(iter(inference.graph[output].inputs), None)
     while source is not None and source.layer in inference.graph:

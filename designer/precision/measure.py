@@ -14,7 +14,7 @@ from designer.graph.diagnostics import DiagnosticError, errors
 from designer.graph.inference import Inference
 from designer.graph.model import Source
 from designer.metrics import psnr, ssim
-from designer.operators.references import restorations
+from designer.operators.references import deployed_tensor, restorations
 from designer.operators.registry import Registry
 from designer.precision.mixed import result_psnr
 from designer.precision.variants import INT8, RunnableVariant, is_emulated, runnable_variant
@@ -23,8 +23,9 @@ from designer.runtime.engines.ort_engine import inference_session
 from designer.runtime.engines.pytorch import TORCH
 from designer.runtime.input_data import crop
 from designer.runtime.machine import physical_cores
+from designer.runtime.network import evaluate
 from designer.runtime.number_formats import FORMATS, OF_PRECISION, format_of
-from designer.runtime.plan import PartStep
+from designer.runtime.plan import AnalysisStep, PartStep
 from designer.runtime.session import Session
 from designer.texts import tr
 
@@ -138,31 +139,35 @@ def _run(session: Session) -> _Run:
 
 
 def _run_deployed(session: Session, model: Callable[[], bytes]) -> _Run | None:
-    """Run the deployed model on what the network of `session` gives it; None if the model is not all that follows the inputs."""
-    steps = session.plan().steps
-    last = steps[-1] if steps else None
-    if (
-        not isinstance(last, PartStep)
-        or len(last.part.feeds) != 1
-        or any(isinstance(one, PartStep) for one in steps[:-1])
-    ):
+    """Run the deployed model in the network of `session`, between its analysis layers; None if other operators come before or after."""
+    inference, layers = session.inference, session.output_layers()
+    results = [source for layer in layers if (source := deployed_tensor(inference, layer)) is not None]
+    plan = session.plan(results)
+    parts = [step for step in plan.steps if isinstance(step, PartStep)]
+    if len(results) != len(layers) or len(parts) != 1 or len(parts[0].part.feeds) != 1:
         return None
-    (feed,) = last.part.feeds
-    known = restorations(session.inference, session.output_layers())[:1]
-    captured = session.run([feed, *(item.clean for item in known)]).captures
+    (feed,) = parts[0].part.feeds
+    known = restorations(inference, layers)[:1]
+    after = plan.steps[plan.steps.index(parts[0]) + 1 :]
+    late = [step for step in after if isinstance(step, AnalysisStep)]
+    before = [source for step in late for source in step.feeds]
+    values = dict(session.run([feed, *before, *(item.clean for item in known)]).captures)
+    if late and any(session.padding(Source(layer)) is not None for layer in layers):
+        return None
     runtime = inference_session(model(), physical_cores())
-    feeds = {runtime.get_inputs()[0].name: captured[feed]}
+    feeds = {runtime.get_inputs()[0].name: values[feed]}
     runtime.run(None, feeds)  # the first run also prepares memory
     began = perf_counter()
     made = runtime.run(None, feeds)
     milliseconds = (perf_counter() - began) * 1000
-    origin = session.plan().origin
-    whole = dict(zip(session.output_layers(), made, strict=True))
-    by_tensor = {origin[Source(layer)]: array for layer, array in whole.items()}
-    outputs = {layer: _cropped(session, layer, array) for layer, array in whole.items()}
+    for source, array in zip(results, made, strict=True):
+        values[source] = values[plan.origin[session.source(source)]] = array
+    for step in late:
+        values.update(evaluate(inference, step.layer, [values[source] for source in step.feeds]))
+    outputs = {layer: _cropped(session, layer, values[plan.origin[Source(layer)]]) for layer in layers}
     if not known:
         return _Run(outputs, milliseconds)
-    return _Run(outputs, milliseconds, by_tensor.get(session.source(known[0].result)), captured[known[0].clean])
+    return _Run(outputs, milliseconds, values[known[0].result], values[known[0].clean])
 
 
 def _cropped(session: Session, layer: str, array: Array) -> Array:

@@ -18,6 +18,7 @@ from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QTreeWidget, QWidget
 from pytestqt.qtbot import QtBot
 
+from app.engine.protocol import SizePoint
 from app.ui.canvas.viewer import FORMAT_MIME
 from app.ui.engine.client import EngineClient
 from app.ui.engine.number_formats import number_formats_of
@@ -196,3 +197,12 @@ def test_a_file_that_is_not_a_model_is_refused_with_the_reason(bench, tmp_path):
     bench.part(panel, QPushButton, "blame.find").click()
     bench.idle()
     assert "ONNX" in bench.part(panel, QLabel, "blame.status").text()
+
+
+def test_the_curve_has_the_best_choices_only():
+    from app.ui.precision.size_plot import best_points
+
+    large, worse, small, least = (
+        SizePoint(size, psnr, {"a": "int8"}) for size, psnr in ((100, 60.0), (80, 30.0), (60, 40.0), (20, 10.0))
+    )
+    assert best_points([large, worse, small, least]) == [large, small, least]

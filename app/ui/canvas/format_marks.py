@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from app.ui.canvas.projection import Projection
     from app.ui.canvas.viewer import LayerViewer
 
-FAR = 0.35  # below this scale no badges are drawn
+FAR = 0.35  # below this scale badges are dots
+DOT = 4.0  # radius, pixels
 HEIGHT, MARGIN = 18.0, 6.0  # canvas units
 
 
@@ -70,18 +71,22 @@ class FormatBadges(QGraphicsItem):
         return next((badge.tip for badge in self.badges if badge.rect.contains(place)), "")
 
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
-        if option.levelOfDetailFromTransform(painter.worldTransform()) < FAR:
-            return
+        detail = max(option.levelOfDetailFromTransform(painter.worldTransform()), 0.01)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setFont(fonts().mono)
         for badge in self.badges:
-            if badge.rect.intersects(option.exposedRect):
-                ground = theme.color("warning" if badge.by_hand else "info")
-                painter.setPen(Qt.PenStyle.NoPen)
-                painter.setBrush(ground)
-                painter.drawRoundedRect(badge.rect, 4, 4)
-                painter.setPen(theme.ink_on(ground))
-                painter.drawText(badge.rect, Qt.AlignmentFlag.AlignCenter, badge.text)
+            if not badge.rect.intersects(option.exposedRect):
+                continue
+            ground = theme.color("warning" if badge.by_hand else "info")
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(ground)
+            if detail < FAR:
+                dot = DOT / detail
+                painter.drawEllipse(badge.rect.center() - QPointF(badge.rect.width() / 2, 0), dot, dot)
+                continue
+            painter.drawRoundedRect(badge.rect, 4, 4)
+            painter.setPen(theme.ink_on(ground))
+            painter.drawText(badge.rect, Qt.AlignmentFlag.AlignCenter, badge.text)
 
 
 class FormatMarks(QObject):

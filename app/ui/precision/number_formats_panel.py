@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QMimeData, QPoint, Qt
@@ -162,13 +161,13 @@ class NumberFormatsPanel(QWidget):
             self.table.addTopLevelItem(item)
         for column in range(self.table.columnCount()):
             self.table.resizeColumnToContents(column)
-        self.size_text.setText(self._size_text(formats))
+        self.size_text.setText(self._size_text())
         self.size_text.setVisible(bool(self.size_text.text()))
 
-    def _size_text(self, formats: Mapping[str, str]) -> str:
+    def _size_text(self) -> str:
         if self._found is None:
             return ""
-        bits = sum(item.weights * FORMATS.get(formats.get(item.layer, ""), FLOAT32).bits for item in self._found.layers)
+        bits = sum(item.weights * FORMATS[self._formats.format_of(item.layer)].bits for item in self._found.layers)
         plain = sum(item.weights * 32 for item in self._found.layers)
         return tr("Weights: {size} instead of {plain}", size=binary(-(-bits // 8)), plain=binary(plain // 8))
 

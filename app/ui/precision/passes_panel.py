@@ -80,6 +80,7 @@ class PassesPanel(QWidget):
         table.setObjectName("graph_passes.table")
         table.setAccessibleName(tr("Graph passes"))
         table.setRootIsDecorated(False)
+        theme.frame_check_boxes(table)
         table.setHeaderLabels([tr_data(title) for title in HEADERS])
         header = table.headerItem()
         for column, tip in TIPS.items():

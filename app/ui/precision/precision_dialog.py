@@ -173,6 +173,8 @@ class PrecisionDialog(GrowingDialog):
         layers.setObjectName("precision.layers")
         layers.setAccessibleName(tr("Layers and their formats"))
         layers.setRootIsDecorated(False)
+        layers.header().setStretchLastSection(False)
+        theme.frame_check_boxes(layers)
         layers.itemClicked.connect(lambda item, _: self._context.reveal(item.text(0)))
         return layers
 
@@ -266,7 +268,7 @@ class PrecisionDialog(GrowingDialog):
         kept_in = tr_data(TITLES[reply.format])
         titles = [tr("Layer in {format}", format=kept_in), tr("Reason")]
         if reply.sensitivity:
-            titles += [tr("Alone in INT8\ndB"), tr("All others in INT8\ndB")]
+            titles += [tr("PSNR alone\nin INT8, dB"), tr("PSNR of all\nothers, dB")]
         self.layers.setColumnCount(len(titles))
         self.layers.setHeaderLabels(titles)
         self.layers.setToolTip(

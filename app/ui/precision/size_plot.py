@@ -17,7 +17,16 @@ from designer.units import binary
 POINT = 10  # pixels
 
 
-class SizePlot(ThemedPlot):
+def best_points(points: Sequence[SizePoint]) -> list[SizePoint]:
+    """The Pareto curve: choices without another one that is as small and has a higher PSNR, from the largest to the smallest."""
+    found: list[SizePoint] = []
+    for point in sorted(points, key=lambda point: (point.bytes, -point.psnr)):
+        if not found or point.psnr > found[-1].psnr:
+            found.append(point)
+    return found[::-1]
+
+
+class SizePlot(pg.PlotWidget):  # type: ignore[misc]
     """A curve with a point for every choice; a click chooses one."""
 
     chosen = Signal(object)  # SizePoint
@@ -35,9 +44,14 @@ class SizePlot(ThemedPlot):
     def redraw(self) -> None:
         super().redraw()
         self.clear()
-        self.label_axis("bottom", tr("Weights (KiB)"))
-        self.label_axis("left", tr("PSNR against FP32 (dB)"))
-        shown = [point for point in self._points if point.formats]  # FP32 is equal to itself
+        self.setBackground(theme.color("surface"))
+        for side, label in (("bottom", tr("Weights (KiB)")), ("left", tr("PSNR against FP32 (dB)"))):
+            axis = self.getPlotItem().getAxis(side)
+            axis.setPen(theme.color("outline"))
+            axis.setTextPen(theme.color("text"))
+            axis.enableAutoSIPrefix(False)
+            axis.setLabel(label)
+        shown = [point for point in best_points(self._points) if point.formats]  # FP32 is equal to itself
         if not shown:
             return
         xs, ys = [point.bytes / 1024 for point in shown], [point.psnr for point in shown]

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from PySide6.QtCore import QByteArray, QObject, QRectF, Qt, Signal
 from PySide6.QtGui import QAction, QColor, QFont, QFontDatabase, QGuiApplication, QIcon, QPainter, QPalette, QPixmap
 from PySide6.QtSvg import QSvgRenderer
-from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QProxyStyle, QToolTip
+from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QProxyStyle, QToolTip, QWidget
 
 import resources
 from designer.operators.api import Category
@@ -246,6 +246,11 @@ def set_icon(target: QAbstractButton | QAction, name: str, role: RoleName = "tex
     _Follower(target, name, role)
 
 
+def frame_check_boxes(view: QWidget) -> None:
+    """Frame the check boxes in the items of a view visibly; Fusion draws them in a darker Window color."""
+    _CheckBoxFrames(view)
+
+
 def contrast(one: QColor, other: QColor) -> float:
     """The contrast ratio of two colors according to WCAG, 1 to 21."""
     light, dark = sorted((_luminance(one), _luminance(other)), reverse=True)
@@ -256,6 +261,21 @@ def ink_on(ground: QColor) -> QColor:
     """Black or white, whichever has more contrast on a data color."""
     inks = QColor(Qt.GlobalColor.black), QColor(Qt.GlobalColor.white)
     return max(inks, key=lambda ink: contrast(ink, ground))
+
+
+class _CheckBoxFrames(QObject):
+    """The palette of a view, in the current theme."""
+
+    def __init__(self, view: QWidget) -> None:
+        super().__init__(view)
+        self._view = view
+        changes().changed.connect(self._follow)
+        self._follow()
+
+    def _follow(self) -> None:
+        palette = QPalette()
+        palette.setColor(QPalette.ColorRole.Window, color("outline").lighter(140))
+        self._view.setPalette(palette)
 
 
 class PlainTextStyle(QProxyStyle):
