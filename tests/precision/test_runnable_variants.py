@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 pytest.importorskip("torch")
+from restoration_networks import restoring_unet, restoring_weights
 from runtime_networks import RELU, layer
 
 from app.computations import Compared, blame_between
 from app.engine.protocol import Asked, OpenRequest, ProfileRequest, RunRequest, SetInputRequest
 from app.engine.worker import Worker
 from designer.files.document import write_document
-from designer.files.variants import Variant
+from designer.files.variants import CalibrationRecipe, Variant
 from designer.files.weight_files import save_weights
 from designer.files.weights import Weights, fill_missing, required_weights
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
+from designer.graph.model import Source
 from designer.passes.optimized_session import OptimizedSession
 from designer.passes.passes import PASSES
+from designer.precision.measure import measure_variants
 from designer.precision.variants import runnable_variant
 from designer.runtime.api import RunOptions
 from designer.runtime.images import write_image
 from designer.runtime.session import Session
 from designer.runtime.shared import SharedFolder
 from designer.surgery.sparsity import candidates, check_sparse
+from exporters.variants import variant_model
 
 IMAGE = np.random.default_rng(1).random((1, 3, 16, 16), np.float32)
 TORCH = RunOptions("torch", threads=1)
@@ -132,3 +138,30 @@ def test_blame_compares_before_and_after_passes(graph, weights, registry):
     same = blame_between(compared, "fp32", "optimized")
     assert same.rms < 1e-5
     assert same.first is None
+
+
+def test_calibrated_int8_runs_in_onnx_runtime_between_analysis_layers(registry, tmp_path):
+    plain = restoring_unet(4, 32)
+    layers = [
+        layer("image", "input", dims="32x32x3"),
+        layer("noise", "noise", "image", scale="0.05"),
+        *(
+            replace(each, inputs=tuple(Source("noise") if s == Source("image") else s for s in each.inputs))
+            for each in plain
+            if each.name not in ("image", "result")
+        ),
+        layer("mix", "mix", "sum,noise"),
+        layer("result", "output", "mix"),
+    ]
+    graph = Graph(layers, name="noisy")
+    write_image(tmp_path / "a.png", np.random.default_rng(0).random((1, 3, 32, 32), np.float32))
+    variant = Variant("int8", "int8", {"last": "float32"}, calibration=CalibrationRecipe(str(tmp_path)))
+    session = Session(graph, registry, restoring_weights(plain, registry), TORCH)
+    session.set_input_file("image", tmp_path / "a.png")
+    itself, int8 = measure_variants(session, TORCH, [variant], variant_model, lambda *_: None)
+    assert not int8.error
+    assert not int8.emulated
+    assert int8.milliseconds > 0
+    assert 20 < int8.psnr < 80
+    assert int8.clean_psnr == pytest.approx(itself.clean_psnr, abs=2)
+    assert int8.clean_psnr != itself.clean_psnr
