@@ -6,7 +6,8 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -24,9 +25,7 @@ if TYPE_CHECKING:
     from designer.files.weights import Weights
     from designer.runtime.api import Array
     from designer.surgery.sparsity import Candidate, Pruned
-
-
-NO_SWEEP = "times by batch size need a GPU with sparse Tensor Cores; no CPU gains speed from 2:4 sparsity"
+    from exporters.sparse_sweep import SweepRow
 
 
 class Pattern(StrEnum):
@@ -52,6 +51,7 @@ def prune(
     """Prune weights to 2:4 sparsity. Without --output only check them: exit status 1 if they are not sparse."""
     from app.opened_network import load_weights_for, open_network
     from designer.surgery import sparsity
+    from exporters.sparse_sweep import no_sweep, sparse_sweep
 
     network = open_network(file)
     found = sparsity.candidates(network.graph, network.registry)
@@ -65,8 +65,10 @@ def prune(
     pruned = sparsity.prune(network.graph, network.registry, dense, found)
     stored = _save(network, pruned.weights, output, found)
     images = _compare(network, dense, stored, validate) if validate is not None else {}
+    reason = no_sweep()
+    sweep = [] if reason else sparse_sweep(network.graph, network.registry, dense, stored)
     if report is not None:
-        write_atomic(report, (json.dumps(_report(found, pruned, images), indent=2) + "\n").encode())
+        write_atomic(report, (json.dumps(_report(found, pruned, images, sweep, reason), indent=2) + "\n").encode())
     for kernel in pruned.kernels:
         out.print(
             f"{kernel.layer}: {percent(kernel.kept)} of the magnitude is kept"
@@ -80,7 +82,13 @@ def prune(
         out.print(
             f"{mean:.2f} dB against the dense weights on {len(images)} images, before retraining", highlight=False
         )
-    out.print(f"times of dense and sparse weights: unavailable, {NO_SWEEP}", highlight=False)
+    for row in sweep:
+        out.print(
+            f"batch {row.batch}: {row.dense:.3g} ms dense, {row.sparse:.3g} ms sparse ({row.dense / row.sparse:.2f} times as fast)",
+            highlight=False,
+        )
+    if reason:
+        out.print(f"times of dense and sparse weights: unavailable, {reason}", highlight=False)
     out.print(f"wrote {output}; retrain with: python train.py --from-weights {output} --sparse-2-4", highlight=False)
 
 
@@ -156,7 +164,9 @@ def _compare(network: OpenedNetwork, dense: Weights, sparse: Weights, folder: Pa
     return found
 
 
-def _report(found: tuple[Candidate, ...], pruned: Pruned, images: Mapping[str, float]) -> dict[str, Any]:
+def _report(
+    found: tuple[Candidate, ...], pruned: Pruned, images: Mapping[str, float], sweep: Sequence[SweepRow], reason: str
+) -> dict[str, Any]:
     from designer.surgery.sparsity import expected_gain
 
     kernels = {kernel.layer: kernel for kernel in pruned.kernels}
@@ -182,5 +192,5 @@ def _report(found: tuple[Candidate, ...], pruned: Pruned, images: Mapping[str, f
         "violations": 0,
         "psnr_db": sum(images.values()) / len(images) if images else None,
         "images": dict(images),
-        "batch_sweep": {"unavailable": NO_SWEEP},
+        "batch_sweep": {"unavailable": reason} if reason else [asdict(row) for row in sweep],
     }

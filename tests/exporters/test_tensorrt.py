@@ -26,6 +26,7 @@ from designer.runtime.engines import trt
 from designer.runtime.engines.tensorrt_engine import TensorRtEngine
 from designer.runtime.engines.trt_build import ShapeRange, build_engine
 from designer.runtime.engines.trt_layers import read_layers
+from exporters.sparse_sweep import SweepRow, no_sweep, sparse_sweep
 from exporters.tensorrt import EngineOptions, description_of, export_tensorrt, read_engine_file, trtexec_command
 
 ROOT = Path(__file__).parents[2]
@@ -94,6 +95,19 @@ def test_the_trtexec_line_builds_the_same():
         "'--optShapes=my image:1x3x16x16' '--maxShapes=my image:4x3x32x32' --sparsity=enable --timingCacheFile=a.cache "
         "--profilingVerbosity=detailed"
     )
+
+
+def test_dense_and_sparse_weights_are_swept_by_batch(installed):
+    seen = []
+
+    def timer(built, shapes):
+        seen.append((len(built.data) > 1000, shapes["image"][0]))
+        return float(len(seen))
+
+    rows = sparse_sweep(unet(), REGISTRY, unet_weights(), unet_weights(seed=1), (1, 2), timer)
+    assert seen == [(True, 1), (True, 2)] * 2
+    assert rows == [SweepRow(1, 1.0, 3.0), SweepRow(2, 2.0, 4.0)]
+    assert "need a GPU with sparse Tensor Cores" in no_sweep()
 
 
 def test_refused_layers_are_ours(installed):

@@ -52,7 +52,7 @@ class TensorRtCompiled:
         if batch not in self._contexts:
             shapes = {str(source): kind.concrete(batch) for source, kind in self._feeds}
             built = build_engine(self._model, {name: ShapeRange(shape, shape, shape) for name, shape in shapes.items()})
-            self._contexts[batch] = built, _context(built)
+            self._contexts[batch] = built, engine_context(built)
         return self._contexts[batch]
 
     def run(self, feeds: Mapping[Source, Tensor]) -> dict[Source, Tensor]:
@@ -71,7 +71,7 @@ class TensorRtCompiled:
         made: dict[Source, torch.Tensor] = {}
         for source, name in self._results:
             shape = tuple(context.get_tensor_shape(name))
-            made[source] = torch.empty(shape, dtype=_torch_type(context.engine.get_tensor_dtype(name)), device=device)
+            made[source] = torch.empty(shape, dtype=torch_type(context.engine.get_tensor_dtype(name)), device=device)
             context.set_tensor_address(name, made[source].data_ptr())
         if not context.execute_async_v3(stream.cuda_stream):
             raise _failed(tr("TensorRT did not run the network"))
@@ -101,7 +101,7 @@ class TensorRtTimer(StepTimer):
         return samples
 
 
-def _context(built: BuiltEngine) -> Any:
+def engine_context(built: BuiltEngine) -> Any:
     """The execution context of an engine that this process built. Raises DiagnosticError where no GPU runs it."""
     library = trt.library()
     log = trt.collector(library)
@@ -129,7 +129,7 @@ def _profiler() -> Any:
     return Profiler()
 
 
-def _torch_type(kind: Any) -> torch.dtype:
+def torch_type(kind: Any) -> torch.dtype:
     import torch
 
     return {"FLOAT": torch.float32, "INT64": torch.int64, "INT32": torch.int32, "BOOL": torch.bool}[kind.name]
