@@ -167,7 +167,8 @@ class NumberFormatsPanel(QWidget):
     def _size_text(self) -> str:
         if self._found is None:
             return ""
-        bits = sum(item.weights * FORMATS[self._formats.format_of(item.layer)].bits for item in self._found.layers)
+        found = ((item.weights, self._formats.format_of(item.layer)) for item in self._found.layers)
+        bits = sum(count * FORMATS.get(name, FLOAT32).bits for count, name in found)  # settings may have any text
         plain = sum(item.weights * 32 for item in self._found.layers)
         return tr("Weights: {size} instead of {plain}", size=binary(-(-bits // 8)), plain=binary(plain // 8))
 

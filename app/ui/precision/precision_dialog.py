@@ -89,7 +89,7 @@ class PrecisionDialog(GrowingDialog):
         self.add = buttons.addButton(tr("Add Variant"), QDialogButtonBox.ButtonRole.AcceptRole)
         self.add.setObjectName("precision.add")
         self.add.setEnabled(False)
-        self.save = buttons.addButton(tr("Save Report…"), QDialogButtonBox.ButtonRole.ActionRole)
+        self.save = buttons.addButton(tr("Save Report..."), QDialogButtonBox.ButtonRole.ActionRole)
         self.save.setObjectName("precision.save")
         self.save.hide()
         self.save.clicked.connect(self._on_save)
@@ -226,7 +226,7 @@ class PrecisionDialog(GrowingDialog):
             return
         self._forget()
         self.bar.setRange(0, 0)
-        self.status.show_message(tr("Running the network …"), "info")
+        self.status.show_message(tr("Running the network ..."), "info")
         self._question.ask(self._request(), self._done, self._failed, self._advance)
 
     def _request(self) -> ChoosePrecisionRequest:

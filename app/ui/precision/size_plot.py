@@ -26,7 +26,7 @@ def best_points(points: Sequence[SizePoint]) -> list[SizePoint]:
     return found[::-1]
 
 
-class SizePlot(pg.PlotWidget):  # type: ignore[misc]
+class SizePlot(ThemedPlot):
     """A curve with a point for every choice; a click chooses one."""
 
     chosen = Signal(object)  # SizePoint
@@ -44,13 +44,8 @@ class SizePlot(pg.PlotWidget):  # type: ignore[misc]
     def redraw(self) -> None:
         super().redraw()
         self.clear()
-        self.setBackground(theme.color("surface"))
-        for side, label in (("bottom", tr("Weights (KiB)")), ("left", tr("PSNR against FP32 (dB)"))):
-            axis = self.getPlotItem().getAxis(side)
-            axis.setPen(theme.color("outline"))
-            axis.setTextPen(theme.color("text"))
-            axis.enableAutoSIPrefix(False)
-            axis.setLabel(label)
+        self.label_axis("bottom", tr("Weights (KiB)"))
+        self.label_axis("left", tr("PSNR against FP32 (dB)"))
         shown = [point for point in best_points(self._points) if point.formats]  # FP32 is equal to itself
         if not shown:
             return

@@ -66,7 +66,12 @@ TEMPLATES = (
     (mark("FP32"), "fp32", mark("Single precision, for instance with other weights or another engine")),
 )
 SEARCHES = (
-    ("find", mark("Find Precision..."), MIXED, mark("Find the layers that have to stay in FP32, on a folder of images")),
+    (
+        "find",
+        mark("Find Precision..."),
+        MIXED,
+        mark("Find the layers that have to stay in FP32, on a folder of images"),
+    ),
     (
         "calibrate",
         mark("Calibrate INT8..."),
@@ -390,7 +395,7 @@ class VariantsPanel(QWidget):
         chosen = tuple(self.variants if variants is None else variants)
         self._judged.update((variant.name, variant) for variant in chosen)
         request = MeasureVariantsRequest(chosen, settings.engine, settings.layout, settings.device, settings.threads)
-        self.status.show_message(tr("Running the network …"), "info")
+        self.status.show_message(tr("Running the network ..."), "info")
         self._question.ask(request, self._done, self._failed, self._advance, settings)
 
     def stop(self) -> None:
@@ -401,7 +406,8 @@ class VariantsPanel(QWidget):
 
     def _advance(self, event: ProgressEvent) -> None:
         self.status.show_message(
-            tr("Running {name} ({done} of {total}) ...", name=event.text, done=event.done + 1, total=event.total), "info"
+            tr("Running {name} ({done} of {total}) ...", name=event.text, done=event.done + 1, total=event.total),
+            "info",
         )
 
     def _done(self, reply: MeasureVariantsReply) -> None:
