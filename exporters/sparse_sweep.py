@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from designer.files.variants import Variant
 from designer.files.weights import Weights
@@ -94,14 +95,14 @@ def milliseconds(built: BuiltEngine, shapes: Shapes) -> float:
         kind = torch_type(context.engine.get_tensor_dtype(name))
         held.append(torch.zeros(tuple(context.get_tensor_shape(name)), dtype=kind, device="cuda"))
         context.set_tensor_address(name, held[-1].data_ptr())
-    stream = torch.cuda.Stream()
+    stream: Any = torch.cuda.Stream()  # type: ignore[no-untyped-call]
     times = []
     for number in range(WARMUP + RUNS):
-        began, ended = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        began, ended = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
         began.record(stream)
         context.execute_async_v3(stream.cuda_stream)
         ended.record(stream)
         ended.synchronize()
         if number >= WARMUP:
             times.append(began.elapsed_time(ended))
-    return median(times)
+    return float(median(times))

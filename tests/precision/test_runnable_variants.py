@@ -118,6 +118,28 @@ def test_a_session_after_passes_follows_all_changes(graph, weights, registry):
     check()
 
 
+def test_passes_do_not_run_again_for_another_image_or_a_slider(registry, monkeypatch):
+    layers = [
+        layer("image", "input", dims="16x16x3"),
+        layer("noise", "noise", "image", scale="0.05"),
+        layer("same", "activation", "noise", RELU),
+        layer("conv", "convolution", "same", features=3),
+        layer("result", "output", "conv"),
+    ]
+    graph = Graph(layers, name="noisy")
+    made = fill_missing(Weights(), required_weights(Inference(graph, registry)), 0)
+    full = Session(graph, registry, made, TORCH)
+    full.set_input("image", IMAGE, is_image=True)
+    optimized = OptimizedSession(full, tuple(PASSES))
+    before = optimized.current().run().outputs["result"]
+    monkeypatch.setattr("designer.passes.optimized_session.optimize", None)
+    full.set_param("noise", "scale", "0.2")
+    full.set_input("image", 1 - IMAGE, is_image=True)
+    found = optimized.current().run().outputs["result"]
+    np.testing.assert_allclose(found, full.run().outputs["result"], atol=1e-5)
+    assert np.abs(found - before).max() > 0.01
+
+
 def test_a_sparse_variant_has_pruned_weights(graph, weights, registry, opened):
     ready = runnable_variant(Variant("sparse", sparsity="2:4"), graph, registry, weights, TORCH)
     found = candidates(graph, registry)
