@@ -38,6 +38,7 @@ from designer.files.recovery import unfinished
 from designer.files.variants import Variant
 from designer.graph import commands, frames
 from designer.graph.model import Frame
+from designer.training.watched_run import RunState, WatchedRun
 from exporters.onnx import export_onnx
 
 SIDE = (1280, 820)  # of the window Side by Side; photographs make large files
@@ -314,8 +315,11 @@ def training(at: Photographer) -> None:
         panel.form.set_text("data", str(photos))
         controller = training_of(context)
 
+        def finished() -> list[WatchedRun]:
+            return [run for run in controller.runs if run.snapshot.state is RunState.FINISHED]
+
         def trained(count: int) -> bool:
-            return len(controller.runs) == count and not any(run.snapshot.state.trains for run in controller.runs)
+            return len(finished()) == count
 
         for number, rate in enumerate(("0.003", "0.001"), 1):
             options = {
@@ -328,7 +332,7 @@ def training(at: Photographer) -> None:
             }
             controller.start(StartRequest(controller.project(), options, "denoising"))
             wait(partial(trained, number), 600)
-        controller.choose(controller.runs)
+        controller.choose(finished())
         window.canvas.frame_all()
         pause(1500)
         at.keep(window, "window_train")
