@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from PySide6.QtCore import QSignalBlocker, Signal
-from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QToolButton, QWidget
+from PySide6.QtWidgets import QComboBox, QToolButton, QWidget
 
 from app.ui.widgets import theme
 from app.ui.widgets.flow import FlowLayout
@@ -107,16 +107,8 @@ class DisplayBar(QWidget):
         reset.clicked.connect(partial(self.show_display, Display()))
         row = FlowLayout(self, spacing=4)
         row.addWidget(self.mode)
-        for title, slider in ((tr("Exposure"), self.exposure), (tr("Gamma"), self.gamma)):
-            label = QLabel(title)
-            label.setBuddy(slider)
-            pair = QWidget()
-            line = QHBoxLayout(pair)
-            line.setContentsMargins(0, 0, 0, 0)
-            line.setSpacing(4)
-            line.addWidget(label)
-            line.addWidget(slider, 1)
-            row.addWidget(pair)
+        row.add_labelled(tr("Exposure"), self.exposure)
+        row.add_labelled(tr("Gamma"), self.gamma)
         row.addWidget(self.mark)
         row.addWidget(reset)
         self.show_display(self.display)

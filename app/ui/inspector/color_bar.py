@@ -6,7 +6,7 @@ from collections.abc import Callable
 from math import floor, isfinite, log10
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
-from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QSlider, QToolButton, QWidget
+from PySide6.QtWidgets import QComboBox, QSlider, QToolButton, QWidget
 
 from app.ui.inspector.look import Fit, Look
 from app.ui.widgets import theme
@@ -80,16 +80,8 @@ class ColorBar(QWidget):
         for each in (self.gain, self.shift):
             each.slider.setMinimumWidth(32)
         row.addWidget(self.palette_box)
-        for label, widget in ((tr("Magnify"), self.gain), (tr("Shift"), self.shift)):
-            text = QLabel(label)
-            text.setBuddy(widget)
-            both = QWidget()
-            pair = QHBoxLayout(both)
-            pair.setContentsMargins(0, 0, 0, 0)
-            pair.setSpacing(4)
-            pair.addWidget(text)
-            pair.addWidget(widget, 1)
-            row.addWidget(both)
+        row.add_labelled(tr("Magnify"), self.gain)
+        row.add_labelled(tr("Shift"), self.shift)
         for button in (auto, reset, self.lock, self.log, self.each):
             row.addWidget(button)
         row.addWidget(self.side)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from PySide6.QtCore import QRect, QSize, Qt
-from PySide6.QtWidgets import QLayout, QLayoutItem, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QLayout, QLayoutItem, QWidget
 
 
 class FlowLayout(QLayout):
@@ -21,6 +21,18 @@ class FlowLayout(QLayout):
         self._line = line
         self.setContentsMargins(0, 0, 0, 0)
         self.setSpacing(spacing)
+
+    def add_labelled(self, title: str, widget: QWidget) -> None:
+        """Add a widget with a label on its left, which stay on one line."""
+        label = QLabel(title)
+        label.setBuddy(widget)
+        pair = QWidget()
+        row = QHBoxLayout(pair)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(4)
+        row.addWidget(label)
+        row.addWidget(widget, 1)
+        self.addWidget(pair)
 
     def addItem(self, item: QLayoutItem) -> None:
         self._items.append(item)
