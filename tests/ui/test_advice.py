@@ -21,6 +21,7 @@ from designer.graph.model import Layer, Source
 from designer.operators.registry import load
 from designer.profiling.cost import cost_table
 from designer.profiling.machine import Machine
+from designer.profiling.quantities import ValueSource, measured
 from designer.profiling.schema import OperatorProfile, Profile, ProfileRun
 
 pytestmark = pytest.mark.gui
@@ -95,8 +96,14 @@ def test_advice_is_applied_in_one_step_and_measured_by_the_next_run(qtbot, conte
     assert len(context.document.graph.layers) == 5
     assert not context.document.diagnostics()
     assert panel.findChild(QLabel, "advice.applied.saving").text() == "not measured yet"
-    profiling_of(context).add(profile_of(context, 4.0))
-    assert panel.findChildren(QLabel, "advice.applied.saving")[-1].text() == "measured 8.00 ms"
+    after = profile_of(context, 4.0)
+    predicted = replace(after.runs[0], source=ValueSource.MODELLED, time_ms=1.0)
+    profiling_of(context).add(replace(after, runs=(predicted,)))
+    assert panel.findChildren(QLabel, "advice.applied.saving")[-1].text() == "not measured yet"
+    profiling_of(context).add(replace(after, runs=(replace(after.runs[0], load=measured(30.0)),)))
+    text = panel.findChildren(QLabel, "advice.applied.saving")[-1].text()
+    assert text.startswith("measured 8.00 ms\n")
+    assert "30 % of the cores" in text
     context.undo()
     assert len(context.document.graph.layers) == 4
     assert context.document.graph["wide"].params["kernel"] == "5x5"

@@ -24,6 +24,7 @@ from app.ui.widgets.empty_state import EmptyStack, EmptyState
 from app.ui.widgets.sentences import sentence
 from designer.profiling.advice import Advice, Advisable, advise
 from designer.profiling.difference import difference
+from designer.profiling.quantities import ValueSource
 from designer.texts import tr
 from designer.units import quantity
 
@@ -147,21 +148,22 @@ class AdvicePanel(QWidget):
         if after is None:
             measured = tr("not measured yet")
         else:
-            found = difference(
-                applied.before.run, after.run
-            ).total  # an edit may add layers, so the whole network counts
+            found = difference(applied.before.run, after.run)
+            total = found.total  # an edit may add layers, so the whole network counts
             measured = (
-                tr("measured: no difference beyond the noise of {noise}", noise=quantity(found.noise_ms / 1e3, "s"))
-                if found.verdict == "none"
-                else tr("measured {time}", time=quantity(-found.difference_ms / 1e3, "s"))
+                tr("measured: no difference beyond the noise of {noise}", noise=quantity(total.noise_ms / 1e3, "s"))
+                if total.verdict == "none"
+                else tr("measured {time}", time=quantity(-total.difference_ms / 1e3, "s"))
             )
+            if found.doubt:
+                measured = f"{measured}\n{tr('note: {note}', note=found.doubt)}"
         text = tr("Applied. Predicted saving {predicted}.", predicted=predicted)
         card, row = _frame(sentence(applied.advice.message), text, measured, "advice.applied")
         row.addStretch(1)
         return card
 
     def _first_after(self, applied: Applied) -> Entry | None:
-        """The first run of this session after the advice was applied, on the same inputs."""
+        """The first measured run of this session after the advice was applied, of the same network and inputs."""
         before = applied.before.run
         return next(
             (
@@ -169,6 +171,8 @@ class AdvicePanel(QWidget):
                 for entry in self._profiling.entries
                 if entry.number > applied.before.number
                 and entry.path is None
+                and entry.profile.network == applied.before.profile.network
+                and entry.run.source is ValueSource.MEASURED
                 and entry.run.time_ms
                 and (entry.run.batch, entry.run.size) == (before.batch, before.size)
             ),
