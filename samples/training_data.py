@@ -1,7 +1,7 @@
 """Makes the images with labels that the starting points are trained with: python samples/training_data.py FOLDER.
 
 digits/  gray, 28 x 28, one folder for each of ten classes
-shapes/  seven kinds of shapes on a background, 128 x 128, in inputs/ and targets/ (masks)
+shapes/  five kinds of shapes on a background, 128 x 128, in inputs/ and targets/ (masks)
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from PIL import Image, ImageDraw, ImageFilter, ImageFont
 
 DIGITS = 300  # images of each class
 SCENES = 1200
-KINDS = 7  # of shapes; class 0 is the background
+KINDS = 5  # of shapes: circle, triangle, square, star and bar; class 0 is the background
 
 
 def background(rng: np.random.Generator, side: int) -> Image.Image:
@@ -44,16 +44,13 @@ def noisy(rng: np.random.Generator, image: Image.Image, level: float) -> Image.I
 
 def outline(rng: np.random.Generator, kind: int) -> list[tuple[float, float]]:
     """The corners of a shape of one kind, around the origin."""
-    corners = {2: 3, 3: 4, 4: 6, 5: 10, 6: 4, 7: 12}.get(kind, 40)
+    corners = {2: 3, 3: 4, 4: 10, 5: 4}.get(kind, 40)
     angles = np.arange(corners) * 2 * np.pi / corners + rng.uniform(0, 2 * np.pi)
     radii = np.ones(corners)
-    if kind == 5:  # a star
+    if kind == 4:  # a star
         radii[1::2] = 0.45
-    elif kind == 7:  # a cross
-        radii[:] = np.tile([1.0, 1.0, 0.45], 4)
-        angles = np.repeat(np.arange(4) * np.pi / 2, 3) + np.tile([-0.35, 0.35, np.pi / 4], 4) + rng.uniform(0, np.pi)
     points = np.stack([np.cos(angles), np.sin(angles)], 1) * radii[:, None]
-    if kind == 6:  # a bar
+    if kind == 5:  # a bar
         turn = rng.uniform(0, np.pi)
         box = np.array([(-1, -0.25), (1, -0.25), (1, 0.25), (-1, 0.25)])
         points = box @ np.array([[np.cos(turn), np.sin(turn)], [-np.sin(turn), np.cos(turn)]])

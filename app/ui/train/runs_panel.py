@@ -85,6 +85,7 @@ class TrainingRunsPanel(QWidget):
         table.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         table.setAlternatingRowColors(True)
         table.setUniformRowHeights(True)
+        table.header().setResizeContentsPrecision(0)  # only the visible rows
         table.selectionModel().selectionChanged.connect(self._on_selection)
         table.collapsed.connect(lambda index: self._fold(index, True))
         table.expanded.connect(lambda index: self._fold(index, False))
