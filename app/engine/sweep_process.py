@@ -90,13 +90,8 @@ def conduct(sweep: Sweep, waiting: Sequence[Trial], place: Place, ended: Ended) 
     finally:
         sweep.write()
     names = ", ".join(failed)
-    _report(
-        job,
-        "finished",
-        trn("{count} trial failed: {names}", "{count} trials failed: {names}", len(failed), names=names)
-        if failed
-        else "",
-    )
+    message = trn("{count} trial failed: {names}", "{count} trials failed: {names}", len(failed), names=names)
+    _report(job, "finished", message if failed else "")
 
 
 def _check_free(job: RunFolder) -> None:
