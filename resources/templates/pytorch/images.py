@@ -72,7 +72,7 @@ def save_image(image: torch.Tensor, path: Path) -> None:
         raise DataError(f"an output with {array.shape[2]} channels is not an image; use the tensors of run() instead")
     kind = Image.registered_extensions().get(path.suffix.lower())
     if kind is None:
-        raise DataError(f"{path} has not the ending of an image; use .png")
+        raise DataError(f"{path} does not end like the name of an image; use .png")
     part = path.with_name(path.name + ".part")
     Image.fromarray(array[:, :, 0] if array.shape[2] == 1 else array).save(part, kind)
     part.replace(path)
