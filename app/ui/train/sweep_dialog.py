@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 from pathlib import Path
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
     QDialogButtonBox,
     QFormLayout,
@@ -93,6 +93,7 @@ class SweepDialog(GrowingDialog):
         self.setObjectName("sweep")
         self.setAccessibleName(tr("Sweep"))
         self.setWindowTitle(tr("Sweep"))
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self._base = base
         self._choices = _choices(document, base.task)
         self.rows: list[AxisRow] = []
