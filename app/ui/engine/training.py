@@ -179,7 +179,9 @@ class TrainingController(QObject):
         if reading.document is not self._document:
             self.look()
             return
-        states = [run.snapshot.state for run in runs] + [sweep.state for sweep in reading.sweeps.values()]
+        started = {**self.sweeps, **reading.sweeps}  # also those that were started while the folders were read
+        sweeps = {folder: sweep for folder, sweep in started.items() if folder.is_dir()}
+        states = [run.snapshot.state for run in runs] + [sweep.state for sweep in sweeps.values()]
         trains = any(state.trains for state in states)
         self._timer.start(BUSY if trains or self._starting else QUIET)
         others = [run for run in self.runs if run not in runs]
@@ -189,11 +191,11 @@ class TrainingController(QObject):
                 self.context.message.emit(
                     "warning", tr("The folder of the run {name} was deleted", name=run.snapshot.title)
                 )
-        if runs != self.runs or reading.sweeps.keys() != self.sweeps.keys():
-            self._set_runs(runs, reading.sweeps)
+        if runs != self.runs or sweeps.keys() != self.sweeps.keys():
+            self._set_runs(runs, sweeps)
             if not self.chosen and runs:
                 self.choose(runs[-1:])
-        self.sweeps = reading.sweeps
+        self.sweeps = sweeps
         if reading.changed:
             self.updated.emit()
 
