@@ -218,6 +218,8 @@ class TrainingRunsPanel(QWidget):
         header = self.table.header()
         header.moveSection(header.visualIndex(NOTES), header.count() - 1)  # what differs is before the notes
         self.table.viewport().update()
+        for column in range(self.model.columnCount()):
+            self.table.resizeColumnToContents(column)
         self._update()
 
     def _on_selection(self, *_: object) -> None:
