@@ -153,7 +153,7 @@ class TrainingRunsPanel(QWidget):
         split.addWidget(right)
         split.setStretchFactor(1, 1)
         split.setChildrenCollapsible(False)
-        split.setSizes([420, 580])
+        split.setSizes([520, 480])
         self._stack = QStackedWidget()
         self._stack.addWidget(
             EmptyState(
