@@ -26,6 +26,8 @@ class SkippedNan:
 
     def note(self, part: Part, print_: str, feeds: Mapping[Source, Tensor]) -> str:
         """A sentence that names the cause and the first layer that may drop its NaN, or an empty text."""
+        if not self._engine.skips_nan:
+            return ""
         if print_ not in self._found:
             skipping = [name for name in part.layers if self._skips(name)]
             self._found[print_] = skipping, self._with_nan(part) if skipping else []
