@@ -25,7 +25,7 @@ from designer.graph.history import History
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a system that has kill -9 and fork")
 
-KILLS, WINDOW_KILLS = 180, 20
+KILLS, WINDOW_KILLS = 190, 10
 LONGEST = 0.005  # s into a gesture at which it is killed; a save takes about that long
 SEED = int(os.environ.get("LAYERWRIGHT_KILL_SEED", "5"))
 

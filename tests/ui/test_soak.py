@@ -1,6 +1,6 @@
-"""Ten thousand random gestures on the real window, with a check of graph, canvas, file and undo as they go.
+"""Random gestures on the real window, with a check of graph, canvas, file and undo as they go.
 
-`LAYERWRIGHT_SOAK=100000` plays more of them. A failure names the seed and lists what was done.
+`LAYERWRIGHT_SOAK=10000` plays more of them. A failure names the seed and lists what was done.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from window_kit import open_window
 
 from designer.graph.graph import Graph
 
-GESTURES = int(os.environ.get("LAYERWRIGHT_SOAK", "10000"))
+GESTURES = int(os.environ.get("LAYERWRIGHT_SOAK", "2500"))
 SEEDS = 10
 ROUND = 250  # gestures on one network
 FULL = 2  # runs with all windows of the workspace; the others have the canvas and the Layer Editor, which is faster
