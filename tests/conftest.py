@@ -41,6 +41,7 @@ settings.register_profile("ci", derandomize=True, database=None)
 if os.environ.get("CI"):
     settings.load_profile("ci")
 
+PATIENCE = 30_000  # ms
 BLOCKED = [name for name in os.environ.get("LAYERWRIGHT_BLOCK", "").split(",") if name]
 if BLOCKED:
     sys.meta_path.insert(0, Blocker(BLOCKED))
@@ -104,6 +105,15 @@ def qapp(qapp: QApplication) -> QApplication:
 
     garbage.install(qapp)
     return qapp
+
+
+@pytest.fixture(scope="session", autouse=True)
+def patience() -> None:
+    """Tests that wait for the window wait longer than pytest-qt's 5 s, because neighbors may keep the machine busy."""
+    if "pytestqt.qtbot" in sys.modules:
+        qtbot = sys.modules["pytestqt.qtbot"].QtBot
+        for wait in (qtbot.waitCallback, qtbot.waitExposed, qtbot.waitSignal, qtbot.waitSignals, qtbot.waitUntil):
+            wait.__kwdefaults__["timeout"] = PATIENCE
 
 
 @pytest.fixture(autouse=True)

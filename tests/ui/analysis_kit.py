@@ -18,7 +18,7 @@ from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.operators.registry import default_registry
 
-WAIT = 30000
+WAIT = 60000
 
 
 def small_network(hidden: int = 0) -> Graph:

@@ -15,7 +15,7 @@ from designer.files.document import read_document
 from designer.operators.registry import default_registry
 from designer.runtime.images import write_image
 
-WAIT = 240000
+WAIT = 100_000
 NETWORK = """<?xml version="1.0"?>
 <NetworkModel name="{name}" version="2" user_version_tag="1">
 	<Layer name="image" type="input" edit_pos="0,0">
