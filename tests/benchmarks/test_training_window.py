@@ -142,19 +142,19 @@ def test_monitors_while_training(benchmark, report, tmp_path) -> None:
     report.ratio("10 training steps with monitors", with_, "ms", peer=without, peer_name="without", target=1.10)
 
 
-def trail_of_the_sample(run: RunFolder, network) -> None:
-    """A trail of 200 frames around the weights of a network, as monitor.py writes it."""
+def trail_of_the_sample(run: RunFolder, network, steps: int) -> None:
+    """A trail with a frame every five steps around the weights of a network, as monitor.py writes it."""
     import torch
 
-    trail = monitor_module().Trail(run.trail, 1000, 250)
+    trail = monitor_module().Trail(run.trail, steps, 250)
     trail.begin(0, network)
-    for step in range(5, 1001, 5):
+    for step in range(5, steps + 1, 5):
         with torch.no_grad():
             for parameter in network.parameters():
                 parameter.add_(torch.randn_like(parameter) * 1e-4)
         trail.add(step, network)
     (run.path / "config.json").write_text(json.dumps({"settings": {}}))
-    (run.path / "status.json").write_text(json.dumps({"state": "finished", "step": 1000, "total_steps": 1000}))
+    (run.path / "status.json").write_text(json.dumps({"state": "finished", "step": steps, "total_steps": steps}))
 
 
 def test_going_to_a_step(benchmark, report, qtbot, tmp_path) -> None:
@@ -172,7 +172,8 @@ def test_going_to_a_step(benchmark, report, qtbot, tmp_path) -> None:
     root.project = project
     run_folder = RunFolder(project / "runs" / "a")
     run_folder.trail.mkdir(parents=True)
-    trail_of_the_sample(run_folder, sample_network(project))
+    last = 60 if benchmark.disabled else 1000
+    trail_of_the_sample(run_folder, sample_network(project), last)
     window.docks.set_workspace(ANALYSIS)
     analysis = analysis_of(window.context)
     analysis.launch()
@@ -180,9 +181,9 @@ def test_going_to_a_step(benchmark, report, qtbot, tmp_path) -> None:
     assert analysis.phase is Phase.READY, analysis.message
     training, machine = training_of(window.context), time_machine_of(window.context)
     training.look()
-    until(lambda: bool(training.runs) and len(training.runs[0].snapshot.frames) > 100)
+    until(lambda: bool(training.runs) and len(training.runs[0].snapshot.frames) > last // 10)
     run = training.runs[0]
-    steps = iter(range(5, 1000, 15))
+    steps = iter(range(5, last, 15))
     times: list[float] = []
 
     def scrub() -> None:
