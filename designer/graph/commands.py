@@ -22,6 +22,7 @@ from designer.graph.model import (
     check_layer_name,
     unwritable,
 )
+from designer.graph.template import Template
 from designer.texts import tr, trn
 
 MAX_INPUTS = 1024  # of one layer; only variadic ports come close
@@ -272,15 +273,24 @@ def set_property(graph: Graph, key: str, text: str | None) -> Edit:
 
 
 def replace_layers(
-    graph: Graph, changed: Mapping[str, Layer | None], title: str, settings: Mapping[str, tuple[object, object]]
+    graph: Graph,
+    changed: Mapping[str, Layer | None],
+    title: str,
+    settings: Mapping[str, tuple[object, object]],
+    templates: Mapping[str, Template] | None = None,
 ) -> Edit:
-    """Put other layers in place of layers (None removes one), together with fields of the document's settings."""
+    """Put other layers in place of layers (None removes one) and of templates, and set fields of the document's settings."""
     for name, layer in changed.items():
         if layer is not None:
             if name not in graph:
                 _check_free(graph, name)
             _check_texts(layer)
-    return Edit(title, {name: (graph.get(name), layer) for name, layer in changed.items()}, settings=settings)
+    return Edit(
+        title,
+        {name: (graph.get(name), layer) for name, layer in changed.items()},
+        templates={name: (graph.templates.get(name), template) for name, template in (templates or {}).items()},
+        settings=settings,
+    )
 
 
 def collapse_layers(graph: Graph, names: Iterable[str], collapsed: bool) -> Edit:

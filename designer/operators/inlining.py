@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
@@ -101,6 +102,26 @@ def inlined(inference: Inference) -> Inference:
         return inference
     registry = inference.lookup.registry
     return Inference(inline(inference.graph, registry), registry)
+
+
+class Declaration(NamedTuple):
+    """Where a layer of the network without templates is declared: the template, "" for the document, and the layer there."""
+
+    template: str
+    layer: Layer
+
+
+def declarations(graph: Graph) -> dict[str, Declaration]:
+    """The declaration of every layer of the network without templates; instances of one template have those of its layers."""
+    found: dict[str, Declaration] = {}
+    waiting: list[tuple[str, tuple[str, ...], Iterable[Layer]]] = [("", ("",), graph)]
+    for prefix, path, layers in waiting:
+        for layer in layers:
+            found[prefix + layer.name] = Declaration(path[-1], layer)
+            used = layer.params.get(PARAMETER, "") if layer.type == INSTANCE and not layer.bypassed else ""
+            if used in graph.templates and used not in path:
+                waiting.append((f"{prefix}{layer.name}.", (*path, used), graph.templates[used].layers))
+    return found
 
 
 def inlined_source(graph: Graph, source: Source) -> Source:

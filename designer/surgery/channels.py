@@ -3,12 +3,13 @@
 Every layer that computes channels (a convolution, a fully connected layer) gives them new numbers, and the layers behind it hand
 the numbers on: pooling keeps them, concatenation joins them, flattening repeats them. Where tensors are added, the numbers of
 both become one (union-find). So removing a number removes the channel everywhere: from the filters that compute it, from the
-normalizations, depthwise filters and additions on its path, and from the filters that read it.
+normalizations, depthwise filters and additions on its path, and from the filters that read it. Instances of one template have the
+same parameters, so what their layers compute is joined too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
@@ -20,6 +21,7 @@ from designer.graph.inference import Inference
 from designer.graph.model import Layer, Source
 from designer.graph.types import TensorType
 from designer.operators.api import Activation, Operator, Role
+from designer.operators.inlining import Declaration
 from designer.operators.library.convolution.convolution import Convolution
 from designer.operators.library.convolution.depthwise_convolution import DepthwiseConvolution
 from designer.operators.library.convolution.separable_convolution import SeparableConvolution
@@ -81,12 +83,15 @@ class WeightAxis:
 
 @dataclass
 class ChannelMap:
-    """The channels of all tensors of a network; the channels at templates are fixed.
+    """The channels of all tensors of a network without templates.
 
-    `fixed` says for channel numbers why they cannot be changed, `unbounded` why no channel can be added.
+    `declared` says where its layers come from; layers of the same declaration keep the same parameters. A weight that several
+    layers share is in `axes` once. `fixed` says for channel numbers why they cannot be changed, `unbounded` why no channel can be
+    added.
     """
 
     inference: Inference
+    declared: Mapping[str, Declaration] = field(default_factory=dict)
     tensors: dict[Source, Channels] = field(default_factory=dict)
     made: dict[str, Channels] = field(default_factory=dict)  # by layer that computes new channels
     axes: list[WeightAxis] = field(default_factory=list)
@@ -96,6 +101,8 @@ class ChannelMap:
     normalized: dict[str, Channels] = field(default_factory=dict)  # group normalizations: what they read
     cut: dict[str, Channels] = field(default_factory=dict)  # slices and splits of channels: what they read
     _parents: list[int] = field(default_factory=list)
+    _places: dict[tuple[WeightKey, int], Channels] = field(default_factory=dict)  # of weights
+    _counted: dict[tuple[str, str], Channels] = field(default_factory=dict)  # by declaration
 
     def __post_init__(self) -> None:
         graph = self.inference.graph
@@ -140,7 +147,9 @@ class ChannelMap:
         state = self.inference.states[layer.name]
         sources = [self.tensors[self.inference.tensor(s)] for s in layer.inputs if s is not None]
         outputs = state.outputs or ()
-        rule = None if training or layer.bypassed else self._rule(operator)
+        declared = self.declared.get(layer.name)
+        bypassed = layer.bypassed or (declared is not None and declared.layer.bypassed)
+        rule = None if training or bypassed else self._rule(operator)
         found = rule(layer, operator, sources, state.inputs) if rule is not None else None
         made = [found] if isinstance(found, Channels) else found
         if isinstance(read.activation, Activation) and state.before_activation is not None:
@@ -192,14 +201,39 @@ class ChannelMap:
         }
 
     def _add_axis(self, layer: Layer, tensor: str, axis: int, channels: Channels, *, reads: bool = False) -> None:
-        self.axes.append(WeightAxis(WeightKey(layer.weights_name, tensor), axis, channels, reads))
+        key = WeightKey(layer.weights_name, tensor)
+        shared = self._places.setdefault((key, axis), channels)
+        if shared is channels:
+            self.axes.append(WeightAxis(key, axis, channels, reads))
+        else:
+            self._join_same(layer, shared, channels)
+
+    def _count(self, layer: Layer, channels: Channels) -> None:
+        """Note that a parameter of the layer counts these channels: it has the same value in every instance of a template."""
+        declared = self.declared.get(layer.name)
+        if declared is not None and declared.template:
+            other = self._counted.setdefault((declared.template, declared.layer.name), channels)
+            self._join_same(layer, other, channels)
+
+    def _join_same(self, layer: Layer, one: Channels, other: Channels) -> None:
+        if np.array_equal(one.repeats, other.repeats):
+            self._join(one, other)
+            return
+        for channels in (one, other):
+            self._fix(
+                channels, tr("another instance of the template has other channels at '{layer}'", layer=layer.name)
+            )
 
     def _filters(self, layer: Layer, made: Channels, sources: Sequence[Channels], out_axis: int = 0) -> Channels:
         """A kernel with one axis for the channels that it computes and the other for those that it reads."""
         self._add_axis(layer, "kernel", out_axis, made)
         self._add_axis(layer, "kernel", 1 - out_axis, sources[0], reads=True)
         self._add_axis(layer, "bias", 0, made)
+        return self._computed(layer, made)
+
+    def _computed(self, layer: Layer, made: Channels) -> Channels:
         self.made[layer.name] = made
+        self._count(layer, made)
         return made
 
     def _convolution(
@@ -211,6 +245,7 @@ class ChannelMap:
         if operator.groups != operator.features or operator.features != types[0].dim(1):
             return None
         self.grouped[layer.name] = sources[0]
+        self._count(layer, sources[0])
         return self._per_channel(layer, sources[0])
 
     def _per_channel(self, layer: Layer, channels: Channels) -> Channels:
@@ -237,7 +272,7 @@ class ChannelMap:
     ) -> Channels | None:
         assert isinstance(operator, SeparableConvolution)
         inner = sources[0].repeated(operator.multiplier)
-        made = self.made[layer.name] = self._fresh(operator.features)
+        made = self._computed(layer, self._fresh(operator.features))
         self._add_axis(layer, "depthwise_kernel", 0, inner)
         self._add_axis(layer, "pointwise_kernel", 0, made)
         self._add_axis(layer, "pointwise_kernel", 1, inner, reads=True)
@@ -314,6 +349,7 @@ class ChannelMap:
             self._add_axis(layer, weight.name, 0, sources[0])
         self._no_new(layer, sources[0], tr("'{layer}' normalizes it together with others", layer=layer.name))
         self.normalized[layer.name] = sources[0]
+        self._count(layer, sources[0])
         return sources[0]
 
     def _depth_to_space(
@@ -351,6 +387,7 @@ class ChannelMap:
         if operator.step != 1 or (sources[0].repeats != 1).any():
             return None
         self.cut[layer.name] = sources[0]
+        self._count(layer, sources[0])
         return Channels.of(sources[0].expanded[slice(operator.start, operator.end or None)])
 
     def _split(
@@ -363,6 +400,7 @@ class ChannelMap:
         if (sources[0].repeats != 1).any():  # values of one channel would be separated
             return None
         self.cut[layer.name] = sources[0]
+        self._count(layer, sources[0])
         ends = np.cumsum([part.dim(1) for part in operator.infer_checked(types)])
         return [Channels.of(part) for part in np.split(sources[0].expanded, ends[:-1])]
 

@@ -1,11 +1,13 @@
 """Edits of a network together with its trained weights. Each function returns an edit and the weights that belong to it.
 
 Widening, inserting and splitting keep the function that the network computes (Chen et al. 2016, Net2Net); removing channels changes
-it. Networks are as in the document: layers inside templates cannot be edited here.
+it. Layers inside templates have their names in the network without templates, `<instance>.<layer>`; an edit of one of them changes
+every instance.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -21,7 +23,9 @@ from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import Layer, Source
 from designer.graph.naming import unique_name
+from designer.graph.template_commands import edit_template
 from designer.operators.api import Operator
+from designer.operators.inlining import declarations, inlined, inlined_source
 from designer.operators.library.convolution.convolution import Convolution
 from designer.operators.library.convolution.transposed_convolution import TransposedConvolution
 from designer.operators.library.linear.fully_connected import FullyConnected
@@ -47,19 +51,39 @@ class Operation:
     weights: Weights
 
 
+@dataclass(frozen=True)
+class Site:
+    """Where a layer is declared: the document, or a template with its contents in `room`.
+
+    `prefix` is that of its instance in the network without templates, `owners` are those of the names of weights, one for each
+    instance with weights of its own.
+    """
+
+    template: str
+    room: Graph
+    layer: Layer
+    prefix: str
+    owners: tuple[str, ...]
+
+    def edit(self, graph: Graph, inside: Edit) -> Edit:
+        """An edit of the room as one of the document."""
+        return edit_template(graph, self.template, inside) if self.template else inside
+
+
 class Patient:
-    """A network with its weights and the channels of its tensors."""
+    """A network with its weights and the channels of its tensors. Layers are named as in the network without templates."""
 
     def __init__(self, graph: Graph, registry: Registry, weights: Weights) -> None:
         self.graph = graph
         self.registry = registry
         self.weights = weights
-        self.inference = Inference(graph, registry)
-        self.channels = ChannelMap(self.inference)
+        self.inference = inlined(Inference(graph, registry))
+        self.declared = declarations(graph)
+        self.channels = ChannelMap(self.inference, self.declared)
 
     def operator(self, layer: str) -> Operator:
         """The operator of a layer. Raises DiagnosticError if there is none or its shapes are unknown."""
-        if layer not in self.graph:
+        if layer not in self.inference.graph:
             raise refused("no-such-layer", tr("there is no layer '{layer}'", layer=layer), layer, tr("choose another"))
         operator = self.inference.read(layer).operator
         if not isinstance(operator, Operator) or not self.inference.states[layer].ok:
@@ -85,14 +109,40 @@ class Patient:
         return made
 
     def _was_ok(self, layer: str) -> bool:
-        return layer not in self.graph or self.inference.states[layer].ok
+        return layer not in self.inference.graph or self.inference.states[layer].ok
+
+    def site(self, layer: str) -> Site:
+        """Where a layer is declared. Raises DiagnosticError as `operator` does."""
+        self.operator(layer)
+        template, declared = self.declared[layer]
+        room = self.graph.inside(template) if template else self.graph
+        prefix = layer.removesuffix(declared.name)
+        same = [name for name, other in self.declared.items() if other == self.declared[layer]]
+        owners = (self.inference.graph[name].weights_name.removesuffix(declared.name) for name in same)
+        return Site(template, room, declared, prefix, tuple(dict.fromkeys(owners)))
+
+    def set_params(self, params: Mapping[str, Mapping[str, str | None]]) -> Edit:
+        """Set parameters where the layers are declared."""
+        rooms: dict[str, dict[str, Mapping[str, str | None]]] = defaultdict(dict)
+        for name, texts in params.items():
+            template, layer = self.declared[name]
+            rooms[template][layer.name] = texts
+        after, made = self.graph.copy(), Edit("")
+        for template, inside in rooms.items():
+            edit = commands.set_params(after.inside(template) if template else after, inside)
+            if template:
+                edit = edit_template(after, template, edit)
+            after.apply(edit)
+            made = made.then(edit)
+        return made
 
     def finish(self, title: str, edit: Edit, tensors: Mapping[WeightKey, NDArray[np.float32]]) -> Operation:
         """The operation, once the tensors are known to be those that the edited network needs."""
         after = self.graph.copy()
         after.apply(edit)
-        inference = Inference(after, self.registry)
-        wrong = next((name for name in after.layers if not inference.states[name].ok and self._was_ok(name)), None)
+        inference = inlined(Inference(after, self.registry))
+        layers = inference.graph.layers
+        wrong = next((name for name in layers if not inference.states[name].ok and self._was_ok(name)), None)
         if wrong is not None:
             raise _unexpected(wrong)
         needed = required_weights(inference)
@@ -287,7 +337,7 @@ def _check_free(patient: Patient, layer: str, numbers: set[int]) -> None:
             "fixed-channels",
             tr("the channels of '{layer}' cannot change: {why}", layer=layer, why=obstacles[0]),
             layer,
-            tr("choose a layer with a convolution behind it, and dissolve templates on the path between them"),
+            tr("choose a layer with a convolution behind it"),
         )
 
 
@@ -318,7 +368,7 @@ def _resized(patient: Patient, title: str, features: Mapping[str, int], change: 
             tensor = tensors.get(axis.key, patient.weights.tensors[axis.key])
             fresh = random_tensor(axis.key, needed[axis.key], SEED)
             tensors[axis.key] = change(axis, tensor, fresh)
-    return patient.finish(title, commands.set_params(patient.graph, params), tensors)
+    return patient.finish(title, patient.set_params(params), tensors)
 
 
 def prune_2_4(patient: Patient) -> Operation:
@@ -370,14 +420,14 @@ def insert_identity(patient: Patient, consumer: str, index: int, kernel: int = 3
 
     For images it is a convolution with an odd `kernel` that copies its center, for vectors a fully connected layer.
     """
-    patient.operator(consumer)
-    inputs = patient.graph[consumer].inputs
+    site = patient.site(consumer)
+    inputs = site.layer.inputs
     source = inputs[index] if index < len(inputs) else None
-    tensor = patient.inference.type_of(source) if source is not None else None
+    tensor = patient.inference.type_of(_inlined(site, source)) if source is not None else None
     if source is None or tensor is None or tensor.rank not in (2, 4):
         raise refused(
             "no-link",
-            tr("input {index} of '{consumer}' does not read an image or a vector", index=index, consumer=consumer),
+            tr("input {index} of '{layer}' does not read an image or a vector", index=index, layer=consumer),
             consumer,
             tr("choose another link"),
         )
@@ -392,12 +442,21 @@ def insert_identity(patient: Patient, consumer: str, index: int, kernel: int = 3
     else:
         kind, params = "fully_connected", FullyConnected(features=count)  # type: ignore[assignment]
         values = np.eye(count, dtype=np.float32)
-    name = unique_name(kind, patient.graph.layers)
-    position = _between(patient.graph, source.layer, consumer)
+    name = unique_name(kind, site.room.layers)
+    position = _between(site.room, source.layer, site.layer.name)
     made = Layer(name, kind, position, params=params.texts(all=False))
-    edit = commands.insert_on_link(patient.graph, made, consumer, index)
-    tensors = {WeightKey(name, "kernel"): values, WeightKey(name, "bias"): np.zeros(count, np.float32)}
-    return patient.finish(tr("Insert identity {name}", name=name), edit, tensors)
+    edit = commands.insert_on_link(site.room, made, site.layer.name, index)
+    tensors = {}
+    for owner in site.owners:
+        tensors[WeightKey(f"{owner}{name}", "kernel")] = values
+        tensors[WeightKey(f"{owner}{name}", "bias")] = np.zeros(count, np.float32)
+    return patient.finish(tr("Insert identity {name}", name=name), site.edit(patient.graph, edit), tensors)
+
+
+def _inlined(site: Site, source: Source) -> Source:
+    """The tensor of the network without templates for a tensor in the room of a layer."""
+    found = inlined_source(site.room, source)
+    return Source(f"{site.prefix}{found.layer}", found.port)
 
 
 def _between(graph: Graph, producer: str, consumer: str) -> tuple[int, int]:
@@ -419,32 +478,50 @@ def split_layer(patient: Patient, layer: str) -> Operation:
             layer,
             tr("choose a convolution without groups or a fully connected layer"),
         )
-    old = patient.graph[layer]
-    kernel = patient.weights.tensors[WeightKey(old.weights_name, "kernel")]
-    left, values, right = np.linalg.svd(kernel.reshape(len(kernel), -1).astype(np.float64), full_matrices=False)
-    rank = len(values)
-    root = np.sqrt(values)
-    first = (root[:, None] * right).reshape(rank, *kernel.shape[1:])
-    second = (left * root).reshape(len(kernel), rank, *(1,) * (kernel.ndim - 2))
-    name = unique_name(old.type, patient.graph.layers)
-    params = {**old.params, "features": str(rank), "apply_bias": "false"}
+    site = patient.site(layer)
+    old = site.layer
+    name = unique_name(old.type, site.room.layers)
+    tensors = {}
+    ranks = set()
+    for owner in site.owners:
+        first, second = _factors(patient.weights.tensors[WeightKey(f"{owner}{old.name}", "kernel")])
+        tensors[WeightKey(f"{owner}{name}", "kernel")] = first
+        tensors[WeightKey(f"{owner}{old.name}", "kernel")] = second
+        ranks.add(len(first))
+    if len(ranks) > 1:
+        raise refused(
+            "cannot-split",
+            tr("'{layer}' reads other numbers of channels in other instances of its template", layer=layer),
+            layer,
+            tr("dissolve the template first"),
+        )
+    params = {**old.params, "features": str(ranks.pop()), "apply_bias": "false"}
     x, y = old.position
     begin = Layer(name, old.type, (x, y - 96), old.inputs, params)
-    kept = {"features": str(len(kernel)), "apply_bias": old.params.get("apply_bias", "true")}
+    kept = {"features": str(operator.features), "apply_bias": old.params.get("apply_bias", "true")}
     end = {"kernel": "1x1", **kept} if isinstance(operator, Convolution) else kept
     after = replace(old, inputs=(Source(name),), params=end)
-    edit = Edit("", {name: (None, begin), layer: (old, after)})
-    tensors = {WeightKey(name, "kernel"): first, WeightKey(layer, "kernel"): second}
-    return patient.finish(tr("Split {layer}", layer=layer), edit, {k: v.astype(np.float32) for k, v in tensors.items()})
+    edit = Edit("", {name: (None, begin), old.name: (old, after)})
+    return patient.finish(tr("Split {layer}", layer=layer), site.edit(patient.graph, edit), tensors)
+
+
+def _factors(kernel: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """The kernels of two layers whose product is `kernel`; the second is 1 x 1."""
+    left, values, right = np.linalg.svd(kernel.reshape(len(kernel), -1).astype(np.float64), full_matrices=False)
+    root = np.sqrt(values)
+    first = (root[:, None] * right).reshape(len(values), *kernel.shape[1:])
+    second = (left * root).reshape(len(kernel), len(values), *(1,) * (kernel.ndim - 2))
+    return first.astype(np.float32), second.astype(np.float32)
 
 
 def fold_batch_normalization(patient: Patient, layer: str) -> Operation:
     """Fold a batch normalization into the convolution or fully connected layer before it, and remove it."""
     norm = patient.operator(layer)
-    old = patient.graph[layer]
+    site = patient.site(layer)
+    old = site.layer
     source = old.inputs[0] if old.inputs else None
-    before = patient.graph.get(source.layer) if source is not None else None
-    operator = patient.operator(before.name) if before is not None else None
+    before = site.room.get(source.layer) if source is not None else None
+    operator = patient.operator(f"{site.prefix}{before.name}") if before is not None else None
     if not isinstance(norm, BatchNormalization) or not norm.track_running_stats:
         raise refused(
             "cannot-fold",
@@ -457,7 +534,7 @@ def fold_batch_normalization(patient: Patient, layer: str) -> Operation:
         or not isinstance(operator, Convolution | TransposedConvolution | FullyConnected)
         or before.activation is not None
         or before.bypassed
-        or patient.graph.consumers(before.name) != (layer,)
+        or site.room.consumers(before.name) != (old.name,)
         or (isinstance(operator, TransposedConvolution) and operator.groups != 1)
         or (isinstance(operator, FullyConnected) and patient.inference.states[layer].inputs[0].rank != 2)
     ):
@@ -470,37 +547,45 @@ def fold_batch_normalization(patient: Patient, layer: str) -> Operation:
             layer,
             tr("insert a convolution before it, or remove the activation"),
         )
-    tensors = _folded(patient, before, old, norm, axis=1 if isinstance(operator, TransposedConvolution) else 0)
-    edits: dict[str, tuple[Layer | None, Layer | None]] = {layer: (old, None)}
-    for consumer in patient.graph.consumers(layer):
-        reader = patient.graph[consumer]
-        inputs = tuple(Source(before.name) if s is not None and s.layer == layer else s for s in reader.inputs)
+    tensors: dict[WeightKey, NDArray[np.float32]] = {}
+    for owner in site.owners:
+        names = f"{owner}{before.name}", f"{owner}{old.name}"
+        tensors |= _folded(patient, *names, norm, axis=1 if isinstance(operator, TransposedConvolution) else 0)
+    edits: dict[str, tuple[Layer | None, Layer | None]] = {old.name: (old, None)}
+    for consumer in site.room.consumers(old.name):
+        reader = site.room[consumer]
+        inputs = tuple(Source(before.name) if s is not None and s.layer == old.name else s for s in reader.inputs)
         edits[consumer] = (reader, replace(reader, inputs=inputs))
     folded = replace(before, activation=old.activation, params={**before.params, "apply_bias": "true"})
     edits[before.name] = (before, folded)
-    for key, tensor in patient.weights.tensors.items():  # of the activation, which moves to the convolution
-        if key.layer == old.weights_name and key.tensor.startswith("activation_"):
-            tensors[WeightKey(before.weights_name, key.tensor)] = tensor
-    return patient.finish(tr("Fold {layer} into {before}", layer=layer, before=before.name), Edit("", edits), tensors)
+    title = tr("Fold {layer} into {before}", layer=layer, before=before.name)
+    return patient.finish(title, site.edit(patient.graph, Edit("", edits)), tensors)
 
 
 def _folded(
-    patient: Patient, before: Layer, norm: Layer, operator: BatchNormalization, axis: int
+    patient: Patient, before: str, norm: str, operator: BatchNormalization, axis: int
 ) -> dict[WeightKey, NDArray[np.float32]]:
-    """Kernel and bias with scale, bias, mean and variance of the normalization multiplied in, in double precision."""
+    """Kernel and bias with scale, bias, mean and variance of the normalization multiplied in, in double precision.
+
+    The weights of the activation of the normalization move to the convolution.
+    """
     weights = patient.weights.tensors
 
-    def of(layer: Layer, tensor: str, default: float) -> NDArray[np.float64]:
-        found = weights.get(WeightKey(layer.weights_name, tensor))
+    def of(layer: str, tensor: str, default: float) -> NDArray[np.float64]:
+        found = weights.get(WeightKey(layer, tensor))
         return np.full(count, default) if found is None else found.astype(np.float64)
 
-    kernel = weights[WeightKey(before.weights_name, "kernel")]
+    kernel = weights[WeightKey(before, "kernel")]
     count = kernel.shape[axis]
     factor = of(norm, "scale", 1.0) / np.sqrt(of(norm, "variance", 1.0) + operator.epsilon)
     bias = of(norm, "bias", 0.0) + (of(before, "bias", 0.0) - of(norm, "mean", 0.0)) * factor
     shape = [1] * kernel.ndim
     shape[axis] = count
+    attached = {
+        key.tensor: w for key, w in weights.items() if key.layer == norm and key.tensor.startswith("activation_")
+    }
     return {
-        WeightKey(before.weights_name, "kernel"): (kernel * factor.reshape(shape)).astype(np.float32),
-        WeightKey(before.weights_name, "bias"): bias.astype(np.float32),
+        WeightKey(before, "kernel"): (kernel * factor.reshape(shape)).astype(np.float32),
+        WeightKey(before, "bias"): bias.astype(np.float32),
+        **{WeightKey(before, tensor): array for tensor, array in attached.items()},
     }

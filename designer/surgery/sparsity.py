@@ -220,21 +220,13 @@ class _Permutation:
         for place, roots in enumerate((*tensors, *self._roots.values())):
             for root, count in zip(*np.unique(roots, return_counts=True), strict=True):
                 seen[int(root)].append((place, int(count)))
-        fixed = {channels.root(number) for number in channels.fixed} | self._shared()
+        fixed = {channels.root(number) for number in channels.fixed}
         classes: dict[tuple[tuple[int, int], ...], list[int]] = defaultdict(list)
         for roots in tensors:
             for root in dict.fromkeys(roots.tolist()):
                 if root not in fixed and root not in (group := classes[tuple(seen[root])]):
                     group.append(root)
         return [np.array(group, np.int64) for group in classes.values()]
-
-    def _shared(self) -> set[int]:
-        """The channels of weights that several layers use, which would have to be permuted alike."""
-        uses: dict[tuple[WeightKey, int], int] = defaultdict(int)
-        for axis in self._map.axes:
-            uses[axis.key, axis.axis] += 1
-        shared = (axis for axis in self._map.axes if uses[axis.key, axis.axis] > 1)
-        return {int(root) for axis in shared for root in self._roots[id(axis)]}
 
     def _permute(self, numbers: Numbers) -> None:
         rows = [part for axis in self._map.axes if (part := self._rows(axis, numbers)) is not None]

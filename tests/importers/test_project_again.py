@@ -27,14 +27,9 @@ from exporters.pytorch import generate_source
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 DOCUMENTS = [
-    "residual_blocks",
-    "denoiser",
-    "dncnn",
-    "oidn_like",
-    *(
-        f"starting_points/{name}"
-        for name in ("autoencoder", "digit_classifier", "residual_unet", "upscaler_x2", "segmenter")
-    ),
+    str(path.relative_to(SAMPLES).with_suffix(""))
+    for path in sorted((*SAMPLES.glob("*.xml"), *SAMPLES.glob("starting_points/*.xml")))
+    if not path.name.endswith(".settings.xml")
 ]
 
 

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from random import Random
 
 import numpy as np
 from numpy.typing import NDArray
 
 from designer.files.weights import WeightKey, Weights, random_weights, required_weights
+from designer.graph.commands import replace_layers
+from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import ActivationSpec, Layer, Source
+from designer.graph.template_commands import make_template
 from designer.operators.registry import load
 from designer.runtime.session import Session
 from designer.surgery.operations import Patient
@@ -137,6 +141,46 @@ class Builder:
 
 def network(seed: int) -> Graph:
     return Builder(seed).made()
+
+
+def templated(graph: Graph, seed: int) -> Graph:
+    """The network with some of its layers in a template, of which there are two instances one after the other if they fit."""
+    random = Random(seed)
+    order = [name for name in graph.order()[0] if graph[name].type not in ("input", "output")]
+    for _ in range(8):
+        start = random.randrange(len(order))
+        names = order[start : start + random.randint(1, 3)]
+        try:
+            edit = make_template(graph, names, "block")
+        except DiagnosticError:
+            continue
+        made = graph.copy()
+        made.apply(edit)
+        return _repeated(made, random) or made
+    return graph
+
+
+def _repeated(graph: Graph, random: Random) -> Graph | None:
+    """The network with a second instance behind the first one; None if its types do not fit."""
+    first = graph["block_0"]
+    if len(first.inputs) != 1 or len(graph.templates["block"].outputs) != 1:
+        return None
+    shared = {"shared_weights": "true"} if random.random() < 0.5 else {}
+    second = Layer("block_1", "template", inputs=(Source("block_0"),), params={"template": "block", **shared})
+    readers = {
+        name: replace(
+            graph[name], inputs=tuple(Source("block_1") if s == Source("block_0") else s for s in graph[name].inputs)
+        )
+        for name in graph.consumers("block_0")
+    }
+    made = graph.copy()
+    made.apply(
+        replace_layers(
+            graph, {"block_0": replace(first, params={**first.params, **shared}), "block_1": second, **readers}, "", {}
+        )
+    )
+    inference = Inference(made, REGISTRY)
+    return made if all(state.ok for state in inference.states.values()) and not inference.diagnostics() else None
 
 
 def trained(graph: Graph) -> Weights:

@@ -8,14 +8,16 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from surgery_networks import REGISTRY, network, patient, result, same, trained
+from surgery_networks import REGISTRY, network, patient, result, same, templated, trained
 
 from designer.files.weights import WeightKey, Weights, required_weights
-from designer.graph.commands import insert_on_link
+from designer.graph.commands import insert_on_link, replace_layers
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import Layer, Source
+from designer.graph.template import Template
+from designer.graph.template_commands import edit_template
 from designer.surgery.operations import (
     Operation,
     fold_batch_normalization,
@@ -34,7 +36,7 @@ SLOW = settings(max_examples=60, deadline=None, suppress_health_check=[HealthChe
 def operate(kind: str, graph: Graph, weights: Weights, random: Random) -> Operation | None:
     """A random operation of a kind that keeps the function; None if the network refuses all of them."""
     ill = patient(graph, weights)
-    names = list(graph.layers)
+    names = list(ill.inference.graph.layers)
     random.shuffle(names)
     for name in names:
         try:
@@ -56,6 +58,8 @@ def operate(kind: str, graph: Graph, weights: Weights, random: Random) -> Operat
 @given(st.integers(0, 10**6), st.lists(st.sampled_from(OPERATIONS), min_size=1, max_size=3))
 def test_edits_keep_the_function_and_undo_is_exact(seed: int, kinds: list[str]) -> None:
     graph = network(seed)
+    if seed % 2:
+        graph = templated(graph, seed)
     weights = trained(graph)
     before, expected, original = graph.copy(), result(graph, weights), weights
     random = Random(seed)
@@ -267,3 +271,95 @@ def test_the_last_channel_stays() -> None:
     graph = residual()
     with pytest.raises(DiagnosticError, match="no channel of 'head' would be left"):
         remove_channels(patient(graph, trained(graph)), "head", range(6))
+
+
+# --- layers inside templates ---------------------------------------------------------------------------------------
+
+
+def blocks(*, shared: bool) -> Graph:
+    """A convolution, three instances of a residual block around a normalized convolution, one of them inside of another template."""
+
+    def layer(name: str, kind: str, *inputs: str, **params: str) -> Layer:
+        return Layer(name, kind, inputs=tuple(map(Source, inputs)), params=params)
+
+    block = Template(
+        "block",
+        (
+            layer("x", "template_input"),
+            layer("wide", "convolution", "x", features="5"),
+            layer("norm", "batch_normalization", "wide"),
+            layer("conv", "convolution", "norm", features="6"),
+            layer("sum", "element_wise", "x", "conv"),
+            layer("y", "template_output", "sum"),
+        ),
+    )
+    sharing = {"shared_weights": "true"} if shared else {}
+    group = Template(
+        "group",
+        (
+            layer("x", "template_input"),
+            layer("inner", "template", "x", template="block", **sharing),
+            layer("y", "template_output", "inner"),
+        ),
+    )
+    return Graph(
+        [
+            layer("in", "input", dims="8x8x3"),
+            layer("head", "convolution", "in", features="6"),
+            layer("one", "template", "head", template="block", **sharing),
+            layer("two", "template", "one", template="block", **sharing),
+            layer("three", "template", "two", template="group"),
+            layer("tail", "convolution", "three", features="3"),
+            layer("out", "output", "tail"),
+        ],
+        templates=[block, group],
+    )
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize(
+    ("edit", "features"),
+    [
+        (lambda ill: set_features(ill, "two.wide", 8), {"wide": "8", "conv": "6"}),
+        (lambda ill: set_features(ill, "three.inner.conv", 9), {"wide": "5", "conv": "9"}),
+        (lambda ill: set_features(ill, "head", 7), {"wide": "5", "conv": "7"}),
+        (lambda ill: insert_identity(ill, "one.norm", 0), {"convolution_0": "5"}),
+        (lambda ill: split_layer(ill, "one.wide"), {"convolution_0": "5", "wide": "5"}),
+        (lambda ill: fold_batch_normalization(ill, "two.norm"), {"wide": "5"}),
+    ],
+)
+def test_edits_inside_a_template_change_every_instance(shared: bool, edit, features: dict[str, str]) -> None:
+    graph = blocks(shared=shared)
+    weights = trained(graph)
+    expected = result(graph, weights)
+    before = graph.copy()
+    made = edit(patient(graph, weights))
+    graph.apply(made.edit)
+    np.testing.assert_allclose(result(graph, made.weights), expected, atol=1e-4 * np.abs(expected).max())
+    inside = graph.inside("block")
+    assert features.items() <= {layer.name: layer.params.get("features", "") for layer in inside}.items()
+    graph.apply(made.edit.reversed())
+    assert graph == before
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_channel_of_a_template_is_removed_from_every_instance(shared: bool) -> None:
+    graph = blocks(shared=shared)
+    weights = trained(graph)
+    made = remove_channels(patient(graph, weights), "one.wide", [1])
+    graph.apply(made.edit)
+    owners = ["block"] if shared else ["one", "two", "three.inner"]
+    for owner in owners:
+        kernel = WeightKey(f"{owner}.conv", "kernel")
+        np.testing.assert_array_equal(made.weights.tensors[kernel], np.delete(weights.tensors[kernel], 1, 1))
+    assert len([key for key in made.weights.tensors if key.tensor == "mean"]) == len(owners)
+    assert made.edit.title == "Remove channel 1 of one.wide"
+
+
+def test_instances_with_other_inputs_keep_parameters_that_count_them() -> None:
+    graph = blocks(shared=False)
+    norm = Layer("norm", "group_normalization", inputs=(Source("wide"),), params={"groups": "5"})
+    graph.apply(edit_template(graph, "block", replace_layers(graph.inside("block"), {"norm": norm}, "", {})))
+    made = remove_channels(patient(graph, trained(graph)), "two.wide", [0])
+    graph.apply(made.edit)
+    assert graph.inside("block")["norm"].params["groups"] == "4"

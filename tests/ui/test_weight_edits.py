@@ -17,6 +17,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QFileDialog, QInputDialog, QLabel, QMessageBox, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
+from app.ui.design.layer_editor import ParametersPanel
 from app.ui.design.weight_edits import WeightEdits
 from app.ui.document.document import Document
 from app.ui.engine.client import EngineClient
@@ -24,11 +25,13 @@ from app.ui.engine.profiling import profiling_of
 from app.ui.engine.weight_surgery import weight_surgery_of
 from app.ui.inspector.channel_inspector import ChannelInspectorPanel
 from app.ui.profile.advice_panel import AdvicePanel
+from app.ui.widgets.number_field import NumberField
 from designer.files.weight_versions import is_version, weight_versions
 from designer.files.weights import load_weights, random_weights, required_weights, save_weights
 from designer.graph.commands import replace_layers
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
+from designer.graph.template_commands import make_template
 from designer.profiling.machine import Machine
 from designer.profiling.schema import OperatorProfile, Profile, ProfileRun
 from designer.surgery.sparsity import violations
@@ -161,9 +164,67 @@ def test_a_layer_that_cannot_be_edited_says_why(bench: Bench, qtbot: QtBot) -> N
 
 def test_without_weights_the_remedy_is_named(bench: Bench, qtbot: QtBot) -> None:
     bench.document.change_settings(weights="")
-    with qtbot.waitSignal(bench.document.refused) as blocker:
+    with qtbot.waitSignal(bench.context.message) as blocker:
         bench.surgery.operate("split", "conv_1")
-    assert blocker.args[0][0].message == "the network has no trained weights"
+    assert blocker.args == ["error", "The network has no trained weights. Choose them in Network Settings"]
+
+
+def features_field(bench: Bench, layer: str) -> NumberField:
+    panel = ParametersPanel(bench.context, bench.window)
+    panel.show()
+    bench.context.select((layer,))
+    return panel.findChild(NumberField, "parameters.features")
+
+
+def type_in(field: NumberField, text: str) -> None:
+    field.selectAll()
+    QTest.keyClicks(field, text)
+    QTest.keyClick(field, Qt.Key.Key_Return)
+
+
+def test_the_layer_editor_changes_channels_with_their_weights_in_one_step(bench: Bench) -> None:
+    field = features_field(bench, "conv_0")
+    with bench.done():  # type: ignore[attr-defined]
+        type_in(field, "12")
+    assert bench.title.startswith("Widen conv_0 by 6: function kept (difference ")
+    assert bench.document.graph["conv_0"].params["features"] == "12"
+    with bench.done():  # type: ignore[attr-defined]
+        type_in(field, "5")
+    assert bench.title.startswith("Narrow conv_0 to 5: ")
+    version = Path(bench.document.settings.weights)
+    assert load_weights(version, required_weights(bench.document.inference)).complete
+    bench.document.undo()
+    bench.document.undo()
+    assert bench.document.graph == network()
+    assert bench.document.settings.weights == str(bench.weights)
+    assert field.text() == "6"
+
+
+def test_the_layer_editor_says_why_weights_do_not_follow(bench: Bench, qtbot: QtBot) -> None:
+    field = features_field(bench, "conv_1")
+    with qtbot.waitSignal(bench.context.message, check_params_cb=lambda kind, text: kind == "warning") as blocker:
+        type_in(field, "4")
+    assert "The weights do not follow: the channels of 'conv_1' cannot change" in blocker.args[1]
+    assert bench.document.graph["conv_1"].params["features"] == "4"
+    assert bench.document.settings.weights == str(bench.weights)
+
+
+def test_a_layer_inside_a_template_is_edited_in_every_instance(
+    qtbot: QtBot, engine: EngineClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    graph = network()
+    graph.apply(make_template(graph, ["conv_0"], "block"))
+    bench = Bench(qtbot, engine, tmp_path, graph)
+    assert bench.context.enter("block_0")
+    field = features_field(bench, "conv_0")
+    with bench.done():  # type: ignore[attr-defined]
+        type_in(field, "8")
+    assert bench.title.startswith("Widen block_0.conv_0 by 2: function kept")
+    assert bench.document.graph.inside("block")["conv_0"].params["features"] == "8"
+    assert load_weights(Path(bench.document.settings.weights), required_weights(bench.document.inference)).complete
+    bench.document.undo()
+    assert bench.document.graph == graph
 
 
 def test_advice_folds_a_batch_normalization_in_one_click(

@@ -33,13 +33,16 @@ from app.ui.design.shared_params import (
 )
 from app.ui.document.document import Document
 from app.ui.engine.context import Context
+from app.ui.engine.weight_surgery import weight_surgery_of
 from app.ui.widgets import theme
 from app.ui.widgets.empty_state import EmptyStack, EmptyState
 from app.ui.widgets.message import Message
 from app.ui.widgets.param_editor import MIXED
 from app.ui.widgets.param_section import ParamSection, tool_button
+from app.ui.widgets.sentences import sentence
 from designer.graph import commands
 from designer.graph.commands import name_rule, rename_layer, set_activation
+from designer.graph.diagnostics import Diagnostic
 from designer.graph.edits import ChangeSet, Edit
 from designer.graph.graph import Graph
 from designer.graph.model import ActivationSpec, Layer
@@ -47,6 +50,7 @@ from designer.graph.template import INSTANCE
 from designer.operators.params import Parameter
 from designer.texts import mark, tr, tr_data, trn
 
+FEATURES = "features"  # the parameter with the number of channels that a layer computes
 _NO_SELECTION = mark("Select a layer on the canvas to edit its parameters here.")
 _NO_DOCUMENT = mark("Open or create a network to edit the parameters of its layers here.")
 
@@ -388,6 +392,14 @@ class ParametersPanel(QWidget):
     def _set_param(self, name: str, text: str) -> None:
         if self._document is None:
             return
+        if name != FEATURES or not self._is_trained():  # weights follow once, at the end of the gesture
+            self._write_param(name, text)
+
+    def _is_trained(self) -> bool:
+        return len(self._names) == 1 and bool(self._context.root.settings.weights)
+
+    def _write_param(self, name: str, text: str) -> None:
+        assert self._document is not None
         layers, registry = self._layers(), self._context.registry
         texts = {layer.name: {name: text_to_write(registry.get(layer.type), name, text)} for layer in layers}
         key = f"parameter {name} of {', '.join(texts)}"
@@ -415,8 +427,27 @@ class ParametersPanel(QWidget):
             self._document.do(lambda graph: commands.set_activation_param(graph, self._names, name, text))
 
     def _end_merge(self) -> None:
-        if self._document is not None:
-            self._document.history.seal()
+        if self._document is None:
+            return
+        row = self._operator_rows.rows.get(FEATURES) if self._operator_rows is not None else None
+        draft = row.draft() if row is not None and self._is_trained() else None
+        if draft is not None:
+            self._resize(draft)
+        self._document.history.seal()
+
+    def _resize(self, text: str) -> None:
+        """Change the number of channels of the layer together with the trained weights, or alone if they cannot follow."""
+        document, names = self._document, self._names
+
+        def write_only(reason: Diagnostic) -> None:
+            if self._document is document and self._names == names:
+                self._write_param(FEATURES, text)
+            if reason.code != "weights-missing":
+                why = tr("the weights do not follow: {reason}", reason=reason.message)
+                self._context.message.emit("warning", sentence(why))
+
+        layer = self._context.path_of(names[0])
+        weight_surgery_of(self._context).operate("features", layer, features=int(text), failed=write_only)
 
 
 def _line() -> QFrame:

@@ -17,7 +17,7 @@ from designer.files.weights import WEIGHTS
 from designer.surgery.sparsity import candidates, expected_gain
 from designer.texts import tr
 
-ONE_LAYER = Need(lambda s: s.selected == 1 and not s.inside, "select one layer outside of templates")
+ONE_LAYER = Need(lambda s: s.selected == 1, "select one layer")
 MAX_FEATURES = 65_536
 
 
@@ -32,13 +32,13 @@ class WeightEdits(QObject):
 
     @property
     def _layer(self) -> str:
-        return self._context.selection[0]
+        """The selected layer, called as the engine knows it."""
+        return self._context.path_of(self._context.selection[0])
 
     def set_channels(self) -> None:
         """Ask for the number of output channels of the selected layer, and widen or narrow it."""
         layer = self._layer
-        document = self._context.root
-        tensors = document.inference.states[layer].outputs
+        tensors = self._context.document.inference.states[self._context.selection[0]].outputs
         shape = tensors[0].shape if tensors else ()
         present = shape[1] if len(shape) > 1 and isinstance(shape[1], int) else 1
         features, agreed = QInputDialog.getInt(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
@@ -20,7 +20,6 @@ from designer.files.weight_versions import is_version, weight_versions
 from designer.files.weights import load_weights, required_weights, save_weights
 from designer.graph.commands import replace_layers
 from designer.graph.diagnostics import Diagnostic
-from designer.graph.model import Layer
 from designer.texts import tr
 
 Operation = Literal["features", "remove", "identity", "split", "fold", "prune"]
@@ -45,15 +44,25 @@ class WeightSurgery(QObject):
         features: int = 0,
         channels: tuple[int, ...] = (),
         done: Callable[[str], None] | None = None,
+        failed: Callable[[Diagnostic], None] | None = None,
     ) -> None:
-        """Carry out one operation on a layer of the open document; `done` gets the title of the undo step."""
+        """Carry out one operation on a layer of the open document, called as the engine knows it.
+
+        `done` gets the title of the undo step. `failed` gets the reason why nothing was done, instead of the user.
+        """
         context = self._context
         document, analysis = context.root, analysis_of(context)
-        if context.scope:
-            self._refuse(document, tr("layers inside templates share their weights"), tr("dissolve the template first"))
-        elif not document.settings.weights:
-            self._refuse(document, tr("the network has no trained weights"), tr("choose them in Network Settings"))
-        elif self._call is None:
+        refuse = failed or self._show
+        if not document.settings.weights:
+            remedy = tr("choose them in Network Settings")
+            refuse(Diagnostic("no-surgery", tr("the network has no trained weights"), remedy=remedy))
+        elif not layer and operation != "prune":
+            remedy = tr("open the template through one of its instances")
+            refuse(Diagnostic("no-surgery", tr("no instance of this template is open"), remedy=remedy))
+        elif self._call is not None:
+            remedy = tr("repeat it when the other one is done")
+            refuse(Diagnostic("no-surgery", tr("another edit of the weights is being carried out"), remedy=remedy))
+        else:
             paths = {name: analysis.inputs.path(name) for name in analysis.inputs.layers()}
             request = SurgeryRequest(
                 write_document(document.graph).decode(),
@@ -72,7 +81,7 @@ class WeightSurgery(QObject):
                 request,
                 self,
                 lambda reply: self._arrived(document, request, reply, done),
-                self._failed,
+                lambda found: self._failed(found, refuse),
                 superseded=self._end,
             )
 
@@ -81,26 +90,30 @@ class WeightSurgery(QObject):
     ) -> None:
         self._end()
         if write_document(document.graph).decode() != request.document or document.settings.weights != request.weights:
-            self._refuse(document, tr("the network was changed in the meantime"), tr("repeat the edit"))
+            remedy = tr("repeat the edit")
+            self._show(Diagnostic("no-surgery", tr("the network was changed in the meantime"), remedy=remedy))
             return
-        before, after = (_layers(text) for text in (request.document, reply.document))
-        names = dict.fromkeys((*before, *after))
+        before, after = (parse_document(text.encode()).graph for text in (request.document, reply.document))
+        assert before is not None
+        assert after is not None
+        names = dict.fromkeys((*before.layers, *after.layers))
         changed = {name: after.get(name) for name in names if before.get(name) != after.get(name)}
+        templates = {name: item for name, item in after.templates.items() if before.templates.get(name) != item}
         title = f"{reply.title}: {reply.effect}"
         settings = {"weights": (request.weights, reply.weights)}
-        if document.do(lambda graph: replace_layers(graph, changed, title, settings)):
+        if document.do(lambda graph: replace_layers(graph, changed, title, settings, templates)):
             self._context.message.emit("info", title)
             self.done.emit(title)
             if done is not None:
                 done(title)
 
-    def _failed(self, found: Findings) -> None:
+    def _failed(self, found: Findings, refuse: Callable[[Diagnostic], None]) -> None:
         self._end()
         if found[0].code not in ("engine-crashed", "cancelled"):
-            self._context.message.emit("error", placed_text(found[0]))
+            refuse(found[0])
 
-    def _refuse(self, document: Document, message: str, remedy: str) -> None:
-        document.refused.emit((Diagnostic("no-surgery", message, remedy=remedy),))
+    def _show(self, found: Diagnostic) -> None:
+        self._context.message.emit("error", placed_text(found))
 
     def _end(self) -> None:
         self._call = None
@@ -118,11 +131,6 @@ class WeightSurgery(QObject):
         weights = load_weights(Path(document.settings.weights), required_weights(document.inference))
         save_weights(target, weights.tensors)
         document.change_settings(weights=str(target))
-
-
-def _layers(text: str) -> Mapping[str, Layer]:
-    graph = parse_document(text.encode()).graph
-    return graph.layers if graph is not None else {}
 
 
 def weight_surgery_of(context: Context) -> WeightSurgery:

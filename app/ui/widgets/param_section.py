@@ -99,6 +99,14 @@ class ParamRow(QObject):
         except ParamError:
             return None
 
+    def draft(self) -> str | None:
+        """The canonical text of the field, if it is valid and another one than the model's."""
+        try:
+            value = self.parameter.parse(self.editor.text())
+        except ParamError:
+            return None
+        return None if value == self.value() else self.parameter.format(value)
+
     def show_text(self, text: str | None, several: Collection[str] = ()) -> None:
         """Show the model's text (None: the values `several`). A draft that is equivalent or being corrected is kept."""
         same = text == self._model

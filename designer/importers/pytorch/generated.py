@@ -10,10 +10,11 @@ import ast
 import inspect
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from designer.importers.pytorch.composites import Composite, is_positional, operator_of, positional_encoding
 from designer.importers.pytorch.program import Frame, frames_of, module_of
 from designer.importers.templates import ModuleClass, Scope
 from designer.operators.generated_code import NETWORK, template_of
@@ -48,9 +49,13 @@ class Role:
 
 @dataclass
 class GeneratedCode:
-    """The roles of nodes by name, the classes of templates, and the name of a single output; empty for other modules."""
+    """The roles of nodes by name, the classes of templates, and the name of a single output; empty for other modules.
+
+    `composites` are statements whose nodes are one layer together.
+    """
 
     roles: dict[str, Role] = field(default_factory=dict)
+    composites: list[Composite] = field(default_factory=list)
     classes: dict[Scope, ModuleClass] = field(default_factory=dict)
     output: str = ""
 
@@ -87,6 +92,7 @@ def read_code(module: torch.nn.Module, nodes: Sequence[Node]) -> GeneratedCode:
             statement = Statement(scope, frames[-1].line)
             statements[statement].append(node)
             targets[statement] = target[1]
+    found.composites = list(_composites(statements, targets))
     for statement, members in statements.items():
         name = targets[statement]
         if isinstance(members[-1].meta.get("val"), list | tuple):  # the results are taken out of it in other statements
@@ -96,22 +102,29 @@ def read_code(module: torch.nn.Module, nodes: Sequence[Node]) -> GeneratedCode:
     return found
 
 
+def _composites(
+    statements: Mapping[Statement, Sequence[Node]], targets: Mapping[Statement, str]
+) -> Iterator[Composite]:
+    for statement, members in statements.items():
+        name = targets[statement]
+        before = Statement(statement.scope, statement.line - 1)
+        parts = statements[before] if targets.get(before) == f"{name}_part" else ()
+        if is_positional([operator_of(node) for node in members], [operator_of(node) for node in parts]):
+            label = ".".join((*(part.partition("@")[0] for part in statement.scope), name))
+            yield Composite((*parts, *members), positional_encoding, label, statement.scope, f"{label}_")
+
+
 def _roles(statement: Statement, label: str, nodes: Sequence[Node]) -> Mapping[str, Role]:
     """The last node, and the activations behind it, have the name of the variable."""
     roles: dict[str, Role] = {}
     last = len(nodes) - 1
-    while last > 0 and _op(nodes[last]) in _ACTIVATIONS and nodes[last - 1] in nodes[last].all_input_nodes:
+    while last > 0 and operator_of(nodes[last]) in _ACTIVATIONS and nodes[last - 1] in nodes[last].all_input_nodes:
         if len(nodes[last - 1].users) > 1:
             break
         roles[nodes[last].name] = Role(statement, label, attached=True)
         last -= 1
     roles[nodes[last].name] = Role(statement, label)
-    return roles | {node.name: Role(statement, f"{label}_{_op(node)}") for node in nodes[:last]}
-
-
-def _op(node: Node) -> str:
-    name: str = node.target._schema.name  # type: ignore[union-attr]
-    return name.rpartition("::")[2]
+    return roles | {node.name: Role(statement, f"{label}_{operator_of(node)}") for node in nodes[:last]}
 
 
 def _class(cls: type) -> _Class | None:

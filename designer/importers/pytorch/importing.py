@@ -13,6 +13,7 @@ from designer.graph.diagnostics import DiagnosticError
 from designer.graph.types import BATCH, DataType, ShapeError, Size3D
 from designer.importers.builder import GraphBuilder
 from designer.importers.imported import Imported
+from designer.importers.pytorch.composites import Composite, module_composites, operator_of
 from designer.importers.pytorch.conversion import (
     MAX_FOLDED,
     BatchError,
@@ -191,8 +192,14 @@ class Steps:
     def run(self, owner: Any, graph: Any) -> Any:
         """Convert the nodes of `graph`, which belongs to the module `owner`; the result is what it returns."""
         nodes = list(graph.nodes)
+        composites = {group.nodes[0].name: group for group in (*self.code.composites, *module_composites(nodes))}
+        done: set[Node] = set()
         result = None
         for number, node in enumerate(nodes):
+            if node.name in composites and self._composite(composites[node.name]):
+                done.update(composites[node.name].nodes)
+            if node in done:
+                continue
             if self.progress is not None and number % 64 == 0:
                 self.progress(number, len(nodes), node.name)
             if node.op == "output":
@@ -202,6 +209,22 @@ class Steps:
             elif node.op == "call_function":
                 self._call(owner, node)
         return result
+
+    def _composite(self, group: Composite) -> bool:
+        """Convert a group of nodes to one layer; False if the library has none for it."""
+        c = self.conversion
+        mark = c.builder.mark()
+        c.made = []
+        try:
+            c.current = step = group.step()
+            c.values[step.name] = group.convert(group, c)
+        except (UnsupportedError, ShapeError, ParamError):
+            c.builder.rollback(mark)
+            c.forget()
+            return False
+        for node in group.nodes:
+            c.record(replace(step, name=node.name, op=operator_of(node) or str(node.target)), Outcome.KNOWN)
+        return True
 
     def _attribute(self, owner: Any, node: Node) -> None:
         import torch

@@ -152,21 +152,28 @@ def _resolved(value: Any, resolve: Mapping[str, Any]) -> Any:
     return value
 
 
-def module_of(node: Node, op: str) -> tuple[str, Scope]:
-    """A name for the layer, and the path of modules around it; the second call of a module has the number 1: `block@1`."""
-    stack = list((node.meta.get("nn_module_stack") or {}).items())
-    path, parts, kind = "", list[str](), ""
-    for key, (place, cls) in stack:
+def module_calls(node: Node) -> Iterator[tuple[str, str, Scope]]:
+    """The calls of modules around a node, the outermost first: class, path, and the path with the number of each call.
+
+    The second call of a module has the number 1: `block@1`.
+    """
+    parts: list[str] = []
+    for key, (place, cls) in (node.meta.get("nn_module_stack") or {}).items():
         path = place.partition("@")[0].removeprefix("L['self'].").strip(".")
-        kind = cls if isinstance(cls, str) else f"{cls.__module__}.{cls.__qualname__}"
         names = [part for part in path.split(".") if part]
         parts = [*parts[: len(names)], *names[len(parts) :]]
         _, called, number = key.rpartition("@")
         if parts and called:
             parts[-1] = f"{names[-1]}@{number}"
+        yield cls if isinstance(cls, str) else f"{cls.__module__}.{cls.__qualname__}", path, tuple(parts)
+
+
+def module_of(node: Node, op: str) -> tuple[str, Scope]:
+    """A name for the layer, and the path of modules around it."""
+    *_, (kind, path, parts) = [("", "", ()), *module_calls(node)]
     if parts and kind.startswith("torch.nn.modules.") and not kind.startswith("torch.nn.modules.container"):
-        return path, tuple(parts[:-1])
-    return (f"{path}.{op}" if path else op), tuple(parts)
+        return path, parts[:-1]
+    return (f"{path}.{op}" if path else op), parts
 
 
 class Frame(NamedTuple):
