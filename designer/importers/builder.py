@@ -45,10 +45,12 @@ class GraphBuilder:
     moved: dict[str, str] = field(default_factory=dict)
     owners: dict[str, str] = field(default_factory=dict)
     repeats: dict[str, int] = field(default_factory=dict)
+    tensors: dict[str, tuple[str, ...]] = field(default_factory=dict)
     _taken: set[str] = field(default_factory=set)
     _outputs: dict[str, tuple[Source, ...]] = field(default_factory=dict)
     _tensors: dict[str, tuple[WeightKey, ...]] = field(default_factory=dict)
     _origins: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    _origin: dict[WeightKey, str] = field(default_factory=dict)
 
     def reserve(self, names: Sequence[str]) -> None:
         """Keep `names` free for layers that are added with `exact`, such as inputs and outputs."""
@@ -70,7 +72,7 @@ class GraphBuilder:
     ) -> tuple[Source, ...]:
         """Add a layer and return its outputs. `name` is a proposal; with `exact` it is kept if it is a legal layer name.
 
-        `origins` are the names of all its tensors in the original: layers with the same ones share their weights.
+        `origins` are the names of all its tensors in the original, "" for none: layers with the same ones share their weights.
         Raises ShapeError or ParamError if the operator does not take these inputs or parameters; nothing is added then.
         """
         operator = self._operator(type, params or {})
@@ -96,6 +98,7 @@ class GraphBuilder:
             self._origins[chosen] = tuple(origins)
         for key, array in (weights or {}).items():
             self.weights[WeightKey(chosen, key)] = np.asarray(array, np.float32, order="C")  # keeps rank 0
+        self.name_weights(chosen, dict(zip(weights or (), origins, strict=False)))
         ports = operator.output_ports()
         sources = tuple(Source(chosen, port.name if index else "") for index, port in enumerate(ports))
         self._outputs[chosen] = sources
@@ -122,6 +125,10 @@ class GraphBuilder:
         self._origins.pop(layer.name, None)
         return True
 
+    def name_weights(self, layer: str, origins: Mapping[str, str]) -> None:
+        """Record the names of tensors of a layer in the original; "" for none."""
+        self._origin.update((WeightKey(layer, tensor), origin) for tensor, origin in origins.items() if origin)
+
     def outputs(self, layer: str) -> tuple[Source, ...]:
         """The outputs of a layer that was added."""
         return self._outputs[layer]
@@ -140,6 +147,7 @@ class GraphBuilder:
                 del self.types[source]
             for key in self._tensors.pop(name):
                 del self.weights[key]
+                self._origin.pop(key, None)
             self._origins.pop(name, None)
 
     def _operator(self, type: str, params: Mapping[str, Value]) -> Operator:
@@ -162,8 +170,8 @@ class GraphBuilder:
     def finish(self) -> tuple[Graph, Weights]:
         """The document with positions, frames and templates, and its weights.
 
-        `moved` then maps layers to their names in instances of templates, `owners` to the names of their weights, and `repeats`
-        counts the instances.
+        `moved` then maps layers to their names in instances of templates, `owners` to the names of their weights, `repeats` counts
+        the instances, and `tensors` maps the names of tensors in the original to `<layer>.<tensor>` of all their copies.
         """
         tensors = {
             name: Tensors(tuple((key.tensor, self.weights[key].shape) for key in keys), self._origins.get(name, ()))
@@ -171,6 +179,7 @@ class GraphBuilder:
         }
         found = with_templates(self.layers, self.scopes, tensors, self.classes)
         self.moved, self.owners, self.repeats = found.moved, found.owners, found.counts
+        self.tensors = self._named(found.owners)
         weights = Weights({moved_key(key, found.owners): array for key, array in self.weights.items()})
         self.types.update((new, self.types[old]) for old, new in found.renamed.items() if old in self.types)
         positions, boxes = self._laid_out(found.layers)
@@ -180,6 +189,13 @@ class GraphBuilder:
             templates.append(replace(template, layers=_at(template.layers, inside)))
         frames = self._frames(positions, boxes, found.scopes)
         return Graph(_at(found.layers.values(), positions), name=self.name, frames=frames, templates=templates), weights
+
+    def _named(self, owners: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+        places: dict[str, dict[str, None]] = {}
+        for key, origin in self._origin.items():
+            moved = moved_key(key, owners)
+            places.setdefault(origin, {})[f"{moved.layer}.{moved.tensor}"] = None
+        return {origin: tuple(texts) for origin, texts in places.items()}
 
     def _laid_out(self, layers: Mapping[str, Layer]) -> tuple[dict[str, tuple[int, int]], dict[str, LayerBox]]:
         boxes = self._boxes(layers)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from typing import Any
 
@@ -14,6 +14,7 @@ from designer.files.json_text import encode
 from designer.texts import tr
 
 UNBOUNDED = sys.float_info.max  # the difference of outputs that cannot be subtracted; JSON has no infinity
+COPIES = 5  # copied tensors that a report names
 TOLERANCE = 1e-4  # relative difference above which an import is reported as different
 
 
@@ -105,6 +106,22 @@ def report_json(report: ImportReport) -> bytes:
 REPORTS: FormatTable[None, Callable[[ImportReport], bytes]] = FormatTable(
     "import reports", (Format("Import report", (".json",), None, report_json),)
 )
+
+
+def named_tensors(tensors: Mapping[str, tuple[str, ...]], warnings: Iterable[str]) -> dict[str, Any]:
+    """The fields `weights` and `warnings` of a report; tensors that the original has once and the document several times are named."""
+    copied = {name: places for name, places in tensors.items() if len(places) > 1}
+    found = [
+        tr(
+            "the original has one tensor '{name}' for {places}; the document has copies",
+            name=name,
+            places=", ".join(places),
+        )
+        for name, places in list(copied.items())[:COPIES]
+    ]
+    if len(copied) > COPIES:
+        found.append(tr("{count} more tensors of the original have copies", count=len(copied) - COPIES))
+    return {"weights": {name: places[0] for name, places in tensors.items()}, "warnings": (*warnings, *found)}
 
 
 def counted(outcomes: tuple[NodeOutcome, ...]) -> dict[str, Any]:

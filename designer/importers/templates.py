@@ -453,12 +453,3 @@ def moved_outcome(item: NodeOutcome, moved: Mapping[str, str]) -> NodeOutcome:
     if moved.keys().isdisjoint(item.layers):
         return item
     return msgspec.structs.replace(item, layers=tuple(moved.get(name, name) for name in item.layers))
-
-
-def moved_names(places: Mapping[str, str], owners: Mapping[str, str]) -> dict[str, str]:
-    """Names of tensors in the original -> `<layer>.<tensor>` after their layers went into instances."""
-    found = {}
-    for name, text in places.items():
-        layer, _, tensor = text.rpartition(".")
-        found[name] = f"{owners.get(layer, layer)}.{tensor}"
-    return found

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 torch = pytest.importorskip("torch")
-
 import torch_models
+from torch import nn
 
 from app.process import module_command
 from designer.files.document import read_document
@@ -154,6 +154,88 @@ def test_an_operator_that_the_library_does_not_have_becomes_a_custom_layer_with_
     assert "bessel_j0(x)" in outcome.reason
     assert report.agrees
     assert report.cases
+
+
+class Tied(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed, self.head = nn.Embedding(12, 6), nn.Linear(6, 12, bias=False)
+        self.head.weight = self.embed.weight
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        return self.head(self.embed(tokens))
+
+
+def test_a_tensor_that_layers_of_different_types_share_is_copied_and_named(registry: Registry) -> None:
+    report = import_module(Tied(), [torch.zeros(1, 5, dtype=torch.int64)], registry).verified(registry).report
+    assert report.agrees
+    (warning,) = report.warnings
+    assert "for embed.table, head.kernel; the document has copies" in warning
+    assert "head.kernel" in warning
+
+
+class WritesThroughViews(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = x + 1
+        y.transpose(1, 2).mul_(2)
+        y.permute(2, 0, 1)[0].add_(3)
+        return y
+
+
+def test_writes_through_transposed_views_change_the_tensor(registry: Registry) -> None:
+    found = import_module(WritesThroughViews(), [torch.rand(1, 4, 5)], registry).verified(registry)
+    assert found.report.opaque == 0
+    assert found.report.max_abs_difference == 0
+
+
+class Attends(nn.Module):
+    def __init__(self, *, first: bool) -> None:
+        super().__init__()
+        function = "gelu" if first else "relu"
+        self.block = nn.TransformerEncoderLayer(8, 2, 12, 0.2, function, batch_first=True, norm_first=first)
+        self.own = nn.MultiheadAttention(8, 4, batch_first=True)
+        self.cross = nn.MultiheadAttention(8, 2, bias=False, batch_first=True)
+
+    def forward(self, x: torch.Tensor, memory: torch.Tensor) -> torch.Tensor:
+        x = self.block(x)
+        x = x + self.own(x, x, x)[0]
+        return self.cross(x, memory, memory, need_weights=False)[0]
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_attention_modules_of_torch_are_one_layer(first: bool, registry: Registry) -> None:
+    module = Attends(first=first)
+    found = import_module(module, [torch.rand(1, 5, 8), torch.rand(1, 7, 8)], registry).verified(registry)
+    kinds = {layer.name: layer.type for layer in found.graph if "attention" in layer.type or "encoder" in layer.type}
+    assert kinds == {
+        "block": "transformer_encoder_layer",
+        "own": "multi_head_attention",
+        "cross": "multi_head_attention",
+    }
+    params = found.graph["block"].params
+    assert (params["heads"], params["hidden"], params["dropout"]) == ("2", "12", "0.2")
+    assert (params["norm_first"], params["activation_function"]) == (("true", "gelu") if first else ("false", "relu"))
+    assert [str(source) for source in found.graph["cross"].inputs][1:] == ["memory"]
+    assert found.report.max_rel_difference is not None
+    assert found.report.max_rel_difference <= 1e-5
+    assert found.report.weights["block.self_attn.in_proj_weight"] == "block.in_proj_weight"
+
+
+class Masked(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.block = nn.TransformerEncoderLayer(8, 2, 12, batch_first=True)
+        self.register_buffer("mask", torch.triu(torch.full((5, 5), -torch.inf), 1))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.block(x, self.mask)
+
+
+def test_a_masked_attention_module_is_imported_by_its_parts(registry: Registry) -> None:
+    found = import_module(Masked(), [torch.rand(1, 5, 8)], registry).verified(registry)
+    assert found.report.max_rel_difference is not None, found.report.not_compared_because
+    assert found.report.max_rel_difference <= 1e-5
+    assert not any(layer.type == "transformer_encoder_layer" for layer in found.graph)
 
 
 def cli(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -109,23 +109,21 @@ class Conversion:
     deferred: dict[str, OnnxOp] = field(default_factory=dict)  # value -> the node that makes it from known values
     embedded: dict[str, OnnxOp] = field(default_factory=dict)  # value that no layer can hold -> its node
     outcomes: dict[int, NodeOutcome] = field(default_factory=dict)  # by identity of the file's node
-    weight_names: dict[str, str] = field(default_factory=dict)  # initializer -> <layer>.<tensor>
     current: OnnxOp | None = None
     made: list[str] = field(default_factory=list)  # layers of the current node
     batch: Source | None = None  # an input of the network with a batch of any size
     convert_now: Callable[[OnnxOp], None] | None = None
     declared: Mapping[str, TensorType] = field(default_factory=dict)  # the types of values in the file, where complete
 
-    def mark(self) -> tuple[int, int, int]:
+    def mark(self) -> tuple[int, int]:
         """The present state, for `rollback`."""
-        return self.builder.mark(), len(self.sources), len(self.weight_names)
+        return self.builder.mark(), len(self.sources)
 
-    def rollback(self, mark: tuple[int, int, int]) -> None:
+    def rollback(self, mark: tuple[int, int]) -> None:
         """Undo the conversion of the current node."""
         self.builder.rollback(mark[0])
-        for table, size in ((self.sources, mark[1]), (self.weight_names, mark[2])):
-            while len(table) > size:
-                table.popitem()
+        while len(self.sources) > mark[1]:
+            self.sources.popitem()
 
     # --- what is known ---------------------------------------------------------------------------------------------
 
@@ -269,7 +267,7 @@ class Conversion:
                 "tensor_constant", (), params, name=hint, weights={"value": array}, scope=self._scope()
             )
             if name in self.tensors:
-                self.weight_names[name] = f"{made.layer}.value"
+                self.builder.name_weights(made.layer, {"value": name})
             return made
         flat = array.reshape(-1)
         same = (
@@ -311,9 +309,6 @@ class Conversion:
             scope=op.scope,
         )
         self.made.append(made[0].layer)
-        for key, tensor in tensors.items():
-            if tensor.name:
-                self.weight_names.setdefault(tensor.name, f"{made[0].layer}.{key}")
         return made
 
     def _hint(self, op: OnnxOp, tensors: Mapping[str, Tensor]) -> str:

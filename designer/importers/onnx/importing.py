@@ -36,8 +36,8 @@ from designer.importers.onnx.origin import ORIGIN, packed_origin
 from designer.importers.onnx.original import Case, OnnxOriginal
 from designer.importers.onnx.patterns import find_patterns
 from designer.importers.onnx.scopes import scope_of
-from designer.importers.report import ImportReport, Outcome, counted
-from designer.importers.templates import moved_names, moved_outcome
+from designer.importers.report import ImportReport, Outcome, counted, named_tensors
+from designer.importers.templates import moved_outcome
 from designer.operators.params import ParamError
 from designer.operators.registry import Registry
 from designer.texts import tr
@@ -142,9 +142,8 @@ def _imported(model: Any, path: Path, registry: Registry, options: ImportOptions
         source=path.name,
         producer=" ".join(filter(None, (model.producer_name, model.producer_version))),
         opset=c.opset,
-        warnings=tuple(_warnings(model)),
         templates=builder.repeats,
-        weights=moved_names(c.weight_names, builder.owners),
+        **named_tensors(builder.tensors, _warnings(model)),
         **counted(outcomes),
     )
     names = {entry.name: c.sources[entry.name].layer for entry in entries}

@@ -141,7 +141,6 @@ class Conversion:
     builder: GraphBuilder
     values: dict[str, Any] = field(default_factory=dict)  # node -> Value, Constant, or a tuple of these
     outcomes: list[NodeOutcome] = field(default_factory=list)
-    weight_names: dict[str, str] = field(default_factory=dict)  # key of the state dict -> <layer>.<tensor>
     made: list[str] = field(default_factory=list)  # layers of the current node
     current: TraceNode | None = None
     batch: Value | None = None  # an input that has the batch
@@ -194,7 +193,7 @@ class Conversion:
                 params["numbers"] = _numbers(array)
                 return self.add_raw("tensor_constant", (), params, name=hint)[0]
         if item.name:
-            self.weight_names.setdefault(item.name, f"{made[0].layer}.value")
+            self.builder.name_weights(made[0].layer, {"value": item.name})
         return made[0]
 
     # --- layers ----------------------------------------------------------------------------------------------------
@@ -249,13 +248,7 @@ class Conversion:
             origins=[constant.name for constant in tensors.values()],
             activation=activation,
         )
-        self._name_weights(made[0].layer, tensors)
         return self.wrap(made[output], shape)
-
-    def _name_weights(self, layer: str, tensors: Mapping[str, Constant]) -> None:
-        for key, constant in tensors.items():
-            if constant.name:
-                self.weight_names.setdefault(constant.name, f"{layer}.{key}")
 
     def outputs(self, layer: str) -> tuple[Source, ...]:
         """All outputs of a layer."""
@@ -287,7 +280,7 @@ class Conversion:
             arrays = {key: constant.array() for key, constant in tensors.items()}
             if self.builder.attach(x.source, (type, params or {}), arrays):
                 self.made.append(x.source.layer)
-                self._name_weights(x.source.layer, tensors)
+                self.builder.name_weights(x.source.layer, {key: item.name for key, item in tensors.items()})
                 return self.wrap(x.source, shape)
         return self.layer("activation", [x], activation=(type, params or {}), weights=tensors, shape=shape)
 
@@ -379,9 +372,6 @@ class Conversion:
         gone = [key for key, (_, value) in self._constants.items() if value.source.layer not in self.builder.layers]
         for key in gone:
             del self._constants[key]
-        self.weight_names = {
-            key: place for key, place in self.weight_names.items() if place.rpartition(".")[0] in self.builder.layers
-        }
 
     def record(self, node: TraceNode, outcome: Outcome, reason: str = "") -> None:
         """Record what became of a node."""

@@ -43,8 +43,8 @@ from designer.importers.pytorch.program import (
     user_outputs,
 )
 from designer.importers.pytorch.tracing import Trace, reason_of, trace
-from designer.importers.report import ImportReport, Outcome, counted
-from designer.importers.templates import moved_names, moved_outcome
+from designer.importers.report import ImportReport, Outcome, counted, named_tensors
+from designer.importers.templates import moved_outcome
 from designer.operators.code_text import digest
 from designer.operators.library.development.custom import Custom
 from designer.operators.params import ParamError
@@ -153,9 +153,8 @@ def _imported(
     report = ImportReport(
         source=name,
         producer=f"torch {_version()}",
-        warnings=(*warnings, *steps.warnings),
         templates=builder.repeats,
-        weights=moved_names(c.weight_names, builder.owners),
+        **named_tensors(builder.tensors, (*warnings, *steps.warnings)),
         **counted(tuple(moved_outcome(item, builder.moved) for item in c.outcomes)),
     )
     if steps.broken:

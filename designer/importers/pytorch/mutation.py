@@ -39,32 +39,36 @@ class Aliases:
         return value
 
     def note(self, node: Node, step: TraceNode) -> None:
-        """Remember views, and put writes through."""
+        """Remember views, and put writes through. Raises UnsupportedError, and changes nothing, if a write cannot be put through."""
         first = node.args[0] if node.args else None
         if not hasattr(first, "name"):
             return
         schema = node.target._schema  # type: ignore[union-attr]
         if schema.is_mutable:
-            self._assign(first, self.conversion.values[node.name], node)
+            written: dict[str, Value] = {}
+            self._assign(first, self.conversion.values[node.name], node, written)
+            self.conversion.values.update(written)
+            for name in written:
+                self.views.pop(name, None)
         elif schema.returns and schema.returns[0].alias_info is not None:
             self.views[node.name] = (first, step)  # type: ignore[assignment]
 
-    def _assign(self, target: Any, value: Value, writer: Node) -> None:
+    def _assign(self, target: Any, value: Value, writer: Node, written: dict[str, Value]) -> None:
         c = self.conversion
         before = c.values.get(target.name)
         if isinstance(before, Constant) and before.name and target.op == "placeholder":
             raise UnsupportedError(tr("the module changes its own tensor '{name}' when it runs", name=before.name))
-        c.values[target.name] = value
+        written[target.name] = value
         for name, (base, _) in self.views.items():
-            if base.name == target.name and name != writer.name and _read_later(_node(target, name), writer):
+            other = name not in written and name != writer.name
+            if base.name == target.name and other and _read_later(_node(target, name), writer):
                 raise UnsupportedError(tr("it writes to a tensor of which '{name}' is a view", name=name))
         if target.name not in self.views:
             return
         base, step = self.views[target.name]
         if not _read_later(base, writer, besides=target) and base.name not in self.views:
             return
-        del self.views[target.name]
-        self._assign(base, self._put(base, step, value), writer)
+        self._assign(base, self._put(base, step, value), writer, written)
 
     def _put(self, base: Node, step: TraceNode, value: Value) -> Value:
         """The base with a view of it replaced by `value`."""
@@ -75,6 +79,8 @@ class Aliases:
         x = c.value(item)
         if step.op in _RESHAPES:
             return c.reshaped(value, x.shape)
+        if step.op in ("transpose", "t", "permute"):
+            return c.permuted(value, _inverse(step, x.rank))
         if step.op not in ("slice", "select") or step.get("step", 1) != 1:
             raise UnsupportedError(f"it writes to a tensor through {step.op}")
         place = step.get("dim", 0) % x.rank
@@ -93,6 +99,17 @@ class Aliases:
         if len(parts) == 1:
             return value
         return c.layer("concatenation", parts, {"axis": x.axis(place)}, shape=x.shape)
+
+
+def _inverse(step: TraceNode, rank: int) -> list[int]:
+    """The order of axes that undoes a transpose or a permutation."""
+    if step.op == "permute":
+        order = [axis % rank for axis in step.get("dims")]
+        return [order.index(axis) for axis in range(rank)]
+    order = list(range(rank))
+    one, other = step.get("dim0", 0) % rank, step.get("dim1", 1) % rank
+    order[one], order[other] = other, one
+    return order
 
 
 def _node(near: Node, name: str) -> Node | None:
