@@ -30,6 +30,7 @@ from app.ui.widgets.empty_state import EmptyState
 from app.ui.widgets.file_dialogs import ask_save_path
 from app.ui.widgets.file_output import report_result
 from app.ui.widgets.message import Message
+from app.ui.widgets.row_table import style_rows
 from app.ui.widgets.sentences import sentence
 from app.ui.widgets.tooltips import plain_tip
 from designer.files.atomic import write_atomic
@@ -105,21 +106,13 @@ class RowsTable(QTableView):
         self._rows.setFilterKeyColumn(-1)
         self._rows.setFilterCaseSensitivity(Qt.CaseSensitivity.CaseInsensitive)
         self.setModel(self._rows)
-        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        style_rows(self)
         self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
-        self.setShowGrid(False)
         self.setWordWrap(False)
-        self.setTabKeyNavigation(False)
-        self.setFrameShape(QTableView.Shape.NoFrame)
-        self.verticalHeader().setVisible(False)
         self.verticalHeader().setDefaultSectionSize(self.fontMetrics().height() + 8)
         header = self.horizontalHeader()
-        header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
-        header.setHighlightSections(False)
         header.setResizeContentsPrecision(MEASURED)
         header.setStretchLastSection(True)
-        header.setSortIndicator(-1, Qt.SortOrder.AscendingOrder)  # the order of the file until a header is clicked
-        self.setSortingEnabled(True)
 
     def show_rows(self, rows: Sequence[Row]) -> None:
         self.source.show_rows(rows)

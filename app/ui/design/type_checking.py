@@ -39,6 +39,7 @@ from app.ui.engine.context import Context
 from app.ui.widgets import theme
 from app.ui.widgets.empty_state import EmptyState
 from app.ui.widgets.message import ICONS
+from app.ui.widgets.row_table import style_rows
 from app.ui.widgets.sentences import sentence
 from app.ui.widgets.tooltips import plain_tip
 from designer.graph.diagnostics import Diagnostic, Severity
@@ -193,25 +194,17 @@ class TypeCheckingPanel(QWidget):
         table.setObjectName("type_checking.findings")
         table.setAccessibleName(tr("Problems"))
         table.setModel(self._rows)
-        table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        style_rows(table)
         table.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
-        table.setShowGrid(False)
         table.setWordWrap(True)
-        table.setTabKeyNavigation(False)
-        table.setFrameShape(QTableView.Shape.NoFrame)
         table.setItemDelegate(_Roomy(table))
-        table.verticalHeader().setVisible(False)
         header = table.horizontalHeader()
-        header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
-        header.setHighlightSections(False)
         for column in range(3):
             header.setSectionResizeMode(column, QHeaderView.ResizeMode.ResizeToContents)
         for column in (3, 4):
             header.setSectionResizeMode(column, QHeaderView.ResizeMode.Stretch)
         header.sectionResized.connect(lambda *_: self._fit.start())
         header.setResizeContentsPrecision(64)
-        header.setSortIndicator(-1, Qt.SortOrder.AscendingOrder)  # unsorted, errors first, until a header is clicked
-        table.setSortingEnabled(True)
         table.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         table.customContextMenuRequested.connect(self._show_menu)
         table.selectionModel().currentChanged.connect(lambda *_: self._find_fixes.start())
