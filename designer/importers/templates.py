@@ -126,6 +126,7 @@ class _Replacement:
         self.places = {name: _Place() for name in layers}
         self.present: dict[tuple[str, str], list[str]] = {(DOCUMENT, name): [name] for name in layers}
         self.counts: dict[str, int] = {}
+        self.single = {DOCUMENT}  # rooms whose layers have one set of weights
         self.names: set[str] = set()
         self.taken = {DOCUMENT: set(layers)}
 
@@ -168,12 +169,15 @@ class _Replacement:
                     yield part, shared
 
     def _by_weights(self, group: Sequence[_Occurrence]) -> Iterator[tuple[list[_Occurrence], frozenset[Scope]]]:
-        """A template has at most one set of shared weights."""
+        """A template has at most one set of shared weights, the same everywhere.
+
+        So calls of one module cannot share it inside of a template whose instances have weights of their own.
+        """
         sets: dict[Hashable, list[_Occurrence]] = defaultdict(list)
         for number, item in enumerate(group):
             origins = self.rooms[item.room].origins
             tensors = tuple(origins.get(name, ()) for name in item.layers)
-            sets[(item.room, tensors) if any(tensors) else number].append(item)
+            sets[(item.room, tensors) if any(tensors) and item.room in self.single else number].append(item)
         rest = [item for items in sets.values() if len(items) == 1 for item in items]
         for items in sets.values():
             if len(items) > 1:
@@ -200,6 +204,9 @@ class _Replacement:
         self.rooms[name] = self._room(first, room, inner, [first.reads[place] for place in order], ports, ends)
         self.taken[name] = {*ports, *ends, *inner}
         self.counts[name] = len(group)
+        owned = [item for item in group if item.scope not in shared]
+        if len(owned) + bool(shared) == 1 and self.single.issuperset(item.room for item in group):
+            self.single.add(name)
         around: dict[str, dict[str, Layer]] = defaultdict(dict)  # room -> last layer of an occurrence -> its instance
         for item in group:
             own = self.rooms[item.room]

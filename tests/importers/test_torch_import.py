@@ -174,6 +174,23 @@ def test_a_tensor_that_layers_of_different_types_share_is_copied_and_named(regis
     assert "head.kernel" in warning
 
 
+class CallsItsPartTwice(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.mix, self.out = nn.Conv2d(4, 4, 3, padding=1), nn.Conv2d(4, 4, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + self.out(self.mix(self.mix(x).relu()))
+
+
+def test_equal_modules_with_weights_of_their_own_do_not_share_those_of_their_parts(registry: Registry) -> None:
+    module = nn.Sequential(CallsItsPartTwice(), CallsItsPartTwice())
+    found = import_module(module, [torch.rand(1, 4, 6, 6)], registry).verified(registry)
+    assert found.report.max_rel_difference is not None
+    assert found.report.max_rel_difference <= 1e-5
+    assert len(found.report.warnings) == 4, "the kernels and biases of two parts are copied"
+
+
 class WritesThroughViews(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         y = x + 1
