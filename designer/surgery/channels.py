@@ -202,8 +202,9 @@ class ChannelMap:
 
     def _add_axis(self, layer: Layer, tensor: str, axis: int, channels: Channels, *, reads: bool = False) -> None:
         key = WeightKey(layer.weights_name, tensor)
-        shared = self._places.setdefault((key, axis), channels)
-        if shared is channels:
+        shared = self._places.get((key, axis))
+        if shared is None:
+            self._places[key, axis] = channels
             self.axes.append(WeightAxis(key, axis, channels, reads))
         else:
             self._join_same(layer, shared, channels)
