@@ -270,7 +270,8 @@ class _Sized:
     def _check_fixed(self, operator: Operator, inputs: Sequence[TensorType]) -> None:
         """Weights, and what an opaque operator declares its outputs for, are made for certain shapes."""
         if isinstance(operator, Opaque):
-            self.fixed = tuple(cast("tuple[int, ...]", t.shape[1:]) for t in inputs)
+            ends = [2 if operator.follows_image and t.rank == 4 else t.rank for t in inputs]
+            self.fixed = tuple(cast("tuple[int, ...]", t.shape[1:end]) for t, end in zip(inputs, ends, strict=True))
             names = tuple(port.name for port in operator.input_ports())
         else:
             weights: tuple[Weight, ...] = operator.weights(inputs)

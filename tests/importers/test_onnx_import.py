@@ -18,6 +18,7 @@ from designer.importers.imported import Imported
 from designer.importers.onnx.importing import import_onnx
 from designer.importers.verification import compare
 from designer.operators.registry import Registry
+from designer.operators.size_contract import size_contract
 
 
 def imported(proto: onnx.ModelProto, folder: Path, registry: Registry) -> Imported:
@@ -321,3 +322,20 @@ def test_a_module_that_differs_stays_as_layers(tmp_path: Path, registry: Registr
     found = imported(blocks(3, different=True), tmp_path, registry)
     assert sorted(types(found)) == ["convolution", "element_wise", "tanh", "template", "template"]
     assert found.report.agrees
+
+
+def test_opaque_layers_follow_the_size_of_the_image(tmp_path: Path, registry: Registry) -> None:
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "scale", "zero"], ["q"]),
+        helper.make_node("MaxPool", ["q"], ["p"], kernel_shape=[2, 2], strides=[2, 2]),
+        helper.make_node("DequantizeLinear", ["p", "scale", "zero"], ["y"]),
+    ]
+    weights = {"scale": np.array(0.02, np.float32), "zero": np.array(3, np.uint8)}
+    proto = model(nodes, {"x": ["n", 3, "h", "w"]}, {"y": ["n", 3, None, None]}, weights)
+    found = import_onnx(saved(proto, tmp_path), registry, ImportOptions()).verified(registry)
+    shapes = [layer.params["shapes"] for layer in found.graph if layer.type == "opaque"]
+    assert sorted(shapes) == ["N x 3 x H x W", "N x 3 x H x W uint8", "N x 3 x H/2 x W/2 uint8"]
+    assert {case.inputs["x"][2:] for case in found.report.cases} == {(64, 64), (96, 96)}
+    assert found.report.max_abs_difference == 0
+    (item,) = size_contract(found.graph, registry).inputs
+    assert (str(item.height), str(item.width)) == ("at least 2", "at least 2")

@@ -10,12 +10,13 @@ from designer.importers.onnx.conversion import Conversion, OnnxOp, UnsupportedEr
 from designer.importers.onnx.folding import is_numeric
 from designer.importers.onnx.versions import runnable_opset, upgraded
 from designer.importers.report import Outcome
-from designer.operators.library.development.opaque import attributes_of, packed
+from designer.operators.library.development.opaque import Side, attributes_of, packed
 from designer.operators.onnx_data import OPSET
 from designer.operators.params import Value
 
 BATCH = "N"
 MAX_INPUTS = 1000
+FURTHER = ((1, 2), (2, 3), (3, 1))  # pixels that are added to find sizes that follow those of images
 MAX_EMBEDDED = 1024  # elements of integer constants that are kept inside of the layer
 
 
@@ -42,7 +43,7 @@ def add_opaque(c: Conversion, op: OnnxOp, reason: str) -> None:
         "domain": op.domain,
         "input_count": len(inputs),
         "output_count": len(used),
-        "shapes": "\n".join(_text(kind) for kind in types),
+        "shapes": "\n".join(_open_texts(model, op, types)),
     }
     simple = _attributes_text(op) if not constants and len(nodes) == 1 and all(op.inputs) and all(op.outputs) else None
     if simple is not None and tuple(inputs) == op.inputs and model.opset_import[0].version <= OPSET:
@@ -200,6 +201,52 @@ def _types(model: Any, op: OnnxOp, declared: Mapping[str, TensorType]) -> list[T
     return types
 
 
+def _open_texts(model: Any, op: OnnxOp, types: Sequence[TensorType]) -> list[str]:
+    """Types as text. Sizes that follow those of the images that the node reads are H and W, tried at further sizes."""
+    fixed = [_text(kind) for kind in types]
+    tried = type(model)()
+    tried.CopyFrom(model)
+    images = [entry.type.tensor_type.shape.dim for entry in tried.graph.input]
+    images = [dims for dims in images if len(dims) == 4 and dims[2].dim_value and dims[3].dim_value]
+    sides = {(dims[2].dim_value, dims[3].dim_value) for dims in images}
+    if len(sides) != 1:
+        return fixed
+    ((height, width),) = sides
+    sizes = [(height, width), *((height + i, width + j) for i, j in FURTHER), (2 * height, 3 * width)]
+    found = [list(types)]
+    for size in sizes[1:]:
+        for dims in images:
+            dims[2].dim_value, dims[3].dim_value = size
+        try:
+            other = _types(tried, op, {})
+        except UnsupportedError:
+            return fixed
+        if other is None or [kind.rank for kind in other] != [kind.rank for kind in types]:
+            return fixed
+        found.append(other)
+    texts = []
+    for place, kind in enumerate(types):
+        text = [_open_size([item[place].shape[axis] for item in found], sizes) for axis in range(kind.rank)]
+        if None in text:
+            return fixed
+        texts.append(_text(kind, [part or "" for part in text]))
+    return texts
+
+
+def _open_size(found: Sequence[Dim], sizes: Sequence[tuple[int, int]]) -> str | None:
+    """A size as text, from what it is at several sizes of an image; None if it does not follow them simply."""
+    first = found[0]
+    if all(dim == first for dim in found):
+        return str(first)
+    for axis in (2, 3):
+        side = sizes[0][axis - 2]
+        if isinstance(first, int) and first:
+            tried = Side(axis, max(1, first // side), max(1, side // first))
+            if [size[axis - 2] * tried.times // tried.over for size in sizes] == list(found):
+                return str(tried)
+    return None
+
+
 def _shape(kind: Any) -> tuple[Dim, ...] | None:
     """The shape of an ONNX tensor; None if it is not known."""
     if not kind.HasField("shape"):
@@ -252,10 +299,13 @@ def _attributes_text(op: OnnxOp) -> str | None:
     return text if same else None
 
 
-def _text(kind: TensorType) -> str:
+def _text(kind: TensorType, sizes: Sequence[str] | None = None) -> str:
     if not kind.shape:
         return f"scalar {kind.dtype.value}" if kind.dtype is not DataType.FLOAT32 else "scalar"
-    return str(kind)
+    if sizes is None:
+        return str(kind)
+    dtype = "" if kind.dtype is DataType.FLOAT32 else f" {kind.dtype.value}"
+    return f"{' x '.join(sizes)}{dtype}"
 
 
 def _proto(node: Any) -> Any:

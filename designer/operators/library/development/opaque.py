@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import base64
+import re
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from designer.operators import api as op
 from designer.operators.code_text import CodeError, literal
 from designer.texts import tr
 
+_SIDE = re.compile(r"([HW])(?:([*/])([1-9]\d{0,3}))?")
 MAX_MODEL = 64 * 2**20  # bytes of an imported graph
 _NO_TORCH = "not available in torch; only ONNX Runtime can run it"
 
@@ -27,7 +29,8 @@ class Opaque(
 
     It runs if ONNX Runtime supports the operator, and is exported to ONNX unchanged. What has no attributes as text (the body
     of a loop, texts as constants) is imported as a `model`, which is used instead of name and attributes. torch and PyTorch projects do not
-    support it. Its output shapes cannot be inferred: declare them, otherwise the types of the following layers are unknown.
+    support it. Its output shapes cannot be inferred: declare them, otherwise the types of the following layers are unknown. H and W are
+    the height and width of the first image that it reads.
     """
 
     op_type: str = op.param(default="Identity", doc="Name of the ONNX operator.")
@@ -42,7 +45,7 @@ class Opaque(
     shapes: str = op.param(
         default="",
         multiline=True,
-        doc="Types of the outputs, one per line, as in N x 3 x 8 x 8 or N x 10 int64.",
+        doc="Types of the outputs, one per line, as in N x 3 x 8 x 8, N x 3 x H x W/2 or N x 10 int64.",
     )
     opset: int = op.param(
         default=0, min=0, max=1000, extension=True, doc="Version of the domain that defines the operator; 0: any."
@@ -92,7 +95,8 @@ class Opaque(
                 yield op.Fault(parameter, str(error), error.remedy)
 
     def infer(self, inputs: Sequence[op.TensorType]) -> tuple[op.TensorType, ...]:
-        types = types_of(self.shapes)
+        image = next((kind for kind in inputs if kind.rank == 4), None)
+        types = tuple(declared.sized(image) for declared in types_of(self.shapes))
         if len(types) != self.output_count:
             raise op.ShapeError(
                 tr(
@@ -105,6 +109,11 @@ class Opaque(
                 code="shape-not-declared",
             )
         return types
+
+    @property
+    def follows_image(self) -> bool:
+        """Whether the sizes of outputs are declared for images of any size."""
+        return any(isinstance(dim, Side) for declared in types_of(self.shapes) for dim in declared.shape)
 
     def onnx(self, inputs: Sequence[op.TensorType]) -> tuple[op.OnnxValue, ...]:
         reads = tuple(op.OnnxInput(index) for index in range(len(inputs)))
@@ -175,28 +184,67 @@ def attributes_of(text: str) -> Mapping[str, Any]:
     return found
 
 
+class Side(NamedTuple):
+    """The size of an axis of an image, times a number and divided by one, rounded down."""
+
+    axis: int
+    times: int = 1
+    over: int = 1
+
+    def __str__(self) -> str:
+        """The size as in `Opaque.shapes`."""
+        name = "H" if self.axis == 2 else "W"
+        return f"{name}*{self.times}" if self.times > 1 else f"{name}/{self.over}" if self.over > 1 else name
+
+
+class DeclaredType(NamedTuple):
+    """The type of an output; sizes may follow those of an image."""
+
+    shape: tuple[op.Dim | Side, ...]
+    dtype: op.DataType
+
+    def sized(self, image: op.TensorType | None) -> op.TensorType:
+        """The type where the operator reads `image`. Raises ShapeError without an image, and where nothing would be left."""
+        dims: list[op.Dim] = []
+        for dim in self.shape:
+            if isinstance(dim, Side):
+                if image is None:
+                    raise op.ShapeError(
+                        tr("the declared size '{size}' needs an input N x C x H x W", size=str(dim)),
+                        remedy=tr("enter a number, or connect an image"),
+                    )
+                dim = image.dim(dim.axis) * dim.times // dim.over
+                if dim < 1:
+                    raise op.ShapeError(tr("the output would be empty"), remedy=tr("use a larger input"))
+            dims.append(dim)
+        return op.TensorType(tuple(dims), self.dtype)
+
+
 @lru_cache(maxsize=256)
-def types_of(text: str) -> tuple[op.TensorType, ...]:
-    """Parse tensor types from lines such as `N x 3 x 8 x 8 int64`, or `scalar`."""
+def types_of(text: str) -> tuple[DeclaredType, ...]:
+    """Parse types of tensors from lines such as `N x 3 x H x 8 int64`, or `scalar`."""
     return tuple(_type(number, line.strip()) for number, line in enumerate(text.splitlines(), 1) if line.strip())
 
 
-def _type(number: int, line: str) -> op.TensorType:
+def _type(number: int, line: str) -> DeclaredType:
     rule = f"enter dimensions and, unless float32, one of {', '.join(op.DataType)}: N x 10 int64"
     head, _, last = line.rpartition(" ")
     dtype = op.DataType.FLOAT32
     if last in tuple(op.DataType):
         line, dtype = head, op.DataType(last)
     if line.strip() == "scalar":
-        return op.TensorType((), dtype)
-    dims: list[op.Dim] = []
+        return DeclaredType((), dtype)
+    dims: list[op.Dim | Side] = []
     for part in (p.strip() for p in line.split("x")):
         if part.isascii() and part.isdigit() and 0 < len(part) < 10 and int(part) > 0:
             dims.append(int(part))
         elif part == "N":
             dims.append(op.Symbol(part))
+        elif side := _SIDE.fullmatch(part):
+            number_of = int(side[3] or 1)
+            dims.append(Side(2 if side[1] == "H" else 3, *((number_of, 1) if side[2] == "*" else (1, number_of))))
         else:
             raise CodeError(
                 tr("line {number} of the shapes: '{part}' is not a dimension", number=number, part=part[:40]), rule
             )
-    return op.TensorType(tuple(dims), dtype)
+    return DeclaredType(tuple(dims), dtype)
