@@ -113,7 +113,7 @@ def by_rules(contract: SizeContract, height: int, width: int) -> bool:
     return fits and (height, width) not in contract.exceptions
 
 
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(7200)  # with --all-pairs
 @pytest.mark.parametrize("name", CASES)
 def test_rules_are_those_of_torch(name: str, every_pair: bool) -> None:
     contract = size_contract(CASES[name], REGISTRY)
@@ -138,7 +138,7 @@ def module_runs(module: torch.nn.Module, height: int, width: int) -> bool:
 
 
 @pytest.mark.filterwarnings("ignore")  # of the old exporter
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(7200)  # with --all-pairs
 @pytest.mark.parametrize("name", torch_networks())
 def test_rules_of_imported_networks_are_those_of_the_original(name: str, every_pair: bool) -> None:
     onnx = pytest.importorskip("onnx")
