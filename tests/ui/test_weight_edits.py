@@ -166,7 +166,7 @@ def test_without_weights_the_remedy_is_named(bench: Bench, qtbot: QtBot) -> None
     bench.document.change_settings(weights="")
     with qtbot.waitSignal(bench.context.message) as blocker:
         bench.surgery.operate("split", "conv_1")
-    assert blocker.args == ["error", "The network has no trained weights. Choose them in Network Settings"]
+    assert blocker.args == ["error", "The network has no trained weights. Choose them in Network Settings."]
 
 
 def features_field(bench: Bench, layer: str) -> NumberField:
