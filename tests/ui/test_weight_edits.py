@@ -186,6 +186,7 @@ def test_the_layer_editor_changes_channels_with_their_weights_in_one_step(bench:
     field = features_field(bench, "conv_0")
     with bench.done():  # type: ignore[attr-defined]
         type_in(field, "12")
+        field.finished.emit()  # again, since the focus leaves the field
     assert bench.title.startswith("Widen conv_0 by 6: function kept (difference ")
     assert bench.document.graph["conv_0"].params["features"] == "12"
     with bench.done():  # type: ignore[attr-defined]

@@ -35,6 +35,7 @@ class WeightSurgery(QObject):
         super().__init__(context)
         self._context = context
         self._call: EngineCall[SurgeryReply] | None = None
+        self._asked: tuple[object, ...] = ()
 
     def operate(
         self,
@@ -48,7 +49,8 @@ class WeightSurgery(QObject):
     ) -> None:
         """Carry out one operation on a layer of the open document, called as the engine knows it.
 
-        `done` gets the title of the undo step. `failed` gets the reason why nothing was done, instead of the user.
+        `done` gets the title of the undo step. `failed` gets the reason why nothing was done, instead of the user. An operation that
+        is being carried out is not repeated.
         """
         context = self._context
         document, analysis = context.root, analysis_of(context)
@@ -59,6 +61,8 @@ class WeightSurgery(QObject):
         elif not layer and operation != "prune":
             remedy = tr("open the template through one of its instances")
             refuse(Diagnostic("no-surgery", tr("no instance of this template is open"), remedy=remedy))
+        elif self._call is not None and self._asked == (operation, layer, features, channels):
+            return
         elif self._call is not None:
             remedy = tr("repeat it when the other one is done")
             refuse(Diagnostic("no-surgery", tr("another edit of the weights is being carried out"), remedy=remedy))
@@ -77,6 +81,7 @@ class WeightSurgery(QObject):
             )
             what = tr("Editing the weights of {layer} ...", layer=layer) if layer else tr("Editing the weights ...")
             context.message.emit("info", what)
+            self._asked = (operation, layer, features, channels)
             self._call = analysis.engine.ask(
                 request,
                 self,
