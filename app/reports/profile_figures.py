@@ -8,6 +8,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from app.reports.profile_table import AXES
 from designer.files.atomic import atomic_file
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.profiling.grouping import precision_shares
@@ -138,7 +139,7 @@ def _sweep(axes: Axes, sweep: Sweep) -> None:
     axes.plot(positions, [sweep.throughput(run) for run in sweep.runs], "o-", color=COLORS["compute"])
     axes.axvline(sweep.position(sweep.knee), linestyle=":", color=COLORS[""])
     axes.set_xticks(positions, [sweep.label(run) for run in sweep.runs])
-    axes.set_xlabel(sweep.axis)
+    axes.set_xlabel(tr_data(AXES[sweep.axis]))
     axes.set_ylabel(tr("throughput ({unit})", unit=sweep.unit), color=COLORS["compute"])
     axes.set_ylim(bottom=0)
     other = axes.twinx()

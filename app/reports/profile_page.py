@@ -8,6 +8,7 @@ from pathlib import Path
 from app.reports.page import Page
 from app.reports.profile_figures import figure_png
 from app.reports.profile_table import (
+    AXES,
     COLUMNS,
     WORDS,
     difference_table,
@@ -20,7 +21,7 @@ from app.reports.profile_table import (
 from designer.profiling.difference import RunDifference
 from designer.profiling.schema import Profile, ProfileRun
 from designer.profiling.sweep import sweeps
-from designer.texts import tr
+from designer.texts import tr, tr_data
 from designer.units import quantity
 
 NUMBERS = range(1 + WORDS, 1 + len(COLUMNS))
@@ -32,7 +33,7 @@ def write_page(path: Path, profile: Profile, differences: Sequence[RunDifference
     for run in profile.runs:
         _add_run(page, profile, run)
     for sweep in (*sweeps(profile.runs, "batch"), *sweeps(profile.runs, "size")):
-        page.heading(tr("{configuration} by {axis}", configuration=sweep.title, axis=sweep.axis))
+        page.heading(tr("{title} by {axis}", title=sweep.title, axis=tr_data(AXES[sweep.axis])))
         page.picture_inside(figure_png(sweep.axis, sweep.runs[0], sweep), knee_text(sweep))
     for found in differences:
         page.heading(tr("{after} against {before}", after=found.after.configuration, before=found.before.configuration))

@@ -21,13 +21,14 @@ from designer.profiling.schema import (
     Verdict,
     mean_utilization,
 )
-from designer.profiling.sweep import Sweep, sweeps
+from designer.profiling.sweep import Axis, Sweep, sweeps
 from designer.texts import mark, tr, tr_data
 from designer.units import UNAVAILABLE_SIGN, digits, duration, quantity
 
 Cell = Callable[[ProfileRun, OperatorProfile], str]
 
 
+AXES: dict[Axis, str] = {"batch": mark("batch"), "size": mark("size")}
 VERDICTS: dict[Verdict, str] = {
     "input": mark("input-bound"),
     "compute": mark("compute-bound"),
@@ -134,7 +135,7 @@ def utilization_lines(run: ProfileRun) -> Iterator[str]:
 
 def sweep_lines(sweep: Sweep) -> Iterator[str]:
     """Throughput and latency of every run, and the knee."""
-    yield tr("{title} by {axis}", title=sweep.title, axis=sweep.axis)
+    yield tr("{title} by {axis}", title=sweep.title, axis=tr_data(AXES[sweep.axis]))
     for run in sweep.runs:
         yield tr(
             "  {label}: {throughput} {unit}, latency {latency}",
@@ -151,7 +152,7 @@ def knee_text(sweep: Sweep) -> str:
     knee = sweep.knee
     return tr(
         "knee at {axis} {label} with {throughput} {unit}; above it, throughput grows by less than 10 %",
-        axis=sweep.axis,
+        axis=tr_data(AXES[sweep.axis]),
         label=sweep.label(knee),
         throughput=digits(sweep.throughput(knee)),
         unit=sweep.unit,

@@ -84,7 +84,7 @@ DATA = (
     r"N x|float\d+|u?int\d+|fp\d+|bf16|FP\d+|BF16|INT\d+|n[ch][hw][cw]|[xy]\b|[NCHW]\b",  # shapes, number formats, coordinates
     r"(ms|µs|ns|s|[KMGT]iB|[kMGT]?B|[kMGT]?FLOP(/s)?|GB/s|px|x)\b",  # units
     r"(Ctrl|Shift|Alt|F\d+|Esc|Del|Space|Enter|Return|Home|End|Tab|Up|Down|Left|Right|Backspace|Ins|PgUp|PgDown)\b\+?",  # keys
-    r"Layerwright|PyTorch|torch|TensorRT|ONNX Runtime|onnxruntime|OpenVINO|ONNX|numpy|npy|CPU|cpu|ComfyUI|Blender|of_a_plugin|secret|dncnn|denoiser\w*",  # names
+    r"Layerwright|PyTorch|python3|torch|TensorRT|ONNX Runtime|onnxruntime|OpenVINO|ONNX|numpy|npy|CPU|cpu|ComfyUI|Blender|of_a_plugin|secret|dncnn|denoiser\w*",  # names
     r"SSIM|PSNR|Letter|dB|NumPy|GIF|PNG|CSV|JSON|HTML",
     r"Press shortcut",  # Qt's own, with Qt's translator
     r"NodeGraph|Nodes\b",  # the library's menus, which are never shown
