@@ -152,8 +152,6 @@ def _run_deployed(session: Session, model: Callable[[], bytes]) -> _Run | None:
     late = [step for step in after if isinstance(step, AnalysisStep)]
     before = [source for step in late for source in step.feeds]
     values = dict(session.run([feed, *before, *(item.clean for item in known)]).captures)
-    if late and any(session.padding(Source(layer)) is not None for layer in layers):
-        return None
     runtime = inference_session(model(), physical_cores())
     feeds = {runtime.get_inputs()[0].name: values[feed]}
     runtime.run(None, feeds)  # the first run also prepares memory
@@ -162,16 +160,22 @@ def _run_deployed(session: Session, model: Callable[[], bytes]) -> _Run | None:
     milliseconds = (perf_counter() - began) * 1000
     for source, array in zip(results, made, strict=True):
         values[source] = values[plan.origin[session.source(source)]] = array
+    whole: set[Source] = set()  # without the padding of inputs
     for step in late:
-        values.update(evaluate(inference, step.layer, [values[source] for source in step.feeds]))
-    outputs = {layer: _cropped(session, layer, values[plan.origin[Source(layer)]]) for layer in layers}
+        given = [
+            values[one] if one in whole or not step.late else _cropped(session, one, values[one]) for one in step.feeds
+        ]
+        values.update(evaluate(inference, step.layer, given))
+        whole.update(inference.tensors(step.layer) if step.late else ())
+    origins = {layer: plan.origin[Source(layer)] for layer in layers}
+    outputs = {n: values[o] if o in whole else _cropped(session, o, values[o]) for n, o in origins.items()}
     if not known:
         return _Run(outputs, milliseconds)
     return _Run(outputs, milliseconds, values[known[0].result], values[known[0].clean])
 
 
-def _cropped(session: Session, layer: str, array: Array) -> Array:
-    padding = session.padding(Source(layer))
+def _cropped(session: Session, source: Source, array: Array) -> Array:
+    padding = session.padding(source)
     return array if padding is None else crop(array, *padding)
 
 

@@ -165,7 +165,7 @@ def test_blame_compares_before_and_after_passes(graph, weights, registry):
 def test_calibrated_int8_runs_in_onnx_runtime_between_analysis_layers(registry, tmp_path):
     plain = restoring_unet(4, 32)
     layers = [
-        layer("image", "input", dims="32x32x3"),
+        layer("image", "input", dims="32x32x3", tiling=4),
         layer("noise", "noise", "image", scale="0.05"),
         *(
             replace(each, inputs=tuple(Source("noise") if s == Source("image") else s for s in each.inputs))
@@ -176,7 +176,7 @@ def test_calibrated_int8_runs_in_onnx_runtime_between_analysis_layers(registry, 
         layer("result", "output", "mix"),
     ]
     graph = Graph(layers, name="noisy")
-    write_image(tmp_path / "a.png", np.random.default_rng(0).random((1, 3, 32, 32), np.float32))
+    write_image(tmp_path / "a.png", np.random.default_rng(0).random((1, 3, 33, 38), np.float32))
     variant = Variant("int8", "int8", {"last": "float32"}, calibration=CalibrationRecipe(str(tmp_path)))
     session = Session(graph, registry, restoring_weights(plain, registry), TORCH)
     session.set_input_file("image", tmp_path / "a.png")

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import (
     QFileDialog,
     QFormLayout,
     QHBoxLayout,
+    QHeaderView,
     QLineEdit,
     QProgressBar,
     QPushButton,
@@ -281,8 +282,9 @@ class PrecisionDialog(GrowingDialog):
         for layer in dict.fromkeys((*reply.kept, *measured)):
             numbers = [f"{value:.1f}" for value in measured.get(layer, ())]
             self._add_layer(layer, reply.kept.get(layer, ""), numbers, kept=layer in reply.kept)
-        for column in range(len(titles)):
-            self.layers.resizeColumnToContents(column)
+        header = self.layers.header()
+        header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        header.setSectionResizeMode(1, QHeaderView.ResizeMode.Stretch)
         self.status.show_message(" ".join(verdict(reply)), "info" if reply.met else "warning")
         self.add.setEnabled(True)
         self.save.setVisible(bool(reply.report))
