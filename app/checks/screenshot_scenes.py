@@ -298,7 +298,7 @@ def precisions(at: Photographer) -> None:
 
 
 def training(at: Photographer) -> None:
-    """Two short runs of a small network: their curves, validation images, and the health of the layers on the canvas."""
+    """Two short runs of a small network: their curves and validation images."""
     window, context, docks = at.window, at.window.context, at.window.docks
     before = window.tabs.all
     with readable_folder() as home:
