@@ -12,7 +12,8 @@ from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import Source
 from designer.runtime.api import Part, RunOptions
-from designer.runtime.engine_registry import load_engines
+from designer.runtime.checked_engine import guarded
+from designer.runtime.engine_registry import default_engines, load_engines
 
 PLUGIN = """
 import numpy as np
@@ -159,3 +160,18 @@ def test_what_an_engine_does_not_offer_is_refused_with_who_does(tmp_path, infere
     (finding,) = caught.value.diagnostics
     assert finding.code == code
     assert words in (finding.remedy or "")
+
+
+@pytest.mark.parametrize(
+    ("layers", "named"), [((), "run: "), (("a",), "run 'a': "), (("a", "b", "c"), "run 'a' ... 'c': ")]
+)
+def test_an_engine_that_fails_names_the_ends_of_its_part(layers, named):
+    def fail() -> None:
+        raise RuntimeError("out of luck")
+
+    with pytest.raises(DiagnosticError) as caught:
+        guarded(default_engines().get("onnxruntime"), "run", layers, fail)
+    (found,) = caught.value.diagnostics
+    assert found.code == "engine-failed"
+    assert f"could not {named}" in found.message
+    assert "out of luck" in found.message
