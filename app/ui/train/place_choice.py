@@ -37,7 +37,7 @@ class PlaceChoice(QObject):
         self.python_line.setToolTip(
             tr("The Python on the host that has the packages of the project, such as ~/venv/bin/python")
         )
-        self.python_line.setPlaceholderText(DEFAULT_PYTHON)
+        self.python_line.setPlaceholderText(tr("the host's python3"))
         self.python_line.setMinimumWidth(60)
         self._form.addRow(tr("Where"), self.box)
         self._form.addRow(tr("Python"), self.python_line)
