@@ -14,6 +14,7 @@ from PySide6.QtWidgets import QApplication, QMessageBox
 from window_kit import action
 
 from app.ui.document.document import Document
+from designer.files.variants import Variant
 from designer.graph.commands import set_params
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
@@ -163,4 +164,43 @@ def test_tensorrt_engine(window, qtbot, tmp_path, monkeypatch):
     dialog.working = True
     dialog.failed("error [not-in-tensorrt] layer 'conv': TensorRT cannot run 'conv' (Conv: false) - replace the layer")
     assert window.context.selection == ("conv",)
+    dialog.close()
+
+
+def test_the_current_variant_is_proposed_for_exports(window, qtbot, tmp_path):
+    from app.ui.shell.export.deploy import DeployExportDialog
+
+    window.context.set_document(Document(network(), window.context.registry, parent=window.context))
+    half = Variant("half", "fp16", weights=str(tmp_path / "w"))
+    window.context.root.change_settings(variants=(half,), variant="half", weights="other")
+    dialog = DeployExportDialog(window.context, window)
+    dialog.open()
+    assert dialog.variant.currentText() == "half"
+    assert dialog.weights.text() == str(tmp_path / "w")
+    dialog.model.setText("x.onnx")
+    assert "both choose the model" in dialog.message.text()
+    assert not dialog.export.isEnabled()
+    dialog.variant.setCurrentIndex(0)
+    assert dialog.weights.text().endswith("other")
+    assert dialog.export.isEnabled()
+    dialog.close()
+
+
+@pytest.mark.slow
+def test_an_onnx_file_of_a_variant(window, qtbot, tmp_path):
+    import onnx
+
+    from app.ui.shell.export.onnx import OnnxExportDialog
+
+    window.context.set_document(Document(network(), window.context.registry, parent=window.context))
+    window.context.root.change_settings(variants=(Variant("half", "fp16"),), variant="half")
+    dialog = OnnxExportDialog(window.context, window)
+    dialog.open()
+    dialog.target.setText(str(tmp_path / "half.onnx"))
+    dialog.random.setChecked(True)
+    dialog.export.click()
+    qtbot.waitUntil(lambda: not dialog.working, timeout=100_000)
+    assert (tmp_path / "half.onnx").exists(), dialog.message.text()
+    model = onnx.load(tmp_path / "half.onnx")
+    assert {tensor.data_type for tensor in model.graph.initializer} == {onnx.TensorProto.FLOAT16}
     dialog.close()
