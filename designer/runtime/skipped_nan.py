@@ -12,7 +12,7 @@ from designer.runtime.api import Part, Tensor
 from designer.runtime.engine_api import EngineDescriptor
 from designer.runtime.finite import nonfinite
 from designer.runtime.network import operator_of
-from designer.texts import tr
+from designer.texts import tr, tr_data
 
 
 class SkippedNan:
@@ -41,7 +41,7 @@ class SkippedNan:
             if dropped is not None:
                 return tr(
                     "{engine} may drop the NaN of '{cause}' in '{dropped}': finite results can be wrong",
-                    engine=tr(self._engine.title),
+                    engine=tr_data(self._engine.title),
                     cause=cause,
                     dropped=dropped,
                 )

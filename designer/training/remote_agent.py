@@ -103,7 +103,7 @@ def start(folder: Path) -> None:
             stderr=log,
             start_new_session=True,  # the connection may break
         )
-    replace(run / "process.json", json.dumps({"pid": child.pid, "mark": mark(child.pid)}).encode())
+    replace(run / "process.json", json.dumps({"pid": child.pid, "mark": start_time(child.pid)}).encode())
     answer("started")
 
 
@@ -136,10 +136,10 @@ def process(run: Path) -> int:
         os.kill(record["pid"], 0)
     except (OSError, ValueError):
         return 0
-    return record["pid"] if mark(record["pid"]) == record["mark"] else 0
+    return record["pid"] if start_time(record["pid"]) == record["mark"] else 0
 
 
-def mark(pid: int) -> str:
+def start_time(pid: int) -> str:
     """When a process started; with its id this names it. Empty for one that has ended."""
     with contextlib.suppress(OSError):  # clock ticks since the start of the machine: changes of the clock do not matter
         state, *fields = Path(f"/proc/{pid}/stat").read_text("ascii", "replace").rpartition(")")[2].split()
