@@ -15,7 +15,7 @@ BY_HAND = "by hand"  # the reason of a format that the user chose instead of the
 class CalibrationRecipe:
     """How the ranges of INT8 are found: on the first `count` images of a folder, of each the middle `size` (`WxH`; empty: the input's).
 
-    `method` and `form` are names in `designer.precision.int8`.
+    `method` and `form` are names in `designer.precision.int8`; without a form, that of ONNX Runtime.
     """
 
     folder: str = ""
@@ -23,7 +23,7 @@ class CalibrationRecipe:
     size: str = ""
     method: str = "minmax"
     percentile: float = 99.99
-    form: str = "onnxruntime"
+    form: str = ""
 
     def texts(self) -> dict[str, str]:
         return {each.name: str(getattr(self, each.name)) for each in fields(self)}

@@ -111,7 +111,7 @@ class Quantizer:
         progress: Progress | None = None,
     ) -> None:
         recipe = recipe or CalibrationRecipe()
-        self.form = FORMS[recipe.form]
+        self.form = FORMS[recipe.form or ONNX_RUNTIME]
         self.model = _simplified(model)
         self._nodes = [node for node in self.model.graph.node if node.op_type in COMPUTING | PASSING]
         self.layers = tuple(dict.fromkeys(_layer(node) for node in self._nodes if node.op_type in COMPUTING))
@@ -271,7 +271,7 @@ def quantized_variant(model: ModelProto, inference: Inference, variant: Variant)
 
 def _check(recipe: CalibrationRecipe) -> None:
     """Raise DiagnosticError for a method, form or size that is not known, as in files of newer versions."""
-    for found, known in ((recipe.method, METHODS), (recipe.form, tuple(FORMS))):
+    for found, known in ((recipe.method, METHODS), (recipe.form or ONNX_RUNTIME, tuple(FORMS))):
         if found not in known:
             raise DiagnosticError.of(
                 "bad-calibration",

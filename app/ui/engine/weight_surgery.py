@@ -86,7 +86,7 @@ class WeightSurgery(QObject):
                 request,
                 self,
                 lambda reply: self._arrived(document, request, reply, done),
-                lambda found: self._failed(found, refuse),
+                lambda found: self._failed(found, failed),
                 superseded=self._end,
             )
 
@@ -112,10 +112,12 @@ class WeightSurgery(QObject):
             if done is not None:
                 done(title)
 
-    def _failed(self, found: Findings, refuse: Callable[[Diagnostic], None]) -> None:
+    def _failed(self, found: Findings, failed: Callable[[Diagnostic], None] | None) -> None:
         self._end()
-        if found[0].code not in ("engine-crashed", "cancelled"):
-            refuse(found[0])
+        if failed is not None:
+            failed(found[0])
+        elif found[0].code not in ("engine-crashed", "cancelled"):  # the user knows of these
+            self._show(found[0])
 
     def _show(self, found: Diagnostic) -> None:
         self._context.message.emit("error", placed_text(found))
