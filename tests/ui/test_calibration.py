@@ -95,7 +95,7 @@ def test_a_calibration_becomes_a_variant_with_its_report(qtbot, context, panel, 
     sensitive.setCheckState(0, Qt.CheckState.Checked)
     qtbot.mouseClick(dialog.add, Qt.MouseButton.LeftButton)
     (variant,) = context.root.settings.variants
-    assert variant.calibration == CalibrationRecipe(str(images), method="percentile")
+    assert variant.calibration == CalibrationRecipe(str(images), method="percentile", form="onnxruntime")
     assert variant.reasons == {**KEPT, "dec_0_b": BY_HAND}
     assert set(variant.formats.items()) == {(name, "float32") for name in (*KEPT, "dec_0_b")}
     with qtbot.waitSignal(panel.measured, timeout=PATIENCE):

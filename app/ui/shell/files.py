@@ -47,6 +47,8 @@ class Files:
         self._closed: list[Path] = []
         self._comparison = Background(window)
         self._comparison.done.connect(self._on_compared)
+        self._comparison.failed.connect(self._compare_next)
+        self._compared_next: Document | None = None  # saved while another comparison was running
         self.on_new: Callable[[], None] = lambda: None  # a new network is shown
         self.elsewhere: Callable[[Path], bool] = lambda path: (
             False
@@ -274,7 +276,10 @@ class Files:
     def _compare_project(self, document: Document) -> None:
         """Report if the exported project of the document was generated from another network."""
         settings = document.settings
-        if not settings.project or self._comparison.running:
+        if not settings.project:
+            return
+        if self._comparison.running:
+            self._compared_next = document
             return
         graph, registry = document.graph.copy(), document.registry
         self._comparison.start(lambda: outdated_files(graph, registry, Path(settings.project), Training.of(settings)))
@@ -287,6 +292,12 @@ class Files:
                 names=", ".join(names),
             )
             self._context.message.emit("info", text)
+        self._compare_next()
+
+    def _compare_next(self) -> None:
+        document, self._compared_next = self._compared_next, None
+        if document is not None:
+            self._compare_project(document)
 
     # --- folders and recent files ----------------------------------------------------------------------------------------------
 
