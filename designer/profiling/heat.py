@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from designer.graph.graph import Graph
 from designer.profiling.difference import RunDifference
@@ -54,7 +55,7 @@ class Heat:
     def signed(self) -> bool:
         return self.metric is DIFFERENCE
 
-    @property
+    @cached_property
     def most(self) -> float:
         return max(map(abs, self.values.values()), default=0.0)
 

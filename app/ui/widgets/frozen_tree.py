@@ -31,6 +31,8 @@ from PySide6.QtWidgets import (
 
 from designer.texts import tr
 
+FITTED_ROWS = 60  # rows that decide the widths of columns: measuring all rows of a large network takes seconds
+
 
 class RowDelegate(QStyledItemDelegate):
     """Gives all rows the same height, whatever the font of a cell, so that the rows of both views align."""
@@ -87,6 +89,7 @@ class FrozenTree(QSplitter):
         view.setAllColumnsShowFocus(True)
         view.setSortingEnabled(True)
         view.header().setStretchLastSection(False)
+        view.header().setResizeContentsPrecision(FITTED_ROWS)
         view.header().setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
         view.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         view.customContextMenuRequested.connect(
