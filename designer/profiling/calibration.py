@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 
 import numpy as np
 
@@ -99,7 +100,7 @@ def calibrate(
 
 
 def _times(inference: Inference, options: RunOptions) -> dict[str, float]:
-    """The shortest time of each layer in ms, of layers that ran as a step of their own."""
+    """The median time of each layer in ms, of layers that ran as a step of their own."""
     part, wanted, inputs = whole_part(inference)
     rng = np.random.default_rng(SEED)
     feeds = {}
@@ -112,7 +113,7 @@ def _times(inference: Inference, options: RunOptions) -> dict[str, float]:
     found: dict[str, float] = {}
     for sample in timer.layers(RUNS, 1, lambda: None):
         if len(sample.layers) == 1 and sample.seconds:
-            found[sample.layers[0]] = found.get(sample.layers[0], 0.0) + min(sample.seconds) * 1e3
+            found[sample.layers[0]] = found.get(sample.layers[0], 0.0) + median(sample.seconds) * 1e3
     return found
 
 
