@@ -165,7 +165,14 @@ def test_an_edited_import_is_recovered_with_its_weights(qtbot, window, tmp_path)
     opened = window.tabs.shown
     opened.journal.wait()
     opened.journal.abandon()
-    (left,) = (found for found in unfinished() if found.settings.get("weights") == document.settings.weights)
+    found = []
+
+    def is_found() -> bool:  # not while another process looks at the file
+        found[:] = (each for each in unfinished() if each.settings.get("weights") == document.settings.weights)
+        return bool(found)
+
+    qtbot.waitUntil(is_found, timeout=10_000)
+    (left,) = found
     assert "classes" in left.graph
     left.discard()
 
