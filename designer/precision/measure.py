@@ -21,7 +21,6 @@ from designer.precision.variants import INT8, RunnableVariant, is_emulated, runn
 from designer.runtime.api import Array, RunOptions
 from designer.runtime.engines.ort_engine import inference_session
 from designer.runtime.engines.pytorch import TORCH
-from designer.runtime.input_data import crop
 from designer.runtime.machine import physical_cores
 from designer.runtime.network import evaluate
 from designer.runtime.number_formats import FORMATS, OF_PRECISION, format_of
@@ -134,7 +133,8 @@ def _run(session: Session) -> _Run:
     session.run(wanted)
     session.invalidate()  # the first run also builds the network
     result = session.run(wanted)
-    restored, clean = (result.captures[source] for source in wanted) if wanted else (None, None)
+    images = (session.unpadded(source, result.captures[source]) for source in wanted)
+    restored, clean = images if wanted else (None, None)
     return _Run(result.outputs, result.milliseconds, restored, clean)
 
 
@@ -163,20 +163,16 @@ def _run_deployed(session: Session, model: Callable[[], bytes]) -> _Run | None:
     whole: set[Source] = set()  # without the padding of inputs
     for step in late:
         given = [
-            values[one] if one in whole or not step.late else _cropped(session, one, values[one]) for one in step.feeds
+            values[one] if one in whole or not step.late else session.unpadded(one, values[one]) for one in step.feeds
         ]
         values.update(evaluate(inference, step.layer, given))
         whole.update(inference.tensors(step.layer) if step.late else ())
     origins = {layer: plan.origin[Source(layer)] for layer in layers}
-    outputs = {n: values[o] if o in whole else _cropped(session, o, values[o]) for n, o in origins.items()}
+    outputs = {n: values[o] if o in whole else session.unpadded(o, values[o]) for n, o in origins.items()}
     if not known:
         return _Run(outputs, milliseconds)
-    return _Run(outputs, milliseconds, values[known[0].result], values[known[0].clean])
-
-
-def _cropped(session: Session, source: Source, array: Array) -> Array:
-    padding = session.padding(source)
-    return array if padding is None else crop(array, *padding)
+    restored, clean = (session.unpadded(one, values[one]) for one in (known[0].result, known[0].clean))
+    return _Run(outputs, milliseconds, restored, clean)
 
 
 def weight_bytes(variant: Variant, inference: Inference) -> int:

@@ -403,6 +403,11 @@ class Session:
         above = self._graph.upstream([source.layer])
         return next((pair for name, pair in padded.items() if name in above), None)
 
+    def unpadded(self, source: Source, array: Array) -> Array:
+        """The values of a tensor of a padded run without the padding of its inputs."""
+        padding = self.padding(source)
+        return array if padding is None else crop(array, *padding)
+
 
 class _Run:
     """One run of a session; each step is taken from the cache or computed.
@@ -577,8 +582,7 @@ class _Run:
         array = self.values[source]
         if source in self.cropped:
             return array
-        padding = self.session.padding(source)
-        return array if padding is None else crop(array, *padding)
+        return self.session.unpadded(source, array)
 
 
 def _title(step: PartStep | AnalysisStep) -> str:

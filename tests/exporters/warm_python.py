@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import atexit
 import importlib
-import importlib.util
 import json
 import os
 import runpy
@@ -17,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import warnings
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
@@ -78,7 +78,7 @@ def _server() -> subprocess.Popen[str]:
 def main() -> None:
     """Answer requests. Each one ends in a forked process, which returns from here and exits as Python does."""
     for name in IMPORTED:
-        if importlib.util.find_spec(name.partition(".")[0]):
+        with suppress(ModuleNotFoundError):  # without a package that a project can do without
             importlib.import_module(name)
     for line in sys.stdin:
         request = json.loads(line)

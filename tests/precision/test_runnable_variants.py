@@ -22,6 +22,7 @@ from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import Source
+from designer.metrics import psnr
 from designer.passes.optimized_session import OptimizedSession
 from designer.passes.passes import PASSES
 from designer.precision.measure import measure_variants
@@ -187,3 +188,7 @@ def test_calibrated_int8_runs_in_onnx_runtime_between_analysis_layers(registry, 
     assert 20 < int8.psnr < 80
     assert int8.clean_psnr == pytest.approx(itself.clean_psnr, abs=2)
     assert int8.clean_psnr != itself.clean_psnr
+    made = session.run([Source("sum"), Source("image")]).captures
+    assert made[Source("image")].shape != (1, 3, 33, 38)
+    shown = [made[Source(name)][:, :, :33, :38] for name in ("image", "sum")]
+    assert itself.clean_psnr == pytest.approx(psnr(*shown), abs=1e-6)  # of the image, without its padding
