@@ -65,5 +65,7 @@ def _run(session: Session) -> tuple[Mapping[str, Floats], float | None]:
     measured: tuple[Restoration, ...] = restorations(session.inference, session.output_layers())[:1]
     wanted: list[Source] = [source for item in measured for source in (item.result, item.clean)]
     result = session.run(wanted)
-    images = [session.unpadded(source, result.captures[source]) for source in wanted]
-    return result.outputs, psnr(*images) if images else None
+    if not wanted:
+        return result.outputs, None
+    restored, clean = (session.unpadded(source, result.captures[source]) for source in wanted)
+    return result.outputs, psnr(clean, restored)
