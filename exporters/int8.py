@@ -16,7 +16,7 @@ from designer.graph.inference import Inference
 from designer.operators.deploy import deploy
 from designer.operators.registry import Registry
 from designer.precision.image_set import ImageSet
-from designer.precision.int8 import Int8Result, Judge, calibrate, quantize, quantized_variant
+from designer.precision.int8 import Fidelity, Int8Result, calibrate, quantize, quantized_variant
 from designer.runtime.api import Progress
 from designer.runtime.engines.onnx_model import serialized
 from designer.runtime.input_data import Extent
@@ -96,7 +96,7 @@ def quantize_network(
         plain = export_onnx(graph, registry, weights, Path(folder) / "fp32.onnx")
         model = onnx.load(plain.path)
     calibrated = calibrate(model, inference, recipe, progress)
-    result = quantize(calibrated.quantizer, Judge(model, calibrated.feeds), budget_db, progress)
+    result = quantize(calibrated.quantizer, Fidelity(model, calibrated.feeds), budget_db, progress)
     made = _in_formats(result.model, dict.fromkeys(result.kept, format))
     check_model(made, graph.name)
     data = serialized(made)

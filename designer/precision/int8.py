@@ -193,7 +193,7 @@ class Quantizer:
             return calibrator.compute_data()
 
 
-class Judge:
+class Fidelity:
     """Measures models by the PSNR in dB of their first output against that of the FP32 model, for the same feeds."""
 
     def __init__(self, model: ModelProto, feeds: Sequence[Feeds]) -> None:
@@ -287,7 +287,7 @@ def _check(recipe: CalibrationRecipe) -> None:
 
 
 def quantize(
-    quantizer: Quantizer, judge: Judge, budget_db: float | None = None, progress: Progress | None = None
+    quantizer: Quantizer, fidelity: Fidelity, budget_db: float | None = None, progress: Progress | None = None
 ) -> Int8Result:
     """Quantize all layers but those kept by default, and take the most sensitive ones out until the budget is met.
 
@@ -306,8 +306,8 @@ def quantize(
         if progress is not None:
             progress(number, len(candidates), tr("Measuring {layer}", layer=name))
         others = [other for other in candidates if other != name]
-        alone = judge.psnr(quantizer.quantized([name]), MEASURED_IMAGES)
-        without = judge.psnr(quantizer.quantized(others), MEASURED_IMAGES)
+        alone = fidelity.psnr(quantizer.quantized([name]), MEASURED_IMAGES)
+        without = fidelity.psnr(quantizer.quantized(others), MEASURED_IMAGES)
         sensitivity.append(Sensitivity(name, alone, without))
 
     worst = [item.layer for item in sorted(sensitivity, key=lambda item: item.error, reverse=True)]
@@ -318,7 +318,7 @@ def quantize(
         taken = dict.fromkeys(worst[:count], tr("sensitive"))
         chosen = tuple(name for name in candidates if name not in taken)
         model = quantizer.quantized(chosen)
-        db = judge.psnr(model)
+        db = fidelity.psnr(model)
         met = budget_db is None or db >= budget_db
         if best is None or db > best.psnr_db:
             best = Int8Result(model, db, met, kept | taken, chosen, tuple(sensitivity))

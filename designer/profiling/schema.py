@@ -13,7 +13,7 @@ from typing import Final, Literal
 
 from designer.profiling.machine import Machine
 from designer.profiling.quantities import Quantity, ValueSource, unavailable
-from designer.texts import mark
+from designer.texts import mark, tr
 
 SCHEMA: Final = "layerwright-profile"
 VERSION: Final = 2
@@ -240,7 +240,7 @@ class ProfileRun:
     @property
     def configuration(self) -> str:
         """Engine, precision, layout, batch and size in one line."""
-        parts = [self.engine, self.precision, self.layout, f"batch {self.batch}", self.size]
+        parts = [self.engine, self.precision, self.layout, tr("batch {batch}", batch=self.batch), self.size]
         return " ".join(part for part in parts if part)
 
 
@@ -255,7 +255,7 @@ class Profile:
     runs: tuple[ProfileRun, ...]
 
     def title(self, run: ProfileRun) -> str:
-        return f"{self.network}, {run.configuration} on {self.chip(run)}"
+        return tr("{run} on {chip}", run=f"{self.network}, {run.configuration}", chip=self.chip(run))
 
     def chip(self, run: ProfileRun) -> str:
         """The name of the processor or GPU that `run` used, or was predicted for."""

@@ -53,7 +53,9 @@ def sweeps(runs: Iterable[ProfileRun], axis: Axis) -> list[Sweep]:
     found: dict[tuple[str, ...], dict[str, ProfileRun]] = {}
     for run in runs:
         if run.time_ms and (axis == "batch" or pixels(run)):
-            fixed, value = (run.size, str(run.batch)) if axis == "batch" else (f"batch {run.batch}", run.size)
+            fixed, value = (
+                (run.size, str(run.batch)) if axis == "batch" else (tr("batch {batch}", batch=run.batch), run.size)
+            )
             key = (run.engine, run.precision, run.layout, run.device, fixed, f"{run.threads} threads", run.source.value)
             found.setdefault(key, {})[value] = run
     made = (

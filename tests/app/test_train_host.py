@@ -92,6 +92,10 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     made.start()
     yield made
     made.kill()
+    for run in made.home.glob(".layerwright/projects/*/project/runs/*"):  # of a test that failed
+        pid = RunFolder(run).process()
+        if pid:
+            os.kill(pid, signal.SIGKILL)
 
 
 def train(network: Path, *words: object) -> list[str]:  # noqa: F811

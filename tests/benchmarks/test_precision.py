@@ -24,7 +24,7 @@ from designer.files.document import read_document
 from designer.files.weights import load_weights, required_weights
 from designer.graph.inference import Inference
 from designer.operators.registry import load
-from designer.precision.int8 import Judge, Quantizer, quantize
+from designer.precision.int8 import Fidelity, Quantizer, quantize
 from designer.runtime.api import RunOptions
 from designer.runtime.engine_registry import default_engines
 from designer.runtime.engines.onnx_model import build_model
@@ -59,7 +59,7 @@ def test_int8_beside_torch(benchmark, report, bench_registry):
     model = build_model(session.inference, step.part, step.wanted, session.weights)
     feeds = [{"image": np.ascontiguousarray(photo)} for photo in photos]
     quantizer = Quantizer(model, feeds)
-    found = quantize(quantizer, Judge(model, feeds), BUDGET)
+    found = quantize(quantizer, Fidelity(model, feeds), BUDGET)
     int8 = inference_session(found.model.SerializeToString(), physical_cores())
     eager = session.engine.compile(step.part, step.wanted)
     image = dict.fromkeys(step.part.feeds, feeds[0]["image"])
