@@ -1,4 +1,4 @@
-# Twelve small commands. `make run` and `make test` do all the set-up on a fresh machine.
+# Small commands. `make run` and `make test` do all the set-up on a fresh machine.
 SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
@@ -8,7 +8,7 @@ THREADS := OMP_NUM_THREADS=2 MKL_NUM_THREADS=2
 ALONE := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 PARALLEL := -n auto --dist worksteal
 
-.PHONY: setup run test conformance interop mutants lint bench screenshots docs texts gpu-check clean
+.PHONY: setup run test conformance interop sizes mutants lint bench screenshots docs texts gpu-check clean
 
 setup: $(STAMP)
 
@@ -40,6 +40,10 @@ conformance: setup
 interop: setup
 	$(THREADS) $(BIN)/python -m app.checks.interop docs/records/interop.md
 	$(THREADS) $(BIN)/python -m app.checks.torch_interop docs/records/interop_pytorch.md
+
+# Rules about input sizes against torch at every size up to 160 x 160; takes twenty minutes of processor time.
+sizes: setup
+	$(ALONE) nice $(BIN)/python tests/conformance/size_record.py docs/records/sizes.md
 
 # Plants mistakes in a copy of the sources for ten minutes and prints those that no test finds: make mutants ONLY=designer/graph
 mutants: setup
