@@ -125,13 +125,14 @@ def made(name: str) -> Any:
 
     import torch
 
-    from designer.importers.checkpoints.architectures import spandrel
+    from designer.importers.checkpoints.architectures import spandrel, with_folded_parts
 
     spandrel()
     torch.manual_seed(0)
     folder = "PLKSR" if name == "RealPLKSR" else name
     package = importlib.import_module(f"spandrel.architectures.{folder}")
-    return getattr(package, EXAMPLES[name].kind)(**EXAMPLES[name].arguments).eval()
+    module = getattr(package, EXAMPLES[name].kind)(**EXAMPLES[name].arguments)
+    return with_folded_parts(module.eval())
 
 
 def outcome_of(name: str) -> ArchitectureOutcome:

@@ -11,7 +11,7 @@ import msgspec
 
 from designer.files.formats import Format, FormatTable
 from designer.files.json_text import encode
-from designer.texts import tr
+from designer.texts import tr, trn
 
 UNBOUNDED = sys.float_info.max  # the difference of outputs that cannot be subtracted; JSON has no infinity
 COPIES = 5  # copied tensors that a report names
@@ -78,10 +78,20 @@ class ImportReport(msgspec.Struct, frozen=True):
     def summary(self) -> str:
         """The report in a few lines of text."""
         lines = [self.facts] if self.facts else []
-        lines += [f"{self.nodes} nodes: {self.known} known, {self.opaque} opaque, {self.folded} folded"]
+        lines.append(self.counts())
         lines += [f"template {name}: {count} instances" for name, count in self.templates.items()]
         lines.append(self.comparison())
         return "\n".join([*lines, *(f"warning: {text}" for text in self.warnings)])
+
+    def counts(self) -> str:
+        """The number of nodes by outcome."""
+        return tr(
+            "{nodes}: {known} known, {opaque} opaque, {folded} folded",
+            nodes=trn("{count} node", "{count} nodes", self.nodes),
+            known=self.known,
+            opaque=self.opaque,
+            folded=self.folded,
+        )
 
     def comparison(self) -> str:
         """The result of the comparison in one sentence."""

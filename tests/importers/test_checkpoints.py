@@ -36,6 +36,19 @@ def test_a_checkpoint_of_a_known_architecture_is_a_network_with_its_weights(tmp_
     assert found.report.max_rel_difference <= 1e-5
 
 
+def test_convolutions_that_are_merged_at_every_call_are_one_layer(tmp_path: Path, registry: Registry) -> None:
+    if find_spec("spandrel") is None:
+        pytest.skip("spandrel is not installed")
+    from app.checks.torch_interop import made
+
+    torch.save(made("SPAN").state_dict(), tmp_path / "span.pth")
+    found = read(tmp_path / "span.pth", registry).verified(registry)
+    assert found.report.opaque == 0
+    assert found.report.max_rel_difference is not None
+    assert found.report.max_rel_difference <= 1e-5
+    assert "conv_1.eval_conv.weight" in found.report.weights
+
+
 @pytest.mark.parametrize("suffix", [".pt", ".safetensors"])
 def test_an_unknown_checkpoint_is_a_skeleton_whose_links_are_missing(
     suffix: str, tmp_path: Path, registry: Registry

@@ -174,6 +174,19 @@ def test_a_tensor_that_layers_of_different_types_share_is_copied_and_named(regis
     assert "head.kernel" in warning
 
 
+class WritesToItsInput(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x *= 255
+        return x + 1
+
+
+def test_a_module_that_writes_to_its_input_is_compared_with_what_it_was_given(registry: Registry) -> None:
+    report = import_module(WritesToItsInput(), [torch.rand(1, 3, 8, 8)], registry).verified(registry).report
+    assert report.warnings == ()
+    assert report.max_rel_difference is not None
+    assert report.max_rel_difference <= 1e-5
+
+
 class CallsItsPartTwice(nn.Module):
     def __init__(self) -> None:
         super().__init__()

@@ -130,6 +130,7 @@ def test_several_files_are_dropped_and_the_bad_one_is_named(qtbot, window, tmp_p
     drop(window, *paths)
     assert "second.onnx is not an ONNX file, or it is truncated" in refusal(qtbot, window)
     qtbot.waitUntil(lambda: len(window.tabs) == 2 and not window.models.imports.runs, timeout=WAIT)
+    assert {path.name for path in window.files.recent()} == {"first.onnx", "third.onnx"}
     assert [opened.document.imported.report.source for opened in window.tabs.all] == ["first.onnx", "third.onnx"]
     assert window.context.root.imported.report.source == "first.onnx"
 

@@ -301,15 +301,7 @@ class ImportReportPanel(QWidget):
 def headline(report: ImportReport) -> str:
     """The source and the number of nodes by outcome."""
     parts = [report.source, report.producer, tr("opset {opset}", opset=report.opset) if report.opset else ""]
-    nodes = trn("{count} node", "{count} nodes", report.nodes)
-    counts = tr(
-        "{nodes}: {known} known, {opaque} opaque, {folded} folded",
-        nodes=nodes,
-        known=report.known,
-        opaque=report.opaque,
-        folded=report.folded,
-    )
-    return "  ·  ".join((*filter(None, parts), counts))
+    return "  ·  ".join((*filter(None, parts), report.counts()))
 
 
 def node_rows(outcomes: Sequence[NodeOutcome]) -> list[Row]:

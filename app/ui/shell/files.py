@@ -44,6 +44,7 @@ class Files:
         self._settings = settings
         self._tabs = tabs
         self._models = models
+        models.on_opened, models.on_refused = self.remember, self.forget
         self._closed: list[Path] = []
         self._comparison = Background(window)
         self._comparison.done.connect(self._on_compared)
@@ -107,8 +108,6 @@ class Files:
         The import of a model is only started.
         """
         if MODELS.reads(path):
-            if os.path.isfile(path):
-                self.remember(path)
             self._models.open(path, show=show, trusted=trusted)
             return True
         known = self._tabs.find(path)

@@ -37,6 +37,8 @@ class ModelImport:
         self._context = context
         self._tabs = tabs
         self.on_shown: Callable[[], None] = lambda: None  # an imported document is shown, after its first picture
+        self.on_opened: Callable[[Path], None] = lambda file: None
+        self.on_refused: Callable[[Path], None] = lambda file: None
         self.imports = Imports(context.registry, window)
         self._runs: dict[OpenDocument, ImportRun] = {}  # whose weights or comparison are not complete
 
@@ -119,16 +121,11 @@ class ModelImport:
         if source.runs_code:
             self._agree(found)
             opened.keep_unsaved({"engine": found.engine} if found.engine else {})
-        report = found.report
         self._context.message.emit(
-            "info",
-            tr(
-                "Imported {name}: {known} of {nodes} nodes are layers of the library",
-                name=source.name,
-                known=report.known + report.folded,
-                nodes=report.nodes,
-            ),
+            "info", tr("Imported {name}: {counts}", name=source.name, counts=found.report.counts())
         )
+        if source.file is not None:
+            self.on_opened(source.file)
         if show:
             QTimer.singleShot(REPORT_MS, self._window, self.on_shown)
 
@@ -158,5 +155,7 @@ class ModelImport:
         record.compared(report)
 
     def _on_failed(self, source: ImportSource, found: tuple[Diagnostic, ...]) -> None:
+        if source.file is not None:
+            self.on_refused(source.file)
         text = tr("{name} could not be opened.", name=source.name)
         show_findings(tr("Not Opened"), text, found, self._window)

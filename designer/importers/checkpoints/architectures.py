@@ -88,7 +88,7 @@ def recognize(state: Mapping[str, torch.Tensor]) -> Recognized | None:
         return None
     rules = found.size_requirements
     return Recognized(
-        found.model,
+        with_folded_parts(found.model),
         found.architecture.name,
         int(found.scale),
         (int(found.input_channels), int(found.output_channels)),
@@ -96,6 +96,19 @@ def recognize(state: Mapping[str, torch.Tensor]) -> Recognized | None:
         int(rules.minimum),
         license_of(found.architecture),
     )
+
+
+def with_folded_parts(module: torch.nn.Module) -> torch.nn.Module:
+    """The module with convolutions that SPAN merges at every call merged once, so that a trace only reads the result."""
+    for part in module.modules():
+        if hasattr(part, "update_params") and hasattr(part, "eval_conv"):
+            part.update_params()  # type: ignore[operator]
+            part.update_params = _nothing
+    return module
+
+
+def _nothing() -> None:
+    """Replaces a method whose work is done."""
 
 
 # Licenses of the code of architectures, by their folder. The wheel of spandrel has no license files; these are the ones next

@@ -98,7 +98,9 @@ def _changes_itself(module: torch.nn.Module, inputs: Sequence[torch.Tensor]) -> 
 
     try:
         with torch.no_grad():
-            first, second = (torch.utils._pytree.tree_leaves(module(*inputs)) for _ in range(2))
+            first, second = (
+                torch.utils._pytree.tree_leaves(module(*(tensor.clone() for tensor in inputs))) for _ in range(2)
+            )
     except Exception as error:  # the user's code raises anything
         shapes = ", ".join(dims_text(tensor.shape) for tensor in inputs) or tr("no input")
         raise failed(tr("{kind} with {shapes}", kind=type(module).__name__, shapes=shapes), error) from None

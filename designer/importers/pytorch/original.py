@@ -84,7 +84,7 @@ class TorchOriginal:
     def run(self, feeds: Feeds) -> dict[str, NDArray[Any]]:
         import torch
 
-        tensors = [torch.from_numpy(np.ascontiguousarray(feeds[name])) for name in self.inputs]
+        tensors = [torch.from_numpy(np.array(feeds[name], order="C")) for name in self.inputs]  # modules write to some
         with torch.no_grad():
             result = self.module(*tensors)
         leaves = list(torch.utils._pytree.tree_leaves(result))
