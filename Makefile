@@ -41,7 +41,7 @@ interop: setup
 	$(THREADS) $(BIN)/python -m app.checks.interop docs/records/interop.md
 	$(THREADS) $(BIN)/python -m app.checks.torch_interop docs/records/interop_pytorch.md
 
-# Rules about input sizes against torch at every size up to 160 x 160; takes twenty minutes of processor time.
+# Rules about input sizes against torch at every size up to 160 x 160.
 sizes: setup
 	$(ALONE) nice $(BIN)/python tests/conformance/size_record.py docs/records/sizes.md
 

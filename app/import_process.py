@@ -202,7 +202,10 @@ def stopped(source: str, reason: str) -> DiagnosticError:
     return DiagnosticError.of(
         "import-stopped",
         tr("the import of {source} was stopped: {reason}", source=source, reason=reason),
-        remedy=tr("use a smaller input, check that the module returns, or give --timeout; nothing was written"),
+        remedy=tr(
+            "use a smaller input, check that the module returns, or run layerwright import with a longer --timeout; "
+            "nothing was written"
+        ),
     )
 
 
@@ -341,11 +344,11 @@ def _imported(request: ImportRequest, registry: Registry, progress: Callable[[in
     from designer.importers.pytorch.importing import import_module
     from designer.importers.pytorch.loading import load_module, load_state
 
-    progress(0, 0, tr("running the code of {source}", source=request.source))
+    progress(0, 0, tr("running its code"))
     module = load_module(request.source, Path(request.folder))
     if request.state:
         load_state(module, Path(request.state))
-    progress(0, 0, tr("tracing {source}", source=request.source))
+    progress(0, 0, tr("tracing the module"))
     examples = [_example(shape) for shape in request.inputs]
     return import_module(module, examples, registry, progress=progress)
 

@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from random import Random
+from typing import Any, NamedTuple
 
 import torch
 from size_networks import networks
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch_networks import torch_networks
 
 from designer.files.document import read_document
@@ -41,6 +43,51 @@ class SizeCase:
     graph: Graph
     contract: SizeContract
     runs: Callable[[int, int], bool]
+
+    def outcomes(self, *, all_pairs: bool) -> list[SizeTrial]:
+        """What the rules and torch say about each size."""
+        with KnownShapes():
+            return [
+                SizeTrial(height, width, by_rules(self.contract, height, width), self.runs(height, width))
+                for height, width in sizes(self.contract, all_pairs=all_pairs)
+            ]
+
+
+class SizeTrial(NamedTuple):
+    height: int
+    width: int
+    accepted: bool  # by the rules
+    runs: bool  # in torch
+
+
+class KnownShapes(TorchDispatchMode):
+    """Runs an operator of torch once for every shape of its inputs: on the meta device results have nothing else.
+
+    The result of an operator that torch tags as pointwise has the shape of its only tensor.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._results: dict[object, Any] = {}
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func._schema.is_mutable:
+            return func(*args, **kwargs)
+        tensors = [item for item in args if isinstance(item, torch.Tensor)]
+        if torch.Tag.pointwise in func.tags and len(tensors) == 1:
+            return tensors[0]
+        key = (func, _described(args), _described(tuple(kwargs.items())))
+        if key not in self._results:
+            self._results[key] = func(*args, **kwargs)
+        return self._results[key]
+
+
+def _described(item: object) -> object:
+    """An argument with shapes in place of tensors."""
+    if isinstance(item, torch.Tensor):
+        return item.shape, item.stride(), item.dtype
+    return tuple(map(_described, item)) if isinstance(item, tuple | list) else item
 
 
 def samples() -> dict[str, Path]:

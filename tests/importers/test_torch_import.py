@@ -310,6 +310,9 @@ class Exits(nn.Module):
 class Large(nn.Module):
     def forward(self, x):
         return torch.ones(2**42).sum() + x
+class TakesTwo(nn.Module):
+    def forward(self, x, noise):
+        return x + noise
 def number():
     return 3
 """
@@ -324,6 +327,7 @@ def number():
         ("Trains", ["changes its own tensor 'gain'"]),
         ("Exits", ["status 3"]),
         ("Large", ["allocate memory", "smaller input"]),
+        ("TakesTwo", ["missing 1 required positional argument: 'noise'", "each argument of forward"]),
         ("number", ["is of type int, not torch.nn.Module"]),
         ("missing", ["has no attribute 'missing'"]),
     ],

@@ -18,7 +18,7 @@ from onnx import helper
 from onnx_models import model, random, saved, small_network
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent, QGuiApplication
-from PySide6.QtWidgets import QApplication, QFileDialog, QPushButton, QToolButton
+from PySide6.QtWidgets import QApplication, QFileDialog, QLabel, QPushButton, QToolButton
 from pytestqt.qtbot import QtBot
 from test_torch_import import BAD
 
@@ -396,6 +396,7 @@ def test_a_module_that_never_returns_is_cancelled_or_stopped(qtbot, window, tmp_
         pass
     cancel = window.findChild(QToolButton, "import_bar.cancel")
     qtbot.waitUntil(cancel.isVisible, timeout=WAIT)
+    assert window.findChild(QLabel, "import_bar.text").text() == "Importing bad.py:Endless: running its code"
     pid = int(run._process.processId())
     with qtbot.waitSignal(run.ended):
         qtbot.mouseClick(cancel, LEFT)

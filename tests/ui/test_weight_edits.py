@@ -201,6 +201,33 @@ def test_the_layer_editor_changes_channels_with_their_weights_in_one_step(bench:
     assert field.text() == "6"
 
 
+def test_typing_changes_nothing_until_it_ends(bench: Bench) -> None:
+    field = features_field(bench, "conv_0")
+    field.selectAll()
+    QTest.keyClicks(field, "6*2")
+    assert bench.document.graph == network()
+    with bench.done():  # type: ignore[attr-defined]
+        QTest.keyClick(field, Qt.Key.Key_Return)
+    assert bench.title.startswith("Widen conv_0 by 6: function kept (difference ")
+
+
+def test_a_number_of_channels_that_is_typed_during_an_edit_follows_it(bench: Bench, qtbot: QtBot) -> None:
+    field = features_field(bench, "conv_0")
+    with bench.done():  # type: ignore[attr-defined]
+        type_in(field, "12")
+        type_in(field, "9")
+        type_in(field, "8")
+    assert bench.title.startswith("Widen conv_0 by 6: ")
+    with bench.done():  # type: ignore[attr-defined]
+        pass
+    assert bench.title.startswith("Narrow conv_0 to 8: ")
+    assert load_weights(Path(bench.document.settings.weights), required_weights(bench.document.inference)).complete
+    assert field.text() == "8"
+    bench.document.undo()
+    bench.document.undo()
+    assert bench.document.graph == network()
+
+
 def test_the_layer_editor_says_why_weights_do_not_follow(bench: Bench, qtbot: QtBot) -> None:
     field = features_field(bench, "conv_1")
     with qtbot.waitSignal(bench.context.message, check_params_cb=lambda kind, text: kind == "warning") as blocker:
@@ -226,6 +253,45 @@ def test_a_layer_inside_a_template_is_edited_in_every_instance(
     assert load_weights(Path(bench.document.settings.weights), required_weights(bench.document.inference)).complete
     bench.document.undo()
     assert bench.document.graph == graph
+
+
+def test_a_channel_selected_inside_a_template_is_removed_from_every_instance(
+    qtbot: QtBot, engine: EngineClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    graph = network()
+    graph.apply(make_template(graph, ["conv_0"], "block"))
+    second = replace(graph["block_0"], name="block_1", inputs=(Source("block_0"),))
+    reader = replace(graph["conv_1"], inputs=(Source("block_1"),))
+    graph.apply(replace_layers(graph, {"block_1": second, "conv_1": reader}, "", {}))
+    bench = Bench(qtbot, engine, tmp_path, graph)
+    inspector = ChannelInspectorPanel(bench.context)
+    qtbot.addWidget(inspector)
+    inspector.show()
+    assert bench.context.enter("block_1")
+    bench.context.inspect_requested.emit("block_1.conv_0")
+    bench.analysis.launch()
+    qtbot.waitUntil(lambda: inspector.page is not None, timeout=kit.WAIT)
+    inspector.enlarge(5)
+    before = load_weights(bench.weights, required_weights(bench.document.inference))
+    with bench.done():  # type: ignore[attr-defined]
+        inspector.remove_channel()
+    assert bench.title.startswith("Remove channel 5 of block_1.conv_0: changed: ")
+    assert [step.instance for step in bench.context.scope] == ["block_1"]
+    assert bench.document.graph.inside("block")["conv_0"].params["features"] == "5"
+    after = load_weights(Path(bench.document.settings.weights), required_weights(bench.document.inference))
+    assert after.complete
+    for key, tensor in after.tensors.items():
+        expected = before.tensors[key]
+        if key.layer != "conv_1":
+            expected = np.delete(expected, 5, 0)
+        if key.tensor == "kernel" and key.layer != "block_0.conv_0":
+            expected = np.delete(expected, 5, 1)
+        np.testing.assert_array_equal(tensor, expected)
+    qtbot.waitUntil(lambda: inspector.page is not None and len(inspector.page.values) == 5, timeout=kit.WAIT)
+    bench.document.undo()
+    assert bench.document.graph == graph
+    assert bench.document.settings.weights == str(bench.weights)
 
 
 def test_advice_folds_a_batch_normalization_in_one_click(

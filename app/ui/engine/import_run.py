@@ -94,6 +94,7 @@ class ImportRun(QObject):
         self.is_opened = False
         self.is_over = False
         self.has_weights = False  # they are written
+        self.step: tuple[int, int, str] = (0, 0, tr("reading the file"))  # the latest progress
         self.weights: Path | None = None  # None if the model has none
         self._weights_path: Path | None = None
         self._registry = registry
@@ -165,7 +166,8 @@ class ImportRun(QObject):
     def _act(self, event: AnyEvent) -> None:
         match event:
             case Progress(done=done, total=total, text=text):
-                self.progress.emit(done, total, text)
+                self.step = (done, total, text)
+                self.progress.emit(*self.step)
             case DocumentWritten():
                 self._report = event.report
                 self._reader.start(lambda: _read_network(self._document, self._registry, event))

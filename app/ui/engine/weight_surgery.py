@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
-from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtCore import QObject, Qt, QTimer, Signal
 
 from app.engine.protocol import SurgeryReply, SurgeryRequest
 from app.ui.document.document import Document
@@ -36,6 +36,7 @@ class WeightSurgery(QObject):
         self._context = context
         self._call: EngineCall[SurgeryReply] | None = None
         self._asked: tuple[object, ...] = ()
+        self._next: Callable[[], None] | None = None  # the latest number of channels, asked for during another edit
 
     def operate(
         self,
@@ -50,7 +51,7 @@ class WeightSurgery(QObject):
         """Carry out one operation on a layer of the open document, called as the engine knows it.
 
         `done` gets the title of the undo step. `failed` gets the reason why nothing was done, instead of the user. An operation that
-        is being carried out is not repeated.
+        is being carried out is not repeated; a number of channels that is set during it follows.
         """
         context = self._context
         document, analysis = context.root, analysis_of(context)
@@ -63,6 +64,8 @@ class WeightSurgery(QObject):
             refuse(Diagnostic("no-surgery", tr("no instance of this template is open"), remedy=remedy))
         elif self._call is not None and self._asked == (operation, layer, features, channels):
             return
+        elif self._call is not None and operation == "features":
+            self._next = lambda: self._follow(document, layer, features, done, failed)
         elif self._call is not None:
             remedy = tr("repeat it when the other one is done")
             refuse(Diagnostic("no-surgery", tr("another edit of the weights is being carried out"), remedy=remedy))
@@ -124,6 +127,21 @@ class WeightSurgery(QObject):
 
     def _end(self) -> None:
         self._call = None
+        if self._next is not None:
+            QTimer.singleShot(0, self, self._next)
+            self._next = None
+
+    def _follow(
+        self,
+        document: Document,
+        layer: str,
+        features: int,
+        done: Callable[[str], None] | None,
+        failed: Callable[[Diagnostic], None] | None,
+    ) -> None:
+        """Set a number of channels after another edit, if its document is still shown."""
+        if self._context.root is document:
+            self.operate("features", layer, features=features, done=done, failed=failed)
 
     # --- versions of the weights -----------------------------------------------------------------------------------
 

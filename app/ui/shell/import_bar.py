@@ -61,7 +61,7 @@ class ImportBar(QFrame):
             self._soon.stop()
             self.hide()
         elif not self._soon.isActive():
-            self._advance(run, 0, 0, tr("reading the file"))
+            self._advance(run, *run.step)
             self.show()
 
     def _advance(self, run: ImportRun, done: int, total: int, text: str) -> None:

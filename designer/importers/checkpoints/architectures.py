@@ -103,7 +103,7 @@ def with_folded_parts(module: torch.nn.Module) -> torch.nn.Module:
     for part in module.modules():
         if hasattr(part, "update_params") and hasattr(part, "eval_conv"):
             part.update_params()  # type: ignore[operator]
-            part.update_params = _nothing
+            part.update_params = _nothing  # type: ignore[assignment]
     return module
 
 

@@ -71,13 +71,15 @@ def failed(spec: str, error: BaseException) -> DiagnosticError:
     """What went wrong in the user's code: the reason, the line, and what to do."""
     text = str(error)
     place = where(error)
-    remedy = tr("run the same call in Python and correct the error; inputs are given as --input 1x3x64x64")
+    remedy = tr("run the same call in Python and correct the error, or give other sizes of the inputs")
     if "CUDA" in text or "NVIDIA" in text:
         remedy = tr("make the module and its tensors on the CPU: the import runs without a GPU")
     elif isinstance(error, ModuleNotFoundError):
         remedy = tr("run the command in the folder of the package, or install it in this environment")
     elif isinstance(error, MemoryError) or "allocate memory" in text:
         remedy = tr("use a smaller input, or a machine with more memory")
+    elif isinstance(error, TypeError) and "forward()" in text:
+        remedy = tr("give the shape of each argument of forward, in their order")
     elif isinstance(error, TypeError) and "argument" in text:
         remedy = tr("write a function without arguments that makes the module, and name that function")
     return DiagnosticError.of(
