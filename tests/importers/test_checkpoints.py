@@ -102,10 +102,23 @@ def test_code_in_a_checkpoint_never_runs(tmp_path: Path, registry: Registry, mon
 
 SHOW = """
 import sys, torch, layerwright
-window = layerwright.show(torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU()), torch.rand(1, 3, 8, 8))
+module = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.BatchNorm2d(4).eval())
+window = layerwright.show(module, torch.rand(1, 3, 8, 8))
 assert not any(name.startswith("PySide6") for name in sys.modules)
+assert module.training and not module[1].training
 assert window.poll() is None
 window.terminate(); window.wait()
+class Raises(torch.nn.Module):
+    def forward(self, x):
+        raise ValueError("the table is missing")
+broken = Raises()
+try:
+    layerwright.show(broken, torch.rand(1, 3))
+except ValueError as error:
+    assert "the table is missing" in str(error)
+else:
+    raise AssertionError("no error")
+assert broken.training
 """
 
 

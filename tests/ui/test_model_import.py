@@ -34,6 +34,7 @@ from app.ui.shell.window import MainWindow
 from app.ui.widgets.code_consent import CodeConsent
 from app.ui.widgets.findings import FindingsDialog, located_finding
 from designer.files.weight_versions import weight_versions
+from designer.files.weights import load_weights, required_weights
 from designer.graph import commands
 from designer.importers.report import Outcome
 
@@ -242,14 +243,19 @@ def test_a_program_is_opened_after_consent_only(qtbot, window, tmp_path) -> None
     assert session.stored_tabs(window.settings) == []
 
 
-def test_the_window_of_show_opens_with_the_report(qtbot, empty_window, tmp_path) -> None:
+def test_the_window_of_show_opens_with_weights_and_report(qtbot, empty_window, tmp_path) -> None:
     """`layerwright.show` starts `app.show_program`, which calls `begin` like this."""
     path = tmp_path / "Sequential.pt2"
-    program = torch.export.export(torch.nn.Sequential(torch.nn.ReLU()), (torch.rand(1, 3, 8, 8),), strict=False)
-    torch.export.save(program, path)
+    module = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3))
+    torch.export.save(torch.export.export(module, (torch.rand(1, 3, 8, 8),), strict=False), path)
     empty_window.begin([path], trusted=True)
     document = imported(qtbot, empty_window)
     assert document.imported.report.agrees
+    needed = required_weights(document.inference)
+    (kernel,) = (
+        tensor for tensor in load_weights(Path(document.settings.weights), needed).tensors.values() if tensor.ndim == 4
+    )
+    assert kernel.tolist() == module[0].weight.tolist()
     assert len(empty_window.tabs) == 1, "the empty network gave way"
     qtbot.waitUntil(empty_window.docks["import_report"].isVisible)
 

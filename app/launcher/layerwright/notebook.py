@@ -23,14 +23,15 @@ def show(module: torch.nn.Module, *inputs: torch.Tensor) -> subprocess.Popen[byt
 
     from layerwright import rooms
 
-    was_training = module.training
+    modes = {part: part.training for part in module.modules()}
     module.eval()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             program: Any = export(module, inputs, strict=False)
     finally:
-        module.train(was_training)
+        for part, training in modes.items():
+            part.training = training  # parts can have other modes, such as frozen normalizations
     folder = Path(tempfile.mkdtemp(prefix="layerwright-show-"))
     path = folder / f"{type(module).__name__}.pt2"
     with warnings.catch_warnings():
