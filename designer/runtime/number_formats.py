@@ -12,7 +12,7 @@ from designer.graph.template import enclosing
 class NumberFormat:
     """A format by its name in torch. `largest` and `smallest` are the extreme magnitudes above 0, with subnormal numbers.
 
-    Integers are symmetric around 0 and scaled to the largest magnitude of the tensor; they have no `largest`.
+    Integers are scaled to the values of the tensor, weights symmetrically around 0 for each output channel; they have no `largest`.
     """
 
     name: str

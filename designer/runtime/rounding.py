@@ -19,7 +19,8 @@ _FACTORIES = frozenset({"empty", "empty_like", "new_empty", "empty_strided"})  #
 def rounded(tensor: torch.Tensor, target: NumberFormat, axis: int | None = None) -> torch.Tensor:
     """`tensor` (float32) with every value rounded to `target`, as float32.
 
-    Integers have one scale for the tensor, or one for each index of `axis`.
+    Integers span the range of the tensor and 0, which they represent exactly, as results do in the QDQ form of ONNX; with `axis`
+    they are symmetric around 0 with a scale for each index of it, as weights are.
     """
     if target is FLOAT32:
         return tensor
@@ -27,18 +28,27 @@ def rounded(tensor: torch.Tensor, target: NumberFormat, axis: int | None = None)
         return tensor.to(getattr(torch, target.name)).to(torch.float32)
     if not tensor.numel():
         return tensor
+    tiny = torch.finfo(torch.float32).tiny
+    found: torch.Tensor
     if axis is None:
+        steps = 2**target.bits - 1
         least, most = torch.aminmax(tensor)
-        magnitude = torch.maximum(-least, most)
-    else:
-        magnitude = tensor.abs().amax([other for other in range(tensor.dim()) if other != axis], keepdim=True)
-    scale = magnitude.clamp_min(torch.finfo(torch.float32).tiny) / (2 ** (target.bits - 1) - 1)
-    found: torch.Tensor = (tensor / scale).round_().mul_(scale)
+        least = least.clamp_max(0)
+        scale = (most.clamp_min(0) - least).div_(steps).clamp_min_(tiny)
+        lowest = (least / scale).round_()
+        found = (tensor / scale).round_().clamp_(lowest, lowest + steps).mul_(scale)
+        return found
+    magnitude = tensor.abs().amax([other for other in range(tensor.dim()) if other != axis], keepdim=True)
+    scale = magnitude.clamp_min_(tiny) / (2 ** (target.bits - 1) - 1)
+    found = (tensor / scale).round_().mul_(scale)
     return found
 
 
 class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Rounds every float32 result of torch to the format of the layer that runs."""
+    """Rounds float32 results of torch to the format of the layer that runs: every one to a floating-point format, copies to integers.
+
+    Runtimes compute a layer with integers as a whole and round what leaves it; the program copies that.
+    """
 
     def __init__(
         self, layer: Callable[[], str], formats: Callable[[str], NumberFormat], observe: Observe | None = None
@@ -57,6 +67,8 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return made
         layer = self._layer()
         target = self._formats(layer)
+        if target.is_integer and not (name == "clone" and not (kwargs or {}).get("memory_format")):
+            target = FLOAT32
         if target is FLOAT32 and self._observe is None:
             return made
         if isinstance(made, torch.Tensor):

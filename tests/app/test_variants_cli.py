@@ -42,7 +42,7 @@ def document(tmp_path: Path) -> Path:
     path = tmp_path / "x.xml"
     save_document(Graph(layers, name="x"), path)
     save_settings(Settings(variants=(HALF, COARSE, LATER)), settings_path(path))
-    Image.fromarray(np.random.default_rng(0).integers(0, 256, (12, 16, 3), np.uint8)).save(tmp_path / "a.png")
+    Image.fromarray(np.random.default_rng(0).integers(0, 250, (12, 16, 3), np.uint8)).save(tmp_path / "a.png")
     return path
 
 

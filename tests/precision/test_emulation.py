@@ -10,11 +10,11 @@ import torch
 
 import samples
 from designer.files.document import read_document
-from designer.files.weights import Weights, load_weights, required_weights
+from designer.files.weights import Weights, fill_missing, load_weights, required_weights
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
-from designer.graph.model import Layer, Source
+from designer.graph.model import ActivationSpec, Layer, Source
 from designer.operators.registry import Registry, default_registry
 from designer.precision.emulation import Emulation, RangeObserver
 from designer.runtime.api import RunOptions
@@ -135,6 +135,40 @@ def test_rounding_is_that_of_torch() -> None:
     fourth = rounded(torch.tensor([[-7.0, 3.4], [0.0, 0.7]]), FORMATS["int4"], axis=0)
     assert torch.allclose(fourth, torch.tensor([[-7.0, 3.0], [0.0, 0.7]]))
     assert torch.equal(rounded(torch.zeros(3), FORMATS["int2"]), torch.zeros(3))
+    values = torch.tensor([-1.0, 0.0, 3.4, 6.6, 14.0])  # 16 values from -1 to 14
+    assert torch.equal(rounded(values, FORMATS["int4"]), torch.tensor([-1.0, 0.0, 3.0, 7.0, 14.0]))
+    values = torch.tensor([10.0, 14.6, 15.0])  # and from 0
+    assert torch.equal(rounded(values, FORMATS["int4"]), torch.tensor([10.0, 15.0, 15.0]))
+
+
+def block(kind: str, **params: str) -> tuple[Graph, Weights]:
+    graph = Graph(
+        [
+            Layer("picture", "input", params={"dims": "8x8x3"}),
+            Layer("conv", kind, inputs=(Source("picture"),), params=params, activation=ActivationSpec("relu")),
+            Layer("result", "output", inputs=(Source("conv"),)),
+        ]
+    )
+    return graph, fill_missing(Weights(), required_weights(Inference(graph, default_registry())), 0)
+
+
+@pytest.mark.parametrize("kind", ["convolution", "transposed_convolution"])
+def test_a_layer_with_integers_is_rounded_as_runtimes_do(kind: str) -> None:
+    """Its input, its weights for each output channel, and once its result behind the activation; the bias stays."""
+    graph, weights = block(kind, features="4", kernel_size="3x3")
+    picture = PHOTOGRAPH[:, :, :8, :8]
+    made = Emulation(graph, default_registry(), weights, RunOptions(threads=1))
+    made.feed({"picture": picture})
+    (found,) = made.run("fp32", {"conv": "int8"}).values()
+    tensors = {key.tensor: torch.from_numpy(value) for key, value in weights.tensors.items()}
+    kernel, bias = tensors["kernel"], tensors["bias"]
+    int8 = FORMATS["int8"]
+    read = rounded(torch.from_numpy(picture), int8)
+    if kind == "convolution":
+        expected = torch.conv2d(read, rounded(kernel, int8, axis=0), bias, padding=1)
+    else:
+        expected = torch.conv_transpose2d(read, rounded(kernel, int8, axis=1), bias, 2, 1, 1)
+    torch.testing.assert_close(torch.from_numpy(found), rounded(expected.relu(), int8), atol=1e-6, rtol=0)
 
 
 def test_other_engines_refuse_formats_of_layers() -> None:

@@ -192,3 +192,19 @@ def test_calibrated_int8_runs_in_onnx_runtime_between_analysis_layers(registry, 
     assert made[Source("image")].shape != (1, 3, 33, 38)
     shown = [made[Source(name)][:, :, :33, :38] for name in ("image", "sum")]
     assert itself.clean_psnr == pytest.approx(psnr(*shown), abs=1e-6)  # of the image, without its padding
+
+
+def test_emulated_int8_is_as_far_from_fp32_as_what_is_deployed(registry, tmp_path):
+    graph = restoring_unet(4, 32)
+    picture = np.random.default_rng(0).random((1, 3, 32, 32), np.float32)
+    write_image(tmp_path / "a.png", picture)
+    variant = Variant("int8", "int8", {"last": "float32"}, calibration=CalibrationRecipe(str(tmp_path)))
+    session = Session(graph, registry, restoring_weights(graph, registry), TORCH)
+    session.set_input_file("image", tmp_path / "a.png")
+    _, deployed = measure_variants(session, TORCH, [variant], variant_model, lambda *_: None)
+    assert not deployed.emulated
+    ready = runnable_variant(variant, graph, registry, session.weights, TORCH)
+    emulated = Session(ready.graph, registry, ready.weights, ready.options)
+    emulated.set_input_file("image", tmp_path / "a.png")
+    one, other = (each.run().outputs["result"] for each in (session, emulated))
+    assert psnr(one, other) == pytest.approx(deployed.psnr, abs=2)

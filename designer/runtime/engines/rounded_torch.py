@@ -105,37 +105,63 @@ class EmulatedCompiled(TorchCompiled):
 
 
 def with_casts(program: Program, format_of: Callable[[str], NumberFormat]) -> Program:
-    """The program with a step wherever a layer reads a tensor of another format than its own: the tensor as that layer reads it."""
+    """The program with a step wherever a tensor is converted: read by a layer of another format, or made by one with integers.
+
+    Such a layer computes in FP32 until its result leaves it.
+    """
     formats = dict.fromkeys(program.inputs.values(), FLOAT32)
-    taken = {*formats, *(step.target for step in program.steps)}
+    owners = {step.target: step.layer for step in program.steps}
+    leaving = {*program.outputs.values()}.union(
+        local for step in program.steps for local in locals_of(step.value) if owners.get(local) != step.layer
+    )
+    taken = {*formats, *owners}
+    made: dict[str, str] = {}  # the rounded results of layers with integers
     casts: dict[tuple[str, str], str] = {}
     steps: list[TorchStep] = []
+
+    def convert(layer: str, local: str, to: NumberFormat) -> str:
+        target = free_identifier(f"{local}_{to.name}", taken)
+        steps.append(TorchStep(layer, target, TorchMethod("clone", Local(made.get(local, local)))))
+        return target
+
     for step in program.steps:
         own = format_of(step.layer)
-        names = {}
+        names: dict[str, str] = {}
         for local in locals_of(step.value):
+            if owners.get(local) == step.layer:
+                continue
             if own is FLOAT32 or formats[local] is own:
+                names[local] = made.get(local, local)
                 continue
             if (local, own.name) not in casts:
-                target = casts[local, own.name] = free_identifier(f"{local}_{own.name}", taken)
-                steps.append(TorchStep(step.layer, target, TorchMethod("clone", Local(local))))
+                casts[local, own.name] = convert(step.layer, local, own)
             names[local] = casts[local, own.name]
         steps.append(replace(step, value=with_locals(step.value, names)))
         formats[step.target] = own
-    return replace(program, steps=with_releases(steps, set(program.outputs.values())))
+        if own.is_integer and step.target in leaving:
+            made[step.target] = convert(step.layer, step.target, own)
+    outputs = {source: made.get(local, local) for source, local in program.outputs.items()}
+    return replace(program, steps=with_releases(steps, set(outputs.values())), outputs=outputs)
 
 
 def _round_weights(module: torch.nn.Module, program: Program, format_of: Callable[[str], NumberFormat]) -> None:
+    """Round the tensors of a module. With integers those of one dimension stay: runtimes keep biases in INT32, others in float."""
     import torch
 
     from designer.runtime.rounding import rounded
 
     owners = {attribute.name: attribute.layer for attribute in program.attributes}
+    transposed = (torch.nn.ConvTranspose1d, torch.nn.ConvTranspose2d, torch.nn.ConvTranspose3d)
     with torch.no_grad():
         for name, tensor in (*module.named_parameters(), *module.named_buffers()):
-            if tensor.dtype == torch.float32:
-                own = format_of(owners[name.partition(".")[0]])
-                tensor.copy_(rounded(tensor, own, 0 if tensor.dim() > 1 else None))
+            if tensor.dtype != torch.float32:
+                continue
+            own = format_of(owners[name.partition(".")[0]])
+            if not own.is_integer:
+                tensor.copy_(rounded(tensor, own))
+            elif tensor.dim() > 1:
+                owner = module.get_submodule(name.rpartition(".")[0])
+                tensor.copy_(rounded(tensor, own, axis=1 if isinstance(owner, transposed) else 0))
 
 
 EMULATED = EngineDescriptor(
