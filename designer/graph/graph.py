@@ -6,7 +6,7 @@ A `Graph` is changed only by applying an `Edit` (see edits.py), and only `Histor
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeVar
 
 from designer.graph.edits import ChangeSet, Edit
@@ -99,20 +99,24 @@ class Graph:
 
     def upstream(self, names: Iterable[str]) -> set[str]:
         """`names` and everything they depend on."""
-        return self._closure(names, lambda n: [p for p in self._layers[n].producers() if p in self._layers])
+        found = {n for n in names if n in self._layers}
+        waiting = list(found)
+        while waiting:
+            for source in self._layers[waiting.pop()].inputs:
+                if source is not None and source.layer not in found and source.layer in self._layers:
+                    found.add(source.layer)
+                    waiting.append(source.layer)
+        return found
 
     def downstream(self, names: Iterable[str]) -> set[str]:
         """`names` and everything that depends on them."""
-        return self._closure(names, lambda n: self._consumers.get(n, ()))
-
-    def _closure(self, names: Iterable[str], step: Callable[[str], Iterable[str]]) -> set[str]:
         found = {n for n in names if n in self._layers}
-        queue = deque(found)
-        while queue:
-            for other in step(queue.popleft()):
-                if other not in found:
-                    found.add(other)
-                    queue.append(other)
+        waiting = list(found)
+        while waiting:
+            for reader in self._consumers.get(waiting.pop(), ()):
+                if reader not in found:
+                    found.add(reader)
+                    waiting.append(reader)
         return found
 
     def order(self, names: Iterable[str] | None = None) -> tuple[list[str], list[str]]:
@@ -193,13 +197,14 @@ class Graph:
     def copy(self) -> Graph:
         """An independent graph; layers are immutable and shared."""
         other = Graph(
-            self,
             attributes=self.attributes,
             foreign=self.foreign,
             frames=self.frames.values(),
             templates=self.templates.values(),
         )
         other.properties = dict(self.properties)
+        other._layers = dict(self._layers)
+        other._consumers = {name: dict(readers) for name, readers in self._consumers.items()}
         return other
 
     def __eq__(self, other: object) -> bool:

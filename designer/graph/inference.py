@@ -8,7 +8,7 @@ text (for instances of templates) is a `GraphLookup`, made for one graph.
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 from typing import Protocol, TypeVar, runtime_checkable
 
@@ -17,12 +17,13 @@ from designer.graph.edits import ChangeSet
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.graph.ranks import Ranks
-from designer.graph.types import ShapeError, TensorType
+from designer.graph.types import ShapeError, Symbol, TensorType
 from designer.texts import tr
 
 Result = TypeVar("Result")
 Steps = Generator[None, None, Result]  # work that can be interrupted
 PAUSE = 64  # layers between two pauses
+REMEMBERED = 10_000  # combinations of an operator and input types whose result is kept
 
 
 class PortLike(Protocol):
@@ -97,6 +98,38 @@ class _Parsed:
     read: ReadLike
 
 
+class _Results:
+    """States without diagnostics by operator and input types, of which a large network has few.
+
+    Keys are identities, because hashing types takes as long as inferring simple layers. Equal types are therefore made
+    one object, and entries keep alive what their keys identify.
+    """
+
+    def __init__(self) -> None:
+        self._types: dict[TensorType, TensorType] = {}
+        self._states: dict[tuple[int, ...], tuple[ReadLike, LayerState]] = {}
+
+    def get(self, read: ReadLike, inputs: Sequence[TensorType]) -> LayerState | None:
+        found = self._states.get((id(read), *map(id, inputs)))
+        return found[1] if found is not None else None
+
+    def put(self, read: ReadLike, state: LayerState) -> LayerState:
+        """Keep a state; the same with types that are shared."""
+        if state.outputs is None or not all(_plain(t) for t in state.outputs):
+            return state
+        if len(self._states) >= REMEMBERED:
+            self._states.clear()
+            self._types.clear()
+        state = replace(state, outputs=tuple(self._types.setdefault(t, t) for t in state.outputs))
+        self._states[id(read), *map(id, state.inputs)] = read, state
+        return state
+
+
+def _plain(tensor: TensorType) -> bool:
+    """Whether the sizes are plain numbers: those of a proof of the valid sizes note every comparison."""
+    return all(type(size) is int or isinstance(size, Symbol) for size in tensor.shape)
+
+
 def finish(steps: Steps[Result]) -> Result:
     """Run all steps and return their result."""
     while True:
@@ -122,6 +155,7 @@ class Inference:
         self.states: dict[str, LayerState] = {}
         self.last_inferred = 0  # layers that the last update visited
         self._ranks = Ranks(graph)
+        self._results = _Results()
         self._found: tuple[Diagnostic, ...] | None = None  # of all layers, once they were asked for
         if not empty:
             self.refresh()
@@ -138,6 +172,13 @@ class Inference:
         self._ranks.renew()
         yield
         yield from self._run(set(self.graph.layers))
+
+    def adopt(self, other: Inference) -> None:
+        """Take the states of an equal network instead of inferring them."""
+        self._parsed = dict(other._parsed)
+        self.states = dict(other.states)
+        self._ranks.adopt(other._ranks)
+        self._found = other._found
 
     def update(self, change: ChangeSet) -> frozenset[str]:
         """Infer the layers that `change` affects. Returns those whose state changed."""
@@ -298,6 +339,27 @@ class Inference:
 
     def _infer(self, layer: Layer) -> LayerState:
         read = self.read(layer.name)
+        if read.diagnostics or layer.bypassed:
+            return self._infer_anew(layer, read)
+        inputs = self._first_outputs(layer)
+        state = self._results.get(read, inputs) if inputs is not None else None
+        if state is None:
+            state = self._infer_anew(layer, read)
+            if inputs is not None and not state.diagnostics:
+                state = self._results.put(read, state)
+        return state
+
+    def _first_outputs(self, layer: Layer) -> list[TensorType] | None:
+        """The input types if all are known and first outputs, as nearly all are."""
+        types: list[TensorType] = []
+        for source in layer.inputs:
+            state = self.states.get(source.layer) if source is not None and not source.port else None
+            if state is None or not state.outputs:
+                return None
+            types.append(state.outputs[0])
+        return types
+
+    def _infer_anew(self, layer: Layer, read: ReadLike) -> LayerState:
         found = list(read.diagnostics)
         inputs, cause = self._inputs(layer, read.operator, found)
         if read.operator is None or any(d.severity is Severity.ERROR for d in found):

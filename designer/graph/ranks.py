@@ -22,6 +22,10 @@ class Ranks:
     def __getitem__(self, name: str) -> float:
         return self._rank[name]
 
+    def adopt(self, other: Ranks) -> None:
+        """Take the ranks of an equal network."""
+        self._rank, self.known = dict(other._rank), other.known
+
     def renew(self) -> None:
         """Rank all layers again."""
         order, stuck = self._graph.order()

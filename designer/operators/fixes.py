@@ -48,7 +48,7 @@ def finding_fixes(
 ) -> Steps[tuple[Fix, ...]]:
     """`fixes` in steps, which are valid only until the network changes."""
     trial = trial if trial is not None else FixTrial(graph, registry, inference)
-    yield from trial.prepare()
+    yield
     if not trial.has(diagnostic):
         return ()
     found: dict[str, Fix] = {}
@@ -77,7 +77,7 @@ def _ideas(case: Case) -> Iterator[Idea]:
 
 
 class FixTrial:
-    """A copy of a network on which edits are tried and undone. Call `prepare` before use."""
+    """A copy of a network on which edits are tried and undone."""
 
     def __init__(self, graph: Graph, registry: Registry, inference: Inference) -> None:
         self._graph = graph.copy()
@@ -86,16 +86,10 @@ class FixTrial:
             self._inference: Inference = InsideInference(self._graph, registry, feeds, empty=True)
         else:
             self._inference = Inference(self._graph, registry, empty=True)
+        self._inference.adopt(inference)
         self._registry = registry
         self._inside = isinstance(inference, InsideInference)
-        self._before: Counter[Key] | None = None
-
-    def prepare(self) -> Steps[None]:
-        """Infer the copy, once."""
-        if self._before is None:
-            yield
-            yield from self._inference.refreshing()
-            self._before = self._keys()
+        self._before = self._keys()
 
     def _keys(self) -> Counter[Key]:
         silent = None if self._inside else missing_output(self._graph, self._registry)
@@ -103,12 +97,12 @@ class FixTrial:
 
     def has(self, diagnostic: Diagnostic) -> bool:
         """Whether the network has this finding."""
-        return self._before is not None and key(diagnostic) in self._before
+        return key(diagnostic) in self._before
 
     def mends(self, diagnostic: Diagnostic, idea: Idea) -> Steps[bool]:
         """Whether the idea removes the finding without adding another."""
         before = self._before
-        if not idea.edit or before is None:
+        if not idea.edit:
             return False
         try:
             change = self._graph.apply(idea.edit)

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 ENTRY_POINT_GROUP = "layerwright.operators"
 PACKAGES = ("designer.operators.library", "analysis_layers")
+REMEMBERED = 10_000  # texts of layers whose operators are kept; a dragged slider makes new ones
+Text = tuple[str, frozenset[tuple[str, str]]]  # type and parameters
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +53,11 @@ class Registry:
     activations: dict[str, type[Activation]] = field(default_factory=dict)
     diagnostics: list[Diagnostic] = field(default_factory=list)
     _aliases: dict[str, str] = field(default_factory=dict)
+    _read: dict[tuple[Text, Text | None], Read] = field(default_factory=dict, repr=False, compare=False)
 
     def register(self, cls: type[Operator]) -> None:
         """Add one declaration. Raises ValueError if the type is taken."""
+        self._read.clear()
         table: dict[str, type[Operator]] = self.operators
         if issubclass(cls, Activation):
             if cls.type in self.activations:
@@ -103,7 +107,23 @@ class Registry:
         return TemplateLookup(self, graph)
 
     def read(self, layer: Layer) -> Read:
-        """The typed operator and activation of `layer`, or diagnostics that name the parameter and the rule."""
+        """The typed operator and activation of `layer`, or diagnostics that name the parameter and the rule.
+
+        Layers of the same text without diagnostics share one result.
+        """
+        spec = layer.activation
+        key = _text(layer.type, layer.params), _text(spec.type, spec.params) if spec is not None else None
+        known = self._read.get(key)
+        if known is not None:
+            return known
+        read = self._read_anew(layer)
+        if not read.diagnostics:
+            if len(self._read) >= REMEMBERED:
+                self._read.clear()
+            self._read[key] = read
+        return read
+
+    def _read_anew(self, layer: Layer) -> Read:
         found: list[Diagnostic] = []
         cls = self.get(layer.type)
         operator: Operator | None = None
@@ -166,6 +186,10 @@ class Registry:
             return None
         made = build(cls, spec.params, layer, found)
         return made if isinstance(made, Activation) else None
+
+
+def _text(type_name: str, params: Mapping[str, str]) -> Text:
+    return type_name, frozenset(params.items())
 
 
 def build(cls: type[Operator], texts: Mapping[str, str], layer: str, found: list[Diagnostic]) -> Operator | None:

@@ -6,7 +6,7 @@ link indexes without creating items. Selected and highlighted parts are kept sep
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,7 @@ from app.ui.widgets import theme
 from designer.operators.api import Category
 
 if TYPE_CHECKING:
-    from app.ui.canvas.link_index import Key, LinkEntry, LinkIndex
+    from app.ui.canvas.link_index import LinkEntry, LinkIndex
     from app.ui.canvas.node import LayerItem
 
 CURVES = 300  # more links than this are painted as straight lines
@@ -145,7 +145,7 @@ class FarView:
         layers: LayerIndex,
         items: Mapping[str, LayerItem],
         edges: LinkIndex,
-        path: Set[Key],
+        on_path: Callable[[LinkEntry], bool],
         marked: Iterable[str],
     ) -> None:
         """Collect the selected and highlighted parts, if they changed."""
@@ -158,7 +158,7 @@ class FarView:
         for edge in edges:
             if edge.item is not None and edge.item.emphasized:
                 _add(self.marked["link_active"], edges, edge, curves=curves)
-            elif edge.key in path:
+            elif on_path(edge):
                 _add(self.marked["link_path"], edges, edge, curves=curves)
         self._marks_known = True
 

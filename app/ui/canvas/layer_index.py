@@ -153,10 +153,11 @@ class LayerIndex:
         if old is not None:
             self.placed.append(old)
 
-    def forget(self, name: str) -> None:
-        """Mark a layer to be measured again when it is next needed."""
-        self._layers[name].exact = False
-        self.stale[name] = None
+    def forget(self, names: Iterable[str]) -> None:
+        """Mark layers to be measured again when they are next needed."""
+        for name in names:
+            self._layers[name].exact = False
+            self.stale[name] = None
 
     def measured(self, name: str) -> LayerEntry:
         """A layer with up-to-date look and layout."""

@@ -89,12 +89,13 @@ class LinkIndex:
         areas = np.hstack([np.minimum(source, target)[:, :2], np.maximum(source, target)[:, 2:]])
         areas[gap < 0] += (-BOW, 0, BOW, 0)  # backwards
         areas[gap + 16 >= LONG] += (0, -DETOUR, 0, DETOUR)  # around nodes in between
-        for row, edge in enumerate(edges):
-            for x, y in self.points(edge.key):
+        keys = [edge.key for edge in edges]
+        for row, points in enumerate(map(self.points, keys)):
+            for x, y in points:
                 left, top, right, bottom = areas[row]
                 areas[row] = min(left, x), min(top, y), max(right, x), max(bottom, y)
         areas += (-SLACK, -SLACK, SLACK, SLACK)
-        self._index.put_all([edge.key for edge in edges], areas)
+        self._index.put_all(keys, areas)
 
     def near(self, area: QRectF) -> list[LinkEntry]:
         """The links that may cross an area."""

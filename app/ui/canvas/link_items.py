@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Set
 
 from PySide6.QtCore import QRectF
 from PySide6.QtWidgets import QGraphicsScene
@@ -27,7 +27,8 @@ class LinkItems:
         self._edges = edges
         self._node = node
         self._scene = scene
-        self.path: set[Key] = set()  # links upstream or downstream of the selected layer
+        self._before: Set[str] = frozenset()  # the selected layer and those upstream of it
+        self._after: Set[str] = frozenset()
 
     def make(self, edge: LinkEntry) -> None:
         """Create the item of a link, unless it exists or one of its ports does not."""
@@ -37,7 +38,7 @@ class LinkItems:
         if output is None or target is None:
             return
         link = edge.item = LinkItem(output, target, edge.key, self._edges, self._titles)
-        link.show_on_path(edge.key in self.path)
+        link.show_on_path(self.on_path(edge))
         self._scene.addItem(link)
         link.setVisible(not self._edges.inner(edge))
         self.label(edge)
@@ -65,15 +66,19 @@ class LinkItems:
             link.set_label(shapes[number] if number < len(shapes) else "")
             link.source.node.update()
 
-    def show_path(self, before: set[str], after: set[str]) -> bool:
-        """Highlight exactly the links into the layers of `before` and out of those of `after`. Returns whether that changed."""
-        path = {k for n in before for k in self._edges.into(n)} | {k for n in after for k in self._edges.leaving(n)}
-        changed, self.path = path ^ self.path, path
-        for key in changed:
-            edge = self._edges.get(key)
-            if edge is not None and edge.item is not None:
-                edge.item.show_on_path(key in path)
-        return bool(changed)
+    def on_path(self, edge: LinkEntry) -> bool:
+        """Whether a link is upstream or downstream of the selected layer."""
+        return edge.key[0] in self._before or edge.source.layer in self._after
+
+    def show_path(self, before: Set[str], after: Set[str]) -> bool:
+        """Highlight exactly the links into the layers of `before` and out of those of `after`. Returns whether these changed."""
+        if (before, after) == (self._before, self._after):
+            return False
+        self._before, self._after = before, after
+        for edge in self._edges:
+            if edge.item is not None:
+                edge.item.show_on_path(self.on_path(edge))
+        return True
 
     def _output(self, source: Source) -> PortDot | None:
         dots = self._node(source.layer).outputs

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from PySide6.QtCore import QDeadlineTimer, QPointF, QRectF, QTimer
 
@@ -27,6 +27,7 @@ from designer.graph.template import INSTANCE
 
 EAGER = 300  # documents up to this many layers, and four times as many links, have all their items from the start
 FRAME_MS = 60  # of creating items before a frame
+TOGETHER = 1000  # layers whose links are put into the index in one step
 CROWD = 3000  # with more links than this in the view, the far view is painted
 HUB = 300  # a layer with more links than this has items only for those near the view
 BUDGET = 1500  # above this many items, those far from the view are removed
@@ -51,10 +52,9 @@ class Projection:
         self._frames = Frames(viewer)
         self.marked: set[str] = set()  # selected layers without items
         self._layers = LayerIndex(self._look)
-        self._edges = LinkIndex(self._layers, self._points)
-        self._links = LinkItems(self._edges, self._make, self.viewer.scene(), self._frames.titles)
-        self._collapsed = CollapsedFrames(self._layers, self._edges, self._nodes, self._frames)
         self._eager = True
+        self._link_timer = QTimer(viewer, interval=0, timeout=self._link_some)
+        self._clear_links()
         self._measuring = QuietMeasuring(viewer, self._on_measured)
         self._trimming = QTimer(viewer, interval=TRIM_MS, singleShot=True, timeout=self._trim)
         self._resuming = QTimer(viewer, interval=0, singleShot=True, timeout=viewer.viewport().update)
@@ -99,8 +99,8 @@ class Projection:
 
     @property
     def busy(self) -> bool:
-        """Whether layers remain to be measured in idle time."""
-        return self._measuring.active
+        """Whether idle time is left to measure layers or to collect links."""
+        return self._measuring.active or self._linking is not None
 
     @property
     def measured(self) -> bool:
@@ -138,7 +138,7 @@ class Projection:
 
     def crowded(self, area: QRectF) -> bool:
         """Whether an area has so many links that single items cannot be distinguished."""
-        return not self._eager and self._edges.count_near(area) > CROWD
+        return not self._eager and (self._linking is not None or self._edges.count_near(area) > CROWD)
 
     def start(self) -> float | None:
         """The height of the leftmost layer, where the network begins."""
@@ -175,23 +175,23 @@ class Projection:
     def collect_far(self) -> FarView:
         """The far view, updated for the time of one frame; the next frames update the rest."""
         deadline = QDeadlineTimer(FRAME_MS)
-        if not (self._collect_blocks(deadline) and self.far.collect_links(self._edges, deadline)):
+        linked = self._linking is None
+        if not (self._collect_blocks(deadline) and linked and self.far.collect_links(self._edges, deadline)):
             self._resuming.start()
-        self.far.collect_marks(self._layers, self._nodes.items, self._edges, self._links.path, self.marked)
+        self.far.collect_marks(self._layers, self._nodes.items, self._index, self._links.on_path, self.marked)
         return self.far
 
     # --- following the document ------------------------------------------------------------------------------
 
     def show(self, document: Document | None) -> None:
         """Remove everything and show `document`."""
+        self._linking = None
         self.viewer.far_changed()
         for name in list(self._nodes):
             self._remove_item(name)
         self._layers = LayerIndex(self._look)
-        self._edges = LinkIndex(self._layers, self._points)
-        self._links = LinkItems(self._edges, self._make, self.viewer.scene(), self._frames.titles)
+        self._clear_links()
         self.marked = set()
-        self._collapsed = CollapsedFrames(self._layers, self._edges, self._nodes, self._frames)
         self._frames.show(list(self._frames.ids), {})
         self.inspected = ""
         self.document = document
@@ -200,7 +200,11 @@ class Projection:
         if document is None:
             return
         self._layers.put(document.graph)
-        self._edges.fit([self._edges.put(*link) for layer in document.graph for link in self._links_into(layer)])
+        self._linking = self._link_all(list(document.graph))
+        if any(frame.collapsed for frame in document.graph.frames.values()):
+            self._finish_linking()
+        else:
+            self._link_timer.start()
         for name in document.graph.layers if self._eager else ():
             self._complete(name)
         self._layers.placed.clear()
@@ -210,6 +214,7 @@ class Projection:
 
     def apply(self, change: ChangeSet) -> None:
         """Apply one change."""
+        self._finish_linking()
         document = self._document()
         for old, new in change.renamed.items():
             self._rename(old, new)
@@ -223,13 +228,14 @@ class Projection:
         again: set[str] = set()
         instances = {layer.name for layer in document.graph if layer.type == INSTANCE} if change.templates else set()
         redrawn = change.rewired | change.reconfigured | change.redrawn
-        for name in redrawn | frozenset(change.renamed.values()) | instances:
-            again |= self._refresh(name)
+        redrawn |= frozenset(change.renamed.values()) | instances
+        self._layers.forget(redrawn)
+        for name in redrawn:
+            again |= self._redraw(name)
         again |= change.added | change.rewired
         for name in change.added | change.removed:
             again.update(n for n in document.graph.consumers(name) if n in self._layers)
-        for name in again:
-            self._connect(name)
+        self._connect(again)
         for name in added if self._eager else ():
             self._complete(name)
         self._frames.show(change.frames, document.graph.frames)
@@ -240,13 +246,13 @@ class Projection:
 
     def refresh(self, names: Iterable[str]) -> None:
         """Update these layers from their inferred state."""
-        for name in names:
-            if name not in self._layers:
-                continue
-            for other in self._refresh(name):
-                self._connect(other)
-            for key in self._edges.leaving(name) if name in self._nodes else ():
-                self._links.label(self._edges.get(key))
+        known = [name for name in names if name in self._layers]
+        self._layers.forget(known)
+        for name in known:
+            if name in self._nodes:
+                self._connect(self._redraw(name))
+                for key in self._edges.leaving(name):
+                    self._links.label(self._edges.get(key))
         self._edges.reroute()
         self.viewer.far_changed()
         self._measuring.start(self._layers)
@@ -340,9 +346,8 @@ class Projection:
         self._layers.drop(old)
         self._layers.announce(new)
 
-    def _refresh(self, name: str) -> set[str]:
-        """Update the item of a layer. Returns the layers whose links must be created again."""
-        self._layers.forget(name)
+    def _redraw(self, name: str) -> set[str]:
+        """Update the item of a layer, if it has one. Returns the layers whose links must be created again."""
         item = self._nodes.get(name)
         if item is None or not item.show_look(*self._layers.measured(name).seen):
             return set()
@@ -395,8 +400,48 @@ class Projection:
 
     # --- links -----------------------------------------------------------------------------------------------
 
-    def _connect(self, name: str) -> None:
-        """Update the links into a layer from its inputs."""
+    @property
+    def _edges(self) -> LinkIndex:
+        """The index of the links, complete."""
+        self._finish_linking()
+        return self._index
+
+    def _clear_links(self) -> None:
+        self._link_timer.stop()
+        self._linking: Iterator[None] | None = None  # what remains to be put into the index of a large document
+        self._index = LinkIndex(self._layers, self._points)
+        self._links = LinkItems(self._index, self._make, self.viewer.scene(), self._frames.titles)
+        self._collapsed = CollapsedFrames(self._layers, self._index, self._nodes, self._frames)
+
+    def _link_all(self, layers: Sequence[Layer]) -> Iterator[None]:
+        """Put the links into these layers into the index, some at a time."""
+        index = self._index
+        for start in range(0, len(layers), TOGETHER):
+            some = layers[start : start + TOGETHER]
+            index.fit([index.put(*link) for layer in some for link in self._links_into(layer)])
+            yield
+
+    def _link_some(self) -> None:
+        deadline = QDeadlineTimer(FRAME_MS)
+        for _ in self._linking or ():
+            if deadline.hasExpired():
+                return
+        self._finish_linking()
+        self.viewer.far_changed()
+
+    def _finish_linking(self) -> None:
+        if self._linking is not None:
+            for _ in self._linking:
+                pass
+            self._linking = None
+            self._link_timer.stop()
+
+    def _connect(self, names: Iterable[str]) -> None:
+        """Update the links into layers from their inputs."""
+        self._edges.fit([edge for name in names for edge in self._connect_one(name)])
+
+    def _connect_one(self, name: str) -> list[LinkEntry]:
+        """Update the links into a layer. Returns the new ones, whose bounds are not known yet."""
         wanted = dict(self._links_into(self._document().graph[name]))
         added = []
         for key in sorted(self._edges.into(name) | wanted.keys()):
@@ -415,18 +460,19 @@ class Projection:
             if edge is not None and (made or name in self.whole or edge.source.layer in self.whole):
                 self._links.make(edge)
             self._links.label(edge)
-        self._edges.fit(added)
         if name in self._nodes:
             self._nodes[name].update()
+        return added
 
     def _links_into(self, layer: Layer) -> Iterator[tuple[Key, Source]]:
         """The links into a layer from layers that exist."""
+        known = self._layers.names
         for index, source in enumerate(layer.inputs):
-            if source is not None and source.layer in self._layers:
+            if source is not None and source.layer in known:
                 yield (layer.name, index), source
 
     def _points(self, key: Key) -> Points:
-        return points_into(self._document().graph, *key)
+        return points_into(self.document.graph, *key) if self.document is not None else ()
 
     def redraw_links(self) -> None:
         """Redraw all links, for example in another style."""

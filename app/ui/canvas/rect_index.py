@@ -26,8 +26,11 @@ class RectIndex(Generic[Key]):
 
     def put_all(self, keys: Sequence[Key], rects: NDArray[np.float64]) -> None:
         """Put a rectangle per key: rows of left, top, right and bottom."""
-        rows = [self._row(key) for key in keys]
-        self._rects[rows] = rects
+        known = self._rows
+        for key in keys:
+            if key not in known:
+                self._row(key)
+        self._rects[[known[key] for key in keys]] = rects
 
     def _row(self, key: Key) -> int:
         """The row of a key, which is added if it is new."""
