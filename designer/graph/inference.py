@@ -341,23 +341,34 @@ class Inference:
         read = self.read(layer.name)
         if read.diagnostics or layer.bypassed:
             return self._infer_anew(layer, read)
-        inputs = self._first_outputs(layer)
-        state = self._results.get(read, inputs) if inputs is not None else None
+        found = self._first_outputs(layer)
+        if found is None:
+            return self._infer_anew(layer, read)
+        inputs, cause = found
+        if cause is not None:
+            return LayerState(inputs=tuple(inputs), because_of=cause)
+        state = self._results.get(read, inputs)
         if state is None:
             state = self._infer_anew(layer, read)
-            if inputs is not None and not state.diagnostics:
+            if not state.diagnostics:
                 state = self._results.put(read, state)
         return state
 
-    def _first_outputs(self, layer: Layer) -> list[TensorType] | None:
-        """The input types if all are known and first outputs, as nearly all are."""
+    def _first_outputs(self, layer: Layer) -> tuple[list[TensorType], str | None] | None:
+        """The result of `_inputs` if all inputs are first outputs of existing layers, as nearly all are; else None."""
         types: list[TensorType] = []
+        cause: str | None = None
         for source in layer.inputs:
             state = self.states.get(source.layer) if source is not None and not source.port else None
-            if state is None or not state.outputs:
+            if source is None or state is None:
                 return None
-            types.append(state.outputs[0])
-        return types
+            if state.outputs:
+                types.append(state.outputs[0])
+            elif state.outputs is None:
+                cause = cause or state.because_of or source.layer
+            else:
+                return None
+        return types, cause
 
     def _infer_anew(self, layer: Layer, read: ReadLike) -> LayerState:
         found = list(read.diagnostics)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
+
 import pytest
 
 from designer.graph import commands
@@ -10,6 +13,7 @@ from designer.graph.edits import Edit
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import ActivationSpec, Layer, Source
+from designer.graph.types import TensorType
 from designer.operators.api import Operator
 from designer.operators.registry import Registry
 
@@ -278,3 +282,38 @@ def test_errors_come_first_then_the_names(tiny: Registry) -> None:
         layer("b is open", "convolution"),
     )
     assert [name for name, *_ in findings(inference)] == ["b is open", "z is open", "a warns"]
+
+
+def test_layers_of_the_same_text_and_types_are_inferred_once(tiny: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+    inferred = 0
+    infer_checked = Operator.infer_checked
+
+    def counted(self: Operator, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        nonlocal inferred
+        inferred += 1
+        return infer_checked(self, inputs)
+
+    monkeypatch.setattr(Operator, "infer_checked", counted)
+    names = ["in", *(f"c{number}" for number in range(100))]
+    chain = [layer(name, "convolution", before, features="6") for before, name in pairwise(names)]
+    graph = Graph([layer("in", "input", dims="10x8x6"), *chain])
+    inference = Inference(graph, tiny)
+    assert shape(inference, "c99") == "N x 6 x 8 x 10"
+    assert inferred == 2
+    change = graph.apply(commands.set_params(graph, {"in": {"dims": "12x8x6"}}))
+    assert inference.update(change) == frozenset(names)
+    assert shape(inference, "c99") == "N x 6 x 8 x 12"
+    assert inferred == 4
+
+
+def test_a_network_with_the_states_of_an_equal_one_infers_only_what_an_edit_changes(tiny: Registry) -> None:
+    chain = [layer(f"c{n + 1}", "convolution", f"c{n}", features="6") for n in range(1, 5)]
+    inference = infer(tiny, layer("c1", "input", dims="10x8x6"), *chain)
+    copy = inference.graph.copy()
+    other = Inference(copy, tiny, empty=True)
+    other.adopt(inference)
+    assert other.states == inference.states
+    other.update(copy.apply(commands.set_params(copy, {"c4": {"features": "7"}})))
+    assert other.last_inferred == 2
+    assert (shape(other, "c5"), shape(other, "c4")) == ("N x 6 x 8 x 10", "N x 7 x 8 x 10")
+    assert shape(inference, "c4") == "N x 6 x 8 x 10"

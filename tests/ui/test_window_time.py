@@ -18,6 +18,11 @@ from window_kit import settle
 import samples
 from app.ui.shell.window import MainWindow
 from designer.files import limits
+from designer.files.document import write_document
+from designer.graph import commands
+from designer.graph.edits import Edit
+from designer.graph.graph import Graph
+from designer.graph.model import Layer, Source
 
 pytestmark = pytest.mark.gui
 
@@ -195,3 +200,58 @@ def test_thousands_of_layers_with_problems_that_read_one_layer_do_not_hold_up_th
     path = tmp_path / "wrong.xml"
     path.write_text(document(*layers))
     assert too_long(clock, window, path) == {}
+
+
+def large() -> Graph:
+    """20,000 layers in rows, each reading the one before."""
+    kinds = ("convolution", "batch_normalization", "element_wise", "identity")
+    found = [Layer("in", "input", params={"dims": "64x64x3"})]
+    for number in range(1, 20_000):
+        kind, before = kinds[number % 4], Source(found[-1].name)
+        inputs = (before, Source(found[-2].name)) if kind == "element_wise" else (before,)
+        params = {"features": "32"} if kind == "convolution" else {}
+        place = (256 * (number % 140), 160 * (number // 140))
+        found.append(Layer(f"layer {number}", kind, place, inputs, params))
+    return Graph(found)
+
+
+EDITS: dict[str, Callable[[Graph], Edit]] = {
+    "value": lambda g: commands.set_params(g, {"layer 10000": {"features": "40"}}),
+    "size of the input": lambda g: commands.set_params(g, {"in": {"dims": "32x32x3"}}),
+    "invalid value": lambda g: commands.set_params(g, {"in": {"dims": "x"}}),
+    "unlinked": lambda g: commands.disconnect(g, "layer 10000", 0),
+    "linked elsewhere": lambda g: commands.connect(g, Source("in"), "layer 10000", 0),
+    "deleted": lambda g: commands.remove_layers(g, ["layer 10000"]),
+    "moved": lambda g: commands.move_layers(g, {"layer 10000": (77, 88)}),
+}
+
+
+def test_no_single_edit_of_20_000_layers_holds_up_the_window(clock, window, tmp_path) -> None:
+    path = tmp_path / "large.xml"
+    path.write_bytes(write_document(large()))
+    window.files.open(path)
+    settle(window)
+    window.context.select(("layer 10000",))
+    document = window.context.document
+    slow = {}
+    for what, edit in EDITS.items():
+        best = min(
+            max(clock.measure(window, lambda edit=edit: document.do(edit)), clock.measure(window, document.undo))
+            for _ in range(3)
+        )
+        if best > LIMIT:
+            slow[what] = best
+    document.history.mark_clean()
+    assert slow == {}
+
+
+def test_an_edit_finds_the_links_of_a_large_document_that_was_just_opened(window, tmp_path) -> None:
+    path = tmp_path / "large.xml"
+    path.write_bytes(write_document(large()))
+    window.files.open(path)
+    projection, document = window.canvas.projection, window.context.document
+    assert projection.busy
+    document.do(commands.remove_layers(document.graph, ["layer 10"]))
+    assert len(list(projection.links)) == sum(1 for _ in document.graph.links())
+    assert projection.link("layer 9", 0) is not None
+    document.history.mark_clean()

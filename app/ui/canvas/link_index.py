@@ -9,7 +9,7 @@ from PySide6.QtCore import QRectF
 
 from app.ui.canvas.layer_index import LayerIndex
 from app.ui.canvas.links import LinkItem
-from app.ui.canvas.obstacles import DETOUR, LONG
+from app.ui.canvas.obstacles import CROWD, DETOUR, LONG
 from app.ui.canvas.rect_index import RectIndex
 from designer.graph.model import Source
 from designer.graph.routes import Points
@@ -17,6 +17,7 @@ from designer.graph.routes import Points
 Key = tuple[str, int]  # the consumer and the index of its input
 BOW = 220.0  # how far a backward link extends beyond its ends
 SLACK = 64.0  # nodes can grow by this much before the bounds of their links are updated
+ROOM = 4  # layers that are not measured yet may be this many times as many: their estimated sizes are generous
 End = tuple[float, float]
 
 
@@ -128,7 +129,10 @@ class LinkIndex:
         self._long.add(link)
         top, bottom = min(start.y(), end.y()) - DETOUR, max(start.y(), end.y()) + DETOUR
         if self._layers.stale:
-            for name in self._layers.near(QRectF(start.x(), top, end.x() - start.x(), bottom - top)):
+            near = self._layers.near(QRectF(start.x(), top, end.x() - start.x(), bottom - top))
+            if len(near) > ROOM * CROWD:
+                return None
+            for name in near:
                 self._layers.measured(name)
         ends = (link.source.node.layer, link.target.node.layer)
         return self._layers.obstacles.lane((start.x(), start.y()), (end.x(), end.y()), *ends)

@@ -54,6 +54,7 @@ class Projection:
         self._layers = LayerIndex(self._look)
         self._eager = True
         self._link_timer = QTimer(viewer, interval=0, timeout=self._link_some)
+        self._linking: Iterator[None] | None = None  # what remains to be put into the index of a large document
         self._clear_links()
         self._measuring = QuietMeasuring(viewer, self._on_measured)
         self._trimming = QTimer(viewer, interval=TRIM_MS, singleShot=True, timeout=self._trim)
@@ -408,7 +409,7 @@ class Projection:
 
     def _clear_links(self) -> None:
         self._link_timer.stop()
-        self._linking: Iterator[None] | None = None  # what remains to be put into the index of a large document
+        self._linking = None
         self._index = LinkIndex(self._layers, self._points)
         self._links = LinkItems(self._index, self._make, self.viewer.scene(), self._frames.titles)
         self._collapsed = CollapsedFrames(self._layers, self._index, self._nodes, self._frames)
