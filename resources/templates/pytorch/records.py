@@ -120,8 +120,8 @@ class Records:
         lines = path.read_text("utf-8").splitlines()[1:]
         return [line for line in lines if line.endswith("}") and json.loads(line)["step"] <= step]
 
-    def _replace(self, name: str, text: str) -> None:
-        save_atomically(self.folder / name, lambda file: file.write(text.encode()))
+    def _replace(self, name: str, text: str, *, durable: bool = True) -> None:
+        save_atomically(self.folder / name, lambda file: file.write(text.encode()), durable=durable)
 
     def due(self, step: int, seconds: float) -> bool:
         """Whether to read the losses, which were read `seconds` ago."""
@@ -207,7 +207,8 @@ class Records:
             return
         self._stated = now
         status = {"state": state, "pid": os.getpid(), "step": self._step, "total_steps": self._total}
-        self._replace("status.json", json.dumps({**status, "message": message, "time": time.time()}))
+        text = json.dumps({**status, "message": message, "time": time.time()})
+        self._replace("status.json", text, durable=state != "running")  # which is soon written again
 
     def event(self, event: str, **values: Any) -> None:
         """Show an event on the terminal."""

@@ -38,15 +38,19 @@ class Adopted:
         return "; ".join([text, *(f"{what}: {', '.join(names)}" for what, names in parts if names)])
 
 
-def save_atomically(path: Path, write: Callable[[BinaryIO], Any]) -> None:
-    """Call `write` with a temporary file next to `path`, then rename it to `path`. After an error `path` is unchanged."""
+def save_atomically(path: Path, write: Callable[[BinaryIO], Any], *, durable: bool = True) -> None:
+    """Call `write` with a temporary file next to `path`, then rename it to `path`. After an error `path` is unchanged.
+
+    `durable`: wait until the content is on the disk, so that it is complete also after a loss of power.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(path.name + ".part")
     try:
         with open(part, "wb") as file:
             write(file)
-            file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
         os.replace(part, path)
     except (OSError, RuntimeError) as error:  # torch.save raises RuntimeError for a full disk
         part.unlink(missing_ok=True)
