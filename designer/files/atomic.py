@@ -32,10 +32,11 @@ def write_atomic(path: str | os.PathLike[str], data: bytes, *, private: bool = F
 
 
 @contextmanager
-def atomic_file(path: str | os.PathLike[str], *, private: bool = False) -> Iterator[BinaryIO]:
+def atomic_file(path: str | os.PathLike[str], *, private: bool = False, durable: bool = True) -> Iterator[BinaryIO]:
     """A binary file that replaces `path` when the block succeeds and is removed when it fails.
 
-    Symbolic links are followed and kept. An existing file keeps its permissions.
+    Symbolic links are followed and kept. An existing file keeps its permissions. A file that is not `durable` is not
+    flushed to the disk: it can be lost with the power, but takes much less time.
     """
     path = Path(path)
     try:
@@ -56,7 +57,8 @@ def atomic_file(path: str | os.PathLike[str], *, private: bool = False) -> Itera
             lock(descriptor)
             yield stream
             stream.flush()
-            os.fsync(stream.fileno())
+            if durable:
+                os.fsync(stream.fileno())
         if mode is not None:
             temporary.chmod(mode)
         os.replace(temporary, target)
@@ -65,7 +67,8 @@ def atomic_file(path: str | os.PathLike[str], *, private: bool = False) -> Itera
     finally:
         with contextlib.suppress(OSError):  # already moved to its place
             temporary.unlink()
-    _sync_folder(target.parent)
+    if durable:
+        _sync_folder(target.parent)
 
 
 def remove_abandoned(folder: Path) -> None:

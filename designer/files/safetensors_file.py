@@ -115,8 +115,8 @@ def _values(path: Path, entry: TensorEntry, dtype: str) -> NDArray[Any]:
     return flat
 
 
-def write_safetensors(path: Path, tensors: Mapping[str, NDArray[np.float32]]) -> None:
-    """Write float32 tensors, sorted by key, atomically. Raises DiagnosticError ("cannot-save")."""
+def write_safetensors(path: Path, tensors: Mapping[str, NDArray[np.float32]], *, durable: bool = True) -> None:
+    """Write float32 tensors, sorted by key, atomically; `durable` as for `atomic_file`. Raises DiagnosticError ("cannot-save")."""
     head: dict[str, Any] = {}
     offset = 0
     for name in sorted(tensors):
@@ -125,11 +125,11 @@ def write_safetensors(path: Path, tensors: Mapping[str, NDArray[np.float32]]) ->
         offset += size
     text = json.dumps(head, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)  # the values start at a multiple of 8
-    with atomic_file(path) as stream:
+    with atomic_file(path, durable=durable) as stream:
         stream.write(len(text).to_bytes(8, "little"))
         stream.write(text)
         for name in sorted(tensors):
-            stream.write(np.ascontiguousarray(tensors[name], "<f4").tobytes())
+            stream.write(np.ascontiguousarray(tensors[name], "<f4").data)
 
 
 def _entry(path: Path, name: str, value: object, begin: int, length: int) -> TensorEntry:

@@ -59,7 +59,7 @@ class Preview:
         full, small = self.full, self._small
         if full.weights is not self._weights:
             self._weights = full.weights
-            small.set_weights(full.weights)
+            small.set_weights(full.weights, full.weight_prints)
         if full.revision == self._revision:
             return
         small.set_graph(_reduced_graph(full, self.factor))

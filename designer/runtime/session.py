@@ -106,10 +106,10 @@ class Session:
         """The network of the document. Read-only."""
         return self._document
 
-    def set_weights(self, weights: Weights) -> None:
-        """Use other weights; results of layers with equal tensors stay valid."""
+    def set_weights(self, weights: Weights, prints: WeightPrints | None = None) -> None:
+        """Use other weights; results of layers with equal tensors stay valid. `prints`: those of another session with the same weights."""
         self.weights = weights
-        self._prints = WeightPrints(weights)
+        self.weight_prints = prints or WeightPrints(weights)
         self.engine = default_engines().make(self.inference, weights, self.options)
         self._stand_in: CheckedEngine | None = None
         self.skipped_nan = SkippedNan(self.inference, weights, self.engine.descriptor)
@@ -332,7 +332,7 @@ class Session:
         texts = [
             (
                 layer_text(self._graph[name]),
-                self._prints.of(self._graph[name].weights_name),
+                self.weight_prints.of(self._graph[name].weights_name),
                 next((formats[around] for around in enclosing(name) if around in formats), ""),
             )
             for name in step.part.layers

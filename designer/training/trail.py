@@ -5,8 +5,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Mapping
 from functools import lru_cache
+from io import BytesIO
 from pathlib import Path
 from typing import Any, Literal
+from zipfile import ZipFile
 
 import msgspec
 import numpy as np
@@ -129,10 +131,25 @@ def _version(path: Path) -> tuple[int, int]:
 @lru_cache(maxsize=8)
 def _arrays(path: Path, version: tuple[int, int]) -> dict[str, NDArray[Any]]:
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
+        with ZipFile(path) as archive:
+            return {name.removesuffix(".npy"): _array(archive.read(name)) for name in archive.namelist()}
     except Exception as error:  # numpy and zipfile raise various exceptions for damaged files
         raise _broken(path, str(error)) from error
+
+
+def _array(content: bytes) -> NDArray[Any]:
+    """The array of an .npy file; `numpy.load` takes half as long again. Raises ValueError, also for pickled objects."""
+    values = 10 + int.from_bytes(content[8:10], "little")
+    shape, fortran, dtype = _header(content[:values])
+    return np.frombuffer(content, dtype, offset=values).reshape(shape, order="F" if fortran else "C")
+
+
+@lru_cache(maxsize=1024)  # every frame has the same headers
+def _header(content: bytes) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    stream = BytesIO(content)
+    if np.lib.format.read_magic(stream) != (1, 0):
+        raise ValueError("the version of the .npy format is not 1.0")
+    return np.lib.format.read_array_header_1_0(stream)
 
 
 def _broken(path: Path, reason: str) -> DiagnosticError:

@@ -195,6 +195,9 @@ def test_a_damaged_frame_is_named_and_a_torn_index_is_read(monitor, tmp_path):
     (tmp_path / "trail" / trail.frames[-1].file).write_bytes(b"PK torn")
     with pytest.raises(DiagnosticError, match=r"00000020\.npz"):
         trail.weights(trail.frames[-1])
+    np.savez(tmp_path / "trail" / trail.frames[-1].file, first=np.array([{}], object))
+    with pytest.raises(DiagnosticError, match="OBJECT array"):  # never unpickled
+        trail.weights(trail.frames[-1])
     with pytest.raises(DiagnosticError, match="no trail"):
         write_frame(tmp_path / "none", 5, tmp_path / "weights", {})
 

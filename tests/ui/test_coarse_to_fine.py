@@ -12,7 +12,16 @@ import analysis_kit as kit
 from PySide6.QtCore import QObject, QTimer, Signal
 from pytestqt.qtbot import QtBot
 
-from app.engine.protocol import EmptyReply, InterruptRequest, OpenReply, OpenRequest, Request, RunReply, RunRequest
+from app.engine.protocol import (
+    EmptyReply,
+    InterruptRequest,
+    OpenReply,
+    OpenRequest,
+    Request,
+    RunReply,
+    RunRequest,
+    SetWeightsRequest,
+)
 from app.ui.analysis.analysis_panel import AnalysisPanel
 from app.ui.engine.call import EngineCall
 from app.ui.engine.client import EngineClient
@@ -159,6 +168,19 @@ def test_moving_again_gives_up_the_full_run(slow: Slow) -> None:
     slow.qtbot.waitUntil(lambda: bool(slow.runs()))
     slow.slow.ran(4.0)
     assert slow.seen[1:] == [(1.0, 2), (3.0, 2), (4.0, 0)]
+
+
+def test_weights_of_another_step_give_up_the_full_run_too(slow: Slow, tmp_path: Path) -> None:
+    slow.analysis.show_weights(tmp_path / "5.safetensors")
+    assert slow.slow.next(SetWeightsRequest).request.path.endswith("5.safetensors")
+    slow.slow.ran(1.0, coarse=2)
+    slow.qtbot.waitUntil(lambda: bool(slow.runs()))
+    slow.analysis.show_weights(tmp_path / "10.safetensors")
+    assert len(slow.slow.waiting(InterruptRequest)) == 1
+    slow.slow.next(RunRequest).supersede()
+    assert slow.slow.next(SetWeightsRequest).request.path.endswith("10.safetensors")
+    slow.slow.ran(2.0, coarse=2)
+    assert slow.seen[1:] == [(1.0, 2), (2.0, 2)]
 
 
 def test_a_full_run_that_was_done_before_the_interrupt_is_not_taken_for_the_new_values(slow: Slow) -> None:

@@ -150,8 +150,7 @@ class AnalysisController(QObject):
         if not self._active and path is not None:
             self.launch()
         elif self._active:
-            self._want(moving=True)
-            self._pump()
+            self._changed(only_values=True)
 
     def stop(self) -> None:
         """Give up the run in flight; the engine starts afresh with the next launch."""

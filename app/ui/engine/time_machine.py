@@ -68,7 +68,8 @@ class TimeMachine(QObject):
             frame = trail.at(step)
             if frame is None or (trail.folder, frame) == known:
                 return None
-            write_safetensors(folder / f"{frame.step}.safetensors", float_tensors(trail.weights(frame)))
+            tensors = float_tensors(trail.weights(frame))
+            write_safetensors(folder / f"{frame.step}.safetensors", tensors, durable=False)
             return trail.folder, frame
 
         self._job.start(work)
