@@ -103,7 +103,11 @@ def export_deploy(
     random_weights: SeedOption = None,
     inputs: Annotated[
         list[str] | None,
-        typer.Option("--input", metavar="NAME=PATH", help="Image or .npy file for the check; default: a test pattern."),
+        typer.Option(
+            "--input",
+            metavar="NAME=PATH",
+            help="Image or .npy file for the check. Default: the middle of that in the settings.",
+        ),
     ] = None,
     variant: VariantOption = "",
     onnx_file: ModelOption = None,
@@ -116,7 +120,8 @@ def export_deploy(
     graph, registry, tensors = opened.network.graph, opened.network.registry, opened.weights
     given = one_each("--input", pairs("--input", inputs))
     convert = variant_conversion(opened.variant, graph, registry)
-    found = export_deployment(graph, registry, tensors, output, given, onnx_file, convert=convert)
+    examples = _examples(opened)
+    found = export_deployment(graph, registry, tensors, output, given, onnx_file, examples=examples, convert=convert)
     for name, difference in found.measured.outputs.items():
         out.print(f"{name}: largest difference to PyTorch {difference.difference:.2g}", highlight=False)
     out.print(f"{duration(found.measured.milliseconds)} per run with ONNX Runtime", highlight=False)
@@ -154,6 +159,25 @@ def tensorrt(
         out.print(line, highlight=False)
     out.print(f"wrote {output}" + (f" with {tensors.note}" if tensors.note else ""), highlight=False)
     out.print(found.trtexec, highlight=False)
+
+
+def _examples(opened: OpenedVariant) -> dict[str, Path]:
+    """An image for each input layer that has one: of the settings, else one on which the variant was calibrated."""
+    from designer.files.settings import find_settings, read_settings
+    from designer.precision.image_set import image_files
+    from designer.runtime.network import input_layers
+
+    network, variant = opened.network, opened.variant
+    settings = find_settings(network.path)
+    chosen = read_settings(settings).settings.input_files if settings is not None else {}
+    calibrated = image_files(Path(variant.calibration.folder)) if variant and variant.calibration else []
+    found = {}
+    for layer in input_layers(network.graph, network.inference):
+        candidates = [Path(chosen[layer])] if layer in chosen else []
+        existing = next((path for path in (*candidates, *calibrated) if path.is_file()), None)
+        if existing is not None:
+            found[layer] = existing
+    return found
 
 
 def _deployed(

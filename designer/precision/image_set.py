@@ -55,6 +55,11 @@ def read_image_set(inference: Inference, folder: Path, *, count: int, size: Exte
     return ImageSet(tuple(feeds), tuple(feeds.values()), skipped)
 
 
+def image_files(folder: Path) -> list[Path]:
+    """The images of a folder by name; none if it is missing."""
+    return sorted(path for path in folder.glob("*") if IMAGES.reads(path))
+
+
 def read_images(
     folder: Path, channels: int, use: Callable[[Array], T], *, count: int
 ) -> tuple[dict[str, T], dict[str, str]]:
@@ -62,7 +67,7 @@ def read_images(
 
     Files that cannot be read, or for which `use` raises DiagnosticError, are skipped. Raises DiagnosticError if all are.
     """
-    paths = sorted(path for path in folder.glob("*") if IMAGES.reads(path))
+    paths = image_files(folder)
     if not paths:
         raise DiagnosticError.of(
             "no-images",

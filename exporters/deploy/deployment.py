@@ -25,7 +25,7 @@ from designer.operators.deploy import deploy
 from designer.operators.registry import Registry
 from designer.profiling.machine import cpu_name
 from designer.runtime.api import Array, RunOptions
-from designer.runtime.images import read_image, read_npy, to_uint8, write_npy
+from designer.runtime.images import IMAGES, read_image, read_npy, to_uint8, write_npy
 from designer.runtime.patterns import make_pattern
 from designer.runtime.provenance import provenance
 from designer.runtime.session import Session
@@ -47,9 +47,10 @@ TEMPLATES = (
 
 
 class Check(msgspec.Struct):
-    """Files of inputs, the outputs of the FP32 network for them, and the largest difference that counts as equal."""
+    """Files of inputs and what they show, the outputs of the FP32 network for them, and the largest difference that counts as equal."""
 
     inputs: list[str]
+    contents: list[str]
     outputs: list[str]
     tolerance: float
 
@@ -87,9 +88,12 @@ def export_deployment(
     inputs: Mapping[str, Path] | None = None,
     onnx_file: Path | None = None,
     *,
+    examples: Mapping[str, Path] | None = None,
     convert: Callable[[Any], Any] | None = None,
 ) -> Deployment:
-    """Write a deployment folder of `graph`. `inputs` are files for input layers, for the check; others get generated data.
+    """Write a deployment folder of `graph`. `inputs` are files for input layers, for the check.
+
+    Other inputs get the middle of their image in `examples`, or generated data where it is missing, smaller, or cannot be read.
 
     `convert` changes the precision of the model, and `onnx_file` is a model of the network in another precision, which is deployed
     instead. Their check allows a half more than the difference to FP32 that is measured here.
@@ -105,7 +109,8 @@ def export_deployment(
         precision = precision_of(report.path)
         interface = interface_of(report, graph, registry)
         _check_elements(interface)
-        check = _write_check(stage, deploy(graph, registry), registry, weights, interface, dict(inputs or {}))
+        files = _CheckFiles(dict(inputs or {}), examples or {})
+        check = _write_check(stage, deploy(graph, registry), registry, weights, interface, files)
         _write_sources(stage, graph.name, interface)
         if other:
             check.tolerance = ANY
@@ -150,16 +155,24 @@ def _check_elements(interface: Interface) -> None:
 # --- the check -----------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class _CheckFiles:
+    """Files by input layer: whole, and those of which the middle is enough."""
+
+    given: Mapping[str, Path]
+    examples: Mapping[str, Path]
+
+
 def _write_check(
     stage: GeneratedFolder,
     deployed: Graph,
     registry: Registry,
     weights: Weights,
     interface: Interface,
-    given: dict[str, Path],
+    data: _CheckFiles,
 ) -> Check:
     """Write inputs for the check and the outputs of the network in torch, padded as the generated code does."""
-    unknown = [name for name in given if name not in {entry.layer for entry in interface.inputs}]
+    unknown = [name for name in data.given if name not in {entry.layer for entry in interface.inputs}]
     if unknown:
         raise DiagnosticError.of(
             "no-such-layer",
@@ -173,9 +186,10 @@ def _write_check(
             layers[entry.layer] = layers[entry.layer].with_param("tiling", str(entry.multiple))
     padding = Graph(layers.values(), name=deployed.name)
     session = Session(padding, registry, weights, RunOptions(engine="torch"))
-    files = []
+    files, contents = [], []
     for number, entry in enumerate(interface.inputs, 1):
-        array, is_image = _check_input(entry, given.get(entry.layer))
+        array, is_image, content = _check_input(entry, data)
+        contents.append(content)
         session.set_input(entry.layer, array, is_image=is_image)
         files.append(f"check/input_{number}{_suffix(entry) if is_image else '.npy'}")
         _write_input(stage.make(files[-1]), array)
@@ -185,29 +199,50 @@ def _write_check(
     for file, array in zip(outputs, expected, strict=True):
         write_npy(stage.make(file), array)
     largest = max((float(np.abs(array).max(initial=0.0)) for array in expected), default=0.0)
-    return Check(files, outputs, TOLERANCE * max(1.0, largest))
+    return Check(files, contents, outputs, TOLERANCE * max(1.0, largest))
 
 
-def _check_input(entry: ModelInput, given: Path | None) -> tuple[Array, bool]:
-    """Data of an input, and whether it is an image: 8-bit values, of a file or of a test pattern."""
+def _check_input(entry: ModelInput, data: _CheckFiles) -> tuple[Array, bool, str]:
+    """Data of an input, whether it is an image (8-bit values), and what it shows."""
+    given = data.given.get(entry.layer)
+    if given is not None and (not entry.image or given.suffix.lower() == ".npy"):
+        return read_npy(given), False, given.name
     if not entry.image:
-        if given is not None:
-            return read_npy(given), False
-        return np.random.default_rng(0).standard_normal(entry.drawn).astype(np.float32), False
-    if given is not None and given.suffix.lower() != ".npy":
-        image = read_image(given, entry.channels)
-    elif given is not None:
-        return read_npy(given), False
+        return np.random.default_rng(0).standard_normal(entry.drawn).astype(np.float32), False, "random values"
+    if given is not None:
+        image, content = read_image(given, entry.channels), given.name
     else:
-        _, channels, *extent = entry.drawn
-        height, width = (
-            size if fixed is not None else min(size, max(LARGEST_CHECK // entry.multiple, 1) * entry.multiple)
-            for size, fixed in zip(extent, (entry.height, entry.width), strict=True)
-        )
-        image = make_pattern("zone_plate", channels, height, width)
+        image, content = _example(entry, data.examples.get(entry.layer)) or _pattern(entry)
     if _suffix(entry) == ".npy":
-        return np.repeat(image, entry.shape[0] or 1, axis=0), False
-    return to_uint8(image).transpose(2, 0, 1)[None].astype(np.float32) / np.float32(255), True
+        return np.repeat(image, entry.shape[0] or 1, axis=0), False, content
+    return to_uint8(image).transpose(2, 0, 1)[None].astype(np.float32) / np.float32(255), True, content
+
+
+def _example(entry: ModelInput, file: Path | None) -> tuple[Array, str] | None:
+    """The middle of an image, and its name; None if it cannot be used."""
+    if file is None or not IMAGES.reads(file):
+        return None
+    try:
+        image = read_image(file, entry.channels)
+    except DiagnosticError:
+        return None
+    height, width = (
+        fixed or min(size, LARGEST_CHECK)
+        for size, fixed in zip(image.shape[2:], (entry.height, entry.width), strict=True)
+    )
+    top, left = (image.shape[2] - height) // 2, (image.shape[3] - width) // 2
+    if top < 0 or left < 0:
+        return None
+    return image[:, :, top : top + height, left : left + width], f"the middle of {file.name}"
+
+
+def _pattern(entry: ModelInput) -> tuple[Array, str]:
+    _, channels, *extent = entry.drawn
+    height, width = (
+        size if fixed is not None else min(size, max(LARGEST_CHECK // entry.multiple, 1) * entry.multiple)
+        for size, fixed in zip(extent, (entry.height, entry.width), strict=True)
+    )
+    return make_pattern("zone_plate", channels, height, width), "a test pattern"
 
 
 def _suffix(entry: ModelInput) -> str:
@@ -288,7 +323,7 @@ def _measured_text(report: OnnxReport, check: Check, measured: Measured) -> str:
         *(f"| {code(n)} | {d.difference:.2g} | {d.psnr_db:.1f} dB |" for n, d in measured.outputs.items()),
         "",
         f"Outputs are equal within {check.tolerance:.2g}; `python python/check.py` repeats the check. Median time for "
-        f"{', '.join(check.inputs)} with pre- and post-processing on {cpu_name()}: {duration(measured.milliseconds)}. "
+        f"{', '.join(f'{f} ({c})' for f, c in zip(check.inputs, check.contents, strict=True))} with pre- and post-processing on {cpu_name()}: {duration(measured.milliseconds)}. "
         f"The model has {report.nodes} nodes and takes {binary(report.bytes)}.",
     ]
     return "\n".join(rows)

@@ -65,6 +65,21 @@ def photo(tmp_path) -> Path:
     return tmp_path / "photo.png"
 
 
+def test_the_check_runs_on_the_middle_of_an_example(tmp_path):
+    values = np.random.default_rng(1).integers(0, 256, (1, 3, 30, 600)).astype(np.float32) / 255
+    write_image(tmp_path / "photo.png", values)
+    folder = tmp_path / "out"
+    graph = unet(tiling="8")
+    export_deployment(graph, REGISTRY, unet_weights(), folder, examples={"image": tmp_path / "photo.png"})
+    shown = read_image(folder / "check" / "input_1.ppm")
+    np.testing.assert_array_equal(shown, values[..., 44:556])
+    assert "(the middle of photo.png)" in (folder / "README.md").read_text("utf-8")
+    assert run(folder, "check.py").returncode == 0
+    (tmp_path / "photo.png").write_bytes(b"broken")
+    export_deployment(graph, REGISTRY, unet_weights(), folder, examples={"image": tmp_path / "photo.png"})
+    assert "(a test pattern)" in (folder / "README.md").read_text("utf-8")
+
+
 def test_python_computes_what_the_program_computes(deployed, photo, tmp_path):
     done = run(deployed, "run.py", str(photo), "--output", str(tmp_path / "result.npy"))
     assert done.returncode == 0, done.stderr
