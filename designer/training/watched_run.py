@@ -128,7 +128,7 @@ class WatchedRun:
         else:
             state = RunState(status.state) if status.state not in ("running", "paused") else RunState.ENDED
         self._read_files()
-        curves = self._metrics.curves
+        curves, settings = self._metrics.curves, folder.settings()
         last = int(curves.steps[-1]) if len(curves.steps) else 0
         self.snapshot = RunSnapshot(
             folder,
@@ -137,7 +137,7 @@ class WatchedRun:
             (status.total_steps if status is not None else 0) or curves.total_steps,
             self._message(state, status.message if status is not None else "", remote),
             folder.notes(),
-            {**folder.settings(), **self._paths, **(remote.paths if remote is not None else {})},
+            {**settings, **self._paths, **(remote.paths if remote is not None else {})} if settings else {},
             curves,
             self._health.measured,
             tuple(frame.step for frame in self._trail.frames),

@@ -241,6 +241,17 @@ def test_differing_settings_of_selected_runs_are_columns(window, training, expor
     training.choose((training.runs[0], training.runs[2]))
     assert not model.differing
 
+    # runs that are starting differ in nothing; their settings are compared as soon as they are known
+    fourth = make_run(exported, "d", settings={})
+    training.look()
+    qtbot.waitUntil(lambda: len(training.runs) == 4, timeout=WAIT)
+    training.choose((training.runs[0], training.runs[3]))
+    assert not model.differing
+    (fourth.path / "config.json").write_text(json.dumps({"settings": {"lr": 0.3, "batch": 8}}))
+    training.look()
+    qtbot.waitUntil(lambda: model.differing == ("lr",), timeout=WAIT)
+    assert model.index(3, column).data() == "0.3"
+
 
 def test_names_and_notes_are_kept_with_the_run(window, training, exported, qtbot):
     make_run(exported, "a", settings={})

@@ -12,6 +12,7 @@ from app.ui.widgets import theme
 from app.ui.widgets.elided import ElidedLabel
 from app.ui.widgets.flow import FlowLayout
 from app.ui.widgets.message import Message
+from app.ui.widgets.sentences import sentence
 from designer.texts import mark, tr, tr_data
 from designer.training.watched_run import RunSnapshot, RunState
 from designer.units import binary, digits
@@ -108,7 +109,7 @@ class RunProgress(QWidget):
 def _message(shot: RunSnapshot) -> str:
     """What the run says, without the hints for a terminal of one that was stopped or has finished."""
     hint = shot.state is RunState.FINISHED or (shot.state is RunState.STOPPED and shot.stopped_by is None)
-    return "" if hint else shot.message
+    return "" if hint else sentence(shot.message)
 
 
 def state_text(shot: RunSnapshot) -> str:

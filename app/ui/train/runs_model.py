@@ -12,6 +12,7 @@ from PySide6.QtGui import QBrush
 
 from app.ui.train.run_progress import time_text
 from app.ui.widgets import theme
+from app.ui.widgets.sentences import sentence
 from app.ui.widgets.tooltips import plain_tip
 from designer.texts import mark, tr, tr_data
 from designer.training.metrics import settings_differences
@@ -110,8 +111,8 @@ class RunsModel(QAbstractItemModel):
             row.snapshot = known.get(row.folder, row.snapshot)
 
     def compare(self, runs: Sequence[WatchedRun]) -> None:
-        """Show the settings in which these runs differ; less than two of them differ in nothing."""
-        names = tuple(settings_differences([run.snapshot.compared for run in runs])) if len(runs) > 1 else ()
+        """Show the settings in which these runs differ."""
+        names = differing_settings(runs)
         self._compared = frozenset(runs)
         if names != self.differing:
             self.beginResetModel()
@@ -195,7 +196,7 @@ class RunsModel(QAbstractItemModel):
             text = self._text(item, column)
             if role == Qt.ItemDataRole.DisplayRole:
                 return text.partition("\n")[0]
-            return plain_tip(item.snapshot.message if column == 1 and item.snapshot.message else text)
+            return plain_tip(sentence(item.snapshot.message) if column == 1 and item.snapshot.message else text)
         if role == Qt.ItemDataRole.TextAlignmentRole:
             right = COLUMNS[column][2] if fixed else False
             side = Qt.AlignmentFlag.AlignRight if right else Qt.AlignmentFlag.AlignLeft
@@ -215,3 +216,8 @@ class RunsModel(QAbstractItemModel):
             return COLUMNS[column][1](item.snapshot)
         value = item.snapshot.compared.get(self.differing[column - len(COLUMNS)])
         return str(value) if value is not None else UNAVAILABLE_SIGN
+
+
+def differing_settings(runs: Sequence[WatchedRun]) -> tuple[str, ...]:
+    """The settings in which runs differ. A run that is starting has not written its settings yet."""
+    return tuple(settings_differences([run.snapshot.compared for run in runs if run.snapshot.settings]))

@@ -26,7 +26,7 @@ from app.ui.engine.context import Context
 from app.ui.engine.training import training_of
 from app.ui.train.run_dialogs import ask_notes, ask_steps
 from app.ui.train.run_progress import metric_title
-from app.ui.train.runs_model import NOTES, RunsModel, SweepRow
+from app.ui.train.runs_model import NOTES, RunsModel, SweepRow, differing_settings
 from app.ui.widgets import theme
 from app.ui.widgets.empty_state import EmptyState
 from app.ui.widgets.flow import FlowLayout
@@ -243,6 +243,9 @@ class TrainingRunsPanel(QWidget):
         return row.snapshot if row is not None else None
 
     def _update(self) -> None:
+        if differing_settings(self._training.chosen) != self.model.differing:  # a chosen run has begun
+            self._on_chosen()
+            return
         self.model.show_sweeps(list(self._training.sweeps.values()))
         self.model.refresh()
         self._widen()

@@ -184,6 +184,7 @@ class TrainingPanel(QWidget):
         self.example.setEnabled(not self._training.busy)
         if not self._training.busy:
             self.start.setText(tr("Start Training"))
+            self.sweep.setText(tr("Sweep..."))
 
     def _reason(self) -> str:
         """Why no run can be started; empty if one can."""
@@ -217,6 +218,7 @@ class TrainingPanel(QWidget):
 
     def _start_sweep(self, request: object) -> None:
         assert isinstance(request, SweepRequest)
+        self.sweep.setText(tr("Starting ..."))
         self._training.start_sweep(request)
         self._enable()
 
