@@ -421,7 +421,7 @@ class ProfileRequest(Request[ProfileReply], frozen=True):
 class PredictRequest(Request[PredictReply], frozen=True):
     """Predict the time of the open network without running it: on `machine` of the data sheets, or on this one if empty.
 
-    `size` is (width, height), or None for that of the document. This machine is calibrated first, which takes half a minute once.
+    `size` is (width, height), or None for that of the document. On this machine, operators that were not measured before run one by one.
     """
 
     machine: str = ""

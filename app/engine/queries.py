@@ -75,7 +75,7 @@ def first_nonfinite(session: Session) -> TraceReply:
     return TraceReply(trace.layer, found.kind, found.share, trace.checked, trace.note)
 
 
-def predict(session: Session, request: PredictRequest) -> PredictReply:
+def predict(session: Session, request: PredictRequest, progress: Progress) -> PredictReply:
     """The modelled run of the open network, and the memory of a training step."""
     from designer.graph.types import Size2D
     from designer.operators.deploy import deploy
@@ -87,7 +87,9 @@ def predict(session: Session, request: PredictRequest) -> PredictReply:
     graph, registry = session.inference.graph, session.registry
     options = replace(session.options, precision=request.precision)
     size = Size2D(*request.size) if request.size is not None else None
-    run = predicted_run(graph, registry, options, batch=request.batch, size=size, machine=request.machine)
+    run = predicted_run(
+        graph, registry, options, batch=request.batch, size=size, machine=request.machine, progress=progress
+    )
     table = cost_table(sized(deploy(graph, registry), registry, size), batch=request.batch)
     memory = training_memory(table, request.optimizer)
     rows = tuple(

@@ -127,7 +127,7 @@ class Worker:
             RunRequest: lambda request, progress: self._runs.run(self._running(request.capture), request, progress),
             InterruptRequest: lambda request, _: EmptyReply(),  # obeyed when it was read, see Server
             ProfileRequest: self._profile,
-            PredictRequest: lambda request, _: queries.predict(self.session, request),
+            PredictRequest: lambda request, progress: queries.predict(self.session, request, progress),
             WeightsRequest: lambda request, _: queries.weights(self.session, request, self._put),
             SurgeryRequest: lambda request, _: operate(request),
             GradientRequest: lambda request, _: queries.gradient_to_input(self.session, request, self._put),

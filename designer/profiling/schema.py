@@ -40,6 +40,7 @@ class OperatorProfile:
     `type` joins the operator types with " + ". `parameters` are the hyperparameters by layer. `bytes` are inputs, weights and
     outputs, each moved once. `memory_bytes` are the tensors that exist while the step runs, with all weights. `roof_ms` is the shortest time
     that the measured peaks allow, `saving_ms` what reaching it would save: 0 at the roof, None if the peaks are unknown.
+    `alone` marks a time in a modelled run that was measured of this step by itself, not in the network.
     """
 
     layers: tuple[str, ...]
@@ -63,6 +64,7 @@ class OperatorProfile:
     memory_throughput: Quantity = NOT_COUNTED
     occupancy: Quantity = NOT_COUNTED
     compute_throughput: Quantity = NOT_COUNTED
+    alone: bool = False
 
     def __post_init__(self) -> None:
         check_numbers(self)

@@ -12,15 +12,15 @@ from designer.graph.inference import Inference
 from designer.graph.types import Size2D
 from designer.operators.deploy import deploy
 from designer.operators.registry import Registry
-from designer.profiling.calibration import calibrated
 from designer.profiling.cost import CostTable, cost_table
 from designer.profiling.devices import DEVICES, device_named
 from designer.profiling.layer_work import ALIASES
 from designer.profiling.measure import sized
-from designer.profiling.model import DataSheetModel, DeviceModel, predict
+from designer.profiling.model import DataSheetModel, predict
+from designer.profiling.predicted_here import predict_here
 from designer.profiling.quantities import ValueSource
 from designer.profiling.schema import ProfileRun
-from designer.runtime.api import RunOptions
+from designer.runtime.api import Progress, RunOptions
 from designer.runtime.network import input_layers
 from designer.texts import tr
 from designer.units import dims_text
@@ -38,14 +38,14 @@ def predicted_run(
     size: Size2D | None = None,
     machine: str = "",
     store: Path | None = None,
+    progress: Progress | None = None,
 ) -> ProfileRun:
     """The modelled run of the deployed network of a document: on `machine` of `devices.py`, or on this one.
 
-    On this machine the engine of `options` is calibrated first (about half a minute, then kept). Raises DiagnosticError
+    On this machine the operators of the network are measured one by one (`predicted_here.py`). Raises DiagnosticError
     ("unknown-machine", "not-modelled").
     """
     inference = sized(deploy(graph, registry), registry, size)
-    model = _model(options, registry, machine, store)
     table = cost_table(inference, precision=options.precision, batch=batch)
     if not table.rows:
         raise DiagnosticError(
@@ -53,23 +53,24 @@ def predicted_run(
                 "not-modelled", tr("the shapes of the network are not known"), remedy=tr("fix its problems first")
             )
         )
-    return predict(table, model, _base(inference, options, batch))
+    base = _base(inference, options, batch)
+    if machine:
+        return predict(table, _data_sheet(machine, options.precision), base)
+    if options.device != "cpu":
+        message = tr("the GPU of this machine is not calibrated; its operators are measured instead")
+        raise DiagnosticError(
+            Diagnostic("not-modelled", message, remedy=tr("profile the network, or choose a machine"))
+        )
+    return predict_here(inference, registry, options, table, base, store, progress)
 
 
-def _model(options: RunOptions, registry: Registry, machine: str, store: Path | None) -> DeviceModel:
-    if not machine:
-        if options.device != "cpu":
-            message = tr("the GPU of this machine is not calibrated; its operators are measured instead")
-            raise DiagnosticError(
-                Diagnostic("not-modelled", message, remedy=tr("profile the network, or choose a machine"))
-            )
-        return calibrated(options, registry, store)
+def _data_sheet(machine: str, precision: str) -> DataSheetModel:
     sheet = device_named(machine)
     if sheet is None:
         names = ", ".join(device.name for device in DEVICES)
         message = tr("the machine '{machine}' is not known", machine=machine)
         raise DiagnosticError(Diagnostic("unknown-machine", message, remedy=tr("choose one of {names}", names=names)))
-    return DataSheetModel(sheet, options.precision)
+    return DataSheetModel(sheet, precision)
 
 
 def _base(inference: Inference, options: RunOptions, batch: int) -> ProfileRun:

@@ -29,6 +29,7 @@ __all__ = [
     "Part",
     "RunOptions",
     "Sample",
+    "SingleStep",
     "StepTimer",
     "Tensor",
     "requires",
@@ -64,6 +65,21 @@ class Sample:
     what: str = ""
 
 
+@dataclass(frozen=True)
+class SingleStep:
+    """A step that can run by itself on random data: `layers` and `what` as in `Sample`.
+
+    Steps with the same `key` do the same work: equal operations, parameters, shapes and element types. `bytes` are read or written.
+    `prepare` allocates the data and returns a call that runs the step once and returns its time in s.
+    """
+
+    layers: tuple[str, ...]
+    what: str
+    key: str
+    bytes: int
+    prepare: Callable[[], Callable[[], float]]
+
+
 class StepTimer(ABC):
     """Times a part of a network: as a whole without a profiler, and its steps with the engine's profiler.
 
@@ -91,6 +107,10 @@ class StepTimer(ABC):
     @abstractmethod
     def layers(self, runs: int, warmup: int, tick: Callable[[], None]) -> list[Sample]:
         """Times by step; a sample without layers has the time of kernels that belong to no layer."""
+
+    def single_steps(self) -> list[SingleStep]:
+        """The steps of the part in execution order, found without running it; empty if they cannot run by themselves."""
+        return []
 
 
 def _always() -> tuple[int, str]:

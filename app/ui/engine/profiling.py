@@ -144,6 +144,10 @@ class ProfilingController(QObject):
         engine.ask(opening, self, None, refused)
         engine.ask(request, self, done, refused)
 
+    def stop_prediction(self) -> None:
+        """Give up the predictions in flight; they fail."""
+        self._engine().cancel()
+
     def launch_random(self, seed: int = 0) -> None:
         """Launch with seeded random weights where there are none; the record says so, and so do the settings."""
         self.context.root.change_settings(random_seed=seed)

@@ -33,6 +33,8 @@ def _known(value: float | None, reason: str, missing: str, *, timed: bool = Fals
 
 
 def _time(run: ProfileRun, row: OperatorProfile) -> Quantity:
+    if row.alone:
+        return modelled(row.time_ms, tr("measured by itself, not in the network"))
     if run.source is ValueSource.MODELLED:
         return modelled(row.time_ms, tr("predicted, not run"))
     return measured(row.time_ms, _runs_text(run.iterations))

@@ -84,11 +84,13 @@ class WhatIfPanel(QWidget):
         self.predict.setObjectName("what_if.predict")
         self.predict.setToolTip(
             tr(
-                "Nothing runs on the chosen machine. Predictions for this machine calibrate it first, for half a minute."
+                "Nothing runs on the chosen machine. For this machine, new operators of the network are measured one by one, "
+                "for a few seconds."
             )
         )
         theme.set_icon(self.predict, "gauge")
-        self.predict.clicked.connect(self.ask)
+        self.predict.clicked.connect(self._on_clicked)
+        self._predicting = False
         self.status = Message("what_if.status")
         self.result = QLabel()
         self.result.setObjectName("what_if.result")
@@ -136,6 +138,13 @@ class WhatIfPanel(QWidget):
         table.hide()
         return table
 
+    def _on_clicked(self) -> None:
+        if self._predicting:
+            self._profiling.stop_prediction()
+            self.status.show_message(tr("Stopped."), "info")
+        else:
+            self.ask()
+
     def ask(self) -> None:
         """Ask the engine for the prediction."""
         if not self._context.has_document:
@@ -153,12 +162,12 @@ class WhatIfPanel(QWidget):
             size,
             self.optimizer.currentData(),
         )
-        self.predict.setEnabled(False)
+        self._set_predicting(True)
         self.status.show_message(tr("Predicting …"), "info")
         self._profiling.predict(request, self._show, self._failed)
 
     def _show(self, reply: PredictReply) -> None:
-        self._enable()
+        self._set_predicting(False)
         self.status.show_message("", "info")
         (run,) = reply.profile.runs
         assert run.time_ms is not None
@@ -196,7 +205,7 @@ class WhatIfPanel(QWidget):
         self.memory.show()
 
     def _failed(self, text: str) -> None:
-        self._enable()
+        self._set_predicting(False)
         self.status.show_message(text, "error")
 
     def _reveal(self, layer: str) -> None:
@@ -208,6 +217,10 @@ class WhatIfPanel(QWidget):
         self.memory.clear()
         self.memory.hide()
         self._enable()
+
+    def _set_predicting(self, predicting: bool) -> None:
+        self._predicting = predicting
+        self.predict.setText(tr("Stop") if predicting else tr("Predict"))
 
     def _enable(self) -> None:
         self.predict.setEnabled(self._context.has_document and not self._profiling.running)

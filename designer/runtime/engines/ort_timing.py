@@ -6,36 +6,34 @@ import json
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from designer.runtime.engine_api import Sample, StepTimer
+from designer.runtime.engine_api import Sample, SingleStep, StepTimer
 from designer.runtime.engines.fusion import KernelGroup, Node, groups
 from designer.runtime.engines.onnx_model import build_model, serialized
 from designer.runtime.engines.ort import runtime
+from designer.runtime.engines.ort_steps import single_steps
 from designer.runtime.machine import threads
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
 
 
 class OrtTimer(StepTimer):
     """Times groups of kernels with ONNX Runtime's profiler, FP32 on the CPU."""
 
     def layers(self, runs: int, warmup: int, tick: Callable[[], None]) -> list[Sample]:
-        ort = runtime()
         part, options = self.part, self.engine.options
-        model = build_model(self.engine.inference, part, self.wanted, self.engine.weights, layout=options.layout)
+        model = self._model()
         with tempfile.TemporaryDirectory(prefix="layerwright-profile-") as folder:
-            settings = ort.SessionOptions()
-            settings.intra_op_num_threads = threads(options)
-            settings.inter_op_num_threads = 1
-            settings.execution_mode = ort.ExecutionMode.ORT_SEQUENTIAL
-            settings.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
-            settings.log_severity_level = 3
+            settings = self._settings()
             settings.enable_profiling = True
             settings.profile_file_prefix = str(Path(folder) / "run")
             optimized = Path(folder) / "optimized.onnx"
             settings.optimized_model_filepath = str(optimized)
-            session = ort.InferenceSession(serialized(model), settings, providers=["CPUExecutionProvider"])
+            session = runtime().InferenceSession(serialized(model), settings, providers=["CPUExecutionProvider"])
             fed = {}
             for value, source in zip(session.get_inputs(), part.feeds, strict=True):
                 array = self.feeds[source]
@@ -46,8 +44,46 @@ class OrtTimer(StepTimer):
                 session.run(None, fed)
                 tick()
             events = json.loads(Path(session.end_profiling()).read_text())
-            found = groups(_nodes(model.graph.node), _optimized_nodes(optimized), part.layers)
+            found = groups(_nodes(model.graph.node), _nodes(_loaded(optimized).graph.node), part.layers)
         return samples(events, found, warmup)
+
+    def single_steps(self) -> list[SingleStep]:
+        """The kernels of the model as ONNX Runtime optimizes it for the sizes of the feeds."""
+        model = self._model()
+        sizes = self._symbolic_sizes(model)
+        with tempfile.TemporaryDirectory(prefix="layerwright-profile-") as folder:
+            settings = self._settings()
+            path = Path(folder) / "optimized.onnx"
+            settings.optimized_model_filepath = str(path)
+            for name, size in sizes.items():
+                settings.add_free_dimension_override_by_name(name, size)
+            runtime().InferenceSession(serialized(model), settings, providers=["CPUExecutionProvider"])
+            optimized = _loaded(path, weights=True)
+        found = groups(_nodes(model.graph.node), _nodes(optimized.graph.node), self.part.layers)
+        return single_steps(optimized, found, sizes, threads(self.engine.options))
+
+    def _model(self) -> ModelProto:
+        engine = self.engine
+        return build_model(engine.inference, self.part, self.wanted, engine.weights, layout=engine.options.layout)
+
+    def _settings(self) -> Any:
+        ort = runtime()
+        settings = ort.SessionOptions()
+        settings.intra_op_num_threads = threads(self.engine.options)
+        settings.inter_op_num_threads = 1
+        settings.execution_mode = ort.ExecutionMode.ORT_SEQUENTIAL
+        settings.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
+        settings.log_severity_level = 3
+        return settings
+
+    def _symbolic_sizes(self, model: ModelProto) -> dict[str, int]:
+        """The size of each symbolic dimension of the inputs in the feeds. It is the first one, which no layout moves."""
+        found = {}
+        for value, source in zip(model.graph.input, self.part.feeds, strict=True):
+            dimensions = value.type.tensor_type.shape.dim
+            if dimensions and dimensions[0].dim_param:
+                found[dimensions[0].dim_param] = self.feeds[source].shape[0]
+        return found
 
 
 def samples(events: Sequence[Mapping[str, Any]], found: Sequence[KernelGroup], warmup: int) -> list[Sample]:
@@ -79,7 +115,7 @@ def _nodes(nodes: Sequence[Any]) -> list[Node]:
     return [Node(n.op_type, n.name, tuple(n.input), tuple(n.output)) for n in nodes]
 
 
-def _optimized_nodes(path: Path) -> list[Node]:
+def _loaded(path: Path, *, weights: bool = False) -> ModelProto:
     import onnx
 
-    return _nodes(onnx.load(str(path), load_external_data=False).graph.node)
+    return onnx.load(str(path), load_external_data=weights)

@@ -27,6 +27,7 @@ from designer.runtime.api import Compiled, Part, RunOptions
 from designer.runtime.engine_api import Engine
 from designer.runtime.engines.custom_module import make_custom
 from designer.runtime.engines.onnx_model import weight
+from designer.runtime.engines.torch_memory import keep_freed_memory
 from designer.runtime.interrupt import current
 from designer.runtime.machine import threads
 from designer.texts import tr
@@ -46,6 +47,8 @@ class TorchEngine(Engine):
     def __init__(self, inference: Inference, weights: Weights, options: RunOptions) -> None:
         super().__init__(inference, weights, options)
         self.device = _device(options.device)
+        if self.device.type == "cpu":
+            keep_freed_memory()
 
     def compile(self, part: Part, wanted: Sequence[Source]) -> Compiled:
         import torch
@@ -56,7 +59,7 @@ class TorchEngine(Engine):
         channels_last = self.options.layout == "nhwc"
         module.to(device=self.device, dtype=dtype)
         if channels_last:
-            _to_channels_last(module)
+            to_channels_last(module)
         return TorchCompiled(module, program, part, self.device, dtype, channels_last, threads(self.options))
 
 
@@ -79,7 +82,7 @@ class TorchCompiled:
         self._inputs = tuple(program.inputs)
         self._outputs = tuple(program.outputs)
         self._device = device
-        self._dtype = dtype
+        self.dtype = dtype
         self._channels_last = channels_last
         self._threads = count
 
@@ -134,7 +137,7 @@ class TorchCompiled:
             tensor = torch.from_numpy(copy).permute(0, 3, 1, 2)
         else:
             tensor = torch.from_numpy(np.require(array, requirements=("C", "W")))
-        dtype = self._dtype if tensor.is_floating_point() else tensor.dtype
+        dtype = self.dtype if tensor.is_floating_point() else tensor.dtype
         return tensor.to(device=self._device, dtype=dtype)
 
     def _failed(self, error: RuntimeError) -> DiagnosticError:
@@ -158,8 +161,8 @@ class Interpreter:
         slots: dict[str, int] = {}
         for name in (*program.inputs.values(), *(step.target for step in program.steps)):
             slots.setdefault(name, len(slots))
-        self._count = len(slots)
-        self._steps = [
+        self.count = len(slots)
+        self.steps = [
             (
                 slots[step.target],
                 _evaluator(step.value, module, slots),
@@ -172,9 +175,9 @@ class Interpreter:
         self.layer: str | None = None  # the running layer; after an error the one that failed
 
     def __call__(self, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        values: Values = [*inputs, *[None] * (self._count - len(inputs))]
+        values: Values = [*inputs, *[None] * (self.count - len(inputs))]
         interrupt = current()
-        for target, evaluate, release, layer in self._steps:
+        for target, evaluate, release, layer in self.steps:
             interrupt.check()
             self.layer = layer
             values[target] = evaluate(values)
@@ -286,7 +289,7 @@ def _bind(module: torch.nn.Module, program: Program, weights: Weights) -> None:
             target.copy_(torch.from_numpy(np.array(array, dtype=np.float32)))
 
 
-def _to_channels_last(module: torch.nn.Module) -> None:
+def to_channels_last(module: torch.nn.Module) -> None:
     """Convert filters to channels_last; `Module.to` would reject tensors of rank 3."""
     import torch
 

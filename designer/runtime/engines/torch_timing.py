@@ -13,8 +13,9 @@ import numpy as np
 from designer.graph.model import Source
 from designer.operators.torch_program import build_program
 from designer.runtime.api import Part
-from designer.runtime.engine_api import Engine, Sample, StepTimer
-from designer.runtime.engines.torch_engine import Interpreter, TorchCompiled
+from designer.runtime.engine_api import Engine, Sample, SingleStep, StepTimer
+from designer.runtime.engines.torch_engine import Interpreter, TorchCompiled, build_module, to_channels_last
+from designer.runtime.engines.torch_steps import single_steps
 from designer.runtime.machine import threads
 
 if TYPE_CHECKING:
@@ -34,12 +35,12 @@ class MarkedInterpreter(Interpreter):
     @property
     def layers(self) -> list[str]:
         """The layer of every step, in execution order."""
-        return [step[3] for step in self._steps]
+        return [step[3] for step in self.steps]
 
     def __call__(self, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        values: list[Any] = [*inputs, *[None] * (self._count - len(inputs))]
+        values: list[Any] = [*inputs, *[None] * (self.count - len(inputs))]
         self.mark("")
-        for target, evaluate, release, layer in self._steps:
+        for target, evaluate, release, layer in self.steps:
             values[target] = evaluate(values)
             self.mark(layer)
             for slot in release:
@@ -59,6 +60,7 @@ class TorchTimer(StepTimer):
         options = engine.options
         program = build_program(engine.inference, part.layers, part.feeds, wanted)
         self.compiled = compiled
+        self._program = program
         self.device = torch.device(options.device)
         self.threads = threads(options)
         self.options = options
@@ -112,6 +114,15 @@ class TorchTimer(StepTimer):
                     times.append(seconds)
                 tick()
         return times
+
+    def single_steps(self) -> list[SingleStep]:
+        """Steps on the CPU. Parts that other engines compile do more than their program says."""
+        if self.device.type != "cpu" or type(self.compiled) is not TorchCompiled:
+            return []
+        shapes = build_module(self._program, self.options.agreed).to(device="meta", dtype=self.compiled.dtype).eval()
+        if self.options.layout == "nhwc":
+            to_channels_last(shapes)
+        return single_steps(self._program, self.compiled.interpreter, shapes, self.inputs, self._quiet)
 
     def counted(self, range_of: Callable[[str], str]) -> None:
         """One run for hardware counters: an NVTX range `range_of(layer)` for each step, between start and stop of the profiler."""
