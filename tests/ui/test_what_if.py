@@ -79,6 +79,18 @@ def test_the_memory_of_a_training_step_adds_up(qtbot, context, panel):
     assert shown == [f"{learned / 1024:.2f} KiB"] * 2 + [f"{2 * learned / 1024:.2f} KiB", "64.0 KiB"]
 
 
+def test_a_prediction_is_stopped(qtbot, context, panel):
+    qtbot.mouseClick(panel.predict, Qt.MouseButton.LeftButton)
+    assert panel.predict.text() == "Stop"
+    qtbot.mouseClick(panel.predict, Qt.MouseButton.LeftButton)
+    assert panel.status.text() == "Stopped."
+    assert panel.predict.text() == "Predict"
+    assert profiling_of(context).entries == []
+    panel.machine.setCurrentText("H100")
+    predict(qtbot, context, panel)
+    assert len(profiling_of(context).entries) == 1
+
+
 def test_a_bad_size_is_reported(qtbot, context, panel):
     panel.size_.setText("64 by 48")
     qtbot.mouseClick(panel.predict, Qt.MouseButton.LeftButton)
