@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -82,8 +83,10 @@ def compare(
     for name in dict.fromkeys(row.noise for row in rows):
         out.print(_table(name, columns, [row for row in rows if row.noise == name]))
     out.print(comparison.reference_text(rows))
-    times = zip(columns[1:], comparison.means(rows)[1:], strict=True)
-    out.print("mean time: " + ", ".join(f"{name} {comparison.ms_text(f.milliseconds)} ms" for name, f in times))
+    times = [(n, f.milliseconds) for n, f in zip(columns[1:], comparison.means(rows)[1:], strict=True)]
+    measured = [f"{name} {comparison.ms_text(time)} ms" for name, time in times if not isnan(time)]
+    if measured:
+        out.print("mean time: " + ", ".join(measured))
     if report is not None:
         from app.reports.comparison_page import write_report
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from math import nan
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -31,6 +32,7 @@ from designer.graph.inference import Inference
 from designer.graph.types import Size3D
 from designer.operators.api import Role
 from designer.operators.deploy import deploy
+from designer.precision.variants import is_emulated
 from designer.runtime.api import RunOptions
 from designer.runtime.provenance import Provenance, provenance, texts_of
 
@@ -74,6 +76,7 @@ class NetworkVariant:
     channels: int
     note: str
     origin: Provenance
+    emulated: bool
 
     def run(self, picture: ImageArray) -> ImageArray:
         self.session.set_input(self.input, picture, is_image=True)
@@ -152,7 +155,7 @@ def _results(
         variant.session.invalidate()
         began = perf_counter()
         made = variant.run(noisy)
-        times.append((perf_counter() - began) * 1000)
+        times.append(nan if variant.emulated else (perf_counter() - began) * 1000)
         check_comparable(variant.name, variant.output, made, clean)
         results.append(made)
     return clean, noisy, results, times
@@ -192,6 +195,7 @@ def _variant(request: CompareArguments, index: int) -> NetworkVariant:
         dims.channels if isinstance(dims, Size3D) else 3,
         "; ".join(filter(None, (weights.note, made.note))),
         provenance(path.name, opened.graph, weights, options, noise=noise, noise_seed=seed),
+        is_emulated(options),
     )
 
 

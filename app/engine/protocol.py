@@ -119,7 +119,8 @@ class NonfiniteShare(Struct, frozen=True):
 class RunReply(Struct, frozen=True):
     """Tensors by output layer and by captured source. `same` are captures that the window still has.
 
-    `coarse` is not 0 where the run was computed at 1 / `coarse` of the width and height. `weights` and `weights_sha256` are as
+    `coarse` is not 0 where the run was computed at 1 / `coarse` of the width and height. An `emulated` run takes other times than its
+    number formats do. `weights` and `weights_sha256` are as
     in `designer.files.weights.Weights`.
     """
 
@@ -133,6 +134,7 @@ class RunReply(Struct, frozen=True):
     note: str = ""
     weights: str = ""
     weights_sha256: str = ""
+    emulated: bool = False
 
 
 class SurgeryReply(Struct, frozen=True):

@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from app.engine.protocol import NonfiniteShare, ProgressEvent, RunReply, RunRequest, RunStep
-from designer.files.weights import Weights
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.model import Source
+from designer.precision.variants import is_emulated
 from designer.runtime.api import Array, RunResult
 from designer.runtime.finite import NonFinite, nonfinite
 from designer.runtime.interrupt import Interrupt
@@ -64,7 +64,7 @@ class Runs:
         finally:
             self._interrupt = None
         captured = {n: result.captures[source] for n, source in zip(request.capture, sources, strict=True)}
-        return self._reply(result, captured, request.have, session.weights)
+        return self._reply(result, captured, request.have, session)
 
     def _coarse(self, session: Session, sources: Sequence[Source], budget: int, progress: Progress) -> RunResult | None:
         """The result at a reduced size, where the run takes longer than `budget` ms and the network allows it."""
@@ -83,7 +83,7 @@ class Runs:
             return None
 
     def _reply(
-        self, result: RunResult, captured: Mapping[str, Array], held: Sequence[str], weights: Weights
+        self, result: RunResult, captured: Mapping[str, Array], held: Sequence[str], session: Session
     ) -> RunReply:
         same = tuple(name for name in captured if name in held and self._captured.get(name) is captured[name])
         outputs, captures = self.handed_over(
@@ -101,8 +101,9 @@ class Runs:
             nonfinite,
             result.coarse,
             "; ".join(note for note in (coarse, result.weights_note, result.note) if note),
-            weights.title,
-            weights.sha256,
+            session.weights.title,
+            session.weights.sha256,
+            is_emulated(session.options),
         )
 
     def _nonfinite(self, arrays: Mapping[str, Array]) -> dict[str, NonfiniteShare]:

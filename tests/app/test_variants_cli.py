@@ -80,6 +80,7 @@ def test_compare_takes_variants_and_precisions(document: Path) -> None:
     found = json.loads(report.read_text())
     assert found["columns"] == ["input", "A x", "B x (half)", "C x (coarse)"]
     half, coarse = (figures["psnr"] for figures in found["pictures"][0]["figures"][2:])
+    assert [figures["ms"] is None for figures in found["pictures"][0]["figures"][1:]] == [False, True, True]
     assert 60 < half < 100
     assert 20 < coarse < half
     with pytest.raises(DiagnosticError) as caught:

@@ -619,6 +619,8 @@ def test_a_saved_variant_of_the_network_is_compared(side: Side) -> None:
     assert [choice.full_title for choice in side.model.choices] == ["same", "same (few bits)"]
     single, coarse = (side.model.made[letter].picture for letter in "AB")
     assert np.abs(coarse - single).max() > 0.02
+    assert [np.isnan(side.model.made[letter].milliseconds) for letter in "AB"] == [False, True]
+    assert [("emulated" in text) for text in side.model.status[:2]] == [False, True]
     row = side.window.setup.rows[1]
     assert [row.variant.itemText(index) for index in range(row.variant.count())] == ["none", "half", "few bits"]
     assert not row.precision.isEnabled()

@@ -311,7 +311,7 @@ class SideModel(QObject):
         key = LETTERS[index]
         self.made[key] = made
         self.colours[key], broken = answer
-        if isfinite(made.milliseconds):
+        if isfinite(made.milliseconds) or made.emulated:
             wrong = tr("{share} % of its values are NaN or infinite", share=digits(100 * broken)) if broken else ""
             self.status[index] = "; ".join(text for text in (made.note, wrong) if text)
         self.status_changed.emit(index)

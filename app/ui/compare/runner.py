@@ -30,7 +30,8 @@ from designer.texts import tr
 class Made:
     """What a variant made of the image; `note` says where weights come from that are of no file.
 
-    `milliseconds` is nan for the first run after opening: it also builds the network, and is followed by one that does not.
+    `milliseconds` is nan for the first run after opening: it also builds the network, and is followed by one that does not. It is nan
+    for every `emulated` run, whose time is not that of its number formats.
     """
 
     picture: ImageArray
@@ -38,6 +39,7 @@ class Made:
     note: str = ""
     weights: str = ""
     weights_sha256: str = ""
+    emulated: bool = False
 
 
 class _Lane(QObject):
@@ -215,9 +217,11 @@ class SideRunner(QObject):
         except DiagnosticError as error:
             self._fail(present, error.diagnostics)
             return
-        cold, lane.warm = not lane.warm, True
-        spent = nan if cold else reply.milliseconds
-        self.made.emit(index, Made(result, spent, reply.note, reply.weights, reply.weights_sha256))
+        cold, lane.warm = not lane.warm and not reply.emulated, True
+        spent = nan if cold or reply.emulated else reply.milliseconds
+        emulated = tr("emulated: results are those of the format, times are not") if reply.emulated else ""
+        note = "; ".join(text for text in (reply.note, emulated) if text)
+        self.made.emit(index, Made(result, spent, note, reply.weights, reply.weights_sha256, reply.emulated))
         if present is not self._pass:
             return
         if cold:
