@@ -389,7 +389,16 @@ def _rule(probe: SizeProbe, variables: Variables, reference: Sizes) -> SizeRule:
     for segment in segments:
         end = start + 2 * period if segment.last is None else min(segment.last, start + 2 * period)
         outcomes.update(dict.fromkeys(range(segment.first, end + 1, segment.period), segment.failure))
-    return _periodic(outcomes, start, period)
+    rule = _periodic(outcomes, start, period)
+    causes = (_at_example(cause, probe, variables, reference) for cause in rule.causes)
+    return replace(rule, causes=tuple(causes))
+
+
+def _at_example(cause: Cause, probe: SizeProbe, variables: Variables, reference: Sizes) -> Cause:
+    """A cause with the message of its example size; that of its segment has the numbers of another size."""
+    failure = probe.failure(_with(reference, variables, cause.size))
+    assert failure is not None
+    return replace(cause, message=failure.message) if failure.layer == cause.layer else cause
 
 
 def _periodic(outcomes: Mapping[int, Failure | None], start: int, period: int) -> SizeRule:

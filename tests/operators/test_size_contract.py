@@ -57,6 +57,17 @@ def test_a_unet_names_the_concatenations_that_need_multiples() -> None:
     assert "input 2 is N x 8 x 4 x 64" in rule.causes[0].message
 
 
+def test_the_message_of_a_rule_has_the_numbers_of_its_example() -> None:
+    contract = contract_of(
+        layer("in", "input", dims="24x16x3"),
+        layer("norm", "layer_normalization", "in", axis=1),
+        layer("out", "output", "norm"),
+    )
+    below = next(cause for cause in contract.inputs[0].height.causes if cause.rule == "minimum")
+    assert below.size == 15
+    assert below.message == "its weight 'scale' is 3 x 16 x 24 and would have to be 3 x 15 x 24"
+
+
 def test_the_rule_is_found_although_the_document_has_an_invalid_size() -> None:
     contract = contract_of(*unet("50x30x3"))
     assert str(contract.inputs[0].width) == "multiples of 4"
