@@ -243,7 +243,9 @@ def _failure(request: ImportRequest, error: BaseException) -> DiagnosticError:
         from designer.importers.pytorch.loading import failed
 
         return failed(request.source, error)
-    if isinstance(error, MemoryError):
+    if isinstance(error, FileNotFoundError):
+        reason, remedy = tr("the file does not exist"), tr("check the name and the folder")
+    elif isinstance(error, MemoryError):
         reason, remedy = tr("it needs more memory than there is"), tr("close other programs, or use another machine")
     else:
         reason, remedy = (

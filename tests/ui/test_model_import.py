@@ -196,6 +196,12 @@ def test_bad_onnx_files_are_explained_and_open_nothing(qtbot, window, tmp_path) 
     assert not weight_versions().exists()
 
 
+def test_a_file_that_is_missing_is_named(qtbot, window, tmp_path) -> None:
+    window.files.open(tmp_path / "gone.onnx")
+    assert refusal(qtbot, window).startswith("gone.onnx cannot be imported: the file does not exist\n")
+    assert window.files.recent() == []
+
+
 def test_an_unknown_domain_opens_with_the_reason_why_it_is_not_compared(qtbot, window, tmp_path) -> None:
     node = helper.make_node("Sparkle", ["x"], ["y"], name="sparkle", domain="com.example", amount=3)
     window.files.open(saved(model([node], {"x": [2, 3]}, {"y": [2, 3]}, domains={"com.example": 1}), tmp_path))
