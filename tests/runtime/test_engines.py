@@ -14,6 +14,7 @@ from designer.graph.model import ActivationSpec, Source
 from designer.runtime.api import Part, RunOptions
 from designer.runtime.engine_registry import load_engines
 from designer.runtime.engines.onnx_model import build_model, serialized
+from designer.runtime.engines.ort import reason_of
 from designer.runtime.machine import physical_cores, threads
 from designer.runtime.plan import PartStep, make_plan
 
@@ -176,3 +177,11 @@ def test_leaky_relu_is_the_relu_with_a_slope(runtime_registry):
 def test_threads():
     assert threads(RunOptions(threads=3)) == 3
     assert threads(RunOptions()) == physical_cores() >= 1
+
+
+def test_the_reason_of_onnx_runtime_has_no_lines_of_its_sources():
+    error = RuntimeError(
+        "[ONNXRuntimeError] : 1 : FAIL : Load model from m.onnx failed:/onnxruntime_src/onnxruntime/core/graph/model.cc:256 "
+        "onnxruntime::Model::Model(onnx::ModelProto&&, const onnxruntime::PathString&) Unsupported model IR version: 14\n"
+    )
+    assert reason_of(error) == "Load model from m.onnx failed: Unsupported model IR version: 14"

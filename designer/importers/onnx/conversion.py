@@ -230,7 +230,7 @@ class Conversion:
         if found is not None:
             return found
         if name in self.embedded:
-            raise UnsupportedError(f"'{name}' is of a type that no layer can have")
+            raise UnsupportedError(f"'{name}' has an unknown shape or a type that no layer can have")
         if self.is_symbolic(name):
             raise UnsupportedError(f"'{name}' depends on the batch")
         if name in self.deferred:

@@ -10,7 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from designer.graph.diagnostics import DiagnosticError
 from designer.importers.verification import Feeds
+from designer.runtime.engines.ort import reason_of
+from designer.texts import tr
 
 Case = Mapping[str, tuple[tuple[int, ...], str]]
 MAX_ELEMENTS = 2**28  # of all inputs of a case
@@ -50,7 +53,7 @@ class FileRunner:
         self._opened: Any = None
 
     def run(self, outputs: Sequence[str] | None, feeds: Feeds) -> list[NDArray[Any]]:
-        """The outputs with these names, or all. Raises what the runtime raised if neither can run the file."""
+        """The outputs with these names, or all. Raises DiagnosticError with the reason of the runtime if neither can run the file."""
         try:
             if self._opened is None:
                 self._opened = self._runs[0]()
@@ -62,7 +65,8 @@ class FileRunner:
                 other = self._runs[1]()
                 found = list(other.run(outputs, dict(feeds)))
             except Exception:  # the reference implementation raises anything: the runtime's reason is the better one
-                raise error from None
+                text = tr("ONNX Runtime cannot run {name}: {reason}", name=self.path.name, reason=reason_of(error))
+                raise DiagnosticError.of("original-failed", text) from None
             self._runs, self._opened = self._runs[1:], other
             return found
 

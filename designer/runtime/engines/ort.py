@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
+
+_NOISE = re.compile(r"\[ONNXRuntimeError\] : \d+ : \w+ : |/onnxruntime_src/\S+:\d+ .*?\) ")
 
 
 def runtime() -> Any:
@@ -17,3 +20,9 @@ def quantization() -> Any:
     from onnxruntime import quantization
 
     return quantization
+
+
+def reason_of(error: Exception) -> str:
+    """The message of an exception of ONNX Runtime in one line, without its numbers and the lines of its sources."""
+    text = str(error).strip()
+    return _NOISE.sub(" ", text.splitlines()[0]).strip()[:300] if text else type(error).__name__

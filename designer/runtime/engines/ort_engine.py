@@ -14,7 +14,7 @@ from designer.graph.types import Symbol, TensorType
 from designer.runtime.api import ONE_TILE, Compiled, Part
 from designer.runtime.engine_api import Engine
 from designer.runtime.engines.onnx_model import build_model, serialized
-from designer.runtime.engines.ort import runtime
+from designer.runtime.engines.ort import reason_of, runtime
 from designer.runtime.interrupt import current
 from designer.runtime.machine import threads
 from designer.runtime.network import type_of
@@ -183,12 +183,11 @@ def _failed(what: str, part: Part, error: Exception, foreign: str | None = None)
             tr("there was not enough memory: ONNX Runtime {what} the network", what=what),
             remedy=tr("use a smaller image, capture fewer layers, or close other programs"),
         )
-    first = str(error).strip().splitlines()[0][:300] if str(error).strip() else type(error).__name__
     span = part.layers[0] if len(part.layers) == 1 else f"{part.layers[0]} ... {part.layers[-1]}"
     layer = next((name for name in part.layers if f"'{name}/" in str(error)), part.layers[0] if part.layers else None)
     return DiagnosticError.of(
         "engine-failed",
-        tr("ONNX Runtime {what} the layers {span}: {first}", what=what, span=span, first=first),
+        tr("ONNX Runtime {what} the layers {span}: {first}", what=what, span=span, first=reason_of(error)),
         layer=layer,
         remedy=tr("run the network with the torch engine")
         if foreign is None
