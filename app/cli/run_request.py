@@ -10,6 +10,7 @@ from statistics import median
 import numpy as np
 from numpy.typing import NDArray
 
+from app.cli.console import err
 from app.cli.options import one_each
 from app.cli.trust import with_trust
 from app.engine.cluster_job import process_on_cluster
@@ -33,14 +34,16 @@ from designer.operators.api import Operator, Role
 from designer.operators.inlining import inline
 from designer.operators.training_branch import training_only
 from designer.precision.variants import is_emulated
-from designer.runtime.api import AUTO, RunOptions
+from designer.runtime.api import AUTO, RunOptions, RunResult
 from designer.runtime.engine_registry import default_engines
+from designer.runtime.finite import nonfinite
 from designer.runtime.images import ARRAYS, write_array
+from designer.runtime.nonfinite import trace_nonfinite
 from designer.runtime.provenance import noise_layers, provenance
 from designer.runtime.session import Session
 from designer.runtime.sources import INPUTS, kind_of
 from designer.runtime.video_formats import VIDEOS
-from designer.units import dims_text, duration
+from designer.units import digits, dims_text, duration
 
 
 @dataclass(frozen=True)
@@ -142,6 +145,7 @@ def _run_once(session: Session, request: RunArguments) -> Iterator[str]:
     for note in (result.weights_note, result.note):
         if note:
             yield f"note: {note}"
+    _warn_of_nonfinite(session, result)
     origin = provenance(
         request.document.name, session.graph, session.weights, session.options, **noise_layers(session.inference)
     )
@@ -154,6 +158,21 @@ def _run_once(session: Session, request: RunArguments) -> Iterator[str]:
     if not request.outputs and not sources:
         yield "nothing was written: give --output NAME=PATH or --capture LAYER=PATH"
     yield f"{session.options.engine} {request.variant or session.options.precision}: median {duration(median(times))} of {len(times)}"
+
+
+def _warn_of_nonfinite(session: Session, result: RunResult) -> None:
+    """Name the first layer with values that are NaN or infinite, which another run locates, on the error stream."""
+    if not result.hidden and all(nonfinite(array) is None for array in result.outputs.values()):
+        return
+    trace = trace_nonfinite(session)
+    if trace.found is None:
+        return
+    kind = "NaN" if trace.found.kind == "nan" else "infinity"
+    cause = f"; {trace.note}" if trace.note else ""
+    err.print(
+        f"warning: {kind} is first in '{trace.layer}' ({digits(100 * trace.found.share)} % of its values){cause}. "
+        "Outputs can be wrong, even if they are finite"
+    )
 
 
 def _run_frames(session: Session, request: RunArguments) -> Iterator[str]:

@@ -256,7 +256,7 @@ class _FolderRun:
             self._session.set_input(layer, taken.array, is_image=taken.is_image)
         self._animation.show(frame.number)
         result = self._session.run()
-        self.notes.update(dict.fromkeys(note for note in (result.weights_note, result.note) if note))
+        self.notes.update(dict.fromkeys(result.notes()))
         return result.outputs
 
     def finish(self, waiting: int) -> None:

@@ -89,7 +89,8 @@ class Runs:
         outputs, captures = self.handed_over(
             result.outputs, {name: array for name, array in captured.items() if name not in same}
         )
-        nonfinite = self._nonfinite({**captured, **result.outputs})
+        hidden = {name: NonfiniteShare(found.nan, found.inf, found.share) for name, found in result.hidden.items()}
+        nonfinite = {**hidden, **self._nonfinite({**captured, **result.outputs})}
         self._captured = dict(captured)
         coarse = f"preview at 1/{result.coarse} of the size" if result.coarse else ""
         return RunReply(
@@ -100,7 +101,7 @@ class Runs:
             result.milliseconds,
             nonfinite,
             result.coarse,
-            "; ".join(note for note in (coarse, result.weights_note, result.note) if note),
+            "; ".join((*((coarse,) if coarse else ()), *result.notes())),
             session.weights.title,
             session.weights.sha256,
             is_emulated(session.options),

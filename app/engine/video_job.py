@@ -95,7 +95,7 @@ def process(session: Session, job: VideoJob, progress: Progress | None = None) -
             if progress is not None:
                 progress(len(frames), len(frames), "")
         notes.extend(dict.fromkeys(note for w in writers.values() if (note := w.note)))
-        notes.extend(note for note in (result.weights_note, result.note) if note)
+        notes.extend(result.notes())
         return VideoDone(len(frames), fps, perf_counter() - started, tuple(notes))
     finally:
         animation.show(0)

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from designer.files.settings import DEFAULT_ENGINE, LAYOUTS, PRECISIONS
 from designer.graph.model import Source
+from designer.runtime.finite import NonFinite
+from designer.texts import tr
 
 __all__ = [
     "AUTO",
@@ -86,6 +88,19 @@ class RunResult:
     weights_note: str = ""  # for instance "random weights (seed 0)", displayed with the result
     note: str = ""  # further notes for the user, for instance which results were too large to be kept
     coarse: int = 0  # not 0: computed on inputs of 1 / `coarse` of the width and height, see preview.py
+    hidden: Mapping[str, NonFinite] = field(
+        default_factory=dict
+    )  # by layer: values that are NaN or infinite, not captured
+
+    def notes(self) -> tuple[str, ...]:
+        """What the user must know about the result, one sentence each."""
+        layer = next(iter(self.hidden), "")
+        made = (
+            tr("'{layer}' computes values that are NaN or infinite: finite results can be wrong", layer=layer)
+            if layer
+            else ""
+        )
+        return tuple(note for note in (self.weights_note, self.note, made) if note)
 
 
 class Compiled(Protocol):

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
-
-from designer.runtime.api import Tensor
+from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +26,7 @@ class NonFinite:
         return (self.nan + self.inf) / self.total
 
 
-def nonfinite(array: Tensor) -> NonFinite | None:
+def nonfinite(array: NDArray[Any]) -> NonFinite | None:
     """The number of NaN and infinite values of a tensor; None if it has none (checked in a single pass)."""
     if array.dtype.kind != "f" or array.size == 0:
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +13,7 @@ import numpy as np
 from designer.files.weights import WeightKey, Weights
 from designer.graph.model import Layer, Source
 from designer.runtime.api import Array
+from designer.runtime.finite import NonFinite
 
 OLD = 16  # results kept besides those of the last run, so that a dragged slider reuses memory instead of new pages
 KEEP_BYTES = 1 << 30  # results kept between runs: about 300 full tensors of 1024 x 1024 pixels with one channel
@@ -68,6 +69,7 @@ class Result:
     tensors: Mapping[Source, Array]
     versions: Mapping[Source, str]
     group: str = ""
+    hidden: Mapping[str, NonFinite] = field(default_factory=dict)  # values that are NaN or infinite, by layer
 
     @property
     def nbytes(self) -> int:

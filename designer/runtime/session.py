@@ -32,6 +32,7 @@ from designer.operators.training_branch import no_output, training_branch, train
 from designer.runtime.api import ONE_TILE, Array, Compiled, Progress, RunOptions, RunResult, Step, Tensor
 from designer.runtime.checked_engine import CheckedEngine
 from designer.runtime.engine_registry import default_engines
+from designer.runtime.finite import NonFinite, nonfinite
 from designer.runtime.images import TENSORS, read_image, read_npy
 from designer.runtime.input_data import (
     Extent,
@@ -50,6 +51,7 @@ from designer.runtime.input_data import (
 from designer.runtime.interrupt import Interrupt, current, interruptible
 from designer.runtime.neighbors import agree, folded, with_neighbors
 from designer.runtime.network import evaluate, operator_of, output_layers, type_of
+from designer.runtime.nonfinite_probes import NonfiniteProbes
 from designer.runtime.patterns import make_pattern, pattern_name
 from designer.runtime.plan import AnalysisStep, PartStep, Plan, make_plan
 from designer.runtime.results import KEEP_BYTES, PartPrint, Result, Results, WeightPrints, fingerprint, layer_text
@@ -113,6 +115,7 @@ class Session:
         self.engine = default_engines().make(self.inference, weights, self.options)
         self._stand_in: CheckedEngine | None = None
         self.skipped_nan = SkippedNan(self.inference, weights, self.engine.descriptor)
+        self._probes = NonfiniteProbes(self.inference)
         self._plans.clear()
         self._changed(self._graph.layers)
 
@@ -288,7 +291,8 @@ class Session:
         gone = {source.layer for source in lost}
         steps = tuple(replace(step, dropped=not gone.isdisjoint(step.layers)) for step in result[2])
         milliseconds = (perf_counter() - started) * 1000
-        return RunResult(result[0], result[1], steps, milliseconds, self.weights.note, "; ".join(notes))
+        note = "; ".join(notes)
+        return RunResult(result[0], result[1], steps, milliseconds, self.weights.note, note, hidden=run.hidden)
 
     def tile_session(self, graph: Graph) -> Session:
         """A session for a tile of a part of this network."""
@@ -375,6 +379,10 @@ class Session:
         self._compiled.move_to_end(key)
         return ready
 
+    def probes(self, step: PartStep, print_: str) -> tuple[Source, ...]:
+        """Tensors to check for NaN and infinity. None on a GPU, where they would have to be copied."""
+        return self._probes.of(step.part, print_, step.wanted) if self.options.device == "cpu" else ()
+
     def forget(self, parts: int) -> None:
         """Drop the least recently used compiled parts; `parts` is the number of parts of the current run."""
         while len(self._compiled) > COMPILED + parts:
@@ -425,6 +433,8 @@ class _Run:
         self.keys: set[str] = set()
         self.steps: list[Step] = []
         self.notes: dict[str, None] = {}
+        self.hidden: dict[str, NonFinite] = {}  # values that are NaN or infinite, by layer
+        self._found: dict[str, NonFinite] = {}  # those of the step that was computed last
         self.progress: Progress | None = None
 
     def go(self, progress: Progress | None) -> tuple[dict[str, Array], dict[Source, Array], tuple[Step, ...]]:
@@ -468,8 +478,11 @@ class _Run:
         return replace(done, engine=session.engine.descriptor.stand_in)
 
     def _compute(self, step: PartStep, print_: str) -> Mapping[Source, Array]:
-        made = self.session.compile(step, print_).run({feed: self.values[feed] for feed in step.part.feeds})
-        return cast(Mapping[Source, Array], made)
+        probes = self.session.probes(step, print_)
+        whole = PartStep(step.part, (*step.wanted, *probes))
+        made = self.session.compile(whole, print_).run({feed: self.values[feed] for feed in step.part.feeds})
+        self._found = {source.layer: found for source in probes if (found := nonfinite(made[source])) is not None}
+        return {source: cast(Array, made[source]) for source in step.wanted}
 
     def _in_tiles(self, step: PartStep, tiling: Tiling, side: int) -> Mapping[Source, Array]:
         counts = [len(tiling.tiles(axis, side)) for axis in (0, 1)]
@@ -482,7 +495,8 @@ class _Run:
                 self.progress(done, total, f"{_title(step)}, tile {done + 1} of {total}")
 
         feeds = {feed: self.values[feed] for feed in step.part.feeds}
-        made = tiling.run(feeds, side, self.session.tile_session, report)
+        self._found = {}
+        made = tiling.run(feeds, side, self.session.tile_session, report, self._found)
         return cast(Mapping[Source, Array], made)
 
     def _batch(self, step: PartStep) -> int:
@@ -526,7 +540,7 @@ class _Run:
                 # Known tensors stay the same objects with the same versions, so nothing that depends on them runs again.
                 held = {source: known.tensors.get(source, array) for source, array in made.items()}
                 marks = {source: known.versions.get(source) or fingerprint(key, str(source)) for source in made}
-                result = Result(held, marks, group)
+                result = Result(held, marks, group, self._found)
                 session.results.put(key, result)
             self.keys.add(before[0])
             self._use(key, result)
@@ -561,8 +575,9 @@ class _Run:
         result = results.get(key)
         cached = result is not None
         if result is None:
+            self._found = {}
             made = {source: frozen(array) for source, array in compute().items()}
-            result = Result(made, {source: fingerprint(key, str(source)) for source in made}, group)
+            result = Result(made, {source: fingerprint(key, str(source)) for source in made}, group, self._found)
             results.put(key, result)
         self._use(key, result)
         return Step(layers, engine, 0.0 if cached else (perf_counter() - started) * 1000, cached)
@@ -571,6 +586,7 @@ class _Run:
         self.keys.add(key)
         self.values.update(result.tensors)
         self.versions.update(result.versions)
+        self.hidden.update(result.hidden)
 
     def _value(self, source: Source) -> Array:
         return self.values[self.plan.origin[source]]

@@ -7,7 +7,7 @@ as in the whole image. Cuts grow until this holds. Analysis layers always get wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, lcm, prod
@@ -22,6 +22,7 @@ from designer.graph.model import Layer, Source
 from designer.graph.types import Size3D
 from designer.operators.api import Role
 from designer.runtime.api import AUTO, ONE_TILE, Array, RunResult, Tensor
+from designer.runtime.finite import NonFinite
 from designer.runtime.layer_reach import layer_reach, piecewise
 from designer.runtime.machine import free_memory
 from designer.runtime.network import inputs_of, role_of, type_of
@@ -210,8 +211,12 @@ class Tiling:
         side: int,
         runner: Callable[[Graph], TileRunner],
         report: Callable[[int, int], None],
+        hidden: MutableMapping[str, NonFinite],
     ) -> dict[Source, Tensor]:
-        """The wanted tensors, assembled from tiles of that side. Calls `report(done, total)` before each tile."""
+        """The wanted tensors, assembled from tiles of that side. Calls `report(done, total)` before each tile.
+
+        Adds to `hidden` what the first tile with NaN or infinite values in a layer reports.
+        """
         batch = max(len(array) for array in feeds.values())
         whole = {
             source: np.empty(type_of(self.inference, source).concrete(batch), np.float32) for source in self.step.wanted
@@ -227,14 +232,16 @@ class Tiling:
                 places = tuple(self._within(feed, axis, cuts[axis]) for axis in (0, 1))
                 small.set_input(_name(feed), array[:, :, slice(*places[0]), slice(*places[1])], is_image=False)
             try:
-                made = small.run([_kept(source) for source in self.step.wanted]).captures
+                result = small.run([_kept(source) for source in self.step.wanted])
             except DiagnosticError as error:
                 raise DiagnosticError(
                     replace(d, message=f"in tiles: {d.message}") for d in error.diagnostics
                 ) from error
             small.invalidate()
             for source in self.step.wanted:
-                self._paste(whole[source], made[_kept(source)], source, (row, column))
+                self._paste(whole[source], result.captures[_kept(source)], source, (row, column))
+            for layer, found in result.hidden.items():
+                hidden.setdefault(layer, found)
         return whole
 
     def _paste(self, whole: Tensor, piece: Tensor, source: Source, tiles: tuple[ImageTile, ImageTile]) -> None:

@@ -125,6 +125,31 @@ def test_check_json_of_a_file_that_is_none(layerwright: Run, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("engine", ["onnxruntime", "torch"])
+def test_run_warns_of_nan_that_a_hidden_layer_computes(layerwright: Run, tmp_path: Path, engine: str) -> None:
+    pytest.importorskip(engine)
+    layers = [
+        Layer("picture", "input", params={"dims": "16x12x3"}),
+        Layer("log", "unary", inputs=(Source("picture"),), params={"function": "log"}),
+        Layer("bright", "compare", inputs=(Source("log"),), params={"value": "-1"}),
+        Layer("number", "cast", inputs=(Source("bright"),)),
+        Layer("result", "output", inputs=(Source("number"),)),
+    ]
+    network = tmp_path / "log.xml"
+    network.write_bytes(write_document(Graph(layers)))
+    result = tmp_path / "out.npy"
+    for lowest, warned in ((-0.5, True), (0.5, False)):
+        np.save(tmp_path / "in.npy", np.linspace(lowest, 1, 12 * 16 * 3, dtype=np.float32).reshape(1, 3, 12, 16))
+        done = layerwright(
+            "run", network, "--input", f"picture={tmp_path / 'in.npy'}", "--output", f"result={result}",
+            "--engine", engine, "--threads", 1,
+        )  # fmt: skip
+        assert done.code == 0, done.err
+        assert np.isfinite(np.load(result)).all()
+        assert ("warning: NaN is first in 'log' (33.3 % of its values)" in done.err) is warned
+        assert "NaN" not in done.out
+
+
+@pytest.mark.parametrize("engine", ["onnxruntime", "torch"])
 def test_run_agrees_with_torch(layerwright: Run, network: Path, weights: Path, tmp_path: Path, engine: str) -> None:
     torch = pytest.importorskip("torch")
     image = np.random.default_rng(1).random((1, 3, 12, 16), dtype=np.float32)

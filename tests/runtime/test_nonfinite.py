@@ -9,6 +9,7 @@ from runtime_networks import analysed, layer, pixels, unet, unet_weights
 from designer.files.weights import WeightKey, Weights, random_weights, required_weights
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
+from designer.graph.model import Source
 from designer.graph.template import Template
 from designer.runtime import nonfinite as module
 from designer.runtime.api import RunOptions
@@ -165,3 +166,44 @@ def test_nothing_is_said_where_no_nan_is_dropped(runtime_registry):
     ):
         weights = with_nan(graph, runtime_registry, *owners)
         assert session_of(graph, runtime_registry, "onnxruntime", weights, array).run().note == ""
+
+
+def hidden_logarithm() -> Graph:
+    """The logarithm of negative values, which the comparison behind it turns into numbers on every engine."""
+    made = [
+        layer("compared", "compare", "log", operation="greater"),
+        layer("number", "cast", "compared", target="float32"),
+        layer("result", "output", "number"),
+    ]
+    return Graph([x for x in logarithm() if x.name not in ("after", "result")] + made)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_nan_that_a_hidden_layer_computes_is_reported(runtime_registry, engine):
+    session = session_of(hidden_logarithm(), runtime_registry, engine)
+    for _ in range(2):  # computed, and from the cache
+        result = session.run()
+        assert np.isfinite(result.outputs["result"]).all()
+        assert list(result.hidden) == ["log"]
+        assert result.hidden["log"].share == pytest.approx((pixels() < 0.5).mean(), abs=1e-6)
+        assert result.notes() == ("'log' computes values that are NaN or infinite: finite results can be wrong",)
+    assert trace_nonfinite(session).layer == "log"
+    session.set_param("lower", "shift", "0.5")
+    assert session.run().notes() == ()
+
+
+def test_nan_in_a_tile_is_reported(runtime_registry):
+    tiled = Session(hidden_logarithm(), runtime_registry, Weights(), RunOptions(tile=16, threads=1))
+    tiled.set_input("image", pixels(), is_image=False)
+    result = tiled.run()
+    assert "tiles" in result.note
+    assert list(result.hidden) == ["log"]
+
+
+def test_layers_that_cannot_compute_nan_are_not_checked(runtime_registry):
+    session = session_of(unet(), runtime_registry, weights=unet_weights())
+    assert [session.probes(step, prints.key) for step, prints in session.planned(())[1].items()] == [()]
+    session = session_of(hidden_logarithm(), runtime_registry)
+    assert [session.probes(step, p.key) for step, p in session.planned(())[1].items()] == [(Source("log"),)]
+    (step,) = session.planned([Source("log")])[1]
+    assert session.probes(step, "captured") == ()

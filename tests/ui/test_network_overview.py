@@ -24,7 +24,7 @@ from app.ui.analysis.overview_model import HEAT, LAYER, MEMORY, SHAPE, STATE, TI
 from app.ui.document.document import Document
 from app.ui.engine.client import EngineClient
 from app.ui.engine.profiling import profiling_of
-from designer.graph.commands import set_params
+from designer.graph.commands import add_layer, connect, set_params
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.operators.registry import Registry, default_registry
@@ -290,3 +290,25 @@ def test_the_facts_of_a_large_network_come_from_a_thread(qtbot: QtBot, monkeypat
     with qtbot.waitSignal(infos.changed, timeout=kit.WAIT):
         infos.ask(document, {"in": (1, 3, 8, 8)}, 0)
     assert computed == [(1, 3, 16, 16), (1, 3, 32, 24), (1, 3, 8, 8)]
+
+
+def test_nan_that_the_output_hides_is_traced_to_its_layer(bench: Bench) -> None:
+    document = bench.context.document
+    before = bench.analysis.result
+    hidden = (
+        Layer("lower", "scale_shift", inputs=(Source("input_0"),), params={"scale": "1.0", "shift": "-0.9"}),
+        Layer("root", "unary", inputs=(Source("lower"),), params={"function": "sqrt"}),
+        Layer("compared", "compare", inputs=(Source("root"),)),
+        Layer("number", "cast", inputs=(Source("compared"),)),
+    )
+    with document.group("NaN"):
+        for layer in hidden:
+            document.do(lambda g, layer=layer: add_layer(g, layer))
+        document.do(lambda g: connect(g, Source("number"), "output_0", 0))
+    bench.qtbot.waitUntil(lambda: bench.analysis.result is not before, timeout=kit.WAIT)
+    panel = bench.panel
+    bench.qtbot.waitUntil(lambda: panel.faults.culprit == "root", timeout=kit.WAIT)
+    assert "NaN is first made by 'root'" in panel.notice.text
+    assert bench.text(panel.model.find("root"), STATE) == "not finite"
+    assert bench.text(panel.model.find("output_0"), STATE) != "not finite"
+    assert "'root' computes values that are NaN or infinite" in bench.analysis.result.note_of("output_0")

@@ -42,7 +42,7 @@ class Faults(QObject):
         if self.culprit:
             known[self.culprit] = self.layers.get(self.culprit, "")
         text = self.text or tr(
-            "the result holds values that are NaN or infinite. The layer that made them is being looked for."
+            "Values that are NaN or infinite were computed. The layer that made them is being looked for."
         )
         self._set(self.culprit, text, known)
         self._rest.start()
@@ -58,7 +58,7 @@ class Faults(QObject):
             return
         if not reply.layer:
             self._set(
-                "", tr("the result holds values that are NaN or infinite; the layer that made them was not found."), {}
+                "", tr("Values that are NaN or infinite were computed; the layer that made them was not found."), {}
             )
             return
         kind = tr("NaN") if reply.kind == "nan" else tr("infinity")

@@ -1,0 +1,45 @@
+"""Hidden tensors that a run checks for NaN and infinity, because their layer can make these from finite values.
+
+A maximum, a comparison or an exponential behind such a layer may turn them into numbers, so that the outputs look right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from designer.graph.inference import Inference
+from designer.graph.model import Source
+from designer.operators.api import OnnxInput, OnnxNode
+from designer.runtime.api import Part
+from designer.runtime.network import operator_of
+
+# ONNX operators that are not defined for all numbers, or whose result overflows for small ones.
+MAKERS = frozenset(
+    {"Acos", "Acosh", "Asin", "Atanh", "Cosh", "Div", "Exp", "Log", "Mod", "Pow", "Reciprocal", "Sinh", "Sqrt"}
+)
+
+
+class NonfiniteProbes:
+    """Lists these tensors for the parts of a plan. Layers that guard such an operator, as normalizations do, have none."""
+
+    def __init__(self, inference: Inference) -> None:
+        self._inference = inference
+        self._found: dict[str, tuple[Source, ...]] = {}  # by the fingerprint of the part
+
+    def of(self, part: Part, print_: str, wanted: Collection[Source]) -> tuple[Source, ...]:
+        """The tensors of a part to check in addition to those that are wanted anyway."""
+        if print_ not in self._found:
+            makers = [name for name in part.layers if self._makes(name)]
+            self._found[print_] = tuple(self._inference.tensors(name)[0] for name in makers)
+        return tuple(source for source in self._found[print_] if source not in wanted)
+
+    def _makes(self, layer: str) -> bool:
+        state = self._inference.states[layer]
+        if state.outputs is None or not state.outputs[0].dtype.is_float:
+            return False
+        try:
+            made = operator_of(self._inference, layer).onnx(state.inputs)
+        except NotImplementedError:
+            return False
+        node = made[0] if isinstance(made, tuple) else made
+        return isinstance(node, OnnxNode) and node.op in MAKERS and any(isinstance(x, OnnxInput) for x in node.inputs)
