@@ -52,20 +52,27 @@ def export_pytorch(
             "--edited", help="What happens to edited files that the export changes; refuse prints their diff."
         ),
     ] = Edited.refuse,
+    weights: WeightsOption = None,
 ) -> None:
-    """Write a PyTorch training project, or update one. Task and recipe in the document's settings are the defaults."""
-    from app.opened_network import open_network
-    from exporters.pytorch import EditedFilesError, Training, export_project
+    """Write a PyTorch training project, or update one. Task and recipe in the document's settings are the defaults.
+
+    With --weights, initial_weights.pt in the project has them.
+    """
+    from app.opened_network import load_weights_for, open_network
+    from exporters.pytorch import EditedFilesError, Training, export_initial_weights, export_project
 
     network = open_network(file)
     stored = find_settings(file)
     settings = read_settings(stored).settings if stored is not None else Settings()
     training = Training.of(settings, task)
+    tensors = load_weights_for(network, weights, None) if weights is not None else None
     try:
         paths = export_project(network.graph, network.registry, output, name, training, edited=edited.value)
     except EditedFilesError as error:
         out.print("\n".join(error.diffs.values()), highlight=False, markup=False)
         raise
+    if tensors is not None:
+        paths = (*paths, export_initial_weights(network.graph, network.registry, tensors, output))
     for path in paths:
         out.print(str(path), highlight=False)
 

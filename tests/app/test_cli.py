@@ -308,6 +308,8 @@ def test_exports(layerwright: Run, network: Path, weights: Path, tmp_path: Path)
     pytest.importorskip("onnx")
     assert layerwright("export", "pytorch", network, "--output", tmp_path / "project", "--name", "Tiny").code == 0
     assert "class Tiny(" in (tmp_path / "project" / "model.py").read_text()
+    again = ("export", "pytorch", network, "--output", tmp_path / "project", "--name", "Tiny", "--weights", weights)
+    assert "initial_weights.pt" in layerwright(*again).out
     done = layerwright("export", "onnx", network, "--weights", weights, "--output", tmp_path / "tiny.onnx")
     assert done.code == 0, done.err
     assert (tmp_path / "tiny.onnx").stat().st_size > 500

@@ -72,8 +72,8 @@ class KnownShapes(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if func._schema.is_mutable:
-            return func(*args, **kwargs)
+        if func._schema.is_mutable or any(result.alias_info is not None for result in func._schema.returns):
+            return func(*args, **kwargs)  # a view belongs to one tensor
         tensors = [item for item in args if isinstance(item, torch.Tensor)]
         if torch.Tag.pointwise in func.tags and len(tensors) == 1:
             return tensors[0]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
 import torch
+import torch_models
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from surgery_networks import REGISTRY, Builder
@@ -24,7 +26,7 @@ from designer.importers.pytorch.importing import import_module
 from designer.importers.pytorch.loading import load_module
 from designer.operators.deploy import without_observers
 from designer.operators.registry import Registry
-from exporters.pytorch import generate_source
+from exporters.pytorch import export_initial_weights, export_project, generate_source
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 DOCUMENTS = [
@@ -83,6 +85,20 @@ def test_documents_come_back(name: str, registry: Registry, tmp_path: Path) -> N
     stored = {key: np.asarray(value) for key, value in module.state_dict().items()}
     assert {(f"{key.layer}.{key.tensor}") for key in found.weights.tensors} == set(found.report.weights.values())
     assert len(found.weights.tensors) == sum(not key.endswith("num_batches_tracked") for key in stored)
+
+
+@pytest.mark.parametrize("name", ["unet", "vit", "diffusion", "lstm"])
+def test_an_imported_module_is_exported_with_its_weights(name: str, registry: Registry, tmp_path: Path) -> None:
+    module, inputs = torch_models.build(name)
+    found = import_module(module, inputs, registry)
+    export_project(found.graph, registry, tmp_path / "project", "Net")
+    path = export_initial_weights(found.graph, registry, found.weights, tmp_path / "project")
+    (tmp_path / "project" / "model.py").rename(tmp_path / "net_again.py")
+    made = load_module("net_again.py:Net", tmp_path)
+    made.load_state_dict(torch.load(path, weights_only=True))
+    named = dict(zip(signature(module.forward).parameters, inputs, strict=True))
+    with torch.no_grad():
+        torch.testing.assert_close(made.eval()(**named), module(*inputs))
 
 
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
