@@ -11,8 +11,10 @@ from designer.files.settings import find_settings, read_settings
 from designer.files.variants import Variant
 from designer.files.weights import Weights
 from designer.graph.diagnostics import DiagnosticError
-from designer.precision.variants import find_variant, is_emulated, runnable_variant
+from designer.precision.deployed_session import variant_session
+from designer.precision.variants import RunnableVariant, find_variant, is_emulated, runnable_variant
 from designer.runtime.api import RunOptions
+from designer.runtime.session import Session
 
 
 class OpenedVariant(NamedTuple):
@@ -23,9 +25,14 @@ class OpenedVariant(NamedTuple):
     options: RunOptions
     variant: Variant | None = None
 
+    def session(self, options: RunOptions) -> Session:
+        """A session with `options`, those of the variant with what was added to them; calibrated INT8 runs as it is deployed."""
+        ready = RunnableVariant(self.network.graph, self.weights, options)
+        return variant_session(ready, self.network.registry, self.variant, options)
+
     @property
     def note(self) -> str:
-        """A note for the user on how the variant runs; empty if there is nothing to say."""
+        """A note for the user on how the variant runs with its options; empty if there is nothing to say."""
         if self.variant is None or not is_emulated(self.options):
             return ""
         return f"{self.variant.name} is emulated in FP32: its results are those of its precision, its times are not"

@@ -162,8 +162,6 @@ def _results(
 
 
 def _variant(request: CompareArguments, index: int) -> NetworkVariant:
-    from designer.runtime.session import Session
-
     path = request.documents[index]
     opened = open_network(path)
     network = without_observers(opened)
@@ -182,7 +180,7 @@ def _variant(request: CompareArguments, index: int) -> NetworkVariant:
     options = _options(request, index)
     made = open_variant(network, name, given, request.random_weights, options)
     weights, options = made.weights, with_trust(made.network, made.options, request.trust)
-    session = Session(made.network.graph, network.registry, weights, options)
+    session = made.session(options)
     dims = getattr(network.inference.read(inputs[0]).operator, "dims", None)
     noise = "; ".join(request.noises)
     seed = str(request.seed) if noise else ""
@@ -193,9 +191,9 @@ def _variant(request: CompareArguments, index: int) -> NetworkVariant:
         inputs[0],
         outputs[0],
         dims.channels if isinstance(dims, Size3D) else 3,
-        "; ".join(filter(None, (weights.note, made.note))),
-        provenance(path.name, opened.graph, weights, options, noise=noise, noise_seed=seed),
-        is_emulated(options),
+        "; ".join(filter(None, (weights.note, made.note if is_emulated(session.options) else ""))),
+        provenance(path.name, opened.graph, weights, session.options, noise=noise, noise_seed=seed),
+        is_emulated(session.options),
     )
 
 

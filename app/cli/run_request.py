@@ -90,8 +90,11 @@ def run_network(request: RunArguments) -> Iterator[str]:
         network, request.variant, request.weights, request.seed, request.options, passes=not request.captures
     )
     options = with_trust(network, opened.options, request.trust)
-    session = Session(opened.network.graph, network.registry, opened.weights, options)
-    if opened.note:
+    if request.cluster or request.captures:  # nodes of a cluster get options, and hidden layers of INT8 are emulated
+        session = Session(opened.network.graph, network.registry, opened.weights, options)
+    else:
+        session = opened.session(options)
+    if opened.note and is_emulated(session.options):
         yield f"note: {opened.note}"
     if request.cluster and not is_folder_job(request.inputs.values(), (path for _, path in request.outputs)):
         raise DiagnosticError.of(
@@ -223,8 +226,8 @@ def _measure(network: OpenedNetwork, weights: Weights, session: Session, request
     sessions = {_title(session.options): session}
     if request.against:
         other = _against(request, network, weights)
-        title = f"{request.against}: {_title(other.options)}"
-        sessions[title] = Session(other.network.graph, network.registry, other.weights, other.options)
+        compared = other.session(other.options)
+        sessions[f"{request.against}: {_title(compared.options)}"] = compared
     measured = throughput(sessions, FolderJob(request.inputs, {}), request.progress)
     first = measured[0]
     for one in measured:

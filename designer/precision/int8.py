@@ -98,7 +98,8 @@ class Int8Result:
 class Quantizer:
     """Quantizes choices of layers of one FP32 model, with ranges from one calibration.
 
-    `feeds` are like those that the model will get; `recipe` says how ranges follow from them. `layers` are the layers that compute and can be INT8.
+    `feeds` are like those that the model will get; `recipe` says how ranges follow from them. `ranges` are those of another quantizer,
+    whose model has the same tensors; nodes with tensors that are not there stay in float. `layers` are the layers that compute and can be INT8.
     Raises DiagnosticError if there are none.
     """
 
@@ -108,6 +109,7 @@ class Quantizer:
         feeds: Sequence[Feeds],
         recipe: CalibrationRecipe | None = None,
         *,
+        ranges: Any = None,
         progress: Progress | None = None,
     ) -> None:
         recipe = recipe or CalibrationRecipe()
@@ -115,13 +117,18 @@ class Quantizer:
         self.model = _simplified(model)
         self._nodes = [node for node in self.model.graph.node if node.op_type in COMPUTING | PASSING]
         self.layers = tuple(dict.fromkeys(_layer(node) for node in self._nodes if node.op_type in COMPUTING))
-        if not any(node.op_type in WEIGHTED for node in self._nodes):
+        if not is_quantizable(self.model):
             raise DiagnosticError.of(
                 "nothing-to-quantize",
                 tr("'{name}' has no convolution and no matrix product", name=model.graph.name),
                 remedy=tr("choose another precision: INT8 makes only these faster"),
             )
-        self._ranges = self._calibrated(feeds, recipe, progress)
+        if ranges is None:
+            self.ranges = self._calibrated(feeds, recipe, progress)
+            return
+        self.ranges = ranges
+        constants = {tensor.name for tensor in self.model.graph.initializer} | {""}
+        self._nodes = [n for n in self._nodes if all(t in ranges for t in {*n.input, *n.output} - constants)]
 
     def kept_by_default(self) -> dict[str, str]:
         """The layers that restore fine detail and therefore stay in float, with the reason: both ends, and residual additions."""
@@ -150,7 +157,7 @@ class Quantizer:
             False,  # the full range of 8 bits
             library.QuantType.QInt8,
             library.QuantType.QInt8 if self.form.signed else library.QuantType.QUInt8,
-            self._ranges,
+            self.ranges,
             self._chosen(layers),
             [],
             QUANTIZABLE,
@@ -231,15 +238,20 @@ def calibrate(
 
     Raises DiagnosticError if there is no image to calibrate with, or nothing to quantize.
     """
-    _check(recipe)
-    size = Size2D.parse(recipe.size).hw if recipe.size else None
-    images = read_image_set(inference, Path(recipe.folder), count=recipe.count, size=size)
+    images = calibration_images(inference, recipe)
     stored = {tensor.name for tensor in model.graph.initializer}
     (name,) = (
         entry.name for entry in model.graph.input if entry.name not in stored
     )  # imported models keep their names
     feeds = tuple({name: array} for one in images.feeds for array in one.values())
     return Calibrated(Quantizer(model, feeds, recipe, progress=progress), images, feeds)
+
+
+def calibration_images(inference: Inference, recipe: CalibrationRecipe) -> ImageSet:
+    """The images of `recipe` as the network reads them. Raises DiagnosticError if there are none, or the recipe is not valid."""
+    _check(recipe)
+    size = Size2D.parse(recipe.size).hw if recipe.size else None
+    return read_image_set(inference, Path(recipe.folder), count=recipe.count, size=size)
 
 
 def quantized_variant(model: ModelProto, inference: Inference, variant: Variant) -> ModelProto:
@@ -264,9 +276,17 @@ def quantized_variant(model: ModelProto, inference: Inference, variant: Variant)
             remedy=tr("choose INT8 or a float format for these layers"),
         )
     quantizer = calibrate(model, inference, variant.calibration).quantizer
-    return quantizer.quantized(
-        [name for name in quantizer.layers if format_of(name, variant.formats, FORMATS[INT8]).name == INT8]
-    )
+    return quantizer.quantized(chosen_layers(quantizer, variant))
+
+
+def chosen_layers(quantizer: Quantizer, variant: Variant) -> list[str]:
+    """The layers of a model that are INT8 in a variant."""
+    return [name for name in quantizer.layers if format_of(name, variant.formats, FORMATS[INT8]).name == INT8]
+
+
+def is_quantizable(model: ModelProto) -> bool:
+    """Whether a model has a convolution or a matrix product: INT8 makes only these faster."""
+    return any(node.op_type in WEIGHTED for node in model.graph.node)
 
 
 def _check(recipe: CalibrationRecipe) -> None:

@@ -112,12 +112,16 @@ class Session:
         """Use other weights; results of layers with equal tensors stay valid. `prints`: those of another session with the same weights."""
         self.weights = weights
         self.weight_prints = prints or WeightPrints(weights)
-        self.engine = default_engines().make(self.inference, weights, self.options)
+        self.engine = self.make_engine()
         self._stand_in: CheckedEngine | None = None
         self.skipped_nan = SkippedNan(self.inference, weights, self.engine.descriptor)
         self._probes = NonfiniteProbes(self.inference)
         self._plans.clear()
         self._changed(self._graph.layers)
+
+    def make_engine(self) -> CheckedEngine:
+        """The engine for the present weights. Raises DiagnosticError if it does not support the options."""
+        return default_engines().make(self.inference, self.weights, self.options)
 
     def set_formats(self, formats: Mapping[str, str]) -> None:
         """Compute layers in other number formats, see `RunOptions.formats`; results that do not depend on a change stay valid.

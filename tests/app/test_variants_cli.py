@@ -146,6 +146,37 @@ def test_export_quantizes_a_calibrated_variant(calibrated: Path) -> None:
         call(*given, "lost")
 
 
+def test_calibrated_int8_runs_as_it_is_exported(calibrated: Path) -> None:
+    weights = ("--weights", calibrated.parent / "weights")
+    model, output = calibrated.with_suffix(".onnx"), calibrated.with_suffix(".npy")
+    call("export", "onnx", calibrated, *weights, "--output", model, "--variant", "int8")
+    picture = np.random.default_rng(2).random((1, 3, 64, 96), np.float32)
+    np.save(calibrated.parent / "picture.npy", picture)
+    (expected,) = onnxruntime.InferenceSession(model).run(None, {"image": picture})
+    given = ("run", calibrated, *weights, "--input", f"image={calibrated.parent / 'picture.npy'}", "--threads", "1")
+    said = call(*given, "--output", f"result={output}", "--variant", "int8")
+    assert "emulated" not in said
+    np.testing.assert_allclose(np.load(output), expected, atol=1e-6)
+    call(*given, "--output", f"result={output}", "--variant", "int8", "--tile", "48")
+    np.testing.assert_allclose(np.load(output), expected, atol=0.02)  # another padding changes single steps of 1 / 255
+    assert "both is emulated" in call(*given, "--output", f"result={output}", "--variant", "both")
+    with pytest.raises(DiagnosticError, match="there is no such folder"):
+        call(*given, "--output", f"result={output}", "--variant", "lost")
+
+
+def test_throughput_of_calibrated_int8_is_measured(calibrated: Path) -> None:
+    weights, images = ("--weights", calibrated.parent / "weights"), calibrated.parent / "images"
+    said = call("run", calibrated, *weights, "--input", f"image={images}", "--throughput", "--against", "int8")
+    assert "int8: onnxruntime int8:" in said
+    assert "emulated" not in said
+    report = calibrated.with_suffix(".json")
+    compared = (*weights, "--variant", "", "--variant", "int8", "--images", images, "--json", report)
+    call("compare", calibrated, calibrated, *compared)
+    found = json.loads(report.read_text())
+    assert all(figures["ms"] > 0 for picture in found["pictures"] for figures in picture["figures"][1:])
+    assert {origin["precision"] for origin in found["provenance"].values()} == {"fp32", "int8"}
+
+
 def test_a_variant_is_deployed_with_its_difference_to_single_precision(calibrated: Path) -> None:
     folder = calibrated.parent / "deployed"
     weights = ("--weights", calibrated.parent / "weights")

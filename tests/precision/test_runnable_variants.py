@@ -25,6 +25,7 @@ from designer.graph.model import Source
 from designer.metrics import psnr
 from designer.passes.optimized_session import OptimizedSession
 from designer.passes.passes import PASSES
+from designer.precision.deployed_session import variant_session
 from designer.precision.measure import measure_variants
 from designer.precision.variants import runnable_variant
 from designer.runtime.api import RunOptions
@@ -188,6 +189,11 @@ def test_calibrated_int8_runs_in_onnx_runtime_between_analysis_layers(registry, 
     assert 20 < int8.psnr < 80
     assert int8.clean_psnr == pytest.approx(itself.clean_psnr, abs=2)
     assert int8.clean_psnr != itself.clean_psnr
+    ready = runnable_variant(variant, graph, registry, session.weights, TORCH)
+    deployed = variant_session(ready, registry, variant, TORCH)
+    deployed.set_input_file("image", tmp_path / "a.png")
+    whole = session.run().outputs["result"]
+    assert psnr(whole, deployed.run().outputs["result"]) == pytest.approx(int8.psnr, abs=0.01)  # noise and Mix run too
     made = session.run([Source("sum"), Source("image")]).captures
     assert made[Source("image")].shape != (1, 3, 33, 38)
     shown = [made[Source(name)][:, :, :33, :38] for name in ("image", "sum")]

@@ -21,6 +21,8 @@ from designer.runtime.network import type_of
 from designer.texts import tr
 
 if TYPE_CHECKING:
+    from onnx import ModelProto
+
     from designer.runtime.api import Tensor
 
 _QUIET = 3  # errors only: ONNX Runtime writes warnings about its own fusions to stderr
@@ -29,8 +31,12 @@ _QUIET = 3  # errors only: ONNX Runtime writes warnings about its own fusions to
 class OrtEngine(Engine):
     """ONNX Runtime on the CPU, FP32. Each compiled part has its own packed copy of the weights."""
 
+    def model(self, part: Part, wanted: Sequence[Source]) -> ModelProto:
+        """What runs for a part. Raises DiagnosticError as `build_model`."""
+        return build_model(self.inference, part, wanted, self.weights, layout=self.options.layout)
+
     def compile(self, part: Part, wanted: Sequence[Source]) -> Compiled:
-        model = build_model(self.inference, part, wanted, self.weights, layout=self.options.layout)
+        model = self.model(part, wanted)
         feeds = [(feed, type_of(self.inference, feed)) for feed in part.feeds]
         results = [(self.inference.tensor(s), type_of(self.inference, s)) for s in wanted]
 
