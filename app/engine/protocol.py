@@ -337,7 +337,10 @@ class PingRequest(Request[PingReply], frozen=True):
 
 
 class OpenRequest(Request[OpenReply], frozen=True):
-    """Prepare the network of a document's text. `tile` is as in `RunOptions`."""
+    """Prepare the network of a document's text. `tile` is as in `RunOptions`.
+
+    `deployed` is a calibrated variant that runs as it is exported; `precision` is that of the variant then.
+    """
 
     document: str
     weights: str | None = None
@@ -352,6 +355,7 @@ class OpenRequest(Request[OpenReply], frozen=True):
     formats: dict[str, str] = {}  # number formats by layer
     passes: tuple[str, ...] = ()  # graph passes, which apply to runs without captures and to profiles
     sparsity: str = "dense"
+    deployed: Variant | None = None
 
 
 class UpdateRequest(Request[OpenReply], frozen=True):

@@ -82,6 +82,8 @@ from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.operators.registry import Registry, default_registry
 from designer.passes.optimized_session import OptimizedSession
+from designer.precision.deployed_session import variant_session
+from designer.precision.variants import RunnableVariant
 from designer.runtime.api import Array, RunOptions
 from designer.runtime.engines.custom_module import check_agreed
 from designer.runtime.interrupt import InterruptedRunError
@@ -191,7 +193,8 @@ class Worker:
         )
         self._sparse = request.sparsity == PATTERN
         weights, inference = self._load(graph, registry)
-        session = Session(graph, registry, weights, options)
+        ready = RunnableVariant(graph, weights, options)
+        session = variant_session(ready, registry, request.deployed, options)
         _check_sources(session)
         self._playing.only(graph.layers)
         self._session = session

@@ -16,7 +16,7 @@ from designer.operators.api import Role
 from designer.operators.deploy import deploy
 from designer.operators.registry import Registry
 from designer.precision.int8 import Quantizer, calibration_images, chosen_layers, is_quantizable
-from designer.precision.variants import INT8, RunnableVariant
+from designer.precision.variants import INT8, RunnableVariant, is_deployed
 from designer.runtime.api import ONE_TILE, Part, RunOptions
 from designer.runtime.checked_engine import CheckedEngine
 from designer.runtime.engine_registry import default_engines
@@ -24,7 +24,6 @@ from designer.runtime.engines.forms import ONNX_RUNTIME
 from designer.runtime.engines.onnx_model import build_model
 from designer.runtime.engines.ort_engine import OrtEngine
 from designer.runtime.network import role_of
-from designer.runtime.number_formats import FLOAT32
 from designer.runtime.plan import PartStep
 from designer.runtime.session import Session
 
@@ -42,17 +41,6 @@ def variant_session(
     if variant is None or not is_deployed(variant):
         return Session(ready.graph, registry, ready.weights, options)
     return DeployedSession(ready.graph, registry, ready.weights, options, variant)
-
-
-def is_deployed(variant: Variant) -> bool:
-    """Whether a variant is INT8 in ONNX Runtime, with other layers in FP32."""
-    return (
-        variant.precision == INT8
-        and variant.calibration is not None
-        and variant.calibration.form in ("", ONNX_RUNTIME)
-        and variant.engine in ("", ONNX_RUNTIME)
-        and set(variant.formats.values()) <= {INT8, FLOAT32.name}
-    )
 
 
 class DeployedSession(Session):

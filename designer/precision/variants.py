@@ -15,6 +15,7 @@ from designer.operators.registry import Registry
 from designer.passes.passes import PASSES, optimize, rewritten_layers
 from designer.runtime.api import PRECISIONS, RunOptions
 from designer.runtime.engine_registry import EngineRegistry, default_engines
+from designer.runtime.engines.forms import ONNX_RUNTIME
 from designer.runtime.number_formats import FLOAT32, FORMATS, OF_PRECISION
 from designer.surgery.sparsity import PATTERN, sparse_weights
 from designer.texts import tr
@@ -100,6 +101,17 @@ def runnable_variant(
     flat = inline(graph, registry)
     made = optimize(flat, registry, weights, variant.passes)
     return RunnableVariant(made.graph, made.weights, options, rewritten_layers(flat, weights, made))
+
+
+def is_deployed(variant: Variant) -> bool:
+    """Whether ONNX Runtime computes a variant as it is exported: calibrated INT8, with other layers in FP32."""
+    return (
+        variant.precision == INT8
+        and variant.calibration is not None
+        and variant.calibration.form in ("", ONNX_RUNTIME)
+        and variant.engine in ("", ONNX_RUNTIME)
+        and set(variant.formats.values()) <= {INT8, FLOAT32.name}
+    )
 
 
 def is_emulated(options: RunOptions) -> bool:

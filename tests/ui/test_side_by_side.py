@@ -30,6 +30,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 from pytestqt.qtbot import QtBot
+from restoration_networks import restoring_unet, restoring_weights
 from side_kit import WAIT, Side, network, photograph
 
 import samples
@@ -43,8 +44,11 @@ from app.ui.compare.variants import VariantChoice
 from app.ui.compare.window import SideWindow
 from app.ui.shell.window import MainWindow
 from app.ui.widgets.render import picture_pixels
-from designer.files.document import read_document
+from designer.files.document import read_document, save_document
+from designer.files.settings import Settings, save_settings, settings_path
+from designer.files.variants import CalibrationRecipe
 from designer.files.variants import Variant as SavedVariant
+from designer.files.weight_files import save_weights
 from designer.graph.commands import set_params
 from designer.metrics import psnr, ssim, worst_regions
 from designer.runtime.images import read_image, write_image
@@ -608,6 +612,29 @@ def test_a_table_of_the_training_photographs_says_so(side: Side, monkeypatch: py
         side.window.folder.start()
         side.qtbot.waitUntil(lambda: not side.window.folder_run.running, timeout=WAIT)
         assert ("were trained on these photographs" in side.window.folder.note.text()) is trained
+
+
+def test_calibrated_int8_is_compared_as_it_is_exported(side: Side) -> None:
+    images = side.folder / "calibration"
+    images.mkdir()
+    photograph(images / "0.png")
+    graph = restoring_unet(4, 64)
+    path = side.folder / "unet.xml"
+    save_document(graph, path)
+    kept = ("enc_0_a", "dec_0_b", "last", "sum")
+    recipe = CalibrationRecipe(str(images), size="64x64")
+    variant = SavedVariant("int8", "int8", dict.fromkeys(kept, "float32"), calibration=recipe)
+    save_settings(Settings(variants=(variant,)), settings_path(path))
+    save_weights(side.folder / "weights", restoring_weights(graph, side.document.registry).tensors)
+    plain = VariantChoice(path, str(side.folder / "weights"))
+    side.model.choices = [plain, replace(plain, variant="int8")]
+    side.begin()
+    single, quantized = (side.model.made[letter] for letter in "AB")
+    assert 30 < psnr(single.picture, quantized.picture) < 70
+    assert quantized.milliseconds > 0
+    assert "emulated" not in side.model.status[1]
+    (*_, origin) = side.model.provenance().values()
+    assert (origin.engine, origin.precision) == ("onnxruntime", "int8")
 
 
 def test_a_saved_variant_of_the_network_is_compared(side: Side) -> None:

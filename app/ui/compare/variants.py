@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import msgspec
+
 from app.engine.protocol import OpenRequest
 from app.ui.document.document import Document
 from app.ui.engine.inputs import layers_of
@@ -19,9 +21,10 @@ from designer.graph.types import Size3D
 from designer.operators.api import Role
 from designer.operators.deploy import deploy
 from designer.operators.registry import Registry
-from designer.precision.variants import find_variant, run_options
+from designer.precision.variants import find_variant, is_deployed, run_options
 from designer.runtime.api import RunOptions
 from designer.runtime.engine_registry import default_engines
+from designer.runtime.engines.forms import ONNX_RUNTIME
 from designer.runtime.provenance import digest_of
 from designer.texts import tr
 
@@ -101,6 +104,10 @@ def make_variant(choice: VariantChoice, letter: str, registry: Registry) -> Vari
     if found is not None:
         base = RunOptions(settings.engine, settings.precision, settings.layout, settings.device)
         opening = with_variant(opening, run_options(found, base, graph), found)
+        if is_deployed(found) and not found.passes:
+            opening = msgspec.structs.replace(
+                opening, engine=ONNX_RUNTIME, precision=found.precision, formats={}, deployed=found
+            )
     name = choice.source.name if isinstance(choice.source, Path) else choice.source.title
     return Variant(f"{letter} {choice.full_title}", opening, inputs[0], outputs[0], channels, name, digest)
 
