@@ -422,6 +422,53 @@ def test_a_broken_image_is_skipped_and_named(denoiser, photos, tmp_path):
     assert "text.png" in notes[-1]["message"]
 
 
+def test_a_broken_pair_is_skipped_and_named(registry, tmp_path):
+    export_project(segmenter(), registry, tmp_path / "project", "Segmenter")
+    inputs, masks = pictures(tmp_path / "inputs", 4), pictures(tmp_path / "masks", 4, classes=4)
+    whole = (masks / "1.png").read_bytes()
+    (masks / "1.png").write_bytes(whole[: len(whole) // 2])  # the header is fine
+    (inputs / "2.png").write_text("this is text")
+    given = ["train.py", "--inputs", str(inputs), "--targets", str(masks), "--patch", "16", *SHORT, "--steps", "12"]
+    done = run_python(tmp_path / "project", *given, "--json-progress")
+    assert done.returncode == 0, done.stderr
+    notes = [json.loads(line) for line in done.stdout.splitlines() if '"note"' in line]
+    assert notes[-1]["skipped"] == 2
+    assert "1.png" in notes[-1]["message"]
+    assert "2.png" in notes[-1]["message"]
+
+
+def test_images_of_other_sizes_are_mirrored_or_named(denoiser, tmp_path):
+    """Smaller than a patch is fine; smaller than the network can take is not."""
+    photos = pictures(tmp_path / "photos", 2, size=(9, 30))
+    assert run_python(denoiser, *options(photos, tmp_path, "--steps", "2")).returncode == 0
+    Image.new("RGB", (20, 1)).save(photos / "flat.png")
+    done = run_python(denoiser, *options(photos, tmp_path / "b", "--steps", "2"))
+    assert done.returncode == 1
+    assert "flat.png is smaller than 2 x 2 pixels; remove it" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+CLOCK = """
+import itertools, sys, time, train
+clock = itertools.cycle([2e9, 5.0, 1e9])  # set forward and back at every look
+time.time = lambda: next(clock)
+sys.exit(train.main(sys.argv[1:]))
+"""
+
+
+def test_a_clock_that_is_set_changes_nothing_but_the_times_of_day(denoiser, photos, tmp_path):
+    given = ("--steps", "6", "--validate-every", "2")
+    done = run_python(denoiser, "-c", CLOCK, *options(photos, tmp_path / "a", *given)[1:])
+    assert done.returncode == 0, done.stderr
+    assert run_python(denoiser, *options(photos, tmp_path / "b", *given)).returncode == 0
+    assert losses(tmp_path / "a" / "run") == losses(tmp_path / "b" / "run")
+    found = entries(tmp_path / "a" / "run")
+    assert len({entry["time"] for entry in found}) > 1
+    spent = [entry["elapsed"] for entry in found]
+    assert spent == sorted(spent)
+    assert all(entry["throughput"] > 0 for entry in found)
+
+
 def test_masks_that_do_not_fit_are_named(registry, tmp_path):
     export_project(segmenter(), registry, tmp_path / "project", "Segmenter")
     inputs = pictures(tmp_path / "inputs", 2)
