@@ -129,6 +129,7 @@ def test_every_task_trains_from_plain_folders(registry, tmp_path, task, graph, m
     export_project(graph, registry, tmp_path / "project", "Net", chosen)
     info = json.loads((tmp_path / "project" / "project.json").read_text("utf-8"))
     assert info["task"] == task
+    assert len((tmp_path / "project" / "train.py").read_text("utf-8").splitlines()) < 250
     data = ["--data", str(tmp_path / "data")]
     if task == "classification":
         for name in "abc":
