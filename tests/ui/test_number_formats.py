@@ -27,6 +27,9 @@ from app.ui.precision import number_formats_panel
 from app.ui.precision.blame_panel import BlamePanel
 from app.ui.precision.channel_pairs import ChannelPairs
 from app.ui.precision.number_formats_panel import FormatChip, NumberFormatsPanel
+from app.ui.widgets import theme
+from app.ui.widgets.empty_state import EmptyState
+from designer.graph.commands import add_layer
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 
@@ -105,6 +108,36 @@ def test_a_chip_gives_the_selected_layers_a_format_and_the_image_follows(bench):
     with bench.qtbot.waitSignal(bench.analysis.result_changed, timeout=kit.WAIT):
         bench.document.undo()
     np.testing.assert_array_equal(bench.output(), plain)
+
+
+def rows(table: QTreeWidget) -> list[list[str]]:
+    return [[table.topLevelItem(i).text(column) for column in (0, 1)] for i in range(table.topLevelItemCount())]
+
+
+def test_all_layers_are_listed_with_their_format_before_anything_is_measured(bench):
+    table = bench.part(NumberFormatsPanel(bench.context), QTreeWidget, "number_formats.layers")
+    assert rows(table) == [["conv_0", "FP32"], ["conv_1", "FP32"]]
+    bench.formats.set_format("int8", ["conv_1"])
+    assert rows(table) == [["conv_0", "FP32"], ["conv_1", "INT8"]]
+    bench.document.do(lambda g: add_layer(g, Layer("conv_2", "convolution", inputs=(Source("conv_1"),))))
+    bench.qtbot.waitUntil(lambda: rows(table) == [["conv_0", "FP32"], ["conv_1", "INT8"], ["conv_2", "FP32"]])
+
+
+def test_blame_says_what_its_table_will_list(bench):
+    panel = BlamePanel(bench.context)
+    table = bench.part(panel, QTreeWidget, "blame.operators")
+    hint = panel.findChild(EmptyState)
+    panel.show()
+    assert hint.isVisible()
+    assert not table.isVisible()
+    idle = panel.causes.icon().pixmap(16).toImage()
+    panel.causes.click()
+    assert panel.causes.text() == "Stop"
+    assert panel.causes.icon().pixmap(16).toImage() == theme.icon("stop").pixmap(16).toImage()
+    bench.idle()
+    assert panel.causes.icon().pixmap(16).toImage() == idle
+    assert table.isVisible()
+    assert not hint.isVisible()
 
 
 def test_fp32_takes_a_format_away(bench):

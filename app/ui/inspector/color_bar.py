@@ -6,7 +6,7 @@ from collections.abc import Callable
 from math import floor, isfinite, log10
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
-from PySide6.QtWidgets import QComboBox, QSlider, QToolButton, QWidget
+from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLayout, QSlider, QToolButton, QWidget
 
 from app.ui.inspector.look import Fit, Look
 from app.ui.widgets import theme
@@ -82,9 +82,14 @@ class ColorBar(QWidget):
         row.addWidget(self.palette_box)
         row.add_labelled(tr("Magnify"), self.gain)
         row.add_labelled(tr("Shift"), self.shift)
-        for button in (auto, reset, self.lock, self.log, self.each):
-            row.addWidget(button)
-        row.addWidget(self.side)
+        rest = QWidget()  # wraps as one, so that the slider is never alone on a line
+        line = QHBoxLayout(rest)
+        line.setContentsMargins(0, 0, 0, 0)
+        line.setSpacing(4)
+        line.setSizeConstraint(QLayout.SizeConstraint.SetMinAndMaxSize)
+        for widget in (auto, reset, self.lock, self.log, self.each, self.side):
+            line.addWidget(widget)
+        row.addWidget(rest)
 
     def set_look(self, gain: float, shift: float | None = None) -> None:
         """Magnify, and shift unless it stays."""

@@ -13,6 +13,7 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QHeaderView,
     QPushButton,
+    QStackedWidget,
     QTreeWidget,
     QTreeWidgetItem,
     QVBoxLayout,
@@ -25,6 +26,7 @@ from app.ui.engine.context import Context
 from app.ui.engine.number_formats import number_formats_of
 from app.ui.precision.channel_pairs import ChannelPairs
 from app.ui.widgets import theme
+from app.ui.widgets.empty_state import EmptyState
 from app.ui.widgets.message import Message
 from app.ui.widgets.narrow_combo import NarrowComboBox
 from designer.profiling.heat import Heat, Metric
@@ -68,6 +70,7 @@ class BlamePanel(QWidget):
         self.first.hide()
         self.first.clicked.connect(lambda: self.show_channels(self.first.property("layer")))
         self.table = self._table()
+        self.results = self._results(self.table)
         self.channels = QPushButton(tr("Compare Channels"))
         self.channels.setObjectName("blame.channels")
         self.channels.setToolTip(tr("Show the channels of the selected operator in both computations"))
@@ -85,7 +88,7 @@ class BlamePanel(QWidget):
         main.addLayout(form)
         for widget in (self.causes, self.status, self.first):
             main.addWidget(widget)
-        main.addWidget(self.table, 1)
+        main.addWidget(self.results, 1)
         main.addWidget(self.channels)
         self._formats.busy_changed.connect(self._on_busy)
         context.root_changed.connect(self._on_document)
@@ -96,6 +99,14 @@ class BlamePanel(QWidget):
         combo = NarrowComboBox(f"blame.{name}", title)
         combo.setProperty("usual", chosen)
         return combo
+
+    def _results(self, table: QTreeWidget) -> QStackedWidget:
+        """The table, and a hint as long as it is empty."""
+        results = QStackedWidget()
+        hint = tr("Find Causes lists the operators here that cause the difference between A and B")
+        results.addWidget(EmptyState("blame", "magnify", hint))
+        results.addWidget(table)
+        return results
 
     def _table(self) -> QTreeWidget:
         table = QTreeWidget()
@@ -133,6 +144,7 @@ class BlamePanel(QWidget):
 
     def _clear(self) -> None:
         self.table.clear()
+        self.results.setCurrentIndex(0)
         self.first.hide()
         self.status.show_message("", "info")
         self._context.heat_requested.emit(None)
@@ -161,10 +173,12 @@ class BlamePanel(QWidget):
 
     def _on_busy(self, busy: bool) -> None:
         self.causes.setText(tr("Stop") if busy else tr("Find Causes"))
+        theme.set_icon(self.causes, "stop" if busy else "magnify")
 
     # --- the answer -------------------------------------------------------------------------------------------------
 
     def _on_found(self, found: BlameReply) -> None:
+        self.results.setCurrentWidget(self.table)
         ranked = sorted(found.operators, key=lambda item: (abs(item.share), item.deviation), reverse=True)
         self.table.clear()
         for item in ranked:

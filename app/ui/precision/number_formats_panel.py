@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QMimeData, QPoint, Qt
+from PySide6.QtCore import QElapsedTimer, QMimeData, QPoint, Qt, QTimer
 from PySide6.QtGui import QDrag, QMouseEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -21,12 +22,16 @@ from PySide6.QtWidgets import (
 )
 
 from app.engine.protocol import BitsReply, SizePoint
+from app.ui.document.document import Document
 from app.ui.engine.context import Context
 from app.ui.engine.number_formats import TITLES, number_formats_of, reason_text
 from app.ui.widgets import theme
 from app.ui.widgets.flow import FlowLayout
 from app.ui.widgets.message import Message
 from app.ui.widgets.tooltips import plain_tip
+from designer.graph.edits import ChangeSet
+from designer.graph.template import enclosing
+from designer.operators.api import Role
 from designer.precision.bits import EQUAL, LADDER
 from designer.profiling.heat import Heat, Metric
 from designer.runtime.number_formats import FLOAT32, FORMATS
@@ -39,6 +44,8 @@ if TYPE_CHECKING:
 FORMAT_MIME = "application/x-layerwright-number-format"  # as in app/ui/canvas/viewer.py
 MEASURED = LADDER[1:]
 REASON = 2 + len(MEASURED)  # column
+SLICE_MS = 30  # of filling the table per event loop turn
+REST_MS = 100  # after an edit of the network
 ERROR = Metric("format_error", mark("Error with one layer in this format"), "%", lambda row: None, extensive=False)
 
 
@@ -84,6 +91,10 @@ class NumberFormatsPanel(QWidget):
         self._context = context
         self._formats = number_formats_of(context)
         self._found: BitsReply | None = None
+        self._document: Document | None = None
+        self._rows: Iterator[None] = iter(())  # those that the table lacks
+        self._filling = QTimer(self, interval=0, timeout=self._fill)
+        self._rest = QTimer(self, singleShot=True, interval=REST_MS, timeout=self._show_layers)
         chips = FlowLayout()
         for name in FORMATS:
             chip = FormatChip(name)
@@ -124,7 +135,7 @@ class NumberFormatsPanel(QWidget):
         self._formats.formats_changed.connect(self._show_layers)
         self._formats.busy_changed.connect(self._on_busy)
         context.root_changed.connect(self._on_document)
-        self._show_layers()
+        self._on_document()
 
     def _table(self) -> QTreeWidget:
         table = QTreeWidget()
@@ -146,23 +157,59 @@ class NumberFormatsPanel(QWidget):
     # --- layers ---------------------------------------------------------------------------------------------------
 
     def _show_layers(self) -> None:
-        formats, reasons = self._formats.formats, self._formats.reasons
-        measured = {item.layer: item.psnr for item in self._found.layers} if self._found is not None else {}
+        self._rest.stop()
+        place = self.table.verticalScrollBar().value()
         self.table.clear()
-        for name in dict.fromkeys((*measured, *formats, *reasons)):
-            texts = [_db(measured[name][each]) for each in MEASURED] if name in measured else []
-            format = self._formats.format_of(name)
-            item = QTreeWidgetItem([name, tr_data(TITLES.get(format, format)), *texts])
-            reason = reason_text(reasons.get(name, ""))
-            item.setText(REASON, reason)
-            item.setToolTip(REASON, plain_tip(reason))
-            for column in range(2, 2 + len(texts)):
-                item.setTextAlignment(column, Qt.AlignmentFlag.AlignRight)
-            self.table.addTopLevelItem(item)
-        for column in range(self.table.columnCount()):
-            self.table.resizeColumnToContents(column)
+        self._rows = self._add_rows()
+        self._filling.start()
+        self._fill()
+        self.table.verticalScrollBar().setValue(place)
         self.size_text.setText(self._size_text())
         self.size_text.setVisible(bool(self.size_text.text()))
+
+    def _fill(self) -> None:
+        clock = QElapsedTimer()
+        clock.start()
+        for _ in self._rows:
+            if clock.elapsed() >= SLICE_MS:
+                return
+        self._filling.stop()
+        for column in range(self.table.columnCount()):
+            self.table.resizeColumnToContents(column)
+
+    def _add_rows(self) -> Iterator[None]:
+        """Add the rows one by one: the layers that compute, each followed by those inside it that are known by name."""
+        formats, reasons = self._formats.formats, self._formats.reasons
+        measured = {item.layer: item.psnr for item in self._found.layers} if self._found is not None else {}
+        layers = dict.fromkeys(self._layers())
+        inside: dict[str, list[str]] = {}
+        for name in dict.fromkeys((*measured, *formats, *reasons)):
+            if name not in layers:
+                inside.setdefault(next((outer for outer in enclosing(name) if outer in layers), ""), []).append(name)
+        for layer in (*layers, ""):
+            for name in (*((layer,) if layer else ()), *inside.get(layer, ())):
+                self._add_row(name, measured, reasons)
+                yield
+
+    def _layers(self) -> list[str]:
+        document = self._document
+        if document is None:
+            return []
+        roles = {kind: document.registry.role(kind) for kind in {layer.type for layer in document.graph}}
+        order, loops = document.graph.order()
+        names = [name for name in (*order, *loops) if name not in document.training]
+        return [name for name in names if roles[document.graph[name].type] is Role.COMPUTE]
+
+    def _add_row(self, name: str, measured: Mapping[str, Mapping[str, float]], reasons: Mapping[str, str]) -> None:
+        texts = [_db(measured[name][each]) for each in MEASURED] if name in measured else []
+        format = self._formats.format_of(name)
+        item = QTreeWidgetItem([name, tr_data(TITLES.get(format, format)), *texts])
+        reason = reason_text(reasons.get(name, ""))
+        item.setText(REASON, reason)
+        item.setToolTip(REASON, plain_tip(reason))
+        for column in range(2, 2 + len(texts)):
+            item.setTextAlignment(column, Qt.AlignmentFlag.AlignRight)
+        self.table.addTopLevelItem(item)
 
     def _size_text(self) -> str:
         if self._found is None:
@@ -182,6 +229,7 @@ class NumberFormatsPanel(QWidget):
 
     def _on_busy(self, busy: bool) -> None:
         self.measure.setText(tr("Stop") if busy else tr("Measure Bits"))
+        theme.set_icon(self.measure, "stop" if busy else "gauge")
 
     def _on_found(self, found: BitsReply) -> None:
         self._found = found
@@ -211,10 +259,20 @@ class NumberFormatsPanel(QWidget):
         self._context.heat_requested.emit(Heat(ERROR, values, labels))
 
     def _on_document(self) -> None:
+        if self._document is not None:
+            self._document.changed.disconnect(self._on_changed)
+            self._document = None
+        if self._context.has_document:
+            self._document = self._context.root
+            self._document.changed.connect(self._on_changed)
         self._found = None
         if self.plot is not None:
             self.plot.show_points(())
         self._show_layers()
+
+    def _on_changed(self, change: ChangeSet) -> None:
+        if change.added or change.removed:
+            self._rest.start()
 
 
 def _db(value: float) -> str:

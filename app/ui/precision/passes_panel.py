@@ -144,6 +144,7 @@ class PassesPanel(QWidget):
 
     def _on_busy(self, busy: bool) -> None:
         self.compare.setText(tr("Stop") if busy else tr("Try Passes"))
+        theme.set_icon(self.compare, "stop" if busy else "play")
 
     # --- what is shown ---------------------------------------------------------------------------------------------
 

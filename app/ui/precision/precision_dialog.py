@@ -209,6 +209,7 @@ class PrecisionDialog(GrowingDialog):
     def _show_enabled(self) -> None:
         self.search.setEnabled(self._question.busy or bool(self.folder.text().strip()))
         self.search.setText(tr("Stop") if self._question.busy else tr("Find"))
+        theme.set_icon(self.search, "stop" if self._question.busy else "play")
         self.bar.setVisible(self._question.busy)
 
     def _forget(self) -> None:

@@ -279,7 +279,8 @@ class VariantsPanel(QWidget):
         for column in range(2, STATUS):
             item.setTextAlignment(column, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         item.setText(STATUS, self._status_text(variant, found, current))
-        item.setToolTip(STATUS, item.text(STATUS))
+        emulated = tr("emulated: results are those of the format, times are not")
+        item.setToolTip(STATUS, emulated if found is not None and found.emulated else item.text(STATUS))
 
     def _status_text(self, variant: Variant, found: VariantRow | None, current: str) -> str:
         parts = [tr("current")] if variant.name == current else []
@@ -288,7 +289,7 @@ class VariantsPanel(QWidget):
         elif found.error:
             parts.append(found.error)
         elif found.emulated:
-            parts.append(tr("emulated: results are those of the format, times are not"))
+            parts.append(tr("emulated"))
         else:
             parts.append(tr("measured"))
         return ", ".join(parts)
@@ -308,6 +309,7 @@ class VariantsPanel(QWidget):
         )
         self.measure.setEnabled(there)
         self.measure.setText(tr("Stop") if busy else tr("Measure"))
+        theme.set_icon(self.measure, "stop" if busy else "gauge")
 
     # --- edits -------------------------------------------------------------------------------------------------
 

@@ -221,6 +221,7 @@ class WhatIfPanel(QWidget):
     def _set_predicting(self, predicting: bool) -> None:
         self._predicting = predicting
         self.predict.setText(tr("Stop") if predicting else tr("Predict"))
+        theme.set_icon(self.predict, "stop" if predicting else "gauge")
 
     def _enable(self) -> None:
         self.predict.setEnabled(self._context.has_document and not self._profiling.running)
