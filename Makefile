@@ -7,6 +7,8 @@ STAMP := $(VENV)/.ready
 THREADS := OMP_NUM_THREADS=2 MKL_NUM_THREADS=2
 ALONE := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 PARALLEL := -n auto --dist worksteal
+# Tests start hundreds of processes; without bytecode on disk each one compiles every module again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: setup run test conformance interop sizes mutants lint bench screenshots docs texts gpu-check clean
 
