@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 import signal
 import sys
 import traceback
@@ -64,9 +65,14 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
         parser.addini("qt_log_ignore", "unused without pytest-qt")
 
 
-def pytest_ignore_collect(collection_path: Path) -> bool | None:
-    """Without Qt the tests of the window are not even imported."""
-    return True if "PySide6" in BLOCKED and collection_path.name == "ui" else None
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Modules of which no test can be selected are not even imported: without Qt, or with `-m gui` or `-m story`."""
+    if "PySide6" in BLOCKED and collection_path.name == "ui":
+        return True
+    selected = re.fullmatch(r"(gui|story)( and .*)?", config.getoption("markexpr"))
+    if selected and collection_path.match("test_*.py"):
+        return f"mark.{selected[1]}" not in collection_path.read_text("utf-8") or None
+    return None
 
 
 @pytest.hookimpl(wrapper=True)

@@ -98,6 +98,22 @@ def test_a_node_with_a_constant_that_the_format_loses_computes_in_float32() -> N
     assert stored["b/shift"] == TensorProto.FLOAT
 
 
+def test_an_identity_has_the_format_of_what_it_passes_on() -> None:
+    model = two_layers()
+    model.graph.node[2].input[1] = "passed"
+    model.graph.node.insert(2, helper.make_node("Identity", ["a"], ["passed"], name="passed/Identity"))
+    found = typed(model, {"a": FLOAT16})
+    assert [node.op_type for node in found.model.graph.node] == [
+        "Cast",
+        "Mul",
+        "Cast",
+        "Add",
+        "Identity",
+        "Cast",
+        "Add",
+    ]
+
+
 def test_a_graph_inside_a_node_reads_float32() -> None:
     branch = [
         helper.make_graph(

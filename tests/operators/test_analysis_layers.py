@@ -142,6 +142,11 @@ def test_options_follow_the_selection() -> None:
     assert [o.param for o in Noise().options()][:2] == ["kind", "scale"]
 
 
+def test_the_slider_of_the_seed_reaches_every_seed() -> None:
+    seed = next(option for option in Noise().options() if option.param == "seed")
+    assert (seed.min, seed.max, seed.step) == (0, 2**31 - 1, 1)
+
+
 def test_a_bad_recipe_is_found_while_editing() -> None:
     with pytest.raises(ShapeError, match=r"recipe, at column 5: 'c' is not known") as caught:
         Mix(selection="custom", recipe="a + c").infer_checked((image(), image()))

@@ -173,6 +173,20 @@ def test_a_layer_that_it_cannot_run_is_named_among_others(runtime_registry, kind
     assert "another engine" in (finding.remedy or "")
 
 
+def test_the_second_of_two_layers_is_named(runtime_registry):
+    graph = Graph(
+        [
+            layer("image", "input", dims="16x16x3"),
+            layer("clip", "activation", "image", ActivationSpec("relu")),
+            layer("the one", "padding", "clip", mode="circular"),
+            layer("result", "output", "the one"),
+        ]
+    )
+    with pytest.raises(DiagnosticError) as caught:
+        compiled(graph, runtime_registry, Weights(), "result")
+    assert [found.layer for found in caught.value.diagnostics] == ["the one"]
+
+
 def test_a_run_is_given_up_when_asked(runtime_registry):
     session = Session(unet(), runtime_registry, unet_weights(), OPTIONS)
     session.set_input("image", pixels(), is_image=False)

@@ -196,6 +196,7 @@ def test_several_documents_are_recovered_at_once(start, path, tmp_path):
     window = start()
     dialog = window.recovery.dialog
     assert dialog.list.topLevelItemCount() == 3
+    assert dialog.list.currentItem() is dialog.list.topLevelItem(0)
     press(dialog, "all")
     graphs = {o.document.path: o.document.graph for o in window.tabs.all if not o.is_clean}
     assert "one" in graphs[path]
