@@ -49,6 +49,10 @@ if BLOCKED:
     sys.meta_path.insert(0, Blocker(BLOCKED))
 
 
+# A shell starts jobs in the background with SIGINT ignored, which all processes inherit, also those that tests interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 if sys.platform.startswith("linux") and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
@@ -73,6 +77,12 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if selected and collection_path.match("test_*.py"):
         return f"mark.{selected[1]}" not in collection_path.read_text("utf-8") or None
     return None
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Two more than cores (`-n auto`): tests spend half of their time waiting, mostly for processes that they started."""
+    return (os.cpu_count() or 1) + 2
 
 
 @pytest.hookimpl(wrapper=True)

@@ -91,12 +91,15 @@ def test_a_grid_over_noise_and_widths_names_the_failed_trial_and_is_not_repeated
 
 def test_a_sweep_that_was_stopped_continues_with_its_checkpoints(network: Path) -> None:
     words = command(network, "--grid", "lr=0.001,0.002")
-    words[words.index("--steps") + 1] = "1000"
-    words[words.index("--validate-every") + 1] = "1000"
+    words[words.index("--steps") + 1] = "400"
+    words[words.index("--validate-every") + 1] = "400"
     process = subprocess.Popen(words, stdout=subprocess.DEVNULL, cwd=ROOT, start_new_session=True)
     run = RunFolder(network.with_name("net_sweep") / "network" / "runs" / "trial_001")
     end = time.monotonic() + 200
     while not ((status := run.status()) and status.step > 5) and time.monotonic() < end:
+        time.sleep(0.05)
+    run.send("pause")  # so that it does not finish before it is stopped
+    while not ((status := run.status()) and status.state == "paused") and time.monotonic() < end:
         time.sleep(0.05)
     os.kill(process.pid, signal.SIGINT)
     assert process.wait(100) == 130
@@ -108,7 +111,7 @@ def test_a_sweep_that_was_stopped_continues_with_its_checkpoints(network: Path) 
     first = run.metrics.read_text().splitlines()[1]
     assert subprocess.run(words, stdout=subprocess.DEVNULL, cwd=ROOT, timeout=280, check=False).returncode == 0
     assert run.metrics.read_text().splitlines()[1] == first  # it was resumed, not repeated
-    assert [(row["state"], row["step"]) for row in results(network)] == [("finished", 1000)] * 2
+    assert [(row["state"], row["step"]) for row in results(network)] == [("finished", 400)] * 2
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,8 @@ from designer.files.document import read_document
 from designer.graph.graph import Graph
 from exporters.pytorch import export_project
 
-DATA = Path(__file__).parents[1] / "data" / "training"
+ROOT = Path(__file__).parents[2]
+DATA = ROOT / "tests" / "data" / "training"
 
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -65,8 +66,10 @@ def test_a_network_for_28_pixels_takes_multiples_of_4(registry, tmp_path):
     assert info["inputs"][0]["multiple"] == 4
 
 
+@pytest.mark.timeout(600)  # the first time on a busy machine
 def test_types_of_the_generated_scripts(registry, tmp_path):
     export_project(restorer(node("compared", "l1_loss", "result", "clean")), registry, tmp_path / "net", "Net")
-    command = [sys.executable, "-m", "mypy", "--cache-dir", str(tmp_path / "cache"), "."]
+    cache = ROOT / ".mypy_cache" / "projects"  # kept, because reading the types of torch takes long
+    command = [sys.executable, "-m", "mypy", "--cache-dir", str(cache), "."]
     done = subprocess.run(command, cwd=tmp_path / "net", capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout

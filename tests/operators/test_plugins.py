@@ -79,19 +79,20 @@ def value(tmp_path: Path) -> np.ndarray:
     return made
 
 
-def installed(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the example package."""
-    shutil.copytree(ROOT / "samples" / "plugin", tmp_path / "plugin")
-    site = tmp_path / "site"
+    folder = tmp_path_factory.mktemp("example")
+    shutil.copytree(ROOT / "samples" / "plugin", folder / "plugin")
+    site = folder / "site"
     pip = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-index", "--no-deps"]
-    install = [*pip, "--no-build-isolation", "--target", str(site), str(tmp_path / "plugin")]
-    subprocess.run(install, check=True, capture_output=True)
-    shutil.rmtree(tmp_path / "plugin")
+    install = [*pip, "--no-build-isolation", "--target", str(site), str(folder / "plugin")]
+    subprocess.run(install, check=True, capture_output=True, env={**os.environ, "HOME": str(folder)})
+    shutil.rmtree(folder / "plugin")
     return site
 
 
-def test_example_package_is_installed_and_used(tmp_path: Path, value: np.ndarray) -> None:
-    site = installed(tmp_path)
+def test_example_package_is_installed_and_used(tmp_path: Path, value: np.ndarray, site: Path) -> None:
     listed = {entry["type"]: entry for entry in json.loads(command("operators", "--json", path=site).stdout)}
     assert listed["soft_clip"]["parameters"][0]["name"] == "gain"
     assert listed["scanlines"]["category"] == "Analysis"
@@ -131,8 +132,7 @@ def test_example_package_is_installed_and_used(tmp_path: Path, value: np.ndarray
         np.testing.assert_allclose(model(torch.from_numpy(value)).numpy(), expected, rtol=1e-5, atol=1e-6)
 
 
-def test_engine_of_the_example_package_runs_and_is_profiled(tmp_path: Path, value: np.ndarray) -> None:
-    site = installed(tmp_path)
+def test_engine_of_the_example_package_runs_and_is_profiled(tmp_path: Path, value: np.ndarray, site: Path) -> None:
     assert "numpy_example" in command("engines", path=site).stdout
     assert "numpy_example" not in command("engines").stdout
     layers = """	<Layer name="conv" type="convolution" edit_pos="80,0" input="image">
