@@ -81,8 +81,8 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Two more than cores (`-n auto`): tests spend half of their time waiting, mostly for processes that they started."""
-    return (os.cpu_count() or 1) + 2
+    """One more than cores (`-n auto`): tests spend much of their time waiting, mostly for processes that they started."""
+    return (os.cpu_count() or 1) + 1
 
 
 @pytest.hookimpl(wrapper=True)
@@ -97,6 +97,7 @@ def pytest_timeout_set_timer() -> Generator[None, object, object]:
         traceback.print_stack(frame)
         if "PySide6.QtWidgets" in sys.modules:
             leave_dialogs()
+            leave_waits(frame)
         fail(number, frame)
 
     signal.signal(signal.SIGALRM, leave)
@@ -110,6 +111,17 @@ def leave_dialogs() -> None:
     for widget in QApplication.topLevelWidgets():
         if widget.isModal() or isinstance(widget, QMenu):
             widget.hide()
+
+
+def leave_waits(frame: FrameType | None) -> None:
+    """End the event loops of pytest-qt that wait: the failure is lost in them if it is raised in a slot, such as their own."""
+    from PySide6.QtCore import QEventLoop
+
+    while frame is not None:
+        loop = getattr(frame.f_locals.get("self"), "_loop", None)
+        if isinstance(loop, QEventLoop):
+            loop.quit()
+        frame = frame.f_back
 
 
 @pytest.fixture(scope="session")

@@ -285,17 +285,16 @@ def test_undo_and_redo_of_everything(window, redo):
 # --- looking and laying out --------------------------------------------------------------------------------------
 
 
-def test_frames_and_stored_views(window):
+def test_frames_and_stored_views(window, qtbot):
     viewer = window.canvas.viewer
     window.context.select(("conv",))
     press(window, "F")
     zoom = viewer.zoom
     near = viewer.visible_center()
     press(window, "Ctrl+3", "Home")
-    assert viewer.zoom != zoom or (viewer.visible_center() - near).manhattanLength() > 20
+    qtbot.waitUntil(lambda: viewer.zoom != zoom or (viewer.visible_center() - near).manhattanLength() > 20)
     press(window, "3")
-    assert abs(viewer.zoom - zoom) < 1e-3
-    assert (viewer.visible_center() - near).manhattanLength() < 4
+    qtbot.waitUntil(lambda: abs(viewer.zoom - zoom) < 1e-3 and (viewer.visible_center() - near).manhattanLength() < 4)
 
 
 def test_layouts_of_the_selection_and_of_everything(window):
