@@ -15,6 +15,7 @@ import pytest
 pytest.importorskip("PySide6")
 
 from PySide6.QtCore import Qt, QTimer
+from PySide6.QtGui import QColor, QImage
 from PySide6.QtWidgets import QApplication, QMessageBox
 from training_kit import WAIT, exported
 from window_kit import network, open_window, show
@@ -251,6 +252,32 @@ def test_differing_settings_of_selected_runs_are_columns(window, training, expor
     training.look()
     qtbot.waitUntil(lambda: model.differing == ("lr",), timeout=WAIT)
     assert model.index(3, column).data() == "0.3"
+
+
+def test_validation_images_of_two_runs_are_compared_step_by_step(window, training, exported, qtbot):
+    colors = {"a": {10: "#ff0000", 20: "#880000"}, "b": {10: "#0000ff", 20: "#000088"}}
+    for name, shades in colors.items():
+        run = make_run(exported, name, settings={})
+        for step, color in shades.items():
+            folder = run.path / "validation" / f"step_{step:06d}"
+            folder.mkdir(parents=True)
+            image = QImage(8, 4, QImage.Format.Format_RGB32)
+            image.fill(QColor(color))
+            assert image.save(str(folder / "photo.png"))
+    training.look()
+    qtbot.waitUntil(lambda: len(training.runs) == 2, timeout=WAIT)
+    panel = window.docks.panel("validation")
+    training.choose(training.runs)
+    assert (panel.left.currentText(), panel.right.currentText()) == ("Output of a", "Output of b")
+
+    def halves() -> list[str]:
+        return [panel.view.image.pixelColor(x, 1).name() for x in (0, 7)]
+
+    assert halves() == ["#880000", "#000088"]
+    panel.step.slider.setValue(panel.step.slider.minimum())
+    assert halves() == ["#ff0000", "#0000ff"]
+    training.choose(training.runs[:1])
+    assert [panel.right.itemText(number) for number in range(panel.right.count())] == ["Input", "Output", "Target"]
 
 
 def test_names_and_notes_are_kept_with_the_run(window, training, exported, qtbot):
