@@ -63,7 +63,7 @@ class SizeTrial(NamedTuple):
 class KnownShapes(TorchDispatchMode):
     """Runs an operator of torch once for every shape of its inputs: on the meta device results have nothing else.
 
-    The result of an operator that torch tags as pointwise has the shape of its only tensor.
+    The result of an operator that torch tags as pointwise has the shape of its only tensor, and its strides if that is contiguous.
     """
 
     def __init__(self) -> None:
@@ -75,7 +75,7 @@ class KnownShapes(TorchDispatchMode):
         if func._schema.is_mutable or any(result.alias_info is not None for result in func._schema.returns):
             return func(*args, **kwargs)  # a view belongs to one tensor
         tensors = [item for item in args if isinstance(item, torch.Tensor)]
-        if torch.Tag.pointwise in func.tags and len(tensors) == 1:
+        if torch.Tag.pointwise in func.tags and len(tensors) == 1 and tensors[0].is_contiguous():
             return tensors[0]
         key = (func, _described(args), _described(tuple(kwargs.items())))
         if key not in self._results:
