@@ -14,10 +14,19 @@ from statistics import median
 from time import perf_counter
 from typing import Annotated, Protocol
 
+import numpy as np
 from msgspec import Meta, ValidationError, convert
+from numpy.typing import NDArray
 
 from designer.graph.diagnostics import DiagnosticError
-from designer.profiling.peaks import BUSY_PERCENT, busy_times, default_store, foreign_load, load_store, save_store
+from designer.profiling.peaks import (
+    BUSY_PERCENT,
+    busy_times,
+    default_store,
+    foreign_load,
+    load_store,
+    save_store,
+)
 from designer.runtime.api import Progress
 from designer.runtime.engine_api import Sample, SingleStep
 from designer.runtime.interrupt import current
@@ -25,6 +34,7 @@ from designer.texts import tr
 
 LEAST, MOST = 3, 15  # runs of an operator
 SECONDS = 0.2  # after which an operator has run often enough
+EVICTED = 4 << 20  # bytes: more than the caches of a core hold
 LARGEST = 1 << 30  # bytes that an operator reads and writes; larger ones are modelled
 MOST_KEPT = 20_000  # times of an engine
 MOST_SECONDS = 1e6
@@ -60,6 +70,8 @@ def operator_times(
 ) -> OperatorTimes:
     """The times of all steps of `timer`, from what is kept under `machine` or timed now. Those of a busy machine are not kept.
 
+    Between two runs of a step its data is pushed out of the caches of the core, as by the other layers of a network, and its inputs
+    are read, as the layer before wrote them.
     Steps that are too large or fail by themselves are `missing`.
     """
     path = (store or default_store()).with_name("operators.json")
@@ -69,11 +81,12 @@ def operator_times(
     different = {key: step for key, step in zip(keys, steps, strict=True) if step.bytes <= LARGEST}
     fresh = {key: step for key, step in different.items() if key not in kept}
     before = busy_times()
+    other = np.zeros(EVICTED, np.uint8)
     times = {key: kept[key] for key in different if key in kept}
     for number, (key, step) in enumerate(fresh.items()):
         if progress is not None:
             progress(number, len(fresh), tr("measuring operators one by one"))
-        seconds = _seconds(step)
+        seconds = _seconds(step, other)
         if seconds is not None:
             times[key] = seconds
     load = (foreign_load(before).value or 0.0) if fresh else 0.0
@@ -98,16 +111,18 @@ def _samples(
     return tuple(Sample(layers, [seconds], ", ".join(filter(None, what))) for layers, (seconds, what) in found.items())
 
 
-def _seconds(step: SingleStep) -> float | None:
-    """The median time of a step after a first run; None if it cannot run by itself."""
+def _seconds(step: SingleStep, other: NDArray[np.uint8]) -> float | None:
+    """The median time of a step after a first run; None if it cannot run by itself. `other` pushes its data out of the caches of the core."""
     try:
-        run = step.prepare()
-        run()
+        prepared = step.prepare()
+        prepared.run()
         end = perf_counter() + SECONDS
         times: list[float] = []
         while len(times) < LEAST or (len(times) < MOST and perf_counter() < end):
             current().check()
-            times.append(run())
+            other += 1
+            prepared.read()
+            times.append(prepared.run())
     except DiagnosticError:
         return None
     return median(times)

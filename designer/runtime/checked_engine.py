@@ -14,7 +14,7 @@ from designer.graph.inference import Inference
 from designer.graph.model import Source
 from designer.graph.types import Symbol, TensorType
 from designer.runtime.api import Compiled, Part, Tensor
-from designer.runtime.engine_api import Engine, EngineDescriptor, Sample, SingleStep, StepTimer
+from designer.runtime.engine_api import Engine, EngineDescriptor, PreparedStep, Sample, SingleStep, StepTimer
 from designer.runtime.interrupt import InterruptedRunError, current
 from designer.runtime.network import type_of
 from designer.texts import tr
@@ -109,9 +109,9 @@ class CheckedTimer:
         steps = guarded(self._descriptor, "take apart", self._part.layers, self._timer.single_steps)
         return [replace(step, prepare=partial(self._prepare, step)) for step in steps]
 
-    def _prepare(self, step: SingleStep) -> Callable[[], float]:
-        run = guarded(self._descriptor, "prepare", step.layers, step.prepare)
-        return lambda: guarded(self._descriptor, "run", step.layers, run)
+    def _prepare(self, step: SingleStep) -> PreparedStep:
+        made = guarded(self._descriptor, "prepare", step.layers, step.prepare)
+        return replace(made, run=lambda: guarded(self._descriptor, "run", step.layers, made.run))
 
 
 def guarded(descriptor: EngineDescriptor, verb: str, layers: Sequence[str], work: Callable[[], T]) -> T:

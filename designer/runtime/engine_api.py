@@ -27,6 +27,7 @@ __all__ = [
     "EngineDescriptor",
     "KernelMaker",
     "Part",
+    "PreparedStep",
     "RunOptions",
     "Sample",
     "SingleStep",
@@ -66,18 +67,26 @@ class Sample:
 
 
 @dataclass(frozen=True)
+class PreparedStep:
+    """`run` runs a step once and returns its time in s; `read` reads its inputs, which brings them into the cache."""
+
+    run: Callable[[], float]
+    read: Callable[[], object]
+
+
+@dataclass(frozen=True)
 class SingleStep:
     """A step that can run by itself on random data: `layers` and `what` as in `Sample`.
 
     Steps with the same `key` do the same work: equal operations, parameters, shapes and element types. `bytes` are read or written.
-    `prepare` allocates the data and returns a call that runs the step once and returns its time in s.
+    `prepare` allocates the data.
     """
 
     layers: tuple[str, ...]
     what: str
     key: str
     bytes: int
-    prepare: Callable[[], Callable[[], float]]
+    prepare: Callable[[], PreparedStep]
 
 
 class StepTimer(ABC):

@@ -29,7 +29,7 @@ from designer.runtime.engines import ort_steps, torch_steps, torch_timing
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"
 NAMES = ("denoiser", "dncnn", "oidn_like", "residual_blocks")
 GENERATED = range(10)
-ROUNDS, RUNS = 5, 6
+ROUNDS, RUNS = 3, 8
 
 
 def recorded_file(engine: str) -> Path:

@@ -20,7 +20,7 @@ from designer.profiling.predicted_here import predict_here, step_timer
 from designer.profiling.quantities import ValueSource, measured
 from designer.profiling.schema import ProfileRun
 from designer.runtime.api import RunOptions
-from designer.runtime.engine_api import SingleStep
+from designer.runtime.engine_api import PreparedStep, SingleStep
 
 pytest.importorskip("torch")
 pytest.importorskip("onnxruntime")
@@ -54,7 +54,7 @@ class Timer:
 
     def _run(self, layer, seconds):
         self.ran.append(layer)
-        return lambda: seconds
+        return PreparedStep(lambda: seconds, lambda: None)
 
     def single_steps(self):
         return self._steps
@@ -230,7 +230,7 @@ def test_recorded_times_of_operators_predict_the_recorded_run_within_25_percent(
     monkeypatch.setattr(predicted_here, "peaks_key", lambda _: "recorded")
     (tmp_path / "operators.json").write_text(json.dumps({"recorded | fp32": {"seconds": record["seconds"]}}))
     timed = []
-    monkeypatch.setattr(module, "_seconds", lambda step: timed.append(step) or 1.0)
+    monkeypatch.setattr(module, "_seconds", lambda step, _: timed.append(step) or 1.0)
     inference = networks(profiling_registry)[name]
     run = predict_here(
         inference, profiling_registry, options, cost_table(inference), base(options), tmp_path / "peaks.json"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from designer.runtime.engine_api import SingleStep
+from designer.runtime.engine_api import PreparedStep, SingleStep
 from designer.runtime.engines.fusion import KernelGroup
 from designer.runtime.engines.ort import runtime
 
@@ -117,7 +117,7 @@ def _prepared(
     constants: Mapping[str, TensorProto],
     values: Mapping[str, Value],
     threads: int,
-) -> Callable[[], float]:
+) -> PreparedStep:
     """Raises KeyError for a tensor whose shape is only known when the network runs."""
     from onnx import ValueInfoProto, helper
 
@@ -128,26 +128,26 @@ def _prepared(
     outputs = [ValueInfoProto(name=name) for name in node.output if name]
     graph = helper.make_graph([node], "step", inputs, outputs, list(constants.values()))
     alone = helper.make_model(graph, opset_imports=model.opset_import, ir_version=model.ir_version)
-    run = _call(_session(alone, threads), {name: values[name] for name in (*reads, *node.output) if name})
-    overhead = _overhead(threads)
-    return lambda: max(run() - overhead, SHORTEST)
+    arrays = {name: values[name].random() for name in (*reads, *node.output) if name}
+    run, overhead = _call(_session(alone, threads), arrays), _overhead(threads)
+    return PreparedStep(lambda: max(run() - overhead, SHORTEST), lambda: [arrays[name].sum() for name in reads])
 
 
-def _idle(threads: int) -> Callable[[], float]:
+def _idle(threads: int) -> PreparedStep:
     """A run of a session that has next to nothing to do."""
     from onnx import TensorProto, helper
 
     ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1]) for name in ("x", "y")]
     graph = helper.make_graph([helper.make_node("Neg", ["x"], ["y"])], "idle", ends[:1], ends[1:])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
-    value = Value((1,), np.dtype(np.float32))
-    return _call(_session(model, threads), {"x": value, "y": value})
+    arrays = {name: np.ones(1, np.float32) for name in ("x", "y")}
+    return PreparedStep(_call(_session(model, threads), arrays), lambda: None)
 
 
 @lru_cache(maxsize=4)
 def _overhead(threads: int) -> float:
     """The median time of an idle run in s."""
-    run = _idle(threads)
+    run = _idle(threads).run
     return median(run() for _ in range(CALLS))
 
 
@@ -164,10 +164,9 @@ def _session(model: ModelProto, threads: int, sizes: Mapping[str, int] | None = 
     return ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
 
 
-def _call(session: Any, values: Mapping[str, Value]) -> Callable[[], float]:
-    """A call that runs `session` once on fixed arrays and returns the time in s."""
+def _call(session: Any, arrays: Mapping[str, np.ndarray[Any, Any]]) -> Callable[[], float]:
+    """A call that runs `session` once on its inputs and outputs in `arrays` and returns the time in s."""
     binding = session.io_binding()
-    arrays = {name: value.random() for name, value in values.items()}
     bind = dict.fromkeys((value.name for value in session.get_inputs()), binding.bind_input)
     bind |= dict.fromkeys((value.name for value in session.get_outputs()), binding.bind_output)
     for name, add in bind.items():

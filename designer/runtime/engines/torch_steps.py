@@ -9,7 +9,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, cast
 
 from designer.operators.torch_program import Attribute, Program, TorchStep, locals_of
-from designer.runtime.engine_api import SingleStep
+from designer.runtime.engine_api import PreparedStep, SingleStep
 from designer.runtime.engines.torch_engine import Evaluate, Interpreter, Values
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def _key(step: TorchStep, own: Sequence[Attribute], read: Mapping[int, Any]) -> 
     return f"{text} {[attribute.content for attribute in own]} {[_type(value) for value in read.values()]}"
 
 
-def _prepared(evaluate: Evaluate, read: Mapping[int, Any], count: int, mode: Mode) -> Callable[[], float]:
+def _prepared(evaluate: Evaluate, read: Mapping[int, Any], count: int, mode: Mode) -> PreparedStep:
     values: Values = [None] * count
     for slot, value in read.items():
         values[slot] = _random(value)
@@ -80,7 +80,7 @@ def _prepared(evaluate: Evaluate, read: Mapping[int, Any], count: int, mode: Mod
             evaluate(values)
             return perf_counter() - began
 
-    return run
+    return PreparedStep(run, lambda: [value.sum() for value in values if hasattr(value, "sum")])
 
 
 def _random(value: Any) -> Any:
