@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 pytest.importorskip("PySide6")
@@ -15,6 +16,7 @@ from window_kit import action
 
 from app.ui.document.document import Document
 from designer.files.variants import Variant
+from designer.files.weights import Weights, fill_missing, load_weights, required_weights
 from designer.graph.commands import set_params
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
@@ -71,6 +73,33 @@ def test_pytorch_export(window, qtbot, tmp_path):
         qtbot.waitUntil(lambda: "written" in dialog.message.text(), timeout=10_000)
         assert ("# mine" in model.read_text("utf-8")) is kept
         window.context.document.do(lambda graph: set_params(graph, {"conv": {"features": "5"}}))
+    dialog.close()
+
+
+def test_pytorch_export_has_the_weights_of_the_network(window, qtbot, tmp_path):
+    from app.ui.shell.export.pytorch import PyTorchExportDialog
+    from designer.files.weight_files import save_weights
+
+    document = Document(network(), window.context.registry, parent=window.context)
+    window.context.set_document(document)
+    QApplication.processEvents()
+    made = fill_missing(Weights(), required_weights(document.inference), 0)
+    save_weights(tmp_path / "weights", made.tensors)
+    action(window, "export.pytorch").trigger()
+    dialog = window.findChild(PyTorchExportDialog, "export_pytorch")
+    for place, said in ((tmp_path / "weights", "Its weights to begin with"), (tmp_path / "nowhere", "Without initial")):
+        document.change_settings(weights=str(place))
+        project = tmp_path / f"project_of_{place.name}"
+        dialog.target.setText(str(project))
+        QTest.mouseClick(dialog.export, Qt.MouseButton.LeftButton)
+        qtbot.waitUntil(lambda said=said: said in dialog.message.text(), timeout=60_000)
+        assert (project / "model.py").is_file()
+        assert (project / "initial_weights.pt").is_file() is place.is_dir()
+    assert "nowhere" in dialog.message.text()
+    stored = load_weights(tmp_path / "project_of_weights" / "initial_weights.pt", required_weights(document.inference))
+    assert stored.complete
+    for key, tensor in made.tensors.items():
+        np.testing.assert_array_equal(stored.tensors[key], tensor)
     dialog.close()
 
 

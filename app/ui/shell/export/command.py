@@ -111,8 +111,9 @@ class CommandExportDialog(ExportDialog):
         variant = self._chosen_variant()
         try:
             save_document(self.context.root.graph, source)
-            if variant is not None:
-                save_settings(Settings(variants=(variant,)), settings_path(source))
+            variants = () if variant is None else (variant,)
+            settings = Settings(variants=variants, input_files=self.context.root.settings.input_files)
+            save_settings(settings, settings_path(source))
         except DiagnosticError as error:
             self._clean_up()
             self.failed(error.diagnostics)

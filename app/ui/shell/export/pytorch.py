@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import subprocess
+import tempfile
 from pathlib import Path
 from typing import cast
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QComboBox, QFileDialog, QLabel, QLineEdit, QMessageBox, QWidget
 
+from app.process import module_command
 from app.ui.engine.context import Context
 from app.ui.shell.export.dialog import ExportDialog
 from app.ui.widgets.background import Background
 from app.ui.widgets.typed_path import taken
+from designer.files.document import save_document
+from designer.files.settings import Settings, save_settings, settings_path
 from designer.graph.diagnostics import Diagnostic
+from designer.graph.graph import Graph
 from designer.texts import tr, tr_data, trn
 from exporters.pytorch import EditedFilesError, Training, class_name, export_project
+from exporters.pytorch.initial_weights import INITIAL_WEIGHTS
 from exporters.pytorch.project import MARKER, Edited
 from exporters.pytorch.tasks import TASKS
 
@@ -33,6 +40,7 @@ class PyTorchExportDialog(ExportDialog):
             action=tr("&Generate"),
         )
         self._edited: Edited = "refuse"  # what the next export does with edited files
+        self._notes: list[str] = []
         self._job = Background(self)
         self._job.done.connect(self._on_done)
         self._job.failed.connect(lambda found: self.failed(cast(tuple[Diagnostic, ...], found)))
@@ -53,7 +61,7 @@ class PyTorchExportDialog(ExportDialog):
         what = QLabel(
             tr(
                 "Writes the network (model.py), its training (train.py, config.py, data.py, losses.py), infer.py and README.md. "
-                "Analysis layers such as Noise and Mix are omitted."
+                "Analysis layers such as Noise and Mix are omitted. The weights of the network are added (initial_weights.pt)."
             )
         )
         what.setWordWrap(True)
@@ -83,15 +91,19 @@ class PyTorchExportDialog(ExportDialog):
     def write(self, path: Path) -> None:
         edited, self._edited = self._edited, "refuse"
         document, registry, name = self.context.root, self.context.registry, self.name.text().strip()
-        graph, task = document.graph.copy(), self.task.currentData()
-        training = Training.of(document.settings, task)
+        graph, settings, task = document.graph.copy(), document.settings, self.task.currentData()
+        training = Training.of(settings, task)
         self.cancel.hide()
+        self._notes = []
 
         def work() -> tuple[Path, ...] | EditedFilesError:
             try:
-                return export_project(graph, registry, path, name, training, edited=edited)
+                files = export_project(graph, registry, path, name, training, edited=edited)
             except EditedFilesError as error:
                 return error
+            if settings.weights:
+                self._notes += _export_weights(graph, settings, path, name, task)
+            return files
 
         self._job.start(work)
 
@@ -134,5 +146,21 @@ class PyTorchExportDialog(ExportDialog):
                 "PyTorch project of {count} files written to {folder}",
                 count,
                 folder=self._written_to,
-            )
+            ),
+            self._notes,
         )
+
+
+def _export_weights(graph: Graph, settings: Settings, project: Path, name: str, task: str) -> list[str]:
+    """Add the weights of the document to its project, in a process that may import torch; what to tell the user of it."""
+    with tempfile.TemporaryDirectory(prefix="layerwright-export-") as folder:
+        source = Path(folder) / "network.xml"
+        save_document(graph, source)
+        save_settings(settings, settings_path(source))
+        options = ("--output", str(project), "--name", name, "--task", task, "--edited", "keep")
+        command = ("export", "pytorch", str(source), *options, "--weights", settings.weights)
+        done = subprocess.run(module_command("app.cli.main", *command), capture_output=True, text=True, check=False)
+    if not done.returncode:
+        return [tr("Its weights to begin with: {file}", file=INITIAL_WEIGHTS)]
+    reason = (done.stderr.strip().splitlines() or [""])[-1]
+    return [tr("Without {file}: {reason}", file=INITIAL_WEIGHTS, reason=reason)]
