@@ -114,6 +114,25 @@ def test_a_loop_is_one_opaque_layer_with_the_values_it_captures(tmp_path: Path, 
     assert found.report.max_abs_difference == 0
 
 
+def test_a_loop_that_declares_no_shapes_follows_the_size_of_the_image(tmp_path: Path, registry: Registry) -> None:
+    untyped = [helper.make_tensor_value_info(name, FLOAT, None) for name in ("a", "b")]
+    flags = [helper.make_tensor_value_info(name, TensorProto.BOOL, []) for name in ("again", "still")]
+    steps = [helper.make_node("Identity", ["again"], ["still"]), helper.make_node("Mul", ["a", "factor"], ["b"])]
+    number = helper.make_tensor_value_info("number", TensorProto.INT64, [])
+    body = helper.make_graph(steps, "body", [number, flags[0], untyped[0]], [flags[1], untyped[1]])
+    nodes = [
+        helper.make_node("Loop", ["count", "true", "x"], ["scaled"], body=body),
+        helper.make_node("Relu", ["scaled"], ["y"]),
+    ]
+    values = {"count": np.array(3), "true": np.array(True), "factor": np.array(1.5, np.float32)}
+    sizes = ["n", 3, "h", "w"]
+    found = imported(model(nodes, {"x": sizes}, {"y": sizes}, values), tmp_path, registry)
+    assert types(found) == ["tensor_constant", "opaque", "relu"]
+    (opaque,) = [layer for layer in found.graph if layer.type == "opaque"]
+    assert opaque.params["shapes"] == "N x 3 x H x W"
+    assert found.report.max_abs_difference == 0
+
+
 def test_values_that_no_layer_can_hold_stay_inside_of_their_reader(tmp_path: Path, registry: Registry) -> None:
     nodes = [
         helper.make_node("SequenceConstruct", ["a", "b"], ["s"]),

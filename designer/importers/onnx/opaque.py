@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from designer.graph.types import DataType, Dim, Symbol, TensorType
 from designer.importers.onnx.conversion import Conversion, OnnxOp, UnsupportedError
 from designer.importers.onnx.folding import is_numeric
@@ -13,10 +15,13 @@ from designer.importers.report import Outcome
 from designer.operators.library.development.opaque import Side, attributes_of, packed
 from designer.operators.onnx_data import OPSET
 from designer.operators.params import Value
+from designer.runtime.engines.ort_engine import inference_session
 
 BATCH = "N"
 MAX_INPUTS = 1000
 FURTHER = ((1, 2), (2, 3), (3, 1))  # pixels that are added to find sizes that follow those of images
+CONTROL_FLOW = frozenset({"If", "Loop", "Scan"})
+RUNS = ((2, 0), (2, 1), (3, 0))  # batches and seeds with which the shapes of control flow are found
 MAX_EMBEDDED = 1024  # elements of integer constants that are kept inside of the layer
 
 
@@ -150,7 +155,8 @@ def _model(
         helper.make_opsetid("", c.opset),
         *(helper.make_opsetid(name, number) for name, number in domains.items()),
     ]
-    return helper.make_model(graph, opset_imports=opsets)
+    ir_version = helper.find_min_ir_version_for(opsets, ignore_unknown=True)
+    return helper.make_model(graph, opset_imports=opsets, ir_version=ir_version)
 
 
 def node_model(c: Conversion, op: OnnxOp) -> Any:
@@ -184,6 +190,7 @@ def _types(model: Any, op: OnnxOp, declared: Mapping[str, TensorType]) -> list[T
     except shape_inference.InferenceError as error:
         raise UnsupportedError(f"{op.op_type} is not valid: {str(error).strip().splitlines()[-1][:200]}") from None
     types: list[TensorType] = []
+    ran: Mapping[str, tuple[Dim, ...]] | None = None  # by running the node
     for entry in found.graph.output:
         known = declared.get(entry.name)
         if not entry.type.HasField("tensor_type") or not entry.type.tensor_type.elem_type:
@@ -195,10 +202,51 @@ def _types(model: Any, op: OnnxOp, declared: Mapping[str, TensorType]) -> list[T
         shape = _shape(entry.type.tensor_type)
         if shape is None and known is not None:
             shape = known.shape
+        if shape is None and op.op_type in CONTROL_FLOW:
+            ran = _shapes_of_runs(model) if ran is None else ran
+            shape = ran.get(entry.name)
         if dtype is None or shape is None:
             return None
         types.append(TensorType(shape, dtype))
     return types
+
+
+def _shapes_of_runs(model: Any) -> dict[str, tuple[Dim, ...]]:
+    """The shapes of the outputs of control flow, whose graphs need not declare them: from runs with several batches and values.
+
+    Outputs whose shape depends on values are left out, and all if the model does not run on random values.
+    """
+    names = [entry.name for entry in model.graph.output]
+    try:
+        session = inference_session(model.SerializeToString(), 1)
+        runs = {
+            (batch, seed): [np.shape(made) for made in session.run(None, _random_feeds(model, batch, seed))]
+            for batch, seed in RUNS
+        }
+    except Exception:  # of ONNX Runtime, which has classes of its own
+        return {}
+    found: dict[str, tuple[Dim, ...]] = {}
+    for place, name in enumerate(names):
+        one, again, more = (runs[key][place] for key in RUNS)
+        dims = [
+            a if a == c else Symbol(BATCH) if (a, c) == (RUNS[0][0], RUNS[2][0]) else None
+            for a, c in zip(one, more, strict=False)
+        ]
+        if one == again and len(one) == len(more) and None not in dims:
+            found[name] = tuple(dim for dim in dims if dim is not None)
+    return found
+
+
+def _random_feeds(model: Any, batch: int, seed: int) -> dict[str, Any]:
+    from onnx import helper
+
+    rng = np.random.default_rng(seed)
+    feeds = {}
+    for entry in model.graph.input:
+        kind = entry.type.tensor_type
+        shape = [dim.dim_value or batch for dim in kind.shape.dim]
+        feeds[entry.name] = rng.random(shape).astype(helper.tensor_dtype_to_np_dtype(kind.elem_type))
+    return feeds
 
 
 def _open_texts(model: Any, op: OnnxOp, types: Sequence[TensorType]) -> list[str]:
