@@ -72,12 +72,13 @@ class FileRunner:
 
 
 def _session(path: Path) -> Any:
-    from designer.runtime.engines.ort import runtime
+    from designer.runtime.engines.ort import WRONG, runtime
 
     options = runtime().SessionOptions()
     options.log_severity_level = 4
     options.graph_optimization_level = runtime().GraphOptimizationLevel.ORT_ENABLE_BASIC
-    return runtime().InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    providers = ["CPUExecutionProvider"]
+    return runtime().InferenceSession(str(path), options, providers=providers, disabled_optimizers=[*WRONG])
 
 
 def _reference(path: Path) -> Any:

@@ -14,7 +14,7 @@ from designer.graph.types import Symbol, TensorType
 from designer.runtime.api import ONE_TILE, Compiled, Part
 from designer.runtime.engine_api import Engine
 from designer.runtime.engines.onnx_model import build_model, serialized
-from designer.runtime.engines.ort import reason_of, runtime
+from designer.runtime.engines.ort import WRONG, reason_of, runtime
 from designer.runtime.interrupt import current
 from designer.runtime.machine import threads
 from designer.runtime.network import type_of
@@ -176,9 +176,7 @@ def inference_session(model: bytes, count: int = 0, *, arena: bool = True, simpl
         options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
         options.optimized_model_filepath = str(simplified)
     options.log_severity_level = _QUIET
-    # It replaces zeros by minus infinity. `onnx_pad` avoids it, imported operators do not.
-    without = ["Pad_Fusion"]
-    return ort.InferenceSession(model, options, providers=["CPUExecutionProvider"], disabled_optimizers=without)
+    return ort.InferenceSession(model, options, providers=["CPUExecutionProvider"], disabled_optimizers=[*WRONG])
 
 
 def _failed(what: str, part: Part, error: Exception, foreign: str | None = None) -> DiagnosticError:

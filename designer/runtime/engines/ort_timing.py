@@ -13,7 +13,7 @@ import numpy as np
 from designer.runtime.engine_api import Sample, SingleStep, StepTimer
 from designer.runtime.engines.fusion import KernelGroup, Node, groups
 from designer.runtime.engines.onnx_model import build_model, serialized
-from designer.runtime.engines.ort import runtime
+from designer.runtime.engines.ort import WRONG, runtime
 from designer.runtime.engines.ort_steps import single_steps
 from designer.runtime.machine import threads
 
@@ -33,7 +33,9 @@ class OrtTimer(StepTimer):
             settings.profile_file_prefix = str(Path(folder) / "run")
             optimized = Path(folder) / "optimized.onnx"
             settings.optimized_model_filepath = str(optimized)
-            session = runtime().InferenceSession(serialized(model), settings, providers=["CPUExecutionProvider"])
+            session = runtime().InferenceSession(
+                serialized(model), settings, providers=["CPUExecutionProvider"], disabled_optimizers=[*WRONG]
+            )
             fed = {}
             for value, source in zip(session.get_inputs(), part.feeds, strict=True):
                 array = self.feeds[source]
@@ -57,7 +59,9 @@ class OrtTimer(StepTimer):
             settings.optimized_model_filepath = str(path)
             for name, size in sizes.items():
                 settings.add_free_dimension_override_by_name(name, size)
-            runtime().InferenceSession(serialized(model), settings, providers=["CPUExecutionProvider"])
+            runtime().InferenceSession(
+                serialized(model), settings, providers=["CPUExecutionProvider"], disabled_optimizers=[*WRONG]
+            )
             optimized = _loaded(path, weights=True)
         found = groups(_nodes(model.graph.node), _nodes(optimized.graph.node), self.part.layers)
         return single_steps(optimized, found, sizes, threads(self.engine.options))
