@@ -9,6 +9,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +24,7 @@ from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.runtime.images import write_image
 from designer.training import run_registry
-from designer.training.run_folder import RunFolder
+from designer.training.run_folder import RunFolder, Status
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
@@ -89,20 +91,36 @@ def test_a_grid_over_noise_and_widths_names_the_failed_trial_and_is_not_repeated
     assert "another sweep" in other.stderr
 
 
+def wait_for(run: RunFolder, condition: Callable[[Status], bool]) -> None:
+    end = time.monotonic() + 100
+    while not ((status := run.status()) and condition(status)):
+        assert time.monotonic() < end, status
+        assert status is None or status.state != "finished"
+        time.sleep(0.02)
+
+
+@contextmanager
+def ended(process: subprocess.Popen[bytes]) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that does not outlive the test."""
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+
+
 def test_a_sweep_that_was_stopped_continues_with_its_checkpoints(network: Path) -> None:
     words = command(network, "--grid", "lr=0.001,0.002")
-    words[words.index("--steps") + 1] = "400"
-    words[words.index("--validate-every") + 1] = "400"
-    process = subprocess.Popen(words, stdout=subprocess.DEVNULL, cwd=ROOT, start_new_session=True)
+    words[words.index("--steps") + 1] = "3000"
+    words[words.index("--validate-every") + 1] = "3000"
     run = RunFolder(network.with_name("net_sweep") / "network" / "runs" / "trial_001")
-    end = time.monotonic() + 200
-    while not ((status := run.status()) and status.step > 5) and time.monotonic() < end:
-        time.sleep(0.05)
-    run.send("pause")  # so that it does not finish before it is stopped
-    while not ((status := run.status()) and status.state == "paused") and time.monotonic() < end:
-        time.sleep(0.05)
-    os.kill(process.pid, signal.SIGINT)
-    assert process.wait(100) == 130
+    with ended(subprocess.Popen(words, stdout=subprocess.DEVNULL, cwd=ROOT, start_new_session=True)) as process:
+        wait_for(run, lambda status: status.step > 5)
+        run.send("pause")  # so that it does not finish before it is stopped
+        wait_for(run, lambda status: status.state == "paused")
+        os.kill(process.pid, signal.SIGINT)
+        assert process.wait(100) == 130
     stopped = run.status()
     assert stopped is not None
     assert stopped.state == "stopped"
@@ -111,7 +129,7 @@ def test_a_sweep_that_was_stopped_continues_with_its_checkpoints(network: Path) 
     first = run.metrics.read_text().splitlines()[1]
     assert subprocess.run(words, stdout=subprocess.DEVNULL, cwd=ROOT, timeout=280, check=False).returncode == 0
     assert run.metrics.read_text().splitlines()[1] == first  # it was resumed, not repeated
-    assert [(row["state"], row["step"]) for row in results(network)] == [("finished", 400)] * 2
+    assert [(row["state"], row["step"]) for row in results(network)] == [("finished", 3000)] * 2
 
 
 @pytest.mark.parametrize(
