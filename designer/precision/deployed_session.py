@@ -15,7 +15,7 @@ from designer.graph.model import Source
 from designer.operators.api import Role
 from designer.operators.deploy import deploy
 from designer.operators.registry import Registry
-from designer.precision.int8 import Quantizer, calibration_images, chosen_layers, is_quantizable
+from designer.precision.int8 import Quantizer, calibration_images, chosen_layers, is_quantizable, nothing_to_quantize
 from designer.precision.variants import INT8, RunnableVariant, is_deployed
 from designer.runtime.api import ONE_TILE, Part, RunOptions
 from designer.runtime.checked_engine import CheckedEngine
@@ -25,6 +25,7 @@ from designer.runtime.engines.onnx_model import build_model
 from designer.runtime.engines.ort_engine import OrtEngine
 from designer.runtime.network import role_of
 from designer.runtime.plan import PartStep
+from designer.runtime.results import KEEP_BYTES
 from designer.runtime.session import Session
 
 if TYPE_CHECKING:
@@ -55,12 +56,12 @@ class DeployedSession(Session):
         variant: Variant,
         ranges: Any = None,
         *,
-        keep_bytes: int | None = None,
+        keep_bytes: int = KEEP_BYTES,
     ) -> None:
         plain = replace(options, engine=ONNX_RUNTIME, precision="fp32", layout="nchw", device="cpu", formats=())
         self._variant = variant
         self._ranges = ranges if ranges is not None else _calibrated(graph, registry, weights, plain, variant)
-        super().__init__(graph, registry, weights, plain, **({} if keep_bytes is None else {"keep_bytes": keep_bytes}))
+        super().__init__(graph, registry, weights, plain, keep_bytes=keep_bytes)
         self.options = replace(plain, precision=INT8)
 
     def make_engine(self) -> CheckedEngine:
@@ -114,8 +115,9 @@ def _calibrated(graph: Graph, registry: Registry, weights: Weights, options: Run
     images = calibration_images(session.inference, recipe)
     (layer,) = images.feeds[0]
     session.set_input(layer, images.feeds[0][layer], is_image=False)
-    plan = session.plan()
-    (step,) = (step for step in plan.steps if isinstance(step, PartStep))
+    step = next((step for step in session.plan().steps if isinstance(step, PartStep)), None)
+    if step is None:
+        raise nothing_to_quantize(graph.name)
     model = build_model(session.inference, step.part, step.wanted, weights)
     feeds = [{str(step.part.feeds[0]): feed[layer]} for feed in images.feeds]
     return Quantizer(model, feeds, recipe).ranges

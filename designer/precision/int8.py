@@ -118,11 +118,7 @@ class Quantizer:
         self._nodes = [node for node in self.model.graph.node if node.op_type in COMPUTING | PASSING]
         self.layers = tuple(dict.fromkeys(_layer(node) for node in self._nodes if node.op_type in COMPUTING))
         if not is_quantizable(self.model):
-            raise DiagnosticError.of(
-                "nothing-to-quantize",
-                tr("'{name}' has no convolution and no matrix product", name=model.graph.name),
-                remedy=tr("choose another precision: INT8 makes only these faster"),
-            )
+            raise nothing_to_quantize(model.graph.name)
         if ranges is None:
             self.ranges = self._calibrated(feeds, recipe, progress)
             return
@@ -282,6 +278,14 @@ def quantized_variant(model: ModelProto, inference: Inference, variant: Variant)
 def chosen_layers(quantizer: Quantizer, variant: Variant) -> list[str]:
     """The layers of a model that are INT8 in a variant."""
     return [name for name in quantizer.layers if format_of(name, variant.formats, FORMATS[INT8]).name == INT8]
+
+
+def nothing_to_quantize(network: str) -> DiagnosticError:
+    return DiagnosticError.of(
+        "nothing-to-quantize",
+        tr("'{name}' has no convolution and no matrix product", name=network),
+        remedy=tr("choose another precision: INT8 makes only these faster"),
+    )
 
 
 def is_quantizable(model: ModelProto) -> bool:

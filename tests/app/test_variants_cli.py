@@ -15,7 +15,7 @@ from restoration_networks import restoring_unet, restoring_weights
 from typer.testing import CliRunner
 
 from app.cli.main import app
-from designer.files.document import save_document
+from designer.files.document import read_document, save_document
 from designer.files.settings import Settings, save_settings, settings_path
 from designer.files.variants import CalibrationRecipe, Variant
 from designer.files.weight_files import save_weights
@@ -162,6 +162,17 @@ def test_calibrated_int8_runs_as_it_is_exported(calibrated: Path) -> None:
     assert "both is emulated" in call(*given, "--output", f"result={output}", "--variant", "both")
     with pytest.raises(DiagnosticError, match="there is no such folder"):
         call(*given, "--output", f"result={output}", "--variant", "lost")
+
+
+@pytest.mark.parametrize("reads", ["image", "scaled"])
+def test_networks_that_int8_cannot_make_faster_are_refused(document: Path, reads: str) -> None:
+    layers = read_document(document).graph.layers
+    result = replace(layers["result"], inputs=(Source(reads),))
+    save_document(Graph([layers["image"], *([layers[reads]] if reads != "image" else []), result], name="x"), document)
+    variant = Variant("int8", "int8", calibration=CalibrationRecipe(str(document.parent)))
+    save_settings(Settings(variants=(variant,)), settings_path(document))
+    with pytest.raises(DiagnosticError, match="no convolution and no matrix product"):
+        run(document, "--variant", "int8")
 
 
 def test_throughput_of_calibrated_int8_is_measured(calibrated: Path) -> None:
