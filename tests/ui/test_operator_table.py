@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import subprocess
 import sys
+import weakref
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +15,7 @@ import pytest
 
 pytest.importorskip("PySide6")
 
-from PySide6.QtCore import QItemSelectionModel, QPoint, Qt
+from PySide6.QtCore import QItemSelectionModel, QModelIndex, QPoint, Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication, QFileDialog, QPushButton, QToolButton
 from window_kit import empty, shown
@@ -246,6 +248,45 @@ def test_rows_are_grouped_by_type_with_their_sums(qtbot, context, table, run, pr
     assert {row.type for row in table.selected()} == {table.proxy.row_of(tops[0]).type}
     qtbot.keyClicks(table.filter, run.operators[5].layers[0])
     assert any(row.layers == run.operators[5].layers for row in map(table.proxy.row_of, table.rows()))
+
+
+@pytest.mark.parametrize("grouping", ["", "type"])
+def test_sorting_keeps_the_selection_and_sorts_inside_groups(context, table, profile, run, grouping):
+    profiling_of(context).add(profile)
+    table.grouping.setCurrentIndex(table.grouping.findData(grouping))
+    chosen = run.operators[3]
+    context.select(chosen.layers)
+    for key, order in (("time", Qt.SortOrder.AscendingOrder), ("layers", Qt.SortOrder.DescendingOrder)):
+        table.tree.sort_by(column_of(key), order)
+        assert table.selected() == [chosen]
+        assert context.selection == chosen.layers
+        for parent in [QModelIndex(), *(index for index in table.rows() if table.proxy.rowCount(index))]:
+            rows = [
+                table.proxy.index(row, column_of(key), parent).data(SORT) for row in range(table.proxy.rowCount(parent))
+            ]
+            assert rows == sorted(rows, reverse=order is Qt.SortOrder.DescendingOrder)
+
+
+def test_equal_values_keep_their_order(context, table, profile, run):
+    profiling_of(context).add(profile)
+    table.tree.sort_by(column_of("time"), Qt.SortOrder.DescendingOrder)
+    table.tree.sort_by(column_of("bound"), Qt.SortOrder.AscendingOrder)
+    times = [index.siblingAtColumn(column_of("time")).data(SORT) for index in table.rows()]
+    half = sum(row.bound == "compute" for row in run.operators)
+    assert times[:half] == sorted(times[:half], reverse=True)
+    assert times[half:] == sorted(times[half:], reverse=True)
+
+
+def test_a_removed_run_is_released(context, table, bars, charts, profile):
+    profiling = profiling_of(context)
+    profiling.add(profile)
+    profiling.add(replace(profile, runs=(replace(profile.runs[0]),)))
+    run = weakref.ref(profiling.entries[-1].run)
+    QApplication.processEvents()
+    profiling.remove(profiling.entries[-1])
+    QApplication.processEvents()
+    gc.collect()
+    assert run() is None
 
 
 def test_rows_are_grouped_by_frame(context, table, run, profile):
@@ -583,6 +624,10 @@ from app.ui.profile.utilization import UtilizationPanel
 from app.ui.profile.charts import ChartsPanel
 panels = [p(context) for p in (RunLoggerPanel, OperatorTablePanel, UtilizationPanel, ChartsPanel)]
 assert not {"matplotlib", "pyqtgraph", "torch", "onnx", "onnxruntime"} & set(sys.modules), sorted(sys.modules)
+panels[-1].show()
+assert "pyqtgraph" not in sys.modules
+while "app.ui.profile.plots" not in sys.modules:  # without a run
+    app.processEvents()
 """
     done = subprocess.run(
         [sys.executable, "-c", code],

@@ -88,10 +88,10 @@ class HeatItem(QGraphicsItem):
             if not cell.rect.intersects(seen):
                 continue
             band = max(BAND, MIN_BAND / detail)
-            outer, inner = QPainterPath(), QPainterPath()
-            outer.addRoundedRect(cell.rect.adjusted(-band, -band, band, band), 8 + BAND, 8 + BAND)
-            inner.addRoundedRect(cell.rect, 8, 8)
-            painter.fillPath(outer.subtracted(inner), cell.color)
+            frame = QPainterPath()  # filled by the odd-even rule: what is inside both is left out
+            frame.addRoundedRect(cell.rect.adjusted(-band, -band, band, band), 8 + BAND, 8 + BAND)
+            frame.addRoundedRect(cell.rect, 8, 8)
+            painter.fillPath(frame, cell.color)
             if detail >= LABEL_FROM and cell.label:
                 self._paint_label(painter, cell)
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 
 from PySide6.QtCore import Qt, QTimer
@@ -59,7 +61,7 @@ class ChartsPanel(QWidget):
         self.setAccessibleName(tr("Charts"))
         self._context = context
         self._profiling = profiling_of(context)
-        self._plots: dict[str, Plot] = {}  # created when first shown, since importing pyqtgraph takes half a second
+        self._plots: dict[str, Plot] = {}  # created when first shown
         self._empty = EmptyState(
             "charts",
             "chart-scatter-plot",
@@ -113,6 +115,7 @@ class ChartsPanel(QWidget):
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
         self._show()
+        QTimer.singleShot(0, self, _import_plots)  # once the panel is painted, before there is a run
 
     def save(self) -> None:
         """Ask for a file and draw the chart into it."""
@@ -164,8 +167,7 @@ class ChartsPanel(QWidget):
 
     def _made(self, name: str) -> Plot:
         if name not in self._plots:
-            from app.ui.profile import plots
-
+            plots = _import_plots()
             kinds: dict[str, Callable[[], Plot]] = {
                 "roofline": plots.RooflinePlot,
                 "timeline": plots.TimelinePlot,
@@ -179,6 +181,11 @@ class ChartsPanel(QWidget):
             plot.rows_clicked.connect(self._choose)
             self._body.addWidget(plot)
         return self._plots[name]
+
+
+def _import_plots() -> ModuleType:
+    """The module of the plots. Its first import, with pyqtgraph, takes 0.3 s."""
+    return import_module("app.ui.profile.plots")
 
 
 @runtime_checkable

@@ -232,7 +232,7 @@ class OperatorTablePanel(QWidget):
         wanted = {id(row) for row in self._profiling.chosen_rows}
         chosen = QItemSelection()
         first = None
-        for index in self.rows():
+        for index in self.rows() if wanted else ():
             if self.proxy.rowCount(index) == 0 and id(self.proxy.row_of(index)) in wanted:
                 chosen.select(index, index.siblingAtColumn(len(COLUMNS) - 1))
                 first = index if first is None else first

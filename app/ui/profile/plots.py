@@ -117,9 +117,13 @@ class RooflinePlot(Plot):
         self.label_axis("left", tr("Achieved (FLOP/s)"))
         placed = [(number, row) for number, row in enumerate(run.operators) if row.flops_per_s and row.intensity]
         self._draw_roofs(run, [row.intensity or 1.0 for _, row in placed])
+        # Shared by the points: pyqtgraph renders the symbol of each brush and pen object.
+        brushes = {bound: pg.mkBrush(theme.color(role)) for bound, role in BOUND_ROLES.items()}
+        pens = {
+            picked: pg.mkPen(theme.color("text" if picked else "surface"), width=1 + picked) for picked in (False, True)
+        }
         spots = []
         for number, row in placed:
-            color = theme.color(BOUND_ROLES[row.bound])
             picked = number in self.chosen
             spots.append(
                 {
@@ -127,8 +131,8 @@ class RooflinePlot(Plot):
                     "data": number,
                     "size": POINT * 1.7 if picked else POINT,
                     "symbol": "d" if picked else "o",
-                    "brush": pg.mkBrush(color),
-                    "pen": pg.mkPen(theme.color("text" if picked else "surface"), width=2 if picked else 1),
+                    "brush": brushes[row.bound],
+                    "pen": pens[picked],
                 }
             )
         spots.sort(key=lambda spot: spot["data"] in self.chosen)

@@ -1,14 +1,14 @@
-"""The operators of a run as a tree model, grouped or flat, and a proxy that sorts by value and filters."""
+"""The operators of a run as a tree model, grouped or flat and sorted by value, and a proxy that filters."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistentModelIndex, QSortFilterProxyModel, Qt
 
-from app.ui.profile.columns import COLUMNS, explained, shown
+from app.ui.profile.columns import COLUMNS, Column, explained, shown
 from app.ui.widgets import theme
 from designer.profiling.grouping import group_rows
 from designer.profiling.schema import OperatorProfile, ProfileRun
@@ -23,9 +23,9 @@ ROOT = QModelIndex()
 NO_PARENT = 0  # internal id of the rows at the top; others have the number of their group + 1
 
 
-@dataclass(frozen=True)
-class TopRow:
-    """A row at the top: an operator, or a group with its `title` and members."""
+@dataclass(frozen=True, slots=True)
+class TableRow:
+    """A row of the table: an operator, or a group with its `title` and members."""
 
     row: OperatorProfile
     title: str = ""
@@ -33,14 +33,18 @@ class TopRow:
 
 
 class OperatorModel(QAbstractItemModel):
-    """One row per step of the engine, below one row per group if a key is given."""
+    """One row per step of the engine, below one row per group if a key is given.
+
+    The model sorts its rows itself, with one key per row: a sorting proxy would call Python for every comparison.
+    """
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.run: ProfileRun | None = None
         self.grouped = False
-        self._top: tuple[TopRow, ...] = ()
+        self._top: tuple[TableRow, ...] = ()
         self._most: dict[int, float] = {}
+        self._order: tuple[int, Qt.SortOrder] | None = None  # None: running order
 
     def show(self, run: ProfileRun | None, key: Callable[[OperatorProfile], str] | None = None) -> None:
         """Show a run, its rows grouped by `key`."""
@@ -48,25 +52,61 @@ class OperatorModel(QAbstractItemModel):
         self.run, self.grouped = run, key is not None
         rows = run.operators if run is not None else ()
         if key is None:
-            self._top = tuple(TopRow(row) for row in rows)
+            self._top = tuple(TableRow(row) for row in rows)
         else:
-            self._top = tuple(TopRow(group.total, group.key, group.rows) for group in group_rows(rows, key))
+            self._top = tuple(TableRow(group.total, group.key, group.rows) for group in group_rows(rows, key))
         self._most = {}
         for number, column in enumerate(COLUMNS):
             if run is not None and column.heat and column.value is not None:
                 values = (column.value(run, top.row).value for top in self._top)
                 self._most[number] = max((v for v in values if v is not None), default=0.0)
+        self._sort()
         self.endResetModel()
+
+    def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
+        """Sort the rows at the top and the members of groups by a column; rows with equal values keep their order."""
+        self._order = (column, order)
+        self.layoutAboutToBeChanged.emit()
+        indexes = self.persistentIndexList()
+        rows = [(id(self.row_of(index)), index.internalId() == NO_PARENT) for index in indexes]
+        self._sort()
+        places = {(id(top.row), True): (number, NO_PARENT) for number, top in enumerate(self._top)}
+        for group, top in enumerate(self._top, 1):
+            places.update({(id(row), False): (number, group) for number, row in enumerate(top.members)})
+        moved = [
+            self.createIndex(places[row][0], index.column(), places[row][1])
+            for row, index in zip(rows, indexes, strict=True)
+        ]
+        self.changePersistentIndexList(indexes, moved)
+        self.layoutChanged.emit()
+
+    def _sort(self) -> None:
+        if self.run is None or self._order is None:
+            return
+        run, column, reverse = self.run, COLUMNS[self._order[0]], self._order[1] is Qt.SortOrder.DescendingOrder
+
+        def key(top: TableRow) -> float | str:
+            return _sort_key(run, column, top)
+
+        self._top = tuple(
+            replace(top, members=tuple(sorted(top.members, key=lambda row: key(TableRow(row)), reverse=reverse)))
+            for top in sorted(self._top, key=key, reverse=reverse)
+        )
 
     def row_of(self, index: Index) -> OperatorProfile:
         """The operator of an index, or the sums of its group."""
+        return self._table_row(index).row
+
+    def _table_row(self, index: Index) -> TableRow:
         group = index.internalId()
-        return self._top[index.row()].row if group == NO_PARENT else self._top[group - 1].members[index.row()]
+        return self._top[index.row()] if group == NO_PARENT else TableRow(self._top[group - 1].members[index.row()])
 
     def index(self, row: int, column: int, parent: Index = ROOT) -> QModelIndex:
-        if not self.hasIndex(row, column, parent):
+        # Not hasIndex: its calls of rowCount and columnCount take most of the time of a reset.
+        count, group = (self.rowCount(parent), parent.row() + 1) if parent.isValid() else (len(self._top), NO_PARENT)
+        if not (0 <= row < count and 0 <= column < len(COLUMNS)):
             return QModelIndex()
-        return self.createIndex(row, column, parent.row() + 1 if parent.isValid() else NO_PARENT)
+        return self.createIndex(row, column, group)
 
     def parent(self, index: Index = ROOT) -> Any:
         if not index.isValid() or index.internalId() == NO_PARENT:
@@ -101,6 +141,8 @@ class OperatorModel(QAbstractItemModel):
         if not index.isValid() or self.run is None:
             return None
         column = COLUMNS[index.column()]
+        if role == SORT:
+            return _sort_key(self.run, column, self._table_row(index))
         if role == Qt.ItemDataRole.TextAlignmentRole:
             return self._alignment(index.column())
         if role == Qt.ItemDataRole.FontRole and (column.monospace or column.value is not None):
@@ -112,13 +154,11 @@ class OperatorModel(QAbstractItemModel):
     def _value(self, index: Index, role: int, run: ProfileRun) -> Any:
         column = COLUMNS[index.column()]
         assert column.value is not None
-        if role not in (Qt.ItemDataRole.DisplayRole, SORT, Qt.ItemDataRole.ToolTipRole, HEAT, _INK):
+        if role not in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole, HEAT, _INK):
             return None
         found = column.value(run, self.row_of(index))
         if role == Qt.ItemDataRole.DisplayRole:
             return shown(column, found)
-        if role == SORT:
-            return found.value if found.value is not None else float("-inf")
         if role == Qt.ItemDataRole.ToolTipRole:
             return explained(found)
         if role == HEAT and column.heat and found.value is not None:
@@ -131,19 +171,11 @@ class OperatorModel(QAbstractItemModel):
     def _text(self, index: Index, role: int) -> Any:
         column, row = COLUMNS[index.column()], self.row_of(index)
         assert column.text is not None
-        if role in (Qt.ItemDataRole.DisplayRole, SORT):
-            text = self._title(index) if index.column() == 0 else column.text(row)
-            return text.lower() if role == SORT else text
+        if role == Qt.ItemDataRole.DisplayRole:
+            return _title(self._table_row(index)) if index.column() == 0 else column.text(row)
         if role == Qt.ItemDataRole.ToolTipRole:
             return _parameters(row) if column.key == "summary" else column.text(row)
         return None
-
-    def _title(self, index: Index) -> str:
-        row = self.row_of(index)
-        if not self.grouped or index.internalId() != NO_PARENT:
-            return row.name or tr("outside of operators")
-        top = self._top[index.row()]
-        return trn("{title} ({count} step)", "{title} ({count} steps)", len(top.members), title=top.title)
 
     def _alignment(self, section: int) -> Any:
         side = Qt.AlignmentFlag.AlignRight if COLUMNS[section].value is not None else Qt.AlignmentFlag.AlignLeft
@@ -151,6 +183,21 @@ class OperatorModel(QAbstractItemModel):
 
 
 _INK = Qt.ItemDataRole.ForegroundRole
+
+
+def _title(top: TableRow) -> str:
+    if not top.members:
+        return top.row.name or tr("outside of operators")
+    return trn("{title} ({count} step)", "{title} ({count} steps)", len(top.members), title=top.title)
+
+
+def _sort_key(run: ProfileRun, column: Column, top: TableRow) -> float | str:
+    """What a column sorts by: its value, the lowest if there is none, or its text in lower case."""
+    if column.value is None:
+        assert column.text is not None
+        return (_title(top) if column is COLUMNS[0] else column.text(top.row)).lower()
+    value = column.value(run, top.row).value
+    return float("-inf") if value is None else value
 
 
 def _parameters(row: OperatorProfile) -> str:
@@ -162,13 +209,15 @@ def _parameters(row: OperatorProfile) -> str:
 
 
 class OperatorProxy(QSortFilterProxyModel):
-    """Sorts by value instead of text, and filters rows by words that occur in any column."""
+    """Filters rows by words that occur in any column, in the order of the model."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self.setSortRole(SORT)
         self.setRecursiveFilteringEnabled(True)
         self._words: tuple[str, ...] = ()
+
+    def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
+        self.sourceModel().sort(column, order)
 
     def set_words(self, text: str) -> None:
         """Show only rows that contain every word of `text`, and their groups."""

@@ -31,7 +31,7 @@ from PySide6.QtWidgets import (
 
 from designer.texts import tr
 
-FITTED_ROWS = 60  # rows that decide the widths of columns: measuring all rows of a large network takes seconds
+FITTED_ROWS = 30  # rows that decide the widths of columns: measuring all rows of a large network takes seconds
 
 
 class RowDelegate(QStyledItemDelegate):
