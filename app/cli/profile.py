@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
@@ -12,8 +13,6 @@ from app.cli.console import err, out
 from app.cli.options import (
     DeviceOption,
     FileArgument,
-    LayoutOption,
-    PrecisionOption,
     SeedOption,
     ThreadsOption,
     TrustOption,
@@ -21,8 +20,8 @@ from app.cli.options import (
     WeightsOption,
 )
 from designer.files.settings import DEFAULT_ENGINE
+from designer.profiling.configurations import grid_of
 from designer.profiling.profile_files import PROFILES, load_profile, save_profile
-from designer.profiling.sweep import batches_of, engines_of, sizes_of
 
 if TYPE_CHECKING:
     from designer.graph.graph import Graph
@@ -50,8 +49,12 @@ def profile(
             metavar="E,E", help="Engines listed by `layerwright engines`; several are measured in turns and compared."
         ),
     ] = DEFAULT_ENGINE,
-    precision: PrecisionOption = "fp32",
-    layout: LayoutOption = "nchw",
+    precision: Annotated[
+        str, typer.Option(metavar="P,P", help="fp32, fp16 or bf16; several are measured in turns and compared.")
+    ] = "fp32",
+    layout: Annotated[
+        str, typer.Option(metavar="L,L", help="nchw or nhwc; several are measured in turns and compared.")
+    ] = "nchw",
     device: DeviceOption = "cpu",
     batch: Annotated[str, typer.Option(metavar="1,4,16", help="Batch sizes to measure, separated by commas.")] = "",
     size: Annotated[
@@ -89,11 +92,16 @@ def profile(
 
     if json_out is not None:
         PROFILES.writer(json_out)  # rejects unknown formats before anything is measured
-    batches, sizes = batches_of(batch), sizes_of(size)
+    grid = grid_of(
+        engines=engine or DEFAULT_ENGINE,
+        precisions=precision or "fp32",
+        layouts=layout or "nchw",
+        batches=batch,
+        sizes=size,
+    )
     other = load_profile(against) if against is not None else None
     network = open_network(file)
-    first, *others = engines_of(engine)
-    options = RunOptions(engine=first, precision=precision, layout=layout, device=device, threads=threads)
+    options = RunOptions(grid.engines[0], grid.precisions[0], grid.layouts[0], device, threads)
     opened = open_variant(network, variant, weights, random_weights, options)
     if opened.note:
         err.print(f"note: {opened.note}", highlight=False)
@@ -110,9 +118,7 @@ def profile(
         found = profile_session(
             session,
             iterations,
-            batches=batches,
-            sizes=sizes,
-            engines=others,
+            replace(grid, engines=grid.engines[1:], precisions=grid.precisions[1:], layouts=grid.layouts[1:]),
             on_profile=keep,
             counters=None if counters is CounterMode.OFF else count,
             require_counters=counters is CounterMode.REQUIRE,
@@ -132,9 +138,9 @@ def profile(
 
 def _show(graph: Graph, found: Profile, other: Profile | None, json_out: Path | None, html: Path | None) -> None:
     from app.reports.profile_table import WIDE, advice_lines, difference_lines, lines
-    from designer.profiling.difference import differences, engine_differences
+    from designer.profiling.difference import configuration_differences, differences
 
-    compared = [*(differences(other, found) if other is not None else []), *engine_differences(found)]
+    compared = [*(differences(other, found) if other is not None else []), *configuration_differences(found)]
     width = out.width if out.is_terminal else WIDE
     for part in lines(found, width):
         out.print(part, width=width)

@@ -411,17 +411,36 @@ class InterruptRequest(Request[EmptyReply], frozen=True):
 class ProfileRequest(Request[ProfileReply], frozen=True):
     """Measure the open network: with its inputs, or with noise at every combination of batches and sizes (width, height).
 
-    Other `engines` are measured in turns with the one that was opened. What was measured so far is written to the file `partial`, so that it survives a canceled or killed engine. `training` also
-    measures a training step of the exported project.
+    Other `engines`, `precisions` and `layouts` are added to those that were opened; all combinations are measured in turns. What was measured so
+    far is written to the file `partial`, so that it survives a canceled or killed engine. `training` also measures a training step of the
+    exported project.
     """
 
     iterations: Annotated[int, Meta(ge=1, le=1 << 53)] = 10
     batches: tuple[Annotated[int, Meta(ge=1)], ...] = ()
     sizes: tuple[tuple[Annotated[int, Meta(ge=1)], Annotated[int, Meta(ge=1)]], ...] = ()
     engines: tuple[str, ...] = ()
+    precisions: tuple[str, ...] = ()
+    layouts: tuple[str, ...] = ()
     counters: bool = True
     partial: str = ""
     training: bool = False
+
+
+class ProfiledNetwork(Struct, frozen=True):
+    """A network to measure: how it is opened, its batch, and its size (width, height) or None for that of the document."""
+
+    opening: OpenRequest
+    batch: Annotated[int, Meta(ge=1)] = 1
+    size: tuple[Annotated[int, Meta(ge=1)], Annotated[int, Meta(ge=1)]] | None = None
+
+
+class RemeasureRequest(Request[ProfileReply], frozen=True):
+    """Measure several networks in turns, with noise as inputs. The open network stays open. `partial` is as in `ProfileRequest`."""
+
+    networks: Annotated[tuple[ProfiledNetwork, ...], Meta(min_length=1)]
+    iterations: Annotated[int, Meta(ge=1, le=1 << 53)] = 10
+    partial: str = ""
 
 
 class PredictRequest(Request[PredictReply], frozen=True):
@@ -580,6 +599,7 @@ AnyRequest = (
     | RunRequest
     | InterruptRequest
     | ProfileRequest
+    | RemeasureRequest
     | PredictRequest
     | WeightsRequest
     | SurgeryRequest

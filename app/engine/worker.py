@@ -53,6 +53,7 @@ from app.engine.protocol import (
     ReadyEvent,
     ReceptiveFieldRequest,
     ReleaseInputRequest,
+    RemeasureRequest,
     RunRequest,
     SetFormatsRequest,
     SetInputReply,
@@ -84,6 +85,7 @@ from designer.operators.registry import Registry, default_registry
 from designer.passes.optimized_session import OptimizedSession
 from designer.precision.deployed_session import variant_session
 from designer.precision.variants import RunnableVariant
+from designer.profiling.schema import Profile
 from designer.runtime.api import Array, RunOptions
 from designer.runtime.engines.custom_module import check_agreed
 from designer.runtime.interrupt import InterruptedRunError
@@ -129,6 +131,7 @@ class Worker:
             RunRequest: lambda request, progress: self._runs.run(self._running(request.capture), request, progress),
             InterruptRequest: lambda request, _: EmptyReply(),  # obeyed when it was read, see Server
             ProfileRequest: self._profile,
+            RemeasureRequest: self._remeasure,
             PredictRequest: lambda request, progress: queries.predict(self.session, request, progress),
             WeightsRequest: lambda request, _: queries.weights(self.session, request, self._put),
             SurgeryRequest: lambda request, _: operate(request),
@@ -263,18 +266,22 @@ class Worker:
     def _profile(self, request: ProfileRequest, progress: Progress) -> ProfileReply:
         from app.engine.counted_run import count
         from designer.graph.types import Size2D
+        from designer.profiling.configurations import Grid
         from designer.profiling.measure import profile_session
-        from designer.profiling.profile_files import save_profile
 
         session = self._running()
         found = profile_session(
             session,
             request.iterations,
-            batches=request.batches,
-            sizes=[Size2D(*size) for size in request.sizes],
-            engines=request.engines,
+            Grid(
+                request.engines,
+                request.precisions,
+                request.layouts,
+                request.batches,
+                [Size2D(*size) for size in request.sizes],
+            ),
             progress=progress,
-            on_profile=(lambda partial: save_profile(Path(request.partial), partial)) if request.partial else None,
+            on_profile=_partial_file(request.partial),
             counters=count if request.counters else None,
         )
         if request.training:
@@ -282,6 +289,26 @@ class Worker:
 
             found = with_training_step(found, session.graph, session.registry, session.options)
         return ProfileReply(found)
+
+    def _remeasure(self, request: RemeasureRequest, progress: Progress) -> ProfileReply:
+        from designer.graph.types import Size2D
+        from designer.profiling.configurations import Grid
+        from designer.profiling.measure import configurations, in_turns, measure
+
+        found = []
+        for network in request.networks:
+            other = Worker(self._shared, self._send)
+            other._open(network.opening)
+            grid = Grid(batches=(network.batch,), sizes=(Size2D(*network.size),) if network.size is not None else ())
+            found += configurations(other._running(), request.iterations, grid)
+        return ProfileReply(measure(in_turns(found), progress=progress, on_profile=_partial_file(request.partial)))
+
+
+def _partial_file(path: str) -> Callable[[Profile], None] | None:
+    """Writes what was measured so far to a file; None without a path."""
+    from designer.profiling.profile_files import save_profile
+
+    return (lambda partial: save_profile(Path(path), partial)) if path else None
 
 
 def load_nothing(needed: Mapping[Any, Any]) -> Weights:

@@ -55,11 +55,17 @@ class RunDifference:
 
     @property
     def doubt(self) -> str:
-        """Why the times may differ for another reason than the network; empty if no other programs ran."""
+        """Why the times may differ for another reason than the network; empty for runs in turns on a quiet machine."""
         load = max(self.before.load.value or 0.0, self.after.load.value or 0.0)
-        if load <= BUSY_PERCENT:
-            return ""
-        return tr("other programs used {load:.0f} % of the cores during one of the runs; measure both again", load=load)
+        if load > BUSY_PERCENT:
+            return tr(
+                "other programs used {load:.0f} % of the cores during one of the runs; measure both again", load=load
+            )
+        if self.before is not self.after and not (self.before.turns and self.before.turns == self.after.turns):
+            return tr(
+                "the runs were not measured in turns, so a change of clock rate or load between them counts as a difference"
+            )
+        return ""
 
 
 def difference(before: ProfileRun, after: ProfileRun) -> RunDifference:
@@ -83,13 +89,13 @@ def differences(before: Profile, after: Profile) -> list[RunDifference]:
     return [difference(first, second) for first, second in pairs if first is not None]
 
 
-def engine_differences(profile: Profile) -> list[RunDifference]:
-    """The runs of other engines, each against the first run of the same batch and size."""
+def configuration_differences(profile: Profile) -> list[RunDifference]:
+    """The runs of other engines, precisions and layouts, each against the first run of the same batch and size."""
     first: dict[tuple[int, str], ProfileRun] = {}
     for run in profile.runs:
         first.setdefault((run.batch, run.size), run)
     pairs = ((first[run.batch, run.size], run) for run in profile.runs)
-    return [difference(before, after) for before, after in pairs if before.engine != after.engine]
+    return [difference(before, after) for before, after in pairs if before is not after]
 
 
 def _row(

@@ -28,6 +28,13 @@ def gpu_versions(device: str) -> tuple[str, dict[str, str]]:
     return name, found | ({"driver": driver} if driver else {})
 
 
+def free_gpu_memory(device: str) -> int:
+    """Free bytes of the memory of a GPU."""
+    import torch
+
+    return int(torch.cuda.mem_get_info(torch.device(device))[0])
+
+
 def nvidia_smi(field: str) -> str:
     """One field of the first GPU as nvidia-smi reports it, or empty."""
     tool = shutil.which("nvidia-smi")

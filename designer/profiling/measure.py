@@ -13,7 +13,8 @@ from math import ceil
 from pathlib import Path
 from statistics import median
 from time import perf_counter
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypedDict, Unpack
+from uuid import uuid4
 
 import numpy as np
 
@@ -27,10 +28,12 @@ from designer.graph.types import Size2D, Size3D
 from designer.operators.deploy import deploy
 from designer.operators.registry import Registry
 from designer.operators.training_branch import no_output
+from designer.profiling.configurations import AS_OPENED, Grid
 from designer.profiling.cost import CostTable, cost_table
 from designer.profiling.counters import CounterResult
 from designer.profiling.energy import energy_counter, energy_of, no_energy
 from designer.profiling.launch import launch_overhead
+from designer.profiling.live_memory import WEIGHTS, live_tensors
 from designer.profiling.machine import Machine, cpu_name, this_machine
 from designer.profiling.network_part import whole_part
 from designer.profiling.peaks import BUSY_PERCENT, Peaks, busy_times, cached, foreign_load, keep, measure_cpu
@@ -41,11 +44,11 @@ from designer.profiling.schema import OperatorProfile, Profile, ProfileRun, RunP
 from designer.runtime.api import RunOptions
 from designer.runtime.engine_api import Sample
 from designer.runtime.engine_registry import default_engines
-from designer.runtime.machine import threads
+from designer.runtime.machine import free_memory, threads
 from designer.runtime.network import input_layers
 from designer.runtime.provenance import Provenance, provenance, written_at
 from designer.texts import tr
-from designer.units import dims_text
+from designer.units import binary, dims_text
 
 if TYPE_CHECKING:
     from designer.runtime.api import Array
@@ -115,23 +118,35 @@ class Measurement:
 def profile_session(
     session: Session,
     iterations: int = 10,
+    grid: Grid = AS_OPENED,
     *,
-    batches: Sequence[int] = (),
-    sizes: Sequence[Size2D] = (),
-    engines: Sequence[str] = (),
-    warmup: int = WARMUP,
     progress: Progress | None = None,
     on_profile: OnProfile | None = None,
-    peaks: Peaks | None = None,
-    store: Path | None = None,
-    counters: CounterSource | None = None,
-    require_counters: bool = False,
+    **more: Unpack[Details],
 ) -> Profile:
-    """Profile the network of `session`: with its inputs, or with seeded noise at every combination of `batches` and `sizes`.
+    """Profile the network of `session` in every configuration of `grid`, in turns as far as they fit in memory together.
 
-    Other `engines` are measured in turns with the one of the session. Inputs without data get noise. `on_profile` is called during the measurement with what was measured so far, marked partial.
-    Raises DiagnosticError like `Session.run`.
+    The inputs are those of the session, or seeded noise where they have no data and where the grid has batches or sizes. `on_profile` is
+    called during the measurement with what was measured so far, marked partial. Raises DiagnosticError like `Session.run`.
     """
+    found = configurations(session, iterations, grid, **more)
+    return measure(in_turns(found), progress=progress, on_profile=on_profile)
+
+
+class Details(TypedDict, total=False):
+    """Fields of `Measurement` that all configurations share."""
+
+    warmup: int
+    peaks: Peaks | None
+    store: Path | None
+    counters: CounterSource | None
+    require_counters: bool
+
+
+def configurations(
+    session: Session, iterations: int, grid: Grid = AS_OPENED, **more: Unpack[Details]
+) -> list[Measurement]:
+    """The network of `session` in every configuration of `grid`; that of the session is the first one."""
     if not session.output_layers():
         raise DiagnosticError(no_output(session.graph, session.registry))
     graph = deploy(session.inference.graph, session.registry)
@@ -143,26 +158,57 @@ def profile_session(
         session.weights,
         session.options,
         iterations=iterations,
-        warmup=warmup,
-        peaks=peaks,
-        store=store,
-        counters=counters,
-        require_counters=require_counters,
         notes=notes,
         origin=origin,
+        **more,
     )
     found = (
         [
             replace(first, inference=inference, batch=batch)
-            for inference in (sized(graph, session.registry, size) for size in (sizes or (None,)))
-            for batch in (batches or (1,))
+            for inference in (sized(graph, session.registry, size) for size in (grid.sizes or (None,)))
+            for batch in (grid.batches or (1,))
         ]
-        if batches or sizes
+        if grid.batches or grid.sizes
         else [replace(first, feeds=_fed(session, graph))]
     )
-    names = dict.fromkeys((session.options.engine, *engines))
-    groups = [[replace(each, options=replace(each.options, engine=name)) for name in names] for each in found]
-    return measure(groups, progress=progress, on_profile=on_profile)
+    return [replace(each, options=options) for each in found for options in grid.options(session.options)]
+
+
+def in_turns(measurements: Sequence[Measurement], limit: int | None = None) -> list[list[Measurement]]:
+    """Groups that fit in memory together, to be measured in turns. `limit` in bytes is half of what is free.
+
+    Where one group is not enough, all runs have a note.
+    """
+    if limit is None:
+        limit = free_device_memory(measurements[0].options.device) // 2
+    groups: list[list[Measurement]] = []
+    total = room = 0
+    for measurement in measurements:
+        needed = _memory(measurement)
+        total += needed
+        if not groups or needed > room:
+            groups.append([])
+            room = limit
+        groups[-1].append(measurement)
+        room -= needed
+    if len(groups) == 1:
+        return groups
+    note = tr(
+        "the {count} configurations need {total} together, more than half of the free memory: {groups} groups were measured one after "
+        "the other, so compare runs of different groups with care",
+        count=len(measurements),
+        total=binary(total),
+        groups=len(groups),
+    )
+    return [[replace(each, notes=(*each.notes, note)) for each in group] for group in groups]
+
+
+def _memory(measurement: Measurement) -> int:
+    """Bytes that a compiled configuration holds, roughly: its tensors at the peak, and weights twice, as engines keep copies in their order."""
+    batch = next((array.shape[0] for array in measurement.feeds.values()), measurement.batch)
+    table = cost_table(measurement.inference, precision=measurement.options.precision, batch=batch)
+    held = live_tensors(table, [(name,) for name, row in table.rows.items() if row.sources])
+    return max((sum(tensors.values()) + tensors.get(WEIGHTS, 0) for tensors in held), default=0)
 
 
 def measure(
@@ -170,7 +216,7 @@ def measure(
 ) -> Profile:
     """Measure configurations of one network: one group after the other, and those of a group in turns.
 
-    Turns are blocks of runs, so a change of clock rate or load affects all configurations of a group alike.
+    Turns are blocks of runs, so a change of clock rate or load affects all configurations of a group alike. Their runs have equal `turns`.
     """
     runs: list[ProfileRun] = []
     first = groups[0][0]
@@ -194,7 +240,8 @@ def measure(
         while sum(each.block() for each in active):  # not any(): each has its turn
             if on_profile is not None:
                 on_profile(Profile(machine, network, (*runs, *(each.partial() for each in active))))
-        runs += [each.result() for each in active]
+        turns = uuid4().hex if len(active) > 1 else ""
+        runs += [replace(each.result(), turns=turns) for each in active]
     return Profile(machine, network, tuple(runs))
 
 
@@ -507,6 +554,15 @@ def machine_of(options: RunOptions) -> Machine:
 
     gpu, versions = gpu_versions(options.device)
     return this_machine(gpu=gpu, extra=versions)
+
+
+def free_device_memory(device: str) -> int:
+    """Bytes that are free where `device` keeps its tensors."""
+    if device == "cpu":
+        return free_memory()
+    from designer.profiling.gpu import free_gpu_memory
+
+    return free_gpu_memory(device)
 
 
 def machine_peaks(options: RunOptions, store: Path | None = None) -> Peaks:

@@ -200,6 +200,7 @@ class ProfileRun:
     energy: Energy | None = None
     training: TrainingStep | None = None
     partial: str = ""
+    turns: str = ""  # equal in the runs that were measured in turns, empty in others
     notes: tuple[str, ...] = ()
     checks: Mapping[str, Quantity] = field(default_factory=dict)  # differences from the results of the CPU
     provenance: Mapping[str, str] = field(default_factory=dict)

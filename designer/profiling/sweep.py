@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Literal, TypeVar
+from typing import Literal
 
-from designer.graph.diagnostics import Diagnostic, DiagnosticError
-from designer.graph.types import Size2D
+from designer.profiling.configurations import parse_size
 from designer.profiling.schema import ProfileRun
-from designer.runtime.engine_registry import default_engines
 from designer.texts import tr
 
-T = TypeVar("T")
 Axis = Literal["batch", "size"]
 
 ENOUGH = 0.9  # share of the largest throughput that the knee must reach
@@ -69,7 +66,7 @@ def sweeps(runs: Iterable[ProfileRun], axis: Axis) -> list[Sweep]:
 def pixels(run: ProfileRun) -> int:
     """The pixels of one input image; 0 if the run has no image input."""
     try:
-        size = _size(run.size)
+        size = parse_size(run.size)
     except ValueError:
         return 0
     return size.width * size.height
@@ -77,48 +74,3 @@ def pixels(run: ProfileRun) -> int:
 
 def images_per_second(run: ProfileRun) -> float:
     return 1e3 * run.batch / run.time_ms if run.time_ms else 0.0
-
-
-def batches_of(text: str) -> tuple[int, ...]:
-    """Batch sizes from text such as `1,4,16`. Raises DiagnosticError for any other text."""
-    return _listed("batch", text, _batch, tr("write whole numbers such as 1,4,16"))
-
-
-def sizes_of(text: str) -> tuple[Size2D, ...]:
-    """Sizes from text such as `256x256,512x512`. Raises DiagnosticError for any other text."""
-    return _listed("size", text, _size, tr("write width x height such as 256x256,512x512"))
-
-
-def engines_of(text: str) -> tuple[str, ...]:
-    """Names of engines from text such as `torch,onnxruntime`. Raises DiagnosticError for any that is not known."""
-
-    def known(name: str) -> str:
-        if name not in names:
-            raise ValueError(name)
-        return name
-
-    names = [engine.name for engine in default_engines()]
-    return _listed("engine", text, known, tr("choose {names}", names=", ".join(names)))
-
-
-def _listed(option: str, text: str, parse: Callable[[str], T], remedy: str) -> tuple[T, ...]:
-    try:
-        return tuple(dict.fromkeys(parse(part.strip()) for part in text.split(",") if text))
-    except ValueError:
-        raise DiagnosticError(
-            Diagnostic("bad-option", tr("{option} {text!r} cannot be read", option=option, text=text), remedy=remedy)
-        ) from None
-
-
-def _batch(text: str) -> int:
-    number = int(text)
-    if not 1 <= number <= 65536:
-        raise ValueError(text)
-    return number
-
-
-def _size(text: str) -> Size2D:
-    size = Size2D.parse(text)
-    if not (1 <= size.width <= 65536 and 1 <= size.height <= 65536):
-        raise ValueError(text)
-    return size

@@ -28,11 +28,13 @@ from app.engine.protocol import (
     OpenRequest,
     PingReply,
     PingRequest,
+    ProfiledNetwork,
     ProfileRequest,
     ProgressEvent,
     QuitRequest,
     ReceptiveFieldReply,
     ReceptiveFieldRequest,
+    RemeasureRequest,
     RunReply,
     RunRequest,
     SetInputReply,
@@ -164,8 +166,22 @@ def test_what_was_profiled_so_far_is_in_a_file(peer, tmp_path):
     partial = tmp_path / "partial.json"
     profile = peer.ask(ProfileRequest(4, batches=(1, 2), partial=str(partial))).profile
     kept = load_profile(partial)
-    assert kept.runs[0] == profile.runs[0]
-    assert kept.runs[1].partial
+    assert [run.batch for run in kept.runs] == [run.batch for run in profile.runs]
+    assert all(run.partial and run.time_ms for run in kept.runs)
+
+
+def test_two_networks_are_measured_in_turns_and_the_open_one_stays(peer):
+    peer.open(DOCUMENT)
+    other = DOCUMENT.replace('kernel="3x3"', 'kernel="5x5"')
+    assert other != DOCUMENT
+    networks = tuple(ProfiledNetwork(OpenRequest(text, seed=0), 2, (16, 8)) for text in (DOCUMENT, other))
+    before, after = peer.ask(RemeasureRequest(networks, 4)).profile.runs
+    assert (before.batch, before.size, after.size) == (2, "16x8", "16x8")
+    assert after.flops > before.flops
+    assert before.turns == after.turns != ""
+    (run,) = peer.ask(ProfileRequest(1)).profile.runs
+    assert run.flops != after.flops
+    assert run.batch == 1
 
 
 def test_what_goes_wrong_is_reported_and_the_process_lives_on(peer, photo, tmp_path):

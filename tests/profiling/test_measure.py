@@ -12,11 +12,15 @@ from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.graph.types import Size2D
 from designer.profiling import measure as measuring
+from designer.profiling.configurations import AS_OPENED, Grid
 from designer.profiling.cost import cost_table
-from designer.profiling.difference import engine_differences
+from designer.profiling.difference import configuration_differences, difference
 from designer.profiling.measure import (
     Timing,
+    configurations,
     fit_rows,
+    in_turns,
+    measure,
     profile_session,
     profiling_overhead,
 )
@@ -53,8 +57,8 @@ def session(small_graph, profiling_registry, small_weights):
     return make
 
 
-def profiled(session, iterations=3, **more):
-    return profile_session(session, iterations, warmup=1, **{"peaks": PEAKS, **more})
+def profiled(session, iterations=3, grid=AS_OPENED, **more):
+    return profile_session(session, iterations, grid, **{"warmup": 1, "peaks": PEAKS, **more})
 
 
 @pytest.mark.parametrize(
@@ -136,7 +140,7 @@ def test_the_size_of_the_input_counts(session):
 
 
 def test_every_combination_of_batch_and_size_is_one_run(session):
-    profile = profiled(session(), 1, batches=(1, 3), sizes=(Size2D(32, 24), Size2D(64, 48)))
+    profile = profiled(session(), 1, Grid(batches=(1, 3), sizes=(Size2D(32, 24), Size2D(64, 48))))
     assert [(run.batch, run.size) for run in profile.runs] == [(1, "32x24"), (3, "32x24"), (1, "64x48"), (3, "64x48")]
     first = profile.runs[0].flops
     assert [run.flops for run in profile.runs] == [first, 3 * first, 4 * first, 12 * first]
@@ -153,20 +157,19 @@ def test_analysis_layers_are_left_out_and_named(session, small_graph):
 
 def test_progress_counts_to_the_end(session):
     seen = []
-    profiled(session("onnxruntime"), 6, batches=(1, 2), progress=lambda *step: seen.append(step[:2]))
+    profiled(session("onnxruntime"), 6, Grid(batches=(1, 2)), progress=lambda *step: seen.append(step[:2]))
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)
     assert seen[-1][0] == seen[-1][1]
 
 
 def test_what_was_measured_so_far_is_handed_over_and_marked_partial(session):
     seen = []
-    whole = profiled(session("onnxruntime"), 8, batches=(1, 2), on_profile=seen.append)
-    assert [len(profile.runs) for profile in seen] == [1, 1, 1, 2, 2, 2]
+    whole = profiled(session("onnxruntime"), 8, Grid(batches=(1, 2)), on_profile=seen.append)
+    assert [len(profile.runs) for profile in seen] == [2, 2, 2]
     first = seen[0].runs[0]
     assert first.partial == "ended after 2 of 8 iterations"
     assert first.time_ms > 0
     assert {name for r in first.operators for name in r.layers} == LAYERS
-    assert not seen[3].runs[0].partial
     assert not any(run.partial for run in whole.runs)
 
 
@@ -189,13 +192,36 @@ def test_memory_over_time_and_what_exists_at_the_peak(session):
     assert next(iter(run.peak_memory.tensors)) == "cat"
 
 
+def test_precisions_and_layouts_are_measured_in_turns_with_those_of_the_session(session):
+    grid = Grid(precisions=("bf16", "fp32"), layouts=("nhwc",))
+    options = [(found.precision, found.layout) for found in grid.options(session().options)]
+    assert options == [("fp32", "nchw"), ("fp32", "nhwc"), ("bf16", "nchw"), ("bf16", "nhwc")]
+    runs = profiled(session(), 4, Grid(layouts=("nhwc",))).runs
+    assert [run.layout for run in runs] == ["nchw", "nhwc"]
+    assert runs[0].turns == runs[1].turns != ""
+    with pytest.raises(DiagnosticError, match="precision-unavailable"):
+        profiled(session(), 4, Grid(precisions=("bf16",)))
+
+
+def test_configurations_that_do_not_fit_in_memory_together_are_measured_one_after_the_other(session):
+    found = configurations(session(), 1, Grid(batches=(1, 2, 4, 64)))
+    groups = in_turns(found, limit=10**6)
+    assert [[each.batch for each in group] for group in groups] == [[1, 2, 4], [64]]
+    assert all("2 groups" in each.notes[-1] for group in groups for each in group)
+    first, *_, last = measure([[replace(each, peaks=PEAKS) for each in group] for group in groups]).runs
+    assert first.turns
+    assert not last.turns
+    before, after = (replace(run, load=measured(0.0)) for run in (first, last))
+    assert "not measured in turns" in difference(before, after).doubt
+    assert in_turns(found, limit=10**9) == [found]
+
+
 def test_other_engines_are_measured_in_turns(session):
     seen, steps = [], []
     profile = profiled(
         session(),
         8,
-        engines=("onnxruntime",),
-        batches=(1, 2),
+        Grid(engines=("onnxruntime",), batches=(1, 2)),
         on_profile=seen.append,
         progress=lambda *s: steps.append(s),
     )
@@ -206,10 +232,14 @@ def test_other_engines_are_measured_in_turns(session):
     assert [(run.engine, run.iterations, bool(run.partial)) for run in first] == [
         ("torch", 2, True),
         ("onnxruntime", 2, True),
-    ]
+    ] * 2
+    assert len({run.turns for run in profile.runs}) == 1
+    assert profile.runs[0].turns
     assert [done for done, _, _ in steps] == sorted(done for done, _, _ in steps)
     assert steps[-1][0] == steps[-1][1]
-    compared = engine_differences(profile)
+    compared = configuration_differences(profile)
+    quiet = [replace(run, load=measured(0.0)) for run in profile.runs]
+    assert difference(quiet[0], quiet[1]).doubt == ""
     assert [(found.before.engine, found.after.engine, found.after.batch) for found in compared] == [
         ("torch", "onnxruntime", 1),
         ("torch", "onnxruntime", 2),

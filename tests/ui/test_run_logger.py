@@ -18,6 +18,7 @@ from app.ui.document.document import Document
 from app.ui.engine.context import Context
 from app.ui.engine.profiling import State, profiling_of
 from app.ui.profile.operator_table import OperatorTablePanel
+from app.ui.profile.run_differences import RunDifferencesPanel
 from app.ui.profile.run_logger import RunLoggerPanel
 from app.ui.widgets import theme
 from app.ui.widgets.notice import Notice
@@ -115,13 +116,54 @@ def test_iterations_are_the_documents_setting(run_context, run_panel):
 def test_the_settings_of_the_document_are_used(qtbot, run_context, run_panel):
     run_context.document.change_settings(engine="torch", layout="nhwc", threads=1, random_seed=5, iterations=2)
     qtbot.keyClicks(run_panel.engines, "onnxruntime")
+    qtbot.keyClicks(run_panel.layouts, "nchw")
     with qtbot.waitSignal(profiling_of(run_context).current_changed, timeout=PATIENCE):
         qtbot.mouseClick(run_panel.launch, Qt.MouseButton.LeftButton)
     run = profiling_of(run_context).entries[0].run
     assert (run.engine, run.layout, run.threads) == ("torch", "nhwc", 1)
     assert run.weights == "random weights (seed 5)"
     assert run.iterations == 2
-    assert [entry.run.engine for entry in profiling_of(run_context).entries] == ["torch", "onnxruntime"]
+    runs = [entry.run for entry in profiling_of(run_context).entries]
+    assert [(run.engine, run.layout) for run in runs] == [
+        ("torch", "nhwc"),
+        ("torch", "nchw"),
+        ("onnxruntime", "nhwc"),
+        ("onnxruntime", "nchw"),
+    ]
+    assert len({run.turns for run in runs}) == 1
+
+
+def test_two_networks_of_this_session_are_measured_again_in_turns(qtbot, run_context, run_panel, tmp_path):
+    from designer.graph.commands import set_params
+
+    panel = RunDifferencesPanel(run_context)
+    qtbot.addWidget(panel)
+    panel.show()
+    profiling, document = profiling_of(run_context), run_context.document
+    document.change_settings(iterations=4)
+    for features in ("4", "8"):
+        document.do(lambda graph, features=features: set_params(graph, {"conv": {"features": features}}))
+        with qtbot.waitSignal(profiling.current_changed, timeout=PATIENCE):
+            profiling.launch()
+    run_panel.table.selectAll()
+    assert profiling.compared == tuple(profiling.entries)
+    assert panel.again.isEnabled()
+    with qtbot.waitSignal(profiling.entries_changed, timeout=PATIENCE):
+        qtbot.mouseClick(panel.again, Qt.MouseButton.LeftButton)
+        assert profiling.running
+        assert not panel.again.isEnabled()
+    first, second, *again = profiling.entries
+    assert [entry.run.flops for entry in again] == [first.run.flops, second.run.flops]
+    assert again[0].run.turns == again[1].run.turns != ""
+    assert profiling.compared == tuple(again)
+    assert run_panel.chosen() == again
+    assert "not measured in turns" not in profiling.difference().doubt
+    assert document.graph["conv"].params["features"] == "8"
+    profiling.save_file(tmp_path / "run.json", second)
+    assert profiling.open_file(tmp_path / "run.json")
+    profiling.compare((first, profiling.entries[-1]))
+    assert not panel.again.isEnabled()
+    assert panel.again.toolTip() == "#5 was not measured in this session."
 
 
 def test_profiling_between_two_analyses_disturbs_neither(qtbot, run_context, run_panel, tmp_path):

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from PySide6.QtCore import QObject, QTemporaryDir, Signal
 
-from app.engine.protocol import OpenReply, PredictReply, PredictRequest, ProfileReply, ProfileRequest, SetInputRequest
+from app.engine.protocol import (
+    OpenReply,
+    OpenRequest,
+    PredictReply,
+    PredictRequest,
+    ProfiledNetwork,
+    ProfileReply,
+    ProfileRequest,
+    RemeasureRequest,
+    SetInputRequest,
+)
 from app.ui.engine.analysis import DIRECT, analysis_of
 from app.ui.engine.call import EngineCall, Findings
 from app.ui.engine.client import EngineClient
@@ -22,11 +33,11 @@ from designer.files.document import write_document
 from designer.graph.diagnostics import DiagnosticError, Severity, errors
 from designer.graph.template import enclosing
 from designer.operators.inlining import inlined
+from designer.profiling.configurations import grid_of, parse_size
 from designer.profiling.difference import RunDifference, difference
 from designer.profiling.matching import match_rows
 from designer.profiling.profile_files import load_profile, save_profile
 from designer.profiling.schema import OperatorProfile, Profile, ProfileRun
-from designer.profiling.sweep import batches_of, engines_of, sizes_of
 from designer.texts import tr, trn
 
 DEFAULT_ITERATIONS = 10
@@ -41,12 +52,16 @@ class State(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class Entry:
-    """One run in the logger, the profile that it belongs to and, if it was opened, the file."""
+    """One run in the logger, the profile that it belongs to and the file that it was opened from.
+
+    `opening` opens the network as it was measured in this session, None for other runs.
+    """
 
     number: int
     profile: Profile
     run: ProfileRun
     path: Path | None = None
+    opening: OpenRequest | None = None
 
     @property
     def title(self) -> str:
@@ -67,10 +82,7 @@ class ProfilingController(QObject):
         self.context = context
         self.entries: list[Entry] = []
         self.compared: tuple[Entry, Entry] | None = None
-        self.batches = self.sizes = (
-            ""  # what a launch measures: batch sizes, image sizes; empty for the document's inputs
-        )
-        self.engines = ""  # other engines, measured in turns
+        self.grid: dict[str, str] = {}  # what a launch measures besides the document: texts by argument of `grid_of`
         self.training = False  # a launch also measures a training step
         self.chosen_rows: tuple[OperatorProfile, ...] = ()
         self._choosing = False
@@ -80,6 +92,7 @@ class ProfilingController(QObject):
         self.message = ""
         self._count = 0
         self._calls: list[EngineCall[Any]] = []  # of the launch in flight
+        self._openings: tuple[OpenRequest, ...] = ()
         context.inference_requested.connect(self.launch)
         context.root_changed.connect(self._on_document)
         context.selection_changed.connect(self._on_selection)
@@ -104,17 +117,22 @@ class ProfilingController(QObject):
         if not self.context.has_document or self.running:
             return
         try:
-            batches, sizes, engines = batches_of(self.batches), sizes_of(self.sizes), engines_of(self.engines)
+            grid = grid_of(**self.grid)
             opening = open_variant(self.context.root)
         except DiagnosticError as error:
             self._set_state(State.FAILED, placed_text(error.diagnostics[0]))
             return
         engine, analysis = self._engine(), analysis_of(self.context)
-        self._set_state(State.RUNNING, tr("Timing the network …"))
-        self.partial_file.unlink(missing_ok=True)
-        pixels = tuple((size.width, size.height) for size in sizes)
+        self._begin(tr("Timing the network …"), (opening,))
         request = ProfileRequest(
-            self.iterations(), batches, pixels, engines, partial=str(self.partial_file), training=self.training
+            self.iterations(),
+            tuple(grid.batches),
+            tuple((size.width, size.height) for size in grid.sizes),
+            tuple(grid.engines),
+            tuple(grid.precisions),
+            tuple(grid.layouts),
+            partial=str(self.partial_file),
+            training=self.training,
         )
         # One after the other in the engine's queue: nothing of another panel comes between.
         self._calls = [engine.ask(opening, self, self._opened, self._failed)]
@@ -122,14 +140,41 @@ class ProfilingController(QObject):
             path = analysis.inputs.path(layer)
             if path is not None and path.is_file():
                 self._calls.append(engine.ask(SetInputRequest(layer, str(path)), self, None, self._failed))
-        self._calls.append(
-            engine.ask(
-                request,
-                self,
-                self._finished,
-                self._failed,
+        self._calls.append(engine.ask(request, self, self._finished, self._failed))
+
+    def remeasure(self, pair: tuple[Entry, Entry]) -> None:
+        """Measure two runs of this session again, in turns, and compare them."""
+        if self.running or self.why_not_in_turns(pair):
+            return
+        networks = []
+        for entry in pair:
+            assert entry.opening is not None
+            size = parse_size(entry.run.size) if entry.run.size else None
+            networks.append(
+                ProfiledNetwork(entry.opening, entry.run.batch, (size.width, size.height) if size is not None else None)
             )
+        numbers = {"one": pair[0].number, "other": pair[1].number}
+        self._begin(
+            tr("Timing the networks of #{one} and #{other} in turns …", **numbers), [n.opening for n in networks]
         )
+        request = RemeasureRequest(tuple(networks), self.iterations(), str(self.partial_file))
+        self._calls = [self._engine().ask(request, self, self._remeasured, self._failed)]
+
+    def _remeasured(self, reply: ProfileReply) -> None:
+        self._finished(reply)
+        before, after = self.entries[-2:]
+        self.compare((before, after))
+
+    def why_not_in_turns(self, pair: tuple[Entry, Entry]) -> str:
+        """Why two runs cannot be measured again; empty if they can be."""
+        other = next((entry for entry in pair if entry.opening is None), None)
+        return tr("#{number} was not measured in this session.", number=other.number) if other is not None else ""
+
+    def _begin(self, text: str, openings: Sequence[OpenRequest]) -> None:
+        """A launch of networks begins."""
+        self._openings = tuple(openings)
+        self.partial_file.unlink(missing_ok=True)
+        self._set_state(State.RUNNING, text)
 
     def predict(
         self, request: PredictRequest, done: Callable[[PredictReply], None], failed: Callable[[str], None]
@@ -181,7 +226,7 @@ class ProfilingController(QObject):
         except DiagnosticError as error:
             self.context.message.emit("warning", placed_text(error.diagnostics[0]))
         else:
-            self.add(profile)
+            self.add(profile, openings=self._openings)
         path.unlink(missing_ok=True)
 
     def _engine(self) -> EngineClient:
@@ -194,7 +239,7 @@ class ProfilingController(QObject):
 
     def _finished(self, reply: ProfileReply) -> None:
         self._set_state(State.IDLE, "")
-        self.add(reply.profile)
+        self.add(reply.profile, openings=self._openings)
 
     def _end_launch(self) -> None:
         """What else this launch asked for comes to nothing."""
@@ -260,11 +305,16 @@ class ProfilingController(QObject):
 
     # --- runs --------------------------------------------------------------------------------------------------
 
-    def add(self, profile: Profile, path: Path | None = None) -> None:
-        """Put the runs of a profile into the logger and show the last one."""
-        for run in profile.runs:
+    def add(self, profile: Profile, path: Path | None = None, openings: Sequence[OpenRequest] = ()) -> None:
+        """Put the runs of a profile into the logger and show the last one. `openings` has one for each run, or one for all."""
+        for number, run in enumerate(profile.runs):
             self._count += 1
-            self.entries.append(Entry(self._count, profile, run, path))
+            opening = openings[min(number, len(openings) - 1)] if openings else None
+            if opening is not None and opening.deployed is None:
+                opening = msgspec.structs.replace(
+                    opening, engine=run.engine, precision=run.precision, layout=run.layout
+                )
+            self.entries.append(Entry(self._count, profile, run, path, opening))
         self.entries_changed.emit()
         self.show(self.entries[-1])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QModelIndex, QSortFilterProxyModel, Qt
 from PySide6.QtGui import QStandardItem, QStandardItemModel
-from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from app.ui.engine.context import Context
 from app.ui.engine.profiling import profiling_of
@@ -60,6 +60,10 @@ class RunDifferencesPanel(QWidget):
         self.summary.setWordWrap(True)
         self.summary.setTextFormat(Qt.TextFormat.PlainText)
         self.summary.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.again = QPushButton(tr("Measure in Turns"))
+        self.again.setObjectName("run_differences.again")
+        self.again.setAccessibleName(tr("Measure both runs again in turns"))
+        self.again.clicked.connect(self._measure_again)
         self.model = QStandardItemModel(0, len(HEADERS), self)
         self.proxy = QSortFilterProxyModel(self)
         self.proxy.setSourceModel(self.model)
@@ -73,10 +77,14 @@ class RunDifferencesPanel(QWidget):
         page = QWidget()
         column = QVBoxLayout(page)
         column.setContentsMargins(0, 0, 0, 0)
-        column.addWidget(self.summary)
+        top = QHBoxLayout()
+        top.addWidget(self.summary, 1)
+        top.addWidget(self.again, 0, Qt.AlignmentFlag.AlignTop)
+        column.addLayout(top)
         column.addWidget(self.tree, 1)
         self._stack = EmptyStack(self, self._empty, page)
         self._profiling.compared_changed.connect(self._show)
+        self._profiling.state_changed.connect(self._enable)
         self._show()
 
     def _show_headers(self) -> None:
@@ -88,6 +96,7 @@ class RunDifferencesPanel(QWidget):
 
     def _show(self) -> None:
         found = self._profiling.difference()
+        self._enable()
         self._stack.show_content(found is not None)
         self.model.removeRows(0, self.model.rowCount())
         if found is None:
@@ -100,6 +109,19 @@ class RunDifferencesPanel(QWidget):
             self.model.appendRow(items)
         self.summary.setText(self._summary(found))
         self.tree.fit_columns(260)
+
+    def _enable(self, *_: object) -> None:
+        pair = self._profiling.compared
+        reason = self._profiling.why_not_in_turns(pair) if pair is not None else ""
+        tip = tr(
+            "Measure the networks of both runs again, block by block in turns, so that both see the same clock rate and load"
+        )
+        self.again.setEnabled(pair is not None and not reason and not self._profiling.running)
+        self.again.setToolTip(reason or tip)
+
+    def _measure_again(self) -> None:
+        if self._profiling.compared is not None:
+            self._profiling.remeasure(self._profiling.compared)
 
     def _summary(self, found: RunDifference) -> str:
         before, after = self._profiling.compared or (None, None)

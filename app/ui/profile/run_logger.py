@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from PySide6.QtCore import QItemSelectionModel, QSignalBlocker, Qt
+from PySide6.QtCore import QItemSelection, QItemSelectionModel, QSignalBlocker, Qt
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QCheckBox,
@@ -66,19 +66,28 @@ class RunLoggerPanel(QWidget):
         self.batches = self._field(
             "batches",
             tr("Batches: 1,4,16"),
-            tr("Batch sizes to measure, separated by commas; empty: the inputs as they are"),
+            tr("Batch sizes to measure in turns, separated by commas; empty: the inputs as they are"),
         )
-        self.batches.textChanged.connect(lambda text: setattr(self._profiling, "batches", text))
         self.sizes = self._field(
-            "sizes", tr("Sizes: 256x256"), tr("Image sizes to measure, width x height; empty: the inputs as they are")
+            "sizes",
+            tr("Sizes: 256x256"),
+            tr("Image sizes to measure in turns, width x height; empty: the inputs as they are"),
         )
-        self.sizes.textChanged.connect(lambda text: setattr(self._profiling, "sizes", text))
         self.engines = self._field(
             "engines",
             tr("Engines: torch"),
             tr("Other engines to measure in turns with the one of the document, such as torch,openvino"),
         )
-        self.engines.textChanged.connect(lambda text: setattr(self._profiling, "engines", text))
+        self.precisions = self._field(
+            "precisions",
+            tr("Precisions: fp16"),
+            tr("Other precisions to measure in turns with the one of the document: fp32, fp16 or bf16"),
+        )
+        self.layouts = self._field(
+            "layouts",
+            tr("Layouts: nhwc"),
+            tr("Other layouts to measure in turns with the one of the document: nchw or nhwc"),
+        )
         self.training = QCheckBox(tr("Training step"))
         self.training.setObjectName("run_logger.training")
         self.training.setAccessibleName(tr("Training step"))
@@ -147,13 +156,15 @@ class RunLoggerPanel(QWidget):
         self._stack.addWidget(listing)
 
     def _lay_out(self) -> None:
-        first, second, third, fourth = QHBoxLayout(), QHBoxLayout(), QHBoxLayout(), QHBoxLayout()
+        first, second, third, fourth, fifth = (QHBoxLayout() for _ in range(5))
         first.addWidget(self.launch, 1)
         first.addWidget(self.iterations)
         third.addWidget(self.batches)
         third.addWidget(self.sizes)
-        fourth.addWidget(self.engines, 1)
-        fourth.addWidget(self.training)
+        fourth.addWidget(self.engines)
+        fourth.addWidget(self.precisions)
+        fifth.addWidget(self.layouts, 1)
+        fifth.addWidget(self.training, 1)
         for button in (self._open, self._save, self._remove):
             second.addWidget(button)
         second.addStretch(1)
@@ -162,6 +173,7 @@ class RunLoggerPanel(QWidget):
         main.addLayout(first)
         main.addLayout(third)
         main.addLayout(fourth)
+        main.addLayout(fifth)
         main.addLayout(second)
         main.addWidget(self.status)
         main.addWidget(self._notice)
@@ -170,6 +182,7 @@ class RunLoggerPanel(QWidget):
     def _connect(self, context: Context) -> None:
         self._profiling.entries_changed.connect(self._list)
         self._profiling.current_changed.connect(self._on_current)
+        self._profiling.compared_changed.connect(self._on_compared)
         self._profiling.state_changed.connect(self._on_state)
         context.root_changed.connect(self._on_document)
         self._on_document()
@@ -185,6 +198,7 @@ class RunLoggerPanel(QWidget):
         field.setToolTip(tip)
         field.setMinimumWidth(60)
         field.returnPressed.connect(self._launch_or_stop)
+        field.textChanged.connect(lambda text: self._profiling.grid.update({name: text}))
         return field
 
     def _button(self, name: str, icon: str, title: str, spoken: str, tip: str) -> QToolButton:
@@ -283,6 +297,18 @@ class RunLoggerPanel(QWidget):
 
     def _on_current(self, entry: object) -> None:
         self._choose(self._profiling.current)
+
+    def _on_compared(self) -> None:
+        """Select the two runs, if they were not selected here."""
+        pair = self._profiling.compared
+        if pair is None or self.chosen() == list(pair):
+            return
+        chosen = QItemSelection()
+        for entry in pair:
+            index = self.model.index(self.model.entries.index(entry), 0)
+            chosen.select(index, index)
+        flags = QItemSelectionModel.SelectionFlag.ClearAndSelect | QItemSelectionModel.SelectionFlag.Rows
+        self.table.selectionModel().select(chosen, flags)
 
     def _choose(self, entry: Entry | None) -> None:
         if entry is None or entry not in self.model.entries or entry in self.chosen():

@@ -24,8 +24,8 @@ from app.ui.widgets.message import Message
 from app.ui.widgets.narrow_combo import NarrowComboBox
 from app.ui.widgets.sentences import placed_text
 from designer.graph.diagnostics import DiagnosticError
+from designer.profiling.configurations import sizes_of
 from designer.profiling.devices import DEVICES
-from designer.profiling.sweep import sizes_of
 from designer.texts import mark, tr, tr_data
 from designer.units import binary, digits, quantity
 
