@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from designer.files.weights import Weights
 from designer.graph.inference import Inference
 from designer.graph.model import Source
-from designer.operators.api import OnnxItem, OnnxNode, OnnxValue
+from designer.graph.types import TensorType
+from designer.operators.api import OnnxItem, OnnxNode, OnnxValue, Operator
 from designer.runtime.api import Part, Tensor
 from designer.runtime.engine_api import EngineDescriptor
 from designer.runtime.finite import nonfinite
-from designer.runtime.network import operator_of
+from designer.runtime.network import activation_of, operator_of
 from designer.texts import tr, tr_data
 
 
@@ -29,7 +30,7 @@ class SkippedNan:
         if not self._engine.skips_nan:
             return ""
         if print_ not in self._found:
-            skipping = [name for name in part.layers if self._skips(name)]
+            skipping = [name for name in part.layers if drops_nan(self._inference, name, self._engine)]
             self._found[print_] = skipping, self._with_nan(part) if skipping else []
         skipping, causes = self._found[print_]
         if not skipping:
@@ -47,13 +48,6 @@ class SkippedNan:
                 )
         return ""
 
-    def _skips(self, layer: str) -> bool:
-        try:
-            made = operator_of(self._inference, layer).onnx(self._inference.states[layer].inputs)
-        except NotImplementedError:  # the stand-in runs it
-            return False
-        return any(node.op in self._engine.skips_nan for node in _nodes(made if isinstance(made, tuple) else (made,)))
-
     def _with_nan(self, part: Part) -> list[str]:
         """The layers of a part whose weights have NaN."""
         owners = {self._inference.graph[name].weights_name for name in part.layers}
@@ -61,6 +55,25 @@ class SkippedNan:
             key.layer for key in self._weights.tensors if key.layer in owners and _has_nan(self._weights.tensors[key])
         }
         return [name for name in part.layers if self._inference.graph[name].weights_name in found]
+
+
+def drops_nan(inference: Inference, layer: str, engine: EngineDescriptor) -> bool:
+    """Whether an engine may drop NaN in a layer or in the activation attached to it."""
+    state = inference.states[layer]
+    activation, before = activation_of(inference, layer), state.before_activation
+    found = _computes(operator_of(inference, layer), state.inputs, engine.skips_nan)
+    return found or (
+        activation is not None and before is not None and _computes(activation, (before,), engine.skips_nan)
+    )
+
+
+def _computes(operator: Operator, types: Sequence[TensorType], nodes: Collection[str]) -> bool:
+    """Whether an operator has one of these ONNX nodes."""
+    try:
+        made = operator.onnx(types)
+    except NotImplementedError:  # the stand-in runs it
+        return False
+    return any(node.op in nodes for node in _nodes(made if isinstance(made, tuple) else (made,)))
 
 
 def _has_nan(array: Tensor) -> bool:

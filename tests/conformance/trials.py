@@ -24,6 +24,7 @@ from designer.operators.torch_program import build_program
 from designer.runtime.api import Part, RunOptions
 from designer.runtime.engine_registry import load_engines
 from designer.runtime.engines.onnx_model import build_model
+from designer.runtime.skipped_nan import drops_nan
 from exporters.pytorch.source import Module, module_source
 
 TOLERANCE = 1e-4  # of the largest value
@@ -31,9 +32,7 @@ CANCELED = 0.1  # smaller results may be what single precision leaves of differe
 WOBBLE = 1e-6  # how far inputs are moved to see how sensitive a result is
 MOVES = 3  # how often, and how often where a difference would be reported
 MOVES_OF_DOUBT = 60
-# Engines that are not compared where the right result is NaN or infinite, and the operators that are the reason (None: any).
-MAXIMA = frozenset({"pooling", "global_pooling", "adaptive_pooling", "unpooling", "reduce", "top_k"})
-LOSE_NAN = {"openvino": None, "onnxruntime": MAXIMA, "exported ONNX": MAXIMA}
+FILLS = 20  # how often NaN that an engine may drop is replaced
 Arrays = list[np.ndarray[Any, Any]]
 ENGINES = load_engines(installed=False)
 RUNS = [(engine.name, layout) for engine in ENGINES if not ENGINES.problem(engine) for layout in engine.layouts]
@@ -104,21 +103,31 @@ def disagreements(trial: Trial, batch: int = 2, seed: int = 0) -> list[str]:
         except Exception as error:  # whatever an engine raises is a finding
             found.append(f"{trial}: {way} fails: {str(error).splitlines()[0][:200]}")
             continue
-        strict = not _loses_nan(way, trial)
-        if _differences(results, exact, room, strict):
-            room = judge.room(inputs, MOVES_OF_DOUBT)
-            found += [f"{trial}: {way}: {why}" for why in _differences(results, exact, room, strict)]
+        if _differences(results, exact, room):
+            dropped = judge.dropped_nan(inputs, _dropping(way, trial))
+            room = [np.maximum(*pair) for pair in zip(judge.room(inputs, MOVES_OF_DOUBT), dropped, strict=True)]
+            found += [f"{trial}: {way}: {why}" for why in _differences(results, exact, room)]
     return found
 
 
-def _loses_nan(way: str, trial: Trial) -> bool:
-    kinds = {trial.inference.graph[name].type for name in trial.part.layers}
-    return any(way.startswith(engine) and (made is None or made & kinds) for engine, made in LOSE_NAN.items())
+def _dropping(way: str, trial: Trial) -> frozenset[str]:
+    """The layers in which NaN may be dropped, of which a run says so."""
+    if way == "exported torch":
+        return frozenset()
+    engine = ENGINES.get("onnxruntime" if way == "exported ONNX" else way.split()[0])
+    return frozenset(name for name in trial.part.layers if drops_nan(trial.inference, name, engine))
 
 
 def refused(finding: Diagnostic) -> bool:
     """Whether an engine says by itself that it does not run a layer, and which."""
     return finding.code in ("not-in-engine", "not-in-onnx") and bool(finding.layer)
+
+
+Change = Callable[[Source, str, torch.Tensor], torch.Tensor]  # a tensor, the layer that reads it, its values
+
+
+def _unchanged(source: Source, reader: str, value: torch.Tensor) -> torch.Tensor:
+    return value
 
 
 class _Judge:
@@ -135,43 +144,72 @@ class _Judge:
             runner.inner.load_state_dict({key: state[key] for key in runner.inner.state_dict()})
             self._steps.append((runner, reads, gives))
 
-    def exact(self, inputs: Sequence[torch.Tensor], make: torch.Generator | None = None) -> Arrays:
-        """The results; `make` moves what every layer reads by about the precision of fp32."""
-        values = self._values(inputs, make)
+    def exact(self, inputs: Sequence[torch.Tensor], change: Change = _unchanged) -> Arrays:
+        """The results; `change` is applied to every tensor that a layer reads."""
+        values = self._values(inputs, change)
         return [values[source].detach().numpy().copy() for source in self._trial.wanted]
 
     def finite(self, inputs: Sequence[torch.Tensor]) -> bool:
         """Whether no layer gives NaN or infinity."""
         return all(np.isfinite(value.detach().numpy()).all() for value in self._values(inputs).values())
 
-    def _values(
-        self, inputs: Sequence[torch.Tensor], make: torch.Generator | None = None
-    ) -> dict[Source, torch.Tensor]:
+    def _values(self, inputs: Sequence[torch.Tensor], change: Change = _unchanged) -> dict[Source, torch.Tensor]:
         values = dict(zip(self._trial.part.feeds, inputs, strict=True))
-        for runner, reads, gives in self._steps:
-            made = _doubled(runner, [_moved(values[source], make) for source in reads])
+        for name, (runner, reads, gives) in zip(self._trial.part.layers, self._steps, strict=True):
+            made = _doubled(runner, [change(source, name, values[source].detach()) for source in reads])
             values |= dict(zip(gives, made, strict=True))
         return values
 
     def room(self, inputs: Sequence[torch.Tensor], moves: int = MOVES) -> Arrays:
         """How far results may be off: steps, ties and differences of equals depend on the last bit of the inputs."""
-        exact, make = self.exact(inputs), torch.Generator().manual_seed(1)
-        room = [np.zeros(result.shape) for result in exact]
-        for _ in range(moves):
-            for number, other in enumerate(self.exact(inputs, make)):
+        make = torch.Generator().manual_seed(1)
+        return self._spread(inputs, lambda source, reader, value: _moved(value, make), moves)
+
+    def dropped_nan(self, inputs: Sequence[torch.Tensor], layers: frozenset[str]) -> Arrays:
+        """Infinite where results depend on NaN that these layers read or give, 0 elsewhere."""
+        make = torch.Generator().manual_seed(1)
+
+        def fill(source: Source, reader: str, value: torch.Tensor) -> torch.Tensor:
+            return _filled(value, make) if layers & {source.layer, reader} else value
+
+        found = [np.where(change > 0, np.inf, 0) for change in self._spread(inputs, fill, FILLS)]
+        for source, right, room in zip(self._trial.wanted, self.exact(inputs), found, strict=True):
+            if source.layer in layers:
+                room[np.isnan(right.astype(float))] = np.inf
+        return found
+
+    def _spread(self, inputs: Sequence[torch.Tensor], change: Change, times: int) -> Arrays:
+        """The largest differences that a random change makes."""
+        exact = self.exact(inputs)
+        found = [np.zeros(result.shape) for result in exact]
+        for _ in range(times):
+            for number, other in enumerate(self.exact(inputs, change)):
                 right = exact[number]
                 with np.errstate(all="ignore"):
-                    change = np.abs(other.astype(float) - right.astype(float))
-                change = np.where(np.isfinite(change), change, np.where(_same(other, right), 0, np.inf))
-                room[number] = np.maximum(room[number], change)
-        return room
+                    apart = np.abs(other.astype(float) - right.astype(float))
+                apart = np.where(np.isfinite(apart), apart, np.where(_same(other, right), 0, np.inf))
+                found[number] = np.maximum(found[number], apart)
+        return found
 
 
-def _moved(value: torch.Tensor, make: torch.Generator | None) -> torch.Tensor:
-    if make is None or not value.is_floating_point() or not value.numel():
+def _moved(value: torch.Tensor, make: torch.Generator) -> torch.Tensor:
+    """A tensor with its finite values moved by about the precision of fp32."""
+    if not value.is_floating_point() or not value.numel():
         return value
-    size = value.abs() + 0.1 * value.abs().max()
-    return value + WOBBLE * size * torch.randn(value.shape, generator=make)
+    finite = torch.isfinite(value)
+    largest = value[finite].abs().max() if finite.any() else 0
+    moved = value + WOBBLE * (value.abs() + 0.1 * largest) * torch.randn(value.shape, generator=make)
+    return torch.where(finite, moved, value)
+
+
+def _filled(value: torch.Tensor, make: torch.Generator) -> torch.Tensor:
+    """A tensor with random numbers in place of NaN: 0, and some below, between and above its other values."""
+    if not value.is_floating_point() or not value.isnan().any():
+        return value
+    finite = value[torch.isfinite(value)]
+    scale = 3 * float(finite.abs().max()) + 1 if finite.numel() else 1.0
+    numbers = scale * torch.randn(value.shape, generator=make) * torch.randint(0, 4, value.shape, generator=make).sign()
+    return torch.where(value.isnan(), numbers.to(value.dtype), value)
 
 
 def _doubled(module: Runner, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
@@ -189,11 +227,11 @@ def _same(one: Any, other: Any) -> Any:
     return (one == other) | (np.isnan(one) & np.isnan(other)) if one.dtype.kind == "f" else one == other
 
 
-def _differences(results: Arrays, exact: Arrays, room: Arrays, strict: bool) -> list[str]:
-    return [why for values in zip(results, exact, room, strict=True) if (why := _difference(*values, strict))]
+def _differences(results: Arrays, exact: Arrays, room: Arrays) -> list[str]:
+    return [why for values in zip(results, exact, room, strict=True) if (why := _difference(*values))]
 
 
-def _difference(made: Any, right: Any, room: Any, strict: bool) -> str:
+def _difference(made: Any, right: Any, room: Any) -> str:
     if made.shape != right.shape:
         return f"the shape {made.shape} instead of {right.shape}"
     with np.errstate(all="ignore"):
@@ -202,8 +240,6 @@ def _difference(made: Any, right: Any, room: Any, strict: bool) -> str:
         finite = right[np.isfinite(right)].astype(float)
         scale = max(float(np.abs(finite).max(initial=0)), CANCELED)
         wrong = np.isfinite(room) & ~_same(made, right) & ~(apart <= TOLERANCE * scale + 20 * room)
-    if not strict:
-        wrong &= np.isfinite(right)
     if not wrong.any():
         return ""
     place = tuple(int(n) for n in np.argwhere(wrong)[0])

@@ -19,6 +19,8 @@ NOT_IN_ONNX = {"custom-0", "custom-1-with_weights"}
 REFUSED = {
     "onnxruntime": NOT_IN_ONNX,
     "openvino": NOT_IN_ONNX | {
+        "bitwise-4",
+        "bitwise-5",
         "convolution-6-wrapped_border",
         "depthwise_convolution-2-wrapped_border",
         "local_response_normalization-1-strong",

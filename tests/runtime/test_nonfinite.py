@@ -9,7 +9,7 @@ from runtime_networks import analysed, layer, pixels, unet, unet_weights
 from designer.files.weights import WeightKey, Weights, random_weights, required_weights
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
-from designer.graph.model import Source
+from designer.graph.model import ActivationSpec, Source
 from designer.graph.template import Template
 from designer.runtime import nonfinite as module
 from designer.runtime.api import RunOptions
@@ -152,6 +152,37 @@ def test_what_onnx_runtime_drops_is_said(runtime_registry):
         weights = with_nan(pooled(), runtime_registry, "before")
         note = session_of(pooled(), runtime_registry, engine, weights).run().note
         assert ("may drop the NaN of 'before' in 'pool'" in note) is wrong
+
+
+@pytest.mark.parametrize(
+    ("engine", "dropping"),
+    [
+        ("onnxruntime", layer("it", "arg_extreme", "image")),
+        ("onnxruntime", layer("it", "top_k", "image", axis=1, k=2)),
+        ("onnxruntime", layer("it", "hardmax", "image")),
+        ("openvino", layer("it", "identity", "image", activation=ActivationSpec("relu"))),
+        ("openvino", layer("it", "compare", "image", operation="greater")),
+    ],
+)
+def test_indices_and_attached_activations_may_drop_nan_too(runtime_registry, engine, dropping):
+    pytest.importorskip(engine)
+    array = pixels()
+    array[0, 0, 3, 3] = np.nan
+    graph = Graph([layer("image", "input", dims="32x24x3"), dropping, layer("result", "output", "it")])
+    assert "may drop the NaN of 'image' in 'it'" in session_of(graph, runtime_registry, engine, array=array).run().note
+
+
+def test_nan_that_an_attached_activation_would_drop_is_reported(runtime_registry):
+    """OpenVINO's activations turn NaN into numbers, and the layer has no other tensor in which it could be seen."""
+    pytest.importorskip("openvino")
+    graph = hidden_logarithm()
+    attached = [
+        layer("log", "unary", "lower", function="log", activation=ActivationSpec("hard_tanh")) if x.name == "log" else x
+        for x in graph
+    ]
+    result = session_of(Graph(attached), runtime_registry, "openvino").run()
+    assert list(result.hidden) == ["log"]
+    assert result.hidden["log"].share == pytest.approx((pixels() < 0.5).mean(), abs=1e-6)
 
 
 def test_nothing_is_said_where_no_nan_is_dropped(runtime_registry):

@@ -116,6 +116,52 @@ def test_a_remainder_with_the_sign_of_the_dividend_is_refused(runtime_registry):
         compiled(graph, runtime_registry, Weights(), "result")
 
 
+@pytest.mark.parametrize(
+    ("kind", "operation", "dtype", "refused"),
+    [
+        ("element_wise", "subtract", "uint8", True),
+        ("element_wise", "squared_difference", "int8", True),
+        ("element_wise", "maximum", "uint8", False),
+        ("element_wise", "subtract", "int16", False),
+        ("bitwise", "shift_left", "uint8", True),
+        ("bitwise", "xor", "uint8", False),
+    ],
+)
+def test_arithmetic_of_bytes_is_refused_where_it_saturates(runtime_registry, kind, operation, dtype, refused):
+    """OpenVINO 2026.4: 0 as the difference of 1 and 2, instead of 255 (openvino issues 35639 and 35650)."""
+    graph = Graph(
+        [
+            layer("numbers", "tensor_input", shape="4", dtype=dtype),
+            layer("the one", kind, "numbers,numbers", operation=operation),
+            layer("result", "output", "the one"),
+        ]
+    )
+    if not refused:
+        compiled(graph, runtime_registry, Weights(), "result")
+        return
+    with pytest.raises(DiagnosticError, match="saturates") as caught:
+        compiled(graph, runtime_registry, Weights(), "result")
+    assert [found.layer for found in caught.value.diagnostics] == ["the one"]
+
+
+def test_integers_of_more_than_32_bits_are_refused(runtime_registry):
+    """OpenVINO computes int64 as int32."""
+    graph = Graph(
+        [
+            layer("numbers", "tensor_input", shape="2", dtype="int64"),
+            layer("largest", "element_wise", "numbers,numbers", operation="maximum"),
+            layer("result", "output", "largest"),
+        ]
+    )
+    session = Session(graph, runtime_registry, Weights(), OPTIONS)
+    session.set_input("numbers", np.array([[-(2**31), 2**31 - 1]]), is_image=False)
+    assert session.run().outputs["result"].tolist() == [[-(2**31), 2**31 - 1]]
+    session.set_input("numbers", np.array([[0, 2**31]]), is_image=False)
+    with pytest.raises(DiagnosticError, match="32 bits") as caught:
+        session.run()
+    assert caught.value.diagnostics[0].layer == "numbers"
+
+
 def test_a_convolution_of_one_channel_to_one_column_is_refused(runtime_registry):
     """Every second channel of it was wrong with OpenVINO 2026.4 (random network 1878 of the conformance run)."""
     params = {"features": "6", "kernel": "3x3", "stride": "6x1"}

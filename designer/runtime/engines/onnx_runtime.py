@@ -13,6 +13,11 @@ from designer.runtime.engines.ort import runtime
 from designer.runtime.engines.ort_engine import OrtEngine
 from designer.runtime.engines.ort_timing import OrtTimer
 
+DROP_NAN = frozenset({
+    "ArgMax", "ArgMin", "GRU", "GlobalMaxPool", "GridSample", "Hardmax", "LSTM", "MaxPool", "RNN", "ReduceMax", "ReduceMin",
+    "TopK",
+})  # fmt: skip
+
 
 def _run(model: bytes, feeds: dict[str, NDArray[np.float32]], threads: int) -> Callable[[], object]:
     ort = runtime()
@@ -32,6 +37,6 @@ ONNX_RUNTIME = EngineDescriptor(
     kernels=onnx_kernels(_run),
     available=requires("onnxruntime", "onnx", remedy="pip install onnxruntime onnx"),
     layouts=("nchw", "nhwc"),
-    skips_nan=frozenset({"MaxPool", "GlobalMaxPool", "ReduceMax", "ReduceMin", "GridSample"}),
+    skips_nan=DROP_NAN,
     stand_in="torch",
 )

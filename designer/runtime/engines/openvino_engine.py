@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.inference import Inference
 from designer.graph.model import Source
-from designer.graph.types import Symbol, TensorType
+from designer.graph.types import DataType, Symbol, TensorType
 from designer.runtime.engine_api import (
     Compiled,
     Engine,
@@ -30,12 +30,20 @@ from designer.runtime.engines.kernels import onnx_kernels
 from designer.runtime.engines.onnx_model import build_model, serialized
 from designer.runtime.interrupt import current
 from designer.runtime.machine import threads
-from designer.runtime.network import inputs_of, operator_of, passes_through, type_of
+from designer.runtime.network import activation_of, inputs_of, operator_of, passes_through, type_of
+from designer.runtime.nonfinite_probes import MAKERS
 from designer.texts import tr
 
 TELEMETRY = "openvino_telemetry"
 REMEDY = "choose another engine in Network Settings"
 NO_WORK = ("Input", "Output", "Const")
+SATURATING = ("Add", "Sub", "Mul", "BitShift")
+WIDE = (DataType.INT64, DataType.UINT64, DataType.UINT32)  # computed as int32
+INT32 = np.iinfo(np.int32)
+DROP_NAN = frozenset({
+    "ArgMax", "ArgMin", "Cast", "Celu", "Clip", "Exp", "Greater", "GreaterOrEqual", "GridSample", "HardSigmoid", "Hardmax",
+    "LogSoftmax", "Max", "MaxPool", "Min", "RNN", "ReduceLogSumExp", "ReduceMax", "ReduceMin", "Relu", "Softmax", "TopK",
+})  # fmt: skip
 
 
 class OpenVinoEngine(Engine):
@@ -49,6 +57,10 @@ class OpenVinoEngine(Engine):
         model = build_model(self.inference, part, wanted, self.weights)
         self._check_results(model)
         _keep_reductions(model)
+        attached = {
+            str(self.inference.tensors(n)[0]) for n in part.layers if activation_of(self.inference, n) is not None
+        }
+        _keep_nan(model, attached)
         properties = {**_properties(threads(self.options)), **more}
         try:
             return OpenVinoCompiled(self.inference, part, wanted, serialized(model), properties)
@@ -68,10 +80,21 @@ class OpenVinoEngine(Engine):
                 why = tr("its convolution of one channel is wrong where the result is one pixel wide")
             if _normalizes_a_reduction(node, producers):
                 why = tr("its group normalization of a reduction is wrong")
+            why = why or self._integer_difference(node, name)
             if why:
                 found[name] = why
         if found:
             raise DiagnosticError(_refused(name, why) for name, why in sorted(found.items()))
+
+    def _integer_difference(self, node: Any, layer: str) -> str:
+        """How OpenVINO's result of a layer of integers differs from ONNX; sizes that are computed inside of layers are small."""
+        results = {str(source): type_of(self.inference, source).dtype for source in self.inference.tensors(layer)}
+        dtype = results.get(node.output[0])
+        if node.op_type in SATURATING and dtype in (DataType.INT8, DataType.UINT8):
+            return tr("its arithmetic of 8-bit integers saturates instead of wrapping around")
+        if node.op_type == "Mod" and dtype in (DataType.INT32, DataType.INT64):
+            return tr("its remainder of large integers is wrong")
+        return ""
 
     def _refusals(self, part: Part) -> Iterator[Diagnostic]:
         """Find the layers that cannot be compiled, one by one, because OpenVINO's message names none."""
@@ -124,6 +147,8 @@ class OpenVinoCompiled:
         names = {name for value in request.model_inputs for name in value.names}
         held = []  # a tensor with shared memory does not keep its array alive
         for source, kind in self._feeds:
+            if kind.dtype in WIDE:
+                _check_range(source.layer, feeds[source])
             if str(source) in names:  # an input of which only the shape is used is folded away
                 held.append(np.require(feeds[source], kind.dtype.value, ("C", "W")))
                 request.set_tensor(str(source), shared(held[-1]))
@@ -253,6 +278,12 @@ def _partial_shape(kind: TensorType, batch: int) -> Any:
     return _openvino().PartialShape(list(kind.concrete(batch)))
 
 
+def _check_range(layer: str, array: Tensor) -> None:
+    """Raise DiagnosticError for integers that OpenVINO would truncate."""
+    if array.size and not INT32.min <= int(array.min()) <= int(array.max()) <= INT32.max:
+        raise DiagnosticError([_refused(layer, tr("it computes with 32 bits, and the integers exceed them"))])
+
+
 def _keep_reductions(model: Any) -> None:
     """Add results of reductions to the outputs, because OpenVINO fuses them incorrectly with following constants."""
     from onnx import helper
@@ -260,6 +291,27 @@ def _keep_reductions(model: Any) -> None:
     known = {value.name for value in model.graph.output}
     names = [n.output[0] for n in model.graph.node if n.op_type.startswith("Reduce") and n.output[0] not in known]
     model.graph.output.extend(helper.make_empty_tensor_value_info(name) for name in names)
+
+
+def _keep_nan(model: Any, attached: Collection[str]) -> None:
+    """Return NaN that an operator makes where its attached activation drops them; no other tensor of a run shows these.
+
+    `attached` are the results of activations.
+    """
+    from onnx import helper
+
+    makers = {node.output[0] for node in model.graph.node if node.op_type in MAKERS}
+    nodes = []
+    for node in model.graph.node:
+        nodes.append(node)
+        if node.op_type in DROP_NAN and node.input[0] in makers and node.output[0] in attached:
+            before, result = node.input[0], node.output[0]
+            dropped, missing = f"{node.name}:dropped", f"{node.name}:nan"
+            node.output[:] = [dropped]
+            nodes.append(helper.make_node("IsNaN", [before], [missing], f"{node.name}/nan"))
+            nodes.append(helper.make_node("Where", [missing, before, dropped], [result], f"{node.name}/kept"))
+    del model.graph.node[:]
+    model.graph.node.extend(nodes)
 
 
 def _difference(node: Any) -> str:
@@ -318,4 +370,5 @@ OPENVINO = EngineDescriptor(
     step_timer=OpenVinoTimer,
     kernels=onnx_kernels(_run),
     available=requires("openvino", "onnx", remedy='pip install "layerwright[openvino]"'),
+    skips_nan=DROP_NAN,
 )
