@@ -12,6 +12,11 @@ MODELLED_SIGN = "~"
 UNAVAILABLE_SIGN = "-"
 
 
+def modelled(amount: float, text: str) -> str:
+    """A computed amount as text, with the sign of computed amounts; zero is exact."""
+    return f"{MODELLED_SIGN}{text}" if amount else text
+
+
 def digits(value: float) -> str:
     """Three significant digits without an exponent: `12.7`, `0.127`, `127`; larger numbers keep all their digits."""
     size = abs(value)

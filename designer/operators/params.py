@@ -75,7 +75,7 @@ class Parameter:
     @property
     def title(self) -> str:
         """The name for users: `padding_tuple` -> "Padding tuple"."""
-        return self.name.replace("_", " ").capitalize()
+        return "RGBA" if self.name == "rgba" else self.name.replace("_", " ").capitalize()
 
     def parse(self, text: str) -> Value:
         """The value that `text` represents, checked against type, choices and bounds; raises ParamError."""

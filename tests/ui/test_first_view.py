@@ -79,18 +79,69 @@ def test_a_layer_far_out_is_hit_wherever_it_is_painted(window):
     assert viewer.hit(viewer.mapFromScene(below)) is None
 
 
-def test_a_network_too_large_for_the_view_opens_at_its_input(window):
+def grid(rows: int, columns: int, start: int) -> Graph:
+    """Chains of layers, one per row, that read an input at the height of row `start`."""
     chains = [
         Layer(f"l{row}_{n}", "identity", (n * 240 + 480, row * 160), (Source(f"l{row}_{n - 1}" if n else "in"),))
-        for row in range(30)
-        for n in range(12)
+        for row in range(rows)
+        for n in range(columns)
     ]
-    show(window, Graph([Layer("in", "input", (0, 15 * 160)), *chains]))
+    return Graph([*chains[:5], Layer("in", "input", (0, start * 160)), *chains[5:]])
+
+
+@pytest.mark.parametrize("start", [0, 100, 199])
+def test_a_network_too_large_for_the_view_opens_at_its_input(window, start):
+    show(window, grid(200, 8, start))
     viewer = window.canvas.viewer
     assert viewer.seen().contains(window.canvas.projection.entry("in").area())
-    assert LEAST / viewer.zoom < 18.1  # at 0.5, where names are whole
-    show(window, Graph([*chains[:12], Layer("in", "input", (0, 0)), *chains[12:]]))
-    assert viewer.seen().contains(window.canvas.projection.entry("in").area())
+    assert viewer.zoom == pytest.approx(0.25)
+
+
+def test_a_large_document_that_fits_at_readable_names_is_framed(window):
+    window.resize(2560, 1440)
+    show(window, grid(18, 18, 0))
+    canvas = window.canvas
+    assert len(canvas.projection.layers) > 300
+    assert canvas.viewer.seen().contains(canvas.projection.extent())
+    assert canvas.viewer.zoom >= 0.2
+
+
+def test_what_begins_in_the_view_is_in_its_middle(window):
+    layers = [Layer("l0", "input")]
+    layers += [Layer(f"l{n}", "identity", (n * 240, n * 60), (Source(f"l{n - 1}"),)) for n in range(1, 400)]
+    show(window, Graph(layers))
+    seen = window.canvas.viewer.seen()
+    first = [window.canvas.projection.entry(name).area() for name in window.canvas.projection.within(seen)]
+    above = min(area.top() for area in first) - seen.top()
+    below = seen.bottom() - max(area.bottom() for area in first)
+    assert above == pytest.approx(below, abs=80)
+
+
+def test_few_layers_in_view_of_a_large_document_are_painted_with_their_links(window, qtbot):
+    show(window, grid(200, 8, 0))
+    canvas = window.canvas
+    qtbot.waitUntil(lambda: not canvas.projection.busy)
+    seen = canvas.viewer.seen()
+    assert not canvas.projection.crowded(seen, 0.25)
+    assert canvas.projection.crowded(canvas.projection.extent(), 0.25)
+    assert not canvas.projection.crowded(canvas.projection.extent(), 0.5)
+
+
+def test_everything_stays_in_view_when_the_user_comes_back(window, tmp_path):
+    """Also in a canvas of another size: a view that the user did not choose is not a place to return to."""
+    window.resize(1600, 1000)
+    show(window, kit.small_graph())
+    first = window.tabs.shown
+    show(window, kit.small_graph())
+    window.resize(1100, 700)
+    window.tabs.show(first)
+    canvas = window.canvas
+    assert canvas.viewer.seen().contains(canvas.projection.extent())
+    canvas.viewer.zoom_by(3.0)
+    chosen = canvas.viewer.zoom
+    window.tabs.step(1)
+    window.tabs.step(1)
+    assert canvas.viewer.zoom == pytest.approx(chosen)
 
 
 def test_the_map_hides_itself_when_everything_is_in_view(window, qtbot):

@@ -118,13 +118,20 @@ def test_the_model_keeps_qt_s_rules(bench: Bench, qtmodeltester: object) -> None
     qtmodeltester.check(bench.panel.model)  # type: ignore[attr-defined]
 
 
+def is_italic(index: QModelIndex) -> bool:
+    """How amounts that are computed, not measured, are marked."""
+    return bool(index.data(Qt.ItemDataRole.FontRole).italic())
+
+
 def test_a_group_s_time_is_shared_out_and_marked_as_modelled(bench: Bench) -> None:
     model = bench.panel.model
     group = model.index(2, LAYER)
     texts = [bench.text(model.find(name), TIME) for name in ("conv_h", "conv_0")]
-    assert all(text.startswith("~") for text in texts)
-    assert sum(float(text[1:]) for text in texts) == pytest.approx(float(bench.text(group, TIME)), rel=0.1, abs=0.02)
-    assert bench.text(model.find("conv_h"), MEMORY) == f"~{8 * 20 * 40 * 4 / 1024:.1f} KiB"
+    assert all(is_italic(model.find(name).siblingAtColumn(TIME)) for name in ("conv_h", "conv_0"))
+    assert not is_italic(group.siblingAtColumn(TIME))
+    assert is_italic(group.siblingAtColumn(MEMORY))
+    assert sum(float(text) for text in texts) == pytest.approx(float(bench.text(group, TIME)), rel=0.1, abs=0.02)
+    assert bench.text(model.find("conv_h"), MEMORY) == f"{8 * 20 * 40 * 4 / 1024:.1f} KiB"
     assert group.siblingAtColumn(TIME).data(HEAT) is None
     hot = [model.find(name).siblingAtColumn(MEMORY).data(HEAT) for name in ("conv_h", "conv_0")]
     assert hot == [1.0, pytest.approx(3 / 8)]
@@ -141,13 +148,14 @@ def test_a_group_s_time_is_shared_out_by_the_profile_that_is_displayed(bench: Be
     profiling = profiling_of(bench.context)
     profiling.add(Profile(Machine("Test CPU", 2), "small", (run,)))
     shares = [bench.text(model.find(name), TIME) for name in ("conv_h", "conv_0")]
+    assert not is_italic(model.find("conv_h").siblingAtColumn(TIME))
     assert [float(text) for text in shares] == pytest.approx([total / 4, total * 3 / 4], rel=0.1, abs=0.006)
     summary = bench.panel.findChild(QLabel, "network_overview.summary")
     assert profiling.current is not None
     assert f"times of layers by profile {profiling.current.title}" in summary.text()
     other = replace(run, operators=(replace(rows[0], type="pooling"), rows[1]))  # of another network
     profiling.add(Profile(Machine("Test CPU", 2), "other", (other,)))
-    assert all(bench.text(model.find(name), TIME).startswith("~") for name in ("conv_h", "conv_0"))
+    assert all(is_italic(model.find(name).siblingAtColumn(TIME)) for name in ("conv_h", "conv_0"))
     assert "by profile" not in summary.text()
 
 

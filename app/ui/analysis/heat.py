@@ -41,7 +41,7 @@ class HeatLegend(QWidget):
     def show_ends(self, texts: tuple[str, ...]) -> None:
         """What the hot end means, one text a column."""
         self._text = "  ·  ".join(texts)
-        self.setToolTip(tr("Heat of one layer, from 0 to {most}; ~ is modelled", most=self._text))
+        self.setToolTip(tr("Heat of one layer, from 0 to {most}; italic values are modelled", most=self._text))
         self.setAccessibleDescription(self.toolTip())
         self.update()
 

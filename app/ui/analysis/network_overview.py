@@ -168,7 +168,7 @@ class NetworkOverviewPanel(QWidget):
             self._fit_names()
         time, memory = self.model.largest
         profiled = self.model.profiled
-        self.legend.show_ends((f"{'' if profiled else '~'}{duration(time)}", f"~{binary(memory)}"))
+        self.legend.show_ends((duration(time), binary(memory)))
         note = f"  ·  {result.note}" if result.note else ""
         if profiled and entry is not None:
             note += "  ·  " + tr("times of layers by profile {title}", title=entry.title)

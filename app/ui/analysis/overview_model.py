@@ -211,9 +211,9 @@ class OverviewModel(QAbstractItemModel):
             return {
                 TIME: tr(
                     "Measured time of a step, shared among its layers as in the profile that is displayed; "
-                    "~ without a profile by their operations and bytes"
+                    "without a profile (italic) by their operations and bytes"
                 ),
-                MEMORY: tr("~ Bytes of what the layer makes, by its shapes"),
+                MEMORY: tr("Bytes of what the layer makes, by its shapes"),
                 STATE: tr("Whether it ran, its results were kept from before, or they are too large to be kept"),
             }.get(section)
         return None
@@ -230,7 +230,9 @@ class OverviewModel(QAbstractItemModel):
         if role == Qt.ItemDataRole.TextAlignmentRole and column in (TIME, MEMORY):
             return int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         if role == Qt.ItemDataRole.FontRole and column in (SHAPE, TIME, MEMORY):
-            return theme.mono_font()
+            font = theme.mono_font()
+            font.setItalic(self._is_modelled(row, column, bool(group)))
+            return font
         if role == Qt.ItemDataRole.ForegroundRole:
             if single and layer in self._faults:
                 return theme.color("error")
@@ -268,13 +270,17 @@ class OverviewModel(QAbstractItemModel):
         largest = self._largest[0 if column == TIME else 1]
         return value / largest if largest > 0 and value > 0 else None
 
+    def _is_modelled(self, row: _StepRow, column: int, inside: bool) -> bool:
+        """Whether an amount is computed, not measured: all memory, and times inside of a group without a profile."""
+        return column == MEMORY or (column == TIME and inside and not row.profiled)
+
     def _layer_text(self, row: _StepRow, layer: str, column: int) -> str:
         """Of one layer; inside of a group its time is modelled."""
         info = self._info(layer)
         if column == TIME and len(row.layers) > 1:
-            return f"{'' if row.profiled else '~'}{_two(self._time(row, layer))}" if row.took else "-"
+            return _two(self._time(row, layer)) if row.took else "-"
         if column == MEMORY:
-            return f"~{binary(info.memory)}" if info.memory else "-"
+            return binary(info.memory) if info.memory else "-"
         if column == STATE and layer in self._faults:
             return tr("not finite")
         return {LAYER: layer, TYPE: info.title, SHAPE: info.shape}.get(column, "")
@@ -293,7 +299,7 @@ class OverviewModel(QAbstractItemModel):
             return _state(step)
         if column == MEMORY:
             total = sum(self._memory(name) for name in step.layers)
-            return f"~{binary(total)}" if total else "-"
+            return binary(total) if total else "-"
         many = f"{step.layers[0]} … {step.layers[-1]}"
         count = tr("{count} layers together", count=len(step.layers))
         return {LAYER: many, TYPE: count, SHAPE: self._info(step.layers[-1]).shape}.get(column, "")

@@ -41,8 +41,7 @@ from designer.operators.links import is_variadic, network_ends
 from designer.texts import tr
 
 NOTE_SIZE = (12 * GRID, 5 * GRID)
-OPENING_ZOOM = 0.25  # a larger document opens at its top left corner; names are readable at this scale
-LARGE_ZOOM = 0.5  # opening scale of a document that is too large to create all its items
+OPENING_ZOOM = 0.25  # least opening scale: names are readable; a larger document opens where it begins
 
 
 class Canvas(QWidget):
@@ -123,10 +122,7 @@ class Canvas(QWidget):
         self._update_hint()
         self.viewer.setFocus()
         if not self._remembered.restore():
-            near = (
-                self.viewer.far_below < OPENING_ZOOM
-            )  # a large document is painted in one go there, again after each edit
-            self.viewer.frame_all(least=OPENING_ZOOM if near else LARGE_ZOOM)
+            self.viewer.frame_all(least=OPENING_ZOOM)
         self.selection_state_changed.emit()
 
     def _open(self, name: str) -> None:
@@ -538,3 +534,5 @@ class Canvas(QWidget):
         )
         if edit is not None:
             self._context.select((layer.name,))
+            if free:
+                self.show_layer(layer.name)

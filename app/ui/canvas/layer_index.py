@@ -199,6 +199,10 @@ class LayerIndex:
         """The layers that may be visible in an area."""
         return self._index.within(area.left(), area.top(), area.right(), area.bottom())
 
+    def count_near(self, area: QRectF) -> int:
+        """The number of layers that may be visible in an area."""
+        return self._index.count(area.left(), area.top(), area.right(), area.bottom())
+
     def within(self, area: QRectF) -> list[str]:
         """The layers whose boxes intersect an area."""
         return [name for name in self.near(area) if self.measured(name).box().intersects(area)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from PySide6.QtCore import QDeadlineTimer, QPointF, QRectF, QTimer
+from PySide6.QtCore import QDeadlineTimer, QPointF, QRectF, QSizeF, QTimer
 
 from app.ui.canvas.collapsed_frames import CollapsedFrames
 from app.ui.canvas.far_view import FarView
@@ -15,7 +15,7 @@ from app.ui.canvas.link_items import LinkItems
 from app.ui.canvas.links import LinkItem
 from app.ui.canvas.node import LayerItem
 from app.ui.canvas.node_look import NodeLook, node_look
-from app.ui.canvas.node_paint import NAMED, PORTS
+from app.ui.canvas.node_paint import PORTS
 from app.ui.canvas.nodes import Frames, Nodes
 from app.ui.canvas.viewer import LayerViewer
 from app.ui.document.document import Document
@@ -26,6 +26,7 @@ from designer.graph.routes import Points, points_into
 from designer.graph.template import INSTANCE
 
 EAGER = 300  # documents up to this many layers, and four times as many links, have all their items from the start
+MANY = 300  # with more layers than this in the view, the far view is painted at scales without ports
 FRAME_MS = 60  # of creating items before a frame
 TOGETHER = 1000  # layers whose links are put into the index in one step
 CROWD = 3000  # with more links than this in the view, the far view is painted
@@ -137,14 +138,27 @@ class Projection:
             self._trimming.start()
         return True
 
-    def crowded(self, area: QRectF) -> bool:
-        """Whether an area has so many links that single items cannot be distinguished."""
-        return not self._eager and (self._linking is not None or self._edges.count_near(area) > CROWD)
+    def crowded(self, area: QRectF, zoom: float) -> bool:
+        """Whether an area has so many links that they cannot be distinguished, or, without ports, so many layers."""
+        if self._eager:
+            return False
+        if self._linking is not None or self._edges.count_near(area) > CROWD:
+            return True
+        return zoom < PORTS and self._layers.count_near(area) > MANY
 
-    def start(self) -> float | None:
-        """The height of the leftmost layer, where the network begins."""
-        first = min(self._layers, key=lambda entry: (entry.x, entry.y), default=None)
-        return first.box().center().y() if first is not None else None
+    def start(self, seen: QSizeF) -> float | None:
+        """The height at which a view of this size shows where the network begins: its left end, or else its leftmost layer."""
+        extent = self.extent()
+        columns = self._layers.near(QRectF(extent.left(), extent.top(), seen.width(), extent.height()))
+        if not columns:
+            return None
+        rows = self._layers.bounds(columns)
+        top, bottom = float(rows[:, 1].min()), float(rows[:, 3].max())
+        if bottom - top <= seen.height():
+            return (top + bottom) / 2
+        first = min((self._layers[name] for name in columns), key=lambda entry: (entry.x, entry.y))
+        middle, half = first.box().center().y(), seen.height() / 2
+        return min(max(middle, top + half), bottom - half)
 
     def extent(self) -> QRectF:
         """The bounds of all layers and collapsed frames."""
@@ -197,7 +211,6 @@ class Projection:
         self.inspected = ""
         self.document = document
         self._eager = document is None or _is_small(document.graph)
-        self.viewer.far_below = NAMED if self._eager else PORTS
         if document is None:
             return
         self._layers.put(document.graph)

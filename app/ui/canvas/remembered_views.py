@@ -4,28 +4,27 @@ from __future__ import annotations
 
 from weakref import WeakKeyDictionary
 
-from PySide6.QtCore import QPointF
-
 from app.ui.canvas.viewer import LayerViewer
 from app.ui.document.document import Document
+from app.ui.document.open_document import ViewPlace
 from app.ui.document.template_view import ScopeStep
 
 Scope = tuple[ScopeStep, ...]
 
 
 class RememberedViews:
-    """Remembers center and scale by file and scope while the file is open."""
+    """Remembers the place in view by file and scope while the file is open."""
 
     def __init__(self, viewer: LayerViewer) -> None:
         self._viewer = viewer
-        self._kept: WeakKeyDictionary[Document, dict[Scope, tuple[QPointF, float]]] = WeakKeyDictionary()
+        self._kept: WeakKeyDictionary[Document, dict[Scope, ViewPlace]] = WeakKeyDictionary()
         self._present: tuple[Document, Scope] | None = None
 
     def leave(self, root: Document, scope: Scope) -> None:
         """Store the view of the previous scope; `root` and `scope` are shown from now on."""
         if self._present is not None:
             file, old = self._present
-            self._kept.setdefault(file, {})[old] = (self._viewer.visible_center(), self._viewer.zoom)
+            self._kept.setdefault(file, {})[old] = self._viewer.place()
         self._present = (root, scope)
 
     def restore(self) -> bool:
@@ -36,7 +35,5 @@ class RememberedViews:
         place = self._kept.get(file, {}).get(scope)
         if place is None:
             return False
-        center, zoom = place
-        self._viewer.zoom_by(zoom / self._viewer.zoom)
-        self._viewer.go(center)
+        self._viewer.restore(place)
         return True

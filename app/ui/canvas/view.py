@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from NodeGraphQt.widgets.viewer import NodeViewer
-from PySide6.QtCore import QLineF, QPoint, QPointF, QRect, QRectF, Qt, Signal
+from PySide6.QtCore import QLineF, QPoint, QPointF, QRect, QRectF, QSizeF, Qt, Signal
 from PySide6.QtGui import QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QGraphicsItem, QGraphicsView, QStyleOptionGraphicsItem, QWidget
 
@@ -20,12 +20,14 @@ from app.ui.canvas.layer_index import LayerEntry
 from app.ui.canvas.links import LinkItem, PortDot
 from app.ui.canvas.node import LayerItem
 from app.ui.canvas.node_paint import NAMED
+from app.ui.document.open_document import ViewPlace
 from app.ui.widgets import theme
 from designer.graph.model import GRID
 
 EXTENT = 4_000_000.0  # the canvas extends this far in each direction
 MARGIN = 2.0 * GRID  # around the area of a zoom to fit
 ZOOM_MIN, ZOOM_MAX = 0.02, 4.0
+NEARLY = 0.8  # of a least scale: what fits at this much of it is shown whole
 PORT_ZOOM = 0.25  # below this scale ports are too small to be hit
 
 Hit = PortDot | LayerItem | LinkItem | FrameItem
@@ -51,11 +53,11 @@ class ItemSource(Protocol):
 
     def need(self, area: QRectF) -> None: ...
     def need_soon(self, area: QRectF) -> None: ...
-    def crowded(self, area: QRectF) -> bool: ...
+    def crowded(self, area: QRectF, zoom: float) -> bool: ...
     def within(self, area: QRectF) -> list[str]: ...
     def entry(self, layer: str) -> LayerEntry: ...
     def extent(self) -> QRectF: ...
-    def start(self) -> float | None: ...
+    def start(self, seen: QSizeF) -> float | None: ...
     def collect_far(self) -> FarView: ...
     def select(self, names: Iterable[str]) -> list[LayerItem]: ...
     def make_marked(self) -> None: ...
@@ -95,7 +97,6 @@ class CanvasView(NodeViewer):  # type: ignore[misc]
         )  # whether everything is kept in view, and the minimum scale for that
         self.supply: ItemSource | None = None
         self.overlays: list[QGraphicsItem] = []  # items that the far view includes
-        self.far_below = NAMED  # the scale below which the far view is painted
         self._from_afar = False  # whether the far view was painted last
         self.scene().selectionChanged.connect(self.far_marked)
 
@@ -264,7 +265,7 @@ class CanvasView(NodeViewer):  # type: ignore[misc]
     def frame_rect(self, rect: QRectF, *, least: float = ZOOM_MIN, start: float | None = None) -> None:
         """Zoom to fit an area of the canvas, to 100% at most. Much faster than NodeGraphQt's method.
 
-        If that needs a smaller scale than `least`, use `least` and show the left end at the height of `start`, or the top left
+        If that needs a much smaller scale than `least`, use `least` and show the left end at the height `start`, or the top left
         corner.
         """
         if rect.isEmpty():
@@ -273,7 +274,7 @@ class CanvasView(NodeViewer):  # type: ignore[misc]
             return
         rect = rect.adjusted(-MARGIN, -MARGIN, MARGIN, MARGIN)
         self.fitInView(rect, Qt.AspectRatioMode.KeepAspectRatio)
-        wanted = min(1.0, max(least, self.zoom))
+        wanted = min(1.0, self.zoom if self.zoom >= NEARLY * least else least)
         too_wide = rect.width() * wanted > self.viewport().width()
         too_high = rect.height() * wanted > self.viewport().height()
         if wanted != self.zoom:
@@ -281,16 +282,30 @@ class CanvasView(NodeViewer):  # type: ignore[misc]
         shown = self.seen()
         x = rect.left() + shown.width() / 2 if too_wide else rect.center().x()
         y = rect.center().y()
-        if too_high:
-            top, bottom = rect.top() + shown.height() / 2, rect.bottom() - shown.height() / 2
-            y = top if start is None else min(max(start, top), bottom)
+        if start is not None and (too_wide or too_high):
+            y = start
+        elif too_high:
+            y = rect.top() + shown.height() / 2
         self.centerOn(x, y)
 
     def frame_all(self, *, least: float = ZOOM_MIN) -> None:
         """Zoom to fit everything, and keep it fitted when the window is resized, until the user pans or zooms."""
         if self.supply is not None:
-            self.frame_rect(self.supply.extent(), least=least, start=self.supply.start())
+            seen = QSizeF(self.viewport().size()) / least
+            self.frame_rect(self.supply.extent(), least=least, start=self.supply.start(seen))
         self._fitted, self._least = True, least
+
+    def place(self) -> ViewPlace:
+        """The place that is shown, for `restore`."""
+        return ViewPlace(self.visible_center(), self.zoom, self._least if self._fitted else None)
+
+    def restore(self, place: ViewPlace) -> None:
+        """Show a place again; if everything was kept in view, also in a canvas of another size."""
+        if place.fitted_from is not None:
+            self.frame_all(least=place.fitted_from)
+            return
+        self.zoom_by(place.zoom / self.zoom)
+        self.go(place.center)
 
     def bring(self, item: LayerItem) -> None:
         """Scroll by the minimum distance that makes a node visible."""
@@ -326,7 +341,7 @@ class CanvasView(NodeViewer):  # type: ignore[misc]
 
     def paintEvent(self, event: QPaintEvent) -> None:
         seen = self.seen()
-        self._from_afar = self.supply is not None and (self.zoom < self.far_below or self.supply.crowded(seen))
+        self._from_afar = self.supply is not None and (self.zoom < NAMED or self.supply.crowded(seen, self.zoom))
         if self.supply is None or not self._from_afar:
             if self.supply is not None:
                 self.supply.need_soon(seen)

@@ -19,7 +19,7 @@ from designer.operators.api import Operator
 from designer.operators.live_cost import LiveCost, Total
 from designer.operators.registry import Read
 from designer.texts import mark, tr, tr_data, trn
-from designer.units import MODELLED_SIGN, binary, count, si
+from designer.units import binary, count, modelled, si
 
 UNKNOWN = mark("unknown")
 PORTS = 16  # maximum number of input and of output shapes
@@ -166,11 +166,11 @@ def _sums(total: Total) -> list[tuple[str, str]]:
         return [(tr("Parameters"), tr_data(UNKNOWN)), (tr("FLOPs, batch size 1"), tr_data(UNKNOWN))]
     memory = tr(
         "{weights} weights, {outputs} outputs",
-        weights=MODELLED_SIGN + binary(total.weights),
-        outputs=MODELLED_SIGN + binary(total.outputs),
+        weights=modelled(total.weights, binary(total.weights)),
+        outputs=modelled(total.outputs, binary(total.outputs)),
     )
     return [
         (tr("Parameters"), count(total.learned)),
-        (tr("FLOPs, batch size 1"), MODELLED_SIGN + si(total.flops, "FLOP")),
+        (tr("FLOPs, batch size 1"), modelled(total.flops, si(total.flops, "FLOP"))),
         (tr("Memory, FP32"), memory),
     ]

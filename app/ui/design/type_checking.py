@@ -199,6 +199,9 @@ class TypeCheckingPanel(QWidget):
         table.setWordWrap(True)
         table.setItemDelegate(_Roomy(table))
         header = table.horizontalHeader()
+        table.setMinimumHeight(
+            header.sizeHint().height() + 2 * table.fontMetrics().height()
+        )  # room for the fixes below
         for column in range(3):
             header.setSectionResizeMode(column, QHeaderView.ResizeMode.ResizeToContents)
         for column in (3, 4):

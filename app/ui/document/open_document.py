@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -43,6 +43,15 @@ def journal_notifier() -> _JournalNotifier:
     return _JournalNotifier()
 
 
+@dataclass(frozen=True, slots=True)
+class ViewPlace:
+    """What the canvas shows of a document."""
+
+    center: QPointF
+    zoom: float
+    fitted_from: float | None  # the least scale of a zoom to fit, while everything is kept in view
+
+
 class OpenDocument(QObject):
     """Owns its document: `close` deletes both. `digest` is the digest of the bytes that were read."""
 
@@ -51,7 +60,7 @@ class OpenDocument(QObject):
     def __init__(self, document: Document, digest: str | None = None) -> None:
         super().__init__(document)
         self.document = document
-        self.view: tuple[QPointF, float] | None = None  # center and scale of the canvas
+        self.view: ViewPlace | None = None
         self.selection: tuple[str, ...] = ()
         self.disk: Disk = "same"  # the last known state of the file; reset to "same" when the user decides
         path = document.path

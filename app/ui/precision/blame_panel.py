@@ -27,6 +27,7 @@ from app.ui.engine.number_formats import number_formats_of
 from app.ui.precision.channel_pairs import ChannelPairs
 from app.ui.widgets import theme
 from app.ui.widgets.empty_state import EmptyState
+from app.ui.widgets.frozen_tree import RowDelegate
 from app.ui.widgets.message import Message
 from app.ui.widgets.narrow_combo import NarrowComboBox
 from designer.profiling.heat import Heat, Metric
@@ -119,13 +120,14 @@ class BlamePanel(QWidget):
         )
         header.setToolTip(2, tr("Relative difference of the operator's results if it gets the same inputs"))
         for column in (1, 2):
-            header.setTextAlignment(column, Qt.AlignmentFlag.AlignRight)
+            header.setTextAlignment(column, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         table.header().setStretchLastSection(False)
         table.header().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
         table.header().setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
         table.setRootIsDecorated(False)
         table.setAlternatingRowColors(True)
         table.setUniformRowHeights(True)
+        table.setItemDelegate(RowDelegate(table))
         table.itemClicked.connect(lambda item: self._context.reveal(item.text(0)))
         table.itemDoubleClicked.connect(lambda item: self.show_channels(item.text(0)))
         table.itemSelectionChanged.connect(lambda: self.channels.setEnabled(bool(table.selectedItems())))
@@ -210,5 +212,5 @@ class BlamePanel(QWidget):
 def _row(item: BlamedOperator) -> QTreeWidgetItem:
     row = QTreeWidgetItem([item.layer, f"{100 * item.share:.1f}", digits(item.deviation)])
     for column in (1, 2):
-        row.setTextAlignment(column, Qt.AlignmentFlag.AlignRight)
+        row.setTextAlignment(column, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
     return row

@@ -27,6 +27,7 @@ from app.ui.engine.context import Context
 from app.ui.engine.number_formats import TITLES, number_formats_of, reason_text
 from app.ui.widgets import theme
 from app.ui.widgets.flow import FlowLayout
+from app.ui.widgets.frozen_tree import RowDelegate
 from app.ui.widgets.message import Message
 from app.ui.widgets.tooltips import plain_tip
 from designer.graph.edits import ChangeSet
@@ -145,11 +146,12 @@ class NumberFormatsPanel(QWidget):
         table.setHeaderLabels([tr("Layer"), tr("Format"), *formats, tr("Reason")])
         table.headerItem().setToolTip(0, tr("PSNR in dB against FP32, if only this layer has the format of the column"))
         for column in range(2, 2 + len(MEASURED)):
-            table.headerItem().setTextAlignment(column, Qt.AlignmentFlag.AlignRight)
+            table.headerItem().setTextAlignment(column, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         table.header().setStretchLastSection(False)
         table.setRootIsDecorated(False)
         table.setAlternatingRowColors(True)
         table.setUniformRowHeights(True)
+        table.setItemDelegate(RowDelegate(table))
         table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         table.itemClicked.connect(lambda item: self._context.reveal(item.text(0)))
         return table
@@ -208,7 +210,7 @@ class NumberFormatsPanel(QWidget):
         item.setText(REASON, reason)
         item.setToolTip(REASON, plain_tip(reason))
         for column in range(2, 2 + len(texts)):
-            item.setTextAlignment(column, Qt.AlignmentFlag.AlignRight)
+            item.setTextAlignment(column, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         self.table.addTopLevelItem(item)
 
     def _size_text(self) -> str:

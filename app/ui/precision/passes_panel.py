@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QHeaderView, QLabel, QPushButton, QTreeWidget, QTreeWidgetItem, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QHBoxLayout,
+    QHeaderView,
+    QLabel,
+    QPushButton,
+    QTreeWidget,
+    QTreeWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
 
 from app.engine.protocol import PassesReply, PassRow
 from app.ui.document.document import Document
 from app.ui.engine.context import Context
 from app.ui.engine.number_formats import number_formats_of
 from app.ui.widgets import theme
+from app.ui.widgets.frozen_tree import RowDelegate
 from app.ui.widgets.message import Message
 from designer.graph.edits import ChangeSet
 from designer.passes.passes import PASSES
@@ -66,8 +76,11 @@ class PassesPanel(QWidget):
         self.status = Message("graph_passes.status")
         main = QVBoxLayout(self)
         main.setContentsMargins(8, 8, 8, 8)
-        for widget in (self.subject, self.compare, self.status):
-            main.addWidget(widget)
+        row = QHBoxLayout()
+        row.addWidget(self.subject, 1)
+        row.addWidget(self.compare)
+        main.addLayout(row)
+        main.addWidget(self.status)
         main.addWidget(self.table, 1)
         main.addWidget(self.total)
         self._formats.busy_changed.connect(self._on_busy)
@@ -80,13 +93,14 @@ class PassesPanel(QWidget):
         table.setObjectName("graph_passes.table")
         table.setAccessibleName(tr("Graph passes"))
         table.setRootIsDecorated(False)
+        table.setItemDelegate(RowDelegate(table))
         theme.frame_check_boxes(table)
         table.setHeaderLabels([tr_data(title) for title in HEADERS])
         header = table.headerItem()
         for column, tip in TIPS.items():
             header.setToolTip(column, tr_data(tip))
         for column in range(1, RESULT):
-            header.setTextAlignment(column, Qt.AlignmentFlag.AlignRight)
+            header.setTextAlignment(column, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         table.header().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
         for each in PASSES.values():
             item = QTreeWidgetItem(table, [tr_data(each.title)])
@@ -95,7 +109,7 @@ class PassesPanel(QWidget):
             item.setFlags(item.flags() | Qt.ItemFlag.ItemIsUserCheckable)
             item.setCheckState(0, Qt.CheckState.Unchecked)
             for column in range(1, RESULT):
-                item.setTextAlignment(column, Qt.AlignmentFlag.AlignRight)
+                item.setTextAlignment(column, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         table.itemChanged.connect(self._on_checked)
         return table
 

@@ -297,7 +297,7 @@ class PrecisionDialog(GrowingDialog):
         item.setFlags(item.flags() | Qt.ItemFlag.ItemIsUserCheckable)
         item.setCheckState(0, Qt.CheckState.Checked if kept else Qt.CheckState.Unchecked)
         for column in range(2, 2 + len(numbers)):
-            item.setTextAlignment(column, Qt.AlignmentFlag.AlignRight)
+            item.setTextAlignment(column, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
 
     def _on_add(self) -> None:
         assert self._found is not None

@@ -33,6 +33,7 @@ from app.ui.engine.context import Context
 from app.ui.engine.question import EngineQuestion
 from app.ui.precision.precision_dialog import PrecisionDialog
 from app.ui.widgets import theme
+from app.ui.widgets.frozen_tree import RowDelegate
 from app.ui.widgets.message import Message
 from app.ui.widgets.param_section import tool_button
 from app.ui.widgets.sentences import placed_text
@@ -119,6 +120,7 @@ class VariantsPanel(QWidget):
         table.setAccessibleName(tr("Variants"))
         table.setRootIsDecorated(False)
         table.setUniformRowHeights(True)
+        table.setItemDelegate(RowDelegate(table))
         table.setHeaderLabels([tr_data(title) for title in HEADERS])
         table.setEditTriggers(
             QAbstractItemView.EditTrigger.DoubleClicked | QAbstractItemView.EditTrigger.EditKeyPressed

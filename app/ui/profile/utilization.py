@@ -98,5 +98,5 @@ def in_words(title: str, keys: Sequence[str], found: Quantities) -> str:
         value = found[key]
         amount = f"{text(value, '%')}, " if value.value is not None else ""
         reason = f" ({value.reason})" if value.reason else ""
-        lines.append(f"  {tr_data(UTILIZATION[key])}: {amount}{value.source.value}{reason}")
+        lines.append(f"{tr_data(UTILIZATION[key])}: {amount}{value.source.value}{reason}")
     return "\n".join(lines)

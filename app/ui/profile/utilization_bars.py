@@ -60,7 +60,8 @@ class UtilizationBars(QWidget):
         parts = (self.whole, self.selected or {})
         values = [part[key].value or 0.0 for part in parts for key in self.keys if key in part]
         most = max([100.0, *values])
-        width = self.width() - self.fontMetrics().horizontalAdvance("100 %") - 3 * GAP
+        labels = [text(part[key], "%") for part in parts for key in self.keys if key in part]
+        width = self.width() - max(map(self.fontMetrics().horizontalAdvance, ["100 %", *labels])) - 2 * GAP
         self._paint_legend(painter)
         y = self._line()
         for key in self.keys:

@@ -20,6 +20,7 @@ from app.engine.protocol import PredictReply, PredictRequest, TrainingMemoryRow
 from app.ui.engine.context import Context
 from app.ui.engine.profiling import profiling_of
 from app.ui.widgets import theme
+from app.ui.widgets.frozen_tree import RowDelegate
 from app.ui.widgets.message import Message
 from app.ui.widgets.narrow_combo import NarrowComboBox
 from app.ui.widgets.sentences import placed_text
@@ -130,6 +131,7 @@ class WhatIfPanel(QWidget):
         table.setRootIsDecorated(False)
         table.setAlternatingRowColors(True)
         table.setUniformRowHeights(True)
+        table.setItemDelegate(RowDelegate(table))
         table.header().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
         table.itemClicked.connect(lambda item: self._reveal(item.text(0)))
         policy = table.sizePolicy()

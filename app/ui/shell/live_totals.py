@@ -9,7 +9,7 @@ from app.ui.engine.context import Context
 from designer.graph.edits import ChangeSet
 from designer.operators.live_cost import LiveCost, Total
 from designer.texts import tr, trn
-from designer.units import MODELLED_SIGN, binary, count, short_count, si
+from designer.units import MODELLED_SIGN, binary, count, modelled, short_count, si
 
 SLICE_MS = 8  # time budget for counting layers per event loop turn
 AT_ONCE = 32
@@ -77,9 +77,9 @@ def short_text(total: Total) -> str:
         return ""
     return tr(
         "{flops} · {learned} parameters · {memory}",
-        flops=MODELLED_SIGN + si(total.flops, "FLOP"),
+        flops=modelled(total.flops, si(total.flops, "FLOP")),
         learned=short_count(total.learned),
-        memory=MODELLED_SIGN + binary(total.memory),
+        memory=modelled(total.memory, binary(total.memory)),
     )
 
 
@@ -89,7 +89,7 @@ def explanation(total: Total, training: int) -> str:
         tr(
             "{flops}: operations for batch size 1 at the sizes of the input layers. Two per multiply-add of "
             "convolutions and matrix products, none for element-wise operations, as torch's FLOP counter does.",
-            flops=MODELLED_SIGN + si(total.flops, "FLOP"),
+            flops=modelled(total.flops, si(total.flops, "FLOP")),
         ),
         tr(
             "{learned} learned parameters. Weights shared by the instances of a template count once.",
@@ -98,13 +98,13 @@ def explanation(total: Total, training: int) -> str:
         tr(
             "{memory}: {weights} of weights and {outputs} of layer outputs in FP32. An engine that frees "
             "tensors early needs less.",
-            memory=MODELLED_SIGN + binary(total.memory),
+            memory=modelled(total.memory, binary(total.memory)),
             weights=binary(total.weights),
             outputs=binary(total.outputs),
         ),
         tr(
             "{sign} marks values computed from the operator declarations. The Profile workspace shows measured values.",
-            sign="~",
+            sign=MODELLED_SIGN,
         ),
     ]
     if training:

@@ -12,7 +12,7 @@ from designer.texts import tr
 
 UNSAVED = "● "
 CLOSE_SIDE = 16
-LEAST, MOST = 160, 240  # width of a tab in pixels; scroll buttons appear when tabs do not fit
+MOST = 240  # width of a tab in pixels, above which its name is shortened; scroll buttons appear when tabs do not fit
 
 
 class TabBar(QTabBar):
@@ -99,8 +99,7 @@ class TabBar(QTabBar):
         return QSize(min(size.width(), MOST), size.height())
 
     def minimumTabSizeHint(self, index: int) -> QSize:
-        size = self.tabSizeHint(index)
-        return QSize(min(size.width(), LEAST), size.height())
+        return self.tabSizeHint(index)
 
     def _on_current(self, index: int) -> None:
         if index >= 0 and self.tabData(index) is not None:

@@ -86,9 +86,7 @@ class Tabs(QObject):
         self._bring(opened)
         self._context.set_document(opened.document)
         if opened.view is not None:
-            centre, zoom = opened.view
-            self._canvas.viewer.zoom_by(zoom / self._canvas.viewer.zoom)
-            self._canvas.viewer.go(centre)
+            self._canvas.viewer.restore(opened.view)
         graph = self._context.document.graph
         self._context.select(tuple(n for n in opened.selection if n in graph))
 
@@ -131,7 +129,7 @@ class Tabs(QObject):
 
     def _leave(self) -> None:
         if self._shown is not None:
-            self._shown.view = (self._canvas.viewer.visible_center(), self._canvas.viewer.zoom)
+            self._shown.view = self._canvas.viewer.place()
             self._shown.selection = self._context.selection
 
     def _bring(self, opened: OpenDocument) -> None:

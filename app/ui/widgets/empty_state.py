@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QLabel, QPushButton, QStackedWidget, QVBoxLayout, QWidget
 
 from app.ui.widgets import theme
 
+MARGIN, GAP = 8, 8  # pixels around the contents and between them
+ICON = 32
+WIDE = 24  # margin at the left and right
+
 
 class EmptyState(QWidget):
-    """An icon, a sentence and an optional button. `name` is the prefix of the object names, such as "parameters"."""
+    """An icon where there is room for it, a sentence and an optional button.
+
+    `name` is the prefix of the object names, such as "parameters".
+    """
 
     triggered = Signal()
 
@@ -27,8 +35,8 @@ class EmptyState(QWidget):
         self._button.setVisible(bool(action))
         self._button.clicked.connect(self.triggered)
         layout = QVBoxLayout(self)
-        layout.setContentsMargins(24, 24, 24, 24)
-        layout.setSpacing(8)
+        layout.setContentsMargins(WIDE, MARGIN, WIDE, MARGIN)
+        layout.setSpacing(GAP)
         layout.addStretch(1)
         layout.addWidget(self._mark)
         layout.addWidget(self._text)
@@ -47,8 +55,21 @@ class EmptyState(QWidget):
             self._icon_name = icon
             self._draw()
 
+    def minimumSizeHint(self) -> QSize:
+        """Without the icon, so that a placeholder does not need more room than the content."""
+        button = GAP + self._button.sizeHint().height() if self._button.text() else 0
+        return QSize(super().minimumSizeHint().width(), 2 * MARGIN + self.fontMetrics().height() + button)
+
+    def hasHeightForWidth(self) -> bool:
+        return False
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        text = self._text.heightForWidth(self.width() - 2 * WIDE)
+        self._mark.setVisible(self.height() >= self.minimumSizeHint().height() + text + ICON)
+
     def _draw(self) -> None:
-        self._mark.setPixmap(theme.icon(self._icon_name, "muted").pixmap(32, 32))
+        self._mark.setPixmap(theme.icon(self._icon_name, "muted").pixmap(ICON, ICON))
 
 
 class EmptyStack(QStackedWidget):
