@@ -59,6 +59,14 @@ def test_space_works_at_once_on_a_new_document(window):
     assert list(window.context.document.graph.layers) == ["identity_0"]
 
 
+def test_every_layer_that_is_added_is_in_view(window):
+    QTest.keySequence(window, "Ctrl+N")
+    for operator in ("input", "conv", "relu", "conv", "output"):
+        add(window, operator)
+        (name,) = window.context.selection
+        assert window.canvas.viewer.seen().contains(window.canvas.projection.entry(name).area()), name
+
+
 def test_a_residual_block_is_built_and_wired_by_keys_alone(window):
     show(window, Graph())
     for name in ("input", "convolution", "add", "output"):

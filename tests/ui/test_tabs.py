@@ -18,7 +18,7 @@ from pathlib import Path
 from PySide6.QtCore import QCoreApplication, QEvent, QFileSystemWatcher, QMimeData, QPoint, QPointF, Qt, QTimer, QUrl
 from PySide6.QtGui import QContextMenuEvent, QDragEnterEvent, QDropEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QFileDialog, QMenu, QToolButton
+from PySide6.QtWidgets import QApplication, QFileDialog, QMenu, QTabBar, QToolButton
 
 from app.ui.document.document import Document
 from app.ui.document.unsaved import UnsavedDialog
@@ -138,6 +138,19 @@ def test_what_is_not_saved_has_a_mark(window, files):
     window.tabs.step(1)
     press(window, "Ctrl+S")
     assert texts(window) == ["one.xml", "two.xml"]
+
+
+def test_ordinary_names_of_documents_are_whole_however_many_are_open(window, tmp_path):
+    window.resize(1366, 768)
+    paths = [tmp_path / f"denoiser_analysis_{number}.xml" for number in range(9)]
+    for path in paths:
+        save_document(network(3), path)
+    window.files.open_all(paths)
+    bar = window.tabs.bar
+    QApplication.processEvents()
+    for index in range(bar.count()):
+        needed = bar.fontMetrics().horizontalAdvance(bar.tabText(index))
+        assert bar.tabRect(index).width() > needed + bar.tabButton(index, QTabBar.ButtonPosition.RightSide).width()
 
 
 def test_files_of_the_same_name_show_their_folder(window, tmp_path):

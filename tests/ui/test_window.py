@@ -24,8 +24,9 @@ from PySide6.QtWidgets import (
     QTabBar,
     QToolButton,
     QTreeWidget,
+    QWidget,
 )
-from window_kit import action, open_window, press
+from window_kit import action, open_window, press, show, shown
 
 from app.main import opens_window
 from app.ui.shell.menus import CONTEXT_MENU, MENUS, TOOLBAR
@@ -34,7 +35,9 @@ from app.ui.shell.shortcuts_dialog import ShortcutsDialog
 from app.ui.shell.window import GROUPS, MainWindow, declared_actions
 from app.ui.widgets import theme
 from app.ui.widgets.action import Action, ActionGroup, Need
+from app.ui.widgets.empty_state import EmptyState
 from designer.graph import commands
+from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.operators.registry import default_registry
 
@@ -170,6 +173,28 @@ def test_every_workspace_shows_its_panels_on_a_small_screen(window, qtbot, name,
     for spec in PANELS:
         if spec.area == "left" and spec.id in wanted:
             assert window.docks[spec.id].width() >= 210, spec.id
+
+
+def test_a_problem_does_not_change_the_heights_of_panels(window, qtbot):
+    window.resize(1366, 768)
+    show(window, Graph([Layer("in", "input", params={"dims": "16x16x3"})]))
+    before = window.docks["type_checking"].height()
+    window.context.document.do(lambda g: commands.add_layer(g, Layer("sum", "element_wise", (300, 0), (Source("in"),))))
+    fixes = window.docks.panel("type_checking").findChild(QWidget, "type_checking.fixes")
+    qtbot.waitUntil(fixes.isVisible)
+    QApplication.processEvents()
+    assert window.docks["type_checking"].height() == before
+
+
+def test_placeholders_are_whole_in_low_panels(qtbot):
+    empty = EmptyState("low", "chart-bar", "Launch Analysis to see the layers that ran.")
+    shown(qtbot, empty, 300, 200)
+    icon, text = empty.findChildren(QLabel)
+    assert icon.isVisible()
+    empty.resize(300, empty.minimumSizeHint().height() + text.heightForWidth(300))
+    QApplication.processEvents()
+    assert not icon.isVisible()
+    assert text.height() >= text.heightForWidth(text.width())
 
 
 def test_titles_of_tabs_are_whole(window):

@@ -123,7 +123,7 @@ class VariantRow(QFrame):
         box.insertSeparator(box.count())
         box.addItem(tr("Choose a file..."), FILE)
         box.setCurrentIndex(self._sources.index(choice.source) if choice.source in self._sources else -1)
-        own = [Choice("", tr("as the network's settings say")), Choice(RANDOM, tr("random (seed 0)"))]
+        own = [Choice("", tr("from the settings")), Choice(RANDOM, tr("random (seed 0)"))]
         if choice.weights not in ("", RANDOM):
             own.insert(1, Choice(choice.weights, Path(choice.weights).name or choice.weights))
         self.weights.show_choices((*own, Choice(FILE, tr("Choose a folder..."))), choice.weights)
@@ -131,11 +131,11 @@ class VariantRow(QFrame):
         names = [Choice(variant.name, variant.name) for variant in settings.variants]
         self.variant.show_choices((Choice("", tr("none")), *names), choice.variant)
         self.variant.setEnabled(bool(names))
-        self.engine.show_choices((Choice("", tr("as set")), *run_choices.engines()), choice.engine)
+        self.engine.show_choices((Choice("", tr("from the settings")), *run_choices.engines()), choice.engine)
         engine, device = choice.engine or settings.engine, choice.device or settings.device
-        self.device.show_choices((Choice("", tr("as set")), *run_choices.devices(engine)), choice.device)
+        self.device.show_choices((Choice("", tr("from the settings")), *run_choices.devices(engine)), choice.device)
         precisions = run_choices.precisions(engine, device)
-        self.precision.show_choices((Choice("", tr("as set")), *precisions), choice.precision)
+        self.precision.show_choices((Choice("", tr("from the settings")), *precisions), choice.precision)
         self.precision.setEnabled(not choice.variant)  # a variant has its own
 
     def _on_source(self, index: int) -> None:

@@ -23,7 +23,6 @@ from designer.texts import tr
 FOLDER = Path(__file__).parents[3] / "docs"
 FIRST = "getting_started.md"
 SIZE = QSize(960, 700)
-LIST_WIDTH = 180
 
 
 def pages() -> list[Path]:
@@ -49,6 +48,7 @@ class DocsViewer(QDialog):
         self._list = QListWidget()
         self._list.setObjectName("docs.pages")
         self._list.setAccessibleName(tr("Pages"))
+        self._list.setSpacing(2)
         self._page = QTextBrowser()
         self._page.setObjectName("docs.page")
         self._page.setAccessibleName(tr("Documentation"))
@@ -75,7 +75,8 @@ class DocsViewer(QDialog):
         split = QSplitter()
         split.addWidget(self._list)
         split.addWidget(right)
-        split.setSizes([LIST_WIDTH, SIZE.width() - LIST_WIDTH])
+        wide = self._list.sizeHintForColumn(0) + 2 * self._list.frameWidth() + 8
+        split.setSizes([wide, SIZE.width() - wide])
         row = QHBoxLayout(self)
         row.addWidget(split)
         self._list.setCurrentRow(0)

@@ -681,7 +681,7 @@ ACTIONS: tuple[Action[MainWindow], ...] = (
         "Search all actions by name",
         MainWindow.show_commands,
         ("Help/help",),
-        ("Ctrl+P",),
+        ("Ctrl+P", "Ctrl+Shift+P"),
         icon="format-list-bulleted",
     ),
     Action(
