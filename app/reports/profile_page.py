@@ -14,6 +14,7 @@ from app.reports.profile_table import (
     difference_table,
     knee_text,
     name_of,
+    order_text,
     summary,
     training_line,
     utilization_lines,
@@ -53,6 +54,7 @@ def _add_run(page: Page, profile: Profile, run: ProfileRun) -> None:
         page.text(tr("Partial: {reason}.", reason=run.partial))
     page.text(summary(run))
     rows = [(name_of(row), *(make(run, row) for _, make in COLUMNS)) for row in run.by_saving()]
+    page.text(order_text())
     page.table((tr("layers"), *(title for title, _ in COLUMNS)), rows, numbers=NUMBERS)
     if run.peaks is not None and run.peaks.flops_per_s.value and run.peaks.memory_bytes_per_s.value:
         page.picture_inside(figure_png("roofline", run), tr("Roofline: a point is an operator."))

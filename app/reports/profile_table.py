@@ -13,6 +13,7 @@ from designer.profiling.difference import RunDifference
 from designer.profiling.quantities import Quantity, text
 from designer.profiling.rows import OUTSIDE
 from designer.profiling.schema import (
+    TIE,
     UTILIZATION,
     OperatorProfile,
     Profile,
@@ -74,6 +75,14 @@ ESSENTIAL = ("hyperparameters", "time", "share", "FLOP", "bound by", "saving")  
 WIDE = 200  # characters that all columns need
 
 
+def order_text() -> str:
+    """How the rows of a table are ordered."""
+    return tr(
+        "Largest possible saving first. Neighbors within {share} % of each other rank equal and are in running order.",
+        share=digits(100 * TIE),
+    )
+
+
 def lines(profile: Profile, width: int = WIDE) -> Iterator[RenderableType]:
     """All runs of a profile for a terminal of `width` characters."""
     for run in profile.runs:
@@ -81,6 +90,7 @@ def lines(profile: Profile, width: int = WIDE) -> Iterator[RenderableType]:
         if run.partial:
             yield tr("partial: {reason}", reason=run.partial)
         yield operators_table(run, width)
+        yield order_text()
         yield summary(run)
         yield from utilization_lines(run)
         if run.training is not None:

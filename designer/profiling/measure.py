@@ -40,7 +40,7 @@ from designer.profiling.peaks import BUSY_PERCENT, Peaks, busy_times, cached, fo
 from designer.profiling.quantities import Quantity, measured, unavailable
 from designer.profiling.roofline import above_roof, spread
 from designer.profiling.rows import Counted, operator_rows, outside_row, peak_memory
-from designer.profiling.schema import OperatorProfile, Profile, ProfileRun, RunPeaks
+from designer.profiling.schema import OperatorProfile, Profile, ProfileRun, RunPeaks, ranked
 from designer.runtime.api import RunOptions
 from designer.runtime.engine_api import Sample
 from designer.runtime.engine_registry import default_engines
@@ -60,6 +60,10 @@ CounterSource = Callable[[Inference, RunOptions, int], CounterResult]
 BLOCKS = 4  # at least
 LARGEST_BLOCK = 25  # iterations
 WARMUP = 2
+FIRST = 10  # operators whose order must settle
+SETTLED_FROM = 10  # iterations: fewer are a quick look
+MOST_EXTRA = 3  # times the duration of the requested iterations, until the order settles
+EXTRA_SECONDS = 20.0
 SEED = 0
 WITHOUT_WORK = ("output", "identity")  # an identity is also what the ports of a template become
 STEPS = 1000  # of the progress of one configuration
@@ -237,12 +241,25 @@ def measure(
 
     for group in groups:
         active = [RunMeasurement(each, reporter(len(runs) + place)) for place, each in enumerate(group)]
-        while sum(each.block() for each in active):  # not any(): each has its turn
+        for _ in _turns(active):
             if on_profile is not None:
                 on_profile(Profile(machine, network, (*runs, *(each.partial() for each in active))))
         turns = uuid4().hex if len(active) > 1 else ""
         runs += [replace(each.result(), turns=turns) for each in active]
     return Profile(machine, network, tuple(runs))
+
+
+def _turns(active: Sequence[RunMeasurement]) -> Iterator[None]:
+    """Measure blocks in turns: those that were requested, then more until the first operators keep their order. Yields between the turns."""
+    began = perf_counter()
+    while sum(each.block() for each in active):  # not any(): each has its turn
+        yield
+    now = perf_counter()
+    end = now + min(MOST_EXTRA * (now - began), EXTRA_SECONDS)
+    while not all(each.settled() for each in active) and perf_counter() < end:
+        yield
+        for each in active:
+            each.extra_block()
 
 
 class RunMeasurement:
@@ -302,18 +319,38 @@ class RunMeasurement:
     def block(self) -> bool:
         """Measure the next block; whether there is another one."""
         if self._done < len(self._blocks):
-            warmup = self._measurement.warmup if self._done == 0 else 1
-            runs = self._blocks[self._done]
-            _time_block(self._timer, self._timing, runs, warmup, self._tick, self._measurement.options.device)
+            self._time(self._blocks[self._done], self._measurement.warmup if self._done == 0 else 1)
             self._done += 1
         return self._done < len(self._blocks)
+
+    def extra_block(self) -> None:
+        """Measure a block beyond the iterations that were requested."""
+        self._time(self._blocks[0], 1)
+
+    def _time(self, runs: int, warmup: int) -> None:
+        _time_block(self._timer, self._timing, runs, warmup, self._tick, self._measurement.options.device)
+
+    def settled(self) -> bool:
+        """Whether the first operators have the same order by every other run as by the runs between; never asked of a few iterations."""
+        return self._measurement.iterations < SETTLED_FROM or self._first(0) == self._first(1)
+
+    def _first(self, start: int) -> list[tuple[str, ...]]:
+        """The layers of the first operators by every second run."""
+        samples = [replace(each, seconds=each.seconds[start::2]) for each in self._timing.samples.values()]
+        peaks = run_peaks(self._peaks) if self._peaks is not None else NO_PEAKS
+        return [row.layers for row in ranked(operator_rows(self._table, samples, peaks, {}, ""))[:FIRST]]
 
     def partial(self) -> ProfileRun:
         """What was measured so far, marked partial."""
         done, wanted = len(self._timing.whole), self._measurement.iterations
         options = self._measurement.options
         run = _run(self._base, self._table, self._timing, self._peaks, self._counted, options)
-        return replace(run, partial=tr("ended after {done} of {wanted} iterations", done=done, wanted=wanted))
+        text = (
+            tr("ended after {done} of {wanted} iterations", done=done, wanted=wanted)
+            if done < wanted
+            else tr("ended after {done} iterations, before the order of the first operators settled", done=done)
+        )
+        return replace(run, partial=text)
 
     def result(self) -> ProfileRun:
         """The run, with the peaks of the machine. Peaks that the run exceeds are measured again."""
@@ -329,7 +366,14 @@ class RunMeasurement:
             peaks = remeasured(options, peaks, store)
             run = _run(self._base, self._table, self._timing, peaks, self._counted, options)
         self._tick()
-        return run
+        if self.settled():
+            return run
+        note = tr(
+            "the order of the first {count} operators did not settle in {runs} runs; measure again on a quiet machine",
+            count=FIRST,
+            runs=run.iterations,
+        )
+        return replace(run, notes=(*run.notes, note))
 
 
 def _time_block(timer: Timer, timing: Timing, runs: int, warmup: int, tick: Ticks, device: str) -> None:
@@ -530,7 +574,7 @@ class Ticks:
         self._text = ""
 
     def __call__(self) -> None:
-        self._done += 1
+        self._done = min(self._done + 1, self._total)  # blocks until the order settles are not in the total
         self.say(self._text)
 
     def say(self, text: str) -> None:

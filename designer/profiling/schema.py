@@ -6,7 +6,7 @@ read (`profile_files.py`). Times are in milliseconds, sizes in bytes, utilizatio
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Final, Literal
@@ -18,6 +18,7 @@ from designer.texts import mark, tr
 SCHEMA: Final = "layerwright-profile"
 VERSION: Final = 2
 LARGEST = 1e18  # no time, size or number of operations in a profile is larger
+TIE = 0.05  # share by which savings differ between two profiles of a network on a quiet machine
 SMALLEST = 1e-30  # other numbers are 0: with these bounds, no ratio or product of values in a profile overflows
 
 Bound = Literal["compute", "memory", "cache", "launch", ""]
@@ -94,6 +95,28 @@ class OperatorProfile:
     @property
     def at_roof(self) -> bool:
         return self.saving_ms == 0.0
+
+
+def ranked(rows: Sequence[OperatorProfile]) -> list[OperatorProfile]:
+    """Rows in the order of optimization priority: largest saving first, then longest time.
+
+    Neighbors that differ by at most `TIE` have one rank and keep their order: another profile would swap them. A rank spans at most 2 `TIE`.
+    """
+    places = sorted(range(len(rows)), key=lambda place: (-(rows[place].saving_ms or 0.0), -rows[place].time_ms))
+    ranks: list[list[int]] = []
+    for place in places:
+        if ranks and _near(rows[ranks[-1][-1]], rows[place], TIE) and _near(rows[ranks[-1][0]], rows[place], 2 * TIE):
+            ranks[-1].append(place)
+        else:
+            ranks.append([place])
+    return [rows[place] for rank in ranks for place in sorted(rank)]
+
+
+def _near(above: OperatorProfile, below: OperatorProfile, share: float) -> bool:
+    """Whether the saving of `below` is at most `share` smaller, or its time if neither can save anything."""
+    if above.saving_ms:
+        return (below.saving_ms or 0.0) >= (1 - share) * above.saving_ms
+    return below.time_ms >= (1 - share) * above.time_ms
 
 
 @dataclass(frozen=True)
@@ -237,8 +260,8 @@ class ProfileRun:
         return 100 * row.time_ms / total if total > 0 else 0.0
 
     def by_saving(self) -> list[OperatorProfile]:
-        """The rows in the order of optimization priority: largest saving first, then longest time."""
-        return sorted(self.operators, key=lambda row: (-(row.saving_ms or 0.0), -row.time_ms))
+        """The rows in the order of optimization priority, see `ranked`."""
+        return ranked(self.operators)
 
     @property
     def configuration(self) -> str:

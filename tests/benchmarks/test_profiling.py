@@ -6,7 +6,6 @@ a quiet machine: the header of the table has the load.
 
 from __future__ import annotations
 
-import itertools
 import sys
 from pathlib import Path
 from statistics import median
@@ -82,16 +81,9 @@ def test_rows_sum_to_the_whole_and_profiling_costs_little(benchmark, report, sam
 
 
 def unlike(one: ProfileRun, other: ProfileRun) -> float:
-    """How many of the ten slowest operators another profile ranks otherwise; times within the noise count as equal."""
-    rows = sorted(one.operators, key=lambda row: -row.time_ms)[:FIRST]
-    times = {row.layers: row.time_ms for row in other.operators}
-    noise = {row.layers: 2 * (row.spread_ms or 0.0) for row in rows}
-    return float(
-        sum(
-            times.get(b.layers, 0.0) - times.get(a.layers, 0.0) > noise[a.layers] + noise[b.layers]
-            for a, b in itertools.pairwise(rows)
-        )
-    )
+    """How many of the first ten ranks have other operators in another profile."""
+    first, second = (run.by_saving()[:FIRST] for run in (one, other))
+    return float(sum(a.layers != b.layers for a, b in zip(first, second, strict=True)))
 
 
 def test_flops_equal_torchs_counter(benchmark, report, samples):

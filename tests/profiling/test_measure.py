@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -29,9 +30,10 @@ from designer.profiling.quantities import ValueSource, measured, unavailable
 from designer.profiling.quantities import measured as figure
 from designer.profiling.roofline import place
 from designer.profiling.rows import OUTSIDE, operator_rows
-from designer.profiling.schema import OperatorProfile, RunPeaks, mean_utilization
+from designer.profiling.schema import OperatorProfile, RunPeaks, mean_utilization, ranked
 from designer.runtime.api import RunOptions
 from designer.runtime.engine_api import Sample
+from designer.runtime.engine_registry import default_engines
 from designer.runtime.session import Session
 
 PEAKS = Peaks(
@@ -176,7 +178,7 @@ def test_what_was_measured_so_far_is_handed_over_and_marked_partial(session):
 def test_many_iterations_are_handed_over_in_small_blocks(session):
     seen = []
     profiled(session(), 110, on_profile=lambda profile: seen.append(profile.runs[0].iterations))
-    assert seen == [22, 44, 66, 88]
+    assert seen[:4] == [22, 44, 66, 88]
 
 
 def test_memory_over_time_and_what_exists_at_the_peak(session):
@@ -244,6 +246,50 @@ def test_other_engines_are_measured_in_turns(session):
         ("torch", "onnxruntime", 1),
         ("torch", "onnxruntime", 2),
     ]
+
+
+def saves(name, saving_ms, time_ms=20.0):
+    return replace(row(time_ms, saving_ms=saving_ms), layers=(name,))
+
+
+def test_neighbors_within_the_tie_keep_their_running_order():
+    rows = [saves("a", 9.6), saves("b", 3.0), saves("c", 10.0), saves("d", 9.2), saves("e", 8.9), saves("f", 0.0, 5.0)]
+    rows += [saves("g", 0.0, 5.2), saves("h", 0.0, 9.0), saves("i", None, 1.0)]
+    assert "".join(r.name for r in ranked(rows)) == "acdebhfgi"
+    chain = [saves(str(number), 10 * 0.96**number) for number in reversed(range(9))]
+    names = [int(r.name) for r in ranked(chain)]
+    assert names == [2, 1, 0, 5, 4, 3, 8, 7, 6]  # a rank spans at most 10 %
+
+
+class Clock:
+    """A timer whose operators take the times in `orders`, one dictionary for each run, over and over."""
+
+    def __init__(self, names, orders):
+        self.names, self.orders, self.blocks = names, itertools.cycle(orders), []
+
+    def whole(self, runs, warmup, tick):
+        self.blocks.append(runs)
+        return [0.1] * runs
+
+    def layers(self, runs, warmup, tick):
+        times = [next(self.orders) for _ in range(runs)]
+        return [Sample((name,), [run[name] for run in times]) for name in self.names]
+
+
+@pytest.mark.parametrize(("iterations", "differ", "extra"), [(12, False, 0), (12, True, 2), (4, True, 0)])
+def test_runs_are_added_until_the_first_operators_keep_their_order(session, monkeypatch, iterations, differ, extra):
+    """The order of two operators is another one in every second run, until the clock of the test ends the additional blocks."""
+    names = sorted(LAYERS)
+    times = dict.fromkeys(names, 0.001) | {names[0]: 0.02, names[1]: 0.01}
+    swapped = times | {names[0]: 0.01, names[1]: 0.02}
+    clock = Clock(names, [times, swapped if differ else times])
+    monkeypatch.setattr(type(default_engines()), "step_timer", lambda *_: clock)
+    moments = itertools.count(0.0, 1.0)
+    monkeypatch.setattr(measuring, "perf_counter", lambda: next(moments))
+    monkeypatch.setattr(measuring, "EXTRA_SECONDS", 2.5)
+    run = profiled(session(), iterations).runs[0]
+    assert sum(clock.blocks[4:]) == run.iterations - iterations == extra * 3
+    assert any("did not settle" in note for note in run.notes) is bool(extra)
 
 
 def peaks(flops=1e9, memory=1e9, cache=10e9, cache_bytes=1000, launch_ms=0.01):

@@ -21,7 +21,7 @@ from app.ui.engine.profiling import Entry, profiling_of
 from app.ui.profile.columns import COLUMNS
 from app.ui.profile.dialogs import save_profile_as
 from app.ui.profile.heat_bar import HeatBarDelegate
-from app.ui.profile.table_model import OperatorModel, OperatorProxy
+from app.ui.profile.table_model import BY_PRIORITY, OperatorModel, OperatorProxy
 from app.ui.widgets import theme
 from app.ui.widgets.elided import ElidedLabel
 from app.ui.widgets.empty_state import EmptyStack, EmptyState
@@ -112,7 +112,9 @@ class OperatorTablePanel(QWidget):
     def _make_table(self) -> None:
         self.tree = FrozenTree("operator_table.table", tr("Operators of the run"))
         self.tree.set_model(self.proxy)
-        self.tree.sort_by(column_of("saving"), Qt.SortOrder.DescendingOrder)
+        for view in self.tree.views:
+            view.header().setSortIndicatorClearable(True)  # the third click restores the order of priority
+        self.tree.sort_by(BY_PRIORITY, Qt.SortOrder.AscendingOrder)
         for number, column in enumerate(COLUMNS):
             if column.heat:
                 self.tree.set_delegate(number, HeatBarDelegate(self.tree))

@@ -11,7 +11,7 @@ from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistent
 from app.ui.profile.columns import COLUMNS, Column, explained, shown
 from app.ui.widgets import theme
 from designer.profiling.grouping import group_rows
-from designer.profiling.schema import OperatorProfile, ProfileRun
+from designer.profiling.schema import OperatorProfile, ProfileRun, ranked
 from designer.texts import tr, tr_data, trn
 
 Index = QModelIndex | QPersistentModelIndex
@@ -20,6 +20,7 @@ HEAT = (
     Qt.ItemDataRole.UserRole + 1
 )  # relative to the largest magnitude of the column: 0 to 1, -1 to 1 if signed; or None
 ROOT = QModelIndex()
+BY_PRIORITY = -1  # instead of a column; Qt's name for no order
 NO_PARENT = 0  # internal id of the rows at the top; others have the number of their group + 1
 
 
@@ -44,7 +45,8 @@ class OperatorModel(QAbstractItemModel):
         self.grouped = False
         self._top: tuple[TableRow, ...] = ()
         self._most: dict[int, float] = {}
-        self._order: tuple[int, Qt.SortOrder] | None = None  # None: running order
+        self._ranks: dict[int, int] = {}  # by the id of a row, among the groups or in its group
+        self._order = (BY_PRIORITY, Qt.SortOrder.AscendingOrder)
 
     def show(self, run: ProfileRun | None, key: Callable[[OperatorProfile], str] | None = None) -> None:
         """Show a run, its rows grouped by `key`."""
@@ -55,6 +57,8 @@ class OperatorModel(QAbstractItemModel):
             self._top = tuple(TableRow(row) for row in rows)
         else:
             self._top = tuple(TableRow(group.total, group.key, group.rows) for group in group_rows(rows, key))
+        listed = ([top.row for top in self._top], *(top.members for top in self._top))
+        self._ranks = {id(row): rank for rows in listed for rank, row in enumerate(ranked(rows))}
         self._most = {}
         for number, column in enumerate(COLUMNS):
             if run is not None and column.heat and column.value is not None:
@@ -64,7 +68,10 @@ class OperatorModel(QAbstractItemModel):
         self.endResetModel()
 
     def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
-        """Sort the rows at the top and the members of groups by a column; rows with equal values keep their order."""
+        """Sort the rows at the top and the members of groups by a column, or by optimization priority (`BY_PRIORITY`).
+
+        Rows with equal values keep their order.
+        """
         self._order = (column, order)
         self.layoutAboutToBeChanged.emit()
         indexes = self.persistentIndexList()
@@ -81,12 +88,13 @@ class OperatorModel(QAbstractItemModel):
         self.layoutChanged.emit()
 
     def _sort(self) -> None:
-        if self.run is None or self._order is None:
+        if self.run is None:
             return
-        run, column, reverse = self.run, COLUMNS[self._order[0]], self._order[1] is Qt.SortOrder.DescendingOrder
+        run, (column, order) = self.run, self._order
+        reverse = column != BY_PRIORITY and order is Qt.SortOrder.DescendingOrder
 
         def key(top: TableRow) -> float | str:
-            return _sort_key(run, column, top)
+            return self._ranks[id(top.row)] if column == BY_PRIORITY else _sort_key(run, COLUMNS[column], top)
 
         self._top = tuple(
             replace(top, members=tuple(sorted(top.members, key=lambda row: key(TableRow(row)), reverse=reverse)))
