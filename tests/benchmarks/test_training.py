@@ -1,4 +1,4 @@
-"""The loop of the exported project against one written by hand: same network, data, loader and optimizer."""
+"""The exported training project against a loop and a data set written by hand: same network, images, patches, noise and optimizer."""
 
 from __future__ import annotations
 
@@ -21,18 +21,43 @@ pytest.importorskip("torch")
 BLOCK = 10  # steps
 
 MINIMAL = """
-import sys, torch, config, data, model, monitor
-from images import Steps, loader
-settings = config.parse(sys.argv[1:], "").config()
-samples, _, _ = data.open_data(settings, config.HERE / "cache")
-torch.set_num_threads(1)
-torch.manual_seed(0)
+import sys, numpy as np, torch, model, monitor
+from pathlib import Path
+from PIL import Image
+from torch.nn import functional as F
+from torch.utils.data import DataLoader, Dataset, RandomSampler
+
+BATCH, PATCH, NOISE = 16, 64, 25 / 255
+
+class Patches(Dataset):
+    def __init__(self, folder):
+        self.images = [np.asarray(Image.open(path).convert("RGB")) for path in sorted(Path(folder).glob("*.jpg"))]
+
+    def __len__(self):
+        return len(self.images)
+
+    def __getitem__(self, number):
+        image = self.images[number]
+        side = round(PATCH / np.random.choice((1.0, 1.0, 0.75, 0.5)))
+        top, left = (np.random.randint(length - side + 1) for length in image.shape[:2])
+        patch = image[top : top + side, left : left + side]
+        if side != PATCH:
+            patch = np.asarray(Image.fromarray(patch).resize((PATCH, PATCH), Image.Resampling.BOX))
+        patch = np.rot90(patch, np.random.randint(4))
+        if np.random.random() < 0.5:
+            patch = patch[:, ::-1]
+        clean = torch.from_numpy(patch.transpose(2, 0, 1).astype(np.float32, order="C")) / 255
+        return clean + NOISE * torch.randn(clean.shape), clean
+
+options = dict(zip(sys.argv[1::2], sys.argv[2::2]))
+torch.set_num_threads(int(options["--threads"]))
+dataset = Patches(options["--data"])
+sampler = RandomSampler(dataset, replacement=True, num_samples=BATCH * int(options["--steps"]))
 network = model.Denoiser().to(memory_format=torch.channels_last)
 optimizer = torch.optim.AdamW(network.parameters(), 1e-3, weight_decay=1e-4)
 gate = monitor.Monitor()
-for step, (clean, noise) in enumerate(loader(samples, Steps(0, settings.steps, settings.batch), settings.workers, False), 1):
-    noisy = (clean + noise).contiguous(memory_format=torch.channels_last)
-    loss = torch.nn.functional.l1_loss(network(noisy), clean)
+for step, (noisy, clean) in enumerate(DataLoader(dataset, BATCH, sampler=sampler), 1):
+    loss = F.l1_loss(network(noisy.to(memory_format=torch.channels_last)), clean)
     optimizer.zero_grad(set_to_none=True)
     loss.backward()
     torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)

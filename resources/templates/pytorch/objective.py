@@ -87,7 +87,7 @@ def place(
 def prepare(tensor: torch.Tensor, entry: dict[str, Any]) -> torch.Tensor:
     """Scale image values in 0..1 as an input layer takes them."""
     scale, shift = float(entry["scale"]), float(entry["shift"])
-    return tensor * scale + shift
+    return tensor if (scale, shift) == (1.0, 0.0) else tensor * scale + shift
 
 
 def check_fit(inputs: tuple[torch.Tensor, ...], targets: tuple[torch.Tensor, ...]) -> None:
