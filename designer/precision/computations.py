@@ -105,8 +105,7 @@ class EngineComputation(Computation):
                     stack.append(source.layer)
         order = tuple(name for name in inference.graph.order()[0] if name in layers)
         step = PartStep(Part(order, tuple(reads)), makes)
-        key = f"{', '.join(map(str, makes))} of {', '.join(map(str, reads))}"
-        compiled = self._session.compile(step, key)
+        compiled = self._session.compile(step, self._session.part_print(step))
         return Step(tuple(reads), lambda values: compiled.run({source: values[source] for source in reads}))
 
 

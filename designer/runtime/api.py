@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from designer.files.settings import DEFAULT_ENGINE, LAYOUTS, PRECISIONS
+from designer.files.weights import Weights
 from designer.graph.model import Source
 from designer.runtime.finite import NonFinite
 from designer.texts import tr
@@ -21,6 +22,7 @@ __all__ = [
     "PRECISIONS",
     "Array",
     "Compiled",
+    "CompiledForWeights",
     "Part",
     "Progress",
     "RunOptions",
@@ -46,6 +48,7 @@ class RunOptions:
     `agreed` are the SHA-256 digests of the sources of custom layers that the user allowed to run.
     `formats` are pairs of a layer and its number format, for layers that do not compute in `precision`; see
     `EngineDescriptor.formats`.
+    `weights_as_inputs`: for weights that change often; engines that can compile parts once for all weights, which then run slower.
     """
 
     engine: str = DEFAULT_ENGINE
@@ -56,6 +59,7 @@ class RunOptions:
     agreed: tuple[str, ...] = ()
     tile: int = AUTO
     formats: tuple[tuple[str, str], ...] = ()
+    weights_as_inputs: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +115,15 @@ class Compiled(Protocol):
     """
 
     def run(self, feeds: Mapping[Source, Tensor]) -> dict[Source, Tensor]: ...
+
+
+@runtime_checkable
+class CompiledForWeights(Compiled, Protocol):
+    """A compiled part that can run with other weights, see `RunOptions.weights_as_inputs`."""
+
+    def with_weights(self, weights: Weights) -> CompiledForWeights:
+        """The part with weights of the same shapes. Raises DiagnosticError if one is missing."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

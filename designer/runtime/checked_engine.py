@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import numpy as np
 
+from designer.files.weights import Weights
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.inference import Inference
 from designer.graph.model import Source
 from designer.graph.types import Symbol, TensorType
-from designer.runtime.api import Compiled, Part, Tensor
+from designer.runtime.api import Compiled, CompiledForWeights, Part, Tensor
 from designer.runtime.engine_api import Engine, EngineDescriptor, PreparedStep, Sample, SingleStep, StepTimer
 from designer.runtime.interrupt import InterruptedRunError, current
 from designer.runtime.network import type_of
@@ -39,7 +40,8 @@ class CheckedEngine:
         feeds = {feed: type_of(self._inference, feed) for feed in part.feeds}
         results = {self._inference.tensor(s): type_of(self._inference, s) for s in wanted}
         compiled = guarded(self.descriptor, "prepare", part.layers, lambda: self.engine.compile(part, wanted))
-        return _CheckedCompiled(self.descriptor, compiled, part, feeds, results)
+        kind = _CheckedForWeights if isinstance(compiled, CompiledForWeights) else _CheckedCompiled
+        return kind(self.descriptor, compiled, part, feeds, results)
 
 
 class _CheckedCompiled:
@@ -78,6 +80,14 @@ class _CheckedCompiled:
                     remedy=REMEDY,
                 )
         return made
+
+
+class _CheckedForWeights(_CheckedCompiled):
+    def with_weights(self, weights: Weights) -> CompiledForWeights:
+        compiled = cast(CompiledForWeights, self._compiled)
+        return _CheckedForWeights(
+            self._descriptor, compiled.with_weights(weights), self._part, self._feeds, self._results
+        )
 
 
 class CheckedTimer:

@@ -24,14 +24,14 @@ class NonfiniteProbes:
 
     def __init__(self, inference: Inference) -> None:
         self._inference = inference
-        self._found: dict[str, tuple[Source, ...]] = {}  # by the fingerprint of the part
+        self._found: dict[str, tuple[Source, ...]] = {}  # by the form of the part
 
-    def of(self, part: Part, print_: str, wanted: Collection[Source]) -> tuple[Source, ...]:
+    def of(self, part: Part, form: str, wanted: Collection[Source]) -> tuple[Source, ...]:
         """The tensors of a part to check in addition to those that are wanted anyway."""
-        if print_ not in self._found:
+        if form not in self._found:
             makers = [name for name in part.layers if self._makes(name)]
-            self._found[print_] = tuple(self._inference.tensors(name)[0] for name in makers)
-        return tuple(source for source in self._found[print_] if source not in wanted)
+            self._found[form] = tuple(self._inference.tensors(name)[0] for name in makers)
+        return tuple(source for source in self._found[form] if source not in wanted)
 
     def _makes(self, layer: str) -> bool:
         state = self._inference.states[layer]

@@ -59,6 +59,7 @@ class Preview:
         full, small = self.full, self._small
         if full.weights is not self._weights:
             self._weights = full.weights
+            small.options = replace(small.options, weights_as_inputs=True)  # they will change again soon
             small.set_weights(full.weights, full.weight_prints)
         if full.revision == self._revision:
             return

@@ -53,10 +53,11 @@ class WeightPrints:
 
 
 class PartPrint(NamedTuple):
-    """Digests of a part: `group` of its layers, `key` of its layers and its wanted tensors."""
+    """Digests of a part: `group` of its layers, `key` of its layers and its wanted tensors, `form` as `key` for any weights."""
 
     group: str
     key: str
+    form: str
 
 
 @dataclass(frozen=True, slots=True)

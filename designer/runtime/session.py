@@ -29,7 +29,17 @@ from designer.operators.api import Operator, Role
 from designer.operators.inlining import inline, inlined_source, is_flat
 from designer.operators.registry import Registry
 from designer.operators.training_branch import no_output, training_branch, training_only
-from designer.runtime.api import ONE_TILE, Array, Compiled, Progress, RunOptions, RunResult, Step, Tensor
+from designer.runtime.api import (
+    ONE_TILE,
+    Array,
+    Compiled,
+    CompiledForWeights,
+    Progress,
+    RunOptions,
+    RunResult,
+    Step,
+    Tensor,
+)
 from designer.runtime.checked_engine import CheckedEngine
 from designer.runtime.engine_registry import default_engines
 from designer.runtime.finite import NonFinite, nonfinite
@@ -98,6 +108,8 @@ class Session:
         self.results = Results(keep_bytes)
         self.tilings = Tilings(self.inference, self.options.tile, memory)
         self.differs: set[str] = set()  # keys of parts whose bits change if neighbors are computed with them
+        self.skipped_nan = SkippedNan(self.inference, default_engines().get(self.options.engine))
+        self._probes = NonfiniteProbes(self.inference)
         self.by_stand_in: dict[str, str] = {}  # reason by key of each part that the engine's stand-in had to run
         self.set_weights(weights)
 
@@ -112,11 +124,14 @@ class Session:
         """Use other weights; results of layers with equal tensors stay valid. `prints`: those of another session with the same weights."""
         self.weights = weights
         self.weight_prints = prints or WeightPrints(weights)
+        for key, ready in self._compiled.items():
+            if isinstance(ready, CompiledForWeights):
+                self._compiled[key] = ready.with_weights(weights)
         self.engine = self.make_engine()
         self._stand_in: CheckedEngine | None = None
-        self.skipped_nan = SkippedNan(self.inference, weights, self.engine.descriptor)
-        self._probes = NonfiniteProbes(self.inference)
-        self._plans.clear()
+        self.skipped_nan.set_weights(weights)
+        for _, parts in self._plans.values():
+            parts.update({step: self.part_print(step) for step in parts})
         self._changed(self._graph.layers)
 
     def make_engine(self) -> CheckedEngine:
@@ -136,7 +151,7 @@ class Session:
             for _, prints in self._plans.values():
                 for step in list(prints):
                     if any(not changed.isdisjoint(enclosing(name)) for name in step.part.layers):
-                        prints[step] = self._part_print(step)
+                        prints[step] = self.part_print(step)
         else:
             self._plans.clear()
         self._changed(changed)
@@ -331,23 +346,25 @@ class Session:
         known = self._plans.get(targets)
         if known is None:
             plan = make_plan(self.inference, targets, single=bool(self.options.formats))
-            prints = {step: self._part_print(step) for step in plan.steps if isinstance(step, PartStep)}
+            prints = {step: self.part_print(step) for step in plan.steps if isinstance(step, PartStep)}
             known = self._plans[targets] = (plan, prints)
         return known
 
-    def _part_print(self, step: PartStep) -> PartPrint:
+    def part_print(self, step: PartStep) -> PartPrint:
+        """The digests of a part with the current options and weights."""
         formats = dict(self.options.formats)
         texts = [
             (
                 layer_text(self._graph[name]),
-                self.weight_prints.of(self._graph[name].weights_name),
                 next((formats[around] for around in enclosing(name) if around in formats), ""),
             )
             for name in step.part.layers
         ]
         feeds = [(str(feed), str(type_of(self.inference, feed))) for feed in step.part.feeds]
-        group = fingerprint(replace(self.options, formats=()), texts, feeds)
-        return PartPrint(group, fingerprint(group, [str(source) for source in step.wanted]))
+        layers = fingerprint(replace(self.options, formats=()), texts, feeds)
+        weights = [self.weight_prints.of(self._graph[name].weights_name) for name in step.part.layers]
+        group, wanted = fingerprint(layers, weights), [str(source) for source in step.wanted]
+        return PartPrint(group, fingerprint(group, wanted), fingerprint(layers, wanted))
 
     def with_neighbors(
         self, step: PartStep, inspected: Collection[Source], batch: int
@@ -359,12 +376,13 @@ class Session:
             wide = with_neighbors(
                 self.inference, step, inspected, self.results.keep_bytes // NEAR, batch, careful=careful
             )
-            prints = self._part_print(wide)
+            prints = self.part_print(wide)
             if len(wide.wanted) > len(step.wanted) and prints.key not in self.differs:
                 yield wide, prints
 
-    def compile(self, step: PartStep, key: str) -> Compiled:
+    def compile(self, step: PartStep, prints: PartPrint) -> Compiled:
         """The compiled part of a step, cached. The engine's stand-in compiles parts that ONNX cannot express."""
+        key = prints.form if self.options.weights_as_inputs and prints.form in self._compiled else prints.key
         ready = self._compiled.get(key)
         if ready is None:
             try:
@@ -378,14 +396,15 @@ class Session:
                     self._stand_in = default_engines().make(self.inference, self.weights, options)
                 ready = self._stand_in.compile(step.part, step.wanted)
                 names = ", ".join(f"'{d.layer}'" for d in error.diagnostics)
-                self.by_stand_in[key] = f"{name} ran the layers around {names}, which ONNX cannot express"
+                self.by_stand_in[prints.key] = f"{name} ran the layers around {names}, which ONNX cannot express"
+            key = prints.form if isinstance(ready, CompiledForWeights) else prints.key
             self._compiled[key] = ready
         self._compiled.move_to_end(key)
         return ready
 
-    def probes(self, step: PartStep, print_: str) -> tuple[Source, ...]:
+    def probes(self, step: PartStep, prints: PartPrint) -> tuple[Source, ...]:
         """Tensors to check for NaN and infinity. None on a GPU, where they would have to be copied."""
-        return self._probes.of(step.part, print_, step.wanted) if self.options.device == "cpu" else ()
+        return self._probes.of(step.part, prints.form, step.wanted) if self.options.device == "cpu" else ()
 
     def forget(self, parts: int) -> None:
         """Drop the least recently used compiled parts; `parts` is the number of parts of the current run."""
@@ -468,23 +487,21 @@ class _Run:
         if not kept and found is None:
             tiled = session.tilings.of(step, prints.key, self._batch(step))
             found = self._near(step, group, versions) if tiled is None else None
-        compute = (
-            partial(self._in_tiles, step, *tiled) if tiled is not None else partial(self._compute, step, prints.key)
-        )
+        compute = partial(self._in_tiles, step, *tiled) if tiled is not None else partial(self._compute, step, prints)
         done = found or self._do(key, part.layers, session.engine.name, compute, group)
         note = session.by_stand_in.get(prints.key)
         if note is None:
-            skipped = session.skipped_nan.note(part, prints.key, {feed: self.values[feed] for feed in part.feeds})
+            skipped = session.skipped_nan.note(part, prints.form, {feed: self.values[feed] for feed in part.feeds})
             if skipped:
                 self.notes[skipped] = None
             return done
         self.notes[note] = None
         return replace(done, engine=session.engine.descriptor.stand_in)
 
-    def _compute(self, step: PartStep, print_: str) -> Mapping[Source, Array]:
-        probes = self.session.probes(step, print_)
+    def _compute(self, step: PartStep, prints: PartPrint) -> Mapping[Source, Array]:
+        probes = self.session.probes(step, prints)
         whole = PartStep(step.part, (*step.wanted, *probes))
-        made = self.session.compile(whole, print_).run({feed: self.values[feed] for feed in step.part.feeds})
+        made = self.session.compile(whole, prints).run({feed: self.values[feed] for feed in step.part.feeds})
         self._found = {source.layer: found for source in probes if (found := nonfinite(made[source])) is not None}
         return {source: cast(Array, made[source]) for source in step.wanted}
 
@@ -536,7 +553,7 @@ class _Run:
             result = session.results.get(key)
             cached = result is not None
             if result is None:
-                made = {source: frozen(array) for source, array in self._compute(wide, prints.key).items()}
+                made = {source: frozen(array) for source, array in self._compute(wide, prints).items()}
                 known = before[1]
                 if not agree(known.tensors, made):
                     session.differs.add(prints.key)

@@ -19,24 +19,29 @@ from designer.texts import tr, tr_data
 class SkippedNan:
     """Finds the layers of parts in which an engine drops NaN of the inputs or the weights."""
 
-    def __init__(self, inference: Inference, weights: Weights, engine: EngineDescriptor) -> None:
+    def __init__(self, inference: Inference, engine: EngineDescriptor) -> None:
         self._inference = inference
-        self._weights = weights
         self._engine = engine
-        self._found: dict[str, tuple[list[str], list[str]]] = {}  # by the fingerprint of the part
+        self._skipping: dict[str, list[str]] = {}  # by the form of the part
+        self.set_weights(Weights())
 
-    def note(self, part: Part, print_: str, feeds: Mapping[Source, Tensor]) -> str:
+    def set_weights(self, weights: Weights) -> None:
+        self._weights = weights
+        self._damaged: dict[str, list[str]] = {}  # layers whose weights have NaN, by the form of the part
+
+    def note(self, part: Part, form: str, feeds: Mapping[Source, Tensor]) -> str:
         """A sentence that names the cause and the first layer that may drop its NaN, or an empty text."""
         if not self._engine.skips_nan:
             return ""
-        if print_ not in self._found:
-            skipping = [name for name in part.layers if drops_nan(self._inference, name, self._engine)]
-            self._found[print_] = skipping, self._with_nan(part) if skipping else []
-        skipping, causes = self._found[print_]
+        if form not in self._skipping:
+            self._skipping[form] = [name for name in part.layers if drops_nan(self._inference, name, self._engine)]
+        skipping = self._skipping[form]
         if not skipping:
             return ""
+        if form not in self._damaged:
+            self._damaged[form] = self._with_nan(part)
         graph = self._inference.graph
-        for cause in [*causes, *(source.layer for source, array in feeds.items() if _has_nan(array))]:
+        for cause in [*self._damaged[form], *(source.layer for source, array in feeds.items() if _has_nan(array))]:
             reached = graph.downstream([cause])
             dropped = next((name for name in skipping if name in reached), None)
             if dropped is not None:

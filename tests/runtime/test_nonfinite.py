@@ -233,8 +233,8 @@ def test_nan_in_a_tile_is_reported(runtime_registry):
 
 def test_layers_that_cannot_compute_nan_are_not_checked(runtime_registry):
     session = session_of(unet(), runtime_registry, weights=unet_weights())
-    assert [session.probes(step, prints.key) for step, prints in session.planned(())[1].items()] == [()]
+    assert [session.probes(step, prints) for step, prints in session.planned(())[1].items()] == [()]
     session = session_of(hidden_logarithm(), runtime_registry)
-    assert [session.probes(step, p.key) for step, p in session.planned(())[1].items()] == [(Source("log"),)]
-    (step,) = session.planned([Source("log")])[1]
-    assert session.probes(step, "captured") == ()
+    assert [session.probes(step, prints) for step, prints in session.planned(())[1].items()] == [(Source("log"),)]
+    ((step, prints),) = session.planned([Source("log")])[1].items()
+    assert session.probes(step, prints) == ()

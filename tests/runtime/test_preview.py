@@ -13,6 +13,7 @@ from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.model import Source
 from designer.runtime.api import RunOptions, Step
+from designer.runtime.engines import ort_engine
 from designer.runtime.interrupt import Interrupt, InterruptedRunError
 from designer.runtime.preview import Preview, enlarged, factor_for, resized
 from designer.runtime.run_estimate import RunEstimate
@@ -93,6 +94,49 @@ def test_a_preview_follows_every_kind_of_change(runtime_registry):
     assert not np.array_equal(third, preview.run().outputs["result"])
     session.set_graph(graph)
     np.testing.assert_array_equal(third, preview.run().outputs["result"])
+
+
+def test_weights_that_change_are_compiled_once(runtime_registry, monkeypatch):
+    """The time machine changes the weights at every step; the full result at its end is that of a session of these weights."""
+    compiled = []
+    real = ort_engine.inference_session
+
+    def inference_session(*given, **named):
+        compiled.append(given)
+        return real(*given, **named)
+
+    monkeypatch.setattr(ort_engine, "inference_session", inference_session)
+    session = session_of(runtime_registry, engine="onnxruntime")
+    session.run()
+    preview = Preview(session, 2)
+    preview.run()
+    steps = [unet_weights(seed=seed) for seed in range(1, 6)]
+    counts, coarse = [], []
+    for weights in steps:
+        compiled.clear()
+        session.set_weights(weights)
+        coarse.append(preview.run().outputs["result"])
+        counts.append(len(compiled))
+    assert counts[0] > 0
+    assert counts[1:] == [0, 0, 0, 0]
+    for weights, found in zip(steps, coarse, strict=True):
+        fresh = Preview(session_of(runtime_registry, engine="onnxruntime", weights=weights), 2)
+        np.testing.assert_allclose(found, fresh.run().outputs["result"], rtol=1e-4, atol=1e-5)
+    plain = session_of(runtime_registry, engine="onnxruntime", weights=steps[-1]).run()
+    np.testing.assert_array_equal(session.run().outputs["result"], plain.outputs["result"])
+
+
+def test_weights_that_lack_a_tensor_are_named_when_they_are_exchanged(runtime_registry):
+    session = session_of(runtime_registry, engine="onnxruntime")
+    preview = Preview(session, 2)
+    for seed in (1, 2):
+        session.set_weights(unet_weights(seed=seed))
+        preview.run()
+    tensors = dict(unet_weights().tensors)
+    tensors.pop(next(key for key in tensors if key.layer == "down"))
+    session.set_weights(Weights(tensors))
+    with pytest.raises(DiagnosticError, match="down"):
+        preview.run()
 
 
 def test_padded_inputs_come_out_at_the_size_of_the_picture(runtime_registry):

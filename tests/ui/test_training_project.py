@@ -16,10 +16,14 @@ from app.ui.engine.result import Phase
 from app.ui.engine.run_health import run_health_of
 from app.ui.engine.time_machine import time_machine_of
 from app.ui.engine.training import StartRequest, training_of
+from app.ui.inspector.subject import Kind
 from app.ui.shell.panels import TRAIN
+from designer.files.safetensors_file import write_safetensors
+from designer.files.weights import Weights, load_weights, required_weights
 from designer.graph.graph import Graph
 from designer.graph.model import ActivationSpec, Layer, Source
-from designer.training.trail import Trail
+from designer.runtime.session import Session
+from designer.training.trail import Trail, float_tensors
 from designer.training.watched_run import RunState
 
 pytestmark = [pytest.mark.gui, pytest.mark.slow]
@@ -69,6 +73,16 @@ def trained(window, tmp_path, photos, qtbot):
     end_processes(tmp_path / "project")
 
 
+def plain_run(registry, weights, image, folder):
+    """The tiny network with the tensors of a step, without a window."""
+    file = folder / "plain.safetensors"
+    write_safetensors(file, float_tensors(weights))
+    session = Session(denoiser(), registry, Weights())
+    session.set_weights(load_weights(file, required_weights(session.inference)))
+    session.set_input_file("input", image)
+    return session.run([Source("first")])
+
+
 def test_a_run_of_the_real_project_from_start_to_weights_and_back_in_time(trained, qtbot, tmp_path):
     window, training, run = trained
     shot = run.snapshot
@@ -98,7 +112,8 @@ def test_a_run_of_the_real_project_from_start_to_weights_and_back_in_time(traine
     training.use_weights(run)
     qtbot.waitUntil(lambda: bool(window.context.root.settings.weights), timeout=WAIT)
     analysis = analysis_of(window.context)
-    window.context.root.change_settings(input_files={"input": str(picture(tmp_path, size=(24, 16)))})
+    image = picture(tmp_path, size=(24, 16))
+    window.context.root.change_settings(input_files={"input": str(image)})
     analysis.launch()
     qtbot.waitUntil(lambda: analysis.phase in (Phase.READY, Phase.FAILED, Phase.WEIGHTS), timeout=LONG)
     assert analysis.phase is Phase.READY, analysis.message
@@ -114,19 +129,35 @@ def test_a_run_of_the_real_project_from_start_to_weights_and_back_in_time(traine
     first = np.array(analysis.result.outputs["output"])
     assert not np.array_equal(first, final)
     assert run_health_of(window.context).health is None, "nothing was measured before the first step"
-    with qtbot.waitSignal(analysis.result_changed, timeout=LONG):
-        machine.go(run, 20)
-    qtbot.waitUntil(lambda: analysis.phase is Phase.READY, timeout=LONG)
-    last = np.array(analysis.result.outputs["output"])
-    assert not np.array_equal(last, first)
+    # channels and kernels follow it: they are those of a plain run with the weights of the step
+    trail = Trail(run.folder.trail)
+    trail.read()
+    window.docks.show("channel_inspector")
+    inspector = window.docks.panel("channel_inspector")
+    inspector.inspect("first")
+    for step in (20, 10, 0):
+        with qtbot.waitSignal(analysis.result_changed, timeout=LONG):
+            machine.go(run, step)
+        qtbot.waitUntil(lambda: analysis.phase is Phase.READY, timeout=LONG)
+        weights = trail.weights(trail.at(step))
+        plain = plain_run(window.context.registry, weights, image, tmp_path)
+        assert not analysis.result.coarse
+        np.testing.assert_allclose(analysis.result.outputs["output"], plain.outputs["output"], atol=1e-6)
+        np.testing.assert_allclose(inspector.subject.value, plain.captures[Source("first")], atol=1e-6)
+        inspector.look_at(Kind.WEIGHTS)
+        kernel = weights["first.weight"]
+        qtbot.waitUntil(lambda kernel=kernel: np.array_equal(inspector.subject.value, kernel), timeout=WAIT)
+        with qtbot.waitSignal(analysis.result_changed, timeout=LONG):
+            machine.go(run, 5)
+        kernel = trail.weights(trail.at(5))["first.weight"]
+        qtbot.waitUntil(lambda kernel=kernel: np.array_equal(inspector.subject.value, kernel), timeout=WAIT)
+        inspector.look_at(Kind.OUTPUT)
     machine.leave()
     qtbot.waitUntil(lambda: np.array_equal(analysis.result.outputs["output"], final), timeout=LONG)
     assert (window.context.root.history.is_clean, window.context.root.history.undo_title) == (clean, title)
 
     # key frames are the checkpoints, bit by bit
     torch = pytest.importorskip("torch")
-    trail = Trail(run.folder.trail)
-    trail.read()
     saved = torch.load(run.folder.checkpoint, weights_only=True)["network"]
     weights = trail.weights(trail.at(20))
     assert weights.keys() == saved.keys()

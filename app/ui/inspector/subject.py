@@ -148,7 +148,7 @@ class Subject(QObject):
 
     def _on_result(self) -> None:
         result = self._analysis.result
-        if self.kind is not Kind.OUTPUT and result is not None and result.coarse:
+        if self.kind is Kind.GRADIENT and result is not None and result.coarse:
             return  # the full one follows at once
         if self.kind is Kind.OUTPUT:
             found = result.captures.get(self.source) if result is not None else None
@@ -174,7 +174,8 @@ class Subject(QObject):
         request: WeightsRequest | GradientRequest
         depends: tuple[object, ...]
         if self.kind is Kind.WEIGHTS:
-            request, depends = WeightsRequest(self.layer), (analysis.engine.opened, self._params())
+            request = WeightsRequest(self.layer)
+            depends = (analysis.engine.opened, analysis.result.weights_sha256, self._params())
         else:
             inputs = analysis.inputs.layers()
             self.tensor = self.tensor if self.tensor in inputs else inputs[0] if inputs else ""

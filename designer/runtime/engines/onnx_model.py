@@ -298,9 +298,29 @@ def build_model(
     Inputs and outputs are named like the tensors (`layer` or `layer:port`). With the layout "nhwc" tensors of rank 4 arrive and leave as N x H x W x C; inside, everything is N x C x H x W. Raises
     DiagnosticError for layers that ONNX cannot express and for weights that are missing.
     """
+    builder = _Builder(inference, weights)
+    return _packed(builder, *_ends(builder, part, wanted, layout), metadata, producer_version)
+
+
+def build_model_of_weights(
+    inference: Inference, part: Part, wanted: Sequence[Source], weights: Weights, *, layout: str = "nchw"
+) -> tuple[ModelProto, dict[str, WeightKey]]:
+    """As `build_model`, with the weights as inputs after the feeds. The second value maps their names to tensors of `weights`."""
     from onnx import helper
 
     builder = _Builder(inference, weights)
+    inputs, outputs = _ends(builder, part, wanted, layout)
+    keys = {name: key for key, name in builder.weight_names.items()}
+    for tensor in builder.initializers:
+        if tensor.name in keys:
+            inputs.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
+    builder.initializers = [tensor for tensor in builder.initializers if tensor.name not in keys]
+    return _packed(builder, inputs, outputs), keys
+
+
+def _ends(builder: _Builder, part: Part, wanted: Sequence[Source], layout: str) -> tuple[list[Any], list[Any]]:
+    """Add the layers of a part; returns the inputs and outputs of the model."""
+    inference = builder.inference
     inputs, outputs = [], []
     for feed in part.feeds:
         kind = type_of(inference, feed)
@@ -328,7 +348,20 @@ def build_model(
             builder.node("Identity", [value], [name], f"{name}/identity")
         used.add(name)
         outputs.append(_value_info(name, kind, layout))
-    graph = helper.make_graph(builder.nodes, inference.graph.name or "network", inputs, outputs, builder.initializers)
+    return inputs, outputs
+
+
+def _packed(
+    builder: _Builder,
+    inputs: list[Any],
+    outputs: list[Any],
+    metadata: Mapping[str, str] | None = None,
+    producer_version: str = "",
+) -> ModelProto:
+    from onnx import helper
+
+    title = builder.inference.graph.name or "network"
+    graph = helper.make_graph(builder.nodes, title, inputs, outputs, builder.initializers)
     opsets = [helper.make_opsetid(domain, version) for domain, version in sorted(builder.opsets.items())]
     model: ModelProto = helper.make_model(
         graph,

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from designer.files.weights import WeightKey, Weights
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.model import Source
 from designer.graph.types import Symbol, TensorType
 from designer.runtime.api import ONE_TILE, Compiled, Part
 from designer.runtime.engine_api import Engine
-from designer.runtime.engines.onnx_model import build_model, serialized
+from designer.runtime.engines.onnx_model import build_model, build_model_of_weights, serialized, weight
 from designer.runtime.engines.ort import WRONG, reason_of, runtime
 from designer.runtime.interrupt import current
 from designer.runtime.machine import threads
@@ -36,12 +37,16 @@ class OrtEngine(Engine):
         return build_model(self.inference, part, wanted, self.weights, layout=self.options.layout)
 
     def compile(self, part: Part, wanted: Sequence[Source]) -> Compiled:
-        model = self.model(part, wanted)
         feeds = [(feed, type_of(self.inference, feed)) for feed in part.feeds]
         results = [(self.inference.tensor(s), type_of(self.inference, s)) for s in wanted]
+        keys: dict[str, WeightKey] = {}
+        if self.options.weights_as_inputs:
+            model, keys = build_model_of_weights(self.inference, part, wanted, self.weights, layout=self.options.layout)
+        else:
+            model = self.model(part, wanted)
 
         def stand_in() -> Compiled | None:
-            imported = any(self.inference.graph[name].type == "opaque" for name in part.layers)
+            imported = not keys and any(self.inference.graph[name].type == "opaque" for name in part.layers)
             evaluator = _reference(model) if imported and self.options.layout == "nchw" else None
             return ReferenceCompiled(evaluator, part, feeds, results) if evaluator is not None else None
 
@@ -56,7 +61,9 @@ class OrtEngine(Engine):
                 raise _failed("could not prepare", part, error, foreign) from error
             return reference
         names = [output.name for output in model.graph.output]
-        return OrtCompiled(session, part, feeds, results, names, self.options.layout, stand_in)
+        compiled = OrtCompiled(session, part, feeds, results, names, self.options.layout, stand_in)
+        needed = {name: (key, self.weights.tensors[key].shape) for name, key in keys.items()}
+        return OrtCompiledForWeights(compiled, needed, self.weights) if keys else compiled
 
 
 class OrtCompiled:
@@ -81,9 +88,10 @@ class OrtCompiled:
             for (source, kind), name in zip(results, names, strict=True)
         ]
 
-    def run(self, feeds: Mapping[Source, Tensor]) -> dict[Source, Tensor]:
+    def run(self, feeds: Mapping[Source, Tensor], weights: Mapping[str, Tensor] | None = None) -> dict[Source, Tensor]:
+        """`weights` are those that are inputs of the model."""
         try:
-            return self._run(feeds)
+            return self._run(feeds, weights or {})
         except Exception as error:
             current().check()
             reference = self._stand_in()
@@ -91,10 +99,12 @@ class OrtCompiled:
                 raise _failed("could not run", self._part, error) from error
             return reference.run(feeds)
 
-    def _run(self, feeds: Mapping[Source, Tensor]) -> dict[Source, Tensor]:
+    def _run(self, feeds: Mapping[Source, Tensor], weights: Mapping[str, Tensor]) -> dict[Source, Tensor]:
         binding = self._session.io_binding()
         batch = 1
         held = []  # the binding has only addresses, so the arrays must stay alive until the end of the run
+        for name, array in weights.items():
+            binding.bind_input(name, "cpu", 0, array.dtype.type, array.shape, array.ctypes.data)
         for source, name, kind, swap in self._feeds:
             array = feeds[source]
             if kind.shape and isinstance(kind.shape[0], Symbol):
@@ -116,6 +126,23 @@ class OrtCompiled:
         with current().hook(lambda: setattr(options, "terminate", True)):
             self._session.run_with_iobinding(binding, options)
         return made
+
+
+class OrtCompiledForWeights:
+    """A compiled part whose weights are inputs: `needed` has their keys and shapes by name."""
+
+    def __init__(
+        self, compiled: OrtCompiled, needed: Mapping[str, tuple[WeightKey, tuple[int, ...]]], weights: Weights
+    ) -> None:
+        self._compiled = compiled
+        self._needed = needed
+        self._arrays = {name: np.ascontiguousarray(weight(weights, *entry)) for name, entry in needed.items()}
+
+    def with_weights(self, weights: Weights) -> OrtCompiledForWeights:
+        return OrtCompiledForWeights(self._compiled, self._needed, weights)
+
+    def run(self, feeds: Mapping[Source, Tensor]) -> dict[Source, Tensor]:
+        return self._compiled.run(feeds, self._arrays)
 
 
 class ReferenceCompiled:
