@@ -21,6 +21,7 @@ from designer.profiling.quantities import ValueSource, measured
 from designer.profiling.schema import ProfileRun
 from designer.runtime.api import RunOptions
 from designer.runtime.engine_api import PreparedStep, SingleStep
+from designer.runtime.engines.torch_steps import random_like
 
 pytest.importorskip("torch")
 pytest.importorskip("onnxruntime")
@@ -190,6 +191,24 @@ def test_keys_are_those_of_the_work(profiling_registry, engine):
     assert len(keys(convolutions)) == 1
     assert keys(convolutions).isdisjoint(keys(steps("16x32x16", 16)))
     assert keys(found) == keys(steps("16x16x16", 16))
+
+
+def test_inputs_of_single_steps_have_the_strides_of_the_network():
+    import torch
+
+    whole = torch.empty((1, 197, 768), device="meta")
+    for tensor in (
+        whole.permute(1, 0, 2),  # the stride of an axis of size 1 decides how torch multiplies it with a matrix
+        whole[:, 1:, ::2],
+        whole[:, :1].expand(1, 5, 768),
+        whole[:0],
+        torch.empty((2, 8, 4, 4), device="meta").to(memory_format=torch.channels_last),
+        torch.empty((3, 1), dtype=torch.int64, device="meta").t(),
+    ):
+        made = random_like(tensor)
+        assert (made.shape, made.stride(), made.dtype) == (tensor.shape, tensor.stride(), tensor.dtype)
+        assert made.device.type == "cpu"
+    assert float(random_like(whole).std()) > 0.2
 
 
 @pytest.mark.usefixtures("without_peaks")

@@ -72,7 +72,7 @@ def _key(step: TorchStep, own: Sequence[Attribute], read: Mapping[int, Any]) -> 
 def _prepared(evaluate: Evaluate, read: Mapping[int, Any], count: int, mode: Mode) -> PreparedStep:
     values: Values = [None] * count
     for slot, value in read.items():
-        values[slot] = _random(value)
+        values[slot] = random_like(value)
 
     def run() -> float:
         with mode():
@@ -83,16 +83,20 @@ def _prepared(evaluate: Evaluate, read: Mapping[int, Any], count: int, mode: Mod
     return PreparedStep(run, lambda: [value.sum() for value in values if hasattr(value, "sum")])
 
 
-def _random(value: Any) -> Any:
-    """Random numbers in the shape and memory format of a tensor without data; zeros for integers."""
+def random_like(value: Any) -> Any:
+    """Random numbers in the shape and strides of a tensor without data; zeros for integers.
+
+    The strides of axes of size 1 count too: by them torch decides whether a matrix product of several axes is one product.
+    """
     import torch
 
     if isinstance(value, tuple | list):
-        return [_random(item) for item in value]
+        return [random_like(item) for item in value]
     if not isinstance(value, torch.Tensor):
         return value
-    make = torch.rand_like if value.is_floating_point() else torch.zeros_like
-    return make(value, device="cpu")
+    span = 1 + sum((size - 1) * stride for size, stride in zip(value.shape, value.stride(), strict=True) if size > 1)
+    make = torch.rand if value.is_floating_point() else torch.zeros
+    return make(span, dtype=value.dtype).as_strided(value.shape, value.stride())
 
 
 def _type(value: Any) -> str:
