@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from operator_oracles import REGISTRY
 
+from app.checks.operator_reference import reference
 from designer.graph.model import Layer
 from designer.operators.params import ParamError, format_value
 from designer.operators.registry import Registry, load
@@ -36,6 +37,11 @@ def test_the_library_is_large_enough_and_sorted_by_category() -> None:
         place = cls.__module__.split(".")
         folder = cls.category.name.lower()
         assert place[0] == "analysis_layers" or place[-2] == folder, cls
+
+
+def test_the_reference_has_the_declared_defaults_and_limits() -> None:
+    page = Path(__file__).parents[2] / "docs/operators.md"
+    assert page.read_text("utf-8") == reference(REGISTRY), "if the change of a declaration is intended: make docs"
 
 
 def test_loading_brings_no_heavy_library() -> None:
