@@ -21,6 +21,7 @@ from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.operators.registry import Registry
+from designer.precision import mixed
 from designer.precision.emulation import Emulation
 from designer.precision.mixed import Validation, choose_precision, result_psnr, validate
 from designer.precision.normalization import normalization_groups
@@ -105,6 +106,16 @@ def test_a_budget_that_is_not_met_is_reported(unet: Validation) -> None:
     found = choose_precision(unet, "bf16", 80)
     assert not found.met
     assert found.psnr_db == pytest.approx(choose_precision(unet, "bf16").psnr_db)
+
+
+def test_the_middle_of_large_images_is_used(
+    registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mixed, "LARGEST_SIDE", 32)
+    pixels = np.random.default_rng(0).integers(0, 256, (44, 32, 3), np.uint8)
+    Image.fromarray(pixels).save(tmp_path / "tall.png")
+    (used,) = validated(large(), registry, tmp_path).images.values()
+    np.testing.assert_allclose(used[0].transpose(1, 2, 0), pixels[6:38] / 255, atol=1e-6)
 
 
 def test_overflow_is_named_with_its_magnitude_and_bfloat16_is_offered(registry: Registry, photos: Path) -> None:
