@@ -13,7 +13,7 @@ from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import Layer, Source
 from designer.graph.types import TensorType
-from designer.operators.api import Activation, OnnxInput, OnnxNode, OnnxValue, Operator, Role
+from designer.operators.api import Activation, OnnxInput, OnnxItem, OnnxNode, OnnxValue, Operator, Role
 from designer.operators.registry import Read
 from designer.runtime.api import Array
 from designer.texts import tr
@@ -131,3 +131,20 @@ def evaluate(inference: Inference, layer: str, inputs: Sequence[Array]) -> dict[
         ) from error
     arrays = (np.ascontiguousarray(array, dtype=np.float32) for array in made)
     return dict(zip(inference.tensors(layer), arrays, strict=True))
+
+
+def onnx_nodes(operator: Operator, types: Sequence[TensorType]) -> list[OnnxNode]:
+    """The nodes of an operator in ONNX, that of the first output first; none if it cannot be expressed there."""
+    try:
+        made = operator.onnx(types)
+    except NotImplementedError:
+        return []
+    waiting: list[OnnxValue] = [*reversed(made)] if isinstance(made, tuple) else [made]
+    found: dict[int, OnnxNode] = {}
+    while waiting:
+        value = waiting.pop()
+        node = value.node if isinstance(value, OnnxItem) else value
+        if isinstance(node, OnnxNode) and id(node) not in found:
+            found[id(node)] = node
+            waiting += [read for read in node.inputs if read is not None]
+    return list(found.values())

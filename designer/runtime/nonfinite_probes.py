@@ -9,14 +9,14 @@ from collections.abc import Collection
 
 from designer.graph.inference import Inference
 from designer.graph.model import Source
-from designer.operators.api import OnnxInput, OnnxNode
+from designer.operators.api import OnnxInput
 from designer.runtime.api import Part
-from designer.runtime.network import operator_of
+from designer.runtime.network import onnx_nodes, operator_of
 
 # ONNX operators that are not defined for all numbers, or whose result overflows for small ones.
-MAKERS = frozenset(
-    {"Acos", "Acosh", "Asin", "Atanh", "Cosh", "Div", "Exp", "Log", "Mod", "Pow", "Reciprocal", "Sinh", "Sqrt"}
-)
+MAKERS = frozenset({
+    "Acos", "Acosh", "Asin", "Atanh", "Cosh", "Div", "Exp", "Log", "Mod", "Pow", "Reciprocal", "ReduceLogSum", "Sinh", "Sqrt",
+})  # fmt: skip
 
 
 class NonfiniteProbes:
@@ -37,9 +37,8 @@ class NonfiniteProbes:
         state = self._inference.states[layer]
         if state.outputs is None or not state.outputs[0].dtype.is_float:
             return False
-        try:
-            made = operator_of(self._inference, layer).onnx(state.inputs)
-        except NotImplementedError:
-            return False
-        node = made[0] if isinstance(made, tuple) else made
-        return isinstance(node, OnnxNode) and node.op in MAKERS and any(isinstance(x, OnnxInput) for x in node.inputs)
+        nodes = onnx_nodes(operator_of(self._inference, layer), state.inputs)
+        direct = nodes[:1] if nodes and nodes[0].op in MAKERS else []
+        return any(isinstance(value, OnnxInput) for node in direct for value in node.inputs) or any(
+            node.op == "Div" and isinstance(node.inputs[1], OnnxInput) for node in nodes
+        )

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from designer.files.weights import Weights
 from designer.graph.inference import Inference
 from designer.graph.model import Source
 from designer.graph.types import TensorType
-from designer.operators.api import OnnxItem, OnnxNode, OnnxValue, Operator
+from designer.operators.api import Operator
 from designer.runtime.api import Part, Tensor
 from designer.runtime.engine_api import EngineDescriptor
 from designer.runtime.finite import nonfinite
-from designer.runtime.network import activation_of, operator_of
+from designer.runtime.network import activation_of, onnx_nodes, operator_of
 from designer.texts import tr, tr_data
 
 
@@ -74,24 +74,9 @@ def drops_nan(inference: Inference, layer: str, engine: EngineDescriptor) -> boo
 
 def _computes(operator: Operator, types: Sequence[TensorType], nodes: Collection[str]) -> bool:
     """Whether an operator has one of these ONNX nodes."""
-    try:
-        made = operator.onnx(types)
-    except NotImplementedError:  # the stand-in runs it
-        return False
-    return any(node.op in nodes for node in _nodes(made if isinstance(made, tuple) else (made,)))
+    return any(node.op in nodes for node in onnx_nodes(operator, types))
 
 
 def _has_nan(array: Tensor) -> bool:
     found = nonfinite(array)
     return found is not None and found.nan > 0
-
-
-def _nodes(values: Collection[OnnxValue]) -> Iterator[OnnxNode]:
-    waiting, seen = list(values), set[int]()
-    while waiting:
-        value = waiting.pop()
-        node = value.node if isinstance(value, OnnxItem) else value
-        if isinstance(node, OnnxNode) and id(node) not in seen:
-            seen.add(id(node))
-            yield node
-            waiting += [read for read in node.inputs if read is not None]

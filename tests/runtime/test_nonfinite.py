@@ -223,6 +223,24 @@ def test_nan_that_a_hidden_layer_computes_is_reported(runtime_registry, engine):
     assert session.run().notes() == ()
 
 
+@pytest.mark.parametrize(
+    "maker",
+    [
+        layer("log", "modulo", "image,zero", sign="divisor"),
+        layer("log", "reduce", "zero", operation="log_sum"),
+    ],
+    ids=lambda maker: maker.type,
+)
+def test_remainders_and_logarithms_of_sums_are_checked_too(runtime_registry, maker):
+    zero = layer("zero", "scale_shift", "image", scale="0.0", shift="0.0")
+    graph = Graph(
+        [x if x.name not in ("lower", "log") else zero if x.name == "lower" else maker for x in hidden_logarithm()]
+    )
+    result = session_of(graph, runtime_registry).run()
+    assert np.isfinite(result.outputs["result"]).all()
+    assert list(result.hidden) == ["log"]
+
+
 def test_nan_in_a_tile_is_reported(runtime_registry):
     tiled = Session(hidden_logarithm(), runtime_registry, Weights(), RunOptions(tile=16, threads=1))
     tiled.set_input("image", pixels(), is_image=False)
