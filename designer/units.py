@@ -81,6 +81,11 @@ def duration(milliseconds: float) -> str:
     return si(milliseconds / 1e3, "s")
 
 
+def signed_duration(milliseconds: float) -> str:
+    """A difference of times with its sign and unit: `+12.7 ms`, `-1.61 s`."""
+    return f"{'+' if milliseconds > 0 else ''}{duration(milliseconds)}"
+
+
 def percent(share: float) -> str:
     """A share of 1 as `12.7 %`."""
     return quantity(100 * share, "%")

@@ -331,8 +331,13 @@ class RunMeasurement:
         _time_block(self._timer, self._timing, runs, warmup, self._tick, self._measurement.options.device)
 
     def settled(self) -> bool:
-        """Whether the first operators have the same order by every other run as by the runs between; never asked of a few iterations."""
-        return self._measurement.iterations < SETTLED_FROM or self._first(0) == self._first(1)
+        """Whether the first operators have the same order by every other run as by the runs between.
+
+        More runs are of no use after a few iterations, which are a quick look, and on a busy machine, where the order does not settle.
+        """
+        load = self._timing.load
+        busy = load is not None and (load.value or 0.0) > BUSY_PERCENT
+        return busy or self._measurement.iterations < SETTLED_FROM or self._first(0) == self._first(1)
 
     def _first(self, start: int) -> list[tuple[str, ...]]:
         """The layers of the first operators by every second run."""
@@ -369,7 +374,7 @@ class RunMeasurement:
         if self.settled():
             return run
         note = tr(
-            "the order of the first {count} operators did not settle in {runs} runs; measure again on a quiet machine",
+            "the order of the first {count} operators did not settle in {runs} runs; measure again with more",
             count=FIRST,
             runs=run.iterations,
         )

@@ -276,8 +276,13 @@ class Clock:
         return [Sample((name,), [run[name] for run in times]) for name in self.names]
 
 
-@pytest.mark.parametrize(("iterations", "differ", "extra"), [(12, False, 0), (12, True, 2), (4, True, 0)])
-def test_runs_are_added_until_the_first_operators_keep_their_order(session, monkeypatch, iterations, differ, extra):
+@pytest.mark.parametrize(
+    ("iterations", "differ", "load", "extra"),
+    [(12, False, 0.0, 0), (12, True, 0.0, 2), (12, True, 40.0, 0), (4, True, 0.0, 0)],
+)
+def test_runs_are_added_until_the_first_operators_keep_their_order(
+    session, monkeypatch, iterations, differ, load, extra
+):
     """The order of two operators is another one in every second run, until the clock of the test ends the additional blocks."""
     names = sorted(LAYERS)
     times = dict.fromkeys(names, 0.001) | {names[0]: 0.02, names[1]: 0.01}
@@ -287,6 +292,7 @@ def test_runs_are_added_until_the_first_operators_keep_their_order(session, monk
     moments = itertools.count(0.0, 1.0)
     monkeypatch.setattr(measuring, "perf_counter", lambda: next(moments))
     monkeypatch.setattr(measuring, "EXTRA_SECONDS", 2.5)
+    monkeypatch.setattr(measuring, "foreign_load", lambda before: measured(load))
     run = profiled(session(), iterations).runs[0]
     assert sum(clock.blocks[4:]) == run.iterations - iterations == extra * 3
     assert any("did not settle" in note for note in run.notes) is bool(extra)

@@ -37,7 +37,7 @@ from designer.profiling.cost import cost_table
 from designer.profiling.heat import METRICS, critical_path, heat
 from designer.profiling.machine import Machine
 from designer.profiling.profile_files import save_profile
-from designer.profiling.quantities import measured, modelled, unavailable
+from designer.profiling.quantities import ValueSource, measured, modelled, unavailable
 from designer.profiling.schema import (
     LARGEST,
     SMALLEST,
@@ -364,11 +364,36 @@ def test_runs_are_listed_and_chosen(context, logger, table, profile):
     assert "500 ms" in details
 
 
+def test_columns_of_settings_that_all_runs_share_are_hidden(context, logger, profile, run):
+    def hidden():
+        model = logger.model
+        headers = (model.headerData(n, Qt.Orientation.Horizontal) for n in range(model.columnCount()))
+        return {header for n, header in enumerate(headers) if logger.table.isColumnHidden(n)}
+
+    profiling_of(context).add(profile)
+    assert hidden() == set()
+    profiling_of(context).add(replace(profile, runs=(replace(run, layout="nhwc"),)))
+    assert hidden() == {"Batch", "Size", "Engine", "Precision", "Chip", "Source", "Network"}
+    profiling_of(context).add(replace(profile, runs=(replace(run, source=ValueSource.MODELLED, batch=2),)))
+    assert hidden() == {"Size", "Engine", "Precision", "Chip", "Network"}
+    fonts = [logger.model.index(row, 1).data(Qt.ItemDataRole.FontRole) for row in range(3)]
+    assert [font.italic() for font in fonts] == [False, False, True]
+
+
 def test_two_runs_are_compared(context, logger, profile):
     profiling_of(context).add(profile)
     profiling_of(context).add(profile)
     logger.table.selectAll()
     assert "#2 takes 1.00 x of #1" in logger.details.text()
+    before = profile.runs[0]
+    slower = tuple(replace(row, time_ms=row.time_ms + 1500.0) for row in before.operators[:1])
+    outside = OperatorProfile((), "", 2000.0, 0.1)
+    profiling_of(context).add(
+        replace(profile, runs=(replace(before, operators=(*slower, *before.operators[1:], outside)),))
+    )
+    profiling_of(context).compare((profiling_of(context).entries[0], profiling_of(context).entries[-1]))
+    lines = logger.details.text().splitlines()
+    assert lines[1:3] == ["outside of operators: +2.00 s", f"{slower[0].name}: +1.50 s"]
 
 
 def test_runs_are_removed(qtbot, context, logger, profile):

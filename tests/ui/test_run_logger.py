@@ -95,7 +95,7 @@ def test_a_run_from_the_button_to_the_table(qtbot, run_context, run_panel):
     assert run.rows_ms == pytest.approx(run.time_ms, rel=0.05)
     assert table.proxy.rowCount() == len(run.operators)
     assert run_panel.launch.text() == "Launch Inference"
-    assert run_panel.model.index(0, 7).data() == "small"
+    assert run_panel.model.index(0, 9).data() == "small"
     # a second one in the engine that is running now
     with qtbot.waitSignal(profiling.current_changed, timeout=PATIENCE):
         run_context.inference_requested.emit()

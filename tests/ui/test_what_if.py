@@ -15,7 +15,10 @@ from app.ui.profile.what_if_panel import WhatIfPanel
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.operators.registry import load
+from designer.profiling.machine import Machine
 from designer.profiling.quantities import ValueSource
+from designer.profiling.schema import Profile, ProfileRun
+from designer.units import digits
 
 pytestmark = pytest.mark.gui
 PATIENCE = 60_000
@@ -65,6 +68,23 @@ def test_another_machine_is_predicted_and_marked_modelled(qtbot, context, panel)
     assert "H100, FP16, batch 4, 64x48" in panel.result.text()
     assert "modelled" in panel.result.text()
     assert panel.predict.isEnabled()
+
+
+def test_a_prediction_is_compared_with_a_measured_run_of_the_same_size(qtbot, context, panel):
+    def measured_run(size, time_ms):
+        run = ProfileRun("torch", "fp32", "nchw", "cpu", 1, size, time_ms, 0.1, ())
+        profiling_of(context).add(Profile(Machine("a processor", 2), context.document.graph.name, (run,)))
+
+    panel.machine.setCurrentText("H100")
+    panel.size_.setText("64x48")
+    measured_run("128x96", 9.0)
+    predict(qtbot, context, panel)
+    assert "images per second" not in panel.result.text()
+    measured_run("64x48", 5.0)
+    measured_run("32x32", 1.0)
+    predict(qtbot, context, panel)  # run #5, after the prediction #2
+    factor = 5.0 / profiling_of(context).entries[-1].run.time_ms
+    assert f"{digits(factor)} x the images per second of run #3 (measured)" in panel.result.text()
 
 
 def test_the_memory_of_a_training_step_adds_up(qtbot, context, panel):

@@ -44,10 +44,11 @@ BOUND_TITLES = {
 
 
 class SiAxis(pg.AxisItem):  # type: ignore[misc]
-    """An axis whose logarithmic ticks have SI prefixes, such as 10 G."""
+    """An axis whose logarithmic ticks have SI prefixes, such as 10 G. Where less than two decades are visible, 2 and 5 are named too."""
 
     def logTickStrings(self, values: Sequence[float], scale: float, spacing: float | None) -> list[str]:
-        return [si(10.0**value, "") if abs(value - round(value)) < 1e-6 else "" for value in values]
+        named = (1.0, 2.0, 5.0) if self.range[1] - self.range[0] < 2.0 else (1.0,)
+        return [si(10.0**value, "") if round(10.0 ** (value % 1.0), 6) in (*named, 10.0) else "" for value in values]
 
 
 class Plot(ThemedPlot):

@@ -15,7 +15,7 @@ from app.ui.widgets.empty_state import EmptyStack, EmptyState
 from app.ui.widgets.frozen_tree import FrozenTree
 from designer.profiling.difference import RowDifference, RunDifference
 from designer.texts import mark, tr, tr_data
-from designer.units import UNAVAILABLE_SIGN, digits, quantity
+from designer.units import UNAVAILABLE_SIGN, digits, quantity, signed_duration
 
 LAYERS = HEAT + 1
 HEADERS = (
@@ -137,7 +137,7 @@ class RunDifferencesPanel(QWidget):
             other=after.number,
             title_other=after.title,
             after=quantity(total.after_ms / 1e3, "s"),
-            difference=f"{total.difference_ms:+.3g} ms",
+            difference=signed_duration(total.difference_ms),
             factor=digits(total.after_ms / total.before_ms),
             noise=quantity(total.noise_ms / 1e3, "s"),
             verdict=tr_data(VERDICTS[total.verdict]),

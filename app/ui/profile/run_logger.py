@@ -36,7 +36,7 @@ from designer.profiling.difference import difference
 from designer.profiling.quantities import ValueSource
 from designer.profiling.schema import ProfileRun
 from designer.texts import tr
-from designer.units import quantity
+from designer.units import quantity, signed_duration
 
 
 class RunLoggerPanel(QWidget):
@@ -292,6 +292,8 @@ class RunLoggerPanel(QWidget):
     def _list(self) -> None:
         self.model.show(self._profiling.entries)
         self._stack.setCurrentIndex(1 if self._profiling.entries else 0)
+        for section in range(self.model.columnCount()):
+            self.table.setColumnHidden(section, self.model.is_common(section))
         self.table.resizeColumnsToContents()
         self._choose(self._profiling.current)
 
@@ -392,7 +394,9 @@ def comparison(one: Entry, other: Entry) -> str:
     ]
     found = difference(one.run, other.run)
     lines += [
-        f"{' + '.join(row.layers)}: {row.difference_ms:+.3g} ms" for row in found.rows[:4] if row.verdict != "none"
+        f"{' + '.join(row.layers) or tr('outside of operators')}: {signed_duration(row.difference_ms)}"
+        for row in found.rows[:4]
+        if row.verdict != "none"
     ]
     if found.total.verdict == "none":
         lines.append(tr("The difference of the whole run is within the noise."))

@@ -7,6 +7,8 @@ from datetime import datetime
 from typing import Any
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
+from PySide6.QtGui import QFont
+from PySide6.QtWidgets import QApplication
 
 from app.ui.engine.profiling import Entry
 from app.ui.widgets import theme
@@ -46,7 +48,7 @@ _SOURCES = {
     ValueSource.MODELLED: mark("modelled"),
     ValueSource.UNAVAILABLE: mark("unavailable"),
 }
-# A narrow dock shows the first columns only: those in which runs of one network differ.
+# A narrow dock shows the first columns only: those in which runs of one network differ. Settings that all runs share are hidden.
 RUN_COLUMNS: tuple[tuple[str, Callable[[Entry], str], bool], ...] = (
     ("#", lambda e: str(e.number), True),
     (mark("Median\nms"), lambda e: _milliseconds(e.run), True),
@@ -55,14 +57,17 @@ RUN_COLUMNS: tuple[tuple[str, Callable[[Entry], str], bool], ...] = (
     (mark("Engine"), lambda e: e.run.engine, False),
     (mark("Precision"), lambda e: e.run.precision, False),
     (mark("Layout"), lambda e: e.run.layout, False),
+    (mark("Chip"), lambda e: e.profile.chip(e.run), False),
+    (mark("Source"), _state, False),
     (mark("Network"), lambda e: e.profile.network, False),
     (mark("Time"), lambda e: _when(e.run), False),
     (mark("Runs"), lambda e: str(e.run.iterations), True),
-    (mark("Chip"), lambda e: e.profile.chip(e.run), False),
-    (mark("Source"), _state, False),
     (mark("Weights"), lambda e: e.run.weights or tr("from file"), False),
     (mark("From"), lambda e: e.path.name if e.path is not None else tr("this session"), False),
 )
+
+
+SETTINGS = frozenset({"Batch", "Size", "Engine", "Precision", "Layout", "Chip", "Source", "Network"})
 
 
 class RunModel(QAbstractTableModel):
@@ -76,6 +81,13 @@ class RunModel(QAbstractTableModel):
         self.beginResetModel()
         self.entries = list(entries)
         self.endResetModel()
+
+    def is_common(self, section: int) -> bool:
+        """Whether several runs have the same setting in this column, so that a narrow dock better shows those in which they differ."""
+        text = RUN_COLUMNS[section][1]
+        return (
+            RUN_COLUMNS[section][0] in SETTINGS and len(self.entries) > 1 and len({text(e) for e in self.entries}) == 1
+        )
 
     def rowCount(self, parent: Index = ROOT) -> int:
         return 0 if parent.isValid() else len(self.entries)
@@ -100,11 +112,20 @@ class RunModel(QAbstractTableModel):
             return text(entry)
         if role == Qt.ItemDataRole.TextAlignmentRole:
             return _alignment(index.column())
-        if role == Qt.ItemDataRole.FontRole and number:
-            return theme.mono_font()
+        if role == Qt.ItemDataRole.FontRole:
+            return _font(entry, number)
         if role == Qt.ItemDataRole.ToolTipRole:
             return plain_tip(str(entry.path) if entry.path is not None else entry.title)
         return None
+
+
+def _font(entry: Entry, number: bool) -> QFont | None:
+    """Modelled runs are italic."""
+    if entry.run.source is ValueSource.MEASURED:
+        return theme.mono_font() if number else None
+    font = QFont(theme.mono_font() if number else QApplication.font())
+    font.setItalic(True)
+    return font
 
 
 def _alignment(section: int) -> Qt.AlignmentFlag:

@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
 
 from app.engine.protocol import PredictReply, PredictRequest, TrainingMemoryRow
 from app.ui.engine.context import Context
-from app.ui.engine.profiling import profiling_of
+from app.ui.engine.profiling import Entry, profiling_of
 from app.ui.widgets import theme
 from app.ui.widgets.frozen_tree import RowDelegate
 from app.ui.widgets.message import Message
@@ -27,6 +27,8 @@ from app.ui.widgets.sentences import placed_text
 from designer.graph.diagnostics import DiagnosticError
 from designer.profiling.configurations import sizes_of
 from designer.profiling.devices import DEVICES
+from designer.profiling.quantities import ValueSource
+from designer.profiling.sweep import images_per_second
 from designer.texts import mark, tr, tr_data
 from designer.units import binary, digits, quantity
 
@@ -183,11 +185,15 @@ class WhatIfPanel(QWidget):
                 time=quantity(run.time_ms / 1e3, "s"),
             )
         ]
-        shown = self._profiling.current
-        if shown is not None and shown.run.time_ms:
-            factor = shown.run.time_ms / shown.run.batch / (run.time_ms / run.batch)
+        found = self._measured(reply.profile.network, run.size)
+        if found is not None:
+            factor = images_per_second(run) / images_per_second(found.run)
             lines.append(
-                tr("{factor} x the images per second of run #{number}", factor=digits(factor), number=shown.number)
+                tr(
+                    "{factor} x the images per second of run #{number} (measured)",
+                    factor=digits(factor),
+                    number=found.number,
+                )
             )
         total = sum(_total(row) for row in reply.training)
         lines.append(tr("memory of a training step: {total} (modelled)", total=binary(total)))
@@ -195,6 +201,21 @@ class WhatIfPanel(QWidget):
         self.result.setText("\n".join(lines))
         self._show_memory(reply.training)
         self._profiling.add(reply.profile)
+
+    def _measured(self, network: str, size: str) -> Entry | None:
+        """The shown run if it was measured at this size, or else the last one that was."""
+        shown = self._profiling.current
+        return next(
+            (
+                entry
+                for entry in (shown, *reversed(self._profiling.entries))
+                if entry is not None
+                and (entry.profile.network, entry.run.size) == (network, size)
+                and entry.run.source is ValueSource.MEASURED
+                and entry.run.time_ms
+            ),
+            None,
+        )
 
     def _show_memory(self, rows: tuple[TrainingMemoryRow, ...]) -> None:
         self.memory.clear()
