@@ -315,6 +315,113 @@ def test_workers_and_repetition_do_not_change_the_curve(denoiser, photos, tmp_pa
     assert curves[0] == curves[1] == curves[2]
 
 
+@pytest.mark.parametrize(
+    ("given", "warmup"), [(("--warmup", "5"), 5), ((), 2), (("--warmup", "0"), 0)], ids=["given", "default", "none"]
+)
+def test_the_learning_rate_warms_up_and_decays_as_a_cosine(denoiser, photos, tmp_path, given, warmup):
+    done = run_python(denoiser, *options(photos, tmp_path, "--steps", "20", "--lr", "0.01", *given))
+    assert done.returncode == 0, done.stderr
+    found = [entry["learning_rate"] for entry in entries(tmp_path / "run")]
+    rising = [0.01 * step / warmup for step in range(1, warmup + 1)]
+    falling = [0.005 * (1 + np.cos(np.pi * step / (20 - warmup))) for step in range(20 - warmup)]
+    np.testing.assert_allclose(found, rising + falling, rtol=1e-6)
+
+
+# The backend is that of a user, and runs the traced graphs as they are: a C++ compiler is not needed.
+COMPILED = """
+import sys, torch
+from functools import partial
+
+graphs = []
+
+def backend(module, inputs):
+    graphs.append(len(inputs))
+    return module.forward
+
+torch.compile = partial(torch.compile, backend=backend)
+import train
+status = train.main(sys.argv[1:])
+print("graphs", len(graphs))
+sys.exit(status)
+"""
+
+
+def test_a_compiled_network_has_the_same_curve(denoiser, photos, tmp_path):
+    given = options(photos, tmp_path, "--steps", "4")
+    assert run_python(denoiser, *given).returncode == 0
+    plain = losses(tmp_path / "run")
+    shutil.rmtree(tmp_path / "run")
+    done = run_python(denoiser, "-c", COMPILED, *given[1:], "--compile", on_warning="ignore")  # torch's own are many
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "graphs 1"
+    np.testing.assert_allclose(losses(tmp_path / "run"), plain, rtol=1e-5)
+    health = [json.loads(line) for line in (tmp_path / "run" / "health.jsonl").read_text("utf-8").splitlines()]
+    assert all(
+        "gradient" in layer and "activation" not in layer for line in health for layer in line["layers"].values()
+    )
+
+
+MEMORY = """
+import json, sys, torch, train
+from config import parse
+from processes import Processes
+
+class Records:
+    quiet = False
+
+seen = {}
+real = train.loader
+
+def loader(samples, steps, workers, pinned):
+    seen.setdefault("workers", []).append(workers)
+    seen.setdefault("pinned", []).append(real(samples, steps, 0, pinned).pin_memory)
+    return real(samples, steps, 0, False)
+
+train.loader = loader
+config = parse(sys.argv[1:], "").config()
+run = train.Run(config, Records(), Processes(torch.device("cpu")))
+layout = torch.channels_last
+seen["weights"] = all(p.is_contiguous(memory_format=layout) for p in run.parameters if p.dim() == 4)
+network = run.network
+network.register_forward_pre_hook(lambda module, read: seen.update(input=read[0].is_contiguous(memory_format=layout)))
+run.train_step()
+torch.nn.Module.to = lambda module, *given, **named: module  # as if there were a GPU
+train.Run(config, Records(), Processes(torch.device("cuda")))
+print(json.dumps(seen))
+"""
+
+
+def test_memory_is_channels_last_and_pinned_for_a_gpu(denoiser, photos):
+    given = ("--data", str(photos), "--synthetic", "0", "--patch", "16", "--batch", "2", "--threads", "1")
+    done = run_python(denoiser, "-c", MEMORY, *given)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found == {"workers": [1, 4], "pinned": [False, True], "weights": True, "input": True}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="glibc is the C library of Linux")
+def test_freed_memory_is_kept_for_the_next_step(denoiser):
+    code = """
+import resource, torch
+from pathlib import Path
+from processes import keep_freed_memory
+
+def kept():
+    def resident():
+        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() >> 20
+    before = resident()
+    torch.ones(1 << 24)  # 64 MiB
+    return resident() - before
+
+by_default = kept()
+keep_freed_memory()
+print(by_default, kept())
+"""
+    done = run_python(denoiser, "-c", code)
+    by_default, kept = map(int, done.stdout.split())
+    assert by_default < 32 < kept, done.stderr
+
+
 def test_a_finished_run_is_extended(denoiser, photos, tmp_path):
     assert (
         run_python(

@@ -133,15 +133,15 @@ class Records:
         rows: list[dict[str, float]],
         seconds: float,
         elapsed: float,
-        rate: float,
+        rates: Sequence[float],
         validation: Mapping[str, float],
     ) -> None:
-        """Log the losses of the last steps, which took `seconds`. `rate` is the learning rate, `elapsed` all time of training."""
+        """Log the losses and learning rates of the last steps, which took `seconds`. `elapsed` is all time of training."""
         self._step = step
         if self.quiet:
             return
         speed = len(rows) / max(seconds, 1e-9)
-        common = {"learning_rate": rate, "throughput": round(speed * self._batch, 2), "memory": memory()}
+        common = {"throughput": round(speed * self._batch, 2), "memory": memory()}
         entries: list[dict[str, Any]] = []
         for start in range(0, len(rows), self._log_every):
             part = rows[start : start + self._log_every]
@@ -152,6 +152,7 @@ class Records:
                 "elapsed": round(elapsed - (step - number) / speed, 3),
                 "loss": sum(losses.values()),
                 "losses": losses,
+                "learning_rate": rates[start + len(part) - 1],
             }
             entries.append({**when, **spent, **common})
         if validation:
@@ -165,7 +166,7 @@ class Records:
                 self._board.add_scalar(f"validation/{name}", value, entry["step"])
         self._state("running")
         last = entries[-1]
-        self.event("step", step=step, steps=self._total, loss=last["loss"], losses=last["losses"], lr=rate,
+        self.event("step", step=step, steps=self._total, loss=last["loss"], losses=last["losses"], lr=last["learning_rate"],
                    seconds=round(elapsed, 2), steps_per_second=round(speed, 3))  # fmt: skip
 
     def note_skipped(self, names: Sequence[str]) -> None:

@@ -182,7 +182,8 @@ class Run:
             rows = self.read_losses()
             self.elapsed += seconds
             values, best, early = self.validate() if due else ({}, False, False)
-            self.records.report(self.step, rows, seconds, self.elapsed, self.optimizer.param_groups[0]["lr"], values)
+            rates = [learning_rate(self.config, step, self.steps) for step in range(self.step - len(rows), self.step)]
+            self.records.report(self.step, rows, seconds, self.elapsed, rates, values)
             if due or stop:
                 self.records.note_skipped(self.samples.broken_names())
                 self.save(best)
