@@ -68,9 +68,16 @@ class DeployedSession(Session):
         engine = QuantizedEngine(self.inference, self.weights, self.options, self._variant, self._ranges)
         return CheckedEngine(default_engines().get(ONNX_RUNTIME), engine, self.inference)
 
+    def empty_copy(self, keep_bytes: int) -> Session:
+        return self._session(self.graph, self.options, keep_bytes)
+
     def tile_session(self, graph: Graph) -> Session:
-        options = replace(self.options, tile=ONE_TILE)
-        return DeployedSession(graph, self.registry, self.weights, options, self._variant, self._ranges, keep_bytes=0)
+        return self._session(graph, replace(self.options, tile=ONE_TILE), 0)
+
+    def _session(self, graph: Graph, options: RunOptions, keep_bytes: int) -> Session:
+        return DeployedSession(
+            graph, self.registry, self.weights, options, self._variant, self._ranges, keep_bytes=keep_bytes
+        )
 
 
 class QuantizedEngine(OrtEngine):
@@ -79,7 +86,7 @@ class QuantizedEngine(OrtEngine):
     def __init__(
         self, inference: Inference, weights: Weights, options: RunOptions, variant: Variant, ranges: Any
     ) -> None:
-        super().__init__(inference, weights, options)
+        super().__init__(inference, weights, replace(options, weights_as_inputs=False))  # they are quantized
         self._variant = variant
         self._ranges = ranges
 

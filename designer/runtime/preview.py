@@ -45,7 +45,7 @@ class Preview:
         self._revision = -1
         self._serials: dict[str, int] = {}
         keep = session.results.keep_bytes // 4
-        self._small = type(session)(session.graph, session.registry, session.weights, session.options, keep_bytes=keep)
+        self._small = session.empty_copy(keep)
 
     def run(self, capture: Sequence[Source] = (), progress: Progress | None = None) -> RunResult:
         """As `Session.run`; also raises DiagnosticError if the network cannot run at the reduced size."""

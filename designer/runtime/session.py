@@ -313,6 +313,10 @@ class Session:
         note = "; ".join(notes)
         return RunResult(result[0], result[1], steps, milliseconds, self.weights.note, note, hidden=run.hidden)
 
+    def empty_copy(self, keep_bytes: int) -> Session:
+        """A session for the same network, weights and options, without inputs and results."""
+        return Session(self.graph, self.registry, self.weights, self.options, keep_bytes=keep_bytes)
+
     def tile_session(self, graph: Graph) -> Session:
         """A session for a tile of a part of this network."""
         return Session(graph, self.registry, self.weights, replace(self.options, tile=ONE_TILE), keep_bytes=0)

@@ -64,6 +64,7 @@ class RunSnapshot:
     validations: tuple[int, ...] = ()  # steps with validation images
     host: str = ""  # the other machine that it trains on
     changed: Mapping[str, str] = field(default_factory=dict)  # what a trial of a sweep changes in the network
+    is_unreachable: bool = False  # the connection to the host is lost; `message` says why
 
     @property
     def title(self) -> str:
@@ -76,9 +77,9 @@ class RunSnapshot:
 
     @property
     def seconds_left(self) -> float | None:
-        """Time until the last step at the current speed; None if it is unknown or the run does not train."""
+        """Time until the last step at the current speed; None if it is unknown, or the run does not train or cannot be reached."""
         each = self.curves.seconds_per_step()
-        if each is None or self.state is not RunState.RUNNING:
+        if each is None or self.state is not RunState.RUNNING or self.is_unreachable:
             return None
         return max(self.total_steps - self.step, 0) * each
 
@@ -129,13 +130,14 @@ class WatchedRun:
             state = RunState(status.state) if status.state not in ("running", "paused") else RunState.ENDED
         self._read_files()
         curves, settings = self._metrics.curves, folder.settings()
+        lost = folder.connection_problem() if remote is not None else ""
         last = int(curves.steps[-1]) if len(curves.steps) else 0
         self.snapshot = RunSnapshot(
             folder,
             state,
             max(status.step, last) if status is not None and current else last,
             (status.total_steps if status is not None else 0) or curves.total_steps,
-            self._message(state, status.message if status is not None else "", remote),
+            lost or self._message(state, status.message if status is not None else "", remote),
             folder.notes(),
             {**settings, **self._paths, **(remote.paths if remote is not None else {})} if settings else {},
             curves,
@@ -144,6 +146,7 @@ class WatchedRun:
             tuple(folder.validation_steps()),
             remote.host if remote is not None else "",
             self._changed,
+            bool(lost),
         )
         return self.snapshot != before
 
@@ -156,8 +159,6 @@ class WatchedRun:
         self._trail.read()
 
     def _message(self, state: RunState, said: str, remote: RemoteRun | None) -> str:
-        if remote is not None and (problem := self.folder.connection_problem()):
-            return problem
         if state is RunState.ENDED and remote is not None:
             return tr(
                 "Nothing follows the run here, but it may train on {host}. Follow it in the window, or with: layerwright follow {run}",

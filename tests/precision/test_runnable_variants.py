@@ -30,6 +30,7 @@ from designer.precision.measure import measure_variants
 from designer.precision.variants import runnable_variant
 from designer.runtime.api import RunOptions
 from designer.runtime.images import write_image
+from designer.runtime.preview import Preview
 from designer.runtime.session import Session
 from designer.runtime.shared import SharedFolder
 from designer.surgery.sparsity import candidates, check_sparse
@@ -194,6 +195,11 @@ def test_calibrated_int8_runs_in_onnx_runtime_between_analysis_layers(registry, 
     deployed.set_input_file("image", tmp_path / "a.png")
     whole = session.run().outputs["result"]
     assert psnr(whole, deployed.run().outputs["result"]) == pytest.approx(int8.psnr, abs=0.01)  # noise and Mix run too
+    preview = Preview(deployed, 2)
+    first = preview.run().outputs["result"]
+    assert first.shape == (1, 3, 33, 38)
+    deployed.set_weights(fill_missing(Weights(), required_weights(deployed.inference), 1))
+    assert not np.array_equal(preview.run().outputs["result"], first)
     made = session.run([Source("sum"), Source("image")]).captures
     assert made[Source("image")].shape != (1, 3, 33, 38)
     shown = [made[Source(name)][:, :, :33, :38] for name in ("image", "sum")]

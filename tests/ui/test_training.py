@@ -16,9 +16,9 @@ pytest.importorskip("PySide6")
 
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QColor, QImage
-from PySide6.QtWidgets import QApplication, QMessageBox
-from training_kit import WAIT, exported
-from window_kit import network, open_window, show
+from PySide6.QtWidgets import QApplication, QLabel, QMessageBox
+from training_kit import WAIT, exported, training
+from window_kit import network, open_window
 
 from app.ui.document.document import Document
 from app.ui.engine.training import StartRequest, training_of
@@ -28,18 +28,7 @@ from designer.training.run_folder import Notes, RunFolder
 from designer.training.watched_run import RunState
 
 pytestmark = pytest.mark.gui
-__all__ = ["exported"]
-
-
-@pytest.fixture
-def training(window, exported, qtbot):
-    """The controller of a window in the Train workspace, with a network whose project is the stand-in."""
-    graph = network()
-    graph = type(graph)([layer for layer in graph if layer.name != "strange"], name="named")
-    show(window, graph)
-    window.context.root.project = exported
-    window.docks.set_workspace(TRAIN)
-    return training_of(window.context)
+__all__ = ["exported", "training"]
 
 
 def start(training, qtbot, project: Path, **options: str):
@@ -239,6 +228,9 @@ def test_differing_settings_of_selected_runs_are_columns(window, training, expor
         False,
     ]
     assert [curve.title for curve in panel.plot.bundle._curves] == ["a", "b"]
+    entries = panel.legend.findChildren(QLabel)
+    assert [label.text() for label in entries] == ["a", "b"]
+    assert panel.legend.geometry().bottom() < panel.plot.geometry().top(), "it covers no curves"
     training.choose((training.runs[0], training.runs[2]))
     assert not model.differing
 

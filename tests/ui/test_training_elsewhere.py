@@ -12,11 +12,9 @@ pytest.importorskip("PySide6")
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QMessageBox
-from training_kit import WAIT, elsewhere, end_processes, exported, stand_in_project
-from window_kit import network, show
+from training_kit import WAIT, elsewhere, end_processes, exported, stand_in_project, training
 
-from app.ui.engine.training import StartRequest, training_of
-from app.ui.shell.panels import TRAIN
+from app.ui.engine.training import StartRequest
 from designer.training.run_folder import RunFolder
 from designer.training.ssh_host import configured_hosts
 from designer.training.watched_run import RunState
@@ -25,17 +23,7 @@ pytestmark = [
     pytest.mark.gui,
     pytest.mark.skipif(sys.platform == "win32", reason="the stand-in for ssh is a shell script"),
 ]
-__all__ = ["elsewhere", "exported"]
-
-
-@pytest.fixture
-def training(window, exported, qtbot):
-    graph = network()
-    graph = type(graph)([layer for layer in graph if layer.name != "strange"], name="named")
-    show(window, graph)
-    window.context.root.project = exported
-    window.docks.set_workspace(TRAIN)
-    return training_of(window.context)
+__all__ = ["elsewhere", "exported", "training"]
 
 
 def widget(window, panel: str, name: str):
@@ -78,8 +66,11 @@ def test_a_run_on_a_host_is_watched_and_survives_the_connection(window, training
     elsewhere.touch()
     wait_for(qtbot, lambda: "The run goes on there" in widget(window, "training", "training.message").text())
     assert run.snapshot.state is RunState.RUNNING
+    assert run.snapshot.seconds_left is None, "nothing is known of the run since the connection was lost"
+    assert "left" not in state.text()
     elsewhere.unlink()
     wait_for(qtbot, lambda: not run.snapshot.message)
+    wait_for(qtbot, lambda: "left" in state.text())
     training.send(run, "stop")
     wait_for(qtbot, lambda: run.snapshot.state is RunState.STOPPED and not run.folder.process())
     step = run.snapshot.step

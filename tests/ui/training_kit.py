@@ -9,7 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from window_kit import network, show
 
+from app.ui.engine.training import TrainingController, training_of
+from app.ui.shell.panels import TRAIN
+from app.ui.shell.window import MainWindow
+from designer.graph.graph import Graph
 from designer.training import trainer
 from designer.training.run_folder import RunFolder, runs_of
 
@@ -44,6 +49,17 @@ def exported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     )
     yield folder
     end_processes(folder)
+
+
+@pytest.fixture
+def training(window: MainWindow, exported: Path) -> TrainingController:
+    """The controller of a window in the Train workspace, with a network whose project is the stand-in."""
+    graph = network()
+    graph = Graph([layer for layer in graph if layer.name != "strange"], name="named")
+    show(window, graph)
+    window.context.root.project = exported
+    window.docks.set_workspace(TRAIN)
+    return training_of(window.context)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 import pyqtgraph as pg
 from numpy.typing import NDArray
-from PySide6.QtCore import QLineF, QRectF, Qt
+from PySide6.QtCore import QLineF, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QPainter, QPen
 from PySide6.QtWidgets import QStyleOptionGraphicsItem, QWidget
 
@@ -136,9 +136,10 @@ class CurveBundle(pg.GraphicsObject):  # type: ignore[misc]
 class CurvePlot(ThemedPlot):
     """Curves of one metric by step. The range follows the curves until the user zooms; a double click follows them again."""
 
+    named_changed = Signal(object)  # titles and pens of the curves that have a look of their own
+
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(name, tr("Training curves"), parent)
-        self.legend = self.add_legend((-10, 10))
         self.bundle = CurveBundle()
         self.addItem(self.bundle)
         self.marker = pg.InfiniteLine(angle=90, movable=False)
@@ -187,9 +188,7 @@ class CurvePlot(ThemedPlot):
         named = tuple(curve.title for curve in self._curves[:NAMED])
         if named != self._named:
             self._named = named
-            self.legend.clear()
-            for name, pen in zip(named, pens, strict=False):
-                self.legend.addItem(pg.PlotDataItem(pen=pen), name)
+            self.named_changed.emit([(name, _pen(number, wide=True)) for number, name in enumerate(named)])
 
 
 def _pen(number: int, *, wide: bool) -> QPen:

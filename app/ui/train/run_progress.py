@@ -78,8 +78,8 @@ class RunProgress(QWidget):
         self.state.setText(state_text(shot))
         self.metrics.setText("\n".join(metric_lines(shot)))
         bad = shot.state in (RunState.FAILED, RunState.ENDED, RunState.MISSING) and not shot.can_follow
-        away = bool(shot.host) and bool(shot.message) and shot.state is not RunState.FINISHED
-        self.message.show_message(_message(shot), "error" if bad else "warning" if away else "info")
+        role: theme.RoleName = "error" if bad else "warning" if shot.is_unreachable or shot.can_follow else "info"
+        self.message.show_message(_message(shot), role)
         trains, paused = shot.state.trains, shot.state is RunState.PAUSED
         self.pause.setText(tr("Continue") if paused else tr("Pause"))
         self.pause.setVisible(trains)

@@ -24,6 +24,7 @@ from PySide6.QtWidgets import (
 
 from app.ui.engine.context import Context
 from app.ui.engine.training import training_of
+from app.ui.train.curve_legend import CurveLegend
 from app.ui.train.run_dialogs import ask_notes, ask_steps
 from app.ui.train.run_progress import metric_title
 from app.ui.train.runs_model import NOTES, RunsModel, SweepRow, differing_settings
@@ -57,6 +58,7 @@ class TrainingRunsPanel(QWidget):
         self._folded: set[Path] = set()  # sweeps whose trials are hidden
         self._group: Path | None = None  # the sweep whose row is selected, so that all of its trials are chosen
         self.plot: CurvePlot | None = None
+        self.legend = CurveLegend("training_runs.legend")
         self.model = RunsModel(self)
         self.table = self._make_table()
         self.metric_box = QComboBox()
@@ -146,6 +148,7 @@ class TrainingRunsPanel(QWidget):
         first.addWidget(commands)
         first.addWidget(self.table, 1)
         self._right.addLayout(choices)
+        self._right.addWidget(self.legend)
         self._right.addStretch(1)
         split = QSplitter(Qt.Orientation.Horizontal)
         split.setObjectName("training_runs.split")
@@ -173,7 +176,8 @@ class TrainingRunsPanel(QWidget):
             from app.ui.train.curve_plot import CurvePlot  # pyqtgraph
 
             self.plot = CurvePlot("training_runs.plot")
-            self._right.takeAt(1)
+            self.plot.named_changed.connect(self.legend.show_entries)
+            self._right.takeAt(2)
             self._right.addWidget(self.plot, 1)
         self._draw()
 
