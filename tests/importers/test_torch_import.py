@@ -53,6 +53,22 @@ def test_the_batch_stays_open_where_it_is_merged_with_windows(registry: Registry
     assert {case.inputs["x"][0] for case in report.cases} == {1, 2}
 
 
+def test_flattening_the_batch_or_a_single_axis_is_a_reshape(registry: Registry) -> None:
+    class Rows(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = torch.nn.Linear(6, 6)
+            self.scale = torch.nn.Parameter(torch.rand(2, 3))
+
+        def forward(self, x):
+            y = self.linear(x.flatten(0, 1)).view(x.shape)
+            return y.flatten(2, 2) * self.scale.flatten()
+
+    report = import_module(Rows(), [torch.rand(2, 4, 6)], registry).verified(registry).report
+    assert report.opaque == 0
+    assert report.agrees
+
+
 def test_equal_blocks_become_templates(registry: Registry) -> None:
     found = imported("vit", registry)
     assert 3 in found.report.templates.values()
