@@ -42,6 +42,8 @@ TESTS = {  # the sources in which mistakes are planted, and the tests that shoul
     ],
     "exporters": ["tests/exporters"],
     "designer/importers": ["tests/importers"],
+    "designer/precision": ["tests/precision"],
+    "app/ui/analysis": WINDOW,
     "app/ui/document": WINDOW,
     "app/ui/engine": WINDOW,
 }

@@ -56,7 +56,7 @@ class OpenVinoEngine(Engine):
         """Compile with additional properties of the CPU plugin."""
         model = build_model(self.inference, part, wanted, self.weights)
         self._check_results(model)
-        _keep_reductions(model)
+        _keep_apart(model)
         attached = {
             str(self.inference.tensors(n)[0]) for n in part.layers if activation_of(self.inference, n) is not None
         }
@@ -284,13 +284,30 @@ def _check_range(layer: str, array: Tensor) -> None:
         raise DiagnosticError([_refused(layer, tr("it computes with 32 bits, and the integers exceed them"))])
 
 
-def _keep_reductions(model: Any) -> None:
-    """Add results of reductions to the outputs, because OpenVINO fuses them incorrectly with following constants."""
+def _keep_apart(model: Any) -> None:
+    """Add values to the outputs that OpenVINO otherwise merges incorrectly with what reads them.
+
+    These are reductions before constants, and padding before transposed convolutions, whose padding crops instead.
+    """
     from onnx import helper
 
     known = {value.name for value in model.graph.output}
-    names = [n.output[0] for n in model.graph.node if n.op_type.startswith("Reduce") and n.output[0] not in known]
-    model.graph.output.extend(helper.make_empty_tensor_value_info(name) for name in names)
+    producers = {name: node for node in model.graph.node for name in node.output}
+    names = [node.output[0] for node in model.graph.node if node.op_type.startswith("Reduce")]
+    for node in model.graph.node:
+        if node.op_type == "ConvTranspose":
+            names += [name for name in _unchanged_from(node.input[0], producers) if producers[name].op_type == "Pad"]
+    fresh = (name for name in dict.fromkeys(names) if name not in known)
+    model.graph.output.extend(helper.make_empty_tensor_value_info(name) for name in fresh)
+
+
+def _unchanged_from(name: str, producers: Mapping[str, Any]) -> Iterator[str]:
+    """A computed value, and those before it that OpenVINO takes as the same."""
+    while (node := producers.get(name)) is not None:
+        yield name
+        if node.op_type not in ("Identity", "Dropout"):
+            return
+        name = node.input[0]
 
 
 def _keep_nan(model: Any, attached: Collection[str]) -> None:

@@ -34,6 +34,7 @@ class Padding(
         op.Example((op.image(3, 4, 5),), {"mode": "reflect", "bottom": 3}, "mirror"),
         op.Example((op.image(3, 4, 5),), {"mode": "replicate", "right": 7}, "edge"),
         op.Example((op.image(3, 4, 5),), {"mode": "circular", "top": 0, "left": 5}, "wrapped"),
+        op.Example((op.image(3, 4, 5),), {"top": 2}, "zeros"),
     )
 
     def _pads(self) -> tuple[tuple[int, int], tuple[int, int]]:
