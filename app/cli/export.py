@@ -38,7 +38,7 @@ export = typer.Typer(no_args_is_help=True, add_completion=False, help="Export a 
 def export_pytorch(
     file: FileArgument,
     output: Annotated[Path, typer.Option("--output", help="Folder for the project.")],
-    name: Annotated[str, typer.Option("--name", help="Class name of the model.")],
+    name: Annotated[str, typer.Option("--name", help="Class name of the model; default: the network's name.")] = "",
     task: Annotated[
         str,
         typer.Option(
@@ -59,7 +59,7 @@ def export_pytorch(
     With --weights, initial_weights.pt in the project has them.
     """
     from app.opened_network import load_weights_for, open_network
-    from exporters.pytorch import EditedFilesError, Training, export_initial_weights, export_project
+    from exporters.pytorch import EditedFilesError, Training, class_name, export_initial_weights, export_project
 
     network = open_network(file)
     stored = find_settings(file)
@@ -67,7 +67,8 @@ def export_pytorch(
     training = Training.of(settings, task)
     tensors = load_weights_for(network, weights, None) if weights is not None else None
     try:
-        paths = export_project(network.graph, network.registry, output, name, training, edited=edited.value)
+        model = name or class_name(network.graph.name)
+        paths = export_project(network.graph, network.registry, output, model, training, edited=edited.value)
     except EditedFilesError as error:
         out.print("\n".join(error.diffs.values()), highlight=False, markup=False)
         raise

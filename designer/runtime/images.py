@@ -71,8 +71,11 @@ def read_npy(path: Path | str, dtype: str = "float32") -> NDArray[Any]:
     except MemoryError:
         raise deep_images.out_of_memory(Path(path)) from None
     except Exception as error:  # numpy raises almost anything for a damaged header
-        lines = str(error).strip().splitlines()
-        reason = (error.strerror if isinstance(error, OSError) else None) or (lines[0][:160] if lines else "damaged")
+        reason = tr("its header is damaged")
+        if isinstance(error, OSError) and error.strerror:
+            reason = error.strerror
+        elif isinstance(error, ValueError) and str(error).strip():
+            reason = str(error).strip().splitlines()[0][:160]
         raise DiagnosticError.of(
             "cannot-read" if isinstance(error, OSError) else "not-a-tensor",
             tr("the tensor cannot be read: {reason}", reason=reason),

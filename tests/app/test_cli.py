@@ -307,6 +307,8 @@ def test_samples_open(layerwright: Run) -> None:
 def test_exports(layerwright: Run, network: Path, weights: Path, tmp_path: Path) -> None:
     pytest.importorskip("onnx")
     assert layerwright("export", "pytorch", network, "--output", tmp_path / "project", "--name", "Tiny").code == 0
+    assert layerwright("export", "pytorch", network, "--output", tmp_path / "named").code == 0
+    assert "class Tiny(" in (tmp_path / "named" / "model.py").read_text()
     assert "class Tiny(" in (tmp_path / "project" / "model.py").read_text()
     again = ("export", "pytorch", network, "--output", tmp_path / "project", "--name", "Tiny", "--weights", weights)
     assert "initial_weights.pt" in layerwright(*again).out
