@@ -22,7 +22,7 @@ from designer.files.document import write_document
 from designer.graph import commands
 from designer.graph.edits import Edit
 from designer.graph.graph import Graph
-from designer.graph.model import Layer, Source
+from designer.graph.model import MAX_NAME, Layer, Source
 
 pytestmark = pytest.mark.gui
 
@@ -213,6 +213,28 @@ def large() -> Graph:
         place = (256 * (number % 140), 160 * (number // 140))
         found.append(Layer(f"layer {number}", kind, place, inputs, params))
     return Graph(found)
+
+
+@pytest.mark.parametrize("panel", ["", "analysis", "channel_inspector", "number_formats", "training"])
+def test_20_000_layers_do_not_hold_up_the_window(clock, window, tmp_path, panel: str) -> None:
+    """`panel` lists what is in the network."""
+    path = tmp_path / "large.xml"
+    path.write_bytes(write_document(large()))
+    if panel:
+        window.docks.show(panel)
+    assert too_long(clock, window, path) == {}
+
+
+def test_the_longest_names_do_not_hold_up_the_window(clock, window, tmp_path) -> None:
+    names = [f"{number:03d}_".ljust(MAX_NAME, "W") for number in range(300)]
+    layers = [
+        f'<Layer name="{name}" type="identity" edit_pos="{200 * number},0" input="{before}"/>'
+        for number, (before, name) in enumerate(zip(("in", *names), names, strict=False))
+    ]
+    path = tmp_path / "names.xml"
+    path.write_text(document(*layers))
+    assert too_long(clock, window, path) == {}
+    assert len(times(clock, window, path)) > 10
 
 
 EDITS: dict[str, Callable[[Graph], Edit]] = {

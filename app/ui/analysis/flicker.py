@@ -57,10 +57,17 @@ class Flicker(QObject):
         self._rest(self._moved - animated)
 
     def _operators(self) -> dict[str, Operator]:
+        """The layers that can move: few of a large document."""
         document = self._document
         if document is None:
             return {}
-        found = {layer.name: document.inference.read(layer.name).operator for layer in document.graph}
+        types = {kind: document.registry.get(kind) for kind in {layer.type for layer in document.graph}}
+        moving = {
+            name for name, cls in types.items() if cls and (name == "mix" or cls.parameter("animate") is not None)
+        }
+        found = {
+            layer.name: document.inference.read(layer.name).operator for layer in document.graph if layer.type in moving
+        }
         return {name: operator for name, operator in found.items() if isinstance(operator, Operator)}
 
     def _mixes(self) -> dict[str, float]:

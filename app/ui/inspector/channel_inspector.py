@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from PySide6.QtCore import QEvent, Qt
+from PySide6.QtCore import QEvent, Qt, QTimer
 from PySide6.QtGui import QHideEvent, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QSplitter, QStackedWidget, QVBoxLayout, QWidget
 
@@ -41,6 +41,8 @@ from designer.runtime.provenance import Provenance
 from designer.texts import tr
 from designer.units import dims_text, number
 
+LARGE = 2000  # layers of a network whose tensors are listed after it has been shown
+
 
 class ChannelInspectorPanel(QWidget):
     """Asks the analysis to bring one tensor with every run, as long as it can be seen."""
@@ -59,6 +61,7 @@ class ChannelInspectorPanel(QWidget):
         self._tensor: Any = None  # that the page is made of
         self._title = ""  # of the tensor that the page is made of
         self._look = Look()
+        self._later = QTimer(self, singleShot=True, interval=0, timeout=self._list_later)
         self._build()
         context.root_changed.connect(self._on_document)
         context.inspect_requested.connect(self.inspect)
@@ -221,15 +224,28 @@ class ChannelInspectorPanel(QWidget):
         self._drop()
         self.probe.unpin()
         self.ranges.forget()
-        self.subjects.show_document(document)
+        self._list()
         self.subject.choose("")
+
+    def _list(self) -> None:
+        """List the tensors of the document; of a large one after it has been shown."""
+        assert self._document is not None
+        if len(self._document.graph) > LARGE:
+            self._later.start()
+        else:
+            self.subjects.show_document(self._document)
+
+    def _list_later(self) -> None:
+        if self._document is not None:
+            self.subjects.show_document(self._document)
+            self.subjects.show_source(self.source)
 
     def _on_change(self, change: ChangeSet) -> None:
         assert self._document is not None
         if not (change.added or change.removed or change.reconfigured):
             return
         layer, port = Source.parse(self.source)
-        self.subjects.show_document(self._document)
+        self._list()
         if layer in change.renamed:
             before = self.source
             self.subject.rename(str(Source(change.renamed[layer], port)))

@@ -99,12 +99,15 @@ class SubjectBar(QWidget):
     def show_document(self, document: Document) -> None:
         """List the tensors in running order."""
         names = []
+        more: dict[int, tuple[str, ...]] = {}  # ports after the first, by operator: many layers share one
         for name in document.graph.order()[0]:
             names.append(name)
             operator = document.inference.read(name).operator
-            ports = operator.output_ports() if isinstance(operator, Operator) else ()
-            names.extend(f"{name}:{port.name}" for port in ports[1:])
-        if names == [self.layer.itemText(i) for i in range(self.layer.count())]:
+            if isinstance(operator, Operator):
+                if id(operator) not in more:
+                    more[id(operator)] = tuple(port.name for port in operator.output_ports()[1:])
+                names.extend(f"{name}:{port}" for port in more[id(operator)])
+        if len(names) == self.layer.count() and names == [self.layer.itemText(i) for i in range(len(names))]:
             return
         shown = self.layer.currentText()
         with QSignalBlocker(self.layer):

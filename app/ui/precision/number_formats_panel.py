@@ -47,6 +47,7 @@ MEASURED = LADDER[1:]
 REASON = 2 + len(MEASURED)  # column
 SLICE_MS = 30  # of filling the table per event loop turn
 REST_MS = 100  # after an edit of the network
+LARGE = 2000  # layers of a network that are listed after it has been shown
 ERROR = Metric("format_error", mark("Error with one layer in this format"), "%", lambda row: None, extensive=False)
 
 
@@ -159,6 +160,8 @@ class NumberFormatsPanel(QWidget):
     # --- layers ---------------------------------------------------------------------------------------------------
 
     def _show_layers(self) -> None:
+        if self._context.has_document and self._document is not self._context.root:
+            return  # `_on_document` comes next
         self._rest.stop()
         place = self.table.verticalScrollBar().value()
         self.table.clear()
@@ -270,7 +273,12 @@ class NumberFormatsPanel(QWidget):
         self._found = None
         if self.plot is not None:
             self.plot.show_points(())
-        self._show_layers()
+        if self._document is not None and len(self._document.graph) > LARGE:
+            self.table.clear()
+            self._rows = iter(())
+            self._rest.start()
+        else:
+            self._show_layers()
 
     def _on_changed(self, change: ChangeSet) -> None:
         if change.added or change.removed:

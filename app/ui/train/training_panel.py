@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 from PySide6.QtCore import Qt
@@ -34,6 +35,8 @@ from app.ui.widgets.typed_path import typed_path
 from designer.graph.diagnostics import DiagnosticError, errors
 from designer.texts import tr, tr_data
 from designer.training.watched_run import WatchedRun
+
+LARGE = 5000  # layers; above, building the network to suggest a task would hold up the window
 
 
 class TrainingPanel(QWidget):
@@ -138,10 +141,10 @@ class TrainingPanel(QWidget):
         from exporters.pytorch.tasks import TASKS, task_of_network
 
         document = self._context.root
-        try:
-            suggested = document.settings.task or task_of_network(document.graph, document.registry).name
-        except DiagnosticError:  # an unfinished network
-            suggested = "denoising"
+        suggested = document.settings.task or "denoising"
+        if not document.settings.task and len(document.graph) <= LARGE:
+            with suppress(DiagnosticError):  # an unfinished network
+                suggested = task_of_network(document.graph, document.registry).name
         choices = [Choice(task.name, tr_data(task.title), "") for task in TASKS.values()]
         self.task.show_choices(choices, suggested)
         self._show_task(suggested)
