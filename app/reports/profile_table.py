@@ -78,7 +78,8 @@ WIDE = 200  # characters that all columns need
 def order_text() -> str:
     """How the rows of a table are ordered."""
     return tr(
-        "Largest possible saving first. Neighbors within {share} % of each other rank equal and are in running order.",
+        "Largest possible saving first. Neighbors within {share} % of each other, and equal work within its spread, rank equal and are in "
+        "running order.",
         share=digits(100 * TIE),
     )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
+from statistics import median
 from typing import Final, Literal
 
 from designer.profiling.machine import Machine
@@ -100,23 +101,41 @@ class OperatorProfile:
 def ranked(rows: Sequence[OperatorProfile]) -> list[OperatorProfile]:
     """Rows in the order of optimization priority: largest saving first, then longest time.
 
-    Neighbors that differ by at most `TIE` have one rank and keep their order: another profile would swap them. A rank spans at most 2 `TIE`.
+    What another profile would swap keeps its order: equal work whose times differ by no more than their spreads counts alike, and neighbors
+    that differ by at most `TIE` have one rank. A rank spans at most 2 `TIE`.
     """
-    places = sorted(range(len(rows)), key=lambda place: (-(rows[place].saving_ms or 0.0), -rows[place].time_ms))
+    values = _settled(rows)
     ranks: list[list[int]] = []
-    for place in places:
-        if ranks and _near(rows[ranks[-1][-1]], rows[place], TIE) and _near(rows[ranks[-1][0]], rows[place], 2 * TIE):
+    for place in sorted(range(len(rows)), key=lambda place: values[place], reverse=True):
+        if (
+            ranks
+            and _near(values[ranks[-1][-1]], values[place], TIE)
+            and _near(values[ranks[-1][0]], values[place], 2 * TIE)
+        ):
             ranks[-1].append(place)
         else:
             ranks.append([place])
     return [rows[place] for rank in ranks for place in sorted(rank)]
 
 
-def _near(above: OperatorProfile, below: OperatorProfile, share: float) -> bool:
-    """Whether the saving of `below` is at most `share` smaller, or its time if neither can save anything."""
-    if above.saving_ms:
-        return (below.saving_ms or 0.0) >= (1 - share) * above.saving_ms
-    return below.time_ms >= (1 - share) * above.time_ms
+def _settled(rows: Sequence[OperatorProfile]) -> list[tuple[float, float]]:
+    """Saving and time of each row; for rows of equal work the medians, unless a time is further from them than two spreads."""
+    values = [(row.saving_ms or 0.0, row.time_ms) for row in rows]
+    equal: dict[tuple[object, ...], list[int]] = {}
+    for place, row in enumerate(rows):
+        equal.setdefault((row.type, row.summary, row.inputs, row.outputs, row.flops, row.bytes), []).append(place)
+    for places in equal.values():
+        middle = (median(values[place][0] for place in places), median(values[place][1] for place in places))
+        for place in places:
+            if abs(values[place][1] - middle[1]) <= 2 * (rows[place].spread_ms or 0.0):
+                values[place] = middle
+    return values
+
+
+def _near(above: tuple[float, float], below: tuple[float, float], share: float) -> bool:
+    """Whether the saving `below` is at most `share` smaller, or the time if nothing can be saved above."""
+    number = 0 if above[0] else 1
+    return below[number] >= (1 - share) * above[number]
 
 
 @dataclass(frozen=True)

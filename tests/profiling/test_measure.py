@@ -249,7 +249,7 @@ def test_other_engines_are_measured_in_turns(session):
 
 
 def saves(name, saving_ms, time_ms=20.0):
-    return replace(row(time_ms, saving_ms=saving_ms), layers=(name,))
+    return replace(row(time_ms, saving_ms=saving_ms), layers=(name,), type=name)
 
 
 def test_neighbors_within_the_tie_keep_their_running_order():
@@ -259,6 +259,16 @@ def test_neighbors_within_the_tie_keep_their_running_order():
     chain = [saves(str(number), 10 * 0.96**number) for number in reversed(range(9))]
     names = [int(r.name) for r in ranked(chain)]
     assert names == [2, 1, 0, 5, 4, 3, 8, 7, 6]  # a rank spans at most 10 %
+
+
+def test_equal_work_within_its_spread_ranks_by_its_median():
+    def norm(name, saving_ms, spread_ms):
+        return replace(saves(name, saving_ms, 10 + saving_ms), type="normalization", spread_ms=spread_ms)
+
+    noisy = [norm("a", 7.0, 1.0), saves("b", 7.8), norm("c", 9.5, 1.0), norm("d", 8.8, 1.0)]
+    assert "".join(r.name for r in ranked(noisy)) == "acdb"
+    quiet = [replace(row, spread_ms=0.1) for row in noisy]
+    assert "".join(r.name for r in ranked(quiet)) == "cdba"
 
 
 class Clock:

@@ -113,7 +113,7 @@ COLUMNS = (
         mark("Saving\nms"),
         mark(
             "Possible saving: time minus the time at the roofline. Without a sorted column, the largest saving is first, and neighbors "
-            "within 5 % of each other rank equal and are in running order"
+            "within 5 % of each other, and equal work within its spread, rank equal and are in running order"
         ),
         value=_saving,
     ),
