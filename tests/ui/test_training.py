@@ -8,6 +8,7 @@ import shutil
 import signal
 import sys
 from pathlib import Path
+from threading import Event
 
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ from app.ui.engine.training import StartRequest, training_of
 from app.ui.shell.panels import TRAIN
 from designer.files.weights import Weights, fill_missing, load_weights, required_weights, save_weights
 from designer.training.run_folder import Notes, RunFolder
-from designer.training.watched_run import RunState
+from designer.training.watched_run import RunState, WatchedRun
 
 pytestmark = pytest.mark.gui
 __all__ = ["exported", "training"]
@@ -35,9 +36,9 @@ def start(training, qtbot, project: Path, **options: str):
     """Start a run as the panel does, and wait until it trains."""
     known = set(training.runs)
     training.start(StartRequest(project, options))
-    qtbot.waitUntil(lambda: any(run not in known for run in training.runs), timeout=WAIT)
-    run = next(run for run in training.runs if run not in known)
+    qtbot.waitUntil(lambda: training.problem or any(run not in known for run in training.runs), timeout=WAIT)
     assert not training.problem
+    run = next(run for run in training.runs if run not in known)
     return run
 
 
@@ -208,6 +209,27 @@ def make_run(project: Path, name: str, *, settings: dict[str, object], steps: in
     return run
 
 
+def test_a_run_that_starts_while_the_folders_are_read_is_listed_once(training, exported, qtbot, monkeypatch):
+    entered, released = Event(), Event()
+    real = WatchedRun.read
+
+    def read(self):
+        entered.set()
+        assert released.wait(WAIT / 1000)
+        return real(self)
+
+    run = make_run(exported, "a", settings={})
+    monkeypatch.setattr(WatchedRun, "read", read)
+    training.look()
+    qtbot.waitUntil(entered.is_set, timeout=WAIT)
+    training._on_started(run)
+    (listed,) = training.runs
+    with qtbot.waitSignal(training.updated, timeout=WAIT):
+        released.set()
+    assert training.runs == [listed]
+    assert training.chosen == (listed,)
+
+
 def test_differing_settings_of_selected_runs_are_columns(window, training, exported, qtbot):
     for name, rate in (("a", 0.1), ("b", 0.2), ("c", 0.1)):
         make_run(exported, name, settings={"lr": rate, "batch": 8})
@@ -230,6 +252,13 @@ def test_differing_settings_of_selected_runs_are_columns(window, training, expor
     assert [curve.title for curve in panel.plot.bundle._curves] == ["a", "b"]
     entries = panel.legend.findChildren(QLabel)
     assert [label.text() for label in entries] == ["a", "b"]
+    raw = panel.plot.bundle._curves[0]
+    panel.smoothing.setCurrentIndex(panel.smoothing.count() - 1)
+    smooth = panel.plot.bundle._curves[0]
+    assert len(raw.y) >= 20
+    half = round(len(raw.y) * 0.05)
+    np.testing.assert_allclose(smooth.y[10], raw.y[10 - half : 11 + half].mean())
+    np.testing.assert_allclose(smooth.y[0], raw.y[: half + 1].mean())
     assert panel.legend.geometry().bottom() < panel.plot.geometry().top(), "it covers no curves"
     training.choose((training.runs[0], training.runs[2]))
     assert not model.differing

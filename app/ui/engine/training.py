@@ -175,12 +175,15 @@ class TrainingController(QObject):
 
     def _on_read(self, found: object) -> None:
         reading = cast(_Reading, found)
-        runs = reading.runs
         if reading.document is not self._document:
             self.look()
             return
         started = {**self.sweeps, **reading.sweeps}  # also those that were started while the folders were read
         sweeps = {folder: sweep for folder, sweep in started.items() if folder.is_dir()}
+        listed = {
+            run.folder.path: run for run in self.runs
+        }  # a run that was started while the folders were read may be among them
+        runs = [listed.get(run.folder.path, run) for run in reading.runs]
         states = [run.snapshot.state for run in runs] + [sweep.state for sweep in sweeps.values()]
         trains = any(state.trains for state in states)
         self._timer.start(BUSY if trains or self._starting else QUIET)

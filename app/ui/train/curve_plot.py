@@ -52,6 +52,17 @@ class Curve:
         positive = self.y > 0
         return Curve(self.title, self.x[positive], np.log10(self.y[positive]))
 
+    def smoothed(self, share: float) -> Curve:
+        """The means around each point over `share` of the points; fewer at both ends. A curve that is infinite somewhere stays."""
+        count = len(self.y)
+        half = round(count * share / 2)
+        if not half or not np.isfinite(self.y).all():
+            return self
+        total = np.concatenate(([0.0], np.cumsum(self.y)))
+        points = np.arange(count)
+        low, high = np.maximum(points - half, 0), np.minimum(points + half + 1, count)
+        return Curve(self.title, self.x, (total[high] - total[low]) / (high - low))
+
     def between(self, low: float, high: float, columns: int) -> tuple[Values, Values]:
         """The part between two steps, reduced to at most two points per column."""
         first, last = np.searchsorted(self.x, (low, high))
@@ -136,7 +147,7 @@ class CurveBundle(pg.GraphicsObject):  # type: ignore[misc]
 class CurvePlot(ThemedPlot):
     """Curves of one metric by step. The range follows the curves until the user zooms; a double click follows them again."""
 
-    named_changed = Signal(object)  # titles and pens of the curves that have a look of their own
+    named_changed = Signal(list)  # titles and pens of the curves that have a look of their own
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(name, tr("Training curves"), parent)

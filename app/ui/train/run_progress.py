@@ -141,7 +141,7 @@ def metric_lines(shot: RunSnapshot) -> list[str]:
     found = [(tr("loss"), curves.last("loss"), digits)]
     found += [(metric_title(name), curves.last(name), digits) for name in curves.validated]
     found += [
-        (tr("learning rate"), curves.last("learning_rate"), digits),
+        (tr("learning rate"), curves.last("learning_rate"), "{:.3g}".format),
         (tr("images/s"), curves.last("throughput"), digits),
         (tr("memory"), curves.last("memory"), binary),
     ]

@@ -12,7 +12,6 @@ from PySide6.QtWidgets import (
     QAbstractItemView,
     QCheckBox,
     QComboBox,
-    QHBoxLayout,
     QMessageBox,
     QSplitter,
     QStackedWidget,
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
     from app.ui.train.curve_plot import Curve, CurvePlot
 
 FIRST_METRICS = ("loss", "validation.psnr", "validation.ssim", "learning_rate", "throughput", "memory")
+SMOOTHING = (0.02, 0.1)  # shares of the logged steps
 HIDDEN_METRICS = ("epoch", "time", "elapsed")
 
 
@@ -54,7 +54,7 @@ class TrainingRunsPanel(QWidget):
         self.setObjectName("training_runs")
         self.setAccessibleName(tr("Training Runs"))
         self._training = training_of(context)
-        self._drawn: dict[tuple[WatchedRun, str], tuple[Curves, Curve]] = {}
+        self._drawn: dict[tuple[WatchedRun, str, float], tuple[Curves, Curve]] = {}
         self._folded: set[Path] = set()  # sweeps whose trials are hidden
         self._group: Path | None = None  # the sweep whose row is selected, so that all of its trials are chosen
         self.plot: CurvePlot | None = None
@@ -65,6 +65,14 @@ class TrainingRunsPanel(QWidget):
         self.metric_box.setObjectName("training_runs.metric")
         self.metric_box.setAccessibleName(tr("Metric of the curves"))
         self.metric_box.activated.connect(lambda _index: self._draw())
+        self.smoothing = QComboBox()
+        self.smoothing.setObjectName("training_runs.smoothing")
+        self.smoothing.setAccessibleName(tr("Smoothing of the curves"))
+        self.smoothing.addItem(tr("Not smoothed"), 0.0)
+        for share in SMOOTHING:
+            self.smoothing.addItem(tr("Smoothed over {share} %", share=round(100 * share)), share)
+        self.smoothing.setToolTip(tr("Draw the mean around each step, over this share of the logged steps"))
+        self.smoothing.currentIndexChanged.connect(lambda _index: self._draw())
         self.logarithmic = QCheckBox(tr("Logarithmic"))
         self.logarithmic.setObjectName("training_runs.logarithmic")
         self.logarithmic.toggled.connect(lambda _on: self._draw())
@@ -134,20 +142,19 @@ class TrainingRunsPanel(QWidget):
         return button
 
     def _lay_out(self) -> None:
-        commands, choices = QWidget(), QHBoxLayout()
-        row = FlowLayout(commands)
+        commands, above = QWidget(), QWidget()
+        row, choices = FlowLayout(commands), FlowLayout(above)
         for button in self._buttons.values():
             row.addWidget(button)
-        choices.addWidget(self.metric_box)
-        choices.addWidget(self.logarithmic)
-        choices.addStretch(1)
+        for widget in (self.metric_box, self.smoothing, self.logarithmic):
+            choices.addWidget(widget)
         left, right = QWidget(), QWidget()
         first, self._right = QVBoxLayout(left), QVBoxLayout(right)
         for box in (first, self._right):
             box.setContentsMargins(0, 0, 0, 0)
         first.addWidget(commands)
         first.addWidget(self.table, 1)
-        self._right.addLayout(choices)
+        self._right.addWidget(above)
         self._right.addWidget(self.legend)
         self._right.addStretch(1)
         split = QSplitter(Qt.Orientation.Horizontal)
@@ -308,9 +315,11 @@ class TrainingRunsPanel(QWidget):
         from app.ui.train.curve_plot import Curve
 
         curves, title = run.snapshot.curves, run.snapshot.title
-        known = self._drawn.get((run, metric))
+        share = self.smoothing.currentData()
+        known = self._drawn.get((run, metric, share))
         if known is None or known[0] is not curves or known[1].title != title:
-            known = self._drawn[run, metric] = curves, Curve(title, *curves.points(metric))
+            curve = Curve(title, *curves.points(metric)).smoothed(share)
+            known = self._drawn[run, metric, share] = curves, curve
         return known[1]
 
     # --- commands --------------------------------------------------------------------------------------------
