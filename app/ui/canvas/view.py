@@ -27,7 +27,7 @@ from designer.graph.model import GRID
 EXTENT = 4_000_000.0  # the canvas extends this far in each direction
 MARGIN = 2.0 * GRID  # around the area of a zoom to fit
 ZOOM_MIN, ZOOM_MAX = 0.02, 4.0
-NEARLY = 0.8  # of a least scale: what fits at this much of it is shown whole
+NEARLY = 0.95  # of a least scale: what fits at this much of it is shown whole; names still have two lines
 PORT_ZOOM = 0.25  # below this scale ports are too small to be hit
 
 Hit = PortDot | LayerItem | LinkItem | FrameItem
