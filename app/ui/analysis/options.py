@@ -324,7 +324,12 @@ class OptionsArea(QWidget):
             group.deleteLater()
         self._groups.clear()
         if self._document is not None:
-            for layer in self._document.graph:
+            graph, registry = self._document.graph, self._document.registry
+            types = {kind: registry.get(kind) for kind in {layer.type for layer in graph}}
+            silent = {kind for kind, cls in types.items() if cls is not None and cls.options is Operator.options}
+            for layer in graph:
+                if layer.type in silent:  # nearly all layers
+                    continue
                 operator = self._document.inference.read(layer.name).operator
                 if isinstance(operator, Operator) and operator.options():
                     group = LayerOptions(self._document, layer.name, operator)
