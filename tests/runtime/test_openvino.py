@@ -144,6 +144,34 @@ def test_arithmetic_of_bytes_is_refused_where_it_saturates(runtime_registry, kin
     assert [found.layer for found in caught.value.diagnostics] == ["the one"]
 
 
+@pytest.mark.parametrize(
+    ("inserting", "axes", "keep"),
+    [
+        (layer("more", "unsqueeze", "image", axis=-1), "1", "true"),
+        (layer("more", "unsqueeze", "image", axis=2), "0", "true"),
+        (layer("more", "unsqueeze", "image", axis=-1), "-2", "false"),
+        (layer("more", "reshape", "image", shape="3,4,5,1"), "1", "true"),
+    ],
+)
+def test_an_inserted_axis_before_a_reduction(runtime_registry, inserting, axes, keep):
+    """OpenVINO 2026.4 inserts the axis behind the reduction, in the wrong place."""
+    graph = Graph(
+        [
+            layer("image", "input", dims="5x4x3"),
+            inserting,
+            layer("same", "identity", "more"),
+            layer("mean", "reduce", "same", axes=axes, keep=keep),
+            layer("result", "output", "mean"),
+        ]
+    )
+    array = np.random.default_rng(0).random((1, 3, 4, 5), np.float32)
+    session = Session(graph, runtime_registry, Weights(), OPTIONS)
+    session.set_input("image", array, is_image=False)
+    place = int(inserting.params.get("axis", "-1")) % 5
+    right = np.expand_dims(array, place).mean(int(axes), keepdims=keep == "true")
+    np.testing.assert_allclose(session.run().outputs["result"], right, rtol=1e-5)
+
+
 def test_integers_of_more_than_32_bits_are_refused(runtime_registry):
     """OpenVINO computes int64 as int32."""
     graph = Graph(

@@ -37,6 +37,10 @@ from designer.texts import tr
 TELEMETRY = "openvino_telemetry"
 REMEDY = "choose another engine in Network Settings"
 NO_WORK = ("Input", "Output", "Const")
+MISPLACED = {
+    "ConvTranspose": ("Pad",),
+    "Reduce": ("Unsqueeze", "Reshape"),
+}  # nodes, and those that are merged into them
 SATURATING = ("Add", "Sub", "Mul", "BitShift")
 WIDE = (DataType.INT64, DataType.UINT64, DataType.UINT32)  # computed as int32
 INT32 = np.iinfo(np.int32)
@@ -287,7 +291,8 @@ def _check_range(layer: str, array: Tensor) -> None:
 def _keep_apart(model: Any) -> None:
     """Add values to the outputs that OpenVINO otherwise merges incorrectly with what reads them.
 
-    These are reductions before constants, and padding before transposed convolutions, whose padding crops instead.
+    These are reductions before constants, axes that are inserted before a reduction, and padding before transposed
+    convolutions, whose padding crops instead.
     """
     from onnx import helper
 
@@ -295,8 +300,9 @@ def _keep_apart(model: Any) -> None:
     producers = {name: node for node in model.graph.node for name in node.output}
     names = [node.output[0] for node in model.graph.node if node.op_type.startswith("Reduce")]
     for node in model.graph.node:
-        if node.op_type == "ConvTranspose":
-            names += [name for name in _unchanged_from(node.input[0], producers) if producers[name].op_type == "Pad"]
+        merged = MISPLACED.get("Reduce" if node.op_type.startswith("Reduce") else node.op_type, ())
+        if merged:
+            names += [name for name in _unchanged_from(node.input[0], producers) if producers[name].op_type in merged]
     fresh = (name for name in dict.fromkeys(names) if name not in known)
     model.graph.output.extend(helper.make_empty_tensor_value_info(name) for name in fresh)
 
