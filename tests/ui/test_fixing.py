@@ -9,12 +9,13 @@ pytestmark = pytest.mark.gui
 
 import canvas_kit as kit
 from PySide6.QtGui import QContextMenuEvent
-from PySide6.QtWidgets import QApplication, QMenu, QPushButton
+from PySide6.QtWidgets import QApplication, QMenu, QPushButton, QTableView
 from window_kit import show
 
 from app.ui.design import fixes as fixing
 from app.ui.design.fix_bar import FixBar
 from app.ui.document.document import Document
+from designer.graph import commands
 from designer.graph.commands import set_params
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
@@ -158,6 +159,27 @@ def test_a_click_on_the_mark_of_a_problem_offers_its_fixes(qtbot, window):
     entry.trigger()
     menu.close()
     assert window.context.document.graph["conv"].params["features"] == "32"
+
+
+def test_the_worst_problem_stays_current_until_the_user_chooses_one(qtbot, window):
+    conv = Layer("conv", "convolution", (300, 0), (Source("in"),))
+    show(window, Graph([Layer("in", "input", (0, 0), params={"dims": "16x16x3"}), conv]))
+    document = window.context.document
+    table = window.findChild(QTableView, "type_checking.findings")
+
+    def current():
+        return table.currentIndex().siblingAtColumn(3).data()
+
+    qtbot.waitUntil(lambda: current() is not None and "no output" in current())
+    document.do(lambda g: commands.add_layer(g, Layer("sum", "element_wise", (900, 0))))
+    qtbot.waitUntil(lambda: table.model().rowCount() > 1)
+    qtbot.waitUntil(lambda: "no output" not in current())
+    last = table.model().index(table.model().rowCount() - 1, 0)
+    table.setCurrentIndex(last)
+    chosen, before = current(), table.model().rowCount()
+    document.do(lambda g: commands.add_layer(g, Layer("other", "element_wise", (1200, 0))))
+    qtbot.waitUntil(lambda: table.model().rowCount() > before)
+    assert current() == chosen
 
 
 def test_fixes_are_shown_without_a_click_in_the_list_and_next_to_the_parameters(qtbot, window):

@@ -137,6 +137,7 @@ class TypeCheckingPanel(QWidget):
         self._context = context
         self._document: Document | None = None
         self._fixed_row: int | None = None  # the row whose finding was just fixed
+        self._offered: Diagnostic | None = None  # the finding that is current because it was the first
         self._model = FindingsModel(self)
         self._rows = _Filter(self)
         self._rows.setSourceModel(self._model)
@@ -248,8 +249,10 @@ class TypeCheckingPanel(QWidget):
             elif self._fixed_row is not None:  # continue with the finding that took the row of the fixed one
                 self._table.setCurrentIndex(self._rows.index(min(self._fixed_row, self._rows.rowCount() - 1), 0))
             self._fixed_row = None
-        if not self._table.currentIndex().isValid():  # the fixes of the first finding are shown without a click
-            self._table.setCurrentIndex(self._rows.index(0, 0))
+        if self._finding(self._table.currentIndex()) in (None, self._offered):
+            first = self._rows.index(0, 0)  # its fixes are shown without a click
+            self._table.setCurrentIndex(first)
+            self._offered = self._finding(first)
         self._find_fixes.start()  # even if the findings are unchanged, since their fixes may differ
         for severity, button in self._toggles.items():
             count = sum(1 for d in found if d.severity is severity)
