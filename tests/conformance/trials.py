@@ -166,17 +166,17 @@ class _Judge:
         return self._spread(inputs, lambda source, reader, value: _moved(value, make), moves)
 
     def nan_room(self, inputs: Sequence[torch.Tensor], results: Arrays, dropping: frozenset[str]) -> Arrays:
-        """Infinite where an engine may differ because layers give NaN, of which a run says so; 0 elsewhere.
+        """Infinite where an engine may differ because layers give NaN or infinity, of which a run says so; 0 elsewhere.
 
-        These are results that depend on NaN in `dropping` layers, NaN in more places (windows and blocks carry it to the
-        neighbors), and NaN that is multiplied by 0 in one precision only.
+        These are results that depend on NaN in `dropping` layers, NaN and infinity in more places (windows and blocks carry
+        them to the neighbors), and NaN that is multiplied by 0 in one precision only.
         """
-        if not any(value.isnan().any() for value in self._values(inputs).values()):
+        if self.finite(inputs):
             return [np.zeros(result.shape) for result in results]
         make = torch.Generator().manual_seed(1)
 
         def fill(source: Source, reader: str, value: torch.Tensor) -> torch.Tensor:
-            return _filled(value, make) if dropping & {source.layer, reader} else value
+            return _filled(_holed(value, make), make) if dropping & {source.layer, reader} else value
 
         dependent = [change > 0 for change in self._spread(inputs, fill, FILLS)]
         filled = [self.exact(inputs, lambda source, reader, value: _filled(value, make)) for _ in range(FILLS)]
@@ -186,7 +186,7 @@ class _Judge:
             with np.errstate(all="ignore"):
                 steady = values.max(0) - values.min(0) <= TOLERANCE * np.abs(values).max(0)
             missing = np.isnan(self.exact(inputs)[number].astype(float))
-            more = np.isnan(results[number].astype(float))
+            more = ~np.isfinite(results[number].astype(float))
             allowed = dependent[number] | more | missing & (steady | (source.layer in dropping))
             found.append(np.where(allowed, np.inf, 0))
         return found
@@ -215,13 +215,25 @@ def _moved(value: torch.Tensor, make: torch.Generator) -> torch.Tensor:
     return torch.where(finite, moved, value)
 
 
+def _holed(value: torch.Tensor, make: torch.Generator) -> torch.Tensor:
+    """A tensor with more NaN on the lines along its axes that have some: a search along them may end anywhere."""
+    missing = value.isnan()
+    near = torch.zeros_like(missing)
+    for axis in range(value.dim()):
+        near |= missing.any(axis, keepdim=True)
+    more = near & (torch.rand(value.shape, generator=make) < 0.25)
+    return value.masked_fill(more, torch.nan) if value.is_floating_point() else value
+
+
 def _filled(value: torch.Tensor, make: torch.Generator) -> torch.Tensor:
     """A tensor with random numbers in place of NaN: 0, and some below, between and above its other values."""
     if not value.is_floating_point() or not value.isnan().any():
         return value
     finite = value[torch.isfinite(value)]
     scale = 3 * float(finite.abs().max()) + 1 if finite.numel() else 1.0
-    numbers = scale * torch.randn(value.shape, generator=make) * torch.randint(0, 4, value.shape, generator=make).sign()
+    around = 3 * torch.randn((), generator=make)  # all of them are often below or above the others
+    numbers = scale * (torch.randn(value.shape, generator=make) + around)
+    numbers *= torch.randint(0, 4, value.shape, generator=make).sign()
     return torch.where(value.isnan(), numbers.to(value.dtype), value)
 
 
@@ -253,6 +265,7 @@ def _difference(made: Any, right: Any, room: Any) -> str:
         finite = right[np.isfinite(right)].astype(float)
         scale = max(float(np.abs(finite).max(initial=0)), CANCELED)
         wrong = np.isfinite(room) & ~_same(made, right) & ~(apart <= TOLERANCE * scale + 20 * room)
+        wrong &= ~(np.isinf(made) & (2 * room >= np.abs(right)))  # a division by what may be 0
     if not wrong.any():
         return ""
     place = tuple(int(n) for n in np.argwhere(wrong)[0])
