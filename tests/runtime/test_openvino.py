@@ -103,16 +103,19 @@ def mixed(kind: str, **params: str) -> Graph:
     )
 
 
-def test_a_remainder_with_the_sign_of_the_dividend_is_refused(runtime_registry):
-    """OpenVINO 2026.4: 16 as the remainder of 2.5e8 and 0.44."""
+@pytest.mark.parametrize(
+    ("sign", "reason"), [("dividend", "remainder exceeds the divisor"), ("divisor", "the remainder of a multiple")]
+)
+def test_remainders_are_refused(runtime_registry, sign, reason):
+    """OpenVINO 2026.4: 16 as the remainder of 2.5e8 and 0.44; a number instead of 0 as its remainder by itself."""
     graph = Graph(
         [
             layer("image", "input", dims="16x16x3"),
-            layer("rest", "modulo", "image,image", sign="dividend"),
+            layer("rest", "modulo", "image,image", sign=sign),
             layer("result", "output", "rest"),
         ]
     )
-    with pytest.raises(DiagnosticError, match="remainder exceeds the divisor"):
+    with pytest.raises(DiagnosticError, match=reason):
         compiled(graph, runtime_registry, Weights(), "result")
 
 
