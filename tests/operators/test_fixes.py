@@ -189,6 +189,11 @@ CASES = {
         "missing-input",
         "Connect 'in' to 'x'",
     ),
+    "connect the last port": (
+        [image(), image("other"), layer("m", "modulo", "in"), *end("m")],
+        "missing-input",
+        "Connect 'other' to 'b'",
+    ),
     "open port": (
         [image(), layer("x", "element_wise", None, "in", "in"), *end("x")],
         "missing-input",
