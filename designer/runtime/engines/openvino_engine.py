@@ -84,7 +84,7 @@ class OpenVinoEngine(Engine):
                 why = tr("its convolution of one channel is wrong where the result is one pixel wide")
             if _normalizes_a_reduction(node, producers):
                 why = tr("its group normalization of a reduction is wrong")
-            if _rounds_a_quotient(node, producers):
+            if _rounds_a_quotient(node, producers, kernels):
                 why = tr("its quotients are rounded, so the remainder of a multiple can be the divisor instead of 0")
             why = why or self._integer_difference(node, name)
             if why:
@@ -350,10 +350,12 @@ def _difference(node: Any) -> str:
     return ""
 
 
-def _rounds_a_quotient(node: Any, producers: Mapping[str, Any]) -> bool:
-    """Whether a node rounds down a quotient of the same layer, as remainders of floating-point numbers do."""
+def _rounds_a_quotient(node: Any, producers: Mapping[str, Any], constants: Collection[str]) -> bool:
+    """Whether a node rounds down a quotient of two tensors of the same layer, as remainders of floating-point numbers do."""
     before = producers.get(node.input[0]) if node.op_type == "Floor" else None
-    return before is not None and before.op_type == "Div" and layer_of(before.name) == layer_of(node.name)
+    if before is None or before.op_type != "Div" or before.input[1] in constants:
+        return False
+    return layer_of(before.name) == layer_of(node.name)
 
 
 def _reads_one_channel(node: Any, kernels: Mapping[str, Sequence[int]]) -> bool:
