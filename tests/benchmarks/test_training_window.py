@@ -192,8 +192,10 @@ def test_going_to_a_step(benchmark, report, qtbot, tmp_path) -> None:
         arrived = []
         analysis.result_changed.connect(lambda: arrived.append(perf_counter()))
         began = perf_counter()
-        machine.go(run, step)
-        until(lambda: bool(arrived))
+        with qtbot.waitSignal(
+            analysis.result_changed, timeout=WAIT
+        ):  # `qWait` would hold up the thread that reads weights
+            machine.go(run, step)
         times.append((arrived[0] - began) * 1000)
         analysis.result_changed.disconnect()
 
