@@ -119,7 +119,7 @@ def ranked(rows: Sequence[OperatorProfile]) -> list[OperatorProfile]:
 
 
 def _settled(rows: Sequence[OperatorProfile]) -> list[tuple[float, float]]:
-    """Saving and time of each row; for rows of equal work the medians, unless a time is further from them than two spreads."""
+    """Saving and time of each row; for rows of equal work the medians, unless a time is further from them than two spreads or 2 `TIE`."""
     values = [(row.saving_ms or 0.0, row.time_ms) for row in rows]
     equal: dict[tuple[object, ...], list[int]] = {}
     for place, row in enumerate(rows):
@@ -127,7 +127,7 @@ def _settled(rows: Sequence[OperatorProfile]) -> list[tuple[float, float]]:
     for places in equal.values():
         middle = (median(values[place][0] for place in places), median(values[place][1] for place in places))
         for place in places:
-            if abs(values[place][1] - middle[1]) <= 2 * (rows[place].spread_ms or 0.0):
+            if abs(values[place][1] - middle[1]) <= min(2 * (rows[place].spread_ms or 0.0), 2 * TIE * middle[1]):
                 values[place] = middle
     return values
 

@@ -269,6 +269,12 @@ def test_equal_work_within_its_spread_ranks_by_its_median():
     assert "".join(r.name for r in ranked(noisy)) == "acdb"
     quiet = [replace(row, spread_ms=0.1) for row in noisy]
     assert "".join(r.name for r in ranked(quiet)) == "cdba"
+    far = [
+        norm("a", 2.0, 9.0),
+        saves("b", 5.0),
+        norm("c", 9.0, 9.0),
+    ]  # a quick look: the median would be a number of neither
+    assert "".join(r.name for r in ranked(far)) == "cba"
 
 
 class Clock:
