@@ -53,7 +53,7 @@ def exported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @pytest.fixture
 def training(window: MainWindow, exported: Path) -> TrainingController:
-    """The controller of a window in the Train workspace, with a network whose project is the stand-in."""
+    """The controller of a window in the Train workspace, with a network whose project is `exported`."""
     graph = network()
     graph = Graph([layer for layer in graph if layer.name != "strange"], name="named")
     show(window, graph)
