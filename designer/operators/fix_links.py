@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from itertools import islice
 
 from designer.graph import commands
 from designer.graph.model import GRID, Layer, Source
@@ -90,18 +91,30 @@ def _connect(case: Case, layer: Layer) -> Iterator[Idea]:
     behind = case.graph.downstream([layer.name])
     read = {s.layer if not s.port else f"{s.layer}:{s.port}" for other in case.graph for s in other.inputs if s}
     free: list[tuple[float, Source]] = []
-    taken: list[tuple[float, Source]] = []
+    taken: list[Source] = []
     for other in case.graph:
         if other.name in behind:
             continue
         for number, (port, _) in enumerate(case.outputs(other.name)):
             source = Source(other.name, port if number else "")
-            if source not in layer.inputs and _fits(case, layer, index, source):
-                (taken if str(source) in read else free).append((_distance(other, layer), source))
-    chosen = sorted(free)[:OFFERED] if free else taken if len(taken) == 1 else []
-    for _, source in chosen:
+            if source in layer.inputs:
+                continue
+            if str(source) in read:
+                taken.append(source)
+            else:
+                free.append((_distance(other, layer), source))
+    chosen = _fitting(case, layer, index, (source for _, source in sorted(free)), OFFERED)
+    if not chosen:
+        only = _fitting(case, layer, index, taken, 2)
+        chosen = only if len(only) == 1 else []
+    for source in chosen:
         edit = case.change(layer, inputs=layer.with_input(index, source).inputs)
         yield Idea(tr("Connect '{source}' to '{port}'", source=source, port=case.finding.port), edit)
+
+
+def _fitting(case: Case, layer: Layer, index: int, sources: Iterable[Source], most: int) -> list[Source]:
+    """The first outputs that fit, at most `most`."""
+    return list(islice((source for source in sources if _fits(case, layer, index, source)), most))
 
 
 def _fits(case: Case, layer: Layer, index: int, source: Source) -> bool:

@@ -184,6 +184,9 @@ def test_options_of_another_kind_appear_and_a_wrong_recipe_is_told_where_it_stan
     assert document.graph["mix_0"].params["selection"] == "custom"
     edit = bench.find(QLineEdit, "analysis.mix_0.recipe")
     assert isinstance(edit, QLineEdit)
+    bench.qtbot.waitUntil(
+        lambda: bool(bench.label("analysis.output.output_0.quality"))
+    )  # its line takes room when it comes
     QApplication.processEvents()
     before = [widget.geometry() for widget in (edit, bench.view)]
     edit.clear()

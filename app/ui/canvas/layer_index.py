@@ -28,9 +28,9 @@ class LayerEntry:
 
     __slots__ = ("exact", "folded", "layout", "look", "name", "rough", "x", "y")
 
-    def __init__(self, name: str, x: float, y: float, ports: int) -> None:
-        self.name, self.x, self.y = name, float(x), float(y)
-        self.rough = (max(ROUGH_WIDTH, 12.0 * len(name) + 80), max(ROUGH_HEIGHT, 48.0 + 20.0 * ports))
+    def __init__(self, name: str, x: float, y: float, rough: tuple[float, float]) -> None:
+        self.name, self.x, self.y = name, x, y
+        self.rough = rough  # the estimated width and height
         self.look: NodeLook | None = None
         self.layout: Layout | None = None
         self.exact = False
@@ -121,10 +121,15 @@ class LayerIndex:
 
     def put(self, layers: Iterable[Layer]) -> None:
         """Add layers, with sizes estimated from the number of their inputs."""
-        entries = [LayerEntry(layer.name, *layer.position, len(layer.inputs)) for layer in layers]
-        names = [entry.name for entry in entries]
+        layers = list(layers)
+        names = [layer.name for layer in layers]
+        places = np.array([layer.position for layer in layers], float).reshape(-1, 2)
+        rough = np.empty_like(places)
+        rough[:, 0] = np.maximum(ROUGH_WIDTH, 12.0 * np.fromiter(map(len, names), float, len(names)) + 80)
+        rough[:, 1] = np.maximum(ROUGH_HEIGHT, 48.0 + 20.0 * np.array([len(layer.inputs) for layer in layers], float))
+        entries = map(LayerEntry, names, *places.T.tolist(), zip(*rough.T.tolist(), strict=True))
         self._layers.update(zip(names, entries, strict=True))
-        self._index.put_all(names, np.array([entry.bounds() for entry in entries]).reshape(-1, 4))
+        self._index.put_all(names, np.hstack([places - 8, places + rough]))
         self.stale.update(dict.fromkeys(names))
 
     def drop(self, name: str) -> None:

@@ -27,9 +27,13 @@ class RectIndex(Generic[Key]):
     def put_all(self, keys: Sequence[Key], rects: NDArray[np.float64]) -> None:
         """Put a rectangle per key: rows of left, top, right and bottom."""
         known = self._rows
-        for key in keys:
-            if key not in known:
-                self._row(key)
+        new = [key for key in dict.fromkeys(keys) if key not in known]
+        while self._free and new:
+            self._row(new.pop())
+        first = len(self._keys)
+        self._keys += new
+        known.update(zip(new, range(first, len(self._keys)), strict=True))
+        self._grow()
         self._rects[[known[key] for key in keys]] = rects
 
     def _row(self, key: Key) -> int:
@@ -42,10 +46,14 @@ class RectIndex(Generic[Key]):
             else:
                 row = len(self._keys)
                 self._keys.append(key)
-                if row == len(self._rects):
-                    self._rects = np.concatenate([self._rects, np.full_like(self._rects, np.nan)])
+                self._grow()
             self._rows[key] = row
         return row
+
+    def _grow(self) -> None:
+        """Make room for all keys."""
+        while len(self._rects) < len(self._keys):
+            self._rects = np.concatenate([self._rects, np.full_like(self._rects, np.nan)])
 
     def rects(self, keys: Sequence[Key]) -> NDArray[np.float64]:
         """Rows of left, top, right and bottom; NaN for keys without a rectangle."""
