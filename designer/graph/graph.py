@@ -37,6 +37,7 @@ class Graph:
         self.templates: dict[str, Template] = {template.name: template for template in templates}
         self._layers: dict[str, Layer] = {}
         self._consumers: dict[str, dict[str, None]] = {}
+        self._types: Counter[str] = Counter()  # of layers, without zeros
         for layer in layers:
             if layer.name in self._layers:
                 raise ValueError(f"layer name '{layer.name}' is used twice")
@@ -52,6 +53,11 @@ class Graph:
     def layers(self) -> Mapping[str, Layer]:
         """Layers by name, in the order in which they were added. Read-only."""
         return self._layers
+
+    @property
+    def types(self) -> Mapping[str, int]:
+        """The number of layers of each type that the network has. Read-only."""
+        return self._types
 
     def __len__(self) -> int:
         return len(self._layers)
@@ -204,6 +210,7 @@ class Graph:
         )
         other.properties = dict(self.properties)
         other._layers = dict(self._layers)
+        other._types = self._types.copy()
         other._consumers = {name: dict(readers) for name, readers in self._consumers.items()}
         return other
 
@@ -251,6 +258,7 @@ class Graph:
         if old is not None:
             self._unlink(old)
         self._layers[layer.name] = layer
+        self._types[layer.type] += 1
         for producer in sorted(layer.producers()):
             self._consumers.setdefault(producer, {})[layer.name] = None
 
@@ -258,6 +266,9 @@ class Graph:
         self._unlink(self._layers.pop(name))
 
     def _unlink(self, layer: Layer) -> None:
+        self._types[layer.type] -= 1
+        if not self._types[layer.type]:
+            del self._types[layer.type]
         for producer in layer.producers():
             readers = self._consumers[producer]
             del readers[layer.name]

@@ -24,7 +24,7 @@ def training_branch(graph: Graph, registry: Registry) -> frozenset[str]:
     """
     if any(registry.role(layer.type) is Role.LOSS for item in graph.templates.values() for layer in item.layers):
         return _branch(*_flat(graph, registry)) & graph.layers.keys()
-    roles = {name: registry.role(name) for name in {layer.type for layer in graph}}
+    roles = {name: registry.role(name) for name in graph.types}
     return _branch(graph, {layer.name: roles[layer.type] for layer in graph}) if Role.LOSS in roles.values() else _NONE
 
 
@@ -79,7 +79,7 @@ def no_output(graph: Graph, registry: Registry) -> Diagnostic:
 
 def missing_output(graph: Graph, registry: Registry) -> Diagnostic | None:
     """A note that a network with layers has no output, for a network that is being edited; None if it has one."""
-    roles = {registry.role(name) for name in {layer.type for layer in graph}}
+    roles = {registry.role(name) for name in graph.types}
     if Role.INPUT not in roles or Role.OUTPUT in roles or len(graph) < 2:
         return None
     return replace(no_output(graph, registry), severity=Severity.INFO)

@@ -73,7 +73,11 @@ def outputs_of(inference: Inference, name: str) -> tuple[Source, ...]:
     return tuple(Source(name, port.name if i else "") for i, port in enumerate(operator.output_ports()))
 
 
-UNDEFINED = ("out of DATA bounds", "ZeroDivisionError")  # what torch says where no engine has a result
+UNDEFINED = (
+    "out of DATA bounds",
+    "is out of bounds",
+    "ZeroDivisionError",
+)  # what torch says where no engine has a result
 
 
 def disagreements(trial: Trial, batch: int = 2, seed: int = 0) -> list[str]:
@@ -187,9 +191,14 @@ class _Judge:
                 steady = values.max(0) - values.min(0) <= TOLERANCE * np.abs(values).max(0)
             missing = np.isnan(self.exact(inputs)[number].astype(float))
             more = ~np.isfinite(results[number].astype(float))
-            allowed = dependent[number] | more | missing & (steady | (source.layer in dropping))
+            lost = source.layer in dropping and self._chooses(source.layer)
+            allowed = dependent[number] | more | missing & (steady | (source.layer in dropping)) | lost
             found.append(np.where(allowed, np.inf, 0))
         return found
+
+    def _chooses(self, layer: str) -> bool:
+        """Whether a layer marks the largest value, which may be a NaN that an engine drops: then it marks none."""
+        return self._trial.inference.graph[layer].type == "hardmax"
 
     def _spread(self, inputs: Sequence[torch.Tensor], change: Change, times: int) -> Arrays:
         """The largest differences that a random change makes."""

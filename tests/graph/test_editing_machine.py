@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -255,6 +256,7 @@ class Editing(RuleBasedStateMachine):
         fresh = Graph(self.graph)
         for name in {*self.graph.layers, *(p for layer in self.graph for p in layer.producers())}:
             assert set(fresh.consumers(name)) == set(self.graph.consumers(name))
+        assert self.graph.types == Counter(layer.type for layer in self.graph)
         assert fresh.order() == self.graph.order()
 
 

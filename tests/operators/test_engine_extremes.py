@@ -145,3 +145,30 @@ def check(engine: str, name: str, params: dict[str, str], inputs: Sequence[NDArr
         (right,) = (result.numpy() for result in module(*map(torch.from_numpy, inputs)))
     for (made,) in results(engine, net, module, inputs):
         np.testing.assert_array_equal(made, right, f"{name} {params} of {inputs[0].dtype}")
+
+
+INDEXED = [
+    ("gather", {"axis": "1", "mode": "elements", "wrap": "true"}, 2),
+    ("gather", {"axis": "1", "mode": "slices", "wrap": "true"}, 1),
+    ("embedding", {"vocabulary": "4", "features": "3"}, None),
+    *(("scatter", {"axis": "1", "reduction": name}, 2) for name in ("none", "add", "mul", "min", "max")),
+]
+
+
+@pytest.mark.parametrize("index", [4, -5, 2**33])
+@pytest.mark.parametrize(("name", "params", "rank"), INDEXED, ids=str)
+def test_an_index_out_of_range_is_an_error(name: str, params: dict[str, str], rank: int | None, index: int) -> None:
+    indices = np.array([1, 0, index] if rank == 1 else [[1, 2], [0, index]])
+    x = np.arange(8, dtype=np.float32).reshape(2, 4)
+    arrays = (
+        [indices] if rank is None else [x, indices] if name == "gather" else [x, indices, np.ones((2, 2), np.float32)]
+    )
+    types = tuple(TensorType(array.shape, DataType(array.dtype.name)) for array in arrays)
+    case = Case(REGISTRY.operators[name](**params), types)
+    net = network(case)
+    module = runner(case, net=net)
+    for engine in ENGINES:
+        if not ENGINES.problem(engine):
+            made = ENGINES.make(net.inference, weights_of(module), RunOptions(engine=engine.name, threads=1))
+            with pytest.raises(DiagnosticError, match=f"'{LAYER}'"):
+                made.compile(Part((LAYER,), net.feeds), net.outputs).run(dict(zip(net.feeds, arrays, strict=True)))

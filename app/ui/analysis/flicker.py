@@ -61,7 +61,7 @@ class Flicker(QObject):
         document = self._document
         if document is None:
             return {}
-        types = {kind: document.registry.get(kind) for kind in {layer.type for layer in document.graph}}
+        types = {kind: document.registry.get(kind) for kind in document.graph.types}
         moving = {
             name for name, cls in types.items() if cls and (name == "mix" or cls.parameter("animate") is not None)
         }

@@ -325,7 +325,7 @@ class OptionsArea(QWidget):
         self._groups.clear()
         if self._document is not None:
             graph, registry = self._document.graph, self._document.registry
-            types = {kind: registry.get(kind) for kind in {layer.type for layer in graph}}
+            types = {kind: registry.get(kind) for kind in graph.types}
             silent = {kind for kind, cls in types.items() if cls is not None and cls.options is Operator.options}
             for layer in graph:
                 if layer.type in silent:  # nearly all layers

@@ -200,7 +200,7 @@ class NumberFormatsPanel(QWidget):
         document = self._document
         if document is None:
             return []
-        roles = {kind: document.registry.role(kind) for kind in {layer.type for layer in document.graph}}
+        roles = {kind: document.registry.role(kind) for kind in document.graph.types}
         order, loops = document.graph.order()
         names = [name for name in (*order, *loops) if name not in document.training]
         return [name for name in names if roles[document.graph[name].type] is Role.COMPUTE]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
 
@@ -41,6 +42,7 @@ MISPLACED = {
     "ConvTranspose": ("Pad",),
     "Reduce": ("Unsqueeze", "Reshape"),
 }  # nodes, and those that are merged into them
+UNCHECKED = ("GatherElements", "ScatterElements")  # nodes that read or write outside of a tensor for wrong indices
 SATURATING = ("Add", "Sub", "Mul", "BitShift")
 WIDE = (DataType.INT64, DataType.UINT64, DataType.UINT32)  # computed as int32
 INT32 = np.iinfo(np.int32)
@@ -67,7 +69,8 @@ class OpenVinoEngine(Engine):
         _keep_nan(model, attached)
         properties = {**_properties(threads(self.options)), **more}
         try:
-            return OpenVinoCompiled(self.inference, part, wanted, serialized(model), properties)
+            indices = list(self._indices(model, part))
+            return OpenVinoCompiled(self.inference, part, wanted, serialized(model), properties, indices)
         except RuntimeError as error:
             found = [] if len(part.layers) == 1 else list(self._refusals(part))
             raise DiagnosticError(found or [_refused(part.layers[0], _reason(error))]) from error
@@ -86,6 +89,8 @@ class OpenVinoEngine(Engine):
                 why = tr("its group normalization of a reduction is wrong")
             if _rounds_a_quotient(node, producers, kernels):
                 why = tr("its quotients are rounded, so the remainder of a multiple can be the divisor instead of 0")
+            if node.op_type in UNCHECKED and node.input[1] in producers:
+                why = tr("it crashes where a computed index is out of range")
             why = why or self._integer_difference(node, name)
             if why:
                 found[name] = why
@@ -102,6 +107,22 @@ class OpenVinoEngine(Engine):
             return tr("its remainder of large integers is wrong")
         return ""
 
+    def _indices(self, model: Any, part: Part) -> Iterator[_Indices]:
+        """Inputs of a part with indices: where one is out of range, OpenVINO crashes or gives zeros."""
+        feeds = {str(source): source for source in part.feeds}
+        constants = {tensor.name: TensorType(tuple(tensor.dims)) for tensor in model.graph.initializer}
+        for node in model.graph.node:
+            if node.op_type in ("Gather", *UNCHECKED) and node.input[1] in feeds:
+                layer = layer_of(node.name)
+                reads = {
+                    str(s): type_of(self.inference, s) for s in inputs_of(self.inference, self.inference.graph[layer])
+                }
+                kind = {**reads, **constants}.get(node.input[0])
+                if kind is not None:
+                    yield _Indices(
+                        layer, feeds[node.input[1]], kind, next((a.i for a in node.attribute if a.name == "axis"), 0)
+                    )
+
     def _refusals(self, part: Part) -> Iterator[Diagnostic]:
         """Find the layers that cannot be compiled, one by one, because OpenVINO's message names none."""
         for name in part.layers:
@@ -110,6 +131,30 @@ class OpenVinoEngine(Engine):
                 self.prepare(Part((name,), feeds), (Source(name),), {})
             except DiagnosticError as error:
                 yield from error.diagnostics
+
+
+@dataclass(frozen=True, slots=True)
+class _Indices:
+    """An input of positions along an axis of a tensor."""
+
+    layer: str
+    source: Source
+    kind: TensorType
+    axis: int
+
+    def check(self, array: Tensor, batch: int) -> None:
+        """Raise DiagnosticError if an index is out of range."""
+        size = self.kind.concrete(batch)[self.axis]
+        wrong = array[(array < -size) | (array >= size)]
+        if wrong.size:
+            raise DiagnosticError(
+                Diagnostic(
+                    "engine-failed",
+                    tr("index {index} is out of range: the axis has {size} values", index=wrong.flat[0], size=size),
+                    layer=self.layer,
+                    remedy=tr("use indices from {first} to {last}", first=-size, last=size - 1),
+                )
+            )
 
 
 class OpenVinoCompiled:
@@ -122,7 +167,9 @@ class OpenVinoCompiled:
         wanted: Sequence[Source],
         model: bytes,
         properties: Mapping[str, Any],
+        indices: Sequence[_Indices] = (),
     ) -> None:
+        self._indices = indices
         self._feeds = [(feed, type_of(inference, feed)) for feed in part.feeds]
         self._results = [(inference.tensor(source), type_of(inference, source)) for source in wanted]
         self._model = _core().read_model(model)
@@ -151,6 +198,8 @@ class OpenVinoCompiled:
         batch = self.batch(feeds)
         request = self.request(batch)
         names = {name for value in request.model_inputs for name in value.names}
+        for found in self._indices:
+            found.check(feeds[found.source], batch)
         held = []  # a tensor with shared memory does not keep its array alive
         for source, kind in self._feeds:
             if kind.dtype in WIDE:

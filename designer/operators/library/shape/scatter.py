@@ -66,8 +66,9 @@ class Scatter(
 
     def torch(self, inputs: Sequence[op.TensorType]) -> op.TorchExpr:
         axis = axis_of(self.axis, inputs[0])
-        size = op.TorchMethod("size", op.TorchInput(0), (axis,))
-        index = op.TorchCall("torch.remainder", (op.TorchInput(1), size))  # negative ones from the end
+        index: op.TorchExpr = op.TorchInput(1)
+        from_end = op.TorchCall("torch.add", (index, op.TorchMethod("size", op.TorchInput(0), (axis,))))
+        index = op.TorchCall("torch.where", (op.TorchCall("torch.lt", (index, 0)), from_end, index))
         arguments = (op.TorchInput(0), axis, index, op.TorchInput(2))
         if self.reduction == "none":
             return op.TorchCall("torch.scatter", arguments)
