@@ -106,4 +106,6 @@ def check_chain(made: list[Made], height: int, width: int, side: int) -> None:
             assert found.layer in graph
             return
     whole, tiled = results
-    np.testing.assert_allclose(tiled, whole, rtol=1e-5, atol=1e-5 * max(1.0, np.abs(whole).max()))
+    divided = any(kind == "local_contrast_normalization" for kind, _ in made)  # by deviations, which can be small
+    tolerance = 1e-4 if divided else 1e-5
+    np.testing.assert_allclose(tiled, whole, rtol=tolerance, atol=tolerance * max(1.0, np.abs(whole).max()))

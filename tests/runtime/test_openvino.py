@@ -175,6 +175,36 @@ def test_an_inserted_axis_before_a_reduction(runtime_registry, inserting, axes, 
     np.testing.assert_allclose(session.run().outputs["result"], right, rtol=1e-5)
 
 
+@pytest.mark.parametrize("bias", ["true", "false"])
+def test_slopes_per_channel_after_a_product_of_matrices(runtime_registry, bias):
+    """OpenVINO 2026.4 takes the slopes along the last axis if it has as many elements as there are channels."""
+    graph = Graph(
+        [
+            layer("image", "input", dims="8x8x4"),
+            layer(
+                "dense",
+                "fully_connected",
+                "image",
+                ActivationSpec("prelu", {}),
+                features=4,
+                flatten="false",
+                apply_bias=bias,
+            ),
+            layer("result", "output", "dense"),
+        ]
+    )
+    weights = random_weights(required_weights(Inference(graph, runtime_registry)), seed=1)
+    slopes = next(key for key in weights.tensors if "slope" in str(key))
+    weights = Weights({**weights.tensors, slopes: np.array([0.1, 0.5, 2, 3], np.float32)})
+    array = np.random.default_rng(0).standard_normal((1, 4, 8, 8)).astype(np.float32)
+    found = []
+    for engine in ("openvino", "torch"):
+        session = Session(graph, runtime_registry, weights, RunOptions(engine=engine, threads=1))
+        session.set_input("image", array, is_image=False)
+        found.append(session.run().outputs["result"])
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-4, atol=1e-5)
+
+
 def test_integers_of_more_than_32_bits_are_refused(runtime_registry):
     """OpenVINO computes int64 as int32."""
     graph = Graph(

@@ -40,6 +40,7 @@ REMEDY = "choose another engine in Network Settings"
 NO_WORK = ("Input", "Output", "Const")
 MISPLACED = {
     "ConvTranspose": ("Pad",),
+    "PRelu": ("Add", "Gemm", "MatMul"),
     "Reduce": ("Unsqueeze", "Reshape"),
 }  # nodes, and those that are merged into them
 UNCHECKED = ("GatherElements", "ScatterElements")  # nodes that read or write outside of a tensor for wrong indices
@@ -342,8 +343,8 @@ def _check_range(layer: str, array: Tensor) -> None:
 def _keep_apart(model: Any) -> None:
     """Add values to the outputs that OpenVINO otherwise merges incorrectly with what reads them.
 
-    These are reductions before constants, axes that are inserted before a reduction, and padding before transposed
-    convolutions, whose padding crops instead.
+    These are reductions before constants, axes that are inserted before a reduction, padding before transposed convolutions,
+    whose padding crops instead, and products of matrices before a PReLU, whose slopes are taken along the last axis.
     """
     from onnx import helper
 
