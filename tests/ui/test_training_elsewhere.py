@@ -126,6 +126,7 @@ def test_a_sweep_runs_in_its_own_process_and_its_trials_are_a_group(window, trai
     window.docks.panel("training").form.set_text("steps", "12")
     dialog = open_dialog(window, qtbot, sweeps)
     assert not dialog.start.isEnabled()
+    assert dialog.count.text() == "Enter the values of each setting"
     dialog.rows[0].values.setText("0.1, 0.2")
     dialog.add_row("width.conv", "3")
     assert dialog.count.text() == "2 trials"

@@ -197,10 +197,15 @@ class SweepDialog(GrowingDialog):
             except DiagnosticError as error:
                 problem = error.diagnostics[0].message
         self.message.show_message(problem)
-        self.count.setText(trn("{count} trial", "{count} trials", found) if found else "")
-        self.start.setEnabled(
-            found > 0 and bool(self.folder.text().strip()) and (not cluster or bool(self.address.text().strip()))
-        )
+        missing = ""
+        if not entered:
+            missing = tr("Enter the values of each setting")
+        elif cluster and not self.address.text().strip():
+            missing = tr("Enter the address of the cluster")
+        elif not self.folder.text().strip():
+            missing = tr("Enter a folder for the sweep")
+        self.count.setText(missing or (trn("{count} trial", "{count} trials", found) if found else ""))
+        self.start.setEnabled(found > 0 and not missing)
 
     def _start(self) -> None:
         cluster = self.address.text().strip() if self.where.currentData() == "cluster" else ""
