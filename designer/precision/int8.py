@@ -354,11 +354,14 @@ def quantize(
 
 def _layer(node: NodeProto) -> str:
     """The layer of a node; a model that was imported has nodes with names of their own."""
-    return layer_of(node.name or node.output[0])
+    return layer_of(node.name)
 
 
 def _simplified(model: ModelProto) -> ModelProto:
-    """The model with constants folded and normalizations merged into convolutions, with the shapes of all tensors."""
+    """The model with constants folded and normalizations merged into convolutions, with the shapes of all tensors.
+
+    Nodes without a name get that of their first output, because layers are chosen by the names of nodes.
+    """
     import onnx
 
     with tempfile.TemporaryDirectory() as folder:
@@ -366,6 +369,8 @@ def _simplified(model: ModelProto) -> ModelProto:
         inference_session(model.SerializeToString(), simplified=path)
         simple = onnx.load(path)
     simple.producer_name, simple.producer_version = model.producer_name, model.producer_version
+    for node in simple.graph.node:
+        node.name = node.name or node.output[0]
     result: ModelProto = onnx.shape_inference.infer_shapes(simple)
     return result
 

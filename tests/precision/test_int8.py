@@ -17,6 +17,7 @@ from designer.files.document import save_document
 from designer.files.variants import CalibrationRecipe
 from designer.files.weight_files import save_weights
 from designer.graph.diagnostics import DiagnosticError
+from designer.precision.int8 import Quantizer
 from designer.runtime.engines.trt_build import ShapeRange, build_engine
 from designer.runtime.images import write_image
 from designer.runtime.interrupt import Interrupt, InterruptedRunError, interruptible
@@ -95,6 +96,27 @@ def test_the_command_writes_a_model_and_what_it_costs(files, run):
     scale = next(i for i in model.graph.initializer if i.name == "dec_0_b/kernel_scale")
     assert list(scale.dims) == [8]  # one for each channel
     assert {entry.key: entry.value for entry in model.metadata_props}["name"] == "restoring unet"
+
+
+def test_layers_of_a_model_without_names_of_nodes_are_chosen_by_their_results():
+    arrays = {f"w{number}": np.full((3, 3, 1, 1), 0.3, np.float32) for number in range(3)}
+    nodes = [
+        onnx.helper.make_node("Conv", [f"y{number}", f"w{number}"], [f"y{number + 1}"]) for number in range(len(arrays))
+    ]
+    first, last = (
+        onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, (1, 3, 8, 8)) for name in ("y0", "y3")
+    )
+    stored = [onnx.numpy_helper.from_array(array, name) for name, array in arrays.items()]
+    model = onnx.helper.make_model(
+        onnx.helper.make_graph(nodes, "nameless", [first], [last], stored),
+        opset_imports=[onnx.helper.make_opsetid("", 17)],
+        ir_version=8,
+    )
+    quantizer = Quantizer(model, [{"y0": np.random.default_rng(0).random((1, 3, 8, 8), np.float32)}])
+    assert quantizer.layers == ("y1", "y2", "y3")
+    assert quantizer.kept_by_default() == {"y1": "first layer", "y3": "last layer"}
+    made = quantizer.quantized(["y2"])
+    assert [tensor.name for tensor in made.graph.initializer if tensor.name.endswith("_quantized")] == ["w1_quantized"]
 
 
 def test_openvino_computes_what_onnx_runtime_does(files, network):
