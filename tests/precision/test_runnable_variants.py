@@ -156,6 +156,18 @@ def test_a_sparse_variant_has_pruned_weights(graph, weights, registry, opened):
         runnable_variant(Variant("x", sparsity="1:2"), graph, registry, weights, TORCH)
 
 
+def test_a_variant_that_cannot_run_gets_its_reason_and_the_others_are_measured(graph, weights, registry):
+    session = Session(graph, registry, weights, TORCH)
+    session.set_input("image", IMAGE, is_image=True)
+    variants = [Variant("pruned", sparsity="1:2"), OPTIMIZED]
+    itself, pruned, optimized = measure_variants(session, TORCH, variants, variant_model, lambda *_: None)
+    assert "'1:2', which is not known" in pruned.error
+    assert (pruned.bytes, pruned.name) == (0, "pruned")
+    assert not itself.error
+    assert not optimized.error
+    assert optimized.psnr > 80
+
+
 def test_blame_compares_before_and_after_passes(graph, weights, registry):
     compared = Compared(
         graph, registry, weights, TORCH, lambda s: s.set_input("image", IMAGE, is_image=True), (OPTIMIZED,)

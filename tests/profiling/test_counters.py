@@ -157,6 +157,8 @@ if "import" in options:
         print(",".join(f'"{{v}}"' for v in [number, action["range"] or action["kernel"], *values]))
 elif {status} == 0 and {writes}:
     if options["replay-mode"] == "range":
+        if not {replays_ranges}:
+            sys.exit("==ERROR== the range has a call that cannot be replayed")
         recorded["actions"] = [dict(a, metrics=dict(a["metrics"], **{{{tensor!r}: 77.0}})) for a in recorded["actions"][:1]]
     pathlib.Path(options["export"]).write_text(json.dumps(recorded))
 sys.exit({status})
@@ -167,12 +169,12 @@ sys.exit({status})
 def fake_ncu(tmp_path):
     """A script in place of ncu that writes recorded metrics, and a list of the arguments it got."""
 
-    def make(output="", status=0, writes=True):
+    def make(output="", status=0, writes=True, replays_ranges=True):
         script, log = tmp_path / "ncu", tmp_path / "log"
         recorded = next(path for path in RECORDED if path.stem == "h100")
         text = FAKE.format(
             python=sys.executable, log=str(log), output=output, recorded=str(recorded), status=status, writes=writes,
-            tensor=TENSOR,
+            tensor=TENSOR, replays_ranges=replays_ranges,
         )  # fmt: skip
         script.write_text(text)
         script.chmod(0o755)
@@ -193,6 +195,14 @@ def test_a_run_under_ncu(fake_ncu, monkeypatch):
     assert {"--clock-control=none", "--cache-control=none", "--nvtx", "--replay-mode=kernel"} <= set(first)
     assert f"--metrics={DURATION},{TENSOR},{DRAM},{WARPS}" in first
     assert {"--replay-mode=range", "--nvtx-include=lw0/"} <= set(second)
+
+
+def test_kernels_are_averaged_where_their_range_cannot_be_replayed(fake_ncu, monkeypatch):
+    monkeypatch.setattr(counters, "report_module", lambda tool: FakeModule)
+    found = read_counters(["program"], LAYERS, HOPPER, fake_ncu(replays_ranges=False)[0])
+    assert not found.reason
+    assert "mean by duration" in found.layers["conv"]["tensor_core"].reason
+    assert found.layers["dense"]["tensor_core"].value == 57.5
 
 
 def test_without_the_package_the_report_is_read_by_ncu_itself(fake_ncu, monkeypatch):

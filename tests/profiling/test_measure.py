@@ -35,6 +35,7 @@ from designer.runtime.api import RunOptions
 from designer.runtime.engine_api import Sample
 from designer.runtime.engine_registry import default_engines
 from designer.runtime.session import Session
+from designer.units import binary
 
 PEAKS = Peaks(
     figure(100e9),
@@ -210,6 +211,9 @@ def test_configurations_that_do_not_fit_in_memory_together_are_measured_one_afte
     groups = in_turns(found, limit=10**6)
     assert [[each.batch for each in group] for group in groups] == [[1, 2, 4], [64]]
     assert all("2 groups" in each.notes[-1] for group in groups for each in group)
+    weights, at_the_peak = 4 * (8 * 28 + 8 * 73 + 3 * 400), 4 * 24 * 32 * (3 + 4 * 8)
+    total = sum(2 * weights + batch * at_the_peak for batch in (1, 2, 4, 64))
+    assert f"need {binary(total)} together" in groups[0][0].notes[-1]
     first, *_, last = measure([[replace(each, peaks=PEAKS) for each in group] for group in groups]).runs
     assert first.turns
     assert not last.turns

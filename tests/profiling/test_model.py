@@ -14,7 +14,7 @@ from designer.profiling import calibration
 from designer.profiling.calibration import calibrate, calibrated
 from designer.profiling.cost import cost_table
 from designer.profiling.devices import DEVICES, device_named
-from designer.profiling.layer_work import layer_works
+from designer.profiling.layer_work import LayerWork, layer_works
 from designer.profiling.measure import NO_PEAKS
 from designer.profiling.model import CalibratedModel, CalibrationPoint, predict
 from designer.profiling.quantities import ValueSource
@@ -43,6 +43,21 @@ def test_a_layer_takes_its_work_at_the_calibrated_rate_and_a_launch(small_infere
     assert times["conv a"] == pytest.approx(convolution + relu)
     assert times["sum"] == pytest.approx(3 * 4 * 3 * 24 * 32 * 1e-6 * 0.5 + 0.001)
     assert set(times) == {"conv a", "pool", "conv_b", "up", "cat", "conv_c", "sum"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "flops", "sizes", "ms"),
+    [
+        ("relu", 0, (14.0,), 3.0),
+        ("relu", 10**9, (3.0, 3.0, 6.0, 9.0, 0.0, 0.0), 10.0),  # the time of a convolution with as many FLOPs
+        ("convolution", 10**9, (3.0, 3.0, 6.0, 9.0, 0.0, 0.0), 10.0),
+        ("convolution", 0, (14.0,), 1.5),  # the time of element-wise work on as many bytes
+        ("unknown", 0, (14.0,), 1.5),
+        ("unknown", 10**9, (3.0, 3.0, 6.0, 9.0, 0.0, 0.0), 10.0),
+    ],
+)
+def test_work_of_another_kind_than_was_calibrated(kind, flops, sizes, ms):
+    assert model().work_ms(LayerWork("layer", kind, flops, 3 * 10**6, sizes)) == pytest.approx(ms + 0.001)
 
 
 def test_an_engine_that_fuses_activations_gets_them_for_free(small_inference):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+import sys
 import time
 
 import msgspec
@@ -68,6 +70,16 @@ def test_foreign_load_is_seen():
         spinner.close()
     busy = made_peaks(foreign=load.value)
     assert "busy machine" in busy.note
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc/stat is a file of Linux")
+def test_waiting_for_disks_and_guests_are_not_busy_time(tmp_path, monkeypatch):
+    stat = tmp_path / "stat"
+    stat.write_text("cpu  100 20 30 4000 500 6 7 8 60 10\ncpu0 50 10 15 2000 250 3 3 4 30 5\n")
+    monkeypatch.setattr(peaks_module, "Path", lambda _: stat)
+    busy, mine, _ = peaks_module.busy_times()
+    assert busy == 171 / os.sysconf("SC_CLK_TCK")
+    assert mine > 0
 
 
 def test_peaks_are_kept_unless_the_machine_was_busy(tmp_path):

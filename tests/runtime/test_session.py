@@ -17,6 +17,7 @@ from designer.operators.registry import load
 from designer.runtime.api import RunOptions
 from designer.runtime.checked_engine import CheckedEngine
 from designer.runtime.engine_registry import load_engines
+from designer.runtime.results import Result, Results
 from designer.runtime.session import Session
 
 torch = pytest.importorskip("torch")
@@ -201,6 +202,17 @@ def test_old_results_go_first_and_silently(runtime_registry):
     assert ran(made.run()) == ["mix"]
 
 
+def test_results_of_exactly_the_limit_are_kept():
+    array = np.zeros(100, np.float32)
+    for over in (0, 1):
+        results = Results(2 * array.nbytes - over)
+        for name in ("old", "fresh"):
+            results.put(name, Result({Source(name): array}, {}))
+        assert results.trim({"fresh"}) == []
+        assert (results.get("old") is None) == bool(over)
+        assert results.get("fresh") is not None
+
+
 def test_few_old_results_are_kept(runtime_registry):
     made = session(analysed(), runtime_registry)
     for number in range(40):
@@ -251,6 +263,19 @@ def test_an_input_that_is_gone_loses_its_data(runtime_registry):
     made.run()
 
 
+def test_data_of_an_input_is_not_that_of_another_layer_with_its_name(runtime_registry):
+    made = session(analysed(), runtime_registry)
+    layers = [
+        layer("picture", "input", dims="32x24x3"),
+        layer("image", "activation", "picture", RELU),
+        layer("result", "output", "image"),
+    ]
+    made.set_graph(Graph(layers))
+    assert made.fed_layers() == ()
+    made.set_input("picture", pixels(), is_image=True)
+    np.testing.assert_array_equal(made.run().outputs["result"], pixels())
+
+
 def test_a_broken_recipe_names_the_layer(runtime_registry):
     made = session(analysed(), runtime_registry)
     made.set_param("mix", "selection", "custom")
@@ -284,6 +309,22 @@ class OnlyInTorch(Operator, type="test_only_torch"):
 
     def torch(self, inputs):
         return TorchMethod("flip", args=(3,))
+
+
+@pytest.mark.parametrize("engine", [engine.name for engine in load_engines(installed=False) if not engine.available()])
+def test_inputs_of_one_shape_have_their_own_values(runtime_registry, engine):
+    arrays = {f"image_{number}": pixels(16, 16, seed=number) for number in range(4)}
+    graph = Graph(
+        [
+            *(layer(name, "input", dims="16x16x3") for name in arrays),
+            layer("together", "concatenation", ",".join(arrays), axis="1"),
+            layer("result", "output", "together"),
+        ]
+    )
+    made = Session(graph, runtime_registry, Weights(), RunOptions(engine=engine, threads=1))
+    for name, array in arrays.items():
+        made.set_input(name, array, is_image=False)
+    np.testing.assert_array_equal(made.run().outputs["result"], np.concatenate(list(arrays.values()), 1))
 
 
 def test_torch_steps_in_where_onnx_has_no_word(runtime_registry):

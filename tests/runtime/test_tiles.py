@@ -113,11 +113,11 @@ CHAINS = {
 
 
 @pytest.mark.parametrize("name", CHAINS)
-@pytest.mark.parametrize("shape", [(64, 96), (50, 61)])
-def test_chains(runtime_registry, name, shape):
+@pytest.mark.parametrize(("shape", "side"), [((64, 96), 16), ((50, 61), 16), ((200, 228), 72)])
+def test_chains(runtime_registry, name, shape, side):
     if name == "shuffles" and shape[0] % 4:
         shape = (52, 60)
-    whole, tiled = pair(chain(*CHAINS[name]), runtime_registry, 16, *shape)
+    whole, tiled = pair(chain(*CHAINS[name]), runtime_registry, side, *shape)
     check(whole, tiled)
 
 
