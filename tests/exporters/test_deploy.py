@@ -80,6 +80,43 @@ def test_the_check_runs_on_the_middle_of_an_example(tmp_path):
     assert "(a test pattern)" in (folder / "README.md").read_text("utf-8")
 
 
+def fixed_size() -> Graph:
+    """An image of 16 columns and 8 rows: a fully connected layer leaves no other size."""
+    return Graph(
+        [
+            layer("image", "input", dims="16x8x3"),
+            layer("scores", "fully_connected", "image", features=4),
+            layer("result", "output", "scores"),
+        ],
+        name="fixed size",
+    )
+
+
+def test_the_middle_of_an_example_has_the_fixed_size_of_the_input(tmp_path):
+    values = np.random.default_rng(1).integers(0, 256, (1, 3, 20, 30)).astype(np.float32) / 255
+    write_image(tmp_path / "photo.png", values)
+    graph, folder = fixed_size(), tmp_path / "out"
+    export_deployment(graph, REGISTRY, weights_for(graph), folder, examples={"image": tmp_path / "photo.png"})
+    np.testing.assert_array_equal(read_image(folder / "check" / "input_1.ppm"), values[..., 6:14, 7:23])
+
+
+@pytest.mark.parametrize("scale", [100, -100])
+def test_the_tolerance_follows_the_largest_output_of_either_sign(scale, tmp_path):
+    graph = Graph(
+        [
+            layer("image", "input", dims="8x8x1"),
+            layer("scaled", "scale_shift", "image", scale=scale),
+            layer("result", "output", "scaled"),
+        ],
+        name="scaled",
+    )
+    export_deployment(graph, REGISTRY, Weights(), tmp_path / "out")
+    check = json.loads((tmp_path / "out" / "deploy.json").read_text())["check"]
+    largest = np.abs(np.load(tmp_path / "out" / check["outputs"][0])).max()
+    assert largest > 50
+    assert check["tolerance"] == pytest.approx(largest * 1e-4)
+
+
 def test_python_computes_what_the_program_computes(deployed, photo, tmp_path):
     done = run(deployed, "run.py", str(photo), "--output", str(tmp_path / "result.npy"))
     assert done.returncode == 0, done.stderr

@@ -99,6 +99,19 @@ def test_the_layer_that_fixes_the_size_is_named(name, tmp_path):
     assert "height" not in report.inputs["image"]
 
 
+def test_a_network_without_images_blames_no_layer(tmp_path):
+    graph = Graph(
+        [
+            layer("vector", "tensor_input", shape="5"),
+            layer("scores", "fully_connected", "vector", features=3),
+            layer("result", "output", "scores"),
+        ],
+        name="vectors",
+    )
+    report = export_onnx(graph, REGISTRY, weights_for(graph), tmp_path / "vectors.onnx")
+    assert str(report.sizes) == "Height and width are fixed: no input is an image"
+
+
 # --- no operator writes the size that was drawn into what it gives to torch -----------------------------------------
 
 WITH_SIZED_WEIGHTS = {"custom", "fully_connected", "layer_normalization", "rms_normalization"}

@@ -11,7 +11,9 @@ import torch
 import torch_models
 
 from designer.graph.diagnostics import DiagnosticError
+from designer.importers.checkpoints.architectures import Recognized
 from designer.importers.checkpoints.importing import import_checkpoint
+from designer.importers.checkpoints.skeleton import skeleton
 from designer.importers.formats import IMPORTS, ImportOptions
 from designer.operators.registry import Registry
 
@@ -70,6 +72,28 @@ def test_an_unknown_checkpoint_is_a_skeleton_whose_links_are_missing(
     assert {layer.type for layer in found.graph} == {
         "convolution", "fully_connected", "layer_normalization", "parameter"
     }  # fmt: skip
+
+
+def test_a_skeleton_has_no_layers_for_tensors_that_no_parameter_can_hold(registry: Registry) -> None:
+    state = {
+        "gain": torch.ones(3),
+        "position_ids": torch.arange(4),
+        "mask": torch.ones(2, 2, dtype=torch.bool),
+        "empty": torch.ones(0, 3),
+        "step": torch.tensor(5.0),
+        "norm.running_mean": torch.zeros(3),
+        "norm.running_var": torch.ones(3),
+        "norm.num_batches_tracked": torch.tensor(7),
+    }
+    found = skeleton(state, registry, "tensors")
+    assert {layer.name: layer.type for layer in found.graph} == {"gain": "parameter", "norm": "batch_normalization"}
+    assert set(found.report.weights) == {"gain", "norm.running_mean", "norm.running_var"}
+
+
+@pytest.mark.parametrize(("multiple", "rule"), [(1, "any size"), (4, "multiples of 4")])
+def test_the_facts_of_a_checkpoint_name_input_and_output(multiple: int, rule: str) -> None:
+    found = Recognized(torch.nn.Identity(), "SRVGG", 2, (1, 3), multiple, 16, "MIT")
+    assert found.facts() == f"SRVGG, scale 2, 1 to 3 channels, {rule}; license of the architecture: MIT"
 
 
 def test_every_architecture_of_the_package_has_a_known_license() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -13,6 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx_models import FLOAT, model, random, saved, small_network
 
 from designer.files.document import parse_document, write_document
+from designer.graph.types import DataType
 from designer.importers.formats import ImportOptions
 from designer.importers.imported import Imported
 from designer.importers.onnx.importing import import_onnx
@@ -131,6 +133,88 @@ def test_a_loop_that_declares_no_shapes_follows_the_size_of_the_image(tmp_path: 
     (opaque,) = [layer for layer in found.graph if layer.type == "opaque"]
     assert opaque.params["shapes"] == "N x 3 x H x W"
     assert found.report.max_abs_difference == 0
+
+
+def branch(name: str, node: Any) -> onnx.GraphProto:
+    return helper.make_graph([node], name, [], [helper.make_tensor_value_info(node.output[0], FLOAT, [2, 3])])
+
+
+def test_a_branch_in_a_loop_reads_values_of_the_loop(tmp_path: Path, registry: Registry) -> None:
+    """They are made inside of the layer, so only `x` and `outer` are its inputs."""
+    proto = loop_network()
+    body = next(item.g for item in proto.graph.node[1].attribute if item.name == "body")
+    del body.node[:]
+    body.node.extend(
+        [
+            helper.make_node("Mul", ["state", "state"], ["square"]),
+            helper.make_node(
+                "If",
+                ["condition"],
+                ["next"],
+                then_branch=branch("then", helper.make_node("Add", ["square", "outer"], ["one"])),
+                else_branch=branch("else", helper.make_node("Sub", ["state", "outer"], ["other"])),
+            ),
+            helper.make_node("Identity", ["condition"], ["again"]),
+        ]
+    )
+    found = imported(proto, tmp_path, registry)
+    assert types(found) == ["unary", "opaque"]
+    assert found.report.max_abs_difference == 0
+
+
+@pytest.mark.parametrize("dtype", [kind for kind in DataType if kind is not DataType.BFLOAT16])
+def test_an_opaque_layer_reads_every_element_type(dtype: DataType, tmp_path: Path, registry: Registry) -> None:
+    code = {"float32": "FLOAT", "float64": "DOUBLE"}.get(dtype, dtype.upper())
+    nodes = [
+        helper.make_node("Cast", ["x"], ["c"], to=getattr(TensorProto, code)),
+        helper.make_node("ReverseSequence", ["c", "lengths"], ["r"], name="reverse"),
+        helper.make_node("Cast", ["r"], ["y"], to=FLOAT),
+    ]
+    proto = model(nodes, {"x": [4, 2]}, {"y": [4, 2]}, {"lengths": np.array([3, 2])})
+    found = import_onnx(saved(proto, tmp_path), registry, ImportOptions())
+    (outcome,) = [item for item in found.report.outcomes if item.node == "reverse"]
+    assert outcome.reason == "ReverseSequence is not an operator of the library"
+    assert found.graph[outcome.layers[0]].params["shapes"] == f"4 x 2 {dtype.value}".removesuffix(" float32")
+
+
+def test_an_empty_attribute_of_an_opaque_layer_is_kept(tmp_path: Path, registry: Registry) -> None:
+    node = helper.make_node("Imputer", ["x"], ["y"], domain="ai.onnx.ml", imputed_value_floats=[0.5])
+    node.attribute.append(helper.make_attribute("imputed_value_int64s", [], attr_type=onnx.AttributeProto.INTS))
+    proto = model([node], {"x": [2, 3]}, {"y": [2, 3]}, domains={"ai.onnx.ml": 3})
+    found = imported(proto, tmp_path, registry)
+    assert types(found) == ["opaque"]
+    assert found.report.max_abs_difference == 0
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2, 3, 4, -1, -3])
+def test_flatten_keeps_the_axes_before(axis: int, tmp_path: Path, registry: Registry) -> None:
+    proto = model([helper.make_node("Flatten", ["x"], ["y"], axis=axis)], {"x": [2, 3, 4, 5]}, {"y": None})
+    found = imported(proto, tmp_path, registry)
+    assert types(found) == ["flatten" if axis in (1, -3) else "reshape"]
+    assert found.report.max_abs_difference == 0
+
+
+SOURCES = ("constant", "broadcast", "computed")
+
+
+@pytest.mark.parametrize(
+    ("kind", "scale", "bias"),
+    [
+        *(("LayerNormalization", scale, bias) for scale in SOURCES for bias in ("", *SOURCES)),
+        *(("RMSNormalization", scale, "") for scale in SOURCES),
+    ],
+)
+def test_scales_and_biases_of_normalizations(
+    kind: str, scale: str, bias: str, tmp_path: Path, registry: Registry
+) -> None:
+    shapes = {"constant": (4, 5), "broadcast": (5,)}
+    weights = {name: random(*shapes[kind]) for name, kind in (("s", scale), ("b", bias)) if kind in shapes}
+    inputs = {name: [4, 5] for name, kind in (("s", scale), ("b", bias)) if kind == "computed"}
+    node = helper.make_node(kind, ["x", "s", *(["b"] if bias else [])], ["y"], axis=1)
+    found = imported(model([node], {"x": [2, 4, 5], **inputs}, {"y": None}, weights, opset=23), tmp_path, registry)
+    assert found.report.opaque == 0
+    assert found.report.max_rel_difference is not None
+    assert found.report.max_rel_difference < 1e-5
 
 
 def test_values_that_no_layer_can_hold_stay_inside_of_their_reader(tmp_path: Path, registry: Registry) -> None:
@@ -303,6 +387,17 @@ def test_an_operator_becomes_the_layers_of_its_definition(tmp_path: Path, regist
     assert len(types(found)) > 1
     assert (found.report.nodes, found.report.known) == (1, 1)
     assert found.report.agrees
+
+
+def test_a_definition_with_an_unknown_operator_leaves_no_layers(tmp_path: Path, registry: Registry) -> None:
+    """Its first operators are known, the last one is QuantizeLinear."""
+    nodes = [
+        helper.make_node("DynamicQuantizeLinear", ["x"], ["q", "scale", "zero"], name="quantize"),
+        helper.make_node("DequantizeLinear", ["q", "scale", "zero"], ["y"]),
+    ]
+    found = imported(model(nodes, {"x": [2, 3]}, {"y": [2, 3]}), tmp_path, registry)
+    assert types(found) == ["opaque", "opaque"]
+    assert found.report.max_abs_difference == 0
 
 
 def blocks(count: int, *, different: bool = False) -> onnx.ModelProto:

@@ -234,6 +234,48 @@ def test_writes_through_transposed_views_change_the_tensor(registry: Registry) -
     assert found.report.max_abs_difference == 0
 
 
+class Returns(nn.Module):
+    def __init__(self, keys: tuple[str, ...] | None) -> None:
+        super().__init__()
+        self.keys = keys
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...] | dict[str, torch.Tensor]:
+        results = (x + 1, x * 2)
+        return results if self.keys is None else dict(zip(self.keys, results, strict=False))
+
+
+@pytest.mark.parametrize(
+    ("keys", "names"),
+    [
+        (None, ["y1", "y2"]),
+        (("mask", "depth"), ["mask", "depth"]),
+        (("mask", "a,b"), ["y1", "y2"]),  # a comma separates inputs in a document
+        (("mask",), ["y"]),
+    ],
+)
+def test_outputs_have_the_keys_of_a_dictionary_if_layers_can(
+    keys: tuple[str, ...] | None, names: list[str], registry: Registry
+) -> None:
+    found = import_module(Returns(keys), [torch.rand(1, 4)], registry).verified(registry)
+    assert [layer.name for layer in found.graph if layer.type == "output"] == names
+    assert found.report.agrees
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.uint8, torch.bool, torch.float16])
+def test_inputs_keep_their_element_type(dtype: torch.dtype, registry: Registry) -> None:
+    class Converts(nn.Module):
+        def forward(self, image: torch.Tensor) -> torch.Tensor:
+            return image.float() * 2
+
+    found = import_module(Converts(), [torch.ones(1, 3, 6, 8).to(dtype)], registry).verified(registry)
+    layer = found.graph["image"]
+    if dtype is torch.float32:
+        assert (layer.type, layer.params["dims"]) == ("input", "8x6x3")
+    else:
+        assert (layer.type, layer.params["dtype"]) == ("tensor_input", str(dtype).removeprefix("torch."))
+    assert found.report.agrees
+
+
 class Attends(nn.Module):
     def __init__(self, *, first: bool) -> None:
         super().__init__()
