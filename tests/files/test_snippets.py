@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,14 @@ def test_the_samples_as_quoted_mails():
 def test_a_tag_may_end_on_a_line_of_its_own():
     text = TEXT.replace('">', '"\n>')
     assert layers(f"See:\n{text}") == dict(GRAPH.layers)
+
+
+def test_a_tag_that_ends_before_a_layer_is_not_a_quote_mark():
+    text = TEXT[TEXT.index("<NetworkModel") :]
+    text = re.sub(r">\s*<Layer", "\n><Layer", text, count=1)
+    assert text.startswith("<NetworkModel")
+    assert "\n><Layer" in text
+    assert layers(text) == dict(GRAPH.layers)
 
 
 @pytest.mark.parametrize("text", ["", "hello", "a < b > c", "<html><body>Layer</body></html>", "Layer conv_1"])

@@ -11,7 +11,8 @@ from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import Layer, Source
 from designer.graph.types import DataType, ShapeError, TensorType
-from designer.operators.api import Operator
+from designer.operators.api import Operator, image
+from designer.operators.library.development.opaque import packed
 from designer.operators.params import ParamError
 
 DECLARATIONS = [*REGISTRY, *REGISTRY.activations.values()]
@@ -111,3 +112,25 @@ def test_a_network_says_which_layer_and_port() -> None:
     assert [d.port for d in states["cat"].diagnostics] == ["x"]
     assert states["after"].because_of == "cat"
     assert not states["after"].diagnostics
+
+
+@pytest.mark.parametrize("sides", [{"top": 4, "bottom": 2}, {"left": 7}, {"left": 3, "right": 5}])
+def test_a_crop_leaves_a_pixel(sides: dict[str, int]) -> None:
+    crop, x = REGISTRY.operators["crop"], image(3, 6, 7)
+    assert refusal(crop(**sides), (x,)).message == "no pixels of the 7x6 image are left"
+    assert crop(top=3, bottom=2, left=2, right=4).infer_checked((x,)) == (image(3, 1, 1),)
+
+
+MODEL = packed(bytes(range(256)))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [MODEL[:-8], MODEL[8:], MODEL[:-1], MODEL[:40] + MODEL[44:], "no base64?"],
+    ids=["no end", "no beginning", "no whole byte", "a gap", "another text"],
+)
+def test_a_damaged_model_of_an_opaque_layer_is_a_fault(text: str) -> None:
+    opaque = REGISTRY.operators["opaque"]
+    assert not list(opaque(op_type="Loop", model=MODEL).faults())
+    (fault,) = opaque(op_type="Loop", model=text).faults()
+    assert (fault.parameter, fault.message) == ("model", "the model is damaged or too large")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -301,6 +302,23 @@ def test_inserted_layers_stand_between_and_get_free_names():
     added = [after for before, after in fix.edit.layers.values() if before is None]
     assert [a.name for a in added] == ["crop_1"]
     assert all(c % 16 == 0 for c in added[0].position)
+
+
+def test_the_three_nearest_outputs_are_suggested_for_an_open_port():
+    sources = [replace(image(f"in_{distance}"), position=(-100 * distance, 0)) for distance in (4, 2, 5, 3, 1)]
+    graph = Graph([*sources, layer("x", "modulo", "in_5"), *end("x")])
+    titles = [fix.title for fix in offered(graph, "missing-input")]
+    assert titles == [f"Connect 'in_{distance}' to 'b'" for distance in (1, 2, 3)]
+
+
+def test_the_first_three_outputs_of_a_layer_are_suggested_for_an_unknown_one():
+    graph = Graph(
+        [image(dims="16x12x6"), layer("s", "split", "in", parts="6"), layer("c", "convolution", "s:rest"), *end("c")]
+    )
+    titles = [fix.title for fix in offered(graph, "unknown-port")]
+    assert [title for title in titles if title.startswith("Read")] == [
+        f"Read the output 'y{number}' of 's'" for number in range(3)
+    ]
 
 
 TYPES = sorted(cls.type for cls in REGISTRY if cls.category.value not in ("Analysis", "Training"))

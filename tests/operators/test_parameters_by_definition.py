@@ -52,7 +52,7 @@ def test_batch_statistics_need_more_than_one_value() -> None:
     assert "track_running_stats" in caught.value.remedy
 
 
-def test_weighted_classes_and_answers_by_definition() -> None:
+def test_weighted_classes_by_definition() -> None:
     scores = random(4, 3) * 4
     labels = torch.tensor([0, 2, 1, 2])
     weights = torch.tensor([0.5, 2.0, 1.0]).double()
@@ -63,14 +63,30 @@ def test_weighted_classes_and_answers_by_definition() -> None:
     with pytest.raises(ShapeError, match="3 class weights"):
         weighted.infer_checked([TensorType((BATCH, 5)), TensorType((BATCH,), DataType.INT64)])
 
-    pictures, answers = random(2, 3, 2, 2) * 4 - 2, (random(2, 3, 2, 2, seed=1) > 0.5).float()
-    p = pictures.double().sigmoid()
-    yes = torch.tensor([3.0, 1.0, 0.5]).double()[:, None, None]
+
+@pytest.mark.parametrize("logits", [True, False])
+@pytest.mark.parametrize("sides", [(), (3,), (2, 3), (2, 2, 3)])
+def test_the_weights_of_positive_targets_are_those_of_their_channels(sides: tuple[int, ...], logits: bool) -> None:
+    scores, answers = random(2, 3, *sides) * 4 - 2, (random(2, 3, *sides, seed=1) > 0.5).float()
+    p = scores.double().sigmoid()
+    yes = torch.tensor([3.0, 1.0, 0.5]).double().reshape(3, *(1 for _ in sides))
     expected = -(yes * answers * p.log() + (1 - answers) * (1 - p).log()).mean()
-    loss = made("bce_loss", pos_weight=(3.0, 1.0, 0.5))
-    assert result(loss, pictures, answers)[0].item() == pytest.approx(expected.item(), rel=1e-5)
+    loss = made("bce_loss", pos_weight=(3.0, 1.0, 0.5), logits=logits)
+    x = scores if logits else p.float()
+    assert result(loss, x, answers)[0].item() == pytest.approx(expected.item(), rel=1e-5)
     with pytest.raises(ShapeError, match="3 numbers of pos_weight"):
         loss.infer_checked([TensorType((BATCH, 4))] * 2)
+
+
+@pytest.mark.parametrize("scale", [0.0, 0.3])
+@pytest.mark.parametrize("hidden", ["nothing", "by the mask", "what comes later"])
+def test_scaled_attention_by_definition(scale: float, hidden: str) -> None:
+    query, key, value = random(1, 2, 5, 4), random(1, 2, 5, 4, seed=1), random(1, 2, 5, 3, seed=2)
+    mask = torch.full((1, 1, 5, 5), 0.0 if hidden == "nothing" else -math.inf).triu(1)
+    scores = query @ key.transpose(2, 3) * (scale or 4**-0.5) + mask
+    attention = made("scaled_dot_product_attention", scale=scale, causal=hidden == "what comes later")
+    inputs = (query, key, value, mask) if hidden == "by the mask" else (query, key, value)
+    assert torch.allclose(result(attention, *inputs)[0], scores.softmax(3) @ value, atol=1e-5)
 
 
 def test_padding_of_an_embedding_is_one_of_its_numbers() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -142,6 +143,41 @@ def test_onnx_agrees_with_torch(cls: type[Operator]) -> None:
 
     with torch.no_grad():
         check()
+
+
+def other_values(parameter: Parameter) -> list[Any]:
+    """A few values that differ from the default."""
+    match parameter.kind:
+        case "bool":
+            return [not parameter.default]
+        case "choice":
+            return [choice for choice in parameter.info.choices if choice != parameter.default]
+        case "int" | "float":
+            step = 1 if parameter.kind == "int" else 0.3
+            largest = parameter.info.max if parameter.info.max is not None else math.inf
+            return [parameter.default + (step if parameter.default + step <= largest else -step)]
+        case "size2d" | "size2d?":
+            return [Size2D(2, 3)]
+    return []
+
+
+@pytest.mark.parametrize(
+    "cls",
+    [c for c in DECLARATIONS if c.role is not Role.LOSS and not {"onnx", "onnx_random"} & set(c.exceptions)],
+    ids=lambda cls: cls.type,
+)
+def test_onnx_agrees_with_torch_where_one_parameter_differs(cls: type[Operator]) -> None:
+    """Few random cases change one parameter only, and examples like to set several at once."""
+    start = cls.examples[0]
+    for parameter in cls.parameters:
+        for value in other_values(parameter):
+            operator = cls(**{**start.params, parameter.name: value})
+            try:
+                outputs = () if any(operator.faults()) else operator.infer_checked(start.inputs)
+            except ShapeError:
+                continue
+            if outputs and all(dim for tensor in outputs for dim in tensor.shape):
+                assert_onnx_agrees(case_of(operator, start.inputs), examples=False)
 
 
 def test_randomness_finds_a_rule_that_forgets_dilation(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -136,6 +136,7 @@ def test_independent_inputs_have_their_own_rules() -> None:
         ("a", "multiples of 4", ()),
         ("b", "multiples of 2", ()),
     ]
+    assert not contract.coupled
 
 
 def test_single_pixels_that_have_no_variance_are_exceptions() -> None:

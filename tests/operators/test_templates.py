@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +17,7 @@ from designer.graph.history import History
 from designer.graph.inference import Inference
 from designer.graph.model import ActivationSpec, Layer, Source
 from designer.graph.template import Template
+from designer.operators.api import Cost
 from designer.operators.inlining import inline, inlined_source
 from designer.operators.registry import Registry, load
 
@@ -109,6 +110,25 @@ def test_cost_and_weights_of_an_instance_are_those_of_its_layers(blocks: Graph, 
 
     assert total(whole, "flops") == total(flat, "flops") > 0
     assert total(whole, "parameters") == total(flat, "parameters") == 94_243
+
+
+def test_work_and_bytes_of_an_instance_are_those_of_its_layers(blocks: Graph, library: Registry) -> None:
+    whole, flat = Inference(blocks, library), Inference(inline(blocks, library), library)
+    costs = []
+    for name, state in flat.states.items():
+        if name.startswith("group_1.") and flat.graph[name].type != "identity":
+            read = flat.read(name)
+            before = state.before_activation
+            assert read.operator is not None
+            assert before is not None
+            costs.append(read.operator.cost(state.inputs, (before,)))
+            if read.activation is not None:
+                costs.append(read.activation.cost((before,), state.outputs))
+    state, instance = whole.states["group_1"], whole.read("group_1").operator
+    assert instance is not None
+    total = instance.cost(state.inputs, state.outputs)
+    for field in fields(Cost):
+        assert getattr(total, field.name) == sum(getattr(cost, field.name) for cost in costs) > 0
 
 
 def test_inlined_layers_have_scoped_names_and_the_same_shapes(nested: Graph, library: Registry) -> None:

@@ -59,6 +59,9 @@ for line in sys.stdin:
         print(text[4:].replace("NUMBER", str(number)), flush=True)
     elif text and text.startswith("long "):
         print("x" * int(text[5:]), flush=True)
+    elif text and text.startswith("break off "):
+        print(text[10:], end="", flush=True)
+        sys.exit(3)
     else:
         say(event="progress", id=number, done=1, total=2, text="half")
         say(event="done", id=number, result={"pid": number})
@@ -264,6 +267,18 @@ def test_leaving_by_itself_names_the_last_words(stand_in: EngineClient, asker: A
         asker.ask(stand_in, "leave")
     assert "code 3" in crash.args[0]
     assert "the shelf broke" in crash.args[0]
+
+
+@pytest.mark.parametrize("half", ['{"event": "done", "id": 1', "x" * 200])
+def test_half_a_line_of_a_dead_engine_is_not_part_of_the_next_answer(
+    stand_in: EngineClient, asker: Asker, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, half: str
+) -> None:
+    monkeypatch.setattr(client_module, "MAX_LINE", 150)
+    with qtbot.waitSignal(stand_in.crashed):
+        asker.ask(stand_in, f"break off {half}")
+    with qtbot.waitSignal(stand_in.started):
+        asker.ask(stand_in, PingRequest())
+    qtbot.waitUntil(lambda: len(asker.done) == 1)
 
 
 def test_cancel_kills_and_starts_afresh(stand_in: EngineClient, asker: Asker, qtbot: QtBot) -> None:

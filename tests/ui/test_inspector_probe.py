@@ -110,6 +110,7 @@ def test_the_receptive_field_is_drawn_on_the_input(bench: Bench) -> None:
     bench.pin(0, 0, 8)  # at the edge: what is behind it is not an image
     bench.qtbot.waitUntil(lambda: bench.panel.probe.field.box is not None, timeout=kit.WAIT)
     assert bench.panel.probe.field.box == (0, 5, 4, 12)
+    assert "field 4 x 7" in pane.words.text()
 
 
 def test_the_input_picture_is_probed_and_pinned_too(bench: Bench) -> None:

@@ -270,13 +270,17 @@ def test_layers_of_templates_have_their_types_and_shapes(qtbot: QtBot, engine: E
     assert any(model.find(name).isValid() for name in inside)
 
 
-def test_the_facts_of_a_large_network_come_from_a_thread(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
-    registry = default_registry()
+def chain(count: int) -> Document:
+    """An input and convolutions, one after the other."""
     layers = [Layer("in", "input", params={"dims": "16x16x3", "tiling": "0"})]
-    for number in range(FEW):
+    for number in range(count):
         params = {"features": "4", "kernel": "3x3"}
         layers.append(Layer(f"c{number}", "convolution", inputs=(Source(layers[-1].name),), params=params))
-    document = Document(Graph(layers), registry)
+    return Document(Graph(layers), default_registry())
+
+
+def test_the_facts_of_a_large_network_come_from_a_thread(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    document = chain(FEW)
     parent = QObject()
     infos = LayerInfos(parent)
     compute, computed = layer_infos.layer_infos, []
@@ -298,6 +302,16 @@ def test_the_facts_of_a_large_network_come_from_a_thread(qtbot: QtBot, monkeypat
     with qtbot.waitSignal(infos.changed, timeout=kit.WAIT):
         infos.ask(document, {"in": (1, 3, 8, 8)}, 0)
     assert computed == [(1, 3, 16, 16), (1, 3, 32, 24), (1, 3, 8, 8)]
+
+
+def test_the_facts_of_a_large_network_do_not_replace_those_of_the_small_one_that_is_shown(qtbot: QtBot) -> None:
+    large, small = chain(FEW), chain(1)
+    parent = QObject()
+    infos = LayerInfos(parent)
+    with qtbot.waitSignal(infos._background.done, timeout=kit.WAIT):
+        infos.ask(large, {"in": (1, 3, 16, 16)}, 0)
+        infos.ask(small, {"in": (1, 3, 16, 16)}, 0)
+    assert set(infos.infos) == {"in", "c0"}
 
 
 def test_nan_that_the_output_hides_is_traced_to_its_layer(bench: Bench) -> None:

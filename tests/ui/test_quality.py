@@ -23,7 +23,8 @@ from app.ui.document.document import Document
 from app.ui.engine.client import EngineClient
 from app.ui.engine.result import Phase
 from designer.files.document import read_document
-from designer.graph.commands import set_params
+from designer.graph.commands import add_layer, set_params
+from designer.graph.model import Layer
 from designer.metrics import psnr, ssim
 from designer.runtime.images import read_image
 
@@ -76,6 +77,10 @@ def test_the_denoiser_is_measured_whatever_mix_shows(sample: kit.Launched, qtbot
     again = result.captures["conv_out_0"][..., :height, :width]
     assert label.text().startswith(f"PSNR {psnr(clean, again):.2f} dB, ")
     assert not np.array_equal(again, made)
+    after = label.text()
+    sample.context.root.do(lambda graph: add_layer(graph, Layer("other", "output")))  # the views are made anew
+    qtbot.waitUntil(lambda: shown(panel) is not label)
+    assert shown(panel).text() == after
 
 
 def test_without_a_clean_image_there_is_no_figure(qtbot: QtBot, engine: EngineClient, tmp_path: Path) -> None:
