@@ -102,3 +102,147 @@ def test_a_function_of_torch_becomes_layers_that_compute_the_same(name: str, reg
     assert found.report.max_rel_difference is not None, found.report.not_compared_because
     assert found.report.max_rel_difference <= 1e-5
     assert len({case.inputs["x"][0] for case in found.report.cases}) == (1 if name in FIXED_BATCH else 2)
+
+
+def a_view_and_then_its_base(y: Tensor, x: Tensor) -> Tensor:
+    row = y[:, 0]
+    row.add_(1)
+    y.mul_(2)
+    return row + 0
+
+
+def a_base_and_then_its_view(y: Tensor, x: Tensor) -> Tensor:
+    row = y[:, 0]
+    y.mul_(2)
+    row.add_(1)
+    return y
+
+
+def the_result_of_a_write(y: Tensor, x: Tensor) -> Tensor:
+    y[:, 0].add_(1).mul_(3)
+    return y
+
+
+def a_view_twice(y: Tensor, x: Tensor) -> Tensor:
+    turned = y.transpose(1, 2)
+    turned[:, 1].mul_(2)
+    turned.add_(1)
+    return y
+
+
+def the_base_of_a_view_of_a_view(y: Tensor, x: Tensor) -> Tensor:
+    part = y.view(-1, 8)[:, :3]
+    y.mul_(2)
+    return part + 0
+
+
+def a_view_of_which_another_one_is_read(y: Tensor, x: Tensor) -> Tensor:
+    row, flat = y[:, 0], y.view(-1, 8)
+    row.add_(1)
+    return flat + 0
+
+
+def a_part_of_a_split(y: Tensor, x: Tensor) -> Tensor:
+    first, second = y.split([1, 3], 2)
+    first.mul_(2)
+    return y + second.sum(2, keepdim=True)
+
+
+def a_tensor_that_was_split(y: Tensor, x: Tensor) -> Tensor:
+    first, second = y.chunk(2, 2)
+    y.mul_(2)
+    return first - second
+
+
+def a_copy(y: Tensor, x: Tensor) -> Tensor:
+    copy = y.transpose(1, 2).contiguous()
+    copy.mul_(2)
+    return y + copy.sum()
+
+
+def a_reshaped_tensor(y: Tensor, x: Tensor) -> Tensor:
+    y.reshape(-1, 8)[:, 1:3].mul_(3)
+    return y
+
+
+def a_tensor_of_the_same_type(y: Tensor, x: Tensor) -> Tensor:
+    y.to(torch.float32).mul_(3)
+    return y
+
+
+def a_constant_with_a_view(y: Tensor, x: Tensor) -> Tensor:
+    zeros = torch.zeros(2, 4)
+    row = zeros[0]
+    zeros.add_(1)
+    zeros[1] = x[0, 0]
+    zeros.mul_(2)
+    return row + x
+
+
+def a_number_to_a_row(y: Tensor, x: Tensor) -> Tensor:
+    y[:, 1] = 3
+    return y
+
+
+def a_computed_number_to_a_row(y: Tensor, x: Tensor) -> Tensor:
+    y[:, 1] = x.sum()
+    return y
+
+
+def a_tensor_many_times(y: Tensor, x: Tensor) -> Tensor:
+    for number in range(4):
+        y += number * x
+    y.view(-1, 8)[:, 2] = 0.5
+    return y
+
+
+WRITES = (
+    a_view_and_then_its_base,
+    a_base_and_then_its_view,
+    the_result_of_a_write,
+    a_view_twice,
+    the_base_of_a_view_of_a_view,
+    a_view_of_which_another_one_is_read,
+    a_part_of_a_split,
+    a_tensor_that_was_split,
+    a_copy,
+    a_reshaped_tensor,
+    a_tensor_of_the_same_type,
+    a_constant_with_a_view,
+    a_number_to_a_row,
+    a_computed_number_to_a_row,
+    a_tensor_many_times,
+)
+
+
+class Writes(nn.Module):
+    """A module that calls a function with a tensor that it may write to, and with the input."""
+
+    def __init__(self, function: Callable[[Tensor, Tensor], Tensor]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.function(x + 1, x)
+
+
+@pytest.mark.parametrize("function", WRITES, ids=lambda function: function.__name__)
+def test_a_write_reaches_all_that_share_the_memory(
+    function: Callable[[Tensor, Tensor], Tensor], registry: Registry
+) -> None:
+    report = import_module(Writes(function), [torch.rand(1, 2, 4)], registry).verified(registry).report
+    assert report.opaque == (1 if function is a_computed_number_to_a_row else 0)
+    assert report.max_rel_difference is not None, report.not_compared_because
+    assert report.max_rel_difference <= 1e-5
+
+
+def every_second_row(y: Tensor, x: Tensor) -> Tensor:
+    y[:, ::2].mul_(2)
+    return y
+
+
+def test_a_write_that_layers_cannot_make_leaves_a_layer_that_does_not_run(registry: Registry) -> None:
+    report = import_module(Writes(every_second_row), [torch.rand(1, 2, 4)], registry).verified(registry).report
+    assert report.not_compared_because == "the layers mul cannot run"
+    (outcome,) = [item for item in report.outcomes if item.outcome == "opaque"]
+    assert outcome.reason.startswith("it writes to a tensor through slice")

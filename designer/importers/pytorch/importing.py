@@ -28,7 +28,7 @@ from designer.importers.pytorch.conversion import (
 )
 from designer.importers.pytorch.generated import GeneratedCode, read_code
 from designer.importers.pytorch.loading import failed
-from designer.importers.pytorch.mutation import Aliases
+from designer.importers.pytorch.mutation import Aliases, is_write
 from designer.importers.pytorch.nodes import CONVERTERS
 from designer.importers.pytorch.original import TorchOriginal
 from designer.importers.pytorch.program import (
@@ -241,6 +241,7 @@ class Steps:
             items = c.values.get(getattr(node.args[0], "name", ""))
             if isinstance(items, tuple | list):
                 c.values[node.name] = items[node.args[1]]  # type: ignore[index]
+                self.aliases.note(node, int(node.args[1]))  # type: ignore[arg-type]
             return
         if is_number(node):
             c.values[node.name] = plain_number(node.meta["val"])
@@ -291,7 +292,9 @@ class Steps:
         known = folded(node, step)
         if known is not None:
             c.values[node.name] = known
-            if not node.target._schema.is_mutable:  # type: ignore[union-attr]
+            if is_write(node):
+                self.aliases.rename(node)
+            else:
                 self.aliases.note(node, step)
             c.record(step, Outcome.FOLDED)
             return
@@ -320,16 +323,21 @@ class Steps:
             for item in node.all_input_nodes
             if isinstance(c.values.get(item.name), Value | Constant | Repeated)
         ]
+        mark = c.builder.mark()
         try:
             made = custom_layer(c, step, sources)
+            c.values[node.name] = made
+            if is_write(node):
+                self.aliases.note(node, step)
             operator = c.builder.registry.read(c.builder.layers[made.source.layer]).operator
             assert isinstance(operator, Custom)
             self.agreed.append(digest(operator.agreement))
-            c.values[node.name] = made
             c.record(step, Outcome.OPAQUE, reason)
             return
         except (UnsupportedError, ShapeError, ParamError):
-            pass
+            c.builder.rollback(mark)
+            c.forget()
+            c.made = []
         try:
             c.values[node.name] = opaque_layer(c, step, sources)
         except (UnsupportedError, ShapeError, ParamError) as error:

@@ -2,27 +2,47 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from collections import defaultdict
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from designer.importers.pytorch.conversion import Constant, Conversion, Repeated, TraceNode, UnsupportedError, Value
+from designer.importers.pytorch.composites import operator_of
+from designer.importers.pytorch.conversion import Constant, Conversion, TraceNode, UnsupportedError
 from designer.importers.pytorch.nodes.arithmetic import aligned, number
 from designer.importers.pytorch.nodes.reshaping import sliced
+from designer.importers.pytorch.nodes.table import CONVERTERS
+from designer.importers.pytorch.program import is_item
 from designer.texts import tr
 
 if TYPE_CHECKING:
     from torch.fx import Node
 
-_RESHAPES = ("view", "reshape", "unsqueeze", "squeeze", "flatten", "unflatten", "alias", "contiguous", "detach")
+_RESHAPES = ("view", "reshape", "unsqueeze", "squeeze", "flatten", "unflatten", "alias", "contiguous", "detach", "to")
+_SPLITS = ("split", "split_with_sizes", "chunk", "tensor_split")
+_MAY_COPY = ("contiguous", "reshape", "flatten", "to")
 _FAR = 2**31 - 1
+
+
+class View(NamedTuple):
+    """A node that shares the memory of `base`, and how it is made: an operator, or the number of an item of several views."""
+
+    node: Node
+    base: Node
+    step: TraceNode | int
 
 
 @dataclass
 class Aliases:
-    """Which nodes are views of which; writes are put through to the tensors that share memory and are read later."""
+    """Which nodes share memory. A write gives new values to the tensors and views of that memory that are read later.
+
+    The result of a write is the tensor that is written, under another name: `tensors` has the first name of each.
+    """
 
     conversion: Conversion
-    views: dict[str, tuple[Node, TraceNode]] = field(default_factory=dict)  # view -> its base, and how it is made
+    tensors: dict[str, Node] = field(default_factory=dict)
+    names: dict[str, list[Node]] = field(default_factory=lambda: defaultdict(list))  # first name -> all others
+    views: dict[str, View] = field(default_factory=dict)
+    taken: dict[str, list[View]] = field(default_factory=lambda: defaultdict(list))  # base -> its views
 
     def source(self, step: TraceNode) -> Any:
         """The tensor that `copy_` writes, with the shape of the target."""
@@ -38,49 +58,92 @@ class Aliases:
             return c.layer("element_wise", values, {"operation": "add"}, shape=shape)
         return value
 
-    def note(self, node: Node, step: TraceNode) -> None:
+    def note(self, node: Node, step: TraceNode | int) -> None:
         """Remember views, and put writes through. Raises UnsupportedError, and changes nothing, if a write cannot be put through."""
-        first = node.args[0] if node.args else None
-        if not hasattr(first, "name"):
+        base = self._first(node)
+        if base is None:
             return
-        schema = node.target._schema  # type: ignore[union-attr]
-        if schema.is_mutable:
-            written: dict[str, Value] = {}
-            self._assign(first, self.conversion.values[node.name], node, written)
-            self.conversion.values.update(written)
-            for name in written:
-                self.views.pop(name, None)
-        elif schema.returns and schema.returns[0].alias_info is not None:
-            self.views[node.name] = (first, step)  # type: ignore[assignment]
+        if is_write(node):
+            written: dict[str, Any] = {}
+            self._write(base, self.conversion.values[node.name], node, written)
+            self.rename(node)
+            for name, value in written.items():
+                self.conversion.values.update(dict.fromkeys((name, *(item.name for item in self.names[name])), value))
+        elif _is_view(node, base):
+            view = View(node, base, step)
+            self.views[node.name] = view
+            self.taken[base.name].append(view)
 
-    def _assign(self, target: Any, value: Value, writer: Node, written: dict[str, Value]) -> None:
-        c = self.conversion
-        before = c.values.get(target.name)
+    def rename(self, node: Node) -> None:
+        """Remember that a node is the tensor that it writes."""
+        base = self._first(node)
+        if base is not None:
+            self.tensors[node.name] = base
+            self.names[base.name].append(node)
+
+    def _first(self, node: Node) -> Node | None:
+        """The first name of the tensor that a node gets."""
+        given: Any = node.args[0] if node.args else None
+        return self.tensors.get(given.name, given) if hasattr(given, "name") else None
+
+    def _write(self, target: Node, value: Any, writer: Node, written: dict[str, Any]) -> None:
+        """Collect the new values of a tensor, of what it is a view of, and of their other views."""
+        before = self.conversion.values.get(target.name)
         if isinstance(before, Constant) and before.name and target.op == "placeholder":
             raise UnsupportedError(tr("the module changes its own tensor '{name}' when it runs", name=before.name))
         written[target.name] = value
-        for name, (base, _) in self.views.items():
-            other = name not in written and name != writer.name
-            if base.name == target.name and other and _read_later(_node(target, name), writer):
-                raise UnsupportedError(tr("it writes to a tensor of which '{name}' is a view", name=name))
-        if target.name not in self.views:
-            return
-        base, step = self.views[target.name]
-        if not _read_later(base, writer, besides=target) and base.name not in self.views:
-            return
-        self._assign(base, self._put(base, step, value), writer, written)
+        view = self.views.get(target.name)
+        if view is not None and self._is_needed(view, writer):
+            self._write(view.base, self._put(view, value), writer, written)
+        self._renew(target, writer, written)
 
-    def _put(self, base: Node, step: TraceNode, value: Value) -> Value:
+    def _renew(self, base: Node, writer: Node, written: dict[str, Any]) -> None:
+        """Collect the new values of the views of a tensor that are read later."""
+        for view in self.taken[base.name]:
+            if view.node.name not in written and self._is_read(view.node, writer):
+                written[view.node.name] = self._viewed(view, written[base.name])
+                self._renew(view.node, writer, written)
+
+    def _is_read(self, tensor: Node, writer: Node) -> bool:
+        """Whether a tensor or a view of it is read after `writer`."""
+        return self._is_used(tensor, writer) or any(
+            self._is_read(view.node, writer) for view in self.taken[tensor.name]
+        )
+
+    def _is_used(self, tensor: Node, writer: Node) -> bool:
+        return any(user > writer for node in (tensor, *self.names[tensor.name]) for user in node.users)
+
+    def _is_needed(self, written: View, writer: Node) -> bool:
+        """Whether what a written view was taken of is read later, itself or through other views. Items do not overlap."""
+        base = written.base
+        others = [] if isinstance(written.step, int) else self.taken[base.name]
+        if self._is_used(base, writer) or any(
+            self._is_read(view.node, writer) for view in others if view is not written
+        ):
+            return True
+        view = self.views.get(base.name)
+        return view is not None and self._is_needed(view, writer)
+
+    def _viewed(self, view: View, value: Any) -> Any:
+        """The view of a new value of its base."""
+        if isinstance(view.step, int):
+            return value[view.step]
+        step = replace(view.step, arguments={**view.step.arguments, "self": value})
+        return CONVERTERS[step.op](self.conversion, step)
+
+    def _put(self, view: View, value: Any) -> Any:
         """The base with a view of it replaced by `value`."""
         c = self.conversion
-        item = c.values[base.name]
-        if not isinstance(item, Value | Constant | Repeated):
-            raise UnsupportedError("it writes to a view of several tensors")
+        item, step = c.values[view.base.name], view.step
+        if isinstance(step, int):
+            return (*item[:step], value, *item[step + 1 :])
         x = c.value(item)
         if step.op in _RESHAPES:
             return c.reshaped(value, x.shape)
         if step.op in ("transpose", "t", "permute"):
             return c.permuted(value, _inverse(step, x.rank))
+        if step.op in _SPLITS:
+            return c.layer("concatenation", list(value), {"axis": x.axis(step.get("dim", 0) % x.rank)}, shape=x.shape)
         if step.op not in ("slice", "select") or step.get("step", 1) != 1:
             raise UnsupportedError(f"it writes to a tensor through {step.op}")
         place = step.get("dim", 0) % x.rank
@@ -112,10 +175,19 @@ def _inverse(step: TraceNode, rank: int) -> list[int]:
     return order
 
 
-def _node(near: Node, name: str) -> Node | None:
-    return next((node for node in near.graph.nodes if node.name == name), None)
+def is_write(node: Node) -> bool:
+    """Whether a node changes a tensor that it gets."""
+    return bool(getattr(getattr(node.target, "_schema", None), "is_mutable", False))
 
 
-def _read_later(node: Node | None, writer: Node, besides: Node | None = None) -> bool:
-    """Whether a node is read after `writer`."""
-    return node is not None and any(user is not besides and user > writer for user in node.users)
+def _is_view(node: Node, base: Node) -> bool:
+    """Whether a node shares the memory of `base`. Some operators copy if they have to."""
+    if is_item(node):
+        return True
+    returns = node.target._schema.returns  # type: ignore[union-attr]
+    if not returns or returns[0].alias_info is None:
+        return False
+    if operator_of(node) not in _MAY_COPY:
+        return True
+    made, given = node.meta["val"], base.meta["val"]
+    return bool(made.dtype == given.dtype and given.is_contiguous())

@@ -213,7 +213,12 @@ def fill(c: Conversion, node: TraceNode) -> Value:
         list(x.tensor.shape) if isinstance(x, Constant) else [c.value(x).size(axis) for axis in range(c.value(x).rank)]
     )
     dtype = x.tensor.dtype if isinstance(x, Constant) else getattr(torch, c.value(x).dtype.value)
-    return c.value(Constant(torch.full(sizes, node.get("value", 0), dtype=dtype)))
+    value = node.get("value", 0)
+    if isinstance(value, Constant):
+        value = value.tensor.item()
+    if not isinstance(value, int | float):
+        raise UnsupportedError("the value is computed while running")
+    return c.value(Constant(torch.full(sizes, value, dtype=dtype)))
 
 
 # --- reduction ----------------------------------------------------------------------------------------------------
