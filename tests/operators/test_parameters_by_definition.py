@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 import torch
-from operator_oracles import REGISTRY, made, random, result
+from operator_oracles import REGISTRY, case_of, made, random, randomise, result, runner
 
 from designer.files.weight_random import random_tensor
 from designer.files.weights import WeightKey
-from designer.graph.types import BATCH, DataType, ShapeError, Size2D, TensorType
+from designer.graph.types import BATCH, DataType, ShapeError, Size2D, Size3D, TensorType
 
 
 def test_pooling_with_gaps_and_with_a_divisor_of_its_own() -> None:
@@ -19,6 +20,33 @@ def test_pooling_with_gaps_and_with_a_divisor_of_its_own() -> None:
     assert torch.equal(wide[0, 0], -x[0, 0, :4, :3])  # of -x the first value of a window is the largest
     sums = result(made("pooling", operation="average", divisor_override=1), x)[0]
     assert sums[0, 0, 0].tolist() == [0 + 1 + 6 + 7, 2 + 3 + 8 + 9, 4 + 5 + 10 + 11]
+
+
+@pytest.mark.parametrize(
+    ("name", "kernel", "dilation", "pads"),
+    [
+        ("convolution_1d", 4, 1, [(1, 2)]),
+        ("convolution", Size2D(4, 2), Size2D(1, 3), [(1, 2), (1, 2)]),  # (before, after) of rows, then of columns
+        ("depthwise_convolution", Size2D(2, 6), Size2D(1, 1), [(2, 3), (0, 1)]),
+        ("separable_convolution", Size2D(2, 3), Size2D(3, 2), [(2, 2), (1, 2)]),
+        ("weight_standardization", Size2D(4, 3), Size2D(1, 1), [(1, 1), (1, 2)]),
+        ("convolution_3d", Size3D(2, 3, 4), Size3D(1, 1, 1), [(1, 2), (1, 1), (0, 1)]),
+    ],
+)
+def test_same_padding_has_the_smaller_half_before(
+    name: str, kernel: Any, dilation: Any, pads: list[tuple[int, int]]
+) -> None:
+    x = random(2, 3, *(9 for _ in pads))
+    padded = torch.nn.functional.pad(x, [pad for pair in reversed(pads) for pad in pair])
+    results = []
+    for padding, image in (("same", x), ("valid", padded)):
+        operator = made(name, padding=padding, kernel=kernel, dilation=dilation)
+        module = runner(case_of(operator, [TensorType((BATCH, *image.shape[1:]))]))
+        with torch.no_grad():
+            randomise(module)
+            results.append(module(image)[0])
+    assert results[0].shape[2:] == x.shape[2:]
+    assert torch.allclose(*results, atol=1e-6)
 
 
 def test_upscaling_with_aligned_corners_keeps_the_corners() -> None:

@@ -95,6 +95,15 @@ def test_a_renamed_layer_stays_selected(context):
     check_views(context)
 
 
+def test_a_rename_outside_leaves_the_selection_inside(context):
+    context.root.do(lambda g: commands.rename_layer(g, "conv_head", "conv_1"))
+    context.enter("residual_block")
+    context.select(("conv_1",))
+    context.document.undo()
+    assert "conv_head" in context.root.graph
+    assert context.selection == ("conv_1",)
+
+
 def test_a_file_is_shown_where_it_was_left(context):
     first = context.root
     context.enter("group_1")
