@@ -10,9 +10,10 @@ import time
 import msgspec
 import pytest
 
+from designer.profiling import measure as measuring
 from designer.profiling import peaks as peaks_module
 from designer.profiling.launch import launch_overhead
-from designer.profiling.measure import NO_PEAKS, run_peaks
+from designer.profiling.measure import NO_PEAKS, measure_peaks, run_peaks
 from designer.profiling.peaks import Peaks, cached, copy_rate, foreign_load, measure_cpu
 from designer.profiling.quantities import measured
 from designer.profiling.roofline import place, spread
@@ -44,6 +45,17 @@ def test_peaks_of_this_machine_are_plausible(engine):
 
 def test_copy_rate_counts_reading_and_writing():
     assert copy_rate(2**20, 2, 0.01) > 1e8
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4])
+def test_all_threads_count(monkeypatch, threads):
+    monkeypatch.setattr(peaks_module, "best_rate", lambda work, amount, seconds: amount)
+    assert copy_rate(2**24, threads, 0.01) == 2**24
+
+
+def test_the_overhead_of_a_launch_is_one_of_the_peaks(monkeypatch):
+    monkeypatch.setattr(measuring, "measure_cpu", lambda engine, threads: made_peaks())
+    assert run_peaks(measure_peaks(RunOptions("torch", threads=1))).launch_ms.value > 0
 
 
 def _spin(until: float) -> None:

@@ -182,6 +182,15 @@ def test_tensors(tmp_path):
     assert code_of(read_npy, tmp_path / "missing.npy") == "cannot-read"
 
 
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int16", "int64", "float16", "float64"])
+def test_tensors_of_any_numbers(tmp_path, dtype):
+    array = np.arange(6).reshape(1, 1, 2, 3).astype(dtype)
+    np.save(tmp_path / "a.npy", array)
+    made = read_npy(tmp_path / "a.npy")
+    assert made.dtype == np.float32
+    np.testing.assert_array_equal(made, array.astype(np.float32))
+
+
 def test_to_uint8_clips_and_rounds():
     array = np.array([-1, 0, 0.5, 1, 2, np.nan, np.inf, 1 / 255], np.float32).reshape(1, 1, 2, 4)
     assert to_uint8(array)[:, :, 0].ravel().tolist() == [0, 0, 128, 255, 255, 0, 255, 1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from runtime_networks import analysed, pixels, unet_weights
+from runtime_networks import analysed, pixels, unet, unet_weights
 
 from designer.graph.model import Source
 from designer.runtime.api import RunOptions
@@ -66,6 +66,25 @@ def test_a_run_without_the_capture_takes_what_the_run_with_it_made(runtime_regis
     fresh = opened(runtime_registry)
     fresh.set_param("noise", "scale", "0.3")
     np.testing.assert_array_equal(fresh.run().outputs["result"], alone.outputs["result"])
+
+
+def test_what_was_taken_from_a_run_with_more_captures_was_used_last(runtime_registry):
+    array = 4 * 24 * 32  # bytes of a channel
+    made = Session(
+        unet(), runtime_registry, unet_weights(), RunOptions("torch", threads=1), keep_bytes=(11 + 3) * array
+    )
+    made.set_input("image", pixels(), is_image=True)
+
+    def ran_for(epsilon, *capture) -> list[str]:
+        made.set_param("norm", "epsilon", epsilon)
+        return ran(made.run(capture))
+
+    assert ran_for("0.1", Source("dec"))  # 8 channels and the result
+    assert ran_for("0.2")
+    assert not ran_for("0.1")
+    assert ran_for("0.3")  # drops the result of 0.2, the oldest
+    assert not ran_for("0.1")
+    assert ran_for("0.2")
 
 
 def test_a_run_whose_capture_prevented_a_fusion_is_not_used_without_it(runtime_registry):

@@ -100,6 +100,9 @@ CHAINS = {
     "wrapped border": (conv(1, "7x5", padding_mode="circular"),),
     "padding": (("pad", "padding", {"left": 3, "top": 1, "right": 0, "bottom": 2, "mode": "replicate"}), conv(1)),
     "blur": (("blur", "gaussian_blur", {"sigma": "1.0"}),),
+    "standardized weights": (
+        ("conv", "weight_standardization", {"features": 2, "kernel": "7x3", "stride": "2x1", "dilation": "1x2"}),
+    ),
     "local contrast": (("norm", "local_contrast_normalization", {"size": "5"}),),
     "separable": (("sep", "separable_convolution", {"features": 2, "kernel": "5x3"}),),
     "turned": (conv(1, "5x3"), ("turned", "permute", {"axes": "0,1,3,2"}), conv(2, "3x1")),

@@ -165,6 +165,27 @@ def test_a_mix_before_the_output_sees_the_picture_without_padding(runtime_regist
     np.testing.assert_array_equal(result.outputs["result"][..., 15:], noisy[:, :, :21, 15:30])
 
 
+def test_the_padding_of_an_input_is_cropped_only_from_what_depends_on_it(runtime_registry):
+    sizes = {"padded": ((6, 6), 8), "whole": ((8, 8), 4), "other": ((10, 6), 4)}
+    graph = Graph(
+        [
+            made
+            for name, (_, tiling) in sizes.items()
+            for made in (
+                layer(name, "input", dims="8x8x3", tiling=tiling),
+                layer(f"{name} act", "activation", name, RELU),
+                layer(f"{name} result", "output", f"{name} act"),
+            )
+        ]
+    )
+    made = Session(graph, runtime_registry, Weights(), ONE)
+    for name, (size, _) in sizes.items():
+        made.set_input(name, pixels(*size), is_image=True)
+    outputs = made.run().outputs
+    for name, (size, _) in sizes.items():
+        np.testing.assert_array_equal(outputs[f"{name} result"], pixels(*size))
+
+
 def test_outputs_of_another_size_are_cropped_in_proportion(runtime_registry):
     graph = Graph(
         [

@@ -96,6 +96,7 @@ CHAINS = {
     "shuffles": (("deep", "space_to_depth", {"block_size": "4"}), conv(1, features=16), ("wide", "depth_to_space", {"block_size": "4"})),
     "enlarged": (conv(1), ("up", "depth_to_space", {"block_size": "2"}), conv(2)),
     "mirrored border": (conv(1, "5x5", padding_mode="reflect"), conv(2, padding_mode="replicate")),
+    "standardized weights": (("conv", "weight_standardization", {"features": 2, "kernel": "7x3", "stride": "2x1", "dilation": "1x2"}),),
     "blur": (("blur", "gaussian_blur", {"sigma": "1.5"}), conv(1)),
     "local contrast": (("norm", "local_contrast_normalization", {"size": "5"}),),
     "pooling": (("a", "pooling", {"operation": "average", "size": "3x3", "stride": "2x2"}), ("b", "pooling", {"operation": "lp", "size": "2x2", "stride": "1x1"})),
