@@ -152,6 +152,15 @@ def test_frames_properties_templates_and_foreign_parts():
     assert found.means
 
 
+def test_another_order_of_what_is_kept_is_a_difference():
+    before, after = network(), network()
+    before.foreign = (Foreign("<!-- one -->"), Foreign("<!-- two -->"))
+    after.foreign = before.foreign[::-1]
+    found = compare(before, after)
+    assert found
+    assert "<!-- two -->⏎<!-- one -->" in found.text()
+
+
 def test_a_comparison_back_is_the_reverse():
     after = edited(
         lambda g: commands.add_layer(g, Layer("new", "identity", (0, 640))),

@@ -61,6 +61,7 @@ def test_the_same_place_in_tensors_of_other_sizes() -> None:
     # an output of which the padding was cut off again has the same step as before
     assert scaled((100, 100), (512, 512), (500, 451)) == (100, 100)
     assert scaled((50, 50), (256, 256), (500, 500)) == (101, 101)
+    assert scaled((99, 99), (100, 100), (70, 70)) == (69, 69)  # a small image is not half of another that lost padding
     for size in (1, 7, 64, 333):
         for there in (1, 2, 31, 400):
             assert all(0 <= v < there for v in scaled((size - 1, 0), (size, size), (there, there)))

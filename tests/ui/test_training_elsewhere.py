@@ -154,6 +154,9 @@ def test_a_sweep_runs_in_its_own_process_and_its_trials_are_a_group(window, trai
     cells = [model.index(n, model.columnCount() - 1, group) for n in range(2)]
     assert [cell.data() for cell in cells] == ["0.1", "0.2"]
     assert all(cell.data(Qt.ItemDataRole.ForegroundRole) for cell in cells)
+    training.delete(training.runs[0])
+    assert [snapshot.folder for snapshot in training.sweeps.values()] == [sweeps]
+    panel.table.setCurrentIndex(model.index_of(model.items[0]))
     monkeypatch.setattr(QMessageBox, "question", lambda *_: QMessageBox.StandardButton.Yes)
     qtbot.mouseClick(widget(window, "training_runs", "training_runs.delete"), Qt.MouseButton.LeftButton)
     assert not sweeps.exists()
