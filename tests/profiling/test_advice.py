@@ -9,7 +9,7 @@ import pytest
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import ActivationSpec, Layer, Source
-from designer.profiling.advice import RULES, Advisable, advise, measured_saving
+from designer.profiling.advice import RULES, Advisable, advise, measured_saving, split_kernel
 from designer.profiling.cost import cost_table
 from designer.profiling.quantities import ValueSource, measured
 from designer.profiling.schema import OperatorProfile, ProfileRun, RunPeaks
@@ -110,6 +110,22 @@ def test_a_5x5_becomes_two_3x3(run, profiling_registry):
     changed = applied(profiling_registry, advice.edit)
     assert changed["big"].params["kernel"] == changed["big_b"].params["kernel"] == "3x3"
     assert changed["deep"].inputs == (Source("big_b"),)
+
+
+def test_the_second_of_two_3x3_gets_a_name_that_is_free(profiling_registry):
+    names = ("image", "big", "big_b", "big_bb", "result")
+    types = ("input", "convolution", "convolution", "identity", "output")
+    params = ({"dims": "16x16x8"}, {"kernel": "5x5", "features": "4"}, {"kernel": "1x1", "features": "2"}, {}, {})
+    layers = [
+        Layer(name, type_, inputs=(Source(before),) if before else (), params=each)
+        for name, type_, each, before in zip(names, types, params, ("", *names), strict=False)
+    ]
+    changed = Graph(layers)
+    changed.apply(split_kernel(changed, "big"))
+    assert not Inference(changed, profiling_registry).diagnostics()
+    assert changed["big_b"].params == {"kernel": "1x1", "features": "2"}
+    assert changed["big_b"].inputs == (Source("big_bbb"),)
+    assert changed["big_bbb"].inputs == (Source("big"),)
 
 
 def test_a_depthwise_convolution_that_is_slower_than_a_full_one(run, profiling_registry):

@@ -12,6 +12,7 @@ from designer.graph.inference import Inference
 from designer.graph.model import Layer, Source
 from designer.operators.inlining import inline
 from designer.profiling.cost import cost_table
+from designer.profiling.live_memory import WEIGHTS, live_tensors
 
 
 def test_shapes_are_known(small_inference):
@@ -114,3 +115,5 @@ def test_shared_weights_count_once(profiling_registry):
     table = cost_table(Inference(graph, profiling_registry))
     assert table.total().parameters == 84
     assert table.group(["n0.c", "n1.c"]).parameters == 84
+    (held, *_) = live_tensors(table, [(name,) for name, cost in table.rows.items() if cost.sources])
+    assert held[WEIGHTS] == 4 * 84

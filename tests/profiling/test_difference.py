@@ -48,6 +48,16 @@ def test_layers_that_one_engine_fused_are_joined():
     assert rows[()].verdict == "only after"
 
 
+@pytest.mark.parametrize("swapped", [False, True])
+def test_chains_of_rows_that_share_layers_are_joined(swapped):
+    before = run(row("a", 1.0), row("b x", 2.0), row("c", 4.0), row("d", 8.0))
+    after = run(row("a b", 1.0), row("x c", 2.0), row("d", 4.0))
+    runs = (after, before) if swapped else (before, after)
+    rows = {frozenset(r.layers): (r.before_ms, r.after_ms) for r in difference(*runs).rows}
+    expected = {frozenset("abxc"): (7.0, 3.0), frozenset("d"): (8.0, 4.0)}
+    assert rows == {layers: times[::-1] if swapped else times for layers, times in expected.items()}
+
+
 def test_layers_of_one_run_only_are_said():
     rows = {r.layers: r.verdict for r in difference(run(row("a", 1.0)), run(row("b", 1.0))).rows}
     assert rows == {("a",): "only before", ("b",): "only after"}

@@ -8,7 +8,7 @@ from generated_networks import generated_network
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
-from designer.graph.model import Layer, Source
+from designer.graph.model import ActivationSpec, Layer, Source
 from designer.graph.types import Size2D
 from designer.profiling import calibration
 from designer.profiling.calibration import calibrate, calibrated
@@ -125,6 +125,33 @@ def test_training_memory_by_layer(small_inference):
     assert found.total == sum(row.total for row in found.rows)
     assert training_memory(table, "sgd").total == found.total - 2 * sum(row.gradients for row in found.rows)
     assert set(OPTIMIZER_STATES) >= {"adam", "sgd"}
+
+
+@pytest.mark.parametrize(
+    ("type_", "attached", "function", "tensors"),
+    [
+        ("convolution", True, "relu", 1),
+        ("convolution", True, "sigmoid", 2),
+        ("activation", False, "relu", 1),
+        ("activation", False, "sigmoid", 1),
+    ],
+)
+def test_the_input_of_an_attached_activation_is_kept_for_the_gradient(
+    profiling_registry, type_, attached, function, tensors
+):
+    layers = [
+        Layer("image", "input", params={"dims": "4x4x3"}),
+        Layer(
+            "it",
+            type_,
+            inputs=(Source("image"),),
+            params={"features": "3"} if attached else {},
+            activation=ActivationSpec(function),
+        ),
+        Layer("result", "output", inputs=(Source("it"),)),
+    ]
+    found = training_memory(cost_table(Inference(Graph(layers), profiling_registry)))
+    assert next(row.activations for row in found.rows if row.layer == "it") == tensors * 4 * 48
 
 
 def test_layers_that_hand_their_input_on_need_no_training_memory(profiling_registry):

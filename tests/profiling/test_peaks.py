@@ -131,6 +131,12 @@ def test_compute_and_memory_bound():
     assert light.compute.value == 0.0
 
 
+@pytest.mark.parametrize(("time_ms", "saving_ms"), [(1.02, 0.0), (1.0305, 0.0), (1.04, 0.04)])
+def test_three_percent_of_the_time_count_as_none(time_ms, saving_ms):
+    found = place(time_ms, 100_000_000, 1000, run_peaks(made_peaks()))
+    assert found.saving_ms == pytest.approx(saving_ms)
+
+
 def test_small_work_is_compared_with_the_cache():
     peaks = run_peaks(made_peaks())
     assert place(0.01, 0, 400_000, peaks).bound == "cache"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from runtime_networks import analysed, layer, pixels, unet, unet_weights
@@ -152,6 +154,20 @@ def test_what_onnx_runtime_drops_is_said(runtime_registry):
         weights = with_nan(pooled(), runtime_registry, "before")
         note = session_of(pooled(), runtime_registry, engine, weights).run().note
         assert ("may drop the NaN of 'before' in 'pool'" in note) is wrong
+
+
+def test_damaged_weights_that_another_layer_shares_are_the_cause(runtime_registry):
+    graph = Graph(
+        [
+            layer("image", "input", dims="32x24x3"),
+            replace(layer("shares", "convolution", "image", features=3), weights_of="owner"),
+            layer("pool", "pooling", "shares", operation="max"),
+            layer("owner", "convolution", "pool", features=3),
+            layer("result", "output", "owner"),
+        ]
+    )
+    note = session_of(graph, runtime_registry, "onnxruntime", with_nan(graph, runtime_registry, "owner")).run().note
+    assert "may drop the NaN of 'shares' in 'pool'" in note
 
 
 @pytest.mark.parametrize(
