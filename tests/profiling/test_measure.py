@@ -298,7 +298,7 @@ class Clock:
 
 @pytest.mark.parametrize(
     ("iterations", "differ", "load", "extra"),
-    [(12, False, 0.0, 0), (12, True, 0.0, 2), (12, True, 40.0, 0), (4, True, 0.0, 0)],
+    [(12, False, 0.0, 0), (12, True, 0.0, 2), (12, True, 40.0, 0), (10, True, 0.0, 2), (9, True, 0.0, 0)],
 )
 def test_runs_are_added_until_the_first_operators_keep_their_order(
     session, monkeypatch, iterations, differ, load, extra
