@@ -43,6 +43,7 @@ TESTS = {  # the sources in which mistakes are planted, and the tests that shoul
     "exporters": ["tests/exporters"],
     "designer/importers": ["tests/importers"],
     "designer/precision": ["tests/precision"],
+    "designer/profiling": ["tests/profiling"],
     "app/ui/analysis": WINDOW,
     "app/ui/document": WINDOW,
     "app/ui/engine": WINDOW,
