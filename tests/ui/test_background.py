@@ -43,3 +43,15 @@ def test_only_one_work_at_a_time(qtbot: QtBot) -> None:
         with pytest.raises(RuntimeError, match="has not finished"):
             background.start(lambda: None)
         release.set()
+
+
+def test_work_runs_until_its_result_is_delivered(qtbot: QtBot) -> None:
+    """Between the end of the thread and the delivery, other events must not find it idle."""
+    parent = QObject()
+    background = Background(parent)
+    background.start(lambda: 1)
+    background.wait()
+    assert background.running
+    with qtbot.waitSignal(background.done):
+        pass
+    assert not background.running

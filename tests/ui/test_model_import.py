@@ -22,6 +22,7 @@ from PySide6.QtWidgets import QApplication, QFileDialog, QLabel, QPushButton, QT
 from pytestqt.qtbot import QtBot
 from test_torch_import import BAD
 
+from app import import_process
 from app.ui.design.import_report import ImportReportPanel
 from app.ui.document.document import Document
 from app.ui.engine import import_run
@@ -36,7 +37,7 @@ from app.ui.widgets.findings import FindingsDialog, located_finding
 from designer.files.weight_versions import weight_versions
 from designer.files.weights import load_weights, required_weights
 from designer.graph import commands
-from designer.importers.report import Outcome
+from designer.importers.report import ImportReport, Outcome
 
 WAIT = 120_000
 NONE = Qt.KeyboardModifier.NoModifier
@@ -156,6 +157,24 @@ def test_recent_files_reopened_tabs_and_the_last_session(qtbot, window, tmp_path
     os.utime(path, (1, 1))
     window.files.open(path)
     qtbot.waitUntil(lambda: len(window.tabs) == 2, timeout=WAIT)
+
+
+def test_events_of_an_import_wait_until_its_document_is_handled(qtbot, window, tmp_path, monkeypatch) -> None:
+    """The thread that reads the document can end long before its result is delivered."""
+    run = import_run.ImportRun(ImportSource("model.onnx", tmp_path), window.context.registry, window)
+    monkeypatch.setattr(run._reader, "start", lambda work: None)
+    report = ImportReport("model.onnx")
+    seen = []
+    run.opened.connect(lambda _found: seen.append("opened"))
+    run.opened.connect(lambda _found: run._take(import_process.Finished(report)))  # while the window handles it
+    run.weights_written.connect(lambda _path: seen.append("weights"))
+    run.compared.connect(lambda _report: seen.append("compared"))
+    run._take(import_process.DocumentWritten(report))
+    run._take(import_process.WeightsWritten(any=True))
+    assert seen == []
+    run._on_read(None)
+    assert seen == ["opened", "weights", "compared"]
+    assert run.is_over
 
 
 def test_an_edited_import_is_recovered_with_its_weights(qtbot, window, tmp_path) -> None:

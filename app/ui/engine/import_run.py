@@ -100,7 +100,8 @@ class ImportRun(QObject):
         self._registry = registry
         self._process: QProcess | None = None
         self._report: ImportReport | None = None
-        self._held: deque[AnyEvent] = deque()  # events that wait until the document is read
+        self._opening = False  # the document is being read, or `opened` is handled
+        self._held: deque[AnyEvent] = deque()  # events that wait for that
         self._errors: deque[str] = deque(maxlen=20)
         self._folder = tempfile.TemporaryDirectory(prefix="layerwright-import-", ignore_cleanup_errors=True)
         self._reader = Background(self)
@@ -158,7 +159,7 @@ class ImportRun(QObject):
                 self._take(event)
 
     def _take(self, event: AnyEvent) -> None:
-        if self._reader.running or self._held:  # in order, also while `opened` is handled
+        if self._opening or self._held:
             self._held.append(event)
         else:
             self._act(event)
@@ -170,6 +171,7 @@ class ImportRun(QObject):
                 self.progress.emit(*self.step)
             case DocumentWritten():
                 self._report = event.report
+                self._opening = True
                 self._reader.start(lambda: _read_network(self._document, self._registry, event))
             case WeightsWritten(any=found):
                 self.has_weights = True
@@ -187,6 +189,7 @@ class ImportRun(QObject):
         self.is_opened = True
         self._limit.start()  # of the comparison
         self.opened.emit(found)
+        self._opening = False
         while self._held and not self.is_over:
             self._act(self._held[0])
             self._held.popleft()
@@ -215,7 +218,7 @@ class ImportRun(QObject):
 
     def _on_exit(self, code: int) -> None:
         self._read()
-        if not self.is_over and not self._reader.running and not self._held:
+        if not self.is_over and not self._opening and not self._held:
             last = f": {self._errors[-1].strip()}" if self._errors else ""
             reason = tr("its process ended with status {code}{last}", code=code, last=last)
             self._fail(stopped(self.source.name, reason).diagnostics)

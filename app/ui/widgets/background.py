@@ -57,11 +57,12 @@ class Background(QObject):
 
     @property
     def running(self) -> bool:
-        return self._thread is not None and self._thread.is_alive()
+        """Whether there is work whose result was not delivered, even if its thread has just ended."""
+        return self._thread is not None
 
     def start(self, work: Callable[[], object]) -> None:
         """Start the work. Raises RuntimeError while previous work is running."""
-        if self.running:
+        if self._thread is not None and self._thread.is_alive():
             raise RuntimeError("the previous work has not finished")
         job = (work, _mailbox(), weakref.ref(self))
         self._thread = threading.Thread(target=_run, args=job, name="layerwright-background", daemon=True)
