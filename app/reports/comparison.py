@@ -135,7 +135,7 @@ def images_in(folder: Path) -> list[Path]:
         raise DiagnosticError(
             Diagnostic(
                 "no-pictures",
-                tr("there are no images in the folder") if folder.is_dir() else tr("there is no such folder"),
+                tr("the folder has no images") if folder.is_dir() else tr("the folder does not exist"),
                 file=str(folder),
                 remedy=tr("choose a folder with {read_choices} files", read_choices=IMAGES.read_choices),
             )

@@ -71,7 +71,7 @@ def read_images(
     if not paths:
         raise DiagnosticError.of(
             "no-images",
-            tr("there are no images in the folder") if folder.is_dir() else tr("there is no such folder"),
+            tr("the folder has no images") if folder.is_dir() else tr("the folder does not exist"),
             file=str(folder),
             remedy=tr("choose a folder with {choices} files", choices=IMAGES.read_choices),
         )

@@ -148,21 +148,26 @@ def check(engine: str, name: str, params: dict[str, str], inputs: Sequence[NDArr
 
 
 INDEXED = [
-    ("gather", {"axis": "1", "mode": "elements", "wrap": "true"}, 2),
-    ("gather", {"axis": "1", "mode": "slices", "wrap": "true"}, 1),
-    ("embedding", {"vocabulary": "4", "features": "3"}, None),
-    *(("scatter", {"axis": "1", "reduction": name}, 2) for name in ("none", "add", "mul", "min", "max")),
+    ("gather", {"axis": "1", "mode": "elements", "wrap": "true"}, (2, 4)),
+    ("gather", {"axis": "1", "mode": "elements", "wrap": "true"}, (2, 4, 3)),  # wider than the indices
+    ("gather", {"axis": "1", "mode": "slices", "wrap": "true"}, (2, 4)),
+    ("embedding", {"vocabulary": "4", "features": "3"}, ()),
+    *(("scatter", {"axis": "1", "reduction": name}, (2, 4)) for name in ("none", "add", "mul", "min", "max")),
 ]
 
 
 @pytest.mark.parametrize("index", [4, -5, 2**33])
-@pytest.mark.parametrize(("name", "params", "rank"), INDEXED, ids=str)
-def test_an_index_out_of_range_is_an_error(name: str, params: dict[str, str], rank: int | None, index: int) -> None:
-    indices = np.array([1, 0, index] if rank == 1 else [[1, 2], [0, index]])
-    x = np.arange(8, dtype=np.float32).reshape(2, 4)
-    arrays = (
-        [indices] if rank is None else [x, indices] if name == "gather" else [x, indices, np.ones((2, 2), np.float32)]
-    )
+@pytest.mark.parametrize(("name", "params", "shape"), INDEXED, ids=str)
+def test_an_index_out_of_range_is_an_error(
+    name: str, params: dict[str, str], shape: tuple[int, ...], index: int
+) -> None:
+    indices = np.array([1, 2, 0, index])
+    if params.get("mode") != "slices":
+        indices = np.resize(indices, (2,) * max(len(shape), 2))
+    x = np.ones(shape, np.float32)
+    arrays = {"gather": [x, indices], "embedding": [indices], "scatter": [x, indices, np.ones((2, 2), np.float32)]}[
+        name
+    ]
     types = tuple(TensorType(array.shape, DataType(array.dtype.name)) for array in arrays)
     case = Case(REGISTRY.operators[name](**params), types)
     net = network(case)
@@ -170,5 +175,8 @@ def test_an_index_out_of_range_is_an_error(name: str, params: dict[str, str], ra
     for engine in ENGINES:
         if not ENGINES.problem(engine):
             made = ENGINES.make(net.inference, weights_of(module), RunOptions(engine=engine.name, threads=1))
-            with pytest.raises(DiagnosticError, match=f"'{LAYER}'"):
+            said = (
+                "is out of range" if engine.name == "openvino" else f"'{LAYER}'"
+            )  # its own checks depend on the threads
+            with pytest.raises(DiagnosticError, match=said):
                 made.compile(Part((LAYER,), net.feeds), net.outputs).run(dict(zip(net.feeds, arrays, strict=True)))

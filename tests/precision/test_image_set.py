@@ -76,9 +76,9 @@ def test_why_there_are_no_images(registry, folder):
         assert found.remedy
         return found.message
 
-    assert refused(folder / "absent") == "there is no such folder"
+    assert refused(folder / "absent") == "the folder does not exist"
     (folder / "empty").mkdir()
-    assert refused(folder / "empty") == "there are no images in the folder"
+    assert refused(folder / "empty") == "the folder has no images"
     message = refused(folder, size=(100, 100))
     assert message.startswith("none of the 5 images can be used: a.png: 8 x 6 pixels are fewer than 100 x 100; b.png: ")
     assert "c.png" in message

@@ -200,8 +200,8 @@ def test_calibration_sizes_and_counts(files, network):
 @pytest.mark.parametrize(
     ("folder", "message"),
     [
-        ("empty", "there are no images in the folder"),
-        ("missing", "there is no such folder"),
+        ("empty", "the folder has no images"),
+        ("missing", "the folder does not exist"),
         ("bad", "none of the 2 images can be used: broken.png: .*; small.png: 20 x 20 pixels are fewer than 64 x 64"),
     ],
 )
