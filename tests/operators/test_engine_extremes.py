@@ -149,7 +149,6 @@ def check(engine: str, name: str, params: dict[str, str], inputs: Sequence[NDArr
 
 INDEXED = [
     ("gather", {"axis": "1", "mode": "elements", "wrap": "true"}, (2, 4)),
-    ("gather", {"axis": "1", "mode": "elements", "wrap": "true"}, (2, 4, 3)),  # wider than the indices
     ("gather", {"axis": "1", "mode": "slices", "wrap": "true"}, (2, 4)),
     ("embedding", {"vocabulary": "4", "features": "3"}, ()),
     *(("scatter", {"axis": "1", "reduction": name}, (2, 4)) for name in ("none", "add", "mul", "min", "max")),
@@ -163,7 +162,7 @@ def test_an_index_out_of_range_is_an_error(
 ) -> None:
     indices = np.array([1, 2, 0, index])
     if params.get("mode") != "slices":
-        indices = np.resize(indices, (2,) * max(len(shape), 2))
+        indices = indices.reshape(2, 2)
     x = np.ones(shape, np.float32)
     arrays = {"gather": [x, indices], "embedding": [indices], "scatter": [x, indices, np.ones((2, 2), np.float32)]}[
         name
@@ -175,8 +174,7 @@ def test_an_index_out_of_range_is_an_error(
     for engine in ENGINES:
         if not ENGINES.problem(engine):
             made = ENGINES.make(net.inference, weights_of(module), RunOptions(engine=engine.name, threads=1))
-            said = (
-                "is out of range" if engine.name == "openvino" else f"'{LAYER}'"
-            )  # its own checks depend on the threads
-            with pytest.raises(DiagnosticError, match=said):
+            with pytest.raises(DiagnosticError, match=f"'{LAYER}'") as raised:
                 made.compile(Part((LAYER,), net.feeds), net.outputs).run(dict(zip(net.feeds, arrays, strict=True)))
+            if engine.name == "openvino":  # it is checked before: what OpenVINO itself does depends on the threads
+                assert "is out of range" in str(raised.value)

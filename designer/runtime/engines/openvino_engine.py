@@ -112,20 +112,14 @@ class OpenVinoEngine(Engine):
         """Inputs of a part with indices: where one is out of range, OpenVINO crashes or gives zeros."""
         feeds = {str(source): source for source in part.feeds}
         constants = {tensor.name: TensorType(tuple(tensor.dims)) for tensor in model.graph.initializer}
-        slices = {
-            node.output[0]: node.input[0] for node in model.graph.node if node.op_type == "Slice"
-        }  # of other axes
         for node in model.graph.node:
             if node.op_type in ("Gather", *UNCHECKED) and node.input[1] in feeds:
                 layer = layer_of(node.name)
                 reads = inputs_of(self.inference, self.inference.graph[layer])
                 kinds = constants | {str(source): type_of(self.inference, source) for source in reads}
-                data = node.input[0]
-                while data in slices:
-                    data = slices[data]
                 axis = next((a.i for a in node.attribute if a.name == "axis"), 0)
-                if data in kinds:
-                    yield _Indices(layer, feeds[node.input[1]], kinds[data], axis)
+                if node.input[0] in kinds:
+                    yield _Indices(layer, feeds[node.input[1]], kinds[node.input[0]], axis)
 
     def _refusals(self, part: Part) -> Iterator[Diagnostic]:
         """Find the layers that cannot be compiled, one by one, because OpenVINO's message names none."""
