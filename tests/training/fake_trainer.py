@@ -63,7 +63,7 @@ def main() -> int:
                     time.sleep(0.005)
                 status("running", step - 1)
             if read(run / "control") == "stop":
-                saved.write_text(str(step - 1))
+                replace(saved, str(step - 1))
                 status("stopped", step - 1)
                 return 130
             time.sleep(args.delay)
@@ -83,7 +83,7 @@ def main() -> int:
             }
             if step % 10 == 0:
                 line["validation"] = {"psnr": 20 + step / args.steps, "ssim": 0.5}
-                saved.write_text(str(step))
+                replace(saved, str(step))
             file.write(json.dumps(line) + "\n")
             file.flush()
             status("running", step)
