@@ -133,6 +133,7 @@ class Tiling:
         count = ceil(size / max(unit, side - side % unit))
         side = ceil(size / count / unit) * unit  # no narrow rest, whose cut would be as large as the others
         cores = [(start, min(start + side, size)) for start in range(0, size, side)]
+        cores = [core for core in cores if self._wanted(axis, core)]  # a crop can leave nothing of a tile
         walks = [self._walk(axis, self._wanted(axis, core)) for core in cores]
         cuts = [self._cut(axis, core, walk) for core, walk in zip(cores, walks, strict=True)]
         usual = max(end - start for start, end in cuts)
@@ -168,10 +169,11 @@ class Tiling:
     def _seam(self, axis: int, cut: Window, walk: Walk) -> str:
         """A layer that would compute a required pixel differently if `cut` ran separately; "" if there is none."""
         small = self._inference_of(axis, cut)
+        for name in self.step.part.layers:
+            if small.states[name].outputs is None:
+                return name
         for source, places in walk.needs.items():
             here = Source(_name(source)) if source in self.step.part.feeds else source
-            if small.states[here.layer].outputs is None:
-                return source.layer
             offset, size = self._offset(source, axis, cut), self._extent(source)[axis]
             length = type_of(small, here).concrete(1)[2 + axis]
             if offset + length > size or places[0] < offset or places[-1] >= offset + length:

@@ -163,6 +163,19 @@ def test_the_samples(runtime_registry, name):
     check(whole, tiled)
 
 
+def test_a_tile_of_which_a_crop_leaves_nothing(runtime_registry):
+    graph = chain(
+        ("pad", "pad_to_multiple", {"multiple": 5}),
+        ("conv", "depthwise_convolution", {"kernel": "1x2"}),
+        ("depth", "space_to_depth", {"block_size": 2}),
+        ("crop", "crop", {"left": 1, "top": 2, "right": 3, "bottom": 1}),
+        size="27x19x4",
+    )
+    sides = pair(graph, runtime_registry, 4, image=pixels(19, 27, channels=4))
+    check(*sides)
+    check(*sides, ["depth"])
+
+
 def test_a_batch_is_kept(runtime_registry):
     whole, tiled = pair(unet(), runtime_registry, 32, 64, 64, 2, weights=unet_weights())
     assert check(whole, tiled)[1].outputs["result"].shape == (2, 3, 64, 64)
