@@ -1,0 +1,61 @@
+"""Every converter of ONNX nodes: the layers compute what the node computes, or the node is kept as it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import pytest
+from onnx.reference import ReferenceEvaluator
+from onnx_models import random
+from onnx_node_cases import CASES, REFUSED, NodeCase
+
+from designer.importers.formats import ImportOptions
+from designer.importers.onnx.importing import import_proto
+from designer.importers.onnx.original import OnnxOriginal
+from designer.importers.verification import run_document
+from designer.operators.registry import Registry
+
+
+def expected(case: NodeCase) -> list[Any]:
+    proto, feeds = case.model(), dict(case.feeds)
+    if not case.by_runtime:
+        return list(ReferenceEvaluator(proto).run(None, feeds))
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    return list(onnxruntime.InferenceSession(proto.SerializeToString(), options).run(None, feeds))
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_node_becomes_layers_that_compute_the_same(case: NodeCase, registry: Registry) -> None:
+    found = import_proto(case.model(), Path("node.onnx"), registry, ImportOptions())
+    assert [item.reason for item in found.report.outcomes] == [""]
+    assert isinstance(found.original, OnnxOriginal)
+    feeds = {found.original.inputs[name]: array for name, array in case.feeds.items()}
+    made = run_document(found.graph, registry, found.weights, feeds)
+    for (name, layer), array in zip(found.original.outputs.items(), expected(case), strict=True):
+        assert made[layer].shape == array.shape, name
+        np.testing.assert_allclose(made[layer], array, rtol=1e-4, atol=1e-5, err_msg=name)
+
+
+@pytest.mark.parametrize(("case", "reason"), REFUSED, ids=[f"{case}: {reason}" for case, reason in REFUSED])
+def test_a_node_that_layers_cannot_express_is_kept(case: NodeCase, reason: str, registry: Registry) -> None:
+    found = import_proto(case.model(), Path("node.onnx"), registry, ImportOptions())
+    assert found.report.opaque == 1
+    assert reason in found.report.outcomes[0].reason
+
+
+def test_the_probability_of_a_dropout_is_kept(registry: Registry) -> None:
+    case = next(case for case in CASES if case.op == "Dropout")
+    graph = import_proto(case.model(), Path("node.onnx"), registry, ImportOptions()).graph
+    assert [layer.params["probability"] for layer in graph if layer.type == "dropout"] == ["0.3"]
+
+
+def test_a_node_that_merges_the_batch_makes_the_document_one_for_a_batch_of_1(registry: Registry) -> None:
+    case = NodeCase("Flatten", {"x": random(1, 3, 4)}, attributes={"axis": 2}, open_batch=True)
+    found = import_proto(case.model(), Path("node.onnx"), registry, ImportOptions())
+    assert found.report.opaque == 0
+    assert found.graph["x"].params["shape"] == "1,3,4"
+    assert [warning.partition(":")[0] for warning in found.report.warnings] == ["the document has a batch of 1"]
