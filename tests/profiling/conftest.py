@@ -4,19 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from profiling_networks import RELU, layer_
 
 from designer.files.weights import WeightKey, Weights
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
-from designer.graph.model import ActivationSpec, Layer, Source
 from designer.operators.registry import Registry, load
-
-RELU = ActivationSpec("relu", {"alpha": "0.0"})
-
-
-def layer_(name, type_, inputs="", activation=None, **params):
-    sources = tuple(Source.parse(s) for s in inputs.split(",") if s)
-    return Layer(name, type_, inputs=sources, params={k: str(v) for k, v in params.items()}, activation=activation)
 
 
 @pytest.fixture(scope="session")

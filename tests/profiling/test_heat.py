@@ -1,0 +1,113 @@
+"""What layers are colored with: shares, texts, differences, layers of inner scopes, and the critical path."""
+
+from __future__ import annotations
+
+import pytest
+from profiling_networks import layer_
+
+from designer.graph.graph import Graph
+from designer.profiling.difference import RowDifference, RunDifference
+from designer.profiling.heat import DIFFERENCE, METRICS, Heat, critical_path, difference_heat, heat, in_scope
+from designer.profiling.schema import OperatorProfile, ProfileRun
+
+
+def run(*rows) -> ProfileRun:
+    return ProfileRun("torch", "fp32", "nchw", "cpu", 1, "8x4", None, None, rows)
+
+
+def row(layers, time_ms, **more) -> OperatorProfile:
+    return OperatorProfile(tuple(layers.split()), "convolution", time_ms, **more)
+
+
+@pytest.mark.parametrize(
+    ("metric", "expected", "ends", "label"),
+    [
+        ("time", {"a": 0.004, "b": 0.001}, ("0", "4.00 ms"), "1.00 ms"),
+        ("flops", {"a": 2e9, "b": 5e8}, ("0", "2.00 GFLOP"), "500 MFLOP"),
+        ("memory", {"a": 1024, "b": 4096}, ("0", "4.00 KiB"), "4.00 KiB"),
+        ("roof", {"a": 1.6, "b": 4.0}, ("0", "4.00 x"), "4.00 x"),
+    ],
+)
+def test_amounts_of_each_metric(metric, expected, ends, label):
+    rows = (
+        row("a", 4.0, flops=2 * 10**9, bytes=1024, roof_ms=2.5),
+        row("b", 1.0, flops=5 * 10**8, bytes=4096, roof_ms=0.25),
+    )
+    found = heat(run(*rows), METRICS[metric])
+    assert found.values == pytest.approx(expected)
+    assert found.most == pytest.approx(max(expected.values()))
+    assert (found.ends, found.label("b")) == (ends, label)
+    assert found.share("a") == pytest.approx(expected["a"] / max(expected.values()))
+
+
+def test_rows_without_a_roof_have_no_distance_from_it():
+    assert heat(run(row("a", 4.0), row("b", 1.0, roof_ms=0.5)), METRICS["roof"]).values == {"b": 2.0}
+
+
+def test_shares_without_any_amount():
+    assert Heat(METRICS["time"], {}).most == 0.0
+    assert Heat(METRICS["flops"], {"a": 0.0}).share("a") == 0.0
+
+
+def test_differences_are_signed_and_those_within_the_noise_are_zero():
+    rows = (
+        RowDifference(("a", "t/x"), 5.0, 1.0, 0.1),
+        RowDifference(("b", "t/y"), 1.0, 2.0, 0.1),
+        RowDifference(("c",), 1.0, 1.05, 0.1),
+        RowDifference((), 1.0, 3.0, 0.1),
+        RowDifference(("new",), None, 0.5, 0.1),
+    )
+    before = run()
+    found = difference_heat(RunDifference(before, before, rows[0], rows), lambda path: path.partition("/")[0])
+    expected = {"a": -0.004, "t": -0.003, "b": 0.001, "c": 0.0, "new": 0.0005}
+    assert found.values == pytest.approx(expected)
+    assert found.signed
+    assert found.most == pytest.approx(0.004)
+    assert [found.share(name) for name in expected] == pytest.approx([-1.0, -0.75, 0.25, 0.0, 0.125])
+    assert [found.label(name) for name in expected] == ["-4.00 ms", "-3.00 ms", "+1.00 ms", "0 s", "+500 \u00b5s"]
+    assert found.ends == ("-4.00 ms", "+4.00 ms")
+    assert not Heat(METRICS["time"], {}).signed
+    hidden = difference_heat(RunDifference(before, before, rows[0], rows), lambda path: "" if path == "a" else path)
+    assert set(hidden.values) == {"t/x", "b", "t/y", "c", "new"}
+
+
+def test_a_scope_shows_the_largest_magnitude_with_the_label_of_its_layer():
+    inner = Heat(
+        DIFFERENCE, {"t/a": 0.001, "t/b": -0.003, "t/c": 0.002, "u": -0.001, "hidden/d": 0.009}, {"t/b": "faster"}
+    )
+    shown = in_scope(inner, lambda path: "" if path.startswith("hidden") else path.partition("/")[0])
+    assert shown.values == {"t": -0.003, "u": -0.001}
+    assert shown.labels == {"t": "faster", "u": "-1.00 ms"}
+    assert shown.label("t") == "faster"
+    assert shown.metric is DIFFERENCE
+
+
+GRAPH = Graph(
+    [
+        layer_("image", "input", dims="8x4x3"),
+        layer_("a", "convolution", "image"),
+        layer_("b", "convolution", "image"),
+        layer_("c", "element_wise", "a,b"),
+        layer_("side", "convolution", "a"),
+        layer_("result", "output", "c"),
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("times", "path"),
+    [
+        ({"a": 3.0, "b": 5.0, "c": 1.0, "side": 1.0}, ("image", "b", "c")),
+        ({"a": 3.0, "b": 2.5, "c": 1.0, "side": 0.5}, ("image", "a", "c")),
+        ({"a": 3.0, "b": 5.0, "c": 1.0, "side": 4.0}, ("image", "a", "side")),
+        ({"a b": 3.0, "c": 1.0, "side": 0.5}, ("image", "a", "b", "c")),
+        ({"c": 1.0, "a": 2.0}, ("image", "a", "c")),  # a layer without a row takes no time
+    ],
+)
+def test_the_critical_path_is_the_longest_chain(times, path):
+    found = critical_path(run(*(row(layers, ms) for layers, ms in times.items())), GRAPH)
+    assert tuple(name for name in found if name != "result") == path
+
+
+def test_an_empty_network_has_no_critical_path():
+    assert critical_path(run(row("a", 1.0)), Graph([])) == ()
