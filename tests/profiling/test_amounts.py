@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from designer.profiling.grouping import combined
+from designer.profiling.grouping import combined, group_rows, precision_shares
 from designer.profiling.heat import METRICS, heat
-from designer.profiling.schema import OperatorProfile, ProfileRun
+from designer.profiling.machine import Machine
+from designer.profiling.quantities import Quantity, ValueSource, measured, unavailable
+from designer.profiling.schema import OperatorProfile, Profile, ProfileRun, TrainingStep, mean_utilization
 
 
 def row(*layers, time_ms=1.0, **more) -> OperatorProfile:
@@ -58,3 +62,82 @@ def test_a_row_counts_once_for_an_instance_that_shows_several_of_its_layers(metr
 def test_amounts_that_do_not_add_up_are_the_largest():
     rows = (row("block/a", roof_ms=0.5), row("block/b", time_ms=3.0, roof_ms=1.0), row("block/c"))
     assert heat(run(*rows), METRICS["roof"], lambda layer: "block").values == {"block": 3.0}
+
+
+def test_rows_by_key_in_the_order_of_their_first_row():
+    rows = [row("a", time_ms=2.0), row("b", time_ms=4.0), row("c", time_ms=1.0)]
+    groups = group_rows(rows, lambda each: "even" if each.name in ("b",) else "odd")
+    assert [(group.key, group.total.time_ms, group.total.layers) for group in groups] == [
+        ("odd", 3.0, ("a", "c")),
+        ("even", 4.0, ("b",)),
+    ]
+    assert groups[0].rows == (rows[0], rows[2])
+    assert groups[0].total.type == "convolution"
+
+
+def test_shares_of_precisions():
+    rows = (row("a", time_ms=3.0, flops=10), row("b", time_ms=1.0, flops=60, precision="int8"), row("c", flops=10))
+    assert precision_shares(run(*rows)) == {"fp32": (80.0, 25.0), "int8": (20.0, 75.0)}
+    assert precision_shares(run(row("a"))) == {"fp32": (100.0, 0.0)}
+
+
+def test_rates_and_sums_of_rows_and_runs():
+    one = row("a", time_ms=4.0, flops=6000, bytes=2000, roof_ms=2.5, saving_ms=0.0)
+    other = row("b", "c", time_ms=12.0, bytes=500, roof_ms=3.0, saving_ms=9.0)
+    assert (one.flops_per_s, one.bytes_per_s, one.intensity, one.distance) == (1.5e6, 5e5, 3.0, 1.6)
+    assert (one.at_roof, other.at_roof, row("d").at_roof) == (True, False, False)
+    none = row("d", time_ms=0.0, flops=5)
+    assert (none.flops_per_s, none.bytes_per_s, none.intensity, none.distance) == (None, None, None, None)
+    assert other.name == "b + c"
+    both = replace(run(one, other, OperatorProfile((), "", 4.0)), time_ms=30.0, flops=6000)
+    assert (both.rows_ms, both.bytes, both.roof_ms, both.flops_per_s) == (20.0, 2500, 5.5, 2e5)
+    assert both.share(other) == 60.0
+    assert run(one, row("d")).roof_ms is None
+    assert run().roof_ms is None
+    assert run().flops_per_s is None
+    assert run().share(one) == 0.0
+
+
+def test_the_chip_and_the_title_of_a_run():
+    both = Profile(Machine("a processor", 4, "a GPU"), "net", (run(),))
+    on_gpu = replace(run(), device="cuda:0")
+    assert [both.chip(found) for found in (run(), on_gpu)] == ["a processor", "a GPU"]
+    assert both.chip(replace(on_gpu, device="H100", source=ValueSource.MODELLED)) == "H100"
+    assert both.chip(replace(run(), source=ValueSource.MODELLED)) == "a processor"
+    assert Profile(Machine("a processor", 4), "net", (on_gpu,)).chip(on_gpu) == "a processor"
+    assert both.title(run()) == "net, torch fp32 nchw batch 1 8x8 on a processor"
+    assert replace(run(), size="").configuration == "torch fp32 nchw batch 1"
+    assert both.machine.device({"device": "cuda"}) == "a GPU"
+    assert both.machine.device({}) == both.machine.device({"device": "cpu"}) == "a processor"
+
+
+def test_the_phases_of_a_training_step():
+    step = TrainingStep(4, 21.0, 1.0, 2.0, 3.0, 4.0, 5.0, "input", "why")
+    assert step.phases == {"data": 4.0, "forward": 1.0, "backward": 2.0, "optimizer": 3.0, "waiting": 5.0}
+
+
+@pytest.mark.parametrize(
+    ("sources", "expected"),
+    [
+        (("measured", "measured"), ("measured", "same")),
+        (("measured", "modelled"), ("modelled", "same")),
+        (("modelled", "modelled"), ("modelled", "same")),
+    ],
+)
+def test_mean_utilization_of_rows_that_took_time(sources, expected):
+    rows = [
+        row(name, time_ms=ms, occupancy=Quantity(value, ValueSource(source), "same"))
+        for name, ms, value, source in zip("ab", (1.0, 4.0), (10.0, 60.0), sources, strict=True)
+    ]
+    ignored = [
+        row("c", time_ms=0.0, occupancy=unavailable("x")),
+        OperatorProfile((), "", 9.0, occupancy=unavailable("y")),
+    ]
+    found = mean_utilization([*rows, *ignored])["occupancy"]
+    assert (found.value, found.source, found.reason) == (50.0, *expected)
+
+
+def test_mean_utilization_without_rows_or_with_several_reasons():
+    assert mean_utilization([])["occupancy"] == unavailable("no operator was timed")
+    rows = [row(name, occupancy=measured(value, name)) for name, value in (("a", 10.0), ("b", 30.0))]
+    assert mean_utilization(rows)["occupancy"] == measured(20.0, "mean weighted by time")

@@ -9,7 +9,7 @@ import pytest
 from designer.files.document import read_document
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
-from designer.graph.model import Layer, Source
+from designer.graph.model import ActivationSpec, Layer, Source
 from designer.operators.inlining import inline
 from designer.profiling.cost import cost_table
 from designer.profiling.live_memory import WEIGHTS, live_tensors
@@ -117,3 +117,50 @@ def test_shared_weights_count_once(profiling_registry):
     assert table.group(["n0.c", "n1.c"]).parameters == 84
     (held, *_) = live_tensors(table, [(name,) for name, cost in table.rows.items() if cost.sources])
     assert held[WEIGHTS] == 4 * 84
+
+
+def test_totals_add_up_over_layers_that_differ_in_what_they_read_and_write(profiling_registry):
+    graph = Graph(
+        [
+            Layer("image", "input", params={"dims": "8x4x3"}),
+            Layer("wide", "convolution", inputs=(Source("image"),), params={"features": "7", "kernel": "3x1"}),
+            Layer("narrow", "convolution", inputs=(Source("wide"),), params={"features": "2", "kernel": "1x1"}),
+        ]
+    )
+    table = cost_table(Inference(graph, profiling_registry), precision="fp16", batch=5)
+    pixels, wide, narrow = 5 * 8 * 4, 3 * 7 * 3 + 7, 7 * 2 + 2
+    total = table.total()
+    assert total.flops == 2 * pixels * (3 * 7 * 3 + 7 * 2)
+    assert total.bytes_read == 2 * (pixels * (3 + 7) + wide + narrow)
+    assert total.bytes_written == 2 * pixels * (3 + 7 + 2)  # the input layer writes its image too
+    assert total.parameters == wide + narrow
+
+
+def test_the_weights_of_an_attached_activation_count(profiling_registry):
+    graph = Graph(
+        [
+            Layer("image", "input", params={"dims": "8x4x3"}),
+            Layer(
+                "conv",
+                "convolution",
+                inputs=(Source("image"),),
+                params={"features": "7", "kernel": "1x1"},
+                activation=ActivationSpec("prelu"),
+            ),
+        ]
+    )
+    row = cost_table(Inference(graph, profiling_registry), precision="bf16").rows["conv"]
+    assert row.learned == 3 * 7 + 7 + 7
+    assert row.weight_bytes == 2 * row.learned
+    assert row.parameters["activation"] == "prelu"
+
+
+def test_buffers_are_moved_but_not_learned(profiling_registry):
+    graph = Graph(
+        [
+            Layer("image", "input", params={"dims": "8x4x3"}),
+            Layer("norm", "batch_normalization", inputs=(Source("image"),)),
+        ]
+    )
+    row = cost_table(Inference(graph, profiling_registry)).rows["norm"]
+    assert (row.learned, row.weight_bytes) == (2 * 3, 4 * 4 * 3)

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from designer.profiling.difference import difference, differences
+from designer.profiling.difference import RowDifference, configuration_differences, difference, differences
 from designer.profiling.machine import Machine
 from designer.profiling.quantities import ValueSource, measured
 from designer.profiling.schema import OperatorProfile, Profile, ProfileRun
-from designer.profiling.sweep import sweeps
+from designer.profiling.sweep import images_per_second, sweeps
 
 
 def row(layers, time_ms, spread_ms=0.01):
@@ -105,3 +105,105 @@ def test_predicted_runs_and_runs_with_other_threads_are_no_part_of_a_measured_sw
     ]
     (sweep,) = sweeps([*runs, *others], "batch")
     assert list(sweep.runs) == runs
+
+
+@pytest.mark.parametrize(
+    ("spreads", "iterations", "noise_ms"),
+    [
+        ((0.1, 0.1), (25, 25), 0.157628726),  # 3 * sqrt(2) * 1.253 * (0.2 / 1.349) / sqrt(25)
+        ((0.3, 0.0), (25, 4), 0.334381023),
+        ((0.0, 0.3), (25, 4), 0.835952557),
+        ((0.3, None), (0, 0), 1.671905115),
+        ((None, None), (25, 25), 0.04),  # 1 % of the longer time
+    ],
+)
+@pytest.mark.parametrize("longer", [0, 1])
+def test_noise_is_three_standard_errors_of_the_difference(spreads, iterations, noise_ms, longer):
+    times = (4.0, 3.0) if longer == 0 else (3.0, 4.0)
+    before, after = (
+        run(row("a", ms, spread), iterations=n, spread_ms=spread)
+        for ms, spread, n in zip(times, spreads, iterations, strict=True)
+    )
+    found = difference(before, after)
+    assert found.rows[0].noise_ms == pytest.approx(noise_ms)
+    assert found.total.noise_ms == pytest.approx(noise_ms)
+    assert found.total.difference_ms == pytest.approx(times[1] - times[0])
+
+
+def test_the_errors_of_rows_that_are_joined_add_up_as_squares():
+    before = run(row("a", 1.0, 0.3), row("b", 2.0, 0.4))
+    after = run(row("a b", 3.0, 0.0))
+    (found,) = difference(before, after).rows
+    assert found.noise_ms == pytest.approx(3 * 1.253 * 2 * 0.5 / 1.349 / 5)
+
+
+def test_a_difference_as_large_as_the_noise_is_none():
+    assert RowDifference(("a",), 1.0, 1.5, 0.5).verdict == "none"
+    assert RowDifference(("a",), 1.5, 1.0, 0.5).verdict == "none"
+    assert RowDifference(("a",), 1.0, 1.5, 0.25).verdict == "slower"
+    assert RowDifference(("a",), None, 1.5, 0.25).difference_ms == 1.5
+    assert RowDifference(("a",), 1.5, None, 0.25).difference_ms == -1.5
+
+
+def test_rows_are_sorted_by_the_size_of_the_difference_in_either_direction():
+    before = run(row("a", 1.0), row("b", 9.0), row("c", 5.0))
+    after = run(row("a", 3.0), row("b", 5.0), row("c", 5.5))
+    assert [r.layers for r in difference(before, after).rows] == [("b",), ("a",), ("c",)]
+
+
+def test_runs_in_turns_are_not_in_doubt():
+    first, second = run(row("a", 1.0)), run(row("a", 2.0))
+    assert "not measured in turns" in difference(first, second).doubt
+    one, other = replace(first, turns="1"), replace(second, turns="1")
+    assert difference(one, other).doubt == ""
+    assert "not measured in turns" in difference(one, replace(other, turns="2")).doubt
+    assert "not measured in turns" in difference(one, second).doubt
+    assert difference(replace(one, load=measured(5.0)), other).doubt == ""
+    assert "6 % of the cores" in difference(replace(one, load=measured(6.0)), other).doubt
+    assert "7 % of the cores" in difference(one, replace(other, load=measured(7.0))).doubt
+
+
+def test_configurations_are_compared_with_the_first_of_the_same_batch_and_size():
+    runs = (
+        run(row("a", 1.0)),
+        run(row("a", 2.0), batch=2),
+        run(row("a", 3.0), engine="onnxruntime"),
+        run(row("a", 4.0), engine="onnxruntime", batch=2),
+        replace(run(row("a", 5.0), engine="openvino"), size="16x16"),
+        run(row("a", 6.0), engine="openvino"),
+    )
+    found = configuration_differences(Profile(Machine("c", 1), "n", runs))
+    assert [(pair.before.time_ms, pair.after.time_ms) for pair in found] == [(1.0, 3.0), (2.0, 4.0), (1.0, 6.0)]
+
+
+def test_texts_of_sweeps():
+    runs = [run(batch=batch, time_ms=4.0 * batch) for batch in (8, 2)]
+    (batches,) = sweeps(runs, "batch")
+    assert (batches.unit, batches.axis, batches.title) == ("images/s", "batch", "torch fp32 nchw cpu 8x8")
+    assert [(batches.label(r), batches.position(r)) for r in batches.runs] == [("2", 2.0), ("8", 8.0)]
+    (sizes,) = sweeps([replace(run(time_ms=1.0, batch=3), size=size) for size in ("40x30", "100x5")], "size")
+    assert (sizes.unit, sizes.axis, sizes.title) == ("Mpixel/s", "size", "torch fp32 nchw cpu batch 3")
+    assert [(sizes.label(r), sizes.position(r)) for r in sizes.runs] == [("100x5", 500.0), ("40x30", 1200.0)]
+    assert [sizes.throughput(r) for r in sizes.runs] == pytest.approx([1.5, 3.6])
+
+
+def test_the_knee_reaches_ninety_percent_of_the_throughput():
+    def knee(first_ms):
+        return sweeps([run(batch=1, time_ms=first_ms), run(batch=2, time_ms=20.0)], "batch")[0].knee.batch
+
+    assert knee(11.1) == 1
+    assert knee(11.2) == 2
+
+
+def test_the_last_of_several_runs_at_one_batch_counts():
+    runs = [run(batch=batch, time_ms=ms) for batch, ms in ((1, 1.0), (2, 2.0), (1, 3.0))]
+    assert [r.time_ms for r in sweeps(runs, "batch")[0].runs] == [3.0, 2.0]
+    assert sweeps([runs[0], runs[2]], "batch") == []
+    assert images_per_second(run(batch=3, time_ms=6.0)) == 500.0
+    assert images_per_second(replace(runs[0], time_ms=None)) == 0.0
+
+
+@pytest.mark.parametrize("field", ["precision", "layout", "device", "size"])
+def test_runs_of_other_configurations_are_other_sweeps(field):
+    runs = [run(batch=1, time_ms=1.0), replace(run(batch=2, time_ms=1.0), **{field: "16x4"})]
+    assert sweeps(runs, "batch") == []

@@ -45,7 +45,7 @@ def test_the_row_of_a_fused_step(small_inference):
     assert (row.occupancy, row.memory_throughput) == (measured(40.0), measured(30.0))
     assert row.tensor_core == measured(0.0, "the step launched no kernel")
     assert row.compute_throughput.value == pytest.approx(100 * flops / 0.002 / 10e9)
-    assert row.memory_bytes == 4 * (16 + 3 + 3) * PIXELS + WEIGHT_BYTES
+    assert row.memory_bytes == 4 * (3 + 3) * PIXELS + WEIGHT_BYTES  # the image and the sum; no step made `cat`
 
 
 def test_the_row_of_one_layer_without_counters(small_inference):
