@@ -178,3 +178,177 @@ def test_advice_is_sorted_and_small_savings_are_left_out(run):
     assert savings == sorted(savings, reverse=True)
     assert min(savings) > 0.19
     assert len(RULES) == 9
+
+
+PIXELS = 32 * 24
+
+
+def changed_graph(**layers) -> Graph:
+    """The document with other parameters, types or activations of some layers."""
+    return Graph([replace(each, **layers.get(each.name, {})) for each in graph()])
+
+
+def advised(run, document, rule, **more):
+    return [a for a in advise(Advisable(document, run, settings=SETTINGS, **more)) if a.rule == rule]
+
+
+@pytest.mark.parametrize(("bandwidth", "saving_ms"), [(1e9, 1.0006), (1e7, 17.0)])
+def test_the_conversion_to_nhwc_and_back_takes_the_bytes_of_all_convolutions_twice(run, bandwidth, saving_ms):
+    moved = 4 * (39 * PIXELS + 1008 + 52 * PIXELS + 14416 + 32 * PIXELS + 160 + 19 * PIXELS + 435)
+    slow = replace(run, precision="bf16", peaks=replace(PEAKS, memory_bytes_per_s=measured(bandwidth)))
+    (advice,) = found(slow, "channels-first")
+    assert moved == 500_300
+    assert advice.saving_ms == pytest.approx(saving_ms)
+    assert advice.layers == ("odd", "big", "deep", "last")
+    assert advice.message.startswith("4 convolutions")
+    assert not found(replace(slow, device="cpu"), "channels-first")
+    assert not found(replace(slow, precision="fp32"), "channels-first")
+    assert not found(replace(slow, peaks=None), "channels-first")
+
+
+def test_a_chain_that_is_fused_moves_its_first_input_and_last_output(run):
+    (advice,) = found(replace(run, device="cpu"), "unfused-chain")
+    moved = 4 * (144 * PIXELS + 4 * 36)
+    assert advice.saving_ms == pytest.approx(2.0 * 4 * 72 * PIXELS / moved)
+    assert found(run, "unfused-chain")[0].edit is None  # a GPU
+    assert found(replace(run, device="cpu", engine="onnxruntime"), "unfused-chain")[0].edit is None
+    for bound, count in (("compute", 0), ("launch", 0), ("cache", 1)):
+        rows = tuple(replace(r, bound=bound) if r.name == "norm" else r for r in run.operators)
+        assert len(found(replace(run, operators=rows), "unfused-chain")) == count
+
+
+def test_a_full_convolution_takes_as_long_as_the_median_of_the_others(run):
+    slow = tuple(replace(r, time_ms=8.0) if r.name == "deep" else r for r in run.operators)
+    (advice,) = found(replace(run, operators=slow), "slow-depthwise")
+    # 2 x 768 x 16 x 9 x 16 operations at the rate of `last`: 2 x 768 x 3 x 16 x 9 in 1 ms
+    assert advice.saving_ms == pytest.approx(8.0 - 16 / 3)
+    assert advice.edit.layers["deep"][1].params == {"kernel": "3x3", "features": "16"}
+    many = changed_graph(deep={"params": {"kernel": "3x3", "multiplier": "2"}})
+    assert not advised(replace(run, operators=slow), many, "slow-depthwise")
+
+
+def test_half_of_the_launches_can_be_saved(run):
+    def launched(count):
+        rows = (replace(r, bound="launch" if place < count else "compute") for place, r in enumerate(run.operators))
+        return replace(run, operators=tuple(rows))
+
+    (advice,) = found(launched(6), "small-batch")
+    assert advice.saving_ms == pytest.approx((19.0 - 6 * 0.05) / 2)
+    assert "98.4 % of the time at batch 1" in advice.message
+    (advice,) = found(launched(3), "small-batch")  # 6.0 - 0.15 of 19 ms
+    assert advice.saving_ms == pytest.approx(5.85 / 2)
+    assert not found(launched(2), "small-batch")
+    assert not found(replace(launched(6), time_ms=None), "small-batch")
+
+
+def test_a_larger_batch_must_gain_fifteen_percent(run):
+    def gain(ms):
+        return found(run, "small-batch", [replace(run, batch=2, time_ms=ms)])
+
+    assert gain(33.0)[0].saving_ms == pytest.approx(2.5)
+    assert not gain(33.1)
+    assert not found(replace(run, batch=2, time_ms=33.0), "small-batch", [run])  # a smaller batch
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"odd": {"activation": ActivationSpec("relu")}},
+        {"odd": {"type": "fully_connected"}},
+        {"big": {"inputs": (Source("odd"),)}},  # reads the convolution too
+        {"norm": {"inputs": ()}},
+        {"norm": {"inputs": (None,)}},
+    ],
+)
+def test_a_batch_normalization_that_cannot_be_folded(run, change):
+    assert not advised(run, changed_graph(**change), "unfolded-normalization")
+
+
+@pytest.mark.parametrize(
+    ("params", "found"),
+    [
+        ({}, True),
+        ({"stride": "1x1", "padding": "same", "dilation": "1x1", "groups": "1"}, True),
+        ({"stride": "2x2"}, False),
+        ({"stride": "1x2"}, False),
+        ({"padding": "valid"}, False),
+        ({"dilation": "2x2"}, False),
+        ({"groups": "4"}, False),
+        ({"kernel": "5x3"}, False),
+        ({"features": "64"}, False),  # 9 * (36 + 64) = 25 * 36: as many operations
+        ({"features": "63"}, True),
+    ],
+)
+def test_only_a_plain_5x5_is_replaced(run, params, found):
+    document = changed_graph(big={"params": {"kernel": "5x5", "features": "16", **params}})
+    rows = tuple(replace(r, time_ms=1000.0) if r.name == "big" else r for r in run.operators)
+    assert bool(advised(replace(run, operators=rows), document, "large-kernel")) == found
+
+
+def test_the_second_3x3_is_below_the_first_and_has_its_activation():
+    edit = split_kernel(changed_graph(big={"position": (7, 30), "activation": ActivationSpec("relu")}), "big")
+    after = {name: both[1] for name, both in edit.layers.items()}
+    assert set(after) == {"big", "big_b", "deep"}
+    assert (after["big"].position, after["big_b"].position) == ((7, 30), (7, 70))
+    assert after["big_b"].activation == ActivationSpec("relu")
+
+
+@pytest.mark.parametrize(
+    ("features", "saving_ms", "down"),
+    [("36", 4.0 * 4 / 40, "32"), ("41", 4.0 * 7 / 48, "40"), ("9", 4.0 * 7 / 16, "8"), ("47", 4.0 * 1 / 48, "40"),
+     ("40", None, ""), ("8", None, ""), ("7", None, "")],
+)  # fmt: skip
+def test_the_saving_of_channels_that_fill_the_blocks(run, features, saving_ms, down):
+    document = changed_graph(odd={"params": {"features": features, "kernel": "3x3"}})
+    advices = advised(replace(run, precision="bf16", time_ms=1.0), document, "odd-channels")
+    if saving_ms is None:
+        assert not advices
+    else:
+        assert advices[0].saving_ms == pytest.approx(saving_ms)
+        assert advices[0].edit.layers["odd"][1].params["features"] == down
+
+
+def test_the_channels_of_a_result_are_left_as_they_are(run):
+    document = changed_graph(last={"params": {"features": "12", "kernel": "3x3"}})
+    (advice,) = advised(replace(run, precision="fp16"), document, "odd-channels")
+    assert advice.layers == ("odd",)
+
+
+@pytest.mark.parametrize(
+    ("peaks", "count"),
+    [(200e12, 1), (50e12, 0), (40e12, 0), (None, 0)],
+)
+def test_half_precision_must_be_faster(run, peaks, count):
+    others = {} if peaks is None else {"fp16": measured(peaks)}
+    assert len(found(replace(run, peaks=replace(PEAKS, others=others)), "full-precision")) == count
+    assert not found(replace(run, precision="tf32"), "full-precision")
+    assert not found(replace(run, peaks=None), "full-precision")
+
+
+def test_rows_whose_bound_is_unknown_save_nothing_in_half_precision(run):
+    rows = tuple(replace(r, bound="") if r.name == "big" else r for r in run.operators)
+    (advice,) = found(replace(run, operators=rows), "full-precision")
+    assert advice.saving_ms == pytest.approx(7.0 * 0.75 + 2.0 * 0.5)
+    assert found(run, "full-precision", settings={})[0].edit is None
+
+
+def test_a_saving_must_be_more_than_one_percent(run):
+    assert found(replace(run, time_ms=99.9), "unfolded-normalization")
+    assert not found(replace(run, time_ms=100.0), "unfolded-normalization")
+
+
+def test_the_measured_saving_is_of_the_whole_network_unless_one_row_has_the_layers(run):
+    after = replace(run, time_ms=14.0, operators=tuple(replace(r, time_ms=r.time_ms / 2) for r in run.operators))
+    (advice,) = found(run, "unfolded-normalization")
+    for layers, difference_ms in ((("big",), -5.0), (("big", "deep"), -5.0), ((), -5.0), (("norm",), -0.5)):
+        row = measured_saving(replace(advice, layers=layers), run, after)
+        assert (row.layers, row.difference_ms) == (layers if len(layers) == 1 else (), difference_ms)
+
+
+def test_another_engine_names_the_three_layers_that_gain_most(run):
+    rows = tuple(replace(r, time_ms=r.time_ms / 4) for r in run.operators)
+    (advice,) = found(run, "better-engine", [replace(run, layout="nhwc", operators=rows, time_ms=4.75)])
+    assert advice.layers == ("big", "odd", "deep")
+    assert advice.edit.settings == {"layout": ("nchw", "nhwc")}
+    assert advice.remedy == "run with torch in NHWC"
+    assert advice.saving_ms == pytest.approx(14.25)

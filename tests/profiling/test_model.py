@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from math import log2
+
 import pytest
 from generated_networks import generated_network
+from profiling_networks import layer_
 
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
@@ -16,7 +20,7 @@ from designer.profiling.cost import cost_table
 from designer.profiling.devices import DEVICES, device_named
 from designer.profiling.layer_work import LayerWork, layer_works
 from designer.profiling.measure import NO_PEAKS
-from designer.profiling.model import CalibratedModel, CalibrationPoint, predict
+from designer.profiling.model import CalibratedModel, CalibrationPoint, DataSheetModel, predict
 from designer.profiling.quantities import ValueSource
 from designer.profiling.schema import ProfileRun
 from designer.profiling.what_if import OPTIMIZER_STATES, predicted_run, training_memory
@@ -169,3 +173,164 @@ def test_generated_networks_are_valid_and_every_kind_of_their_layers_is_calibrat
     assert not inference.diagnostics()
     kinds = {work.kind for work in layer_works(cost_table(inference))}
     assert kinds <= {name for name, _ in calibration.SINGLE} | {"convolution", *calibration.ACTIVATIONS}
+
+
+def network(registry, *layers, batch=1):
+    return cost_table(Inference(Graph(layers), registry), batch=batch)
+
+
+def test_the_work_of_layers_by_kind_bytes_and_sizes(profiling_registry):
+    table = network(
+        profiling_registry,
+        layer_("image", "input", dims="32x24x16"),
+        layer_("c", "convolution", "image", ActivationSpec("sigmoid"), features=24, kernel="3x3"),
+        layer_("each", "convolution", "c", features=24, kernel="3x3", groups=24),
+        layer_("bend", "activation", "each", ActivationSpec("leaky_relu")),
+        layer_("same", "identity", "bend"),
+        layer_("mean", "global_pooling", "same"),
+        layer_("flat", "flatten", "mean"),
+        layer_("full", "fully_connected", "flat", features=10),
+        layer_("out", "output", "full"),
+        batch=2,
+    )
+    pixels = 2 * 32 * 24
+    depth, fine = log2(24), log2(pixels)
+    assert list(layer_works(table)) == [
+        LayerWork("c", "convolution", 2 * pixels * 24 * 16 * 9, 4 * (40 * pixels + 24 * 16 * 9 + 24),
+                  (4.0, depth, log2(16 * 9), fine, 0.0, 2.0)),
+        LayerWork("c", "sigmoid", 0, 8 * 24 * pixels, (log2(8 * 24 * pixels),)),
+        LayerWork("each", "depthwise_convolution", 2 * pixels * 24 * 9, 4 * (48 * pixels + 24 * 9 + 24),
+                  (depth, depth, log2(9), fine, 2.0, 2.0)),
+        LayerWork("bend", "relu", 0, 8 * 24 * pixels, (log2(8 * 24 * pixels),)),
+        LayerWork("mean", "pooling", 0, 4 * 24 * (pixels + 2), (log2(4 * 24 * (pixels + 2)),)),
+        LayerWork("full", "fully_connected", 2 * 2 * 24 * 10, 4 * (2 * 24 + 2 * 10 + 24 * 10 + 10),
+                  (depth, log2(10), depth, 1.0, 2.0, 2.0)),
+    ]  # fmt: skip
+
+
+def test_a_grouped_convolution_to_other_channels_is_not_depthwise(profiling_registry):
+    table = network(
+        profiling_registry,
+        layer_("image", "input", dims="8x4x16"),
+        layer_("more", "convolution", "image", features=32, kernel="3x3", groups=16),
+    )
+    (work,) = layer_works(table)
+    assert (work.kind, work.sizes) == ("convolution", (4.0, 5.0, log2(9), 5.0, 0.0, 0.0))
+
+
+def test_the_three_nearest_points_count_by_the_square_of_their_distance():
+    points = tuple(
+        CalibrationPoint((size,), ms) for size, ms in ((2.0, 30.0), (10.0, 1000.0), (0.0, 10.0), (1.0, 20.0))
+    )
+    found = CalibratedModel("here", "", {"element_wise": points}, 0.25, NO_PEAKS)
+    work = LayerWork("layer", "element_wise", 0, 2 * 10**6, (0.0,))
+    assert found.work_ms(work) == pytest.approx(2 * 10.034474734 + 0.25)
+
+
+@pytest.mark.parametrize(
+    ("machine", "precision", "flops", "moved", "ms"),
+    [
+        ("T4", "fp16", 39 * 10**9, 0, 1.004),  # 60 % of 65 TFLOP/s
+        ("T4", "fp32", 4_860_000_000, 0, 1.004),
+        ("T4", "bf16", 4_860_000_000, 0, 1.004),  # not in its data sheet: as FP32
+        ("T4", "fp16", 39 * 10**9, 512 * 10**6, 2.004),  # 80 % of 320 GB/s
+        ("Ryzen 9 7950X", "fp32", 1_382_400_000, 0, 1.002),  # 60 % of 16 cores x 4.5 GHz x 32
+        ("Ryzen 9 7950X", "fp16", 1_382_400_000, 0, 1.002),
+        ("Ryzen 9 7950X", "fp32", 0, 66_560_000, 1.002),
+        ("A100", "bf16", 187_200_000_000, 0, 1.004),
+        ("A100", "fp32", 11_700_000_000, 0, 1.004),
+        ("h200", "fp32", 0, 3_840_000_000, 1.004),
+    ],
+)
+def test_the_time_by_a_data_sheet(machine, precision, flops, moved, ms):
+    model = DataSheetModel(device_named(machine), precision)
+    assert model.work_ms(LayerWork("layer", "any", flops, moved, ())) == pytest.approx(ms)
+
+
+def test_the_peaks_of_a_data_sheet():
+    found = DataSheetModel(device_named("RTX 4090"), "fp16").peaks()
+    assert (found.flops_per_s.value, found.memory_bytes_per_s.value) == (165.2e12, 1008e9)
+    assert found.cache_bytes_per_s == found.memory_bytes_per_s
+    assert (found.cache_bytes, found.launch_ms.value) == (0, 0.004)
+    assert {found.flops_per_s.source, found.launch_ms.source} == {ValueSource.MODELLED}
+    assert device_named("RTX 4090").cache_bytes == 72 * 2**20
+    assert device_named("epyc9654").cache_bytes == 384 * 2**20
+    assert device_named("EPYC 9654").flops_per_s == {"fp32": pytest.approx(96 * 2.4e9 * 32)}
+
+
+RELU_LAYER = ActivationSpec("relu")
+
+
+@pytest.mark.parametrize(
+    ("before", "layers", "free"),
+    [
+        (
+            {},
+            [("norm", "batch_normalization", "conv", None), ("act", "activation", "norm", RELU_LAYER)],
+            ["norm", "act"],
+        ),
+        ({}, [("act", "activation", "conv", RELU_LAYER)], ["act"]),
+        ({}, [("act", "activation", "conv", RELU_LAYER), ("more", "activation", "act", RELU_LAYER)], ["act"]),
+        ({}, [("act", "activation", "conv", RELU_LAYER), ("two", "element_wise", "conv,act", None)], []),
+        ({"activation": RELU_LAYER}, [("norm", "batch_normalization", "conv", None)], []),
+        ({}, [("pool", "pooling", "conv", None), ("act", "activation", "pool", RELU_LAYER)], []),
+        ({}, [("two", "element_wise", "conv,image", None)], []),
+    ],
+)
+def test_layers_that_run_inside_the_kernel_of_a_convolution(profiling_registry, before, layers, free):
+    table = network(
+        profiling_registry,
+        layer_("image", "input", dims="8x4x3"),
+        layer_("conv", "convolution", "image", before.get("activation"), features=3, kernel="3x3"),
+        *(layer_(name, type_, inputs, activation) for name, type_, inputs, activation in layers),
+    )
+    for found in (DataSheetModel(device_named("A100"), "fp32"), model(fused=("activation", "batch_normalization"))):
+        rows = predict(table, found, BASE).operators
+        assert [row.name for row in rows if row.time_ms == 0.0] == free
+
+
+def test_the_predicted_run_has_the_configuration_and_the_totals(small_inference):
+    table = cost_table(small_inference, batch=3)
+    base = replace(BASE, precision="fp16", layout="nhwc", threads=5, inputs={"image": "3 x 3 x 24 x 32"})
+    here = predict(table, model(run_ms=0.5), base)
+    assert here.time_ms == pytest.approx(sum(row.time_ms for row in here.operators) + 0.5)
+    assert (here.engine, here.precision, here.layout, here.device) == ("onnxruntime", "fp16", "nhwc", "cpu")
+    assert (here.batch, here.size, here.threads, here.inputs) == (3, "32x24", 5, base.inputs)
+    assert (here.flops, here.learned) == (table.total().flops, 224 + 584 + 1200)
+    assert here.peaks == NO_PEAKS
+    assert here.peak_memory.operator == 4
+    there = predict(table, DataSheetModel(device_named("T4"), "fp16"), base)
+    assert (there.device, there.time_ms) == ("T4", pytest.approx(sum(row.time_ms for row in there.operators)))
+    row = there.operators[0]
+    flops, moved = table.group(["conv a"]).flops, 4 * 3 * 768 * 11 + 4 * 224
+    assert (row.flops, row.bytes, row.learned, row.type) == (flops, moved, 224, "convolution")
+    assert (row.inputs, row.outputs) == (("N x 3 x 24 x 32",), ("N x 8 x 24 x 32",))
+    assert row.bound == "launch"
+    assert row.roof_ms == 0.004
+    assert row.saving_ms == pytest.approx(row.time_ms - 0.004)
+    assert row.compute_throughput.value == pytest.approx(1e5 * flops / row.time_ms / 65e12)
+    assert row.memory_throughput.value == pytest.approx(1e5 * moved / row.time_ms / 320e9)
+
+
+def test_the_configuration_of_a_prediction_has_the_sizes_of_the_inputs(small_graph, profiling_registry):
+    options = RunOptions(engine="torch", precision="fp16", layout="nhwc", threads=3)
+    run = predicted_run(small_graph, profiling_registry, options, machine="T4", batch=4, size=Size2D(64, 16))
+    assert (run.engine, run.precision, run.layout, run.threads) == ("torch", "fp16", "nhwc", 3)
+    assert (run.batch, run.size, run.inputs) == (4, "64x16", {"image": "4 x 3 x 16 x 64"})
+    assert run.operators[0].bytes == 2 * (4 * 11 * 64 * 16 + 224)  # FP16
+
+
+def test_a_gpu_of_this_machine_is_not_predicted(small_graph, profiling_registry):
+    with pytest.raises(DiagnosticError, match="not-modelled"):
+        predicted_run(small_graph, profiling_registry, replace(OPTIONS, device="cuda"))
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "values"), [("sgd", 0), ("sgd with momentum", 1), ("rmsprop", 1), ("adam", 2), ("adamw", 2)]
+)
+def test_what_each_optimizer_keeps(small_inference, optimizer, values):
+    found = training_memory(cost_table(small_inference, precision="bf16"), optimizer)
+    rows = {row.layer: row for row in found.rows}
+    assert rows["conv_b"].optimizer == values * 2 * 584
+    assert rows["conv_b"].total == (2 + values) * 2 * 584 + 2 * 8 * 12 * 16
+    assert found.optimizer == optimizer

@@ -15,8 +15,8 @@ from designer.graph.inference import Inference
 from designer.profiling.machine import Machine
 from designer.profiling.matching import match_rows
 from designer.profiling.profile_files import from_json, load_profile, save_profile, to_csv, to_json
-from designer.profiling.quantities import measured, unavailable
-from designer.profiling.schema import OperatorProfile, Profile, ProfileRun, mean_utilization
+from designer.profiling.quantities import measured, modelled, unavailable
+from designer.profiling.schema import UTILIZATION, OperatorProfile, Profile, ProfileRun, mean_utilization
 
 
 def row(name, time_ms=1.0, **more):
@@ -161,3 +161,154 @@ def test_mean_utilization_is_weighted_by_time_and_keeps_the_reason():
     assert (
         mean_utilization([*rows, row("c", tensor_core=unavailable("no rights"))])["tensor_core"].reason == "no rights"
     )
+
+
+def test_every_column_of_a_table():
+    used = {"tensor_core": measured(12.5), "memory_throughput": modelled(80.0), "occupancy": unavailable("no ncu")}
+    first = OperatorProfile(
+        ("a", "b"), "convolution + relu", 4.0, 0.25, "5x5", {}, ("N x 3 x 24 x 32", "N x 1"), ("N x 8 x 24 x 32",),
+        6000, 2000, 224, 4096, bound="memory", roof_ms=2.5, saving_ms=1.5, **used,
+    )  # fmt: skip
+    run = ProfileRun("torch", "fp32", "nchw", "cpu", 1, "", 5.0, None, (first, OperatorProfile((), "", 1.0)))
+    table = list(csv.DictReader(to_csv(run).splitlines()))
+    assert table[0] == {
+        "layers": "a + b",
+        "type": "convolution + relu",
+        "hyperparameters": "5x5",
+        "inputs": "N x 3 x 24 x 32; N x 1",
+        "outputs": "N x 8 x 24 x 32",
+        "time_ms": "4",
+        "spread_ms": "0.25",
+        "share_percent": "80",
+        "flops": "6000",
+        "bytes": "2000",
+        "flops_per_s": "1500000",
+        "bytes_per_s": "500000",
+        "memory_bytes": "4096",
+        "bound": "memory",
+        "roof_ms": "2.5",
+        "times_roof": "1.6",
+        "saving_ms": "1.5",
+        "tensor_core": "12.5",
+        "tensor_core_source": "measured",
+        "memory_throughput": "80",
+        "memory_throughput_source": "modelled",
+        "occupancy": "",
+        "occupancy_source": "unavailable",
+        "compute_throughput": "",
+        "compute_throughput_source": "unavailable",
+    }
+    assert (table[1]["memory_bytes"], table[1]["roof_ms"], table[1]["times_roof"]) == ("", "", "")
+
+
+def v1_group(number):
+    keys = ("time", "spread", "flops", "bytes", "parameters", "roof", "saving")
+    return {
+        "layers": [f"layer {number}", "other"],
+        "types": ["convolution", "relu"],
+        "summary": "3x3",
+        "parameters": {"other": {"kernel": "3x3"}},
+        "inputs": ["N x 1"],
+        "outputs": ["N x 2"],
+        "figures": {key: figure(number + place) for place, key in enumerate(keys)},
+        "utilisation": {
+            key: figure(value, "%")
+            for key, value in (("tensor_cores", 11.0), ("memory", 12.0), ("occupancy", 13.0), ("compute", 14.0))
+        },
+        "bound": "memory",
+        "what": "kernel",
+    }
+
+
+def test_every_value_of_version_1():
+    data = copy.deepcopy(VERSION_1)
+    record = data["records"][0]
+    record["groups"] = [v1_group(1), v1_group(2)]
+    record["total"] = {key: figure(n) for n, key in enumerate(("time", "spread", "flops", "parameters"), 3)}
+    record["peaks"] = {key: figure(n) for n, key in enumerate(("compute", "cache", "memory", "foreign"), 21)}
+    record["peaks"] |= {"cache_bytes": 99, "date": "some day", "others": {"tf32": figure(31)}}
+    record |= {"weights": "seeded", "notes": ["a note"], "checks": {"image": figure(0.5)}, "provenance": {"by": "x"}}
+    run = from_json(data).runs[0]
+    assert (run.time_ms, run.spread_ms, run.flops, run.learned) == (3000.0, 4000.0, 5, 6)
+    assert (run.iterations, run.warmup, run.date) == (50, 5, "2025-01-01T00:00:00+00:00")
+    assert (run.engine, run.precision, run.layout, run.device) == ("torch", "fp16", "nhwc", "cuda")
+    assert run.inputs == {"image": "4 x 3 x 24 x 32"}
+    peaks = run.peaks
+    assert (peaks.flops_per_s.value, peaks.memory_bytes_per_s.value, peaks.cache_bytes_per_s.value) == (21, 23, 22)
+    assert (peaks.cache_bytes, peaks.date, peaks.others["tf32"].value, run.load.value) == (99, "some day", 31, 24)
+    assert (run.weights, run.notes, run.checks["image"].value, run.provenance) == (
+        "seeded",
+        ("a note",),
+        0.5,
+        {"by": "x"},
+    )
+    row = run.operators[1]
+    assert (row.time_ms, row.spread_ms, row.flops, row.bytes, row.learned) == (2000.0, 3000.0, 4, 5, 6)
+    assert (row.roof_ms, row.saving_ms) == (7000.0, 8000.0)
+    assert [getattr(row, key).value for key in UTILIZATION] == [11.0, 12.0, 13.0, 14.0]
+    assert (row.layers, row.type, row.summary, row.bound, row.kernels) == (
+        ("layer 2", "other"), "convolution + relu", "3x3", "memory", "kernel"
+    )  # fmt: skip
+    assert (row.inputs, row.outputs, row.parameters) == (("N x 1",), ("N x 2",), {"other": {"kernel": "3x3"}})
+
+
+def test_version_1_without_options_and_images():
+    data = copy.deepcopy(VERSION_1)
+    data["records"][0] |= {"options": {"threads": "many"}, "inputs": {"vector": "0 x 7"}, "total": {}, "groups": []}
+    run = from_json(data).runs[0]
+    assert (run.engine, run.precision, run.layout, run.device, run.threads) == ("?", "?", "?", "cpu", 0)
+    assert (run.batch, run.size, run.time_ms, run.flops, run.peaks) == (1, "", None, 0, None)
+    data["records"][0]["inputs"] = {"vector": "6 x 7", "image": "6 x 3 x 9 x 5"}
+    run = from_json(data).runs[0]
+    assert (run.batch, run.size) == (6, "5x9")
+    data["records"][0]["total"] = {"time": figure(-1.0)}
+    with pytest.raises(DiagnosticError, match="must not be negative"):
+        from_json(data)
+
+
+def test_version_1_without_records_or_of_another_network():
+    with pytest.raises(DiagnosticError, match="no runs"):
+        from_json({**VERSION_1, "records": []})
+    for change in ({"layers": []}, {"figures": {}}):
+        data = copy.deepcopy(VERSION_1)
+        data["records"][0]["groups"][0] |= change
+        with pytest.raises(DiagnosticError, match=r"layers is empty|figures has no time"):
+            from_json(data)
+    data = copy.deepcopy(VERSION_1)
+    machine = {**data["records"][0]["machine"], "cpu": "another"}
+    data["records"].append({**data["records"][0], "machine": machine})
+    with pytest.raises(DiagnosticError, match="machines"):
+        from_json(data)
+
+
+@pytest.mark.parametrize(
+    ("type_", "outputs", "matches"),
+    [
+        ("convolution", ("N x 8 x 5 x 6",), True),
+        ("convolution + relu", ("N x 8 x 5 x 6",), True),
+        ("", ("N x 8 x 5 x 6",), True),
+        ("convolution", (), True),
+        ("pooling", ("N x 8 x 5 x 6",), False),
+        ("convolution", ("N x 9 x 5 x 6",), False),
+        ("convolution", ("N x 8 x 5",), False),
+        ("convolution", ("N",), False),
+    ],
+)
+def test_a_row_matches_by_type_channels_and_number_of_axes(
+    profile, small_graph, profiling_registry, type_, outputs, matches
+):
+    found = OperatorProfile(("conv a",), type_, 1.0, outputs=outputs)
+    outside = OperatorProfile((), "", 1.0)
+    run = replace(profile.runs[0], operators=(outside, found))
+    matching = match_rows(run, Inference(small_graph, profiling_registry))
+    assert matching.rows == ({"conv a": found} if matches else {})
+    assert matching.others == (() if matches else (found,))
+
+
+def test_a_fused_row_is_that_of_each_of_its_layers(profile, small_graph, profiling_registry):
+    fused = OperatorProfile(("conv_c", "sum"), "convolution + element_wise", 1.0, outputs=("N x 3 x 9 x 9",))
+    unknown = replace(fused, layers=("conv_c", "gone"))
+    run = replace(profile.runs[0], operators=(unknown, fused))
+    matching = match_rows(run, Inference(small_graph, profiling_registry))
+    assert matching.rows == {"conv_c": fused, "sum": fused}
+    assert matching.others == (unknown,)
