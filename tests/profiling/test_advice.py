@@ -295,7 +295,7 @@ def test_the_second_3x3_is_below_the_first_and_has_its_activation():
 
 @pytest.mark.parametrize(
     ("features", "saving_ms", "down"),
-    [("36", 4.0 * 4 / 40, "32"), ("41", 4.0 * 7 / 48, "40"), ("9", 4.0 * 7 / 16, "8"), ("47", 4.0 * 1 / 48, "40"),
+    [("36", 4.0 * 8 / 40, "32"), ("41", 4.0 * 8 / 48, "40"), ("9", 4.0 * 8 / 16, "8"), ("47", 4.0 * 8 / 48, "40"),
      ("40", None, ""), ("8", None, ""), ("7", None, "")],
 )  # fmt: skip
 def test_the_saving_of_channels_that_fill_the_blocks(run, features, saving_ms, down):
