@@ -7,6 +7,7 @@ and such nodes are not folded.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
 from math import prod
 from typing import Any
 
@@ -229,8 +230,8 @@ _FOLDS: dict[str, Callable[..., Array]] = {
     "Floor": _same(np.floor),
     "Ceil": _same(np.ceil),
     "Sqrt": _same(np.sqrt),
-    "Min": _plain(np.minimum),
-    "Max": _plain(np.maximum),
+    "Min": _plain(lambda *values: reduce(np.minimum, values)),  # of any number of values
+    "Max": _plain(lambda *values: reduce(np.maximum, values)),
     "Equal": _equal,
     "Less": _plain(np.less),
     "Greater": _plain(np.greater),

@@ -1,0 +1,98 @@
+"""Nodes that depend on constants or on shapes only: their values are those of the reference implementation of onnx."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx.reference import ReferenceEvaluator
+from onnx_models import random
+from onnx_node_cases import CASES, NodeCase, integers, ints, number
+
+from designer.graph.types import Symbol
+from designer.importers.onnx.folding import NotFoldedError, can_fold, fold
+
+WHOLE = {"a": ints(-7, 7, -6, 0), "b": ints(2, -2, 3, 5)}
+FURTHER = [
+    NodeCase("Identity", WHOLE, order=["a"]),
+    NodeCase("Div", WHOLE),
+    NodeCase("Sub", WHOLE),
+    NodeCase("Min", WHOLE),
+    NodeCase("Max", WHOLE),
+    NodeCase("ReduceProd", {"x": ints(3, 4, 5)}, attributes={"keepdims": 0}),
+    NodeCase("ReduceSum", {"x": integers(3, 4, dtype=np.int32)}, {"axes": ints(-1)}),
+    NodeCase("Range", {"start": number(9, np.int64), "limit": number(2, np.int64), "delta": number(-3, np.int64)}),
+    NodeCase("Range", {"start": number(0.5), "limit": number(2.5), "delta": number(0.75)}),
+    NodeCase("ConstantOfShape", {"shape": ints(2, 3)}),
+    NodeCase("Flatten", {"x": random(2, 3, 4)}),
+    NodeCase("Flatten", {"x": random(2, 3, 4)}, attributes={"axis": 2}),
+    NodeCase("Flatten", {"x": random(2, 3, 4)}, attributes={"axis": 0}),
+    NodeCase("Reshape", {"x": random(2, 3)}, {"shape": ints(3, 2)}, {"allowzero": 1}),
+]
+FOLDED = [case for case in (*CASES, *FURTHER) if can_fold(case.op) and case.outputs == 1 and not case.by_runtime]
+
+
+@pytest.mark.parametrize("case", FOLDED, ids=str)
+def test_a_node_of_constants_is_folded_to_its_value(case: NodeCase) -> None:
+    values = {**case.feeds, **case.weights}
+    (expected,) = ReferenceEvaluator(case.model()).run(None, dict(case.feeds))
+    order = list(values) if case.order is None else case.order
+    found = fold(case.op, case.opset, case.attributes, [values[name] if name else None for name in order])
+    assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_the_value_of_a_constant_of_shape_has_its_type() -> None:
+    found = fold("ConstantOfShape", 20, {"value": ints(7)}, [ints(2, 3)])
+    assert found.dtype == np.int64
+    assert found.tolist() == [[7, 7, 7], [7, 7, 7]]
+
+
+N = Symbol("N")
+SHAPE = np.array([N, 3, 4], object)
+
+
+@pytest.mark.parametrize(
+    ("op", "attributes", "inputs", "expected"),
+    [
+        ("Gather", {}, [SHAPE, ints(2, 0)], [4, N]),
+        ("Slice", {}, [SHAPE, ints(1), ints(3)], [3, 4]),
+        ("Concat", {"axis": 0}, [ints(-1), SHAPE], [-1, N, 3, 4]),
+        ("Cast", {"to": 7}, [SHAPE], [N, 3, 4]),
+        ("Equal", {}, [SHAPE, ints(-1, 3, 3)], [False, True, False]),
+        ("Where", {}, [np.array([True, False, True]), SHAPE, ints(5, 6, 7)], [N, 6, 4]),
+        ("Squeeze", {}, [SHAPE[:1]], N),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_shapes_with_the_batch_are_moved_around(
+    op: str, attributes: dict[str, Any], inputs: Any, expected: Any
+) -> None:
+    assert fold(op, 20, attributes, inputs).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("op", "attributes", "inputs"),
+    [
+        ("Mul", {}, [SHAPE, ints(2)]),
+        ("Equal", {}, [SHAPE, ints(1, 3, 3)]),
+        ("Cast", {"to": 1}, [SHAPE]),
+        ("Cast", {"to": 8}, [ints(1)]),
+        ("Reshape", {}, [random(6), SHAPE]),
+        ("Where", {}, [SHAPE, ints(1), ints(2)]),
+        ("Relu", {}, [random(3)]),
+        ("Add", {}, [ints(1, 2), ints(1, 2, 3)]),
+        ("ConstantOfShape", {}, [ints(2**13, 2**13)]),
+        ("ConstantOfShape", {}, [ints(-1)]),
+        ("Tile", {}, [ints(1), ints(2**25)]),
+        ("Expand", {}, [ints(1), ints(2**25)]),
+        ("Range", {}, [number(0, np.int64), number(2**25, np.int64), number(1, np.int64)]),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_values_that_are_not_known_or_too_large_are_not_folded(
+    op: str, attributes: dict[str, Any], inputs: Any
+) -> None:
+    with pytest.raises(NotFoldedError):
+        fold(op, 20, attributes, inputs)
