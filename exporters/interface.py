@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from math import lcm
 from pathlib import Path
@@ -78,8 +79,12 @@ def interface_of(report: OnnxReport, graph: Graph, registry: Registry) -> Interf
     layers = [name for name in order if role_of(inference, name) is Role.INPUT]
     stored = {tensor.name for tensor in model.graph.initializer}
     entries = [entry for entry in model.graph.input if entry.name not in stored]
+    images = [name for name in layers if _is_image(inference, name)]
+    first = type_of(inference, Source(images[0])).concrete(1)[2:] if images else ()
     return Interface(
-        tuple(_input(e, layer, inference, report.sizes.multiple) for e, layer in zip(entries, layers, strict=True)),
+        tuple(
+            _input(e, layer, inference, report.sizes.multiple, first) for e, layer in zip(entries, layers, strict=True)
+        ),
         tuple(
             ModelOutput(e.name, layer, _dtype(e), _shape(e))
             for e, layer in zip(model.graph.output, outputs, strict=True)
@@ -132,7 +137,15 @@ def precision_of(path: Path) -> str:
     return " + ".join(sorted(found, reverse=True)) or "FP32"
 
 
-def _input(entry: Any, layer: str, inference: Inference, multiple: int) -> ModelInput:
+def _is_image(inference: Inference, layer: str) -> bool:
+    return isinstance(getattr(operator_of(inference, layer), "dims", None), Size3D)
+
+
+def _input(entry: Any, layer: str, inference: Inference, multiple: int, first: Sequence[int]) -> ModelInput:
+    """An input of the model; `multiple` is that of the first image, whose height and width are `first`.
+
+    The sizes of further images follow those of the first in proportion, and so do their multiples.
+    """
     shape, dtype = _shape(entry), _dtype(entry)
     drawn = type_of(inference, Source(layer)).concrete(1)
     operator = operator_of(inference, layer)
@@ -140,7 +153,8 @@ def _input(entry: Any, layer: str, inference: Inference, multiple: int) -> Model
     if not isinstance(dims, Size3D):
         return ModelInput(entry.name, layer, dtype, shape, drawn, image=False)
     scale, shift = factors(operator)
-    total = lcm(max(multiple, 1), *tiling(operator))
+    steps = (max(multiple * size // whole, 1) for size, whole in zip(drawn[2:], first, strict=True))
+    total = lcm(*steps, *tiling(operator))
     return ModelInput(
         entry.name, layer, dtype, shape, drawn, True, dims.channels, shape[2], shape[3], scale, shift, total
     )
@@ -158,5 +172,5 @@ def _dtype(entry: Any) -> str:
 
 def shape_text(shape: Shape) -> str:
     """`N x 3 x height x width` of a shape with open sizes."""
-    names = ("N", "C", "height", "width") if len(shape) == 4 else ("N", *("?" for _ in shape[1:]))
+    names = ("N", "C", "height", "width") if len(shape) == 4 else ("N", *("?" for _ in shape[1:]))[: len(shape)]
     return dims_text([name if size is None else size for name, size in zip(names, shape, strict=True)])

@@ -291,6 +291,46 @@ def test_several_inputs_of_fixed_size_and_outputs_that_are_no_images(library, tm
     assert done.stderr == "error: the input 'in\"a' needs the height 8, not 9; resize the image\n"
 
 
+@pytest.mark.parametrize("name", ["all", "whole"])
+def test_images_of_different_sizes_are_padded_in_proportion(name, tmp_path):
+    """The multiple belongs to the first image of the model: the large one if it is called "all", else "half"."""
+    graph = Graph(
+        [
+            layer(name, "input", dims="48x72x3"),
+            layer("half", "input", dims="24x36x1"),
+            layer("pooled", "pooling", name, operation="max", size="2x2"),
+            layer("joined", "concatenation", "pooled,half", axis="1"),
+            layer("blocks", "space_to_depth", "joined", block_size="4"),
+            layer("result", "output", "blocks"),
+        ],
+        name="two sizes",
+    )
+    folder = tmp_path / "out"
+    found = export_deployment(graph, REGISTRY, Weights(), folder)
+    assert {entry.layer: entry.multiple for entry in found.interface.inputs} == {name: 8, "half": 4}
+    write_image(tmp_path / f"{name}.png", np.zeros((1, 3, 20, 42), np.float32))
+    write_image(tmp_path / "half.png", np.zeros((1, 1, 10, 21), np.float32))
+    files = [str(tmp_path / f"{entry.layer}.png") for entry in found.interface.inputs]
+    done = run(folder, "run.py", *files, "--output", str(tmp_path / "result.npy"))
+    assert done.returncode == 0, done.stderr
+    assert np.load(tmp_path / "result.npy").shape[:2] == (1, 64)
+
+
+def test_an_output_without_axes_is_deployed(tmp_path):
+    graph = Graph(
+        [
+            layer("image", "input", dims="8x6x3"),
+            layer("total", "reduce", "image", operation="sum", axes="", keep="false"),
+            layer("result", "output", "total"),
+        ],
+        name="total",
+    )
+    export_deployment(graph, REGISTRY, Weights(), tmp_path / "out")
+    assert "- output `result`: scalar" in (tmp_path / "out" / "README.md").read_text("utf-8")
+    config = triton_config(tmp_path / "out")
+    assert (config.max_batch_size, list(config.output[0].dims)) == (0, [])
+
+
 def test_elements_other_than_float32_are_refused(tmp_path):
     graph = Graph(
         [
