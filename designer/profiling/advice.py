@@ -34,8 +34,8 @@ GAIN = 1.15  # of the throughput at a larger batch
 
 @dataclass(frozen=True)
 class Advice:
-    """One finding. `saving_ms` is predicted by the rule in `reason`. `edit` applies it as one undo step; `fold` names a
-    batch normalization that is applied to the weights of the layer before it, which changes the weights too."""
+    """One finding. `saving_ms` is predicted by the rule in `reason`, or that of another run that was measured. `edit` applies it as one
+    undo step; `fold` names a batch normalization that is applied to the weights of the layer before it, which changes the weights too."""
 
     rule: str
     layers: tuple[str, ...]
@@ -45,6 +45,7 @@ class Advice:
     reason: str
     edit: Edit | None = None
     fold: str = ""
+    source: ValueSource = ValueSource.MODELLED
 
 
 @dataclass(frozen=True)
@@ -325,7 +326,8 @@ def small_batch(subject: Advisable) -> Iterator[Advice]:
                 ),
                 tr("run {best} images at once", best=best.batch),
                 run.time_ms * (1 - 1 / gain),
-                tr("measured at batch {best}, for the same number of images", best=best.batch),
+                tr("at batch {best}, for the same number of images", best=best.batch),
+                source=ValueSource.MEASURED,
             )
         return
     launched = sum(row.time_ms - (row.roof_ms or 0.0) / 2 for row in run.operators if row.bound == "launch")
@@ -356,11 +358,17 @@ def better_engine(subject: Advisable) -> Iterator[Advice]:
         yield Advice(
             "better-engine",
             tuple(name for row in far for name in row.layers),
-            tr("{engine} {layout} is faster, most at {names}", engine=other.engine, layout=other.layout, names=names),
+            tr(
+                "faster with {engine} in {layout}, most at {names}",
+                engine=other.engine,
+                layout=other.layout.upper(),
+                names=names,
+            ),
             tr("run with {engine} in {layout}", engine=other.engine, layout=other.layout.upper()),
             -found.total.difference_ms,
-            tr("measured, noise {noise}", noise=duration(found.total.noise_ms)),
+            tr("noise {noise}", noise=duration(found.total.noise_ms)),
             subject.setting(engine=other.engine, layout=other.layout),
+            source=ValueSource.MEASURED,
         )
 
 

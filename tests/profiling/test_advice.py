@@ -139,6 +139,7 @@ def test_a_depthwise_convolution_that_is_slower_than_a_full_one(run, profiling_r
 def test_a_batch_that_is_too_small(run):
     larger = [replace(run, batch=batch, time_ms=ms) for batch, ms in ((8, 40.0), (32, 155.0))]
     (advice,) = found(run, "small-batch", larger)
+    assert advice.source is ValueSource.MEASURED
     assert advice.saving_ms == pytest.approx(19.0 - 40.0 / 8)
     assert "batch 8" in advice.message
     launched = replace(run, operators=tuple(replace(r, bound="launch") for r in run.operators))

@@ -123,6 +123,9 @@ def test_settings_are_advice_too(qtbot, context, panel):
     profiling_of(context).add(fast)
     profiling_of(context).add(slow)
     number = [advice.rule for advice in panel.advice].index("better-engine")
+    assert (
+        "(measured: noise" in panel.findChildren(QLabel, f"advice.{number}.saving")[-1].text()
+    )  # the first is deleted later
     click(qtbot, panel, f"advice.{number}.apply")
     assert context.root.settings.engine == "onnxruntime"
 

@@ -124,9 +124,9 @@ class AdvicePanel(QWidget):
             self._cards.addWidget(nothing)
 
     def _card(self, advice: Advice, number: int) -> QFrame:
-        saving = tr(
-            "saves about {time} (modelled: {reason})", time=quantity(advice.saving_ms / 1e3, "s"), reason=advice.reason
-        )
+        source = tr("measured") if advice.source is ValueSource.MEASURED else tr("modelled")
+        time = quantity(advice.saving_ms / 1e3, "s")
+        saving = tr("saves about {time} ({source}: {reason})", time=time, source=source, reason=advice.reason)
         card, row = _frame(sentence(advice.message), sentence(advice.remedy), saving, f"advice.{number}")
         if advice.layers:
             reveal = QPushButton(tr("Show on Canvas"))
