@@ -6,6 +6,7 @@ import pytest
 from test_commands import check_reversible
 
 from designer.graph.arrangement import Side, align, around, distribute, lay_out, make_room
+from designer.graph.commands import move_layers
 from designer.graph.graph import Graph
 from designer.graph.layout import LayerBox
 from designer.graph.model import Frame, Layer, Source
@@ -63,3 +64,44 @@ def test_frames_are_fitted_again_around_what_was_laid_out(graph: Graph) -> None:
     places = {n: graph[n].position for n in "ab"}
     assert graph.frames["f"].rect == around(places, boxes)
     assert len({graph[n].position[0] for n in "abcd"}) == 4
+
+
+def test_a_frame_around_layers_has_room_for_its_title_and_ends_on_the_grid() -> None:
+    boxes = {
+        "a": LayerBox(100.0, 40.0, (32.0,), {"": 32.0}, 0),
+        "b": LayerBox(33.0, 200.0, (32.0,), {"": 32.0}, 0),
+    }
+    assert around({"a": (64, 160), "b": (96, 80)}, boxes) == (32, 32, 176, 272)
+    assert around({"b": (-16, 0)}, boxes) == (-48, -48, 112, 272)
+    assert around({"a": (0, 0)}, {"a": LayerBox(96.0, 48.0, (), {}, 0)}) == (-32, -48, 160, 112)
+
+
+def test_only_frames_whose_layers_moved_are_fitted_again(graph: Graph) -> None:
+    boxes = {n: LayerBox(*SIZES[n], (32.0,), {"": 32.0}, 0) for n in graph.layers}
+    graph.apply(lay_out(graph, boxes, list(graph.layers), {}))
+    again = lay_out(graph, boxes, list(graph.layers), {"f": ["a"]})
+    assert not again.layers
+    assert not again.frames
+    graph.frames["g"] = Frame("g", rect=(0, 0, 16, 16))
+    x, y = graph["c"].position
+    graph.apply(move_layers(graph, {"c": (x + 320, y + 160)}))
+    edit = lay_out(graph, boxes, list(graph.layers), {"f": ["a"], "g": ["c", "d"]})
+    assert edit.frames.keys() == {"g"}
+    assert edit.title == "Lay out"
+
+
+@pytest.mark.parametrize(("run", "step"), [(16.0, 16), (16.5, 32), (1.0, 16), (0.0, 0)])
+def test_room_is_rounded_up_to_the_grid(graph: Graph, run: float, step: int) -> None:
+    graph.apply(make_room(graph, ["d"], run, {}))
+    assert graph["d"].position == (960 + step, 0)
+
+
+def test_equal_steps_of_layers_of_different_heights(graph: Graph) -> None:
+    graph.apply(move_layers(graph, {"a": (0, 0), "b": (7, 64), "c": (9, 320), "d": (1, 640)}))
+    check_reversible(graph, distribute(graph, SIZES, ["d", "b", "a", "c"], vertical=True))
+    assert [graph[n].position for n in "abcd"] == [(0, 0), (7, 208), (9, 432), (1, 640)]
+    before = graph.copy()
+    graph.apply(distribute(graph, SIZES, ["a"], vertical=False))
+    assert graph == before
+    assert distribute(graph, SIZES, ["a", "b"], vertical=True).title == "Distribute vertically"
+    assert distribute(graph, SIZES, ["a", "b"], vertical=False).title == "Distribute horizontally"

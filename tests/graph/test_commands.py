@@ -213,3 +213,159 @@ def test_pasting_a_layer_with_a_long_name_stays_within_the_limit() -> None:
     graph.apply(commands.paste(graph, list(graph)))
     assert max(len(n) for n in graph.layers) <= 128
     assert len(graph) == 2
+
+
+def test_a_layer_of_the_graph_is_put_into_a_link(graph: Graph) -> None:
+    graph.apply(commands.add_layer(graph, Layer("free", "tiny_relu", (5, 6))))
+    check_reversible(graph, commands.insert_on_link(graph, graph["free"], "join", 1))
+    assert inputs(graph, "join") == ["b", "free"]
+    assert inputs(graph, "free") == ["in"]
+    assert graph["free"].position == (5, 6)
+    refused("bad-name", commands.insert_on_link, graph, Layer("x/y", "t"), "b", 0)
+    refused("no-link", commands.insert_on_link, graph, Layer("x", "t"), "join", 2)
+    refused("no-link", commands.insert_on_link, graph, Layer("x", "t"), "join", -1)
+
+
+def test_the_last_input_that_a_layer_can_have(graph: Graph) -> None:
+    assert len(commands.connect(graph, Source("a"), "join", 1023).layers["join"][1].inputs) == 1024  # type: ignore[union-attr]
+    refused("no-such-port", commands.connect, graph, Source("a"), "join", 1024)
+
+
+def test_layers_and_links_are_deleted_together(graph: Graph) -> None:
+    graph.apply(commands.connect(graph, Source("a"), "join", 2))
+    links = [("join", 0), ("join", 1), ("b", 0)]
+    edit = commands.delete(graph, [], links, variadic=lambda name, index: name == "join")
+    assert edit.title == "Delete 3 links"
+    check_reversible(graph, edit)
+    assert inputs(graph, "join") == ["a"]
+    assert inputs(graph, "b") == []
+
+
+def test_links_of_deleted_layers_and_gaps_of_fixed_ports(graph: Graph) -> None:
+    graph.apply(commands.connect(graph, Source("a"), "join", 2))
+    edit = commands.delete(graph, ["b"], [("join", 1), ("b", 0)], variadic=lambda name, index: False)
+    assert edit.title == "Delete b"
+    check_reversible(graph, edit)
+    assert inputs(graph, "join") == [None, None, "a"]
+    one = commands.delete(graph, [], [("join", 2)], variadic=lambda name, index: False)
+    assert one.title == "Delete link"
+    assert commands.remove_layers(graph, ["a", "in"]).title == "Delete 2 layers"
+
+
+def test_healing_skips_open_inputs_and_ends_at_layers_without_inputs(graph: Graph) -> None:
+    graph.apply(commands.disconnect(graph, "join", 0))
+    graph.apply(commands.add_connected(graph, Layer("last", "tiny_relu"), Source("join"), None))
+    healed = graph.copy()
+    healed.apply(commands.remove_layers(graph, ["join"], heal=True))
+    assert inputs(healed, "last") == ["in"]
+    healed.apply(commands.remove_layers(healed, ["in"], heal=True))
+    assert (inputs(healed, "last"), inputs(healed, "a")) == ([], [])
+
+
+def test_a_parameter_of_attached_activations(graph: Graph) -> None:
+    spec = ActivationSpec("tiny_relu", {"alpha": "0.1", "beta": "2"})
+    graph.apply(commands.set_activation(graph, ["a", "b"], spec))
+    edit = commands.set_activation_param(graph, ["b", "join"], "alpha", "0.5")
+    check_reversible(graph, edit)
+    assert edit.layers.keys() == {"b"}
+    assert graph["b"].activation == ActivationSpec("tiny_relu", {"alpha": "0.5", "beta": "2"})
+    assert graph["a"].activation == spec
+    assert edit.title == "Change alpha of the activation of 2 layers"
+    assert commands.set_activation_param(graph, ["a"], "alpha", "1").title == "Change alpha of the activation of a"
+    assert edit.merge_key != commands.set_activation_param(graph, ["b"], "alpha", "0.5").merge_key
+    assert edit.merge_key != commands.set_activation_param(graph, ["b", "join"], "beta", "0.5").merge_key
+    refused("unwritable-text", commands.set_activation_param, graph, ["a"], "alpha", "\x00")
+    refused("unwritable-text", commands.set_activation, graph, ["a"], ActivationSpec("x", {"y": "\x00"}))
+
+
+def test_activations_are_reset_only_where_there_are_any(graph: Graph) -> None:
+    graph.apply(commands.set_activation(graph, ["a"], ActivationSpec("tiny_relu", {"alpha": "0.1"})))
+    graph.apply(commands.set_params(graph, {"a": {"features": "7"}, "b": {"features": "7"}}))
+    edit = commands.reset_params(graph, {"b": {"features": "4"}}, {"a": {"alpha": "0"}, "b": {"alpha": "0"}})
+    check_reversible(graph, edit)
+    assert graph["a"].activation == ActivationSpec("tiny_relu", {"alpha": "0"})
+    assert graph["a"].params == {"features": "7"}
+    assert (graph["b"].activation, graph["b"].params) == (None, {"features": "4"})
+    assert edit.title == "Reset parameters of 2 layers"
+    assert commands.reset_params(graph, {"a": {}}, {}).title == "Reset parameters of a"
+
+
+def test_parameters_are_set_and_removed_one_by_one(graph: Graph) -> None:
+    graph.apply(commands.set_params(graph, {"a": {"features": "7", "kernel": "5"}}))
+    edit = commands.set_params(graph, {"a": {"kernel": None, "valid": ""}}, merge_key="slider")
+    assert (edit.merge_key, edit.title) == ("slider", "Change kernel, valid of a")
+    check_reversible(graph, edit)
+    assert graph["a"].params == {"features": "7", "valid": ""}
+
+
+@pytest.mark.parametrize(
+    ("after", "changed", "key", "title"),
+    [
+        ({"seed": 2, "batch_size": 4}, {"seed": (1, 2)}, "settings seed", "Change seed"),
+        ({"seed": 2, "batch_size": 5}, None, "settings batch size and seed", "Change batch size and seed"),
+        ({"seed": 2, "color": "x"}, None, "", "Change color and seed"),
+        ({"seed": 1}, {}, "settings ", "Change "),
+    ],
+)
+def test_settings_that_change(after, changed, key, title) -> None:
+    edit = commands.set_settings({"seed": 1, "batch_size": 4, "color": "red"}, after)
+    assert (edit.merge_key, edit.title) == (key, title)
+    if changed is not None:
+        assert edit.settings == changed
+
+
+def test_layers_are_collapsed_and_expanded(graph: Graph) -> None:
+    kept = Layer("c", "tiny", attributes={"lw:other": "x"})
+    graph.apply(commands.add_layer(graph, kept))
+    edit = commands.collapse_layers(graph, ["a", "c"], True)
+    assert edit.title == "Collapse 2 layers"
+    check_reversible(graph, edit)
+    assert graph["a"].collapsed
+    assert graph["c"].collapsed
+    assert graph["c"].attributes["lw:other"] == "x"
+    edit = commands.collapse_layers(graph, ["c"], False)
+    assert edit.title == "Expand c"
+    graph.apply(edit)
+    assert graph["c"] == kept
+    assert graph["a"].collapsed
+
+
+def test_declarations_of_the_document_are_not_pasted_again() -> None:
+    graph = Graph(attributes={"xmlns:x": "urn:x", "other": "1"})
+    attributes = {"xmlns:x": "urn:x", "xmlns:y": "urn:y", "other": "1", "x:color": "red"}
+    graph.apply(commands.paste(graph, [Layer("a", "t", attributes=attributes)]))
+    assert graph["a"].attributes == {"xmlns:y": "urn:y", "other": "1", "x:color": "red"}
+    other = Graph(attributes={"xmlns:x": "urn:another"})
+    other.apply(commands.paste(other, [Layer("a", "t", attributes=attributes)]))
+    assert other["a"].attributes == attributes
+
+
+def test_names_and_links_of_copies() -> None:
+    graph = Graph([Layer("conv_9", "t"), Layer("conv_0", "t"), Layer("12", "pool"), Layer("12_0", "t")])
+    copies = [
+        Layer("conv_9", "t", (1, 2), (Source("gone"), None, Source("conv_0", "y"), None)),
+        Layer("12", "pool", (3, 4)),
+        Layer("conv_0", "t", (5, 6)),
+    ]
+    edit = commands.paste(graph, copies, (10, -20), keep_links=True)
+    assert edit.title == "Paste 3 layers"
+    graph.apply(edit)
+    assert [layer.name for layer in graph][4:] == ["conv_1", "pool_0", "conv_2"]
+    assert inputs(graph, "conv_1") == [None, None, "conv_2:y"]
+    assert [graph[name].position for name in ("conv_1", "pool_0", "conv_2")] == [(11, -18), (13, -16), (15, -14)]
+    assert commands.paste(graph, copies[:1]).title == "Paste 1 layer"
+
+
+def test_replaced_layers_must_be_legal(graph: Graph) -> None:
+    edit = commands.replace_layers(graph, {"a": None, "b": Layer("b", "other"), "new": Layer("new", "t")}, "Title", {})
+    check_reversible(graph, edit)
+    assert "a" not in graph
+    assert graph["b"].type == "other"
+    refused("bad-name", commands.replace_layers, graph, {"x/y": Layer("x/y", "t")}, "", {})
+    refused("unwritable-text", commands.replace_layers, graph, {"b": Layer("b", "t", params={"p": "\x00"})}, "", {})
+
+
+def test_which_rule_a_name_breaks(graph: Graph) -> None:
+    assert commands.name_rule(graph, "free") is None
+    assert commands.name_rule(graph, "a") == "the name 'a' is used by another layer"
+    assert commands.name_rule(graph, "a/b")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from designer.graph import commands, frames
-from designer.graph.compare import ValueDifference, compare, edit_between
+from designer.graph.compare import ValueDifference, compare, edit_between, shown
 from designer.graph.edits import Edit
 from designer.graph.graph import Graph
 from designer.graph.model import ActivationSpec, Foreign, Frame, Layer, Source
@@ -222,3 +224,98 @@ def test_the_inside_of_a_template_that_only_moved_means_nothing():
     framed = compare(with_template(0), with_template(0, Frame("f", "Inside")))
     assert "~ template block\n    ~ frame Inside: frame is new" in framed.text()
     assert framed.without_moves()
+
+
+def layer(**changes) -> Layer:
+    return replace(Layer("a", "relu"), **changes)
+
+
+def difference(before: Layer, after: Layer) -> list[str]:
+    found = compare(Graph([before]), Graph([after]))
+    return [str(each) for each in (*found.changed.get("a", ()), *found.rewired.get("a", ()))]
+
+
+SPEC = ActivationSpec("leaky_relu", {"alpha": "0.1"}, {"lw:x": "1"}, (Foreign("<one/>"),))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        (layer(activation=None), layer(activation=SPEC), ["activation: leaky_relu is new"]),
+        (layer(activation=SPEC), layer(activation=None), ["activation: leaky_relu is gone"]),
+        (layer(activation=SPEC), layer(activation=ActivationSpec("elu")), ["activation: leaky_relu → elu"]),
+        (
+            layer(activation=SPEC),
+            layer(activation=replace(SPEC, params={"alpha": "0.2"}, attributes={}, children=(Foreign("<two/>"),))),
+            [
+                "activation.alpha: 0.1 → 0.2",
+                "activation.lw:x: 1 is gone",
+                "activation: kept element: <one/> is gone",
+                "activation: kept element: <two/> is new",
+            ],
+        ),
+        (layer(children=(Foreign("<x/>"),)), layer(), ["kept element: <x/> is gone"]),
+        (layer(), layer(children=(Foreign("<x/>"),)), ["kept element: <x/> is new"]),
+        (
+            layer(children=(Foreign("<x/>"), Foreign("<y/>"))),
+            layer(children=(Foreign("<y/>"), Foreign("<x/>"))),
+            ["kept element: <x/>⏎<y/> → <y/>⏎<x/>"],
+        ),
+        (layer(inputs=()), layer(inputs=(None, Source("b", "y"))), ["input 2: b:y is new"]),
+        (layer(inputs=(Source("b"), Source("c"))), layer(inputs=(Source("b"),)), ["input 2: c is gone"]),
+        (layer(inputs=(Source("b"),)), layer(inputs=(Source("b", "y"),)), ["input 1: b → b:y"]),
+        (layer(type="elu"), layer(params={"p": ""}), ["type: elu → relu", "p: (empty) is new"]),
+    ],
+)  # fmt: skip
+def test_every_difference_of_a_layer_is_named(before: Layer, after: Layer, expected: list[str]) -> None:
+    assert difference(before, after) == expected
+
+
+def test_every_difference_of_frames_is_named():
+    one, other = Frame("f", "Old", "text", "#fff", (1, 2, 3, 4)), Frame("f", "New", "more", "#000", (1, 2, 3, 5))
+    found = compare(Graph(frames=[one, Frame("gone")]), Graph(frames=[other, Frame("new", "Fresh")]))
+    assert [str(each) for each in found.frames] == [
+        "Old, title: Old → New",
+        "Old, text: text → more",
+        "Old, color: #fff → #000",
+        "Old, place: 1,2 3x4 → 1,2 3x5",
+        f"{Frame('gone').title or 'gone'}: frame is gone",
+        "Fresh: frame is new",
+    ]
+
+
+def test_long_and_empty_values_are_shown_in_one_line():
+    assert shown(None) == shown("") == "(empty)"
+    assert shown("x" * 60) == "x" * 60
+    assert shown("x" * 61) == "x" * 57 + "..."
+    assert shown("a\nb") == "a⏎b"
+
+
+def test_a_new_copy_of_a_layer_that_is_still_there_is_not_a_rename():
+    before = Graph([Layer("a", "relu", (0, 0)), Layer("b", "elu", (9, 9), (Source("a"),))])
+    after = Graph([Layer("a", "relu", (5, 5)), Layer("z", "relu", (0, 0))])
+    found = compare(before, after)
+    assert (found.added, found.removed, found.renamed) == (("z",), ("b",), {})
+    assert found.moved == {"a": ((0, 0), (5, 5))}
+    assert found.types == {"z": "relu", "b": "elu"}
+    assert found.summary() == "layers: 1 added, 1 removed, 1 moved"
+
+
+def test_what_only_moved_means_nothing():
+    moved = compare(Graph([Layer("a", "t")]), Graph([Layer("a", "t", (1, 0))]))
+    assert moved
+    assert not moved.means
+    assert not moved.without_moves()
+    template = Template("t", (Layer("x", "t"),))
+    inside = compare(
+        Graph(templates=[template]), Graph(templates=[replace(template, layers=(Layer("x", "t", (1, 0)),))])
+    )
+    assert inside
+    assert not inside.means
+    assert not inside.without_moves()
+    deeper = compare(
+        Graph(templates=[template]), Graph(templates=[replace(template, layers=(Layer("x", "u", (1, 0)),))])
+    )
+    assert deeper.means
+    assert deeper.without_moves().templates["t"].moved == {}
+    assert deeper.text() == "~ template t\n    ~ x\n        type: t → u\n    > x moved from 0,0 to 1,0\n"

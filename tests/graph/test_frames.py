@@ -7,7 +7,7 @@ from test_commands import check_reversible
 
 from designer.graph import frames
 from designer.graph.graph import Graph
-from designer.graph.model import Frame, Layer
+from designer.graph.model import FOLDED, Frame, Layer
 
 
 @pytest.fixture
@@ -60,3 +60,70 @@ def test_removing_a_frame_shows_the_layers_in_it(graph: Graph) -> None:
     check_reversible(graph, edit)
     assert not graph.frames
     assert not graph["a"].folded
+
+
+def test_removing_one_frame_leaves_layers_in_others_folded(graph: Graph) -> None:
+    graph.apply(frames.add_frame(graph, (300, 0, 200, 100), "Right"))
+    inside = {"inner": (["a"], []), "frame_0": (["b"], [])}
+    graph.apply(frames.collapse(graph, [], ["inner", "frame_0"], inside.__getitem__))
+    edit = frames.remove_frames(graph, ["inner"])
+    assert edit.title == "Delete frame"
+    assert edit.layers.keys() == {"a"}
+    graph.apply(edit)
+    assert (graph["a"].folded, graph["b"].folded) == ("", "frame_0")
+
+
+@pytest.mark.parametrize(
+    ("position", "frame"),
+    [
+        ((0, 0), "inner"),
+        ((159, 95), "inner"),
+        ((160, 95), "outer"),
+        ((159, 96), "outer"),
+        ((639, 319), "outer"),
+        ((640, 0), None),
+        ((0, 320), None),
+        ((-1, 0), None),
+        ((0, -1), None),
+    ],
+)
+def test_the_frame_of_a_layer_is_the_smallest_around_its_corner(
+    graph: Graph, position: tuple[int, int], frame: str | None
+) -> None:
+    found = frames.frame_of(graph, Layer("x", "tiny", position))
+    assert (found.id if found is not None else None) == frame
+    folded = Layer("x", "tiny", position, attributes={FOLDED: "outer"})
+    assert frames.frame_of(graph, folded) is graph.frames["outer"]
+
+
+def test_writing_into_a_frame(graph: Graph) -> None:
+    check_reversible(graph, frames.write_frame(graph, "inner", " New title \n\n first\nsecond \n", least=120))
+    found = graph.frames["inner"]
+    assert (found.title, found.text, found.rect) == ("New title", "first\nsecond", (0, 0, 160, 120))
+    graph.apply(frames.write_frame(graph, "inner", "Only", least=50))
+    assert (graph.frames["inner"].text, graph.frames["inner"].rect) == ("", (0, 0, 160, 120))
+
+
+def test_an_open_frame_moves_alone_and_a_collapsed_one_with_all_levels_inside(graph: Graph) -> None:
+    edit = frames.move_frame(graph, "outer", (5, 9, 640, 320), {})
+    assert edit.frames.keys() == {"outer"}
+    graph.apply(frames.add_frame(graph, (10, 10, 50, 40), "Deep"))
+    held = {"outer": (["b"], ["inner"]), "inner": (["a"], ["frame_0"])}
+    graph.apply(frames.collapse(graph, [], ["inner"], held.__getitem__))
+    graph.apply(frames.collapse(graph, [], ["outer"], held.__getitem__))
+    check_reversible(graph, frames.move_frame(graph, "outer", (5, -9, 640, 320), {"b": (325, 7)}))
+    rects = {key: frame.rect for key, frame in graph.frames.items()}
+    assert rects == {"outer": (5, -9, 640, 320), "inner": (5, -9, 160, 96), "frame_0": (15, 1, 50, 40)}
+
+
+def test_titles_of_collapsing(graph: Graph) -> None:
+    assert frames.collapse(graph, [], ["inner"], members).title == "Collapse frame"
+    assert frames.collapse(graph, [], ["inner", "outer"], members).title == "Collapse 2 frames"
+    assert frames.collapse(graph, ["a"], ["inner"], members).title == "Collapse a"
+    graph.apply(frames.collapse(graph, [], ["inner"], members))
+    assert frames.collapse(graph, [], ["inner"], members).title == "Expand frame"
+    mixed = frames.collapse(graph, ["a"], ["inner"], members)  # one of two is collapsed: both are
+    graph.apply(mixed)
+    assert graph["a"].collapsed
+    assert graph.frames["inner"].collapsed
+    assert graph["a"].folded == "inner"

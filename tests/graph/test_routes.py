@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -144,3 +145,35 @@ def test_any_text_is_read_without_a_fault(text):
     for index, points in routes_of(layer).items():
         assert index < 2
         assert routes_of(with_routes(layer, {index: points})) == {index: points}
+
+
+@pytest.mark.parametrize(
+    ("text", "routes"),
+    [
+        ("0/a/1,2", {0: ((1, 2),)}),
+        ("1/b:y/1,2/-3,4//0/a/5,6", {1: ((1, 2), (-3, 4)), 0: ((5, 6),)}),
+        ("9999/b:y/1,2", {1: ((1, 2),)}),  # the input that reads it now
+        ("10000/a/1,2", {}),
+        ("0/a/1,2/", {}),
+        ("0/a", {}),
+        ("0/a/1234567,-1234567", {0: ((1234567, -1234567),)}),
+        ("0/a/12345678,0", {}),
+        ("²/a/1,2", {}),
+        ("/a/1,2", {}),
+        ("0/c/1,2", {}),
+        ("2/a/1,2", {2: ((1, 2),)}),
+        ("5/a/1,2//6/a/3,4//7/a/5,6", {0: ((1, 2),), 2: ((3, 4),)}),
+        ("0/a/" + "/".join(["1,2"] * MOST), {0: ((1, 2),) * MOST}),
+        ("0/a/" + "/".join(["1,2"] * (MOST + 1)), {}),
+    ],
+)
+def test_routes_are_read_by_the_rules_of_their_text(text, routes):
+    layer = Layer("x", "t", inputs=(Source("a"), Source("b", "y"), Source("a")), attributes={ROUTES: text})
+    assert routes_of(layer) == routes
+
+
+def test_routes_of_inputs_that_do_not_exist_are_not_written():
+    layer = Layer("x", "t", inputs=(Source("a"), None), attributes={"lw:other": "1"})
+    assert with_routes(layer, {0: (), 1: ((1, 2),), 2: ((1, 2),), 3: ((1, 2),)}) == layer
+    both = with_routes(replace(layer, inputs=(Source("a"), Source("b"))), {1: ((3, 4), (5, -6)), 0: ((1, 2),)})
+    assert both.attributes == {"lw:other": "1", ROUTES: "0/a/1,2//1/b/3,4/5,-6"}
