@@ -6,7 +6,7 @@ from designer.graph.inference import Inference
 from designer.graph.model import Layer, Source
 from designer.runtime.network import inputs_of
 
-_STATISTICS = {"mean", "sum", "sum_of_squares", "norm", "variance", "standard_deviation"}
+_STATISTICS = {"mean", "sum", "sum_of_squares", "norm", "l1_norm"}
 _POINTWISE = {"element_wise", "unary", "reduce", "scale_shift", "identity"}
 
 
