@@ -1,0 +1,456 @@
+"""Rates, loads and blocks of runs computed from given clocks and files, and what is kept of them."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from profiling_networks import layer_
+
+from designer.graph.graph import Graph
+from designer.graph.model import Source
+from designer.graph.types import Size2D
+from designer.profiling import calibration, gpu, measure, peaks
+from designer.profiling import operator_times as times_module
+from designer.profiling.calibration import CHANNELS, KERNELS, calibrate
+from designer.profiling.counters import DRAM, DURATION, TENSOR, WARPS, KernelCounters, layer_utilization
+from designer.profiling.measure import NO_PEAKS, Ticks, Timing, remeasured, run_peaks, sized
+from designer.profiling.operator_times import operator_times
+from designer.profiling.peaks import Peaks, best_rate, foreign_load, last_level_cache
+from designer.profiling.quantities import Quantity, measured, unavailable
+from designer.profiling.schema import OperatorProfile
+from designer.runtime.api import RunOptions
+from designer.runtime.engine_api import PreparedStep, Sample, SingleStep
+
+
+def made_peaks(compute=1.0, cache=2.0, memory=3.0, foreign=0.0) -> Peaks:
+    return Peaks(
+        measured(compute), measured(cache), measured(memory), 7, measured(foreign), "a day", "torch", "fp32", 2,
+        {"tf32": measured(5.0)}, measured(0.25),
+    )  # fmt: skip
+
+
+# --- blocks ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("iterations", "blocks"),
+    [
+        (1, [1]),
+        (3, [1, 1, 1]),
+        (4, [1, 1, 1, 1]),
+        (10, [3, 3, 2, 2]),
+        (100, [25] * 4),
+        (101, [21, 20, 20, 20, 20]),
+        (126, [21] * 6),
+    ],
+)
+def test_iterations_in_blocks_of_equal_length(iterations, blocks):
+    assert measure._blocks(iterations) == blocks
+
+
+class Fixed:
+    """A timer with the numbers of runs and of warm-up runs that it was asked for."""
+
+    def __init__(self):
+        self.calls = []
+
+    def whole(self, runs, warmup, tick):
+        self.calls.append(("whole", runs, warmup))
+        return [0.5] * runs
+
+    def layers(self, runs, warmup, tick):
+        self.calls.append(("layers", runs, warmup))
+        return [Sample(("a",), [0.25] * runs, "kernel"), Sample(("a",), [0.125] * runs, "other")]
+
+
+def test_a_block_is_metered_with_its_warm_up_and_the_largest_load_counts(monkeypatch):
+    joules = itertools.count(100.0, 40.0)
+    monkeypatch.setattr(measure, "energy_counter", lambda device: lambda: next(joules))
+    moments = itertools.count(0.0, 0.5)
+    monkeypatch.setattr(measure, "perf_counter", lambda: next(moments))
+    loads = iter((measured(7.0), measured(9.0), measured(2.0), unavailable("too short")))
+    monkeypatch.setattr(measure, "foreign_load", lambda before: next(loads))
+    timer, timing = Fixed(), Timing()
+    for _ in range(4):
+        measure._time_block(timer, timing, 3, 2, Ticks(99, None), "cpu")
+    assert timer.calls == [("whole", 3, 2), ("layers", 3, 2)] * 4
+    assert (timing.joules, timing.metered, timing.metered_runs) == (160.0, 2.0, 20)
+    assert timing.load == measured(9.0)
+    assert timing.whole == [0.5] * 12
+    assert {key: sample.seconds for key, sample in timing.samples.items()} == {
+        (("a",), "kernel"): [0.25] * 12,
+        (("a",), "other"): [0.125] * 12,
+    }
+
+
+def test_progress_ends_at_the_total():
+    found = []
+    tick = Ticks(3, lambda *each: found.append(each))
+    tick.say("preparing")
+    with tick.text("runs"):
+        for _ in range(5):
+            tick()
+    assert found == [(0, 3, "preparing"), (1, 3, "runs"), (2, 3, "runs"), *[(3, 3, "runs")] * 3]
+
+
+def test_rows_that_take_longer_than_the_network_are_scaled_with_the_time_of_no_layer():
+    rows = (
+        OperatorProfile(("a",), "convolution", 6.0, 0.5, roof_ms=2.0, saving_ms=4.0),
+        OperatorProfile(("b",), "pooling", 2.0, roof_ms=None, saving_ms=None),
+    )
+    fitted = measure.fit_rows(rows, [Sample((), [0.001, 0.002, 0.009], "copy"), Sample((), [0.0], "")], 5.0, 0.25)
+    assert [row.time_ms for row in fitted] == pytest.approx([3.0, 1.0, 1.0])
+    assert (fitted[0].spread_ms, fitted[0].saving_ms) == pytest.approx((0.25, 1.0))
+    assert (fitted[1].spread_ms, fitted[1].saving_ms) == (None, None)
+    assert (fitted[2].layers, fitted[2].spread_ms, fitted[2].kernels) == ((), 0.25, "copy")
+
+
+@pytest.mark.parametrize(("whole_ms", "count"), [(10.0, 1), (10.02, 1), (10.03, 2)])
+def test_time_outside_of_operators_has_a_row_from_two_thousandths(whole_ms, count):
+    assert len(measure.fit_rows((OperatorProfile(("a",), "", 10.0),), [], whole_ms, None)) == count
+
+
+def test_the_overhead_is_in_percent_and_never_negative():
+    timing = Timing(whole=[0.4, 0.2])
+    timing.add([Sample(("a",), [0.3, 0.1]), Sample(("b",), [0.2, 0.15]), Sample(("c",), [])])
+    assert measure.profiling_overhead(timing).value == pytest.approx(25.0)
+    timing.whole = [0.5]
+    assert measure.profiling_overhead(timing).value == 0.0
+
+
+# --- inputs ------------------------------------------------------------------------------------------------------
+
+
+def test_other_inputs_are_scaled_by_the_factors_of_the_first(profiling_registry):
+    graph = Graph(
+        [
+            layer_("image", "input", dims="32x24x3"),
+            layer_("half", "input", dims="16x12x5"),
+            layer_("tiny", "input", dims="1x1x2"),
+            layer_("a", "convolution", "image", features=2, kernel="1x1"),
+            layer_("b", "convolution", "half", features=2, kernel="1x1"),
+            layer_("c", "convolution", "tiny", features=2, kernel="1x1"),
+            layer_("ra", "output", "a"),
+            layer_("rb", "output", "b"),
+            layer_("rc", "output", "c"),
+        ]
+    )
+    found = sized(graph, profiling_registry, Size2D(64, 6)).graph
+    assert [found[name].params["dims"] for name in ("image", "half", "tiny")] == ["64x6x3", "32x3x5", "2x1x2"]
+    assert sized(graph, profiling_registry, None).graph["image"].params["dims"] == "32x24x3"
+    assert graph["image"].params["dims"] == "32x24x3"
+
+
+def test_inputs_without_data_are_noise_of_the_batch_of_the_others(profiling_registry):
+    graph = Graph(
+        [
+            layer_("image", "input", dims="8x4x3"),
+            layer_("mask", "input", dims="8x4x1"),
+            layer_("both", "concatenation", "image,mask"),
+            layer_("result", "output", "both"),
+        ]
+    )
+    inference = sized(graph, profiling_registry, None)
+    given = np.ones((5, 1, 4, 8), np.float32)
+    values, batch, noise = measure._feeds(inference, ("image", "mask"), {"mask": given}, 2)
+    assert (batch, noise, list(values)) == (5, ["image"], [Source("image"), Source("mask")])
+    assert values[Source("mask")] is given
+    assert values[Source("image")].shape == (5, 3, 4, 8)
+    assert 0 <= values[Source("image")].min() < values[Source("image")].max() < 1
+    values, batch, noise = measure._feeds(inference, ("image", "mask"), {}, 2)
+    assert (batch, noise, values[Source("mask")].shape) == (2, ["image", "mask"], (2, 1, 4, 8))
+    assert measure._size({Source("v"): np.ones((2, 3)), **values}) == "8x4"
+    assert measure._size({}) == ""
+
+
+# --- peaks -------------------------------------------------------------------------------------------------------
+
+
+def test_the_peaks_of_a_run_are_those_of_the_machine():
+    found = run_peaks(made_peaks(foreign=20.0))
+    assert (found.flops_per_s, found.cache_bytes_per_s, found.memory_bytes_per_s) == tuple(map(measured, (1, 2, 3)))
+    assert (found.cache_bytes, found.launch_ms, found.others) == (7, measured(0.25), {"tf32": measured(5.0)})
+    assert found.date == "a day"
+    assert "20 % of the cores" in found.note
+    assert run_peaks(made_peaks(foreign=5.0)).note == ""
+    unknown = replace(made_peaks(), foreign=unavailable("no /proc"))
+    assert run_peaks(unknown).note == "load of other programs unknown: no /proc"
+    assert not unknown.busy
+
+
+def test_the_larger_of_two_measurements_of_each_peak_counts(monkeypatch, tmp_path):
+    fresh = replace(made_peaks(2.0, 1.0, 9.0), memory=unavailable("failed"))
+    monkeypatch.setattr(measure, "measure_peaks", lambda options: fresh)
+    store = tmp_path / "peaks.json"
+    options = RunOptions("torch", threads=1)
+    found = remeasured(options, made_peaks(1.0, 2.0, 3.0), store)
+    assert [each.value for each in (found.compute, found.cache, found.memory)] == [2.0, 2.0, 3.0]
+    assert peaks.kept(measure.peaks_key(options), store) == found
+
+
+def test_the_rate_is_that_of_the_fastest_call_after_a_first(monkeypatch):
+    moments = iter([0.0, 0.0, 5.0, 5.0, 6.0, 6.0, 8.0, 8.0, 8.0, 8.5, 9.0])
+    monkeypatch.setattr(peaks.time, "perf_counter", lambda: next(moments))
+    calls = []
+    # end at 1.0; three calls of 5, 1 and 2 s, then the time is over
+    assert best_rate(lambda: calls.append(1), 12.0, seconds=1.0) == 12.0
+    assert len(calls) == 4
+
+
+def test_calls_go_on_until_the_time_is_over(monkeypatch):
+    clock = itertools.count(0.0, 0.25)
+    monkeypatch.setattr(peaks.time, "perf_counter", lambda: next(clock))
+    calls = []
+    assert best_rate(lambda: calls.append(1), 1.0, seconds=4.0, least=1) == 4.0
+    assert len(calls) > 4
+
+
+def test_the_load_of_other_programs_is_a_share_of_all_cores(monkeypatch):
+    monkeypatch.setattr(peaks.os, "cpu_count", lambda: 4)
+    after = (30.0, 12.0, 105.0)  # 20 core-seconds, 4 of them ours, in 5 s on 4 cores
+    monkeypatch.setattr(peaks, "busy_times", lambda: after)
+    assert foreign_load((10.0, 8.0, 100.0)).value == 80.0
+    assert foreign_load((29.0, 8.0, 100.0)).value == 0.0
+    assert "too short" in foreign_load((10.0, 8.0, 104.96)).reason
+    assert foreign_load((10.0, 8.0, 104.9)).value > 0
+    assert "does not report" in foreign_load(None).reason
+
+
+@pytest.mark.parametrize(
+    ("sizes", "found"),
+    [
+        (["48K", "1280K", "30M"], 30 * 2**20),
+        (["1G", "512K"], 2**30),
+        (["4096"], 4096),
+        (["odd", "32K\n"], 32 * 2**10),
+        ([], 0),
+    ],
+)
+def test_the_largest_cache(monkeypatch, tmp_path, sizes, found):
+    for number, text in enumerate(sizes):
+        (tmp_path / f"index{number}").mkdir()
+        (tmp_path / f"index{number}" / "size").write_text(text)
+    monkeypatch.setattr(peaks, "Path", lambda _: tmp_path)
+    assert last_level_cache() == found
+
+
+@pytest.mark.parametrize(
+    ("cache_bytes", "copied", "reason"),
+    [
+        (128 << 20, [32 << 20, 512 << 20], "copy of 32 MiB"),
+        (2 << 20, [1 << 20, 64 << 20], "copy of 1 MiB"),
+        (0, [4 << 20, 64 << 20], "16 MiB assumed"),
+    ],
+)
+def test_the_best_of_several_measurements_on_a_busy_machine(monkeypatch, cache_bytes, copied, reason):
+    rates = iter([(5.0, "one"), (9.0, "two"), (7.0, "three")])
+    monkeypatch.setattr(peaks, "last_level_cache", lambda: cache_bytes)
+    monkeypatch.setattr(peaks, "_compute_peak", lambda *_: next(rates))
+    sizes = []
+    copies = iter([1.0, 20.0, 3.0, 10.0, 2.0, 30.0])
+    monkeypatch.setattr(peaks, "copy_rate", lambda total, *_: sizes.append(total) or next(copies))
+    loads = itertools.chain([50.0, 50.0, 50.0], itertools.repeat(11.0))
+    monkeypatch.setattr(peaks, "foreign_load", lambda before: measured(next(loads)))
+    found = peaks.measure_cpu("torch", 3)
+    assert (found.compute, found.cache.value, found.memory.value) == (measured(9.0, "two"), 3.0, 30.0)
+    assert sizes == copied * 3
+    assert reason in found.cache.reason
+    assert (found.cache_bytes, found.threads, found.foreign.value) == (cache_bytes or 16 << 20, 3, 11.0)
+
+
+def test_a_quiet_machine_is_measured_once(monkeypatch):
+    monkeypatch.setattr(peaks, "_compute_peak", lambda *_: (5.0, "one"))
+    monkeypatch.setattr(peaks, "copy_rate", lambda *_: 1.0)
+    monkeypatch.setattr(peaks, "foreign_load", lambda before: calls.append(1) or measured(5.0))
+    calls = []
+    peaks.measure_cpu("torch", 1)
+    assert len(calls) == 2  # after the first try, and of the whole
+
+
+# --- operators one by one ----------------------------------------------------------------------------------------
+
+
+def step(layers, what, key, seconds, size=8) -> SingleStep:
+    return SingleStep(tuple(layers.split()), what, key, size, lambda: PreparedStep(lambda: next(seconds), lambda: None))
+
+
+class Steps:
+    def __init__(self, *steps):
+        self.single_steps = lambda: list(steps)
+
+
+@pytest.fixture
+def quiet(monkeypatch):
+    monkeypatch.setattr(times_module, "foreign_load", lambda _: measured(0.0))
+
+
+@pytest.mark.usefixtures("quiet")
+def test_steps_of_the_same_layers_are_one_sample(tmp_path):
+    once = itertools.repeat(0.5)
+    found = operator_times(
+        Steps(
+            step("a b", "gemm", "1", once),
+            step("c", "", "2", itertools.repeat(0.125)),
+            step("a b", "bias", "3", itertools.repeat(0.25)),
+            step("a b", "gemm", "1", once),
+        ),
+        "here",
+        tmp_path / "peaks.json",
+    )
+    assert [(each.layers, each.seconds, each.what) for each in found.samples] == [
+        (("a", "b"), [1.25], "gemm, bias"),
+        (("c",), [0.125], ""),
+    ]
+
+
+@pytest.mark.usefixtures("quiet")
+def test_the_time_of_a_step_is_the_median_after_a_first_run(tmp_path, monkeypatch):
+    monkeypatch.setattr(times_module, "SECONDS", 0.0)
+    seconds = iter([9.0, 3.0, 1.0, 2.0])  # the first run is not counted; three are the least
+    (sample,) = operator_times(Steps(step("a", "", "1", seconds)), "here", tmp_path / "peaks.json").samples
+    assert sample.seconds == [2.0]
+    monkeypatch.setattr(times_module, "SECONDS", 1e9)
+    runs = []
+    counted = (runs.append(1) or 0.5 for _ in itertools.count())
+    operator_times(Steps(step("a", "", "2", counted)), "here", tmp_path / "peaks.json")
+    assert len(runs) == 16
+
+
+@pytest.mark.usefixtures("quiet")
+def test_a_layer_of_which_one_step_is_missing_has_no_sample(tmp_path):
+    once = itertools.repeat(0.5)
+    steps = Steps(
+        step("a", "", "1", once), step("a", "", "2", once, times_module.LARGEST + 1), step("b", "", "1", once)
+    )
+    found = operator_times(steps, "here", tmp_path / "peaks.json")
+    assert ([each.layers for each in found.samples], found.missing) == ([("b",)], {"a"})
+    limit = Steps(step("a", "", "2", once, times_module.LARGEST))
+    assert not operator_times(limit, "here", tmp_path / "peaks.json").missing
+
+
+@pytest.mark.usefixtures("quiet")
+def test_the_oldest_times_are_dropped(tmp_path, monkeypatch):
+    monkeypatch.setattr(times_module, "MOST_KEPT", 2)
+    store = tmp_path / "peaks.json"
+    for key in "123":
+        operator_times(Steps(step("a", "", key, itertools.repeat(0.5))), "here", store)
+    reports = []
+    steps = [step("a", "", key, itertools.repeat(0.25)) for key in "1234"]
+    found = operator_times(Steps(*steps), "here", store, lambda *each: reports.append(each[:2]))
+    assert (found.different, found.fresh) == (4, 2)
+    assert reports == [(0, 2), (1, 2)]
+
+
+# --- counters, calibration, the GPU ------------------------------------------------------------------------------
+
+
+def test_kernels_count_by_their_duration_and_missing_metrics_are_named():
+    names = {"tensor_core": TENSOR, "occupancy": WARPS}
+    kernels = [
+        KernelCounters("lw1", {DURATION: 3.0, TENSOR: 10.0, WARPS: 40.0, DRAM: 1.0}),
+        KernelCounters("lw0", {TENSOR: 70.0}),
+        KernelCounters("lw1", {DURATION: 1.0, TENSOR: 50.0}),
+        KernelCounters("lw2", {TENSOR: 50.0}),
+        KernelCounters("lw2", {TENSOR: 60.0}),
+    ]
+    found = layer_utilization(kernels, ["first", "second"], names).layers
+    assert set(found) == {"first", "second"}
+    assert found["second"]["tensor_core"] == measured(20.0, f"{TENSOR} (ncu, kernel replay, mean by duration)")
+    assert found["second"]["occupancy"].value == 40.0
+    assert found["second"]["memory_throughput"] == unavailable("this chip has no such counter")
+    assert found["first"]["tensor_core"] == measured(70.0, f"{TENSOR} (ncu, kernel replay)")
+    assert found["first"]["occupancy"] == unavailable(f"ncu has no value of {WARPS} here")
+    third = layer_utilization(kernels, ["first", "second", "third"], names).layers["third"]
+    assert third["tensor_core"] == unavailable(f"ncu has no value of {TENSOR} here")  # without durations
+
+
+def test_calibration_divides_the_time_of_a_layer_by_its_work(profiling_registry, monkeypatch):
+    monkeypatch.setattr(calibration, "CHANNELS", ((3, 16), (64, 3)))
+    asked = []
+
+    def times(inference, options):
+        asked.append(inference.graph)
+        return dict.fromkeys(inference.graph.layers, 2.0)
+
+    monkeypatch.setattr(calibration, "_times", times)
+    options = RunOptions(engine="onnxruntime", threads=1)
+    found = calibrate(options, profiling_registry, NO_PEAKS, sides=(8,))
+    convolutions = found.kinds["convolution"]
+    assert len(convolutions) == 2 * len(KERNELS) * 2  # two counted layers each
+    # 16 to 3 channels, and 3 to 16, at 1x1: 2 x 64 x 3 x 16 operations
+    assert [point.ms_per_unit for point in convolutions[:2]] == pytest.approx([2.0 / (2 * 64 * 48 * 1e-9)] * 2)
+    assert (convolutions[0].sizes[0], convolutions[1].sizes[1]) == (4.0, 4.0)
+    (addition,) = found.kinds["element_wise"]
+    assert addition.ms_per_unit == pytest.approx(2.0 / (3 * 4 * 32 * 64 * 1e-6))
+    assert (found.launch_ms, found.measured_peaks) == (2.0, NO_PEAKS)
+    assert found.fused == ("activation", "relu", "batch_normalization")
+    assert calibrate(replace(options, engine="torch"), profiling_registry, NO_PEAKS, sides=(8,)).fused == ()
+    first = asked[0]
+    assert [first[name].params["features"] for name in ("c0", "c1", "c2", "c3")] == ["16", "3", "16", "3"]
+    assert first["in"].params["dims"] == "8x8x3"
+
+
+def test_convolutions_of_too_many_operations_are_not_calibrated():
+    cases = sum(case.counted == ("c1", "c2") for case in calibration._cases((160,)))
+    small = [(a, b, k) for a, b in CHANNELS for k in KERNELS if 2 * 160 * 160 * a * b * k * k <= 0.5e9]
+    assert cases == len(small) < len(CHANNELS) * len(KERNELS)
+
+
+FAKE = """#!/bin/sh
+[ "$1" = --query-gpu=utilization.gpu ] && [ "$2" = --format=csv,noheader,nounits ] && printf '{output}' || exit 1
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the tool is a shell script")
+@pytest.mark.parametrize(
+    ("output", "first", "load"),
+    [
+        (" 37 \\n 99\\n", "37", measured(37.0)),
+        ("", "", None),
+        ("[N/A]\\n", "[N/A]", None),
+    ],
+)
+def test_the_first_gpu_by_nvidia_smi(tmp_path, monkeypatch, output, first, load):
+    tool = tmp_path / "nvidia-smi"
+    tool.write_text(FAKE.format(output=output))
+    tool.chmod(0o755)
+    monkeypatch.setattr(gpu.shutil, "which", lambda name: str(tool) if name == "nvidia-smi" else None)
+    assert gpu.nvidia_smi("utilization.gpu") == first
+    assert gpu.nvidia_smi("unknown") == ""
+    found: Quantity = gpu._foreign()
+    assert found.value == (load.value if load else None)
+    monkeypatch.setattr(gpu.shutil, "which", lambda name: None)
+    assert gpu.nvidia_smi("utilization.gpu") == ""
+
+
+def test_the_second_gpu_has_its_own_energy_counter(monkeypatch):
+    pynvml = pytest.importorskip("pynvml")
+    from designer.profiling.energy import energy_counter, energy_of
+
+    monkeypatch.setattr(pynvml, "nvmlInit", lambda: None)
+    monkeypatch.setattr(pynvml, "nvmlDeviceGetHandleByIndex", lambda number: number)
+    monkeypatch.setattr(pynvml, "nvmlDeviceGetTotalEnergyConsumption", lambda handle: 1000 * (handle + 5))
+    assert [energy_counter(device)() for device in ("cuda", "cuda:0", "cuda:1")] == [5.0, 5.0, 6.0]
+    assert energy_of(1.0, 0.2, 4, 100).joules.value == 0.25
+    for joules, seconds in ((1.0, 0.19), (0.0, 1.0)):
+        assert "too short" in energy_of(joules, seconds, 1, 1).watts.reason
+
+
+def test_the_processor_is_named_as_the_system_does(monkeypatch, tmp_path):
+    from designer.profiling import machine
+
+    info = tmp_path / "cpuinfo"
+    info.write_text("processor\t: 0\nmodel name\t: Some CPU: 3 GHz \nmodel name\t: another\n")
+    monkeypatch.setattr(machine, "Path", lambda _: info)
+    assert machine.cpu_name() == "Some CPU: 3 GHz"
+    found = machine.this_machine(gpu="a GPU", extra={"driver": "9"})
+    assert (found.cpu, found.gpu, found.versions["driver"]) == ("Some CPU: 3 GHz", "a GPU", "9")
+    monkeypatch.setattr(machine, "Path", lambda _: Path(tmp_path / "absent"))
+    monkeypatch.setattr(machine.platform, "processor", lambda: "")
+    monkeypatch.setattr(machine.platform, "machine", lambda: "x86_64")
+    assert machine.cpu_name() == "x86_64"
