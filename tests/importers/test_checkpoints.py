@@ -6,14 +6,15 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 import torch_models
 
 from designer.graph.diagnostics import DiagnosticError
 from designer.importers.checkpoints.architectures import Recognized
-from designer.importers.checkpoints.importing import import_checkpoint
-from designer.importers.checkpoints.skeleton import skeleton
+from designer.importers.checkpoints.importing import _example, import_checkpoint
+from designer.importers.checkpoints.skeleton import guess, skeleton
 from designer.importers.formats import IMPORTS, ImportOptions
 from designer.operators.registry import Registry
 
@@ -152,3 +153,93 @@ def test_show_leaves_the_calling_process_without_qt() -> None:
         [sys.executable, "-c", SHOW], cwd=root / "app" / "launcher", capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("shapes", "type", "params", "tensors"),
+    [
+        ({"weight": (8, 3, 5)}, "convolution_1d", {"features": 8, "kernel": "5", "apply_bias": False}, {"weight": "kernel"}),
+        (
+            {"weight": (8, 3, 5, 7), "bias": (8,)}, "convolution", {"features": 8, "kernel": "7x5", "apply_bias": True},
+            {"weight": "kernel", "bias": "bias"},
+        ),
+        ({"weight": (8, 3, 5, 7, 9)}, "convolution_3d", {"features": 8, "kernel": "9x7x5", "apply_bias": False}, {"weight": "kernel"}),
+        (
+            {"weight": (8, 3), "bias": (8,)}, "fully_connected", {"features": 8, "apply_bias": True, "flatten": False},
+            {"weight": "kernel", "bias": "bias"},
+        ),
+        ({"weight": (8, 3)}, "fully_connected", {"features": 8, "apply_bias": False, "flatten": False}, {"weight": "kernel"}),
+        (
+            {"weight": (8,), "bias": (8,), "running_mean": (8,), "running_var": (8,)}, "batch_normalization", {"affine": True},
+            {"weight": "scale", "bias": "bias", "running_mean": "mean", "running_var": "variance"},
+        ),
+        (
+            {"running_mean": (8,), "running_var": (8,)}, "batch_normalization", {"affine": False},
+            {"running_mean": "mean", "running_var": "variance"},
+        ),
+        ({"weight": (8,), "bias": (8,)}, "layer_normalization", {}, {"weight": "scale", "bias": "bias"}),
+    ],
+)  # fmt: skip
+def test_layers_are_guessed_from_the_shapes_of_their_tensors(
+    shapes: dict[str, tuple[int, ...]], type: str, params: dict[str, object], tensors: dict[str, str]
+) -> None:
+    found = guess(shapes)
+    assert found is not None
+    made = {name: str(value) if name == "kernel" else value for name, value in found.params.items()}
+    assert (found.type, made, dict(found.tensors)) == (type, params, tensors)
+
+
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        {"weight": (8,)},
+        {"bias": (8,)},
+        {"weight": (8, 3, 3, 3), "gain": (8,)},
+        {"weight": (8, 3), "gain": (8,)},
+        {"weight": (1, 2, 3, 4, 5, 6)},
+        {"running_mean": (8,)},
+        {},
+    ],
+)
+def test_other_tensors_belong_to_no_layer(shapes: dict[str, tuple[int, ...]]) -> None:
+    assert guess(shapes) is None
+
+
+def test_a_skeleton_has_its_groups_in_rows_and_frames_around_them(registry: Registry) -> None:
+    state = {f"a.{number}.weight": torch.full((2, 3), float(number)) for number in range(10)}
+    state |= {"b.norm.weight": torch.ones(3), "b.norm.bias": torch.zeros(3), "gain": torch.ones(2).double()}
+    found = skeleton(state, registry, "rows")
+    places = {layer.name: layer.position for layer in found.graph}
+    assert places["a_0"] == (0, 0)
+    assert places["a_7"] == (7 * 300, 0)
+    assert places["a_8"] == (0, 180)
+    assert places["a_9"] == (300, 180)
+    assert places["b_norm"] == (0, 3 * 180)
+    assert places["gain"] == (0, 5 * 180)
+    frames = {frame.title: frame.rect for frame in found.graph.frames.values()}
+    assert list(frames) == ["a", "b", ""]
+    for title, names in (("a", [f"a_{number}" for number in range(10)]), ("b", ["b_norm"]), ("", ["gain"])):
+        left, top, width, height = frames[title]
+        inside = [
+            name for name, (x, y) in places.items() if left < x < left + width - 240 and top < y < top + height - 120
+        ]
+        assert sorted(inside) == sorted(names)
+    assert found.report.weights["a.3.weight"] == "a_3.kernel"
+    assert found.report.weights["b.norm.weight"] == "b_norm.scale"
+    assert found.report.weights["gain"] == "gain.value"
+    for key, array in found.weights.tensors.items():
+        assert array.dtype == np.float32, key
+    kernel = next(array for key, array in found.weights.tensors.items() if key.layer == "a_7")
+    np.testing.assert_array_equal(kernel, np.full((2, 3), 7))
+
+
+def test_an_image_that_the_architecture_takes() -> None:
+    def image(multiple: int, smallest: int, sizes: dict[str, tuple[int, ...]] | None = None) -> tuple[int, ...]:
+        found = Recognized(torch.nn.Identity(), "SRVGG", 2, (4, 3), multiple, smallest, "MIT")
+        return tuple(_example(found, ImportOptions(sizes=sizes or {})).shape)
+
+    assert image(1, 0) == (1, 4, 64, 64)
+    assert image(24, 0) == (1, 4, 72, 72)
+    assert image(1, 80) == (1, 4, 80, 80)
+    assert image(48, 100) == (1, 4, 144, 144)
+    assert image(48, 100, {"x": (2, 4, 96, 48)}) == (2, 4, 96, 48)

@@ -1,0 +1,451 @@
+"""Parts of the commands on their own: options, what is printed, and exit statuses of less common outcomes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from app.cli import compare_request, console, main, precision, prune, run_request, sizes
+from app.cli.blame import _files
+from app.cli.compare_request import CompareArguments
+from app.cli.options import extent, one_each, pairs
+from app.cli.run_request import RunArguments, tile_of
+from app.opened_network import open_network
+from designer.files.document import save_document
+from designer.files.settings import MAX_TILE
+from designer.files.weights import Weights, load_weights, required_weights
+from designer.graph.diagnostics import DiagnosticError
+from designer.graph.graph import Graph
+from designer.graph.model import Layer, Source
+from designer.operators.api import Role
+from designer.runtime.api import AUTO, RunOptions
+from designer.runtime.images import write_image
+from exporters.sparse_sweep import SweepRow
+
+
+class Done(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Done]
+
+
+@pytest.fixture
+def layerwright(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    def run(*arguments: object) -> Done:
+        monkeypatch.setattr("sys.argv", ["layerwright", *(str(a) for a in arguments)])
+        code: Any = 0
+        try:
+            main.main()
+        except SystemExit as stop:
+            code = stop.code or 0
+        captured = capsys.readouterr()
+        return Done(code, captured.out, captured.err)
+
+    return run
+
+
+def network(path: Path, *layers: Layer) -> Path:
+    save_document(Graph(layers, name=path.stem), path)
+    return path
+
+
+def two_inputs(path: Path) -> Path:
+    """`b` before `a`; the target of a loss is not an input of a run."""
+    return network(
+        path,
+        Layer("b", "input", params={"dims": "6x4x1"}),
+        Layer("a", "input", params={"dims": "6x4x1"}),
+        Layer("target", "input", params={"dims": "6x4x1"}),
+        Layer("difference", "element_wise", inputs=(Source("b"), Source("a")), params={"operation": "subtract"}),
+        Layer("loss", "l1_loss", inputs=(Source("difference"), Source("target"))),
+        Layer("result", "output", inputs=(Source("difference"),)),
+    )
+
+
+def refusal(call: Callable[..., object], *arguments: Any) -> Any:
+    with pytest.raises(DiagnosticError) as failed:
+        call(*arguments)
+    return failed.value.diagnostics[0]
+
+
+# --- options -------------------------------------------------------------------------------------------------------
+
+
+def test_pairs_keep_their_order_and_everything_after_the_first_sign() -> None:
+    texts = ["b=x=1.png", "a=y.npy", "b=z"]
+    assert pairs("--input", texts) == [("b", Path("x=1.png")), ("a", Path("y.npy")), ("b", Path("z"))]
+    assert pairs("--input", None) == []
+    for wrong in ("a", "=x.png", "a=", ""):
+        found = refusal(pairs, "--capture", [wrong])
+        assert found.code == "bad-option"
+        assert found.message.startswith("--capture")
+
+
+def test_a_name_that_is_given_twice_is_named_with_both_files() -> None:
+    assert one_each("--input", [("b", Path("1")), ("a", Path("2"))]) == {"b": Path("1"), "a": Path("2")}
+    found = refusal(one_each, "--output", [("a", Path("1")), ("b", Path("3")), ("a", Path("2"))])
+    assert (found.layer, found.message) == ("a", "--output a is given twice: 1 and 2")
+
+
+def test_an_extent_is_written_width_first_and_read_height_first() -> None:
+    assert extent("--size", "640x480") == (480, 640)
+    assert extent("--size", "") is None
+    assert refusal(extent, "--size", "640").message.startswith("--size: '640' is not a size")
+
+
+@pytest.mark.parametrize(
+    ("text", "tile"), [("auto", AUTO), ("off", 0), ("1", 1), ("96", 96), (str(MAX_TILE), MAX_TILE)]
+)
+def test_tiles_are_automatic_off_or_a_side(text: str, tile: int) -> None:
+    assert tile_of(text) == tile
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "", "9.5", "Auto", "²", str(MAX_TILE + 1)])
+def test_other_tiles_are_refused(text: str) -> None:
+    assert refusal(tile_of, text).code == "bad-tile"
+
+
+def test_options_of_a_comparison_are_given_once_or_for_each_network() -> None:
+    one_of = compare_request._one_of
+    assert [one_of("--engine", (), index, 3) for index in range(3)] == [None] * 3
+    assert [one_of("--engine", ("torch",), index, 3) for index in range(3)] == ["torch"] * 3
+    assert [one_of("--engine", ("x", "y", "z"), index, 3) for index in range(3)] == ["x", "y", "z"]
+    found = refusal(one_of, "--engine", ("x", "y"), 0, 3)
+    assert found.message == "--engine is given 2 times for 3 variants"
+    base = RunOptions(engine="torch", precision="fp16", layout="nhwc", device="cuda", threads=3)
+    plain = CompareArguments([Path("a"), Path("b")], Path("i"), options=base)
+    assert compare_request._options(plain, 1) == base
+    each = CompareArguments(
+        [Path("a"), Path("b")], Path("i"), options=RunOptions(threads=3), engines=("onnxruntime", "torch"),
+        precisions=("fp32", "bf16"), layouts=("nchw", "nhwc"), devices=("cpu", "cuda"),
+    )  # fmt: skip
+    assert compare_request._options(each, 1) == RunOptions("torch", "bf16", "nhwc", "cuda", 3)
+
+
+def test_files_of_blame_are_given_by_name_or_for_the_only_input() -> None:
+    assert _files(["a.png"], ["image"]) == {"image": Path("a.png")}
+    assert _files(["b=1.png", "a=2.png"], ["a", "b"]) == {"b": Path("1.png"), "a": Path("2.png")}
+    for wrong in (["1.png", "2.png"], ["a=1.png"], ["a=1.png", "a=2.png", "b=3.png"], ["a=1", "b=2", "c=3"]):
+        assert "the network has the inputs a, b" in refusal(_files, wrong, ["a", "b"]).message
+
+
+# --- run -----------------------------------------------------------------------------------------------------------
+
+
+def test_inputs_and_outputs_are_those_of_inference(tmp_path: Path) -> None:
+    opened = open_network(two_inputs(tmp_path / "two.xml"))
+    assert run_request.layers_with(opened, Role.INPUT) == ["a", "b"]
+    assert run_request.layers_with(opened, Role.OUTPUT) == ["result"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "code", "words"),
+    [
+        ({"inputs": {"b": "x.npy"}}, "input-missing", "the input 'a' has no file"),
+        ({"inputs": {"a": "x.npy", "b": "x.npy", "target": "x.npy"}}, "training-only", "target"),
+        ({"inputs": {"a": "x.npy", "result": "x.npy"}}, "no-such-layer", "--input: there is no layer 'result'"),
+        ({"outputs": [("difference", "x.npy")]}, "no-such-layer", "--output: there is no layer 'difference'"),
+        ({"captures": [("nothing:1", "x.npy")]}, "no-such-layer", "--capture: there is no layer 'nothing'"),
+        ({"outputs": [("result", "x.mkv")]}, "unknown-format", "x.mkv"),
+    ],
+)
+def test_requests_that_cannot_run(tmp_path: Path, changes: dict[str, Any], code: str, words: str) -> None:
+    path = two_inputs(tmp_path / "two.xml")
+    files = {name: Path(file) for name, file in changes.get("inputs", {"a": "x.npy", "b": "x.npy"}).items()}
+    named = {key: [(n, Path(f)) for n, f in changes.get(key, ())] for key in ("outputs", "captures")}
+    found = refusal(lambda request: list(run_request.run_network(request)), RunArguments(path, inputs=files, **named))
+    assert found.code == code
+    assert words in str(found)
+
+
+def test_a_run_prints_notes_files_and_the_median(layerwright: Run, tmp_path: Path) -> None:
+    path = two_inputs(tmp_path / "two.xml")
+    values = {"a": np.full((1, 1, 4, 6), 0.25, np.float32), "b": np.ones((1, 1, 4, 6), np.float32)}
+    for name, array in values.items():
+        np.save(tmp_path / f"{name}.npy", array)
+    feed = [word for name in values for word in ("--input", f"{name}={tmp_path / name}.npy")]
+    done = layerwright("run", path, *feed, "--iterations", 3, "--threads", 1)
+    lines = done.out.splitlines()
+    assert lines[0] == "nothing was written: give --output NAME=PATH or --capture LAYER=PATH"
+    assert lines[1].startswith("onnxruntime fp32: median ")
+    assert lines[1].endswith(" of 3")
+    done = layerwright("run", path, *feed, "--output", f"result={tmp_path / 'r.npy'}")
+    assert done.out.splitlines()[0] == f"result -> {tmp_path / 'r.npy'}  1 x 1 x 4 x 6"
+    np.testing.assert_array_equal(np.load(tmp_path / "r.npy"), np.full((1, 1, 4, 6), 0.75))
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--throughput",), "--throughput needs a folder of images"),
+        (("--cluster", "local", "--output", "result=x.npy"), "--cluster runs folders of images"),
+        (("--tile", "-3"), "'-3' is not a tile size"),
+    ],
+)
+def test_options_of_folders_need_folders(
+    layerwright: Run, tmp_path: Path, options: tuple[str, ...], words: str
+) -> None:
+    path = two_inputs(tmp_path / "two.xml")
+    np.save(tmp_path / "x.npy", np.zeros((1, 1, 4, 6), np.float32))
+    feed = [word for name in "ab" for word in ("--input", f"{name}={tmp_path / 'x.npy'}")]
+    done = layerwright("run", path, *feed, *options)
+    assert done.code == 1
+    assert words in done.err
+
+
+def test_folders_refuse_captures(layerwright: Run, tmp_path: Path) -> None:
+    path = network(
+        tmp_path / "n.xml",
+        Layer("image", "input", params={"dims": "6x4x3"}),
+        Layer("result", "output", inputs=(Source("image"),)),
+    )
+    (tmp_path / "images").mkdir()
+    write_image(tmp_path / "images" / "a.png", np.zeros((1, 3, 4, 6), np.float32))
+    feed = ("--input", f"image={tmp_path / 'images'}")
+    for output, words in (
+        (("--output", f"result={tmp_path / 'out'}"), "only for single images"),
+        ((), "needs --output"),
+    ):
+        done = layerwright("run", path, *feed, *output, "--capture", f"image={tmp_path / 'c'}")
+        assert done.code == 1
+        assert words in done.err
+    done = layerwright("run", path, *feed, "--throughput", "--against", "torch", "--threads", 1)
+    assert done.code == 0, done.err
+    lines = done.out.splitlines()
+    assert lines[0].startswith("onnxruntime fp32: ")
+    assert "times" not in lines[0]
+    assert lines[1].startswith("torch: torch fp32: ")
+    assert " times); " in lines[1]
+    assert lines[2] == "measured on 1 images in turn, without reading and writing"
+
+
+# --- other commands ------------------------------------------------------------------------------------------------
+
+
+def test_engines_are_listed_with_what_they_compute_in(layerwright: Run) -> None:
+    done = layerwright("engines")
+    assert done.code == 0
+    line = next(line for line in done.out.splitlines() if "onnxruntime" in line)
+    assert "ready" in line
+    assert "fp32" in line
+
+
+def test_operators_are_listed_with_category_and_parameters(layerwright: Run) -> None:
+    done = layerwright("operators")
+    assert done.code == 0
+    assert any("convolution" in line and "features" in line.replace("│", " ") for line in done.out.splitlines())
+    assert "attached activations: " in done.out
+    assert "plugin folder: " in done.out
+
+
+def test_diff_with_and_without_moves(layerwright: Run, tmp_path: Path) -> None:
+    one = two_inputs(tmp_path / "one.xml")
+    layers = [replace(layer, position=(500, 20)) if layer.name == "b" else layer for layer in open_network(one).graph]
+    save_document(Graph(layers, name="one"), tmp_path / "two.xml")
+    done = layerwright("diff", one, tmp_path / "two.xml")
+    assert done.code == 1
+    assert "b" in done.out
+    same = layerwright("diff", one, tmp_path / "two.xml", "--no-moves")
+    assert (same.code, same.out) == (0, "no differences\n")
+    found = layerwright("diff", one, tmp_path / "two.xml", "--json")
+    assert found.code == 1
+    assert json.loads(found.out)
+    broken = tmp_path / "broken.xml"
+    broken.write_text("<NetworkModel")
+    assert layerwright("diff", one, broken).code == 1
+
+
+def test_sizes_are_printed_with_causes_exceptions_and_what_is_coupled(capsys: pytest.CaptureFixture[str]) -> None:
+    item = SimpleNamespace(
+        layer="photo", height=Rule("multiples of 4", True, [SimpleNamespace(size=5, layer="blocks", message="no")]),
+        width=Rule("any", False, []), with_inputs=("guide", "mask"),
+    )  # fmt: skip
+    contract: Any = SimpleNamespace(
+        problem=None, inputs=[item], exceptions=[(7, 9), (1, 2)], coupled=[("pool", "sum is 8")]
+    )
+    sizes._print(contract)
+    assert capsys.readouterr().out.splitlines() == [
+        "photo",
+        "  height: multiples of 4",
+        "    5 fails at blocks: no",
+        "  width: any (tried up to 512)",
+        "  the same size as guide, mask",
+        "except 9 x 7, 2 x 1",
+        "sum is 8, because of pool. The rules hold while the other size keeps its value.",
+    ]
+
+
+class Rule:
+    def __init__(self, text: str, proven: bool, causes: list[Any]) -> None:
+        self.text, self.proven, self.causes = text, proven, causes
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def test_output_of_sizes_needs_fix(layerwright: Run, tmp_path: Path) -> None:
+    done = layerwright("sizes", two_inputs(tmp_path / "two.xml"), "-o", tmp_path / "new.xml")
+    assert done.code == 2
+    assert "--output needs --fix" in done.err
+    assert not (tmp_path / "new.xml").exists()
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (OSError(28, "No space left on device", "a.png"), "a.png: No space left on device"),
+        (OSError(28, "No space left on device"), "No space left on device"),
+        (OSError("strange"), "strange"),
+    ],
+)
+def test_errors_of_the_system_name_file_and_reason(error: OSError, message: str) -> None:
+    assert console.of_the_system(error).message == message
+    assert console.of_the_system(MemoryError()).code == "out-of-memory"
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "words"),
+    [(KeyboardInterrupt(), 130, "stopped"), (BrokenPipeError(), 1, ""), (MemoryError(), 1, "ran out of memory")],
+)
+def test_exit_statuses_of_interruptions(
+    layerwright: Run, monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int, words: str
+) -> None:
+    def fails() -> None:
+        raise error
+
+    monkeypatch.setattr(main, "app", fails)
+    done = layerwright("check")
+    assert (done.code, words in done.err) == (code, True)
+
+
+# --- prune ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def dense(tmp_path: Path) -> Path:
+    """Two convolutions, of which the first has too few input channels, and weights."""
+    path = network(
+        tmp_path / "net.xml",
+        Layer("image", "input", params={"dims": "8x6x3"}),
+        Layer("first", "convolution", inputs=(Source("image"),), params={"features": "8", "kernel": "3x3", "apply_bias": "false"}),
+        Layer("second", "convolution", inputs=(Source("first"),), params={"features": "4", "kernel": "3x3", "apply_bias": "false"}),
+        Layer("result", "output", inputs=(Source("second"),)),
+    )  # fmt: skip
+    rng = np.random.default_rng(0)
+    (tmp_path / "weights").mkdir()
+    for name, shape in (("first", (8, 3, 3, 3)), ("second", (4, 8, 3, 3))):
+        np.save(tmp_path / "weights" / f"{name}_kernel.npy", rng.standard_normal(shape).astype(np.float32))
+    return path
+
+
+def test_prune_checks_writes_and_reports(layerwright: Run, dense: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = dense.parent
+    monkeypatch.setattr("exporters.sparse_sweep.no_sweep", lambda: "there is no GPU")
+    weights = ("--weights", folder / "weights")
+    done = layerwright("prune", dense, *weights)
+    assert done.code == 1
+    assert "second: 72 groups of four are not 2:4 sparse" in done.out
+    assert "first is not pruned: " in done.out
+    (folder / "images").mkdir()
+    for name in "ab":
+        write_image(folder / "images" / f"{name}.png", np.random.default_rng(1).random((1, 3, 6, 8), np.float32))
+    report = folder / "r.json"
+    images = ("--validate", folder / "images", "--report", report)
+    done = layerwright("prune", dense, *weights, "-o", folder / "sparse", *images)
+    assert done.code == 0, done.err
+    assert "second: " in done.out
+    assert "of the magnitude is kept" in done.out
+    assert "on 2 images, before retraining" in done.out
+    assert "times of dense and sparse weights: unavailable, there is no GPU" in done.out
+    found = json.loads(report.read_text())
+    by_layer = {entry["layer"]: entry for entry in found["layers"]}
+    assert (by_layer["first"]["pruned"], by_layer["second"]["pruned"]) == (False, True)
+    assert by_layer["first"]["reason"]
+    assert "kept" not in by_layer["first"]
+    assert 0.5 < by_layer["second"]["kept"] < 1
+    assert found["psnr_db"] == pytest.approx(sum(found["images"].values()) / 2)
+    assert set(found["images"]) == {"a.png", "b.png"}
+    assert found["batch_sweep"] == {"unavailable": "there is no GPU"}
+    done = layerwright("prune", dense, "--weights", folder / "sparse")
+    assert done.code == 0
+    assert "second: sparse" in done.out
+    done = layerwright("prune", dense, *weights, "-o", folder / "sparse")
+    assert done.code == 1
+    assert "has files; nothing was changed" in done.err
+
+
+def test_a_sweep_is_a_table_of_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    candidate: Any = SimpleNamespace(layer="a", inputs=8, outputs=4, work=0.5, gains=True, reason="")
+    kernel = SimpleNamespace(layer="a", kept=0.75, kept_unpermuted=0.5)
+    monkeypatch.setattr("designer.surgery.sparsity.expected_gain", lambda found: "twice")
+    pruned: Any = SimpleNamespace(kernels=[kernel])
+    found = prune._report((candidate,), pruned, {}, [SweepRow(4, 2.0, 1.5)], "")
+    assert found["batch_sweep"] == [{"batch": 4, "dense": 2.0, "sparse": 1.5}]
+    assert (found["gain"], found["psnr_db"], found["violations"]) == ("twice", None, 0)
+    assert found["layers"] == [
+        {
+            "layer": "a", "inputs": 8, "outputs": 4, "share_of_operations": 0.5, "can_be_faster": True, "pruned": True,
+            "reason": "", "kept": 0.75, "kept_unpermuted": 0.5,
+        }
+    ]  # fmt: skip
+
+
+def test_psnr_of_pruned_weights_is_that_of_the_results(dense: Path) -> None:
+    found = open_network(dense)
+    folder = dense.parent
+    one = load_weights(folder / "weights", required_weights(found.inference))
+    write_image(folder / "a.png", np.full((1, 3, 6, 8), 0.5, np.float32))
+    other = Weights({key: array * np.float32(0.5) for key, array in one.tensors.items()})
+    (folder / "only").mkdir()
+    (folder / "a.png").rename(folder / "only" / "a.png")
+    same = prune._compare(found, one, one, folder / "only")
+    assert same == {"a.png": float("inf")}
+    assert prune._compare(found, one, other, folder / "only")["a.png"] < 40
+
+
+# --- precision -----------------------------------------------------------------------------------------------------
+
+
+def test_the_summary_of_a_precision_names_every_layer_that_matters() -> None:
+    result = SimpleNamespace(
+        precision="fp16", psnr_db=51.234, kept={"last": "by request"}, layers=7, bf16_db=40.0,
+        nonfinite={"log": 3}, overflow={"large": 7e4, "last": 8e4}, underflow={"small": 0.25, "fine": 0.01},
+    )  # fmt: skip
+    used = SimpleNamespace(images=("a", "b"), skipped={"c.txt": "not an image"})
+    made: Any = SimpleNamespace(result=result, validation=used, written=SimpleNamespace(bytes=2048))
+    assert precision._precision_summary(made) == [
+        "skipped c.txt: not an image",
+        "2 images used, 1 skipped",
+        "log has 3 values that are NaN or infinite in FP32",
+        "large overflows in FP16: values up to 7e+04",
+        "small: 25.00% of the values become 0",
+        "last stays in FP32: by request",
+        "BF16 has the range of FP32 and reaches 40.00 dB: --to bf16",
+        "51.23 dB against FP32; 6 of 7 layers in FP16; 2.00 KiB",
+    ]
+    result.psnr_db, result.bf16_db, used.skipped = float("inf"), None, {}
+    lines = precision._precision_summary(made)
+    assert lines[0] == "2 images used"
+    assert lines[-1].startswith("equal to FP32; ")
+
+
+def test_the_summary_of_int8_names_kept_layers_and_sizes() -> None:
+    result = SimpleNamespace(psnr_db=33.333, kept={"last": "sensitive"}, quantized=("a", "b", "c"))
+    images = SimpleNamespace(names=("a", "b"), skipped={"c.txt": "not an image"})
+    made: Any = SimpleNamespace(result=result, images=images, format="float16", bytes=1024, bytes_fp32=4096)
+    assert precision._summary(made) == [
+        "skipped c.txt: not an image",
+        "2 images used, 1 skipped",
+        "last stays in float16: sensitive",
+        "33.33 dB against FP32; 3 layers in INT8; 1.00 KiB instead of 4.00 KiB",
+    ]
