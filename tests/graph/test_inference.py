@@ -317,3 +317,40 @@ def test_a_network_with_the_states_of_an_equal_one_infers_only_what_an_edit_chan
     assert other.last_inferred == 2
     assert (shape(other, "c5"), shape(other, "c4")) == ("N x 6 x 8 x 10", "N x 7 x 8 x 10")
     assert shape(inference, "c4") == "N x 6 x 8 x 10"
+
+
+def test_a_layer_behind_a_broken_one_has_not_the_result_of_an_equal_layer_without_it(tiny: Registry) -> None:
+    inference = infer(
+        tiny,
+        layer("in", "input"),
+        layer("open", "convolution"),
+        layer("whole", "join", "in"),
+        layer("part", "join", "open", "in"),
+        layer("behind", "join", "in", "part"),
+    )
+    assert shape(inference, "whole") == "N x 3 x 8 x 8"
+    for name in ("part", "behind"):
+        assert (shape(inference, name), inference.states[name].because_of) == (None, "open")
+    assert [str(t) for t in inference.states["part"].inputs] == ["N x 3 x 8 x 8"]
+    assert findings(inference) == [("open", "missing-input", "x")]
+
+
+def test_findings_follow_every_edit(tiny: Registry) -> None:
+    inference = infer(
+        tiny,
+        layer("in", "input", dims="10x8x4"),
+        layer("split", "split", "in"),
+        layer("a", "convolution", "split:y1"),
+        layer("b", "convolution", "in"),
+    )
+    change = inference.graph.apply(commands.set_params(inference.graph, {"in": {"dims": "10x8x6"}}))
+    assert inference.update(change) == {"in", "split", "a", "b"}
+    assert str(inference.states["a"].inputs[0]) == "N x 3 x 8 x 10"
+    assert inference.last_inferred == 4
+    change = inference.graph.apply(commands.set_params(inference.graph, {"b": {"features": "x"}}))
+    assert inference.update(change) == {"b"}
+    assert [d.layer for d in inference.diagnostics()] == ["b"]
+    change = inference.graph.apply(commands.remove_layers(inference.graph, ["b"]))
+    inference.update(change)
+    assert inference.diagnostics() == ()
+    assert "b" not in inference.states

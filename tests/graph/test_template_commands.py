@@ -15,6 +15,7 @@ from designer.graph.history import History
 from designer.graph.model import ActivationSpec, Frame, Layer, Source
 from designer.graph.template import Template, closure, enclosing, recursion
 from designer.graph.template_commands import (
+    STEP,
     dissolve,
     dissolve_all,
     edit_template,
@@ -343,3 +344,71 @@ def test_the_layers_of_a_new_template_are_placed(graph: Graph) -> None:
     graph.apply(make_template(graph, ["left", "right"], "t", placed=placed))
     layers = graph.templates["t"].layers
     assert [layer.position for layer in layers] == [(16 * number, 0) for number in range(len(layers))]
+
+
+def test_ports_of_a_new_template_are_named_after_what_they_read() -> None:
+    graph = Graph(
+        [
+            plain("input_0", kind="input"),
+            plain("photo", kind="input"),
+            plain("two", "photo"),
+            plain("conv_0", "input_0", "photo", "two:y1", "two"),
+            plain("conv_1", "conv_0", "photo"),
+            plain("outside", "conv_1:y", "photo", "conv_0"),
+            plain("late", "conv_1"),
+        ]
+    )
+    after = committed(graph, lambda g: make_template(g, ["conv_1", "conv_0"], "block"))
+    template = after.templates["block"]
+    assert template.inputs == ("x", "photo", "two_y1", "two")
+    assert {layer.name: [str(s) for s in layer.inputs] for layer in template.layers if layer.type == "tiny"} == {
+        "conv_0": ["x", "photo", "two_y1", "two"],
+        "conv_1": ["conv_0", "photo"],
+    }
+    assert [str(s) for s in after["block_0"].inputs] == ["input_0", "photo", "two:y1", "two"]
+    outputs = {x.name: str(x.inputs[0]) for x in template.layers if x.type == "template_output"}
+    reads = [str(s) for s in after["outside"].inputs]
+    assert reads[1] == "photo"
+    first = template.outputs[0]
+    found = [outputs[s.partition(":")[2] or first] for s in (reads[0], reads[2], str(after["late"].inputs[0]))]
+    assert found == ["conv_1:y", "conv_0", "conv_1"]
+    assert len(set(template.outputs)) == 3
+    assert {x.params["index"] for x in template.layers if x.type == "template_output"} == {"0", "1", "2"}
+
+
+def test_names_of_ports_do_not_collide_with_layers_inside_or_with_each_other() -> None:
+    graph = Graph([plain("a_1"), plain("a_2"), plain("x", "a_1", "a_2"), plain("end", "x")])
+    template = committed(graph, lambda g: make_template(g, ["x"], "t")).templates["t"]
+    assert template.inputs == ("a", "a_2")
+    same = Graph([plain("tiny_0"), plain("tiny_1"), plain("x", "tiny_0", "tiny_1")])
+    template = committed(same, lambda g: make_template(g, ["x"], "t")).templates["t"]
+    assert template.inputs == ("x_2", "x_3")
+
+
+def test_the_instance_is_where_the_first_layer_was_and_ports_are_around_the_layers() -> None:
+    graph = Graph(
+        [
+            Layer("in", "tiny", (0, 0)),
+            Layer("one", "tiny", (300, 70), (Source("in"),)),
+            Layer("other", "tiny", (500, 20), (Source("one"),)),
+            Layer("end", "tiny", (900, 0), (Source("other"),)),
+        ]
+    )
+    after = committed(graph, lambda g: make_template(g, ["other", "one"], "t"))
+    assert after["t_0"].position == (300, 70)
+    assert {x.name: x.position for x in after.templates["t"].layers} == {
+        "in": (300 - STEP, 20),
+        "other_2": (500 + STEP, 20),
+        "one": (300, 70),
+        "other": (500, 20),
+    }
+
+
+def test_an_identity_that_keeps_an_activation_has_no_template(graph: Graph) -> None:
+    relu = ActivationSpec("relu")
+    graph.apply(commands.set_activation(graph, ["p"], relu))
+    after = committed(graph, lambda g: dissolve(g, "p"))
+    assert (after["p"].type, after["p"].params, after["p"].activation) == ("identity", {}, relu)
+    assert [str(s) for s in after["p"].inputs] == ["p.mid"]
+    assert [str(s) for s in after["reads_first"].inputs] == ["p"]
+    assert [str(s) for s in after["reads_second"].inputs] == ["p.mid:y1"]
