@@ -175,3 +175,103 @@ def test_variants_without_a_name_of_their_own_get_one(tmp_path: Path) -> None:
     assert settings.variants[0].precision == "bf16"
     assert settings.extra == {"Variants/none/name": "of a newer version"}
     assert not found
+
+
+def setting(tmp_path: Path, name: str, text: str, ending: str = ".settings.xml") -> tuple[Settings, list[str]]:
+    path = tmp_path / f"x{ending}"
+    path.write_text(f'<QSettings version="1"><Setting name="{name}">{text}</Setting></QSettings>')
+    read = read_settings(path)
+    return read.settings, [finding.message for finding in read.diagnostics]
+
+
+@pytest.mark.parametrize(
+    ("name", "field", "low", "high"),
+    [
+        ("InferenceSettings/iterations", "iterations", 1, 1_000_000),
+        ("GeneralNetworkSettings/tile", "tile", 0, 65536),
+        ("GeneralNetworkSettings/threads", "threads", 0, 1024),
+        ("GeneralNetworkSettings/randomWeightsSeed", "random_seed", 0, 2**31 - 1),
+    ],
+)
+def test_numbers_have_limits(tmp_path: Path, name: str, field: str, low: int, high: int) -> None:
+    default = getattr(Settings(), field)
+    for number in (low, high):
+        settings, found = setting(tmp_path, name, str(number))
+        assert (getattr(settings, field), found) == (number, [])
+    for text in (str(low - 1), str(high + 1), "", "1.5", "x", "²", "0" * 12):
+        settings, found = setting(tmp_path, name, text)
+        assert getattr(settings, field) == default
+        assert found == [f"'{text}' is not a valid number for {field}; the default is used"]
+
+
+def test_other_values_of_choices_and_engines_are_reported(tmp_path: Path) -> None:
+    settings, found = setting(tmp_path, "GeneralNetworkSettings/dataType", "fp64")
+    assert (settings.precision, found) == ("fp32", ["'fp64' is not a valid precision; fp32 is used"])
+    settings, found = setting(tmp_path, "GeneralNetworkSettings/format", "nhwc")
+    assert (settings.layout, found) == ("nhwc", [])
+    settings, found = setting(tmp_path, "GeneralNetworkSettings/backend", "my_engine2")
+    assert (settings.engine, found) == ("my_engine2", [])
+    for text in ("2engine", "Engine", "a" * 65, ""):
+        settings, found = setting(tmp_path, "GeneralNetworkSettings/backend", text)
+        assert settings.engine == "onnxruntime"
+        assert found == [f"'{text[:40]}' is not the name of an engine; onnxruntime is used"]
+
+
+@pytest.mark.parametrize(("text", "on"), [("true", True), (" TRUE ", True), ("1", True), ("0", False), ("yes", False)])
+def test_switches(tmp_path: Path, text: str, on: bool) -> None:
+    assert setting(tmp_path, "InferenceSettings/enableProfiling", text)[0].profiling is on
+    sections = setting(tmp_path, "InferenceSettings/profilingSections/Memory", text)[0].profiling_sections
+    assert sections == {"Memory": on}
+
+
+def test_unknown_settings_are_kept_of_our_files_only(tmp_path: Path) -> None:
+    assert setting(tmp_path, "Later/Thing", "kept")[0].extra == {"Later/Thing": "kept"}
+    assert setting(tmp_path, "", "nameless")[0].extra == {}
+    assert setting(tmp_path, "Later/Thing", "kept", ".nv-editor-cfg")[0].extra == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "adapted"),
+    [
+        ("dataType", "fp32", False),
+        ("dataType", "fp16", True),
+        ("backend", "cpu", False),
+        ("backend", "cuda", True),
+        ("device", "0", False),
+    ],
+)
+def test_what_of_the_2022_tool_runs_differently(tmp_path: Path, name: str, text: str, adapted: bool) -> None:
+    settings, found = setting(tmp_path, f"GeneralNetworkSettings/{name}", text, ".nv-editor-cfg")
+    assert bool(found) is adapted
+    assert (settings.precision, settings.engine, settings.device) == ("fp32", "onnxruntime", "cpu")
+
+
+def test_a_format_that_the_user_chose_is_known() -> None:
+    found = Variant("a", formats={"x": "float32", "y": "float32"}, reasons={"x": "first", "y": "overflow"})
+    assert not found.by_hand
+    chosen = Variant("a", formats=found.formats, reasons={"x": "first", "y": BY_HAND})
+    assert chosen.by_hand
+    rest = chosen.without(["y", "z"])
+    assert (rest.formats, rest.reasons, rest.by_hand) == ({"x": "float32"}, {"x": "first"}, False)
+
+
+def test_variants_without_their_own_names_get_numbers(tmp_path: Path) -> None:
+    lines = [
+        ("2/name", "a"),
+        ("0/precision", "fp16"),
+        ("10/name", "a"),
+        ("1/name", "a"),
+        ("11/name", ""),
+        ("x/name", "b"),
+    ]
+    text = "".join(f'<Setting name="Variants/{name}">{value}</Setting>' for name, value in lines)
+    (tmp_path / "x.settings.xml").write_text(f'<QSettings version="1">{text}</QSettings>')
+    settings = read_settings(tmp_path / "x.settings.xml").settings
+    assert [(v.name, v.precision) for v in settings.variants] == [
+        ("variant", "fp16"),
+        ("a", "fp32"),
+        ("a 2", "fp32"),
+        ("a 3", "fp32"),
+        ("variant 2", "fp32"),
+    ]
+    assert settings.extra == {"Variants/x/name": "b"}

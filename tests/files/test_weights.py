@@ -12,6 +12,9 @@ import pytest
 
 from designer.files import limits
 from designer.files.document import read_document
+from designer.files.safetensors_file import read_entries
+from designer.files.weight_files import file_stems
+from designer.files.weight_types import WeightReport
 from designer.files.weights import (
     WeightKey,
     Weights,
@@ -374,3 +377,159 @@ def test_safetensors_with_gaps_or_overlaps_are_refused(tmp_path: Path, offsets: 
     path.write_bytes(len(text).to_bytes(8, "little") + text + bytes(20))
     with pytest.raises(DiagnosticError, match=r"overlap or leave gaps|extra bytes after the last tensor"):
         load_weights(path, NEEDED)
+
+
+# --- sources, notes and names --------------------------------------------------------------------------------------
+
+
+def test_the_reports_of_filled_weights_name_the_source_of_every_tensor() -> None:
+    key, other, lost, old = (WeightKey("a", name) for name in ("kernel", "bias", "wrong", "old"))
+    needed = {
+        key: Weight("kernel", (2, 3), "weight"),
+        other: Weight("bias", (2,), "bias", init="ones"),
+        lost: Weight("wrong", (4,), "wrong", init="constant:0.5"),
+    }
+    reports = (
+        WeightReport(key, WeightStatus.BOUND, (2, 3), (2, 3), "file.npy"),
+        WeightReport(lost, WeightStatus.WRONG_SHAPE, (4,), (5,), "other.npy"),
+        WeightReport(old, WeightStatus.UNEXPECTED, None, (7,), "old.npy"),
+    )
+    tensors = {key: np.ones((2, 3), np.float32), lost: np.zeros(5, np.float32), old: np.zeros(7, np.float32)}
+    filled = fill_missing(Weights(tensors, reports, "folder", "first note", "abc"), needed, 3)
+    assert [(r.key, r.status, r.needed, r.found, r.source) for r in filled.reports] == [
+        (key, WeightStatus.BOUND, (2, 3), (2, 3), "file.npy"),
+        (other, WeightStatus.BOUND, (2,), (2,), "random (seed 3)"),
+        (lost, WeightStatus.BOUND, (4,), (4,), "random (seed 3)"),
+        (old, WeightStatus.UNEXPECTED, None, (7,), "old.npy"),
+    ]
+    assert (filled.source, filled.sha256) == ("folder", "abc")
+    assert filled.note == "first note; 2 of 3 tensors random (seed 3)"
+    assert set(filled.tensors) == {key, other, lost}
+    assert filled.tensors[lost].tolist() == [0.5] * 4
+    assert filled.tensors[other].tolist() == [1.0, 1.0]
+
+
+def test_bounds_of_random_values() -> None:
+    def values(init: str, shape: tuple[int, ...] = (60, 40), fan_in: int = 25) -> Array:
+        return random_weights({KERNEL: Weight("kernel", shape, "weight", init, fan_in)}, 5).tensors[KERNEL]
+
+    for init, bound in (("kaiming", 1 / 5), ("xavier", (6 / 100) ** 0.5)):
+        found = values(init)
+        assert bound * 0.99 < found.max() <= bound
+        assert -bound <= found.min() < -bound * 0.99
+    assert np.abs(values("kaiming", fan_in=0)).max() <= 1
+    rows = values("normal_but:2", (4, 1000))
+    assert [bool(row.any()) for row in rows] == [True, True, False, True]
+    assert rows[0].std() == pytest.approx(1, abs=0.1)
+    with pytest.raises(ValueError, match="unknown initialization 'magic'"):
+        values("magic")
+
+
+def test_random_values_depend_on_layer_tensor_and_seed() -> None:
+    keys = [WeightKey("a", "kernel"), WeightKey("b", "kernel"), WeightKey("a", "other")]
+    needed = {key: Weight(key.tensor, (50,), "weight", "normal") for key in keys}
+    found = [random_weights(needed, seed).tensors[key] for seed in (0, -1) for key in keys]
+    assert len({array.tobytes() for array in found}) == 6
+
+
+def test_the_title_of_weights_is_their_file_and_their_note() -> None:
+    assert Weights(source="/folder/net.safetensors", note="note").title == "net.safetensors; note"
+    assert Weights(note="note").title == "note"
+    assert Weights(source="/folder/net").title == "net"
+
+
+@pytest.mark.parametrize(
+    ("status", "complete"),
+    [
+        (WeightStatus.BOUND, True),
+        (WeightStatus.UNEXPECTED, True),
+        (WeightStatus.MISSING, False),
+        (WeightStatus.WRONG_SHAPE, False),
+    ],
+)
+def test_weights_are_complete_without_missing_and_wrong_tensors(status: WeightStatus, complete: bool) -> None:
+    bound = WeightReport(KERNEL, WeightStatus.BOUND)
+    assert Weights(reports=(bound, WeightReport(BIAS, status))).complete is complete
+
+
+def test_the_findings_of_weights_name_layer_tensor_and_both_shapes() -> None:
+    reports = (
+        WeightReport(KERNEL, WeightStatus.BOUND, (1,), (1,), "a"),
+        WeightReport(KERNEL, WeightStatus.MISSING, (4, 3, 2, 1), None, ""),
+        WeightReport(BIAS, WeightStatus.WRONG_SHAPE, (4,), (), "b.npy"),
+        WeightReport(WeightKey("old", "bias"), WeightStatus.UNEXPECTED, None, (7,), "c.npy"),
+        WeightReport(WeightKey("", "step"), WeightStatus.UNEXPECTED, None, None, ""),
+    )
+    found = weight_diagnostics(Weights(reports=reports))
+    assert [(d.code, d.layer, d.parameter, d.file, d.severity.name) for d in found] == [
+        ("missing-weight", "conv 1", "kernel", None, "ERROR"),
+        ("wrong-shape", "conv 1", "bias", "b.npy", "ERROR"),
+        ("unexpected-weight", None, None, "c.npy", "WARNING"),
+        ("unexpected-weight", None, None, None, "WARNING"),
+    ]
+    assert [d.message for d in found] == [
+        "the weights have no 'kernel' for 'conv 1' (4 x 3 x 2 x 1)",
+        "'bias' of 'conv 1' must be 4, but the file has a scalar",
+        "the weights contain 'old.bias' (7), which no layer uses; it is ignored",
+        "the weights contain 'step' (no shape), which no layer uses; it is ignored",
+    ]
+
+
+def test_every_tensor_has_its_own_file_name() -> None:
+    plain = [WeightKey("conv 1", "kernel"), WeightKey("b", "bias"), WeightKey("ä", "x")]
+    found = file_stems(plain)
+    assert (found[plain[0]], found[plain[1]]) == ("conv_1_kernel", "b_bias")
+    assert found[plain[2]].isascii()
+    clashes = [("a", "b_c"), ("a_b", "c"), ("a_", "b_c"), ("a", "_b_c"), ("a__b", "c")]
+    stems = file_stems(WeightKey(*key) for key in clashes)
+    assert len(set(stems.values())) == len(clashes)
+    assert stems[WeightKey("a", "b_c")] != "a_b_c" != stems[WeightKey("a_b", "c")]
+    for key in clashes:
+        assert stems[WeightKey(*key)].replace("_", "") == "".join(key).replace("_", "")
+
+
+def header(path: Path, entry: object, data: bytes = b"\0" * 16) -> Path:
+    text = json.dumps({"t": entry}).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
+    return path
+
+
+@pytest.mark.parametrize("rank", [0, 1, 16, 17])
+def test_ranks_of_safetensors(tmp_path: Path, rank: int) -> None:
+    entry = {"dtype": "F32", "shape": [1] * rank, "data_offsets": [0, 4]}
+    path = header(tmp_path / "a.safetensors", entry, b"\0" * 4)
+    if rank > 16:
+        with pytest.raises(DiagnosticError, match="rank"):
+            read_entries(path)
+    else:
+        found = read_entries(path)["t"]
+        assert (found.shape, found.end - found.begin) == ((1,) * rank, 4)
+        assert found.begin == path.stat().st_size - 4
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"dtype": "F32", "shape": [2], "data_offsets": [-4, 4]},
+        {"dtype": "F32", "shape": [2], "data_offsets": [0, 4]},
+        {"dtype": "F32", "shape": [2], "data_offsets": [12, 20]},
+        {"dtype": "F32", "shape": [-2], "data_offsets": [0, 8]},
+        {"dtype": "F32", "shape": [True], "data_offsets": [0, 4]},
+        {"dtype": "F32", "shape": [2]},
+        {"dtype": "F33", "shape": [2], "data_offsets": [0, 8]},
+        {"dtype": 32, "shape": [2], "data_offsets": [0, 8]},
+    ],
+)
+def test_entries_that_do_not_match_the_file_are_refused(tmp_path: Path, entry: object) -> None:
+    with pytest.raises(DiagnosticError, match="'t'"):
+        read_entries(header(tmp_path / "a.safetensors", entry))
+
+
+def test_a_header_longer_than_the_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.safetensors"
+    for data in (b"", b"\2\0\0\0\0\0\0", struct.pack("<Q", 3) + b"{}"):
+        path.write_bytes(data)
+        with pytest.raises(DiagnosticError, match="declares a header"):
+            read_entries(path)
+    path.write_bytes(struct.pack("<Q", 2) + b"{}")
+    assert read_entries(path) == {}
