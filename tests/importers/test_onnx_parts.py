@@ -1,0 +1,485 @@
+"""Parts of the import of ONNX files on their own: inputs, cases, patterns of unequal sizes, the kept file, versions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from onnx_models import FLOAT, model, random, saved
+
+from designer.files.weights import WeightKey, Weights
+from designer.graph.diagnostics import DiagnosticError
+from designer.graph.types import DataType, Symbol, TensorType
+from designer.importers.formats import ImportOptions
+from designer.importers.imported import Imported
+from designer.importers.onnx.conversion import OnnxOp, UnsupportedError, check_attributes
+from designer.importers.onnx.importing import import_onnx, import_proto
+from designer.importers.onnx.model_file import check_opsets, check_tensor
+from designer.importers.onnx.opaque import _attributes_text, _open_size, _text, captured, data_type
+from designer.importers.onnx.origin import _way, restored
+from designer.importers.onnx.original import FileRunner, OnnxOriginal
+from designer.importers.onnx.scopes import NAME_SCOPES, scope_of
+from designer.importers.onnx.versions import has_definition, upgraded, with_opset
+from designer.operators.registry import Registry
+
+
+def relu(inputs: dict[str, Sequence[int | str]], **options: Any) -> onnx.ModelProto:
+    nodes = [helper.make_node("Relu", [name], [f"{name}_y"], name=name) for name in inputs]
+    return model(nodes, inputs, {f"{name}_y": None for name in inputs}, **options)
+
+
+def imported(proto: onnx.ModelProto, registry: Registry, **sizes: tuple[int, ...]) -> Imported:
+    return import_proto(proto, Path("file.onnx"), registry, ImportOptions(sizes=sizes))
+
+
+# --- inputs and cases ----------------------------------------------------------------------------------------------
+
+
+def drawn(found: Imported, name: str) -> str:
+    params = found.graph[name].params
+    return params.get("dims") or params["shape"]
+
+
+@pytest.mark.parametrize(
+    ("shape", "type", "text"),
+    [
+        (["n", 3, "h", "w"], "input", "64x64x3"),
+        (["n", "c", 20, "w"], "input", "64x20x3"),
+        ([1, 4, 20, 30], "input", "30x20x4"),
+        (["n", "l", 5], "tensor_input", "16,5"),
+        (["n"], "tensor_input", ""),
+    ],
+)
+def test_open_sizes_of_inputs_have_usual_values(
+    shape: list[int | str], type: str, text: str, registry: Registry
+) -> None:
+    found = imported(relu({"x": shape}), registry)
+    assert found.graph["x"].type == type
+    assert (found.graph["x"].params.get("dims") or found.graph["x"].params.get("shape", "")) == text
+
+
+def test_sizes_are_given_by_name_or_for_all_inputs(registry: Registry) -> None:
+    proto = relu({"a": ["n", 3, "h", "w"], "b": ["n", "c", 20, "w"]})
+    found = imported(proto, registry, a=(1, 3, 10, 12))
+    assert (drawn(found, "a"), drawn(found, "b")) == ("12x10x3", "64x20x3")
+    found = imported(proto, registry, **{"": (1, 5, 10, 12)})
+    assert (drawn(found, "a"), drawn(found, "b")) == ("12x10x3", "12x20x5")
+    found = imported(proto, registry, **{"": (1, 5, 10, 12), "a": (1, 3, 8, 9)})
+    assert (drawn(found, "a"), drawn(found, "b")) == ("9x8x3", "64x20x3")
+
+
+def test_the_document_is_compared_at_the_sizes_that_the_file_leaves_open(registry: Registry) -> None:
+    def shapes(*inputs: list[int | str]) -> list[list[tuple[int, ...]]]:
+        found = imported(relu({f"x{number}": shape for number, shape in enumerate(inputs)}), registry)
+        assert found.original is not None
+        return [[shape for shape, _ in case.values()] for case in found.original.cases()]
+
+    assert shapes(["n", 3, "h", 20]) == [[(1, 3, 64, 20)], [(2, 3, 64, 20)], [(1, 3, 96, 20)]]
+    assert shapes([1, 3, 10, 20]) == [[(1, 3, 10, 20)]]
+    assert shapes(["n", 7]) == [[(1, 7)], [(2, 7)]]
+    assert shapes(["n", 7], [2, 3]) == [[(1, 7), (2, 3)], [(2, 7), (2, 3)]]
+
+
+@pytest.mark.parametrize(
+    ("shape", "words"), [(["n", 3, -4, 5], "negative dimension"), (None, "not a tensor of numbers with a known rank")]
+)
+def test_inputs_that_no_layer_can_have(shape: Any, words: str, registry: Registry) -> None:
+    proto = relu({"x": [2, 3]})
+    proto.graph.input[0].CopyFrom(helper.make_tensor_value_info("x", FLOAT, shape))
+    with pytest.raises(DiagnosticError) as failed:
+        imported(proto, registry)
+    assert words in failed.value.diagnostics[0].message
+
+
+def test_an_input_without_elements_is_a_constant(registry: Registry, tmp_path: Path) -> None:
+    nodes = [helper.make_node("Concat", ["x", "none"], ["y"], axis=1)]
+    proto = model(nodes, {"x": [2, 3], "none": [2, 0]}, {"y": None})
+    found = import_onnx(saved(proto, tmp_path), registry, ImportOptions()).verified(registry)
+    assert set(found.graph.layers) >= {"x", "y"}
+    assert "none" not in found.graph
+    assert found.report.max_abs_difference == 0
+
+
+def test_the_name_of_the_graph_is_the_title_if_it_is_legal(registry: Registry) -> None:
+    proto = relu({"x": [2, 3]})
+    assert imported(proto, registry).graph.name == "network"
+    proto.graph.name = "a,b"
+    assert imported(proto, registry).graph.name == "file"
+
+
+# --- patterns ------------------------------------------------------------------------------------------------------
+
+
+def layers(found: Imported) -> list[str]:
+    plain = [layer for layer in found.graph if layer.type not in ("input", "tensor_input", "output", "tensor_constant")]
+    return [layer.activation.type if layer.activation else layer.type for layer in plain]
+
+
+def attention(scale: str, number: float, *, mask: int = 0, axis: int = -1) -> onnx.ModelProto:
+    """softmax(q x k * scale + mask) x v of unequal lengths; `mask` is 1 in front of the scores, 2 behind."""
+    nodes = [
+        helper.make_node("MatMul", ["q", "k"], ["s"]),
+        helper.make_node(scale, ["s", "factor"], ["d"]),
+        helper.make_node("Softmax", ["p" if mask else "d"], ["w"], axis=axis),
+        helper.make_node("MatMul", ["w", "v"], ["y"]),
+    ]
+    if mask:
+        nodes.insert(2, helper.make_node("Add", ["mask", "d"] if mask == 1 else ["d", "mask"], ["p"]))
+    weights = {"factor": np.float32(number).reshape(()), **({"mask": random(3, 5, seed=3)} if mask else {})}
+    inputs = {"q": [2, 6, 3, 4], "k": [2, 6, 4, 5], "v": [2, 6, 5, 7]}
+    return model(nodes, inputs, {"y": None}, weights, opset=17)
+
+
+@pytest.mark.parametrize("scale", [("Mul", 0.3), ("Div", 3.0)], ids=["times", "divided"])
+@pytest.mark.parametrize("mask", [0, 1, 2])
+def test_attention_with_scale_and_mask(scale: tuple[str, float], mask: int, registry: Registry, tmp_path: Path) -> None:
+    path = saved(attention(*scale, mask=mask), tmp_path)
+    found = import_onnx(path, registry, ImportOptions()).verified(registry)
+    assert "scaled_dot_product_attention" in layers(found)
+    assert found.report.max_rel_difference is not None
+    assert found.report.max_rel_difference < 1e-5
+
+
+@pytest.mark.parametrize("axis", [3, 2])
+def test_only_a_softmax_over_the_keys_is_attention(axis: int, registry: Registry, tmp_path: Path) -> None:
+    found = import_onnx(saved(attention("Mul", 0.3, axis=axis), tmp_path), registry, ImportOptions()).verified(registry)
+    assert ("scaled_dot_product_attention" in layers(found)) is (axis == 3)
+    assert found.report.agrees
+
+
+def shuffle(six: list[int], perm: list[int], four: list[int], shape: list[int]) -> onnx.ModelProto:
+    nodes = [
+        helper.make_node("Reshape", ["x", "six"], ["r"]),
+        helper.make_node("Transpose", ["r"], ["t"], perm=perm),
+        helper.make_node("Reshape", ["t", "four"], ["y"]),
+    ]
+    return model(nodes, {"x": shape}, {"y": None}, {"six": np.array(six), "four": np.array(four)}, opset=17)
+
+
+UP, DOWN = [0, 1, 4, 2, 5, 3], [0, 1, 3, 5, 2, 4]
+
+
+@pytest.mark.parametrize(
+    ("six", "perm", "four", "shape", "expected"),
+    [
+        ([2, 2, 3, 3, 4, 5], UP, [2, 2, 12, 15], [2, 18, 4, 5], ["depth_to_space"]),
+        ([-1, 2, 3, 3, 4, 5], UP, [-1, 2, 12, 15], [2, 18, 4, 5], ["depth_to_space"]),
+        ([2, 2, 4, 3, 5, 3], DOWN, [2, 18, 4, 5], [2, 2, 12, 15], ["space_to_depth"]),
+        ([2, 2, 2, 3, 4, 5], UP, [2, 2, 8, 15], [2, 12, 4, 5], ["reshape", "permute", "reshape"]),
+        ([2, 2, 4, 2, 5, 3], DOWN, [2, 12, 4, 5], [2, 2, 8, 15], ["reshape", "permute", "reshape"]),
+        ([2, 2, 3, 3, 4, 5], UP, [2, 24, 1, 15], [2, 18, 4, 5], ["reshape", "permute", "reshape"]),
+        ([2, 2, 3, 3, 5, 4], UP, [2, 2, 15, 12], [2, 18, 4, 5], ["reshape", "permute", "reshape"]),
+        ([2, 2, 3, 3, 4, 5], [0, 1, 4, 3, 5, 2], [2, 2, 12, 15], [2, 18, 4, 5], ["reshape", "permute", "reshape"]),
+    ],
+)
+def test_blocks_of_unequal_sizes(
+    six: list[int],
+    perm: list[int],
+    four: list[int],
+    shape: list[int],
+    expected: list[str],
+    registry: Registry,
+    tmp_path: Path,
+) -> None:
+    found = import_onnx(saved(shuffle(six, perm, four, shape), tmp_path), registry, ImportOptions()).verified(registry)
+    assert layers(found) == expected
+    assert found.report.max_abs_difference == 0
+
+
+def norm(
+    *, axis: int = -1, keep: int = 1, epsilon: float = 0.1, other: bool = False, affine: bool = True
+) -> onnx.ModelProto:
+    nodes = [
+        helper.make_node("ReduceMean", ["x"], ["m"], axes=[axis], keepdims=keep),
+        helper.make_node("Sub", ["x", "m"], ["c"]),
+        helper.make_node("Mul", ["c", "x" if other else "c"], ["p"]),
+        helper.make_node("ReduceMean", ["p"], ["v"], axes=[-1]),
+        helper.make_node("Add", ["v", "eps"], ["ve"]),
+        helper.make_node("Sqrt", ["ve"], ["s"]),
+        helper.make_node("Div", ["c", "s"], ["n"]),
+    ]
+    weights = {"eps": np.array(epsilon + 2 * other, np.float32)}
+    if affine:
+        nodes += [
+            helper.make_node("Mul", ["norm.weight", "n"], ["nw"]),
+            helper.make_node("Add", ["norm.bias", "nw"], ["y"]),
+        ]
+        weights |= {"norm.weight": random(5), "norm.bias": random(5, seed=1)}
+    return model(nodes, {"x": [2, 5, 5]}, {"y" if affine else "n": None}, weights, opset=17)
+
+
+@pytest.mark.parametrize(
+    ("options", "one"),
+    [({}, True), ({"affine": False}, True), ({"axis": 1}, False), ({"other": True}, False)],
+)
+def test_a_layer_normalization_needs_the_same_axis_and_a_square(
+    options: dict[str, Any], one: bool, registry: Registry, tmp_path: Path
+) -> None:
+    found = import_onnx(saved(norm(**options), tmp_path), registry, ImportOptions()).verified(registry)
+    assert (layers(found) == ["layer_normalization"]) is one
+    assert found.report.max_rel_difference is not None
+    assert found.report.max_rel_difference < 1e-5
+
+
+# --- nodes as they are kept -----------------------------------------------------------------------------------------
+
+
+def op(kind: str, attributes: dict[str, Any], **more: Any) -> OnnxOp:
+    return OnnxOp("n", kind, "", 20, ("x",), ("y",), attributes, **more)
+
+
+def test_attributes_that_no_converter_asked_for_must_have_their_default() -> None:
+    check_attributes(op("LeakyRelu", {"alpha": helper.get_attribute_value(helper.make_attribute("alpha", 0.01))}))
+    check_attributes(op("Conv", {"kernel_shape": [3, 3], "auto_pad": "NOTSET"}))
+    asked = op("Conv", {"group": 2})
+    assert asked.attribute("group", 1) == 2
+    check_attributes(asked)
+    for kind, attributes in (
+        ("Conv", {"group": 2}),
+        ("Conv", {"auto_pad": "VALID"}),
+        ("Conv", {"pads": [1]}),
+        ("Relu", {"x": 1}),
+    ):
+        with pytest.raises(UnsupportedError, match=f"its attribute '{next(iter(attributes))}' is not supported"):
+            check_attributes(op(kind, attributes))
+
+
+def test_attributes_as_text_are_read_back_equal() -> None:
+    text = _attributes_text(op("X", {"a": 3, "b": 0.5, "c": "some text", "d": (1, 2), "e": [0.5, 1.5]}))
+    assert text == "a=3\nb=0.5\nc='some text'\nd=[1, 2]\ne=[0.5, 1.5]"
+    for value in (np.ones(2), [], [np.ones(2)], object()):
+        assert _attributes_text(op("X", {"a": value})) is None
+
+
+N = Symbol("N")
+
+
+@pytest.mark.parametrize(
+    ("found", "text"),
+    [
+        ([N, N, N, N], "N"),
+        ([7, 7, 7, 7], "7"),
+        ([12, 13, 14, 24], "H"),
+        ([20, 22, 23, 60], "W"),
+        ([24, 26, 28, 48], "H*2"),
+        ([10, 11, 11, 30], "W/2"),
+        ([13, 14, 15, 25], None),
+        ([12, 13, 14, 25], None),
+        ([12, N, N, N], None),
+    ],
+)
+def test_sizes_that_follow_the_image(found: list[Any], text: str | None) -> None:
+    assert _open_size(found, [(12, 20), (13, 22), (14, 23), (24, 60)]) == text
+
+
+def test_types_as_text() -> None:
+    assert _text(TensorType((), DataType.FLOAT32)) == "scalar"
+    assert _text(TensorType((), DataType.INT64)) == "scalar int64"
+    assert _text(TensorType((2, 3), DataType.UINT8)) == "2 x 3 uint8"
+    assert _text(TensorType((2, 3), DataType.UINT8), ["N", "H/2"]) == "N x H/2 uint8"
+    assert _text(TensorType((2, 3), DataType.FLOAT32), ["N", "W"]) == "N x W"
+    assert data_type(TensorProto.DOUBLE) is DataType.FLOAT64
+    assert data_type(TensorProto.STRING) is None
+
+
+def test_values_that_inner_graphs_read_from_around() -> None:
+    import onnx_ir as ir
+
+    def entry(name: str) -> Any:
+        return helper.make_tensor_value_info(name, FLOAT, [2])
+
+    inner = helper.make_graph([helper.make_node("Add", ["c", "far"], ["d"])], "inner", [], [entry("d")])
+    nodes = [
+        helper.make_node("Add", ["a", "near"], ["c"]),
+        helper.make_node("If", ["flag"], ["e"], then_branch=inner, else_branch=inner),
+    ]
+    body = helper.make_graph(nodes, "body", [entry("a")], [entry("e"), entry("passed")])
+    graph = helper.make_graph(
+        [helper.make_node("Scan", ["x"], ["y"], body=body, num_scan_inputs=1)], "g", [entry("x")], [entry("y")]
+    )
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
+    (node,) = ir.from_proto(proto).graph
+    assert set(captured(op("Scan", {}, nodes=(node,)))) == {"near", "flag", "far", "passed"}
+
+
+# --- names ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "metadata", "scope"),
+    [
+        ("/layer1/layer1.0/conv1/Conv", "", ("layer1", "layer1.0", "conv1")),
+        ("Conv", "", ()),
+        ("", "", ()),
+        ("/ignored/x", "['', 'layer1', 'layer1.0', 'layer1.0.conv1', 'conv2d']", ("layer1", "0", "conv1")),
+        ("/a/b", "['', 'head', 'linear']", ("head",)),
+        ("/a/b", "[1, 2]", ()),
+        ("/a/b", "nonsense(", ()),
+        ("/a/b", "{'a': 1}", ()),
+    ],
+)
+def test_modules_around_a_node(name: str, metadata: str, scope: tuple[str, ...]) -> None:
+    from types import SimpleNamespace
+
+    node = SimpleNamespace(name=name, metadata_props={NAME_SCOPES: metadata} if metadata else {})
+    assert scope_of(node) == scope
+
+
+# --- the kept file -------------------------------------------------------------------------------------------------
+
+
+def test_how_a_weight_becomes_its_initializer() -> None:
+    array = random(2, 3)
+    assert _way(numpy_helper.from_array(array), array) == "same"
+    assert _way(numpy_helper.from_array(array), array.reshape(-1)) == "same"
+    assert _way(numpy_helper.from_array(array), np.ascontiguousarray(array.T)) == "transposed"
+    assert _way(numpy_helper.from_array(array), array * 2) is None
+    assert _way(numpy_helper.from_array(array), random(5)) is None
+    assert _way(numpy_helper.from_array(array.astype(np.float64)), array) is None
+    assert _way(numpy_helper.from_array(np.zeros(2, np.float32)), -np.zeros(2, np.float32)) is None
+    outside = numpy_helper.from_array(array)
+    outside.data_location = TensorProto.EXTERNAL
+    assert _way(outside, array) == "same"
+    assert _way(outside, array.T) == "transposed"
+
+
+def linear() -> onnx.ModelProto:
+    """A matrix that is stored transposed, and a constant that is no weight."""
+    nodes = [helper.make_node("Gemm", ["x", "w", "b"], ["g"], name="fc"), helper.make_node("Mul", ["g", "half"], ["y"])]
+    weights = {"w": random(3, 5), "b": random(5, seed=1), "half": np.float32(0.5).reshape(())}
+    return model(nodes, {"x": ["n", 3]}, {"y": ["n", 5]}, weights)
+
+
+@pytest.mark.parametrize("external", [False, True])
+def test_trained_weights_of_a_transposed_matrix_are_restored(
+    external: bool, tmp_path: Path, registry: Registry
+) -> None:
+    path = tmp_path / "model.onnx"
+    if external:
+        onnx.save_model(linear(), path, save_as_external_data=True, location="data.bin", size_threshold=0)
+    else:
+        path.write_bytes(linear().SerializeToString())
+    found = import_onnx(path, registry, ImportOptions())
+    trained = {key: array * np.float32(3) for key, array in found.weights.tensors.items()}
+    again = restored(found.graph, Weights(trained))
+    assert again is not None
+    arrays = {tensor.name: numpy_helper.to_array(tensor) for tensor in again.graph.initializer}
+    np.testing.assert_array_equal(arrays["w"], random(3, 5) * np.float32(3))
+    np.testing.assert_array_equal(arrays["b"], random(5, seed=1) * np.float32(3))
+    assert arrays["half"] == 0.5
+    key = next(key for key in trained if key.tensor == "kernel")
+    assert restored(found.graph, Weights({k: a for k, a in trained.items() if k != key})) is None
+    assert restored(found.graph, Weights({**trained, key: random(4, 4)})) is None
+    damaged = found.graph.copy()
+    damaged.properties["onnx"] = damaged.properties["onnx"][:-8] + "!!!!"
+    assert restored(damaged, Weights(trained)) is None
+    damaged.properties["onnx"] = ""
+    assert restored(damaged, Weights(trained)) is None
+    assert WeightKey("absent", "x") not in trained
+
+
+def test_a_file_that_the_runtime_does_not_know_is_run_by_the_reference(tmp_path: Path) -> None:
+    known = relu({"x": [2, 3]})
+    x = random(2, 3)
+    runner = FileRunner(saved(known, tmp_path))
+    for _ in range(2):
+        (made,) = runner.run(["x_y"], {"x": x})
+        np.testing.assert_array_equal(made, np.maximum(x, 0))
+    node = helper.make_node("Swish", ["x"], ["y"], alpha=0.5)
+    newer = saved(model([node], {"x": [2, 3]}, {"y": [2, 3]}, opset=24), tmp_path)
+    runner = FileRunner(newer)
+    for _ in range(2):
+        (made,) = runner.run(None, {"x": x})
+        np.testing.assert_allclose(made, x / (1 + np.exp(-0.5 * x)), rtol=1e-5)
+
+
+def test_cases_that_need_too_much_memory_are_left_out() -> None:
+    small, large = {"x": ((2, 3), "float32")}, {"x": ((2**15, 2**14), "float32")}
+    original = OnnxOriginal(Path("a"), {}, {}, [small, large])
+    assert original.cases() == [small]
+    assert OnnxOriginal(Path("a"), {}, {}, [{"x": ((2**14, 2**14), "float32")}]).cases()
+    assert (
+        OnnxOriginal(
+            Path("a"), {}, {}, [{"x": ((2**14, 2**13), "f"), "y": ((2**14, 2**13), "f"), "z": ((1,), "f")}]
+        ).cases()
+        == []
+    )
+
+
+# --- versions and stored tensors -------------------------------------------------------------------------------------
+
+
+def test_only_the_number_of_the_opset_changes_where_operators_are_the_same() -> None:
+    plain = relu({"x": [2, 3]}, opset=13)
+    with_opset(plain, 20)
+    assert plain.opset_import[0].version == 20
+    with_opset(plain, 17)
+    assert plain.opset_import[0].version == 20
+    node = helper.make_node("Softmax", ["x"], ["y"])
+    other = model([node], {"x": [2, 3]}, {"y": [2, 3]}, opset=11)
+    with_opset(other, 20)
+    assert other.opset_import[0].version == 11
+    made = upgraded(other, 22)
+    assert made.opset_import[0].version > 12
+    feeds = {"x": random(2, 3)}
+    from onnx.reference import ReferenceEvaluator
+
+    softmax = np.exp(feeds["x"]) / np.exp(feeds["x"]).sum(1, keepdims=True)
+    np.testing.assert_allclose(ReferenceEvaluator(made).run(None, feeds)[0], softmax, rtol=1e-5)
+
+
+def test_operators_with_a_definition() -> None:
+    assert has_definition(op("Selu", {}))
+    assert has_definition(op("Selu", {"alpha": 1.0}))
+    assert not has_definition(op("Selu", {"strange": 1.0}))
+    assert not has_definition(op("Conv", {}))
+    assert not has_definition(op("Sparkle", {}))
+    assert not has_definition(replace(op("Selu", {}), domain="com.example"))
+
+
+@pytest.mark.parametrize(("opset", "fits"), [(6, False), (7, True), (20, True), (999, False)])
+def test_versions_of_the_standard_operators(opset: int, fits: bool) -> None:
+    proto = relu({"x": [2]}, opset=opset, domains={"com.example": 999})
+    if fits:
+        check_opsets(proto, Path("a.onnx"))
+    else:
+        with pytest.raises(DiagnosticError, match=f"uses opset {opset}"):
+            check_opsets(proto, Path("a.onnx"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "field", "per_value", "raw"),
+    [
+        ("FLOAT", "float_data", 1, 4), ("DOUBLE", "double_data", 1, 8), ("INT64", "int64_data", 1, 8),
+        ("INT32", "int32_data", 1, 4), ("BOOL", "int32_data", 1, 1), ("FLOAT16", "int32_data", 1, 2),
+        ("UINT64", "uint64_data", 1, 8), ("UINT32", "uint64_data", 1, 4), ("COMPLEX64", "float_data", 0.5, 8),
+        ("INT4", "int32_data", 2, 0.5),
+    ],
+)  # fmt: skip
+def test_the_data_of_a_tensor_has_the_size_of_its_shape(kind: str, field: str, per_value: float, raw: float) -> None:
+    def tensor() -> onnx.TensorProto:
+        return onnx.TensorProto(name="w", data_type=getattr(TensorProto, kind), dims=[3, 2])
+
+    def fits(made: onnx.TensorProto) -> bool:
+        try:
+            check_tensor(made, Path("a.onnx"), Path())
+        except DiagnosticError:
+            return False
+        return True
+
+    for extra in (-1, 0, 1):
+        stored = tensor()
+        getattr(stored, field).extend([1] * (int(6 / per_value) + extra))
+        assert fits(stored) is (extra == 0)
+        stored = tensor()
+        stored.raw_data = bytes(int(6 * raw) + extra)
+        assert fits(stored) is (extra == 0)
+    odd = tensor()
+    odd.dims[:] = [3, -2]
+    assert not fits(odd)
