@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import threading
 
 import numpy as np
 import pytest
 from runtime_networks import layer, pixels
 
-from designer.files.weights import Weights, fill_missing, required_weights
+from designer.files.weights import WeightKey, Weights, fill_missing, required_weights
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
@@ -18,16 +19,24 @@ from designer.runtime.api import RunOptions, Step
 from designer.runtime.checked_engine import reason_of
 from designer.runtime.edit_effect import EditEffect, edit_effect
 from designer.runtime.finite import NonFinite, nonfinite
-from designer.runtime.images import read_image, to_uint8, with_channels, write_image
+from designer.runtime.images import (
+    encode_image,
+    read_image,
+    read_npy,
+    to_uint8,
+    with_channels,
+    write_array,
+    write_image,
+)
 from designer.runtime.input_data import InputData, as_batch, crop, cropped, frozen, padded_extent, prepare, tiling
 from designer.runtime.interrupt import Interrupt, InterruptedRunError, current, interruptible
 from designer.runtime.network import operator_of
 from designer.runtime.number_formats import BFLOAT16, FLOAT16, FLOAT32, FORMATS, format_of
 from designer.runtime.patterns import make_pattern
-from designer.runtime.plan import make_plan
-from designer.runtime.preview import enlarged, resized
+from designer.runtime.plan import AnalysisStep, make_plan
+from designer.runtime.preview import Preview, enlarged, resized
 from designer.runtime.provenance import run_provenance
-from designer.runtime.results import Result, Results
+from designer.runtime.results import Result, Results, WeightPrints
 from designer.runtime.run_estimate import RunEstimate
 from designer.runtime.session import Session
 from designer.runtime.sources import is_deep, kind_of, playlist, small
@@ -464,3 +473,118 @@ def test_what_an_edit_changes(runtime_registry):
     assert renamed == EditEffect(np.inf, False)
     assert str(renamed) == "changed: the outputs have other shapes"
     assert str(EditEffect(1.0, False, 30.126, 28.5)) == "changed: 30.13 -> 28.50 dB on this image"
+
+
+# --- files of images ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "bits"), [("x.png", 8), ("x.png", 16), ("x.jpg", 8)])
+@pytest.mark.parametrize("comment", ["made here", ""])
+def test_comments_of_images(tmp_path, name, bits, comment):
+    image_module = pytest.importorskip("PIL.Image")
+    write_image(tmp_path / name, pixels(4, 6), bits=bits, comment=comment)
+    with image_module.open(tmp_path / name) as found:
+        found.load()
+        texts = found.info.get("Comment" if name.endswith("png") else "comment", "")
+    assert (texts.decode() if isinstance(texts, bytes) else texts) == comment
+
+
+def test_the_formats_of_encoded_images():
+    image_module = pytest.importorskip("PIL.Image")
+    array = pixels(40, 60)
+    sizes = {}
+    for kind in ("PNG", "JPEG", "WEBP"):
+        data = encode_image(array, kind)
+        with image_module.open(io.BytesIO(data)) as found:
+            assert (found.format, found.size) == (kind, (60, 40))
+            decoded = np.asarray(found.convert("RGB"))
+            sizes[kind] = np.abs(decoded.astype(int) - to_uint8(array)).max()
+            if kind == "JPEG":  # fine colors: no subsampling, little quantization
+                assert found.layer[0][1:3] == (1, 1)
+                assert max(found.quantization[0]) <= 12
+    assert sizes["PNG"] == sizes["WEBP"] == 0
+
+
+def test_tensors_and_images_by_the_suffix(tmp_path):
+    array = pixels(4, 6) * 3
+    write_array(tmp_path / "x.npy", array, "no comment in this format")
+    np.testing.assert_array_equal(read_npy(tmp_path / "x.npy"), array)
+    write_array(tmp_path / "x.png", array, "text")
+    np.testing.assert_allclose(read_image(tmp_path / "x.png"), array.clip(0, 1), atol=1 / 255)
+    for name, channels, bits in (("x.jpg", 4, 8), ("x.jpg", 3, 16), ("x.png", 5, 8), ("x.png", 3, 12)):
+        with pytest.raises(DiagnosticError, match="cannot store"):
+            write_image(tmp_path / name, np.zeros((1, channels, 2, 2)), bits=bits)
+
+
+def test_squares_and_the_slanted_edge_of_a_wide_pattern():
+    edges = make_pattern("edges", 1, 40, 100)[0, 0]
+    assert [edges[5, x] for x in (7, 8, 20, 41, 49)] == [0, 1, 0, 1, 0]
+    # the edge is at three quarters of the width in row 10, and moves a pixel to the right in ten rows
+    assert [edges[0, x] for x in (50, 74, 75, 99)] == [0, 0, 1, 1]
+    assert [edges[10, x] for x in (74, 75, 76)] == [0, 0, 1]
+    assert [edges[19, x] for x in (75, 76)] == [0, 1]
+
+
+# --- previews and plans ------------------------------------------------------------------------------------------
+
+
+def test_a_preview_of_a_padded_input_has_its_outputs_cropped_and_its_captures_padded(runtime_registry):
+    pytest.importorskip("torch")
+    graph = Graph(
+        [
+            layer("image", "input", dims="100x60x3", tiling="16"),
+            layer("half", "pooling", "image", operation="average", size="2x2", stride="2x2"),
+            layer("result", "output", "half"),
+        ]
+    )
+    session = Session(graph, runtime_registry, Weights(), RunOptions("torch", threads=1))
+    session.set_input("image", pixels(60, 100), is_image=False)
+    found = Preview(session, 2).run([Source("half")])
+    full = session.run([Source("half")])
+    assert found.outputs["result"].shape == full.outputs["result"].shape == (1, 3, 30, 50)
+    assert found.captures[Source("half")].shape == full.captures[Source("half")].shape == (1, 3, 32, 56)
+    assert (found.coarse, full.coarse) == (2, 0)
+    assert np.abs(found.outputs["result"] - full.outputs["result"]).mean() < 0.3
+
+
+@pytest.mark.parametrize(
+    ("layers", "late"),
+    [
+        ([layer("mix", "noise", "conv", kind="gaussian")], {"mix": True}),
+        ([layer("mix", "noise", "conv", kind="gaussian"), layer("more", "convolution", "mix", features="3")], {"mix": False}),
+        (
+            [layer("mix", "noise", "conv", kind="gaussian"), layer("same", "identity", "mix"),
+             layer("again", "noise", "same", kind="gaussian")],
+            {"mix": True, "again": True},
+        ),
+        (
+            [layer("mix", "noise", "conv", kind="gaussian"), layer("again", "noise", "mix", kind="gaussian"),
+             layer("more", "convolution", "again", features="3")],
+            {"mix": False, "again": False},
+        ),
+    ],
+)  # fmt: skip
+def test_analysis_layers_are_late_if_no_engine_reads_them(runtime_registry, layers, late):
+    graph = Graph(
+        [
+            layer("image", "input", dims="8x4x3"),
+            layer("conv", "convolution", "image", features="3"),
+            *layers,
+            layer("result", "output", layers[-1].name),
+        ]
+    )
+    plan = make_plan(Inference(graph, runtime_registry), [Source("result")])
+    assert {step.layer: step.late for step in plan.steps if isinstance(step, AnalysisStep)} == late
+
+
+def test_digests_of_weights_depend_on_values_shapes_types_and_names():
+    one = np.arange(6, dtype=np.float32)
+    arrays = [one, one.reshape(2, 3), one.reshape(3, 2), one + 1, one.astype(np.float64), one[::-1]]
+    prints = {WeightPrints(Weights({WeightKey("a", "kernel"): array})).of("a") for array in arrays}
+    prints.add(WeightPrints(Weights({WeightKey("a", "bias"): one})).of("a"))
+    prints.add(WeightPrints(Weights({WeightKey("a", "kernel"): one, WeightKey("a", "bias"): one})).of("a"))
+    assert len(prints) == 8
+    both = WeightPrints(Weights({WeightKey("b", "kernel"): one, WeightKey("a", "kernel"): one.copy()}))
+    assert both.of("a") == WeightPrints(Weights({WeightKey("a", "kernel"): one})).of("a")
+    assert both.of("none") == WeightPrints(Weights()).of("a")
+    assert Result({Source("a"): one, Source("b"): one.astype(np.float64)}, {}).nbytes == 72
