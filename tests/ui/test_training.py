@@ -18,7 +18,7 @@ pytest.importorskip("PySide6")
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QColor, QImage
 from PySide6.QtWidgets import QApplication, QLabel, QMessageBox
-from training_kit import WAIT, exported, training
+from training_kit import WAIT, exported, make_run, training
 from window_kit import network, open_window
 
 from app.ui.document.document import Document
@@ -196,17 +196,6 @@ def test_weights_of_another_network_are_refused(window, training, exported, qtbo
     training.use_weights(training.runs[0])
     qtbot.waitUntil(lambda: "no weights that fit the layer conv" in training.problem, timeout=WAIT)
     assert not window.context.root.settings.weights
-
-
-def make_run(project: Path, name: str, *, settings: dict[str, object], steps: int = 20) -> RunFolder:
-    """A finished run, written without a process."""
-    run = RunFolder(project / "runs" / name)
-    run.path.mkdir(parents=True)
-    (run.path / "config.json").write_text(json.dumps({"settings": settings}))
-    (run.path / "status.json").write_text(json.dumps({"state": "finished", "pid": 0, "step": steps}))
-    lines = [{"schema": 1, "total_steps": steps}, *({"step": s, "loss": 1 / s} for s in range(1, steps + 1))]
-    (run.path / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    return run
 
 
 def test_a_run_that_starts_while_the_folders_are_read_is_listed_once(training, exported, qtbot, monkeypatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -38,6 +39,17 @@ def end_processes(folder: Path) -> None:
     for child in trainer._children:
         child.wait(WAIT / 1000)
     trainer.reap()
+
+
+def make_run(project: Path, name: str, *, settings: dict[str, object], steps: int = 20) -> RunFolder:
+    """A finished run, written without a process."""
+    run = RunFolder(project / "runs" / name)
+    run.path.mkdir(parents=True)
+    (run.path / "config.json").write_text(json.dumps({"settings": settings}))
+    (run.path / "status.json").write_text(json.dumps({"state": "finished", "pid": 0, "step": steps}))
+    lines = [{"schema": 1, "total_steps": steps}, *({"step": s, "loss": 1 / s} for s in range(1, steps + 1))]
+    (run.path / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return run
 
 
 @pytest.fixture

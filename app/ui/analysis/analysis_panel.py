@@ -174,6 +174,7 @@ class AnalysisPanel(QWidget):
         self._document = document
         document.changed.connect(self._on_change)
         self._options.show_document(document)
+        self._drop_outputs()
         self._show_inputs()
         self._show_outputs()
         self._show_split()
@@ -199,14 +200,19 @@ class AnalysisPanel(QWidget):
         for layer, row in self._inputs.items():
             row.show_file(self._analysis.inputs.path(layer), errors.get(layer, ""))
 
-    def _show_outputs(self) -> None:
-        layers = self._analysis.output_layers()
-        if tuple(self._outputs) == layers and self._tabs.count():
-            return
+    def _drop_outputs(self) -> None:
+        """Views of another document have its exposure, zoom and messages."""
         while self._tabs.count():
             self._tabs.removeTab(0)
         for old in self._outputs.values():
             old.deleteLater()
+        self._outputs = {}
+
+    def _show_outputs(self) -> None:
+        layers = self._analysis.output_layers()
+        if tuple(self._outputs) == layers and self._tabs.count():
+            return
+        self._drop_outputs()
         self._outputs = {layer: OutputView(layer, self._origin) for layer in layers}
         for layer, view in self._outputs.items():
             self._tabs.addTab(view, layer)

@@ -166,6 +166,8 @@ class NetworkOverviewPanel(QWidget):
             for section in (TIME, MEMORY, STATE):
                 self.tree.setColumnWidth(section, max(digits, self.tree.columnWidth(section)))
             self._fit_names()
+        if before == 0:
+            self._follow_selection(self._context.selection)
         time, memory = self.model.largest
         profiled = self.model.profiled
         self.legend.show_ends((duration(time), binary(memory)))

@@ -92,6 +92,7 @@ class ProfilingController(QObject):
         self.message = ""
         self._count = 0
         self._calls: list[EngineCall[Any]] = []  # of the launch in flight
+        self._prediction: list[EngineCall[Any]] = []
         self._openings: tuple[OpenRequest, ...] = ()
         context.inference_requested.connect(self.launch)
         context.root_changed.connect(self._on_document)
@@ -179,15 +180,14 @@ class ProfilingController(QObject):
     def predict(
         self, request: PredictRequest, done: Callable[[PredictReply], None], failed: Callable[[str], None]
     ) -> None:
-        """Ask for the predicted run of the open network as it is now."""
+        """Ask for the predicted run of the open network as it is now. Nothing is called once another document is open."""
         engine, document = self._engine(), self.context.root
 
         def refused(found: Findings) -> None:
             failed(placed_text(next((d for d in found if d.severity is Severity.ERROR), found[0])))
 
         opening = open_request(document.settings, write_document(document.graph).decode())
-        engine.ask(opening, self, None, refused)
-        engine.ask(request, self, done, refused)
+        self._prediction = [engine.ask(opening, self, None, refused), engine.ask(request, self, done, refused)]
 
     def stop_prediction(self) -> None:
         """Give up the predictions in flight; they fail."""
@@ -266,8 +266,10 @@ class ProfilingController(QObject):
         self._set_state(State.WEIGHTS, why)
 
     def _on_document(self) -> None:
-        """What was said of another document's weights is over."""
-        if self.state is State.WEIGHTS:
+        """What was asked and said about another document is over; a run goes on, since the list is that of the session."""
+        for call in self._prediction:
+            call.cancel()
+        if not self.running:
             self._set_state(State.IDLE, "")
 
     def _set_state(self, state: State, message: str) -> None:

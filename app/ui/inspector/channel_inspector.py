@@ -183,6 +183,7 @@ class ChannelInspectorPanel(QWidget):
     def _drop(self) -> None:
         self._tensor = None
         self.shown.clear()
+        self._show_statistics()
 
     def _choose_item(self, item: int) -> None:
         self.shown.item = item
@@ -225,7 +226,12 @@ class ChannelInspectorPanel(QWidget):
         self.probe.unpin()
         self.ranges.forget()
         self._list()
+        self._choose_nothing()
+
+    def _choose_nothing(self) -> None:
+        """The inspected layer is gone."""
         self.subject.choose("")
+        self._context.inspected.emit("")
 
     def _list(self) -> None:
         """List the tensors of the document; of a large one after it has been shown."""
@@ -252,7 +258,7 @@ class ChannelInspectorPanel(QWidget):
             self.ranges.rename(before, self.source)
         elif layer in change.removed:
             self._drop()
-            self.subject.choose("")
+            self._choose_nothing()
         if change.renamed:
             self._ask()
         self.subjects.show_source(self.source)

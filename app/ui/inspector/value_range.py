@@ -32,7 +32,10 @@ class Ranges(QObject):
         bar.scale_changed.connect(self._restore)
 
     def forget(self) -> None:
+        """Another document is open: nothing is kept but a locked range."""
         self._own.clear()
+        if not self._bar.locked:
+            self._bar.set_look(1.0, 0.0)
 
     def other_picture(self) -> None:
         """The next values are of another image, which needs another range."""

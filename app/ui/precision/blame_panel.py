@@ -51,6 +51,7 @@ class BlamePanel(QWidget):
         self._formats = number_formats_of(context)
         self._names = self._titles = ("", "")
         self._summary = ""
+        self._files: dict[str, str] = {}  # ONNX files that were chosen for the open document, and their titles
         self.a = self._combo("a", tr("First computation"), "fp32")
         self.b = self._combo("b", tr("Second computation"), "int8")
         self.file = QPushButton(tr("ONNX File..."))
@@ -92,6 +93,7 @@ class BlamePanel(QWidget):
         main.addWidget(self.results, 1)
         main.addWidget(self.channels)
         self._formats.busy_changed.connect(self._on_busy)
+        self._formats.formats_changed.connect(self._offer)
         context.root_changed.connect(self._on_document)
         if context.has_document:
             self._on_document()
@@ -136,13 +138,22 @@ class BlamePanel(QWidget):
     # --- asking -----------------------------------------------------------------------------------------------------
 
     def _on_document(self) -> None:
-        titles = computation_titles(self._context.root.settings.variants)
         for combo in (self.a, self.b):
             combo.clear()
-            for name, title in titles.items():
-                combo.addItem(title, name)
-            combo.setCurrentIndex(combo.findData(combo.property("usual")))
+        self._files.clear()
+        self._offer()
         self._clear()
+
+    def _offer(self) -> None:
+        """Offer the computations of the document, as its variants are now. What is chosen stays if it is still offered."""
+        titles = computation_titles(self._context.root.settings.variants)
+        for combo, files in ((self.a, {}), (self.b, self._files)):
+            chosen = combo.currentData()
+            combo.clear()
+            for name, title in {**titles, **files}.items():
+                combo.addItem(title, name)
+            index = combo.findData(chosen)
+            combo.setCurrentIndex(index if index >= 0 else combo.findData(combo.property("usual")))
 
     def _clear(self) -> None:
         self.table.clear()
@@ -160,8 +171,8 @@ class BlamePanel(QWidget):
 
     def compare_with_file(self, path: Path) -> None:
         """Choose a file as the second computation."""
-        if self.b.findData(str(path)) < 0:
-            self.b.addItem(path.name, str(path))
+        self._files[str(path)] = path.name
+        self._offer()
         self.b.setCurrentIndex(self.b.findData(str(path)))
 
     def _on_find(self) -> None:

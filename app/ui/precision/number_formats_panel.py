@@ -245,6 +245,7 @@ class NumberFormatsPanel(QWidget):
             self.plot.chosen.connect(self._on_point)
             self._main.addWidget(self.plot, 2)
         self.plot.show_points(found.points)
+        self.plot.show()
         self._show_layers()
         if not self.heat.currentData():
             self.heat.setCurrentIndex(self.heat.findData("int4"))
@@ -271,8 +272,10 @@ class NumberFormatsPanel(QWidget):
             self._document = self._context.root
             self._document.changed.connect(self._on_changed)
         self._found = None
+        self.status.show_message("", "info")
+        self.heat.setCurrentIndex(0)
         if self.plot is not None:
-            self.plot.show_points(())
+            self.plot.hide()
         if self._document is not None and len(self._document.graph) > LARGE:
             self.table.clear()
             self._rows = iter(())

@@ -121,6 +121,7 @@ class PassesPanel(QWidget):
         self._document = self._context.root if self._context.has_document else None
         if self._document is not None:
             self._document.changed.connect(self._on_changed)
+        self.status.show_message("", "info")
         self._forget()
 
     def _on_changed(self, change: ChangeSet) -> None:

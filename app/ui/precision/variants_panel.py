@@ -213,6 +213,7 @@ class VariantsPanel(QWidget):
         self.stop()
         self._document = self._context.root if self._context.has_document else None
         self._measured = {}
+        self.status.show_message("", "info")
         if self._document is not None:
             self._document.settings_changed.connect(self.refresh)
             self._document.changed.connect(self._forget)
@@ -259,10 +260,11 @@ class VariantsPanel(QWidget):
             self._add_row(variant, variant.name, current)
         self.table.blockSignals(False)
         self._select(selected)
+        hint = tr("Add a variant, such as FP16, and measure what it does to the input image.")
         if not self.variants and self._document is not None and not self._question.busy:
-            self.status.show_message(
-                tr("Add a variant, such as FP16, and measure what it does to the input image."), "info"
-            )
+            self.status.show_message(hint, "info")
+        elif self.status.text() == hint:
+            self.status.show_message("", "info")
         self._show_enabled()
 
     def _add_row(self, variant: Variant, title: str, current: str) -> None:

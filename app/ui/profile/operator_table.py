@@ -76,6 +76,7 @@ class OperatorTablePanel(QWidget):
         self._stack = EmptyStack(self, self._empty, page)
         self._profiling.current_changed.connect(self._on_current)
         self._profiling.rows_changed.connect(self._follow_rows)
+        context.root_changed.connect(self._regroup)
         self._show(self._profiling.current)
 
     def _make_controls(self) -> None:
@@ -216,6 +217,11 @@ class OperatorTablePanel(QWidget):
 
     def _on_current(self, entry: object) -> None:
         self._show(self._profiling.current)
+
+    def _regroup(self) -> None:
+        """Templates and frames are those of the open document."""
+        if self.grouping.currentData() in ("template", "frame"):
+            self._show(self._profiling.current)
 
     # --- selection ---------------------------------------------------------------------------------------------
 

@@ -236,6 +236,8 @@ class WhatIfPanel(QWidget):
             self._context.reveal(layer)
 
     def _on_document(self, *_: object) -> None:
+        self._set_predicting(False)
+        self.status.show_message("", "info")
         self.result.clear()
         self.memory.clear()
         self.memory.hide()
