@@ -17,7 +17,7 @@ from designer.graph.model import Layer, Source
 from designer.graph.types import ShapeError, TensorType
 from designer.operators.api import Operator, Port
 from designer.operators.registry import load
-from designer.operators.size_contract import SizeContract, size_contract
+from designer.operators.size_contract import SizeContract, SizeRule, size_contract
 from designer.operators.size_fix import accept_every_size, is_free, obstacle
 from designer.operators.symbolic_size import RefinePeriod, Region
 
@@ -312,3 +312,33 @@ def test_a_symbolic_result_holds_in_its_whole_region(steps: list[tuple[str, int]
         terms = getattr(result, "terms", None)
         found = sum(f * k ** m[0] for m, f in terms.items()) if terms is not None else result
         assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("rule", "text", "values"),
+    [
+        (SizeRule(), "any size", (1, [0], 1, None, [])),
+        (SizeRule(minimum=7), "at least 7", (1, [0], 7, None, [])),
+        (SizeRule(8), "multiples of 8", (8, [0], 1, None, [])),
+        (SizeRule(8, minimum=8), "multiples of 8", (8, [0], 8, None, [])),
+        (SizeRule(8, minimum=16), "multiples of 8, at least 16", (8, [0], 16, None, [])),
+        (SizeRule(6, (1, 3), 7, (2,)), "multiples of 6 plus 1, 3, at least 7, and 2", (6, [1, 3], 7, None, [2])),
+        (SizeRule(1, (), 1, (12, 18)), "only 12, 18", (6, [0], 12, 18, [12, 18])),
+        (SizeRule(1, (), 1, ()), "no size", (None, [0], None, None, [])),
+    ],
+)
+def test_rules_as_text_and_as_values(rule: SizeRule, text: str, values: tuple[object, ...]) -> None:
+    assert str(rule) == text
+    made = rule.as_dict()
+    assert tuple(made[name] for name in ("multiple_of", "remainders", "minimum", "maximum", "others")) == values
+    assert made["text"] == text
+
+
+def test_which_sizes_a_rule_has() -> None:
+    rule = SizeRule(6, (1, 3), 7, (2,))
+    assert [n for n in range(1, 22) if n in rule] == [2, 7, 9, 13, 15, 19, 21]
+    assert rule.smallest == 2
+    assert SizeRule(6, (1, 3), 7).smallest == 7
+    assert SizeRule(1, (), 1, ()).smallest is None
+    free = (SizeRule(), SizeRule(2), SizeRule(minimum=2), SizeRule(remainders=()))
+    assert [each.is_free for each in free] == [True, False, False, False]

@@ -1,0 +1,173 @@
+"""Which fixes are offered for images that are not square, in their order, and with which numbers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from test_fixes import end, image, layer, offered
+
+from designer.graph.graph import Graph
+from designer.graph.model import GRID
+
+TALL = [image(dims="32x12x3"), image("small", "8x6x3"), layer("x", "element_wise", "in", "small"), *end("x")]
+
+
+def made(layers, code="shape-mismatch") -> dict[str, dict[str, tuple[str, ...]]]:
+    """The parameters that differ from the network before, by title and layer."""
+    return {
+        fix.title: {
+            name: {k: v for k, v in after.params.items() if before is None or before.params.get(k) != v}
+            for name, (before, after) in fix.edit.layers.items()
+            if after is not None and (before is None or before.params != after.params)
+        }
+        for fix in offered(Graph(layers), code)
+    }
+
+
+CASES = {
+    "one size is a multiple of the other": (
+        TALL,
+        {
+            "Upsample 'small' by 4x2": {"factor": "4x2"},
+            "Pool 'in' by 4x2": {"size": "4x2", "stride": "4x2"},
+            "Crop 'in' to the size of 'small'": {},
+            "Pad 'small' to the size of 'in'": {"top": "3", "bottom": "3", "left": "12", "right": "12"},
+            "Resize 'small' to 32x12": {"size": "32x12"},
+            "Resize 'in' to 8x6": {"size": "8x6"},
+        },
+    ),
+    "neither covers the other": (
+        [image(dims="32x12x3"), image("small", "8x16x3"), layer("x", "element_wise", "in", "small"), *end("x")],
+        {"Resize 'small' to 32x12": {"size": "32x12"}, "Resize 'in' to 8x16": {"size": "8x16"}},
+    ),
+    "odd differences": (
+        [image("small", "15x7x3"), image(dims="20x12x3"), layer("x", "element_wise", "small", "in"), *end("x")],
+        {
+            "Crop 'in' to the size of 'small'": {},
+            "Pad 'small' to the size of 'in'": {"top": "2", "bottom": "3", "left": "2", "right": "3"},
+            "Resize 'small' to 20x12": {"size": "20x12"},
+            "Resize 'in' to 15x7": {"size": "15x7"},
+        },
+    ),
+    "channels": (
+        [
+            image(),
+            layer("c", "convolution", "in", features="8"),
+            layer("i", "identity", "c"),
+            layer("x", "element_wise", "in", "i"),
+            *end("x"),
+        ],
+        {
+            "Set the features of 'c' to 3, as 'in' has": {"features": "3"},
+            "Insert a 1x1 convolution that gives 'i' 3 channels": {"features": "3", "kernel": "1x1"},
+            "Insert a 1x1 convolution that gives 'in' 8 channels": {"features": "8", "kernel": "1x1"},
+        },
+    ),
+    "vectors": (
+        [
+            image(),
+            layer("f", "flatten", "in"),
+            layer("g", "fully_connected", "f", features="5"),
+            layer("h", "fully_connected", "f", features="7"),
+            layer("x", "element_wise", "g", "h"),
+            *end("x"),
+        ],
+        {
+            "Set the features of 'h' to 5, as 'g' has": {"features": "5"},
+            "Set the features of 'g' to 7, as 'h' has": {"features": "7"},
+            "Insert a fully connected layer that gives 'h' 5 values": {"features": "5"},
+            "Insert a fully connected layer that gives 'g' 7 values": {"features": "7"},
+        },
+    ),
+    "two missing axes": (
+        [image(), layer("f", "flatten", "in"), layer("c", "convolution", "f"), *end("c")],
+        {"Reshape 'f' to rank 4": {"shape": "576,1,1"}},
+    ),
+    "one missing axis": (
+        [image(), layer("f", "flatten", "in", start_axis="1", end_axis="2"), layer("c", "convolution", "f"), *end("c")],
+        {"Give 'f' a new axis 1": {"axis": "1"}},
+    ),
+    "groups of a normalization": (
+        [image(dims="16x12x6"), layer("g", "group_normalization", "in", groups="4"), *end("g")],
+        {"Set groups to 3": {"groups": "3"}, "Set groups to 2": {"groups": "2"}},
+    ),
+    "groups and features": (
+        [image(dims="16x12x6"), layer("c", "convolution", "in", groups="3", features="8"), *end("c")],
+        {
+            "Set features to 9": {"features": "9"},
+            "Set groups to 2": {"groups": "2"},
+            "Reset groups to 1": {"groups": "1"},
+        },
+    ),
+    "window": (
+        [image(), layer("c", "convolution", "in", kernel="5x31", padding="valid"), *end("c")],
+        {
+            "Set padding to same": {"padding": "same"},
+            "Set kernel to 5x12": {"kernel": "5x12"},
+            "Reset kernel to 3x3": {"kernel": "3x3"},
+            "Reset padding to same": {"padding": "same"},
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_fixes_of_shapes_in_their_order(case):
+    layers, expected = CASES[case]
+    found = made(layers)
+    assert list(found) == list(expected)
+    for title, wanted in expected.items():
+        (params,) = found[title].values()
+        assert {name: params[name] for name in wanted} == wanted
+
+
+def test_inserted_layers_read_what_was_read_and_those_behind_make_room():
+    layers = [replace(each, position=(480 * (each.name != "in"), 64 * (each.name == "x"))) for each in TALL]
+    graph = Graph(layers)
+    for fix in offered(graph, "shape-mismatch"):
+        new = next(after for before, after in fix.edit.layers.values() if before is None)
+        (link,) = [index for index, s in enumerate(fix.edit.layers["x"][1].inputs) if s.layer == new.name]
+        assert new.inputs[0] == graph["x"].inputs[link]
+        assert fix.edit.layers["x"][1].inputs[1 - link] == graph["x"].inputs[1 - link]
+        start = graph[new.inputs[0].layer].position[0]
+        assert new.position[0] >= start + 18 * GRID
+        run = fix.edit.layers["x"][1].position[0] - 480
+        assert run == max(0, new.position[0] + 18 * GRID - 480)
+        if run:
+            assert fix.edit.layers["out_0"][1].position[0] == 480 + run
+
+
+def test_an_output_is_added_right_of_its_layer():
+    ends = [replace(layer(name, "convolution", "in"), position=place) for name, place in
+            (("a", (320, 48)), ("b", (640, -32)))]  # fmt: skip
+    fixes = offered(Graph([image(), *ends]), "no-output")
+    assert [fix.title for fix in fixes] == ["Add an output after 'b'", "Add an output after 'a'"]
+    added = fixes[0].edit.layers["output_0"][1]
+    assert (added.position, [str(s) for s in added.inputs]) == ((640 + 18 * GRID, -32), ["b"])
+
+
+def test_an_output_of_a_loss_is_not_offered():
+    layers = [image(), image("target"), layer("loss", "l1_loss", "in", "target")]
+    titles = [fix.title for fix in offered(Graph(layers), "only-training")]
+    assert titles == []
+
+
+def test_of_unknown_outputs_only_their_links_are_removed():
+    layers = [
+        image(dims="16x12x4"),
+        layer("s", "split", "in", parts="2"),
+        layer("x", "concatenation", "s:y1", "s:none", "in"),
+        *end("x"),
+    ]
+    titles = [fix.title for fix in offered(Graph(layers), "unknown-port")]
+    assert [t for t in titles if t.startswith("Remove")] == ["Remove the connection from 's:none'"]
+
+
+def test_what_is_read_already_is_offered_only_if_nothing_is_free_and_one_fits():
+    conv = layer("c", "convolution", "in", features="3")
+    used = [image(), conv, layer("m", "modulo", "c"), *end("m")]
+    assert [f.title for f in offered(Graph(used), "missing-input")] == ["Connect 'in' to 'b'"]
+    assert [f.title for f in offered(Graph([*used, image("free")]), "missing-input")] == ["Connect 'free' to 'b'"]
+    two = [image(), conv, layer("d", "identity", "in"), layer("m", "modulo", "c"), *end("m", "d")]
+    assert offered(Graph(two), "missing-input") == ()
