@@ -169,5 +169,6 @@ def test_what_is_read_already_is_offered_only_if_nothing_is_free_and_one_fits():
     used = [image(), conv, layer("m", "modulo", "c"), *end("m")]
     assert [f.title for f in offered(Graph(used), "missing-input")] == ["Connect 'in' to 'b'"]
     assert [f.title for f in offered(Graph([*used, image("free")]), "missing-input")] == ["Connect 'free' to 'b'"]
-    two = [image(), conv, layer("d", "identity", "in"), layer("m", "modulo", "c"), *end("m", "d")]
+    two = [image(), conv, layer("d", "identity", "in"), layer("m", "modulo", "c")]
+    two += [layer("s", "element_wise", "m", "d"), *end("s")]
     assert offered(Graph(two), "missing-input") == ()
