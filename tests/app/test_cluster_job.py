@@ -7,12 +7,15 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import test_folder_job as local
 
+from app.engine import cluster_job
 from app.engine.cluster_job import process_on_cluster
 from app.engine.folder_job import JOURNAL, FolderJob, process_folders
 from designer.files.document import save_document
@@ -71,3 +74,38 @@ def test_without_ray_the_command_says_what_to_install(tmp_path: Path, monkeypatc
         process_on_cluster("127.0.0.1:6379", local.session(), job, "key")
     assert failed.value.diagnostics[0].message == "Ray is not installed"
     assert 'pip install "layerwright[cluster]"' in failed.value.diagnostics[0].remedy
+
+
+def test_an_interrupted_job_continues_and_counts_what_was_done_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the process of a node in this one, which returns the results in another order."""
+    images = tmp_path / "images"
+    images.mkdir()
+    for number in range(5):
+        write_image(images / f"{number}.png", np.random.default_rng(number).random((1, 3, 12, 16), np.float32))
+    (images / "3.png").write_bytes(b"not an image")
+    asked: list[list[str]] = []
+
+    def rows(network, frames):
+        asked.append([frame.name for frame in frames])
+        runner = cluster_job.Runner(network)
+        return [runner(cluster_job._row(index, frame)) for index, frame in reversed(list(enumerate(frames)))]
+
+    monkeypatch.setattr(cluster_job, "_rows", rows)
+    monkeypatch.setattr(cluster_job, "Cluster", lambda address: nullcontext())
+    graph = local.network("true")
+    job = FolderJob({"in": images}, {"out": tmp_path / "made"}, stop=2, kind=".npy")
+    reports: list[tuple[int, int, str]] = []
+    first = process_on_cluster("here", local.session(graph), job, "key", lambda *each: reports.append(each))
+    assert (first.written, first.before, first.skipped) == (2, 0, {})
+    done = process_on_cluster(
+        "here", local.session(graph), replace(job, stop=None), "key", lambda *each: reports.append(each)
+    )
+    assert (done.written, done.before, list(done.skipped)) == (2, 2, [str(images / "3.png")])
+    assert asked == [["0", "1"], ["2", "3", "4"]]
+    assert reports == [(1, 2, "1"), (2, 2, "0"), (3, 5, "4"), (4, 5, "3"), (5, 5, "2")]
+    process_folders(local.session(graph), FolderJob({"in": images}, {"out": tmp_path / "local"}, kind=".npy"), "key")
+    for number in (0, 1, 2, 4):
+        made, expected = (np.load(tmp_path / folder / f"{number}.npy") for folder in ("made", "local"))
+        np.testing.assert_array_equal(made, expected)

@@ -16,7 +16,7 @@ from designer.graph.model import Source
 from designer.precision.bits import EQUAL, BitsMeasurement, LayerBits
 from designer.precision.blame import Blame, Blamed, Computation, Operator, Step, blame
 from designer.precision.emulation import RangeObserver
-from designer.precision.mixed import result_psnr
+from designer.precision.mixed import PrecisionResult, Validation, result_psnr
 from designer.precision.normalization import normalization_groups
 from designer.runtime.api import RunOptions
 from designer.runtime.session import Session
@@ -265,3 +265,54 @@ def test_each_layer_alone(bits):
     assert first.psnr["float16"] > first.psnr["int8"] > first.psnr["int4"] > first.psnr["int2"]
     assert second.psnr["int6"] == bits.psnr({"b": "int6"})
     assert first.psnr != second.psnr
+
+
+class Errors:
+    """Stands in for an emulation: the result of an image differs from it by `errors[name]`, in outputs `a` and `b`."""
+
+    def __init__(self, errors):
+        self._errors, self.asked = errors, []
+
+    def feed(self, images):
+        ((_, self._image),) = images.items()
+
+    def run(self, precision, formats):
+        self.asked.append((precision, dict(formats)))
+        error = self._errors[round(10 * float(self._image[0, 0, 0, 0]))]
+        return {"a": self._image + error, "b": self._image + error / 10}
+
+
+def validation(errors) -> Validation:
+    images = {name: np.full((1, 1, 2, 2), number / 10, np.float32) for number, name in enumerate("xyz")}
+    expected = {name: {"a": image, "b": image} for name, image in images.items()}
+    return Validation(Errors(dict(enumerate(errors))), "image", images, expected, {}, {})
+
+
+@pytest.mark.parametrize(
+    ("errors", "count", "db"),
+    [
+        ((0.1, 0.01, 0.001), 32, 50.0),  # 20 and 40, 40 and 60, 60 and 80 dB
+        ((0.1, 0.01, 0.001), 2, 40.0),
+        ((0.1, 0.01, 0.001), 1, 30.0),
+        ((0.1, 0.0, 0.0), 32, 30.0),  # equal results do not count
+        ((0.0, 0.0, 0.0), 32, inf),
+    ],
+)
+def test_the_quality_is_the_mean_of_the_first_images(errors, count, db):
+    found = validation(errors)
+    assert found.psnr("bf16", {"a": "float32"}, count) == pytest.approx(db, abs=0.01)
+    assert found.emulation.asked == [("bf16", {"a": "float32"})] * min(count, 3)
+
+
+@pytest.mark.parametrize(
+    ("target", "psnr", "budget", "met", "precision"),
+    [
+        ("fp16", 40.0, None, True, "fp16"),
+        ("bf16", 40.0, 40.0, True, "bf16"),
+        ("bf16", 39.9, 40.0, False, "bf16"),
+        ("mixed", 50.0, 50.0, True, "fp16"),
+    ],
+)
+def test_a_budget_is_met_from_its_value(target, psnr, budget, met, precision):
+    found = PrecisionResult(target, psnr, budget, {"a": "why"})
+    assert (found.met, found.precision, found.formats) == (met, precision, {"a": "float32"})

@@ -147,3 +147,24 @@ def test_weights_of_an_attached_activation(runtime_registry):
         RunOptions(engine="torch"),
     )
     assert sorted(weights_of(session, "conv")) == sorted(name for _, name in tensors)
+
+
+@pytest.mark.parametrize(("is_image", "factor"), [(True, 3.0), (False, 1.0)])
+def test_only_images_are_scaled_before_the_network(runtime_registry, is_image, factor):
+    """The slope of a square is twice the value that the network reads."""
+    graph = Graph(
+        [
+            layer("image", "input", dims="5x4x3", scale="3", shift="0.5"),
+            layer("square", "unary", "image", function="square"),
+            layer("result", "output", "square"),
+        ]
+    )
+    array = pixels(4, 5)
+    found = gradient(session_of(graph, runtime_registry, array, is_image, Weights()), Source("result"), "image")
+    expected = 2 * (array * 3 + 0.5 if is_image else array)
+    np.testing.assert_allclose(found.array, expected, rtol=1e-5)
+    one = gradient(
+        session_of(graph, runtime_registry, array, is_image, Weights()), Source("square"), "image", (2, 1, 3)
+    )
+    assert np.argwhere(one.array).tolist() == [[0, 2, 1, 3]]
+    assert one.array[0, 2, 1, 3] == pytest.approx(expected[0, 2, 1, 3], rel=1e-5)

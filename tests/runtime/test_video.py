@@ -336,3 +336,80 @@ def test_the_frames_of_a_gif_are_those_of_pillow(tmp_path):
             expected.seek(number)
             np.testing.assert_array_equal(sources.video(path).read(number), np.asarray(expected.convert("RGB")))
     sources.release()
+
+
+@pytest.mark.parametrize(("width", "height"), [(9, 12), (10, 7), (9, 7)])
+def test_the_last_row_or_column_of_an_odd_size_is_repeated(tmp_path, width, height):
+    image = picture_of(3, height, width)
+    with VideoWriter(tmp_path / "a.mkv", 10) as writer:
+        writer.write(as_batch(image))
+        writer.write(as_batch(image[::-1]))
+    assert f"{width} x {height} is odd" in writer.note
+    expected = np.pad(image, ((0, height % 2), (0, width % 2), (0, 0)), mode="edge")
+    with VideoReader(tmp_path / "a.mkv") as video:
+        np.testing.assert_array_equal(video.read(0), expected)
+        np.testing.assert_array_equal(video.read(1)[:height, :width], image[::-1])
+
+
+def test_gray_and_single_images_are_written_in_color(tmp_path):
+    gray = np.linspace(0, 1, 80, dtype=np.float32).reshape(1, 1, 8, 10)
+    with VideoWriter(tmp_path / "a.mkv", 10) as writer:
+        writer.write(gray)
+        writer.write(np.concatenate([gray[0]] * 3))
+        assert (writer.note, writer.count) == ("", 2)
+    with VideoReader(tmp_path / "a.mkv") as video:
+        for frame in video.frames():
+            np.testing.assert_array_equal(frame, np.round(gray[0].transpose(1, 2, 0) * 255).repeat(3, axis=2))
+
+
+@pytest.mark.parametrize(
+    ("name", "codec", "quality", "message"),
+    [
+        ("a.mp4", "h265", 0, "there is no codec 'h265'"),
+        ("a.mp4", "vp9", 0, "a .mp4 file cannot contain VP9"),
+        ("a.mkv", "", 80, "FFV1, lossless has no quality setting"),
+        ("a.txt", "", 0, "there is no codec"),
+    ],
+)
+def test_refusals_name_the_file_with_its_folder(tmp_path, name, codec, quality, message):
+    found = refusal(VideoWriter, tmp_path / name, 10, codec, quality)
+    assert found.message.startswith(f"{name} cannot be written: {message}")
+    assert (found.code, found.file) == ("cannot-write-video", str(tmp_path / name))
+
+
+def test_refused_images_are_named_with_their_sizes(tmp_path):
+    with VideoWriter(tmp_path / "a.mkv", 10) as writer:
+        writer.write(np.zeros((1, 3, 4, 6)))
+        found = refusal(writer.write, np.zeros((1, 3, 8, 6)))
+        assert "image 1 has 6 x 8 pixels, but the previous ones have 6 x 4" in found.message
+        assert "2 x 4 x 6" in refusal(writer.write, np.zeros((2, 4, 6))).message
+        writer.write(np.zeros((1, 3, 4, 6)))
+    assert writer.count == 2
+
+
+def test_refused_videos_are_named_with_the_size_of_their_frames(tmp_path, monkeypatch):
+    path = make_video(tmp_path / "a.mkv", 2)
+    monkeypatch.setattr("designer.runtime.video.MAX_PIXELS", 3000)
+    found = refusal(VideoReader, path)
+    assert "its frames have 64 x 48 pixels" in found.message
+    assert found.file == str(path)
+
+
+@pytest.mark.parametrize(
+    ("suffix", "codec"), [(".mkv", "ffv1"), (".mp4", "mpeg4"), (".mov", "mpeg4"), (".webm", "vp9"), (".AVI", "mjpeg")]
+)
+def test_the_usual_codec_of_each_kind_of_file(tmp_path, suffix, codec):
+    assert codec_for(tmp_path / f"a{suffix}") == codec
+    assert codec_for(tmp_path / "a.avi", "ffv1") == "ffv1"
+    assert codec_for(tmp_path / "a.avi", "", 50) == "mjpeg"
+
+
+def test_files_of_a_folder_have_numbers_or_names(tmp_path):
+    with FolderWriter(tmp_path / "out", ".npy") as writer:
+        for number, name in enumerate(("a", "", "a", "b.c")):
+            writer.write(np.full((1, 1, 2, 2), number, np.float32), name)
+    names = ["a.npy", "a_00002.npy", "b.c.npy", "frame_00001.npy"]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == names
+    assert [np.load(tmp_path / "out" / name)[0, 0, 0, 0] for name in names] == [0, 2, 3, 1]
+    found = refusal(FolderWriter, tmp_path / "out")
+    assert found.message == "out cannot be written: it already exists and is not empty"
