@@ -10,7 +10,11 @@ import numpy as np
 import pytest
 
 pytest.importorskip("PySide6")
-pytestmark = [pytest.mark.gui, pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")]
+pytestmark = [
+    pytest.mark.gui,
+    pytest.mark.timeout(600),
+    pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed"),
+]
 
 from onnx_models import saved, small_network
 from PySide6.QtWidgets import QLineEdit, QTableView, QWidget
@@ -30,7 +34,8 @@ from app.ui.shell.window import MainWindow
 from designer.files.document import save_document
 from designer.files.settings import Settings, save_settings, settings_path
 from designer.files.variants import Variant
-from designer.graph import commands
+from designer.graph import commands, template_commands
+from designer.graph.frames import set_frame
 from designer.graph.graph import Graph
 from designer.graph.model import ActivationSpec, Frame, Layer, Source
 from designer.precision.bits import LADDER
@@ -39,7 +44,6 @@ from designer.profiling.quantities import ValueSource
 from designer.profiling.schema import OperatorProfile, Profile, ProfileRun
 from designer.runtime.images import write_image
 
-DATA = Path(__file__).parents[1] / "data"
 STAYS = (  # what a window keeps when another document is shown, by design
     "tabs ",  # both documents have a tab
     "action tab.",
@@ -84,8 +88,8 @@ def large() -> Graph:
             layer("noise", "noise", 200, "input_image", scale="0.1"),
             layer("encode", "convolution", 400, "noise", features="4", kernel="3x3"),
             layer("decode", "convolution", 600, "encode", features="3", kernel="3x3"),
-            layer("side", "identity", 600, "encode"),
-            layer("mix", "mix", 800, "decode", "noise"),
+            Layer("side", "identity", (600, 240), (Source("encode"),)),
+            layer("mix", "mix", 800, "noise", "decode"),
             layer("output", "output", 1000, "mix"),
         ],
         name="large",
@@ -135,7 +139,7 @@ def profile() -> Profile:
 
     def run(scale: float) -> ProfileRun:
         rows = tuple(
-            OperatorProfile((name,), kind, time_ms=scale * time, spread_ms=0.01, flops=1000, bytes=100)
+            OperatorProfile((name,), kind, time_ms=scale * time, spread_ms=0.01, flops=1000, bytes=100, bound="compute")
             for name, kind, time in (
                 ("encode", "convolution", 3.0),
                 ("decode", "convolution", 1.0),
@@ -349,3 +353,44 @@ def find_problems(qtbot: QtBot, window: MainWindow) -> None:
     window.context.analysis_requested.emit()
     window.context.inference_requested.emit()
     at_rest(qtbot, window)
+
+
+def test_edits_leave_nothing_behind(qtbot, opened, folder):
+    """An edited document is shown as in a window that opens it so, and after undo as before."""
+    path = folder / "large.xml"
+    window = opened(path)
+    root, context = window.context.root, window.context
+    choices(window)
+    with_runs(window)
+    window.docks.show("advice")
+    before = shown(qtbot, window)
+    formats = number_formats_of(context)
+    edits: list[Callable[[], object]] = [
+        lambda: root.do(lambda g: commands.set_params(g, {"encode": {"kernel": "5x5"}, "noise": {"scale": "0.3"}})),
+        lambda: root.do(lambda g: commands.set_activation(g, ["encode"], ActivationSpec("relu"))),
+        lambda: root.do(lambda g: commands.remove_layers(g, ["decode"], heal=True)),
+        lambda: root.do(lambda g: commands.add_layer(g, layer("new", "convolution", 900, features="-1"))),
+        lambda: root.do(lambda g: commands.rename_layer(g, "side", "renamed")),
+        lambda: root.do(lambda g: commands.set_property(g, "author_notes", "Mine")),
+        lambda: root.do(lambda g: set_frame(g, "f", None)),
+        lambda: root.do(lambda g: template_commands.make_template(g, ["renamed"], "part")),
+        lambda: formats.set_format("int8", ["encode"]),
+        lambda: root.change_settings(engine="torch", task="denoising"),
+        lambda: root.change_settings(variants=(Variant("FP16", "fp16"),), variant="FP16"),
+    ]
+    for edit in edits:
+        edit()
+        at_rest(qtbot, window)
+    assert window.files.save_to(path)
+    edited = shown(qtbot, window)
+    while window.actions_["edit.undo"].isEnabled():
+        window.undo()
+        at_rest(qtbot, window)
+    added = "palette palette.operators"  # a search prefers types that were added recently
+    same(before, shown(qtbot, window), *FROM_HISTORY, added, "title")
+    window.close_now()
+
+    window = opened(path)
+    choices(window)
+    with_runs(window)
+    same(shown(qtbot, window), edited, *FROM_HISTORY, added)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
@@ -28,6 +29,7 @@ from designer.profiling.quantities import ValueSource
 from designer.texts import tr
 from designer.units import quantity
 
+REST_MS = 100  # after an edit of the network or its settings
 SETTINGS = ("engine", "precision", "layout")  # that advice may change
 
 
@@ -55,6 +57,9 @@ class AdvicePanel(QWidget):
         self._surgery = weight_surgery_of(context)
         self.advice: list[Advice] = []
         self._applied: list[Applied] = []
+        self._document: Document | None = None
+        self._outdated = False  # the network was edited while the panel was hidden
+        self._rest = QTimer(self, singleShot=True, interval=REST_MS, timeout=self._show)
         self._empty = EmptyState(
             "advice",
             "lightbulb-outline",
@@ -77,8 +82,13 @@ class AdvicePanel(QWidget):
         scroll.setWidget(page)
         self._stack = EmptyStack(self, self._empty, scroll)
         self._profiling.current_changed.connect(self._show)
-        context.root_changed.connect(self._show)
-        self._show()
+        context.root_changed.connect(self._watch)
+        self._watch()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        if self._outdated:
+            self._show()
 
     def apply(self, advice: Advice) -> None:
         """Carry out advice as one undoable step. The next run shows what it saved."""
@@ -96,7 +106,23 @@ class AdvicePanel(QWidget):
         self._context.message.emit("info", tr("{title}. Launch inference to measure the saving.", title=title))
         self._show()
 
+    def _watch(self, _: object = None) -> None:
+        if self._document is not None:
+            self._document.changed.disconnect(self._on_edit)
+            self._document.settings_changed.disconnect(self._on_edit)
+        self._document = self._context.root if self._context.has_document else None
+        if self._document is not None:
+            self._document.changed.connect(self._on_edit)
+            self._document.settings_changed.connect(self._on_edit)
+        self._show()
+
+    def _on_edit(self, _: object = None) -> None:
+        self._outdated = True
+        if self.isVisible():
+            self._rest.start()
+
     def _show(self, _: object = None) -> None:
+        self._outdated = False
         while (item := self._cards.takeAt(0)) is not None:
             if (old := item.widget()) is not None:
                 old.deleteLater()

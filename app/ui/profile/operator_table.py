@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from PySide6.QtCore import QItemSelection, QItemSelectionModel, QModelIndex, QPoint, Qt
+from PySide6.QtCore import QItemSelection, QItemSelectionModel, QModelIndex, QPoint, Qt, QTimer
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import (
     QComboBox,
@@ -16,6 +16,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.ui.document.document import Document
 from app.ui.engine.context import Context
 from app.ui.engine.profiling import Entry, profiling_of
 from app.ui.profile.columns import COLUMNS
@@ -33,6 +34,7 @@ from designer.profiling.schema import OperatorProfile, ProfileRun
 from designer.texts import tr, trn
 from designer.units import quantity
 
+REST_MS = 100  # after an edit of the network
 WIDEST = 220  # initial maximum width of a text column in pixels
 Key = Callable[[OperatorProfile], str]
 
@@ -51,6 +53,8 @@ class OperatorTablePanel(QWidget):
         self._profiling = profiling_of(context)
         self._following = False
         self._sized = False
+        self._document: Document | None = None
+        self._rest = QTimer(self, singleShot=True, interval=REST_MS, timeout=self._regroup)
         self._empty = EmptyState(
             "operator_table",
             "table",
@@ -76,8 +80,9 @@ class OperatorTablePanel(QWidget):
         self._stack = EmptyStack(self, self._empty, page)
         self._profiling.current_changed.connect(self._on_current)
         self._profiling.rows_changed.connect(self._follow_rows)
-        context.root_changed.connect(self._regroup)
+        context.root_changed.connect(self._watch)
         self._show(self._profiling.current)
+        self._watch()
 
     def _make_controls(self) -> None:
         self.filter = QLineEdit()
@@ -217,6 +222,14 @@ class OperatorTablePanel(QWidget):
 
     def _on_current(self, entry: object) -> None:
         self._show(self._profiling.current)
+
+    def _watch(self, _: object = None) -> None:
+        if self._document is not None:
+            self._document.changed.disconnect(self._rest.start)
+        self._document = self._context.root if self._context.has_document else None
+        if self._document is not None:
+            self._document.changed.connect(self._rest.start)
+        self._regroup()
 
     def _regroup(self) -> None:
         """Templates and frames are those of the open document."""

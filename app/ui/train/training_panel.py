@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import (
     QFileDialog,
     QHBoxLayout,
@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
 )
 
 import samples
+from app.ui.document.document import Document
 from app.ui.engine.context import Context
 from app.ui.engine.training import StartRequest, SweepRequest, training_of
 from app.ui.train.place_choice import PlaceChoice
@@ -51,6 +52,8 @@ class TrainingPanel(QWidget):
         self.setAccessibleName(tr("Training"))
         self._context = context
         self._training = training_of(context)
+        self._document: Document | None = None
+        self._later = QTimer(self, singleShot=True, interval=0, timeout=self._enable)
         self.form = SettingsForm()
         self.task = ChoiceBox("training.task", tr("Task"), tr("What the network is trained for"))
         self.task.chosen.connect(self._show_task)
@@ -130,7 +133,12 @@ class TrainingPanel(QWidget):
         main.addWidget(scroll)
 
     def _on_document(self, *_: object) -> None:
+        if self._document is not None:
+            self._document.states_changed.disconnect(self._later.start)
+            self._document = None
         if self._context.has_document:
+            self._document = self._context.root
+            self._document.states_changed.connect(self._later.start)
             self.project.setText(str(self._training.project()))
             self._suggest_task()
         self.place.refresh()
