@@ -116,7 +116,7 @@ def test_a_calibration_is_stopped_and_errors_are_shown(qtbot, context, panel, im
     qtbot.mouseClick(dialog.search, Qt.MouseButton.LeftButton)
     assert dialog.status.text() == "Stopped. Nothing was changed."
     assert not dialog.add.isEnabled()
-    for folder, size, words in ((tmp_path, "", "there are no images"), (images, "big", "'big' is not a size")):
+    for folder, size, words in ((tmp_path, "", "the folder has no images"), (images, "big", "'big' is not a size")):
         dialog.folder.setText(str(folder))
         dialog.pixels.setText(size)
         qtbot.mouseClick(dialog.search, Qt.MouseButton.LeftButton)

@@ -173,6 +173,17 @@ def test_an_answer_that_does_not_decode_is_named_and_the_window_goes_on(
     assert not stand_in.busy
 
 
+def test_a_line_that_is_too_long_is_named_if_its_end_comes_with_it(
+    stand_in: EngineClient, asker: Asker, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client_module, "MAX_LINE", 1000)
+    asker.ask(stand_in, "raw " + "x" * 1005)
+    qtbot.waitUntil(lambda: bool(asker.failed))
+    assert "256 MiB" in asker.failed[0][0].message
+    asker.ask(stand_in, PingRequest())
+    qtbot.waitUntil(lambda: len(asker.done) == 1)
+
+
 def test_what_belongs_to_no_request_is_dropped(stand_in: EngineClient, asker: Asker, qtbot: QtBot) -> None:
     asker.ask(stand_in, 'raw {"event": "done", "id": 99, "result": {}}')
     asker.ask(stand_in, "supersede")

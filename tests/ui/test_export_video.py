@@ -56,6 +56,9 @@ class Bench(kit.Launched):
         self.qtbot.mouseClick(self.dialog.export, Qt.MouseButton.LeftButton)
         return target
 
+    def wait_until_it_writes(self) -> None:
+        self.qtbot.waitUntil(lambda: any(p.name.startswith(".lw-") for p in self.folder.iterdir()), timeout=WAIT)
+
     def finished(self) -> str:
         self.qtbot.waitUntil(self.dialog.export.isEnabled, timeout=WAIT)
         return self.dialog.message.text()
@@ -64,6 +67,12 @@ class Bench(kit.Launched):
 @pytest.fixture
 def bench(qtbot: QtBot, engine: EngineClient, tmp_path: Path) -> Bench:
     return Bench(qtbot, engine, tmp_path)
+
+
+@pytest.fixture
+def long_bench(qtbot: QtBot, engine: EngineClient, tmp_path: Path) -> Bench:
+    """With a clip whose export takes long enough to be cancelled."""
+    return Bench(qtbot, engine, tmp_path, 800)
 
 
 def test_a_lossless_video_holds_what_the_analysis_shows(bench: Bench) -> None:
@@ -104,37 +113,38 @@ def test_the_kind_decides_the_ending_and_what_can_be_set(bench: Bench) -> None:
         assert bench.dialog.fps.isVisible() == bool(ending)
 
 
-def test_cancel_leaves_nothing(bench: Bench) -> None:
-    before = sorted(p.name for p in bench.folder.iterdir())
-    bench.export(0, "made.mkv")
-    bench.qtbot.waitUntil(lambda: any(p.name.startswith(".lw-") for p in bench.folder.iterdir()), timeout=WAIT)
-    bench.qtbot.mouseClick(bench.dialog.cancel, Qt.MouseButton.LeftButton)
-    assert "Cancelled" in bench.dialog.message.text()
-    assert sorted(p.name for p in bench.folder.iterdir()) == before
-    bench.export(0, "made.mkv")
-    assert "8 frames" in bench.finished()  # and once more, whole
+def test_cancel_leaves_nothing(long_bench: Bench) -> None:
+    before = sorted(p.name for p in long_bench.folder.iterdir())
+    long_bench.export(0, "made.mkv")
+    long_bench.wait_until_it_writes()
+    long_bench.qtbot.mouseClick(long_bench.dialog.cancel, Qt.MouseButton.LeftButton)
+    assert "Cancelled" in long_bench.dialog.message.text()
+    assert sorted(p.name for p in long_bench.folder.iterdir()) == before
+    long_bench.dialog.stop.setValue(8)
+    long_bench.export(0, "made.mkv")
+    assert "8 frames" in long_bench.finished()  # and once more, whole
 
 
-def test_closing_cancels(bench: Bench) -> None:
-    before = sorted(p.name for p in bench.folder.iterdir())
-    bench.export(4, "made")
-    bench.qtbot.waitUntil(lambda: any(p.name.startswith(".lw-") for p in bench.folder.iterdir()), timeout=WAIT)
-    bench.dialog.close()
-    assert sorted(p.name for p in bench.folder.iterdir()) == before
+def test_closing_cancels(long_bench: Bench) -> None:
+    before = sorted(p.name for p in long_bench.folder.iterdir())
+    long_bench.export(4, "made")
+    long_bench.wait_until_it_writes()
+    long_bench.dialog.close()
+    assert sorted(p.name for p in long_bench.folder.iterdir()) == before
 
 
-def test_closing_the_window_cancels(bench: Bench) -> None:
+def test_closing_the_window_cancels(long_bench: Bench) -> None:
     window = QWidget()
-    bench.qtbot.addWidget(window)
+    long_bench.qtbot.addWidget(window)
     window.show()
-    bench.dialog.close()
-    bench.dialog = VideoExportDialog(bench.context, window)
-    bench.dialog.show()
-    before = sorted(p.name for p in bench.folder.iterdir())
-    bench.export(0, "made.mkv")
-    bench.qtbot.waitUntil(lambda: any(p.name.startswith(".lw-") for p in bench.folder.iterdir()), timeout=WAIT)
+    long_bench.dialog.close()
+    long_bench.dialog = VideoExportDialog(long_bench.context, window)
+    long_bench.dialog.show()
+    before = sorted(p.name for p in long_bench.folder.iterdir())
+    long_bench.export(0, "made.mkv")
+    long_bench.wait_until_it_writes()
     window.close()
-    assert sorted(p.name for p in bench.folder.iterdir()) == before
+    assert sorted(p.name for p in long_bench.folder.iterdir()) == before
 
 
 def test_what_is_wrong_is_told(bench: Bench) -> None:

@@ -296,6 +296,8 @@ class EngineClient(QObject):
             self._scanned = 0
             if self._skipping:
                 self._skipping = False
+            elif len(line) >= MAX_LINE:  # its end came with the bytes beyond the limit
+                self._malformed(too_long())
             elif line.strip():
                 self._event(read_event(line))
 
