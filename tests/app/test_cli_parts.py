@@ -20,7 +20,7 @@ from app.cli.run_request import RunArguments, tile_of
 from app.opened_network import open_network
 from designer.files.document import save_document
 from designer.files.settings import MAX_TILE
-from designer.files.weights import Weights, load_weights, required_weights
+from designer.files.weights import WeightKey, Weights, load_weights, required_weights
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
@@ -182,6 +182,24 @@ def test_a_run_prints_notes_files_and_the_median(layerwright: Run, tmp_path: Pat
     done = layerwright("run", path, *feed, "--output", f"result={tmp_path / 'r.npy'}")
     assert done.out.splitlines()[0] == f"result -> {tmp_path / 'r.npy'}  1 x 1 x 4 x 6"
     np.testing.assert_array_equal(np.load(tmp_path / "r.npy"), np.full((1, 1, 4, 6), 0.75))
+
+
+@pytest.mark.parametrize("lowest", [-0.5, 0.5])
+@pytest.mark.parametrize("engine", ["onnxruntime", "torch"])
+def test_a_run_warns_of_nan_in_one_of_several_outputs(
+    layerwright: Run, tmp_path: Path, engine: str, lowest: float
+) -> None:
+    path = network(
+        tmp_path / "n.xml",
+        Layer("image", "input", params={"dims": "6x4x1"}),
+        Layer("log", "unary", inputs=(Source("image"),), params={"function": "log"}),
+        Layer("good", "output", inputs=(Source("image"),)),
+        Layer("bad", "output", inputs=(Source("log"),)),
+    )
+    np.save(tmp_path / "x.npy", np.linspace(lowest, 1, 24, dtype=np.float32).reshape(1, 1, 4, 6))
+    done = layerwright("run", path, "--input", f"image={tmp_path / 'x.npy'}", "--engine", engine)
+    assert done.code == 0, done.err
+    assert ("warning: NaN is first in 'log'" in done.err) is (lowest < 0)
 
 
 @pytest.mark.parametrize(
@@ -382,6 +400,26 @@ def test_prune_checks_writes_and_reports(layerwright: Run, dense: Path, monkeypa
     done = layerwright("prune", dense, *weights, "-o", folder / "sparse")
     assert done.code == 1
     assert "has files; nothing was changed" in done.err
+
+
+def test_pruned_and_dense_weights_are_timed(layerwright: Run, dense: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+
+    def timed(graph: Graph, registry: object, one: Weights, other: Weights) -> list[SweepRow]:
+        seen.extend((one, other))
+        return [SweepRow(1, 3.0, 2.0), SweepRow(16, 1.0, 4.0)]
+
+    monkeypatch.setattr("exporters.sparse_sweep.no_sweep", lambda: "")
+    monkeypatch.setattr("exporters.sparse_sweep.sparse_sweep", timed)
+    folder, report = dense.parent, dense.parent / "r.json"
+    done = layerwright("prune", dense, "--weights", folder / "weights", "-o", folder / "sparse", "--report", report)
+    assert done.code == 0, done.err
+    assert "batch 1: 3 ms dense, 2 ms sparse (1.50 times as fast)" in done.out
+    assert "batch 16: 1 ms dense, 4 ms sparse (0.25 times as fast)" in done.out
+    assert "unavailable" not in done.out
+    zeros = [int((one.tensors[WeightKey("second", "kernel")] == 0).sum()) for one in seen]
+    assert zeros == [0, 4 * 8 * 9 // 2]
+    assert json.loads(report.read_text())["batch_sweep"][1] == {"batch": 16, "dense": 1.0, "sparse": 4.0}
 
 
 def test_a_sweep_is_a_table_of_times(monkeypatch: pytest.MonkeyPatch) -> None:

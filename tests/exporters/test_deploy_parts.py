@@ -35,7 +35,7 @@ from exporters.interface import (
 )
 from exporters.onnx import OnnxReport, export_onnx
 from exporters.onnx_sizes import OpenSizes
-from exporters.tensorrt import EngineOptions, _shapes
+from exporters.tensorrt import EngineOptions, _shapes, description_of, read_engine_file
 
 onnx = pytest.importorskip("onnx")
 REGISTRY = load(entry_points=False)
@@ -394,3 +394,13 @@ def test_sizes_that_an_engine_cannot_have(entry, options, words):
     with pytest.raises(DiagnosticError) as failed:
         _shapes(Interface((entry,), (SCORES,)), options)
     assert words in failed.value.diagnostics[0].message
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"sha256": 3}', "[" * 100_000, None])
+def test_an_engine_without_a_readable_description_is_refused(text, tmp_path):
+    path = tmp_path / "net.engine"
+    path.write_bytes(b"code")
+    if text is not None:
+        description_of(path).write_text(text)
+    with pytest.raises(DiagnosticError, match=r"its description net\.engine\.json cannot be read"):
+        read_engine_file(path)

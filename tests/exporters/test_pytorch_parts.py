@@ -14,7 +14,7 @@ from designer.operators.registry import load
 from designer.operators.torch_data import TorchCall, TorchItem, TorchMethod, TorchModule, TorchName, TorchParameter
 from designer.operators.torch_program import Local, Submodule, TensorAttribute
 from exporters.pytorch.project import _diff, _smaller, project_files
-from exporters.pytorch.source import class_name, network_module
+from exporters.pytorch.source import class_name, generate_source, network_module
 from exporters.pytorch.tasks import TASKS, for_task, scale_of, suggested_task, task_of_network, with_recipe
 from exporters.pytorch.text import expression, literal, module_text, quoted, tensor_text
 
@@ -315,3 +315,20 @@ def test_a_diff_leads_from_the_edited_file_to_the_new_one():
     assert _diff("a.py", b"one\ntwo\n", b"one\n2\n").splitlines() == [
         "--- a.py (edited)", "+++ a.py (new)", "@@ -1,2 +1,2 @@", " one", "-two", "+2",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "uint8", "int32", "int64", "bool"])
+def test_constants_of_every_type_are_in_the_source(dtype):
+    torch = pytest.importorskip("torch")
+    layers = [
+        layer("image", "input", dims="3x2x1"),
+        layer("mask", "tensor_constant", shape="3", dtype=dtype, numbers="1,0,1"),
+        layer("number", "cast", "mask", target="float32")
+        if dtype != "float32"
+        else layer("number", "identity", "mask"),
+        layer("product", "element_wise", "image,number", operation="multiply"),
+        layer("result", "output", "product"),
+    ]
+    names = {}
+    exec(generate_source(Graph(layers, name="net"), REGISTRY, "Net"), names)
+    assert names["Net"]()(torch.ones(1, 1, 2, 3)).tolist() == [[[[1, 0, 1], [1, 0, 1]]]]

@@ -558,6 +558,17 @@ def refused() -> Iterator[tuple[NodeCase, str]]:
     given = ["x", "w", "r", "", "", "h"]
     yield NodeCase("LSTM", x(6, 3, 4), {**steps, "h": random(1, 3, 5)}, lstm, order=given), "initial state"
     yield NodeCase("LSTM", {**x(6, 3, 4), "h": random(1, 3, 5)}, steps, lstm, order=given), "initial state"
+    state = {"c": random(1, 3, 5)}
+    yield NodeCase("LSTM", x(6, 3, 4), {**steps, **state}, lstm, order=[*given[:5], "", "c"]), "initial state"
+    peepholes = {"p": random(1, 15)}
+    yield NodeCase("LSTM", x(6, 3, 4), {**steps, **peepholes}, lstm, order=[*given[:5], "", "", "p"]), "peepholes"
+    yield NodeCase("LSTM", x(6, 3, 4), steps, {**lstm, "input_forget": 1}), "clips"
+    yield NodeCase("LSTM", x(3, 6, 4), steps, {**lstm, "layout": 1}), "the batch first"
+    named = {"activations": ["LeakyRelu"], "activation_alpha": [0.5]}
+    yield (
+        NodeCase("RNN", x(6, 3, 4), {"w": random(1, 5, 4), "r": random(1, 5, 5)}, {**lstm, **named}),
+        "other activations",
+    )
     lengths = {"lengths": np.array([6, 2, 3], np.int32)}
     yield (
         NodeCase("LSTM", x(6, 3, 4), {**steps, **lengths}, lstm, order=["x", "w", "r", "", "lengths"]),

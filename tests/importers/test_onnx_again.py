@@ -114,6 +114,17 @@ def test_the_unedited_parts_of_an_edited_file_keep_their_names_attributes_and_me
     np.testing.assert_allclose(run(target, feeds)[0], run(path, feeds)[0], rtol=1e-4, atol=1e-5)
 
 
+def test_a_layer_that_reads_another_keeps_the_name_of_its_node(tmp_path: Path, registry: Registry) -> None:
+    found = import_onnx(saved(small_network(), tmp_path), registry, ImportOptions())
+    graph = found.graph.copy()
+    (outcome,) = (item for item in found.report.outcomes if item.type == "Add")
+    graph.apply(insert_on_link(graph, Layer("again", "identity"), outcome.layers[0], 1))
+    export_onnx(graph, registry, found.weights, tmp_path / "edited.onnx")
+    nodes = {node.name: node for node in onnx.load(tmp_path / "edited.onnx").graph.node}
+    assert list(nodes["/block/Add"].input)[1:] == ["again"]
+    assert list(nodes["/block/Add"].output) == ["a"]
+
+
 def test_moved_layers_are_no_edit(tmp_path: Path, registry: Registry) -> None:
     proto = small_network()
     found = import_onnx(saved(proto, tmp_path), registry, ImportOptions())

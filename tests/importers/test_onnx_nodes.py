@@ -12,10 +12,14 @@ from onnx.reference import ReferenceEvaluator
 from onnx_models import random
 from onnx_node_cases import CASES, REFUSED, NodeCase
 
+from designer.graph.types import ShapeError
 from designer.importers.formats import ImportOptions
+from designer.importers.onnx.conversion import Conversion, OnnxOp, UnsupportedError
 from designer.importers.onnx.importing import import_proto
+from designer.importers.onnx.nodes import CONVERTERS
 from designer.importers.onnx.original import OnnxOriginal
 from designer.importers.verification import run_document
+from designer.operators.params import ParamError
 from designer.operators.registry import Registry
 
 
@@ -45,6 +49,24 @@ def test_a_node_that_layers_cannot_express_is_kept(case: NodeCase, reason: str, 
     found = import_proto(case.model(), Path("node.onnx"), registry, ImportOptions())
     assert found.report.opaque == 1
     assert reason in found.report.outcomes[0].reason
+    kinds = {layer.type for layer in found.graph} - {"input", "tensor_input", "tensor_constant", "output"}
+    assert kinds == {"opaque"}, "layers of the attempt remain"
+
+
+@pytest.mark.parametrize(
+    "error", [UnsupportedError("no"), ShapeError("no"), ParamError("no"), TypeError("no")], ids=repr
+)
+def test_a_converter_that_fails_leaves_no_layers(
+    error: Exception, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def converter(c: Conversion, op: OnnxOp) -> None:
+        c.finish(c.add("identity", op.inputs)[0])
+        raise error
+
+    monkeypatch.setitem(CONVERTERS, ("", "Sin"), converter)
+    found = import_proto(NodeCase("Sin").model(), Path("node.onnx"), registry, ImportOptions())
+    assert [layer.type for layer in found.graph] == ["tensor_input", "opaque", "output"]
+    assert "no" in found.report.outcomes[0].reason
 
 
 def test_the_probability_of_a_dropout_is_kept(registry: Registry) -> None:

@@ -21,7 +21,7 @@ from designer.importers.imported import Imported
 from designer.importers.onnx.conversion import OnnxOp, UnsupportedError, check_attributes
 from designer.importers.onnx.importing import import_onnx, import_proto
 from designer.importers.onnx.model_file import check_opsets, check_tensor
-from designer.importers.onnx.opaque import _attributes_text, _open_size, _text, captured, data_type
+from designer.importers.onnx.opaque import _attributes_text, _open_size, _shapes_of_runs, _text, captured, data_type
 from designer.importers.onnx.origin import _way, restored
 from designer.importers.onnx.original import FileRunner, OnnxOriginal
 from designer.importers.onnx.scopes import NAME_SCOPES, scope_of
@@ -288,6 +288,25 @@ def test_types_as_text() -> None:
     assert data_type(TensorProto.STRING) is None
 
 
+def test_shapes_of_runs_leave_out_what_depends_on_values() -> None:
+    """The first row has the same values in both batches, and another number of values above 0.5 with another seed."""
+    nodes = [
+        helper.make_node("Slice", ["x", "zero", "one"], ["row"]),
+        helper.make_node("Greater", ["row", "half"], ["above"]),
+        helper.make_node("NonZero", ["above"], ["places"]),
+        helper.make_node("Relu", ["x"], ["same"]),
+        helper.make_node("Transpose", ["x"], ["turned"]),
+        helper.make_node("Concat", ["x", "x"], ["twice"], axis=0),
+    ]
+    weights = {"zero": np.array([0]), "one": np.array([1]), "half": np.float32(0.5).reshape(())}
+    outputs = ("places", "same", "turned", "row", "twice")
+    proto = model(nodes, {"x": ["n", 3]}, dict.fromkeys(outputs), weights)
+    proto.graph.output[0].type.tensor_type.elem_type = TensorProto.INT64
+    assert _shapes_of_runs(proto) == {"same": (N, 3), "turned": (3, N), "row": (1, 3)}
+    proto.graph.node[0].op_type = "Sparkle"
+    assert _shapes_of_runs(proto) == {}
+
+
 def test_values_that_inner_graphs_read_from_around() -> None:
     import onnx_ir as ir
 
@@ -315,6 +334,8 @@ def test_values_that_inner_graphs_read_from_around() -> None:
     ("name", "metadata", "scope"),
     [
         ("/layer1/layer1.0/conv1/Conv", "", ("layer1", "layer1.0", "conv1")),
+        ("block/conv/Conv", "", ("block", "conv")),
+        ("//block//Conv", "", ("block",)),
         ("Conv", "", ()),
         ("", "", ()),
         ("/ignored/x", "['', 'layer1', 'layer1.0', 'layer1.0.conv1', 'conv2d']", ("layer1", "0", "conv1")),
@@ -483,3 +504,21 @@ def test_the_data_of_a_tensor_has_the_size_of_its_shape(kind: str, field: str, p
     odd = tensor()
     odd.dims[:] = [3, -2]
     assert not fits(odd)
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_an_import_leaves_the_garbage_collection_as_it_was(enabled: bool, registry: Registry, tmp_path: Path) -> None:
+    import gc
+
+    (tmp_path / "bad.onnx").write_bytes(b"nonsense")
+    good = saved(relu({"x": [2, 3]}), tmp_path)
+    if not enabled:
+        gc.disable()
+    try:
+        import_onnx(good, registry, ImportOptions())
+        assert gc.isenabled() is enabled
+        with pytest.raises(DiagnosticError):
+            import_onnx(tmp_path / "bad.onnx", registry, ImportOptions())
+        assert gc.isenabled() is enabled
+    finally:
+        gc.enable()

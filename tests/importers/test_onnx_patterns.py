@@ -174,3 +174,24 @@ def test_a_pattern_whose_inside_is_read_elsewhere_stays_as_it_is(tmp_path: Path,
     found = imported(silu(), tmp_path, registry, {"y": None, "s": None})
     assert layers(found) == ["sigmoid", "element_wise"]
     assert found.report.agrees
+
+
+INSIDE = [
+    pytest.param(pattern, node.output[0], id=f"{name}-{node.output[0]}")
+    for name, pattern in [*((name, pattern) for name, pattern, _ in CASES), ("attention", attention())]
+    for node in pattern[0][:-1]
+]
+
+
+@pytest.mark.parametrize(("pattern", "inside"), INSIDE)
+def test_every_value_inside_of_a_pattern_can_be_read_elsewhere(
+    pattern: Pattern, inside: str, tmp_path: Path, registry: Registry
+) -> None:
+    for outputs, more in (
+        ({"y": None, inside: None}, []),
+        ({"y": None, "z": None}, [helper.make_node("Neg", [inside], ["z"])]),
+    ):
+        found = imported(([*pattern[0], *more], pattern[1]), tmp_path, registry, outputs)
+        assert found.report.opaque == 0
+        assert found.report.agrees
+        assert found.report.max_rel_difference is not None
