@@ -1,0 +1,265 @@
+"""Rules of single operators, each with the nearest inputs that it accepts and that it refuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from designer.files.weights import WeightKey, Weights, required_weights
+from designer.graph.graph import Graph
+from designer.graph.inference import Inference
+from designer.graph.model import Layer, Source
+from designer.graph.template import Template
+from designer.graph.types import DataType, ShapeError, TensorType
+from designer.operators.api import BATCH, image
+from designer.operators.code_text import CodeError
+from designer.operators.inlining import inline, inlined_source
+from designer.operators.library.development.custom import Custom, declared
+from designer.operators.library.development.opaque import attributes_of
+from designer.operators.library.input_output.tensor_constant import numbers_of
+from designer.operators.registry import load
+from designer.operators.torch_program import build_program
+
+REGISTRY = load(entry_points=False)
+HEADS = tuple(TensorType((BATCH, 2, length, 4)) for length in (5, 6, 6))  # query, key and value
+
+
+def typed(*shape: Any, dtype: DataType = DataType.FLOAT32) -> TensorType:
+    return TensorType(shape, dtype)
+
+
+REFUSED: list[tuple[str, dict[str, Any], tuple[TensorType, ...], str]] = [
+    ("expand_batch", {}, (typed(2, 5), typed(2, 7)), "the batch of 2 x 5 must be 1"),
+    ("expand_batch", {}, (typed(BATCH, 5), typed(BATCH, 7)), "the batch of N x 5 must be 1"),
+    ("scaled_dot_product_attention", {"causal": True}, (*HEADS, typed(5, 6)), "causal cannot be combined with a mask"),
+    ("scaled_dot_product_attention", {}, (*(h.with_shape(BATCH, 1, *h.shape[2:]) for h in HEADS), typed(BATCH, 3, 5, 6)), "does not fit scores of N x 1 x 5 x 6"),
+    ("scaled_dot_product_attention", {}, (*HEADS, typed(6, 5)), "cannot be broadcast"),
+    ("element_wise", {"operation": "divide"}, (image().with_dtype(DataType.INT64),) * 2, "needs floating-point numbers"),
+    ("element_wise", {"operation": "minimum"}, (image().with_dtype(DataType.INT16),) * 2, "minimum does not exist for int16"),
+    ("unary", {"function": "clip", "low": 2.0, "high": 1.0}, (image(),), "lower bound 2 must not exceed"),
+    ("local_contrast_normalization", {"size": 4}, (image(),), "the size must be odd, not 4"),
+    ("ssim_loss", {"window": 6}, (image(), image()), "the window must be odd, not 6"),
+    ("ssim_loss", {"window": 9}, (image(3, 9, 8), image(3, 9, 8)), "9"),
+    ("pad_tensor", {"before": (0, 0, -3, 0), "after": (0, 0, -2, 0)}, (image(3, 5, 9),), "nothing is left of axis 2"),
+    ("pad_tensor", {"before": (0, 0, -5, 0), "after": (0, 0, 2, 0)}, (image(3, 5, 9),), "nothing is left of axis 2"),
+    ("pad_tensor", {"before": (0, 0), "after": (0, 0)}, (image(3, 5, 9),), "2 amounts do not fit"),
+    ("parameter", {"shape": ()}, (), "a parameter must have a shape"),
+    ("pooling", {"size": (3, 2), "padding": (2, 0)}, (image(),), "padding 2x0 is more than half the window 3x2"),
+    ("pooling", {"size": (2, 3), "padding": (0, 2)}, (image(),), "padding 0x2 is more than half the window 2x3"),
+]  # fmt: skip
+ACCEPTED: list[tuple[str, dict[str, Any], tuple[TensorType, ...], TensorType | None]] = [
+    ("expand_batch", {}, (typed(1, 5), typed(2, 7)), typed(2, 5)),
+    ("expand_batch", {}, (typed(1, 5), typed(BATCH, 7)), typed(BATCH, 5)),
+    ("scaled_dot_product_attention", {"causal": True}, HEADS, typed(BATCH, 2, 5, 4)),
+    ("scaled_dot_product_attention", {}, (*HEADS, typed(5, 6)), typed(BATCH, 2, 5, 4)),
+    ("element_wise", {"operation": "add"}, (image().with_dtype(DataType.INT64),) * 2, None),
+    ("element_wise", {"operation": "add"}, (image().with_dtype(DataType.INT16),) * 2, None),
+    ("element_wise", {"operation": "maximum"}, (image().with_dtype(DataType.INT32),) * 2, None),
+    ("unary", {"function": "clip", "low": 1.0, "high": 1.0}, (image(),), image()),
+    ("unary", {"function": "abs", "low": 2.0, "high": 1.0}, (image(),), image()),
+    ("ssim_loss", {"window": 9}, (image(3, 9, 10), image(3, 9, 10)), None),
+    ("pad_tensor", {"before": (0, 0, -3, 0), "after": (0, 0, -1, 2)}, (image(3, 5, 9),), image(3, 1, 11)),
+    ("pooling", {"size": (3, 2), "padding": (1, 1)}, (image(),), None),
+]
+
+
+def operator(name: str, params: dict[str, Any]) -> Any:
+    cls = REGISTRY.operators[name]
+    sizes = {
+        key: type(getattr(cls(), key))(*value)
+        for key, value in params.items()
+        if key in ("size", "padding") and isinstance(value, tuple)
+    }
+    return cls(**{**params, **sizes})
+
+
+@pytest.mark.parametrize(("name", "params", "inputs", "message"), REFUSED)
+def test_what_is_refused(name: str, params: dict[str, Any], inputs: tuple[TensorType, ...], message: str) -> None:
+    with pytest.raises(ShapeError) as caught:
+        operator(name, params).infer_checked(inputs)
+    assert message in caught.value.message
+    assert caught.value.remedy
+
+
+@pytest.mark.parametrize(("name", "params", "inputs", "expected"), ACCEPTED)
+def test_what_is_just_accepted(
+    name: str, params: dict[str, Any], inputs: tuple[TensorType, ...], expected: TensorType | None
+) -> None:
+    found = operator(name, params).infer_checked(inputs)
+    assert expected is None or found[0] == expected
+
+
+def test_the_inputs_of_a_ctc_loss_have_one_batch() -> None:
+    ctc = operator("ctc_loss", {})
+    x, target = typed(BATCH, 12, 5), typed(BATCH, 12, dtype=DataType.INT64)
+    lengths = typed(BATCH, dtype=DataType.INT64)
+    ctc.infer_checked((x, target, lengths, lengths))
+    with pytest.raises(ShapeError, match="a target of 13 symbols requires at least as many steps, not 12"):
+        ctc.infer_checked((x, target.with_shape(BATCH, 13)))
+    with pytest.raises(ShapeError, match=r"symbols is 3 int64 but must have the batch size of x") as caught:
+        ctc.infer_checked((x, target, lengths, lengths.with_shape(3)))
+    assert caught.value.port == "symbols"
+    operator("ctc_loss", {"blank": 4}).infer_checked((x, target))
+    with pytest.raises(ShapeError, match="the blank 5 is not one of the 5 classes"):
+        operator("ctc_loss", {"blank": 5}).infer_checked((x, target))
+
+
+@pytest.mark.parametrize(
+    ("equation", "message"),
+    [
+        ("bij,bjk->bik", None),
+        ("ij->", None),
+        ("ij->ii", "must be different"),
+        ("ij->ik", "occur in the inputs"),
+        ("ij,jk", "is not an equation"),
+        ("->i", None),
+    ],
+)
+def test_equations(equation: str, message: str | None) -> None:
+    found = [fault.message for fault in operator("einsum", {"equation": equation}).faults()]
+    if message is not None:
+        assert any(message in text for text in found)
+    elif equation != "->i":
+        assert found == []
+
+
+def test_every_faulty_parameter_of_a_custom_layer_is_reported() -> None:
+    fine = "class Gain(nn.Module):\n    def forward(self, x):\n        return x\n"
+    wrong = Custom(source="class (", class_name="Gain", arguments="f(", tensors="a 3y")
+    assert [fault.parameter for fault in wrong.faults()] == ["source", "arguments", "tensors"]
+    assert [f.parameter for f in Custom(source=fine, class_name="Gain", tensors="a 3y").faults()] == ["tensors"]
+    assert list(Custom(source=fine, class_name="Gain").faults()) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a 3\n\na 4", "line 3 of the tensors repeats 'a'"),
+        ("a 3 learned", "line 1 of the tensors: 'learned' is not valid"),
+        ("a 3 buffer x", "line 1 of the tensors: 'buffer x' is not valid"),
+        ("a 3x0", "line 1 of the tensors: '3x0' is not a shape"),
+        ("a 3x", "line 1 of the tensors: '3x' is not a shape"),
+        ("a-b 3", "line 1 of the tensors: 'a-b' is not a valid name"),
+    ],
+)
+def test_declared_tensors_that_are_refused(text: str, message: str) -> None:
+    with pytest.raises(CodeError, match=message):
+        declared(text)
+
+
+def test_declared_tensors() -> None:
+    found = declared("conv.weight 8x3x5x7\nconv.bias 8\nnorm.running_mean 8 buffer\nnorm.weight 8\n0.scalar\n")
+    assert [(w.name, w.shape, w.init, w.fan_in, w.trainable) for w in found] == [
+        ("conv.weight", (8, 3, 5, 7), "kaiming", 105, True),
+        ("conv.bias", (8,), "zeros", 1, True),
+        ("norm.running_mean", (8,), "zeros", 1, False),
+        ("norm.weight", (8,), "ones", 1, True),
+        ("0.scalar", (), "ones", 1, True),
+    ]
+
+
+def test_attributes_of_an_opaque_node() -> None:
+    assert attributes_of("axis = -1\n\npads=[1, 2]\nmode='edge'\nscale=0.5\nnames=['a', 'b']") == {
+        "axis": -1,
+        "pads": (1, 2),
+        "mode": "edge",
+        "scale": 0.5,
+        "names": ("a", "b"),
+    }
+    for text, message in (
+        ("a=1\na=2", "line 2 of the attributes repeats 'a'"),
+        ("a=[1, 'x']", "line 1 of the attributes: the value of 'a' is not a number or a text"),
+        ("a=None", "line 1 of the attributes: the value of 'a' is not a number or a text"),
+        ("\na", "line 2 of the attributes is not name=value"),
+        ("2a=1", "line 1 of the attributes is not name=value"),
+    ):
+        with pytest.raises(CodeError, match=message):
+            attributes_of(text)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "low", "high"),
+    [("int8", -128, 127), ("uint8", 0, 255), ("int16", -(2**15), 2**15 - 1), ("int64", -(2**63), 2**63 - 1)],
+)
+def test_the_ends_of_integer_types(dtype: str, low: int, high: int) -> None:
+    assert numbers_of(f"{low},{high}", dtype) == (low, high)
+    for number in (low - 1, high + 1):
+        with pytest.raises(OverflowError):
+            numbers_of(str(number), dtype)
+    assert numbers_of("0,2,-1", "bool") == (False, True, True)
+
+
+def offset_twice() -> Graph:
+    """`x + p + p`: two instances that share the learned tensor p."""
+    part = Template(
+        "part",
+        (
+            Layer("x", "template_input", params={"index": "0"}),
+            Layer("p", "parameter", params={"shape": "1,3,1,1"}),
+            Layer("sum", "element_wise", inputs=(Source("x"), Source("p")), params={"operation": "add"}),
+            Layer("y", "template_output", inputs=(Source("sum"),), params={"index": "0"}),
+        ),
+    )
+    shared = {"template": "part", "shared_weights": "true"}
+    return Graph(
+        [
+            Layer("in", "input", params={"dims": "5x4x3", "tiling": "0"}),
+            Layer("a", "template", inputs=(Source("in"),), params=shared),
+            Layer("b", "template", inputs=(Source("a"),), params=shared),
+            Layer("out", "output", inputs=(Source("b"),)),
+        ],
+        templates=[part],
+    )
+
+
+def test_a_learned_tensor_that_instances_share_is_one_attribute() -> None:
+    from designer.runtime.api import RunOptions
+    from designer.runtime.session import Session
+
+    graph = offset_twice()
+    flat = Inference(inline(graph, REGISTRY), REGISTRY)
+    order = [name for name in flat.graph.order()[0] if name != "in"]
+    program = build_program(flat, order, [Source("in")], [Source("out")])
+    assert [attribute.layer for attribute in program.attributes] == ["a.p"]
+    assert len(program.weights) == 1
+    needed = required_weights(Inference(graph, REGISTRY))
+    assert list(needed) == [WeightKey("part.p", "value")]
+    value = np.array([1.0, 2.0, -4.0], np.float32).reshape(1, 3, 1, 1)
+    weights = Weights({WeightKey("part.p", "value"): value})
+    x = np.zeros((1, 3, 4, 5), np.float32)
+    for engine in ("torch", "onnxruntime"):
+        session = Session(graph, REGISTRY, weights, RunOptions(engine, threads=1))
+        session.set_input("in", x, is_image=False)
+        np.testing.assert_array_equal(session.run().outputs["out"], x + 2 * value)
+
+
+def test_sources_of_instances_whose_template_is_missing_are_kept() -> None:
+    graph = offset_twice()
+    assert inlined_source(graph, Source("a", "y")) == Source("a")
+    assert inlined_source(graph, Source("a", "none")) == Source("a", "none")
+    assert inlined_source(graph, Source("in", "y")) == Source("in", "y")
+    assert inlined_source(graph, Source("gone", "y")) == Source("gone", "y")
+    lost = Graph([Layer("a", "template", params={"template": "none"})])
+    assert inlined_source(lost, Source("a", "y")) == Source("a", "y")
+
+
+def test_another_type_keeps_the_parameters_that_it_accepts() -> None:
+    from designer.operators.fixes import fixes
+
+    params = {"features": "many", "kernel": "5x3", "strange": "1"}
+    graph = Graph(
+        [
+            Layer("in", "input", params={"dims": "9x7x3"}),
+            Layer("c", "conv2d", inputs=(Source("in"),), params=params),
+            Layer("out", "output", inputs=(Source("c"),)),
+        ]
+    )
+    inference = Inference(graph, REGISTRY)
+    finding = next(d for d in inference.diagnostics() if d.code == "unknown-operator")
+    fix = next(f for f in fixes(graph, REGISTRY, inference, finding) if f.title == "Change its type to 'convolution'")
+    after = fix.edit.layers["c"][1]
+    assert after is not None
+    assert (after.type, after.params["kernel"], after.params["features"]) == ("convolution", "5x3", "32")
+    assert "strange" not in after.params
