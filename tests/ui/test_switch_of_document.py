@@ -58,7 +58,7 @@ MEASURED = (  # times of this machine
     "analysis analysis.status",
     "network_overview network_overview.summary",
     "network_overview network_overview.legend",
-    *(f"network_overview network_overview.steps row {row} column 1" for row in range(8)),
+    *(f"network_overview network_overview.steps row {row} column 1" for row in (*range(8), "2.0", "2.1")),
 )
 FROM_HISTORY = ("action edit.undo", "action edit.redo", "menu &Edit > &Undo", "menu &Edit > &Redo")
 
@@ -394,3 +394,26 @@ def test_edits_leave_nothing_behind(qtbot, opened, folder):
     choices(window)
     with_runs(window)
     same(shown(qtbot, window), edited, *FROM_HISTORY, added)
+
+
+def test_another_engine_and_back_and_reopening_leave_nothing_behind(qtbot, opened, folder, tmp_path):
+    path = folder / "large.xml"
+    window = opened(path)
+    choices(window)
+    launch(qtbot, window)
+    before = shown(qtbot, window)
+    use(qtbot, window, tmp_path)
+    while window.context.root.undo() is not None:
+        pass
+    window.context.root.change_settings(engine="torch")
+    at_rest(qtbot, window)
+    window.undo()
+    at_rest(qtbot, window)
+    window.context.root.project = None
+    assert window.files.close()
+    window.actions_["file.reopen"].trigger()
+    assert window.context.root.path == path
+    for entry in list(profiling_of(window.context).entries):
+        profiling_of(window.context).remove(entry)
+    launch(qtbot, window)
+    same(before, shown(qtbot, window), *MEASURED, "analysis analysis.output.output.zoom")
