@@ -6,7 +6,7 @@ import pytest
 
 from designer.graph.model import Layer
 from designer.graph.template import port_index
-from designer.graph.types import BATCH, DataType, Size2D, Size3D, TensorType
+from designer.graph.types import BATCH, DataType, ShapeError, Size2D, Size3D, TensorType
 
 
 @pytest.mark.parametrize(("dtype", "size"), [("float32", 4), ("float16", 2), ("int64", 8), ("bool", 1)])
@@ -36,3 +36,35 @@ def test_other_texts_are_not_sizes(text: str) -> None:
 )
 def test_the_index_of_a_port_is_a_whole_number(text: str, index: int) -> None:
     assert port_index(Layer("x", "template_input", params={"index": text})) == index
+
+
+def test_dimensions_of_an_image_are_numbers() -> None:
+    shape = TensorType((BATCH, 3, 4, 5)).image()
+    assert (shape.n, shape.c, shape.h, shape.w) == (BATCH, 3, 4, 5)
+    with pytest.raises(ShapeError, match="must be that of an image"):
+        TensorType((3, 4, 5)).image()
+    for axis in (1, 2, 3):
+        with pytest.raises(ShapeError, match="must be known numbers"):
+            TensorType((BATCH, 3, 4, 5)).with_dim(axis, BATCH).image()
+
+
+def test_one_dimension() -> None:
+    kind = TensorType((BATCH, 3, 5))
+    assert [kind.dim(axis) for axis in (1, 2, -1, -2)] == [3, 5, 5, 3]
+    for axis in (3, -4):
+        with pytest.raises(ShapeError, match=f"axis {axis} does not exist in N x 3 x 5 \\(rank 3\\)"):
+            kind.dim(axis)
+    for axis in (0, -3):
+        with pytest.raises(ShapeError, match=f"dimension {axis} of N x 3 x 5 must be a known number"):
+            kind.dim(axis)
+
+
+def test_changed_types_keep_the_rest() -> None:
+    kind = TensorType((BATCH, 3, 5), DataType.INT64)
+    assert kind.with_shape(7) == TensorType((7,), DataType.INT64)
+    assert kind.with_dim(-1, 9) == TensorType((BATCH, 3, 9), DataType.INT64)
+    assert kind.with_dtype(DataType.BOOL) == TensorType((BATCH, 3, 5), DataType.BOOL)
+    assert kind.bind(N=2, M=4) == TensorType((2, 3, 5), DataType.INT64)
+    assert kind.bind(M=4) == kind
+    assert [str(kind), str(kind.with_dtype(DataType.FLOAT32))] == ["N x 3 x 5 int64", "N x 3 x 5"]
+    assert (Size2D(3, 5).hw, str(Size2D(3, 5)), str(Size3D(3, 5, 7))) == ((5, 3), "3x5", "3x5x7")

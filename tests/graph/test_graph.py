@@ -1,0 +1,125 @@
+"""The index of links, the order of layers, and edits that do not fit the graph."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from designer.graph.diagnostics import Diagnostic, Severity
+from designer.graph.edits import Edit
+from designer.graph.graph import Graph
+from designer.graph.model import Frame, Layer, Source
+from designer.graph.template import Template
+
+
+def layer(name: str, *inputs: str, kind: str = "t") -> Layer:
+    return Layer(name, kind, inputs=tuple(Source.parse(text) for text in inputs))
+
+
+@pytest.fixture
+def graph() -> Graph:
+    """z -> b, a; a, b -> c; c -> d, and e alone."""
+    return Graph(
+        [layer("z"), layer("b", "z"), layer("a", "z:y", "z"), layer("c", "b", "a"), layer("d", "c"), layer("e")]
+    )
+
+
+def test_the_order_breaks_ties_by_name(graph: Graph) -> None:
+    assert graph.order() == (["e", "z", "a", "b", "c", "d"], [])
+    assert graph.order(["d", "b", "a", "gone"]) == (["a", "b", "d"], [])
+    assert graph.order(["d", "c", "z"]) == (["c", "z", "d"], [])
+
+
+def test_layers_on_and_behind_a_loop_have_no_order(graph: Graph) -> None:
+    graph.apply(Edit("", {"a": (graph["a"], layer("a", "c"))}))
+    assert graph.order() == (["e", "z", "b"], ["a", "c", "d"])
+    assert set(graph.loops(["a", "c", "d"])) == {"a", "c"}
+    assert graph.order(["c", "d"]) == (["c", "d"], [])
+    assert graph.reaches("a", "a")
+    assert not graph.reaches("d", "a")
+
+
+def test_what_is_before_and_behind_layers(graph: Graph) -> None:
+    assert graph.downstream(["b"]) == {"b", "c", "d"}
+    assert graph.upstream(["c"]) == {"c", "b", "a", "z"}
+    assert graph.downstream(["gone"]) <= {"gone"}
+    assert graph.reaches("z", "d")
+    assert not graph.reaches("e", "d")
+
+
+def test_the_index_follows_every_edit(graph: Graph) -> None:
+    def consumers(current: Graph) -> dict[str, set[str]]:
+        return {name: set(current.consumers(name)) for name in (*current.layers, "gone")}
+
+    assert consumers(graph)["z"] == {"a", "b"}
+    assert graph.types == {"t": 6}
+    edit = Edit(
+        "", {"a": (graph["a"], layer("a", "b", kind="u")), "e": (graph["e"], None), "n": (None, layer("n", "gone"))}
+    )
+    before = graph.copy()
+    graph.apply(edit)
+    assert consumers(graph) == consumers(Graph(graph))
+    assert consumers(graph)["gone"] == {"n"}
+    assert graph.types == {"t": 5, "u": 1}
+    graph.apply(edit.reversed())
+    assert graph == before
+    assert consumers(graph) == consumers(before)
+    assert graph.types == {"t": 6}
+
+
+def test_edits_that_do_not_fit_change_nothing(graph: Graph) -> None:
+    template = Template("part", ())
+    before = graph.copy()
+    for edit, message in (
+        (Edit("x", {"e": (layer("e", "z"), None)}), "edit 'x' cannot be applied: layer 'e' has changed since"),
+        (Edit("x", {"n": (layer("n"), None)}), "layer 'n' has changed since"),
+        (Edit("x", {"e": (None, layer("e"))}), "layer 'e' has changed since"),
+        (Edit("x", {"n": (None, layer("m"))}), "edit 'x' stores layer 'm' under 'n'"),
+        (
+            Edit("x", {"n": (None, layer("n"))}, templates={"part": (template, None)}),
+            "template 'part' has changed since",
+        ),
+    ):
+        with pytest.raises(ValueError, match=message):
+            graph.apply(edit)
+        assert graph == before
+    with pytest.raises(ValueError, match="layer name 'a' is used twice"):
+        Graph([layer("a"), layer("a")])
+
+
+def test_equal_graphs_store_the_same() -> None:
+    def made(**changes: object) -> Graph:
+        values: dict[str, object] = {
+            "name": "n",
+            "attributes": {"x": "1"},
+            "frames": [Frame("f")],
+            "templates": [Template("t", ())],
+        }
+        return Graph([layer("a")], **{**values, **changes})  # type: ignore[arg-type]
+
+    assert made() == made()
+    for changes in ({"name": "m"}, {"attributes": {}}, {"frames": []}, {"templates": []}, {"user_version_tag": "2"}):
+        assert made() != made(**changes)
+    assert made() != Graph([replace(layer("a"), position=(1, 0))], name="n")
+    copy = made().copy()
+    copy.frames.clear()
+    copy.properties["name"] = "other"
+    assert made().frames
+    assert made() != copy
+
+
+@pytest.mark.parametrize(
+    ("finding", "text"),
+    [
+        (Diagnostic("c", "m"), "error [c] m"),
+        (Diagnostic("c", "m", Severity.INFO, remedy="r"), "info [c] m - r"),
+        (Diagnostic("c", "m", line=3), "error [c] line 3: m"),
+        (Diagnostic("c", "m", file="f.xml", line=3, layer="a", port="x"), "error [c] f.xml:3: layer 'a', port 'x': m"),
+        (Diagnostic("c", "m", Severity.WARNING, file="f.xml"), "warning [c] f.xml: m"),
+        (Diagnostic("c", "m", layer="a"), "error [c] layer 'a': m"),
+    ],
+)
+def test_findings_as_text(finding: Diagnostic, text: str) -> None:
+    assert str(finding) == text
+    assert finding.as_dict()["severity"] == finding.severity.value
