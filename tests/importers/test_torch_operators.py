@@ -10,6 +10,7 @@ torch = pytest.importorskip("torch")
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from designer.graph.diagnostics import DiagnosticError
 from designer.importers.pytorch.importing import import_module
 from designer.operators.registry import Registry
 
@@ -85,6 +86,14 @@ FUNCTIONS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "expand": lambda x, m: x.unsqueeze(2).expand(-1, 2, 3, 4),
     "einsum": lambda x, m: torch.einsum("bij,jk->bki", x, m),
     "softmax": lambda x, m: x.softmax(1),
+    "softmax of a tensor that is converted first": lambda x, m: (x * 8).int().softmax(1, dtype=torch.float32),
+    "integers times a fraction": lambda x, m: (x * 8).int() * 0.5,
+    "a fraction of integers": lambda x, m: (x * 8).int() / 3,
+    "integers or a fraction": lambda x, m: torch.where(x > 0.5, (x * 8).int(), 1.5),
+    "integers compared with a fraction": lambda x, m: ((x * 8).int() > 2.5).float(),
+    "log-sigmoid of numbers whose sigmoid is 0": lambda x, m: F.logsigmoid(x * 900 - 600),
+    "last two": lambda x, m: x.narrow(2, -2, 2),
+    "approximate gelu": lambda x, m: F.gelu(x * 6 - 3, approximate="tanh"),
 }
 
 
@@ -102,6 +111,94 @@ def test_a_function_of_torch_becomes_layers_that_compute_the_same(name: str, reg
     assert found.report.max_rel_difference is not None, found.report.not_compared_because
     assert found.report.max_rel_difference <= 1e-5
     assert len({case.inputs["x"][0] for case in found.report.cases}) == (1 if name in FIXED_BATCH else 2)
+
+
+SIZES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "roll": lambda x, m: x.roll((3, -2), (2, 3)),
+    "variance": lambda x, m: x.var((2, 3), keepdim=True) * x,
+    "deviation": lambda x, m: x.std(3, correction=2, keepdim=True) * x,
+    "border that cuts": lambda x, m: F.pad(x, (-1, -2, 0, -1)),
+    "slice from behind": lambda x, m: x[:, :, -4:-1, -3] - x[:, :, -3:, -1],
+}
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_layers_follow_the_module_to_another_size(name: str, registry: Registry) -> None:
+    found = import_module(Calls(SIZES[name]).eval(), [torch.rand(2, 3, 5, 6)], registry).verified(registry)
+    assert found.report.opaque == 0
+    assert found.report.cases[-1].inputs["x"][2] > 5
+    assert found.report.max_rel_difference is not None
+    assert found.report.max_rel_difference <= 1e-5
+
+
+KEPT: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "an element type that layers do not have": lambda x, m: x.softmax(1, dtype=torch.float64),
+    "factors that are not ratios of sizes": lambda x, m: torch.ops.aten._upsample_bilinear2d_aa(
+        x.unsqueeze(1), [3, 3], False, 1.7, 0.9
+    ),
+    "attention that drops values": lambda x, m: F.scaled_dot_product_attention(x, x, x, dropout_p=0.5),
+    "a pooled image without a batch": lambda x, m: F.adaptive_avg_pool2d(x, 1),
+    "an infinite order": lambda x, m: x.renorm(float("inf"), 2, 0.5),
+    "a list of one tensor": lambda x, m: torch.gradient(x, dim=2)[0],
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_what_layers_do_not_compute_is_kept_as_a_call(name: str, registry: Registry) -> None:
+    report = import_module(Calls(KEPT[name]).eval(), [torch.rand(3, 2, 4)], registry).verified(registry).report
+    assert report.opaque == 1
+    if name == "an infinite order":
+        assert report.max_rel_difference == 0
+
+
+def test_a_result_with_the_batch_merged_makes_the_batch_fixed(registry: Registry) -> None:
+    found = import_module(Calls(lambda x, m: windows(x)).eval(), [torch.rand(3, 2, 4)], registry).verified(registry)
+    assert [case.inputs["x"] for case in found.report.cases] == [(3, 2, 4)]
+    assert found.report.max_rel_difference == 0
+
+
+def test_an_empty_example_is_rejected(registry: Registry) -> None:
+    with pytest.raises(DiagnosticError, match="the argument 'x' of forward cannot be an input"):
+        import_module(Calls(lambda x, m: x + 1).eval(), [torch.rand(3, 0, 4)], registry)
+
+
+def test_a_module_without_axes_is_imported(registry: Registry) -> None:
+    report = import_module(Calls(lambda x, m: x.max(0).values).eval(), [torch.rand(())], registry).report
+    assert report.opaque == 1
+
+
+class CrossAttention(nn.Module):
+    """Attention to a fixed tensor."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.attention = nn.MultiheadAttention(4, 2, batch_first=True)
+        self.register_buffer("memory", torch.rand(2, 5, 4))
+
+    def forward(self, x: Tensor) -> Tensor:
+        found: Tensor = self.attention(x, self.memory, self.memory, need_weights=False)[0]
+        return found
+
+
+ATTENTION: dict[str, Callable[[], nn.Module]] = {
+    "sequence first": lambda: nn.TransformerEncoderLayer(4, 2, 8, activation="gelu"),
+    "gelu of another kind": lambda: nn.TransformerEncoderLayer(
+        4, 2, 8, activation=lambda x: F.gelu(x, approximate="tanh"), batch_first=True
+    ),
+    "an activation of two operators": lambda: nn.TransformerEncoderLayer(
+        4, 2, 8, activation=lambda x: F.relu(x) * 2, batch_first=True
+    ),
+    "other sources": CrossAttention,
+}
+
+
+@pytest.mark.parametrize("name", ATTENTION)
+def test_a_module_is_one_layer_only_if_that_computes_the_same(name: str, registry: Registry) -> None:
+    module = ATTENTION[name]().eval()
+    found = import_module(module, [torch.rand(2, 3, 4)], registry).verified(registry)
+    assert found.report.opaque == 0
+    assert found.report.max_rel_difference is not None
+    assert found.report.max_rel_difference <= 1e-5
 
 
 def a_view_and_then_its_base(y: Tensor, x: Tensor) -> Tensor:

@@ -46,15 +46,22 @@ class Composite:
         return TraceNode(end.name, self.label, {}, shapes_of(end), self.label, self.scope, line_of(end))
 
     def reads(self, c: Conversion) -> list[tuple[Node, Value]]:
-        """The tensors from outside that depend on the inputs, in the order of their use; once for every node that reads them."""
+        """The tensors from outside that are not those of the module, in the order of their use; once for every node that reads them."""
         own = set(self.nodes)
         found = []
         for node in self.nodes:
             for item in node.all_input_nodes:
                 value = c.values.get(item.name)
-                if item not in own and not isinstance(value, Constant) and not is_number(item):
+                learned = isinstance(value, Constant) and value.name.startswith(self.prefix)
+                if item not in own and not learned and not is_number(item):
                     found.append((node, c.plain(value)))
         return found
+
+    def check(self, allowed: Collection[str]) -> None:
+        """Raise UnsupportedError if the nodes have operators that are not `allowed`."""
+        others = {operator_of(node) for node in self.nodes if not is_number(node)} - set(allowed) - {""}
+        if others:
+            raise UnsupportedError(f"it also has {', '.join(sorted(others))}")
 
     def tensor(self, c: Conversion, name: str) -> Constant:
         """A learned tensor of the module. Raises UnsupportedError if the nodes do not read it."""
@@ -117,12 +124,22 @@ def _heads(group: Composite, size: int) -> int:
     return size // int(shape[-1])
 
 
+_ATTENTION = (
+    *("transpose", "linear", "unflatten", "unsqueeze", "squeeze", "contiguous", "select", "view", "reshape", "permute"),
+    *("split_with_sizes", "scaled_dot_product_attention", "mul", "bmm", "softmax", "mean"),
+)
+_TRANSFORMER = (*_ATTENTION, "layer_norm", "add", "relu", "gelu", "dropout")
+
+
 def _transformer_layer(group: Composite, c: Conversion) -> Value:
+    group.check(_TRANSFORMER)
     x = _single([value for _, value in group.reads(c)])
     norms, active = group.named("layer_norm"), group.named("relu", "gelu")
-    if x.rank != 3 or len(norms) != 2 or len(active) != 1:
+    if x.rank != 3 or len(norms) != 2 or len(active) != 1 or active[0].args[1:] or active[0].kwargs:
         raise UnsupportedError("it has other parts")
-    if not group.named("transpose"):
+    if norms[0].args[4:] != norms[1].args[4:]:
+        raise UnsupportedError("its normalizations differ")
+    if operator_of(group.named("linear")[0].all_input_nodes[0]) != "transpose":
         raise UnsupportedError("its first axis is the sequence")
     dropouts = {float(node.args[1]) for node in group.named("dropout")}  # type: ignore[arg-type]
     params: dict[str, Param] = {
@@ -138,6 +155,7 @@ def _transformer_layer(group: Composite, c: Conversion) -> Value:
 
 def _attention(group: Composite, c: Conversion) -> Value:
     """Query, key and value are transposed first, each on its own unless they are one tensor."""
+    group.check(_ATTENTION)
     reads = [value for node, value in group.reads(c) if operator_of(node) == "transpose"]
     if not 1 <= len(reads) <= 3 or len(reads) != len(group.reads(c)) or reads[0].rank != 3:
         raise UnsupportedError("its first axis is the sequence, or it has a mask")

@@ -48,6 +48,7 @@ class Merged:
 
 
 Size = int | Merged
+Traced = tuple[tuple[int | None, ...], DataType | None]  # shape, None where the batch is, and element type
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,10 @@ class Value:
     def rank(self) -> int:
         return len(self.shape)
 
+    def traced(self) -> Traced:
+        """Its shape and element type in the trace."""
+        return tuple(None if isinstance(size, Merged) else size for size in self.shape), self.dtype
+
     @property
     def plain(self) -> bool:
         """Whether the document has the same axes."""
@@ -73,6 +78,12 @@ class Value:
         if self.shape and isinstance(self.shape[axis], Merged):
             raise BatchError("it works along the batch")
         return len(axes_of(self.shape[:axis]))
+
+    def place(self, axis: int) -> int:
+        """An axis of the trace counted from the front. Raises UnsupportedError for a tensor without axes."""
+        if not self.shape:
+            raise UnsupportedError("its input has no axes")
+        return axis % self.rank
 
     def size(self, axis: int) -> int:
         """The size of an axis. Raises BatchError for the batch."""
@@ -90,6 +101,10 @@ class Constant:
     name: str = ""
     learned: bool = False
 
+    def traced(self) -> Traced:
+        """Its shape and element type in the trace."""
+        return tuple(map(int, self.tensor.shape)), data_type(str(self.tensor.dtype))
+
     def array(self) -> Array:
         return np.asarray(self.tensor.detach().cpu().contiguous().numpy())
 
@@ -100,6 +115,11 @@ class Repeated:
 
     constant: Constant
     axis: int = 0
+
+    def traced(self) -> Traced:
+        """Its shape and element type in the trace."""
+        shape, dtype = self.constant.traced()
+        return (*shape[: self.axis], None, *shape[self.axis + 1 :]), dtype
 
 
 def axes_of(shape: Sequence[Size]) -> tuple[Dim, ...]:
@@ -128,6 +148,7 @@ class TraceNode:
     text: str = ""  # the call as Python, for tensors x1, x2, ...; empty if it cannot be written
     statement: Hashable = None
     attached: bool = False
+    several: bool = False  # the result is a list of tensors, perhaps of only one
 
     def get(self, name: str, default: Any = None) -> Any:
         found = self.arguments.get(name)
@@ -160,6 +181,18 @@ class Conversion:
                 raise BatchError("a constant has the batch on another axis than the first")
             return self.repeated(self._constant(item.constant))
         raise UnsupportedError(f"an argument is {type(item).__name__}, not a tensor")
+
+    def converted(self, node: TraceNode) -> Value:
+        """The tensor `self` of a call with the element type that its argument `dtype` asks for."""
+        x = self.value(node.get("self"))
+        return self.typed(x, data_type(str(node.get("dtype", x.dtype.value))))
+
+    def typed(self, item: Any, dtype: DataType | None) -> Value:
+        """A tensor with another element type; None is one that layers cannot have."""
+        x = self.value(item.constant if isinstance(item, Repeated) else item)
+        if dtype is None:
+            raise UnsupportedError("no layer can have its element type")
+        return x if x.dtype is dtype else self.layer("cast", [x], {"target": dtype.value}, shape=x.shape)
 
     def plain(self, item: Any) -> Value:
         """The same for operators that need the axes of the trace. Raises BatchError if the batch is merged with others."""
@@ -361,7 +394,7 @@ class Conversion:
             length = len(size.axes()) if isinstance(size, Merged) else 1
             groups.append(tuple(range(start, start + length)))
             start += length
-        order = [axis % x.rank for axis in axes]
+        order = [x.place(axis) for axis in axes]
         if order == list(range(x.rank)):
             return x
         flat = tuple(axis for place in order for axis in groups[place])

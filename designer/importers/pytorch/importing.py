@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from designer.graph.diagnostics import DiagnosticError
+from designer.graph.model import Source
 from designer.graph.types import BATCH, DataType, ShapeError, Size3D
 from designer.importers.builder import GraphBuilder
 from designer.importers.imported import Imported
@@ -39,6 +40,7 @@ from designer.importers.pytorch.program import (
     line_of,
     plain_number,
     shapes_of,
+    undescribed,
     user_inputs,
     user_outputs,
 )
@@ -79,17 +81,26 @@ def import_module(
     unsteady = _changes_itself(module, inputs)
     title = name or type(module).__name__
     opened = trace(module, inputs, open_batch=True)
-    found = _imported(opened, module, registry, title, progress) if opened is not None else None
-    if found is None or found.report.opaque:
+    try:
+        found = _imported(opened, module, registry, title, progress) if opened is not None else None
+    except DiagnosticError:  # the import with a fixed batch succeeds, or reports what is wrong
+        found = None
+    if found is None or any(_gaps(found)):
         fixed = trace(module, inputs, open_batch=False)
         assert fixed is not None
         other = _imported(fixed, module, registry, title, progress)
-        if found is None or other.report.opaque < found.report.opaque:
+        if found is None or _gaps(other) < _gaps(found):
             found = other
     if not unsteady:
         return found
     note = tr("two runs with the same input give different results: the module changes itself or draws random numbers")
     return replace(found, report=msgspec.structs.replace(found.report, warnings=(*found.report.warnings, note)))
+
+
+def _gaps(found: Imported) -> tuple[int, int]:
+    """How many nodes have no layers of the library, and how many results have no output."""
+    outputs = found.original.outputs if isinstance(found.original, TorchOriginal) else ()
+    return found.report.opaque, outputs.count("")
 
 
 def _changes_itself(module: torch.nn.Module, inputs: Sequence[torch.Tensor]) -> bool:
@@ -105,7 +116,17 @@ def _changes_itself(module: torch.nn.Module, inputs: Sequence[torch.Tensor]) -> 
         shapes = ", ".join(dims_text(tensor.shape) for tensor in inputs) or tr("no input")
         raise failed(tr("{kind} with {shapes}", kind=type(module).__name__, shapes=shapes), error) from None
     pairs = [pair for pair in zip(first, second, strict=False) if isinstance(pair[0], torch.Tensor)]
-    return not all(torch.equal(one.nan_to_num(), other.nan_to_num()) for one, other in pairs)
+    return not all(_same_bits(one, other) for one, other in pairs)
+
+
+def _same_bits(one: torch.Tensor, other: torch.Tensor) -> bool:
+    import torch
+
+    bits = [
+        tensor.to_dense().flatten().clone(memory_format=torch.contiguous_format).view(torch.uint8)
+        for tensor in (one, other)
+    ]
+    return one.shape == other.shape and torch.equal(*bits)
 
 
 def import_saved_program(path: Path, registry: Registry, *, progress: Progress | None = None) -> Imported:
@@ -250,7 +271,7 @@ class Steps:
             self._scope(node)
             return
         if not hasattr(node.target, "_schema"):
-            self._keep(TraceNode(node.name, str(node.target), {}, shapes_of(node)), node, tr("it is control flow"))
+            self._keep(undescribed(node), node, tr("it is control flow"))
             return
         if not shapes_of(node):
             return  # an assertion
@@ -282,7 +303,7 @@ class Steps:
         try:
             step = described(node, c.values)
         except UnsupportedError as error:
-            self._keep(TraceNode(node.name, str(node.target), {}, shapes_of(node)), node, str(error))
+            self._keep(undescribed(node), node, str(error))
             return
         role = self.code.roles.get(node.name)
         if role is not None:
@@ -303,6 +324,7 @@ class Steps:
             if converter is None and step.op != "copy":
                 raise UnsupportedError(tr("{op} is not an operator of the library", op=step.op))
             made = self.aliases.source(step) if converter is None else converter(c, step)
+            _check_results(step, made)
             c.values[node.name] = made
             self.aliases.note(node, step)
             c.record(step, Outcome.KNOWN)
@@ -348,6 +370,16 @@ class Steps:
             ) from None
         self.broken.extend(c.made)
         c.record(step, Outcome.OPAQUE, tr("{reason}; its layer cannot run", reason=reason))
+
+
+def _check_results(step: TraceNode, made: Any) -> None:
+    """Raise UnsupportedError if what a converter made has another shape or element type than in the trace."""
+    for item, (shape, dtype) in zip(made if isinstance(made, tuple) else (made,), step.shapes, strict=False):
+        if item is None:
+            continue
+        found = item.traced()
+        if found != (shape, dtype):
+            raise UnsupportedError(f"its result is {dtype} {shape} in the module, but {found[1]} {found[0]} in layers")
 
 
 def _refuse_own_writes(node: Node, c: Conversion) -> None:
@@ -437,7 +469,7 @@ def _unwrapped(value: Any) -> Any:
 
 def custom_layer(c: Conversion, step: TraceNode, sources: Sequence[Any]) -> Value:
     """A custom layer that makes the same call. Raises UnsupportedError, ShapeError or ParamError if none can."""
-    if not step.text or len(step.shapes) != 1 or not sources:
+    if not step.text or step.several or not sources:
         raise UnsupportedError("it has several results or no tensor")
     values = [c.plain(item) for item in sources]
     shape, dtype = step.shapes[0]
@@ -484,7 +516,7 @@ def opaque_layer(c: Conversion, step: TraceNode, sources: Sequence[Any]) -> Any:
     first = c.layer("opaque", values, params)
     sources_ = c.outputs(first.source.layer)
     found = tuple(c.wrap(source) for source in sources_)
-    return found[0] if len(found) == 1 else found
+    return found if step.several else found[0]
 
 
 # --- inputs and outputs -------------------------------------------------------------------------------------------
@@ -515,14 +547,24 @@ def _add_inputs(c: Conversion, program: Any) -> dict[str, tuple[tuple[Any, ...],
             params: dict[str, Param] = {"dims": Size3D(sizes[2], sizes[1], sizes[0])}
             made = c.builder.add("input", (), params, name=name, exact=True)
         else:
-            params = {"shape": sizes, "batch": open_batch, "dtype": str(dtype.value)}
-            made = c.builder.add("tensor_input", (), params, name=name, exact=True)
+            made = _tensor_input(c, name, {"shape": sizes, "batch": open_batch, "dtype": str(dtype.value)})
         value = c.wrap(made[0])
         c.values[name] = value
         if open_batch and c.batch is None:
             c.batch = value
         entries[made[0].layer] = (tuple(BATCH if size is None else size for size in shape), str(dtype.value))
     return entries
+
+
+def _tensor_input(c: Conversion, name: str, params: Mapping[str, Param]) -> tuple[Source, ...]:
+    try:
+        return c.builder.add("tensor_input", (), params, name=name, exact=True)
+    except (ParamError, ShapeError) as error:  # such as a size of 0
+        raise DiagnosticError.of(
+            "torch-input",
+            tr("the argument '{name}' of forward cannot be an input: {reason}", name=name, reason=error),
+            remedy=tr("import the module with other example inputs"),
+        ) from None
 
 
 def _add_output(c: Conversion, label: str, node: Any, warnings: list[str]) -> str | None:

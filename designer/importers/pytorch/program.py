@@ -5,6 +5,8 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from designer.graph.model import check_layer_name
@@ -135,7 +137,15 @@ def described(node: Node, resolve: Mapping[str, Any]) -> TraceNode:
     given |= {key: _resolved(value, resolve) for key, value in zip(names, node.args, strict=False)}
     given |= {key: _resolved(value, resolve) for key, value in node.kwargs.items()}
     label, scope = module_of(node, name)
-    return TraceNode(node.name, name, given, shapes_of(node), label, scope, line_of(node), call_text(node))
+    return replace(
+        undescribed(node), op=name, arguments=given, label=label, scope=scope, line=line_of(node), text=call_text(node)
+    )
+
+
+def undescribed(node: Node) -> TraceNode:
+    """A node without its arguments."""
+    several = isinstance(node.meta.get("val"), list | tuple)
+    return TraceNode(node.name, str(node.target), {}, shapes_of(node), several=several)
 
 
 def _resolved(value: Any, resolve: Mapping[str, Any]) -> Any:
@@ -210,6 +220,8 @@ def call_text(node: Node) -> str:
             return seen.setdefault(value.name, f"x{len(seen) + 1}")
         if isinstance(value, list | tuple):
             return f"[{', '.join(map(write, value))}]"
+        if isinstance(value, float) and not isfinite(value):
+            return f"float('{value}')"
         if value is None or isinstance(value, bool | int | float | str):
             return repr(value)
         raise UnsupportedError("an argument has no text")

@@ -121,7 +121,7 @@ def prelu(c: Conversion, node: TraceNode) -> Value:
 
 @converts("softmax", "log_softmax", "_softmax", "_log_softmax")
 def softmax(c: Conversion, node: TraceNode) -> Value:
-    x = c.value(node.get("self"))
+    x = c.converted(node)
     axis = x.axis(node.get("dim"))
     return c.activate(x, node.op.lstrip("_"), {"axis": axis})
 
@@ -129,18 +129,22 @@ def softmax(c: Conversion, node: TraceNode) -> Value:
 @converts("glu")
 def glu(c: Conversion, node: TraceNode) -> Value:
     x = c.plain(node.get("self"))
-    place = node.get("dim", -1) % x.rank
+    place = x.place(node.get("dim", -1))
     shape = (*x.shape[:place], x.size(place) // 2, *x.shape[place + 1 :])
     return c.activate(x, "glu", {"axis": x.axis(place)}, shape=shape)
 
 
-@converts("hardshrink", "logsigmoid", "expm1", "log1p", "log2", "exp2")
-def composed(c: Conversion, node: TraceNode) -> Value:
+@converts("log1p")
+def log1p(c: Conversion, node: TraceNode) -> Value:
     x = c.value(node.get("self"))
-    if node.op == "log1p":
-        more = c.layer("scale_shift", [x], {"shift": 1.0}, shape=x.shape)
-        return c.layer("unary", [more], {"function": "log"}, shape=x.shape)
-    if node.op == "logsigmoid":
-        gate = c.activate(x, "sigmoid")
-        return c.layer("unary", [gate], {"function": "log"}, shape=x.shape)
-    raise UnsupportedError(f"{node.op} is not an operator of the library")
+    more = c.layer("scale_shift", [x], {"shift": 1.0}, shape=x.shape)
+    return c.layer("unary", [more], {"function": "log"}, shape=x.shape)
+
+
+@converts("log_sigmoid")
+def log_sigmoid(c: Conversion, node: TraceNode) -> Value:
+    """-softplus(-x), which unlike log(sigmoid(x)) is finite for every x."""
+    x = c.value(node.get("self"))
+    turned = c.layer("unary", [x], {"function": "neg"}, shape=x.shape)
+    made = c.layer("activation", [turned], activation=("softplus", {}), shape=x.shape)
+    return c.layer("unary", [made], {"function": "neg"}, shape=x.shape)

@@ -105,16 +105,16 @@ def binary(c: Conversion, node: TraceNode) -> Value:
     operation = _BINARY[node.op]
     if node.get("rounding_mode"):
         raise UnsupportedError("it rounds")
+    target = node.shapes[0][1]
     if isinstance(other, bool | int | float):
-        return with_number(c, one, operation, float(other) * float(node.get("alpha", 1)))
+        return with_number(c, c.typed(one, target), operation, float(other) * float(node.get("alpha", 1)))
     if isinstance(one, bool | int | float):
-        x = c.value(other)
+        x = c.typed(other, target)
         return c.layer("element_wise", [number(c, one, x.dtype), x], {"operation": operation}, shape=x.shape)
     if node.get("alpha", 1) != 1:
-        other = with_number(c, other, "multiply", float(node.get("alpha")))
+        other = with_number(c, c.typed(other, target), "multiply", float(node.get("alpha")))
     values, shape = aligned(c, one, other)
-    values = _same_type(c, values)
-    return c.layer("element_wise", values, {"operation": operation}, shape=shape)
+    return c.layer("element_wise", [c.typed(v, target) for v in values], {"operation": operation}, shape=shape)
 
 
 def _same_type(c: Conversion, values: Sequence[Value]) -> list[Value]:
@@ -131,7 +131,7 @@ def rsub(c: Conversion, node: TraceNode) -> Value:
     other = node.get("other")
     if not isinstance(other, int | float) or node.get("alpha", 1) != 1:
         raise UnsupportedError("it subtracts from a tensor")
-    x = c.value(node.get("self"))
+    x = c.typed(node.get("self"), node.shapes[0][1])
     return c.layer("element_wise", [number(c, other, x.dtype), x], {"operation": "subtract"}, shape=x.shape)
 
 
@@ -151,6 +151,8 @@ def compare(c: Conversion, node: TraceNode) -> Value:
     operation: Param = _COMPARE[node.op]
     if isinstance(other, bool | int | float):
         x = c.value(node.get("self"))
+        if isinstance(other, float) and not x.dtype.is_float:
+            x = c.typed(x, DataType.FLOAT32)
         return c.layer("compare", [x], {"operation": operation, "value": float(other)}, shape=x.shape)
     values, shape = aligned(c, node.get("self"), other)
     return c.layer("compare", _same_type(c, values), {"operation": operation}, shape=shape)
@@ -167,11 +169,13 @@ def logical(c: Conversion, node: TraceNode) -> Value:
 
 @converts("where")
 def where(c: Conversion, node: TraceNode) -> Value:
+    target = node.shapes[0][1]
     sides = [
-        number(c, side) if isinstance(side, int | float) else side for side in (node.get("self"), node.get("other"))
+        number(c, side, target or DataType.FLOAT32) if isinstance(side, int | float) else c.typed(side, target)
+        for side in (node.get("self"), node.get("other"))
     ]
     values, shape = aligned(c, node.get("condition"), *sides)
-    return c.layer("where", [values[0], *_same_type(c, values[1:])], shape=shape)
+    return c.layer("where", values, shape=shape)
 
 
 @converts("masked_fill")
@@ -226,7 +230,7 @@ def fill(c: Conversion, node: TraceNode) -> Value:
 
 def reduced(c: Conversion, x: Value, operation: str, dims: Sequence[int], keep: bool) -> Value:
     """A reduction along axes of the trace; all of them if `dims` is empty."""
-    places = sorted({dim % x.rank for dim in dims}) if dims else list(range(x.rank))
+    places = sorted({x.place(dim) for dim in dims}) if dims else list(range(x.rank))
     axes = tuple(x.axis(place) for place in places)
     kept = [(1 if place in places else size) for place, size in enumerate(x.shape) if keep or place not in places]
     if x.dtype is DataType.BOOL or not x.dtype.is_float:
@@ -241,7 +245,7 @@ def _dims(node: TraceNode) -> list[int]:
 
 @converts(*_REDUCE)
 def reduce(c: Conversion, node: TraceNode) -> Value:
-    return reduced(c, c.value(node.get("self")), _REDUCE[node.op], _dims(node), bool(node.get("keepdim", False)))
+    return reduced(c, c.converted(node), _REDUCE[node.op], _dims(node), bool(node.get("keepdim", False)))
 
 
 @converts("max", "min")
@@ -264,7 +268,7 @@ def arg_extreme(c: Conversion, node: TraceNode) -> Value:
 
 
 def _arg(c: Conversion, x: Value, operation: str, dim: int, keep: bool) -> Value:
-    place = dim % x.rank
+    place = x.place(dim)
     shape = [(1 if axis == place else size) for axis, size in enumerate(x.shape) if keep or axis != place]
     params: dict[str, Param] = {"operation": operation, "axis": x.axis(place), "keep": keep}
     return c.layer("arg_extreme", [x], params, shape=shape)
@@ -285,7 +289,7 @@ def variance(c: Conversion, node: TraceNode) -> Any:
     dims, keep = _dims(node) or list(range(x.rank)), bool(node.get("keepdim", False))
     count = 1
     for dim in dims:
-        count *= x.size(dim % x.rank)
+        count *= x.size(x.place(dim))
     correction = node.get("correction")
     unbiased = node.get("unbiased")
     if correction is None:
@@ -294,9 +298,13 @@ def variance(c: Conversion, node: TraceNode) -> Any:
     values, shape = aligned(c, x, mean)
     centered = c.layer("element_wise", values, {"operation": "subtract"}, shape=shape)
     square = c.layer("unary", [centered], {"function": "square"}, shape=shape)
-    made = reduced(c, square, "mean", dims, keep)
-    if correction:
-        made = with_number(c, made, "multiply", count / (count - correction))
+    if count < correction:
+        raise UnsupportedError(f"it divides by {count} - {correction}")
+    made = reduced(c, square, "sum" if correction else "mean", dims, keep)
+    if correction:  # the number of elements follows from other input sizes
+        ones = with_number(c, with_number(c, square, "multiply", 0.0), "add", 1.0)
+        divisor = with_number(c, reduced(c, ones, "sum", dims, keep), "subtract", float(correction))
+        made = c.layer("element_wise", [made, divisor], {"operation": "divide"}, shape=made.shape)
     if node.op == "std":
         made = c.layer("unary", [made], {"function": "sqrt"}, shape=made.shape)
     return (made, mean if keep else reduced(c, x, "mean", dims, False)) if node.op == "var_mean" else made
@@ -304,7 +312,7 @@ def variance(c: Conversion, node: TraceNode) -> Any:
 
 @converts("cumsum")
 def cumulative(c: Conversion, node: TraceNode) -> Value:
-    x = c.value(node.get("self"))
+    x = c.converted(node)
     return c.layer("cumulative", [x], {"axis": x.axis(node.get("dim"))}, shape=x.shape)
 
 
@@ -378,6 +386,8 @@ def einsum(c: Conversion, node: TraceNode) -> Value:
 def attention(c: Conversion, node: TraceNode) -> Value:
     query, key, value = (c.value(node.get(name)) for name in ("query", "key", "value"))
     mask, causal = node.get("attn_mask"), bool(node.get("is_causal", False))
+    if node.get("dropout_p"):
+        raise UnsupportedError("it drops values at random")
     if node.get("enable_gqa"):
         raise UnsupportedError("its keys have fewer heads")
     scale = node.get("scale")

@@ -47,6 +47,8 @@ def pooling(c: Conversion, node: TraceNode) -> Value:
 def adaptive(c: Conversion, node: TraceNode) -> Any:
     flat = node.op.endswith("1d")
     x = c.plain(node.get("self"))
+    if x.rank != (3 if flat else 4):
+        raise UnsupportedError("its input has no batch")
     wanted = [int(number) for number in each(node.get("output_size"), 1 if flat else 2)]
     kind = "average" if "avg" in node.op else "max"
     if all(number == 1 for number in wanted):
@@ -74,9 +76,9 @@ def resize(c: Conversion, node: TraceNode) -> Value:
     x = c.plain(node.get("input", node.get("self")))
     height, width = (int(size) for size in node.shapes[0][0][2:] if isinstance(size, int))
     old_height, old_width = x.size(2), x.size(3)
-    factors = node.get("scale_factors")
-    for factor, old, new in zip(factors or (), (old_height, old_width), (height, width), strict=False):
-        if abs(old * float(factor) - new) > 1e-6:
+    factors = node.get("scale_factors", (node.get("scales_h"), node.get("scales_w")))
+    for factor, old, new in zip(factors, (old_height, old_width), (height, width), strict=True):
+        if factor is not None and abs(old * float(factor) - new) > 1e-6:
             raise UnsupportedError("its factors are not ratios of sizes")
     smooth = node.op.endswith("_aa")
     method: dict[str, Param] = {"method": _METHODS[node.op], "align_corners": bool(node.get("align_corners", False))}

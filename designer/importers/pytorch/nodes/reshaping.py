@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
+from math import fmod, prod
 from typing import Any
 
 from designer.graph.types import DataType
@@ -21,7 +21,7 @@ from designer.importers.pytorch.conversion import (
 from designer.importers.pytorch.nodes.table import converts
 from designer.operators.params import Value as Param
 
-_FAR = 2**31 - 1
+_FAR = 10**9  # larger than any index
 
 
 @converts(
@@ -64,7 +64,7 @@ def squeeze(c: Conversion, node: TraceNode) -> Value:
     x = c.value(node.get("self"))
     dims = node.get("dim")
     dims = list(range(x.rank)) if dims is None else [dims] if isinstance(dims, int) else list(dims)
-    gone = [dim % x.rank for dim in dims if x.shape[dim % x.rank] == 1]
+    gone = [place for place in map(x.place, dims) if x.shape[place] == 1]
     if not gone:
         return x
     shape = [size for place, size in enumerate(x.shape) if place not in gone]
@@ -99,8 +99,8 @@ def transpose(c: Conversion, node: TraceNode) -> Value:
 def movedim(c: Conversion, node: TraceNode) -> Value:
     x = c.value(node.get("self"))
     start, end = node.get("source"), node.get("destination")
-    starts = [axis % x.rank for axis in ([start] if isinstance(start, int) else start)]
-    ends = [axis % x.rank for axis in ([end] if isinstance(end, int) else end)]
+    starts = [x.place(axis) for axis in _list(start)]
+    ends = [x.place(axis) for axis in _list(end)]
     rest = iter(axis for axis in range(x.rank) if axis not in starts)
     order = [starts[ends.index(axis)] if axis in ends else next(rest) for axis in range(x.rank)]
     return c.permuted(x, order)
@@ -165,7 +165,7 @@ def repeat_interleave(c: Conversion, node: TraceNode) -> Value:
     x, count = c.value(node.get("self")), node.get("repeats")
     if not isinstance(count, int) or node.get("dim") is None:
         raise UnsupportedError("its counts are a tensor")
-    place = node.get("dim") % x.rank
+    place = x.place(node.get("dim"))
     size = x.size(place)
     axis = x.axis(place) + 1
     made = c.layer("unsqueeze", [x], {"axis": axis}, shape=(*x.shape[: place + 1], 1, *x.shape[place + 1 :]))
@@ -186,7 +186,7 @@ def concatenation(c: Conversion, node: TraceNode) -> Value:
         operator: Any = c.builder.registry.read(part).operator
         params: dict[str, Param] = {name: getattr(operator, name) for name in ("factor", "method", "align_corners")}
         return c.layer("upscale_concat", [c.take(part), values[1]], params)
-    place = node.get("dim", 0) % values[0].rank
+    place = values[0].place(node.get("dim", 0))
     if len(values) == 1:
         return values[0]
     heads = {(*value.shape[:place], 0, *value.shape[place + 1 :]) for value in values}
@@ -211,7 +211,7 @@ def stack(c: Conversion, node: TraceNode) -> Value:
 @converts("split", "split_with_sizes", "chunk", "tensor_split")
 def split(c: Conversion, node: TraceNode) -> tuple[Value, ...]:
     x = c.value(node.get("self"))
-    place = node.get("dim", 0) % x.rank
+    place = x.place(node.get("dim", 0))
     sizes = [shape[place] for shape, _ in node.shapes]
     numbers = [size for size in sizes if isinstance(size, int)]
     if len(numbers) != len(sizes):
@@ -233,18 +233,18 @@ def split(c: Conversion, node: TraceNode) -> tuple[Value, ...]:
 @converts("unbind")
 def unbind(c: Conversion, node: TraceNode) -> tuple[Value, ...]:
     x = c.value(node.get("self"))
-    place = node.get("dim", 0) % x.rank
+    place = x.place(node.get("dim", 0))
     return tuple(_selected(c, x, place, index) for index in range(x.size(place)))
 
 
 @converts("select")
 def select(c: Conversion, node: TraceNode) -> Value:
     x = c.value(node.get("self"))
-    place = node.get("dim") % x.rank
+    place = x.place(node.get("dim"))
     index = node.get("index")
     if not isinstance(index, int):
         raise UnsupportedError("its index is computed while running")
-    return _selected(c, x, place, index % x.size(place))
+    return _selected(c, x, place, index)
 
 
 def _selected(c: Conversion, x: Value, place: int, index: int) -> Value:
@@ -263,20 +263,18 @@ def sliced(c: Conversion, x: Value, place: int, start: int, end: int, step: int 
     if not kept:
         raise UnsupportedError("its result is empty")
     stop = 0 if end >= length else end
-    if start < 0 and end >= length:
-        start = max(start, -length)
-    else:
-        start = kept[0]
-    params: dict[str, Param] = {"axis": x.axis(place), "start": start, "end": stop, "step": step}
+    params: dict[str, Param] = {"axis": x.axis(place), "start": max(start, -_FAR), "end": stop, "step": step}
     return c.layer("slice", [x], params, shape=(*x.shape[:place], len(kept), *x.shape[place + 1 :]))
 
 
 @converts("slice", "narrow")
 def cut(c: Conversion, node: TraceNode) -> Value:
     x = c.value(node.get("self"))
-    place = node.get("dim", 0) % x.rank
+    place = x.place(node.get("dim", 0))
     start, step = node.get("start", 0), node.get("step", 1)
-    end = start + node.get("length") if node.op == "narrow" else node.get("end", 2**63 - 1)
+    end = node.get("end", _FAR)
+    if node.op == "narrow":
+        end = start + node.get("length") or _FAR  # -1 and its 1 element are the end
     if not all(isinstance(number, int) for number in (start, end, step)):
         raise BatchError("its bounds depend on the batch")
     return sliced(c, x, place, start, end, step)
@@ -289,13 +287,12 @@ def roll(c: Conversion, node: TraceNode) -> Value:
     if not dims:
         raise UnsupportedError("it shifts the flattened tensor")
     for shift, dim in zip(_list(node.get("shifts")), _list(dims), strict=True):
-        place = dim % x.rank
-        length = x.size(place)
-        offset = shift % length
+        place = x.place(dim)
+        offset = int(fmod(shift, x.size(place)))
         if not offset:
             continue
-        back = sliced(c, x, place, length - offset, _FAR)
-        front = sliced(c, x, place, 0, length - offset)
+        back = sliced(c, x, place, -offset, _FAR)
+        front = sliced(c, x, place, 0, -offset)
         x = c.layer("concatenation", [back, front], {"axis": x.axis(place)}, shape=x.shape)
     return x
 
@@ -329,7 +326,7 @@ def padded(c: Conversion, x: Value, flat: Sequence[int], mode: str, value: float
     for place, (before, after) in enumerate(zip(flat[::2], flat[1::2], strict=True)):
         axis = x.rank - 1 - place
         if before < 0 or after < 0:
-            x = sliced(c, x, axis, max(0, -before), _FAR if after >= 0 else x.size(axis) + after)
+            x = sliced(c, x, axis, max(0, -before), _FAR if after >= 0 else after)
     flat = [max(0, number) for number in flat]
     if not any(flat):
         return x
@@ -364,7 +361,7 @@ def padded(c: Conversion, x: Value, flat: Sequence[int], mode: str, value: float
 def index(c: Conversion, node: TraceNode) -> Value:
     x = c.value(node.get("self"))
     if node.op == "index_select":
-        place, chosen = node.get("dim") % x.rank, node.get("index")
+        place, chosen = x.place(node.get("dim")), node.get("index")
     else:
         given = [(place, item) for place, item in enumerate(node.get("indices")) if item is not None]
         if len(given) != 1:
