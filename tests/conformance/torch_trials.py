@@ -86,7 +86,7 @@ def _difference(found: Imported, original: TorchOriginal, feeds: Feeds, registry
         return f"the document does not run: {error}"
     for name, array in expected.items():
         _, relative = difference(made[name], array)
-        if relative > GOAL or made[name].dtype != array.dtype:
+        if relative > GOAL or made[name].dtype.kind != array.dtype.kind:
             kinds = [f"{item.shape} {item.dtype}" for item in (array, made[name])]
             return f"'{name}' differs by {relative:.3g}: {' and '.join(kinds)}"
     return ""

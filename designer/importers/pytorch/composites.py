@@ -124,11 +124,12 @@ def _heads(group: Composite, size: int) -> int:
     return size // int(shape[-1])
 
 
-_ATTENTION = (
+_HEADS = (
     *("transpose", "linear", "unflatten", "unsqueeze", "squeeze", "contiguous", "select", "view", "reshape", "permute"),
-    *("split_with_sizes", "scaled_dot_product_attention", "mul", "bmm", "softmax", "mean"),
+    *("split_with_sizes", "scaled_dot_product_attention"),
 )
-_TRANSFORMER = (*_ATTENTION, "layer_norm", "add", "relu", "gelu", "dropout")
+_ATTENTION = (*_HEADS, "mul", "bmm", "softmax", "mean")  # the latter where it returns its weights
+_TRANSFORMER = (*_HEADS, "layer_norm", "add", "relu", "gelu", "dropout")
 
 
 def _transformer_layer(group: Composite, c: Conversion) -> Value:
