@@ -16,8 +16,11 @@ from designer.importers.pytorch.nodes import CONVERTERS
 
 SEED = 3
 MAX_ELEMENTS = 2**18  # of the inputs of a sample
-RANDOM = ("bernoulli", "cauchy", "dropout", "empty", "exponential", "geometric", "log_normal", "multinomial", "normal", "rand", "rrelu", "uniform")  # fmt: skip
-NOT_TENSORS_OF_NUMBERS = ("_foreach", "complex", "signal.", "sparse")
+RANDOM = (  # operators of which at least some samples draw numbers, from a generator that each call seeds
+    *("attention", "bernoulli", "cauchy", "dropout", "empty", "exponential", "geometric", "log_normal"),
+    *("multinomial", "normal", "rand", "rrelu", "uniform"),
+)
+NOT_TENSORS_OF_NUMBERS = ("_foreach", "combinations", "complex", "signal.", "sparse")
 
 
 class SampledCall(nn.Module):

@@ -519,7 +519,8 @@ def write(r: Random) -> Made:
     return call, [(2, 3, 4)]
 
 
-GENERATORS: tuple[Callable[[Random], Made], ...] = (
+Generator = Callable[[Random], Made]
+GENERATORS: tuple[Generator, ...] = (
     reduction,
     extremes,
     along_an_axis,
@@ -549,7 +550,7 @@ GENERATORS: tuple[Callable[[Random], Made], ...] = (
 )
 
 
-def variant(kind: Callable[[Random], Made], seed: int) -> tuple[nn.Module, tuple[Tensor, ...]]:
+def variant(kind: Generator, seed: int) -> tuple[nn.Module, tuple[Tensor, ...]]:
     """A random call, in a third of the cases with the batch merged with the next axis where that is possible."""
     r = Random(f"{kind.__name__} {seed}")
     torch.manual_seed(seed)
