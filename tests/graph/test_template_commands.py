@@ -412,3 +412,43 @@ def test_an_identity_that_keeps_an_activation_has_no_template(graph: Graph) -> N
     assert [str(s) for s in after["p"].inputs] == ["p.mid"]
     assert [str(s) for s in after["reads_first"].inputs] == ["p"]
     assert [str(s) for s in after["reads_second"].inputs] == ["p.mid:y1"]
+
+
+def test_a_renamed_template_is_renamed_in_its_instances_only() -> None:
+    inner = Template("inner", (plain("a"),))
+    outer = Template("outer", (instance("i", "inner"), instance("k", "kept"), plain("a")))
+    kept = Template("kept", (plain("a"),))
+    odd = Layer("odd", "tiny", params={"template": "inner"})
+    graph = Graph(
+        [instance("one", "inner"), instance("other", "kept"), plain("x"), odd], templates=[inner, outer, kept]
+    )
+    edit = rename_template(graph, "inner", "new")
+    assert edit.layers.keys() == {"one"}
+    assert edit.templates.keys() == {"inner", "new", "outer"}
+    after = committed(graph, lambda g: rename_template(g, "inner", "new"))
+    assert {layer.name: dict(layer.params) for layer in after} == {
+        "one": {"template": "new"},
+        "other": {"template": "kept"},
+        "x": {},
+        "odd": {"template": "inner"},
+    }
+    assert [layer.params.get("template") for layer in after.templates["outer"].layers] == [None, "new", "kept"]
+    assert after.templates["new"].layers == inner.layers
+    assert not rename_template(graph, "inner", "inner")
+    with pytest.raises(DiagnosticError, match="a template 'kept' already exists"):
+        rename_template(graph, "inner", "kept")
+    with pytest.raises(DiagnosticError, match="there is no template 'none'"):
+        rename_template(graph, "none", "new")
+
+
+def test_a_template_in_use_is_not_removed() -> None:
+    inner = Template("inner", (plain("a"),))
+    outer = Template("outer", (instance("i", "inner"),))
+    graph = Graph([instance("one", "inner")], templates=[inner, outer])
+    with pytest.raises(DiagnosticError, match="the template 'inner' is used by 'one' and 1 more"):
+        remove_template(graph, "inner")
+    graph.apply(commands.remove_layers(graph, ["one"]))
+    with pytest.raises(DiagnosticError, match="the template 'inner' is used by 'outer > i'"):
+        remove_template(graph, "inner")
+    after = committed(graph, lambda g: remove_template(g, "outer"))
+    assert committed(after, lambda g: remove_template(g, "inner")).templates == {}
