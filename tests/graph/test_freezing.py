@@ -18,3 +18,18 @@ def test_it_is_a_toggle_that_keeps_everything() -> None:
     assert graph["in"].frozen
     graph.apply(freeze(graph, ["in", "conv"]))
     assert graph == before
+
+
+def test_titles_and_layers_that_are_partly_frozen():
+    graph = Graph([Layer("a", "t", attributes={"lw:other": "1"}), Layer("b", "t")])
+    graph.apply(freeze(graph, ["a"]))
+    assert freeze(graph, ["a"]).title == "Unfreeze a"
+    edit = freeze(graph, ["a", "b"])
+    assert edit.title == "Freeze 2 layers"
+    graph.apply(edit)
+    assert [layer.frozen for layer in graph] == [True, True]
+    edit = freeze(graph, ["a", "b"])
+    assert edit.title == "Unfreeze 2 layers"
+    graph.apply(edit)
+    assert [layer.frozen for layer in graph] == [False, False]
+    assert graph["a"].attributes == {"lw:other": "1"}
