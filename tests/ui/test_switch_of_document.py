@@ -196,6 +196,11 @@ def use(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
     """Fill every panel with something about the large network, and leave it with edits, a selection and errors."""
     context, docks = window.context, window.docks
     root = context.root
+    docks.show("differences")
+    context.comparison.with_saved()
+    root.do(lambda g: commands.set_params(g, {"encode": {"kernel": "5x5"}}))
+    root.do(lambda g: commands.remove_layers(g, ["side"], heal=True))
+    root.undo()
     launch(qtbot, window)
     docks.show("analysis")
     click(window, "analysis", "analysis.output.output.adjust")
@@ -237,11 +242,6 @@ def use(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
     profiling_of(context).remove(profiling_of(context).entries[-1])
     profiling_of(context).compare(tuple(profiling_of(context).entries))
     train(qtbot, window, tmp_path)
-    docks.show("differences")
-    context.comparison.with_saved()
-    root.do(lambda g: commands.set_params(g, {"encode": {"kernel": "5x5"}}))
-    root.do(lambda g: commands.remove_layers(g, ["side"], heal=True))
-    root.undo()
     for panel in ("number_formats", "graph_passes", "variants", "what_if"):
         docks.panel(panel).status.show_message("the engine failed", "error")
     context.message.emit("error", "something failed")
@@ -257,7 +257,10 @@ def train(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
     """A finished run in the table, and a command that was refused."""
     window.context.root.project = project = tmp_path / "project"
     if not project.exists():
-        make_run(project, "run", settings={"lr": 0.1})
+        run = make_run(project, "run", settings={"lr": 0.1})
+        images = run.path / "validation" / "step_000020"
+        images.mkdir(parents=True)
+        write_image(images / "photo.png", np.full((1, 3, 4, 8), 0.5, np.float32))
     training = training_of(window.context)
     training.look()
     qtbot.waitUntil(lambda: len(training.runs) == 1, timeout=WAIT)
