@@ -312,3 +312,11 @@ def test_the_place_of_a_sweep(sweep):
     assert sweep_process.read_place(sweep) == sweep_process.Place(3, "here:1")
     (sweep.folder / "place.json").write_text("{")
     assert sweep_process.read_place(sweep) == sweep_process.Place()
+
+
+def test_tensors_stay_unscaled_in_comparisons(tmp_path, weights):
+    made = Peer(tmp_path / "shared")
+    made.ask(OpenRequest(document(), weights, engine="torch", threads=1))
+    made.ask(SetInputTensorRequest("image", made.shared.put(IMAGE), is_image=False))
+    reply = made.ask(CompareTensorRequest("conv", "fp32", "fp16"))
+    np.testing.assert_allclose(made.array(reply.a), expected(1.0), atol=1e-5)

@@ -10,7 +10,7 @@ from designer.profiling.grouping import combined, group_rows, precision_shares
 from designer.profiling.heat import METRICS, heat
 from designer.profiling.machine import Machine
 from designer.profiling.quantities import Quantity, ValueSource, measured, unavailable
-from designer.profiling.schema import OperatorProfile, Profile, ProfileRun, TrainingStep, mean_utilization
+from designer.profiling.schema import OperatorProfile, PeakMemory, Profile, ProfileRun, TrainingStep, mean_utilization
 
 
 def row(*layers, time_ms=1.0, **more) -> OperatorProfile:
@@ -141,3 +141,15 @@ def test_mean_utilization_without_rows_or_with_several_reasons():
     assert mean_utilization([])["occupancy"] == unavailable("no operator was timed")
     rows = [row(name, occupancy=measured(value, name)) for name, value in (("a", 10.0), ("b", 30.0))]
     assert mean_utilization(rows)["occupancy"] == measured(20.0, "mean weighted by time")
+
+
+def test_values_that_no_profile_has():
+    for value in (1e101, -1e101, float("nan"), float("-inf")):
+        with pytest.raises(ValueError, match="value must be from"):
+            measured(value)
+    assert measured(-1e99).value == -1e99
+    with pytest.raises(ValueError, match="index of an operator"):
+        replace(run(row("a")), peak_memory=PeakMemory(8, 1))
+    assert replace(run(row("a"), row("b")), peak_memory=PeakMemory(8, 1)).peak_memory.operator == 1
+    with pytest.raises(ValueError, match="batch must be 1"):
+        replace(run(), batch=0)

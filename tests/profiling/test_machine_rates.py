@@ -12,6 +12,7 @@ import pytest
 from profiling_networks import layer_
 
 from designer.graph.graph import Graph
+from designer.graph.inference import Inference
 from designer.graph.model import Source
 from designer.graph.types import Size2D
 from designer.profiling import calibration, gpu, measure, peaks
@@ -454,3 +455,21 @@ def test_the_processor_is_named_as_the_system_does(monkeypatch, tmp_path):
     monkeypatch.setattr(machine.platform, "processor", lambda: "")
     monkeypatch.setattr(machine.platform, "machine", lambda: "x86_64")
     assert machine.cpu_name() == "x86_64"
+
+
+@pytest.mark.parametrize(
+    ("type_", "reads", "counted"),
+    [
+        ("element_wise", ["before", "in"], "it"),
+        ("concatenation", ["before", "in"], "it"),
+        ("pooling", ["before"], "it"),
+        ("relu", ["pooled"], "it"),
+    ],
+)
+def test_the_layers_that_calibration_times(profiling_registry, type_, reads, counted):
+    case = calibration._chain(type_, dict(calibration.SINGLE).get(type_, {}), 6, 8)
+    assert [source.layer for source in case.graph["it"].inputs] == reads
+    assert case.counted == (counted,)
+    assert case.graph["before"].params["features"] == "6"
+    assert case.graph["in"].params["dims"] == "8x8x6"
+    assert not Inference(case.graph, profiling_registry).diagnostics()

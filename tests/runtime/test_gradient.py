@@ -168,3 +168,11 @@ def test_only_images_are_scaled_before_the_network(runtime_registry, is_image, f
     )
     assert np.argwhere(one.array).tolist() == [[0, 2, 1, 3]]
     assert one.array[0, 2, 1, 3] == pytest.approx(expected[0, 2, 1, 3], rel=1e-5)
+
+
+@pytest.mark.parametrize("precision", ["fp16", "bf16"])
+def test_a_gradient_in_another_precision_than_the_run_says_so(runtime_registry, precision):
+    session = session_of(unet(), runtime_registry, engine="emulated", precision=precision)
+    found = gradient(session, OUT, "image")
+    assert found.note == f"computed in fp32, the run is in {precision}"
+    np.testing.assert_allclose(found.array, by_hand(pixels()), atol=1e-5)

@@ -14,10 +14,12 @@ from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import Layer, Source
+from designer.graph.types import DataType
 from designer.runtime import machine, tiles
-from designer.runtime.api import RunOptions, Step
+from designer.runtime.api import RunOptions, RunResult, Step
 from designer.runtime.checked_engine import reason_of
 from designer.runtime.edit_effect import EditEffect, edit_effect
+from designer.runtime.engine_api import requires
 from designer.runtime.finite import NonFinite, nonfinite
 from designer.runtime.images import (
     encode_image,
@@ -588,3 +590,31 @@ def test_digests_of_weights_depend_on_values_shapes_types_and_names():
     assert both.of("a") == WeightPrints(Weights({WeightKey("a", "kernel"): one})).of("a")
     assert both.of("none") == WeightPrints(Weights()).of("a")
     assert Result({Source("a"): one, Source("b"): one.astype(np.float64)}, {}).nbytes == 72
+
+
+# --- notes and engines -------------------------------------------------------------------------------------------
+
+
+def test_every_note_of_a_result_is_kept():
+    found = RunResult(
+        {}, weights_note="random", note="in tiles", hidden={"a": NonFinite(1, 0, 2), "b": NonFinite(0, 1, 2)}
+    )
+    assert found.notes() == (
+        "random", "in tiles", "'a' computes values that are NaN or infinite: finite results can be wrong"
+    )  # fmt: skip
+    assert RunResult({}, note="in tiles").notes() == ("in tiles",)
+
+
+def test_all_modules_that_an_engine_lacks_are_named():
+    found = requires("no_such_one", "os", "no_such_other", remedy="install them")()
+    assert (found.message, found.remedy) == ("no_such_one and no_such_other is not installed", "install them")
+    assert requires("os", "sys", remedy="")() is None
+
+
+def test_element_types_are_those_of_onnx():
+    onnx = pytest.importorskip("onnx")
+    from designer.runtime.engines.onnx_model import _element
+
+    for dtype in DataType:
+        if dtype.value != "bfloat16":
+            assert _element(dtype) == onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype.value)), dtype
