@@ -188,11 +188,11 @@ def test_both_ends_and_residual_additions_stay_in_float():
     model = model_of(
         ("Sigmoid", "in", "before"),
         ("Conv", "before", "first"),
-        ("Conv", "before", "beside"),
+        ("Conv", "before", "second"),
         ("Add", "first,one", "shifted"),
         ("Conv", "shifted", "middle"),
         ("Relu", "middle", "bent"),
-        ("Add", "bent,beside", "sum"),
+        ("Add", "bent,second", "sum"),
         ("Conv", "sum", "late"),
         ("Conv", "late", "last"),
         ("Tanh", "last", "out"),
@@ -200,7 +200,7 @@ def test_both_ends_and_residual_additions_stay_in_float():
     )
     quantizer = Quantizer(model, FEEDS)
     assert quantizer.kept_by_default() == {
-        "first": "first layer", "beside": "first layer", "last": "last layer", "sum": "residual addition"
+        "first": "first layer", "second": "first layer", "last": "last layer", "sum": "residual addition"
     }  # fmt: skip
     operators = {node.name: node.op_type for node in quantizer.quantized(["middle"]).graph.node}
     read = {name for node in quantizer.quantized(["middle"]).graph.node if node.name == "middle" for name in node.input}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -618,3 +620,10 @@ def test_element_types_are_those_of_onnx():
     for dtype in DataType:
         if dtype.value != "bfloat16":
             assert _element(dtype) == onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype.value)), dtype
+
+
+def test_opencv_reads_images_up_to_our_limit():
+    pytest.importorskip("cv2")
+    code = "import os; from designer.runtime.opencv import *; opencv(); print(os.environ['OPENCV_IO_MAX_IMAGE_PIXELS'])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["100000000"]
