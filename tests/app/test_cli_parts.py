@@ -18,7 +18,7 @@ from app.cli.compare_request import CompareArguments
 from app.cli.options import extent, one_each, pairs
 from app.cli.run_request import RunArguments, tile_of
 from app.opened_network import open_network
-from designer.files.document import save_document
+from designer.files.document import read_document, save_document
 from designer.files.settings import MAX_TILE
 from designer.files.weights import WeightKey, Weights, load_weights, required_weights
 from designer.graph.diagnostics import DiagnosticError
@@ -487,3 +487,20 @@ def test_the_summary_of_int8_names_kept_layers_and_sizes() -> None:
         "last stays in float16: sensitive",
         "33.33 dB against FP32; 3 layers in INT8; 1.00 KiB instead of 4.00 KiB",
     ]
+
+
+def test_convert_writes_what_it_can_read_and_prints_what_it_cannot(layerwright: Run, tmp_path: Path) -> None:
+    path = two_inputs(tmp_path / "two.xml")
+    path.write_text(path.read_text().replace('edit_pos="0,0"', 'edit_pos="here"', 1))
+    findings = read_document(path).diagnostics
+    assert findings
+    done = layerwright("convert", path, tmp_path / "copy.xml")
+    assert done.code == 0, done.err
+    for finding in findings:
+        assert finding.message in done.err
+    assert done.out == f"wrote {tmp_path / 'copy.xml'}\n"
+    assert read_document(tmp_path / "copy.xml").diagnostics == ()
+    path.write_text("<NetworkModel")
+    done = layerwright("convert", path, tmp_path / "other.xml")
+    assert done.code == 1
+    assert not (tmp_path / "other.xml").exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -404,3 +405,24 @@ def test_an_engine_without_a_readable_description_is_refused(text, tmp_path):
         description_of(path).write_text(text)
     with pytest.raises(DiagnosticError, match=r"its description net\.engine\.json cannot be read"):
         read_engine_file(path)
+
+
+@pytest.mark.parametrize(
+    ("printed", "error", "code", "words"),
+    [
+        (
+            '{"outputs": {"a": {"difference": 0.25, "psnr_db": 9}, "b": {"difference": 1.5, "psnr_db": 1}}, "milliseconds": 2, "ok": false}',
+            "", "deploy-differs", "the output 'b' of the exported model differs by 1.5 from the network in torch",
+        ),
+        ("", "Traceback\nImportError: no runtime\n", "deploy-failed", "does not run the model: ImportError: no runtime"),
+        ("almost {}", "", "deploy-failed", "does not run the model: no reason given"),
+    ],
+)  # fmt: skip
+def test_a_check_that_fails_says_why(printed, error, code, words, monkeypatch, tmp_path):
+    done = SimpleNamespace(stdout=printed, stderr=error)
+    monkeypatch.setattr(deployment.subprocess, "run", lambda *arguments, **options: done)
+    with pytest.raises(DiagnosticError) as failed:
+        deployment._measure(tmp_path)
+    (found,) = failed.value.diagnostics
+    assert found.code == code
+    assert words in found.message

@@ -244,7 +244,8 @@ def pooling() -> Iterator[NodeCase]:
         for op in ("GlobalAveragePool", "GlobalMaxPool"):
             yield NodeCase(op, x(*shape), by_runtime=True)
     for exponent in (1, 2):
-        yield NodeCase("GlobalLpPool", x(2, 3, 4, 5), attributes={"p": exponent}, by_runtime=True)
+        for shape in ((2, 3, 5), (2, 3, 4, 5), (2, 3, 2, 4, 5)):
+            yield NodeCase("GlobalLpPool", x(*shape), attributes={"p": exponent}, by_runtime=True)
 
 
 def convolutions() -> Iterator[NodeCase]:
@@ -379,6 +380,7 @@ def moves() -> Iterator[NodeCase]:
     yield NodeCase("Squeeze", {"x": random(3, 1, 4, 1)}, attributes={"axes": [1]}, opset=11)
     yield NodeCase("Unsqueeze", cube, {"axes": ints(3, 0)})
     yield NodeCase("Unsqueeze", cube, {"axes": ints(-1, 1)})
+    yield NodeCase("Unsqueeze", cube, {"axes": number(1, np.int64)}, by_runtime=True)
     yield NodeCase("Unsqueeze", cube, attributes={"axes": [2, 0]}, opset=11, by_runtime=True)
     yield NodeCase(
         "Concat",

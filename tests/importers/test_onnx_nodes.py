@@ -10,7 +10,7 @@ import onnxruntime
 import pytest
 from onnx.reference import ReferenceEvaluator
 from onnx_models import random
-from onnx_node_cases import CASES, REFUSED, NodeCase
+from onnx_node_cases import CASES, REFUSED, NodeCase, ints
 
 from designer.graph.types import ShapeError
 from designer.importers.formats import ImportOptions
@@ -75,9 +75,19 @@ def test_the_probability_of_a_dropout_is_kept(registry: Registry) -> None:
     assert [layer.params["probability"] for layer in graph if layer.type == "dropout"] == ["0.3"]
 
 
-def test_a_node_that_merges_the_batch_makes_the_document_one_for_a_batch_of_1(registry: Registry) -> None:
-    case = NodeCase("Flatten", {"x": random(1, 3, 4)}, attributes={"axis": 2}, open_batch=True)
+@pytest.mark.parametrize(
+    ("case", "drawn"),
+    [
+        (NodeCase("Flatten", {"x": random(1, 3, 4)}, attributes={"axis": 2}, open_batch=True), "1,3,4"),
+        (NodeCase("Reshape", {"x": random(1, 1)}, {"shape": ints(-1)}, open_batch=True), "1,1"),
+        (NodeCase("Reshape", {"x": random(1)}, {"shape": ints(-1, 1)}, open_batch=True), "1"),
+    ],
+    ids=["merges", "removes", "splits"],
+)
+def test_a_node_that_changes_the_batch_makes_the_document_one_for_a_batch_of_1(
+    case: NodeCase, drawn: str, registry: Registry
+) -> None:
     found = import_proto(case.model(), Path("node.onnx"), registry, ImportOptions())
     assert found.report.opaque == 0
-    assert found.graph["x"].params["shape"] == "1,3,4"
+    assert found.graph["x"].params["shape"] == drawn
     assert [warning.partition(":")[0] for warning in found.report.warnings] == ["the document has a batch of 1"]

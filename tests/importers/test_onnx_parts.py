@@ -227,6 +227,21 @@ def test_a_layer_normalization_needs_the_same_axis_and_a_square(
     assert found.report.max_rel_difference < 1e-5
 
 
+def test_a_constant_that_is_too_large_to_be_folded_belongs_to_its_own_node(registry: Registry, tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("Expand", ["row", "shape"], ["wide"], name="expand"),
+        helper.make_node("Add", ["x", "wide"], ["y"], name="sum"),
+    ]
+    weights = {"row": random(1, 100), "shape": np.array([50, 100])}
+    found = import_onnx(
+        saved(model(nodes, {"x": [50, 100]}, {"y": None}, weights), tmp_path), registry, ImportOptions()
+    )
+    outcomes = {item.node: item for item in found.report.outcomes}
+    assert [found.graph[name].type for name in outcomes["sum"].layers] == ["element_wise"]
+    assert [found.graph[name].type for name in outcomes["expand"].layers] == ["expand"]
+    assert found.verified(registry).report.max_abs_difference == 0
+
+
 # --- nodes as they are kept -----------------------------------------------------------------------------------------
 
 
@@ -442,6 +457,9 @@ def test_only_the_number_of_the_opset_changes_where_operators_are_the_same() -> 
     assert plain.opset_import[0].version == 20
     with_opset(plain, 17)
     assert plain.opset_import[0].version == 20
+    unknown = model([helper.make_node("Sparkle", ["x"], ["y"])], {"x": [2]}, {"y": [2]}, opset=13)
+    with_opset(unknown, 20)
+    assert unknown.opset_import[0].version == 13
     node = helper.make_node("Softmax", ["x"], ["y"])
     other = model([node], {"x": [2, 3]}, {"y": [2, 3]}, opset=11)
     with_opset(other, 20)

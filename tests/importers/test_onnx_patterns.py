@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from onnx import helper
 from onnx_models import model, random, saved
@@ -195,3 +196,40 @@ def test_every_value_inside_of_a_pattern_can_be_read_elsewhere(
         assert found.report.opaque == 0
         assert found.report.agrees
         assert found.report.max_rel_difference is not None
+
+
+def changed(pattern: Pattern, output: str, inputs: list[str]) -> Pattern:
+    """The pattern with other inputs of the node that makes `output`."""
+    nodes = [helper.make_node("Neg", ["x"], ["z"])]
+    for node in pattern[0]:
+        copy = onnx.NodeProto()
+        copy.CopyFrom(node)
+        if node.output[0] == output:
+            copy.input[:] = inputs
+        nodes.append(copy)
+    return nodes, pattern[1]
+
+
+NEAR_MISSES = {
+    "a gate by another value": (changed(silu(), "y", ["z", "s"]), "silu"),
+    "gelu times another value": (changed(gelu(False), "h", ["z", "a"]), "gelu"),
+    "gelu, half of another value": (changed(gelu(True), "h", ["z", "half"]), "gelu"),
+    "tanh gelu, cube of another value": (changed(tanh_gelu(), "p", ["z", "three"]), "gelu"),
+    "tanh gelu plus another value": (changed(tanh_gelu(), "s", ["z", "pc"]), "gelu"),
+    "tanh gelu times another value": (changed(tanh_gelu(), "xa", ["z", "a"]), "gelu"),
+    "centered by the mean of another value": (changed(layer_norm(), "m", ["z"]), "layer_normalization"),
+    "the mean minus the value": (changed(layer_norm(), "c", ["m", "x"]), "layer_normalization"),
+    "another value divided": (changed(layer_norm(), "n", ["z", "s"]), "layer_normalization"),
+    "divided by the value": (changed(layer_norm(), "n", ["s", "c"]), "layer_normalization"),
+    "another value divided by its mean of squares": (changed(rms_norm(), "n", ["z", "s"]), "rms_normalization"),
+}
+
+
+@pytest.mark.parametrize("name", NEAR_MISSES)
+def test_a_pattern_of_several_values_is_another_computation(name: str, tmp_path: Path, registry: Registry) -> None:
+    pattern, type = NEAR_MISSES[name]
+    found = imported(pattern, tmp_path, registry)
+    assert type not in layers(found)
+    assert found.report.opaque == 0
+    assert found.report.agrees
+    assert found.report.max_rel_difference is not None
