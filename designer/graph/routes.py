@@ -74,7 +74,7 @@ def with_routes(layer: Layer, routes: Mapping[int, Points]) -> Layer:
 def set_route(graph: Graph, consumer: str, index: int, points: Iterable[Point], title: str = "Move link") -> Edit:
     """Set the waypoints of the link into input `index` of `consumer`; empty means automatic routing."""
     layer, chosen = graph.get(consumer), tuple(points)
-    if layer is None or index >= len(layer.inputs) or layer.inputs[index] is None:
+    if layer is None or not 0 <= index < len(layer.inputs) or layer.inputs[index] is None:
         raise DiagnosticError.of(
             "no-link",
             tr("input {index} of '{consumer}' has no link", index=index, consumer=consumer),

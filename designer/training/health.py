@@ -124,8 +124,8 @@ class HealthHeat:
         low, high = self._limits()
         if not self.logarithmic:
             return self.values[layer] / high if high > 0 else 0.0
-        value = max(self.values[layer], low)
-        return math.log(value / low) / math.log(high / low) if high > low else 1.0
+        value = self.values[layer]
+        return math.log(max(value, low) / low) / math.log(high / low) if high > low else float(value > 0)
 
     def text(self, value: float) -> str:
         return digits(value)

@@ -82,12 +82,18 @@ def parse_options(words: Sequence[str]) -> dict[str, str | bool]:
         elif name and made[name] is True:
             made[name] = word
         else:
-            raise DiagnosticError.of(
-                "bad-options",
-                tr("'{text}' is not an option of {script}", text=word[:60], script=SCRIPT),
-                remedy=tr("write options as on the command line: --ema 0.999 --compile"),
-            )
-    return {name.removeprefix("no_"): False if name.startswith("no_") and v is True else v for name, v in made.items()}
+            raise _unknown_option(word)
+        if name.startswith("no_") and made[name] is not True:  # a switch
+            raise _unknown_option(word)
+    return {name.removeprefix("no_"): not name.startswith("no_") if v is True else v for name, v in made.items()}
+
+
+def _unknown_option(word: str) -> DiagnosticError:
+    return DiagnosticError.of(
+        "bad-options",
+        tr("'{text}' is not an option of {script}", text=word[:60], script=SCRIPT),
+        remedy=tr("write options as on the command line: --ema 0.999 --compile"),
+    )
 
 
 def with_absolute_paths(options: Options) -> dict[str, str | bool]:

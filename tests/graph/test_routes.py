@@ -133,8 +133,9 @@ def test_two_links_from_one_source_have_routes_of_their_own():
 
 def test_what_cannot_be_routed_is_refused():
     graph = small()
-    with pytest.raises(DiagnosticError, match="no link"):
-        set_route(graph, "cat_0", 7, [(0, 0)])
+    for index in (7, -1):
+        with pytest.raises(DiagnosticError, match="no link"):
+            set_route(graph, "cat_0", index, [(0, 0)])
     with pytest.raises(DiagnosticError, match=f"{MOST} waypoints"):
         set_route(graph, "cat_0", 0, [(0, 0)] * (MOST + 1))
 

@@ -43,6 +43,10 @@ def test_a_narrow_logarithmic_scale_starts_at_the_smallest_positive_value():
     assert HealthHeat("", {"a": 3.0}, {}, logarithmic=True).share("a") == 1.0
 
 
+def test_zeros_alone_are_the_smallest_value_of_a_logarithmic_scale():
+    assert HealthHeat("", {"a": 0.0, "b": 0.0}, {}, logarithmic=True).share("a") == 0.0
+
+
 def test_a_linear_scale_starts_at_zero():
     heat = health_heat(HEALTH, "dead")
     assert not heat.logarithmic

@@ -255,7 +255,7 @@ def test_options_as_a_command_line_and_back() -> None:
     assert words == ["--batch-size", "8", "--no-amp", "--compile", "--lr", "-1"]
     assert trainer.parse_options(words) == options
     assert trainer.parse_options(["--lr=1=2"]) == {"lr": "1=2"}
-    for words in (["8"], ["--lr", "1", "2"], ["--lr=1", "2"], ["--", "x"], ["-x"]):
+    for words in (["8"], ["--lr", "1", "2"], ["--lr=1", "2"], ["--no-amp=1"], ["--no-amp", "1"], ["--", "x"], ["-x"]):
         with pytest.raises(DiagnosticError, match=f"'{words[-1] if words[-1] != 'x' else '--'}' is not an option"):
             trainer.parse_options(words)
 
