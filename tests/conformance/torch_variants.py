@@ -174,7 +174,7 @@ def places(r: Random) -> Made:
     sizes = tuple(size + 2 for size in shape(r))
     place = axis(r, len(sizes), 1)
     size = sizes[place]
-    shift, start = r.randint(-4, 4), r.randint(0, 2)
+    shift, start = r.randint(-3, 3), r.randint(0, 2)
     return r.choice(
         (
             lambda x: x.roll(shift, place),
