@@ -21,7 +21,6 @@ KEPT = {  # operators that do not always become layers
     "activation": {"log1p"},
     "attention": {"scaled_dot_product_attention"},
     "padding": {"pad"},
-    "places": {"diff"},
     "product": {"matmul"},
     "reduction": {"linalg_vector_norm"},
     "resizing": {"upsample_bicubic2d", "upsample_bilinear2d", "upsample_nearest2d", "_upsample_nearest_exact2d"},

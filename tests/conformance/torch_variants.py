@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.utils import _pytree as pytree
 
 Call = Callable[..., Any]
 Made = tuple[Call, list[tuple[int, ...]]]  # a function and the shapes of its inputs
@@ -25,7 +26,7 @@ class RandomCall(nn.Module):
         if not self.merged:
             return self.call(x, *others)
         made = self.call(x.reshape(-1, *x.shape[2:]))
-        return made.reshape(x.shape[0], x.shape[1], *made.shape[1:])
+        return pytree.tree_map(lambda tensor: tensor.reshape(x.shape[0], x.shape[1], *tensor.shape[1:]), made)
 
 
 def shape(r: Random, low: int = 2, high: int = 5) -> tuple[int, ...]:
@@ -39,6 +40,12 @@ def axis(r: Random, rank: int, first: int = 0) -> int:
 
 def image(r: Random, spatial: int, channels: int = 4) -> tuple[int, ...]:
     return (2, channels, *(r.randint(6, 9) for _ in range(spatial)))
+
+
+def several(r: Random, calls: tuple[Call, ...]) -> Call:
+    """Some of the functions, called with the same tensors."""
+    chosen = r.sample(calls, min(len(calls), 5))
+    return lambda *tensors: tuple(call(*tensors) for call in chosen)
 
 
 def reduction(r: Random) -> Made:
@@ -175,7 +182,8 @@ def places(r: Random) -> Made:
     place = axis(r, len(sizes), 1)
     size = sizes[place]
     shift, start = r.randint(-3, 3), r.randint(0, 2)
-    return r.choice(
+    return several(
+        r,
         (
             lambda x: x.roll(shift, place),
             lambda x: x.roll((shift, 1), (place, -1)),
@@ -187,8 +195,7 @@ def places(r: Random) -> Made:
             lambda x: x.unbind(place)[start],
             lambda x: x.repeat_interleave(start + 2, place),
             lambda x: x.index_select(place, torch.tensor([1, 0, 2, 1])),
-            lambda x: x.diff(dim=place),
-        )
+        ),
     ), [sizes]
 
 
@@ -197,14 +204,15 @@ def parts(r: Random) -> Made:
     place = axis(r, len(sizes), 1)
     size = sizes[place]
     first = r.randint(1, size - 1)
-    return r.choice(
+    return several(
+        r,
         (
             lambda x: x.split([first, size - first], place),
             lambda x: x.split(2, place),
             lambda x: x.chunk(3, place),
             lambda x: x.tensor_split(3, place),
             lambda x: x.tensor_split((1, first), place) if first > 1 else x,
-        )
+        ),
     ), [sizes]
 
 
@@ -225,7 +233,8 @@ def order(r: Random) -> Made:
     axes = [place - r.choice((0, rank)) for place in r.sample(range(rank), rank)]
     one, other = axis(r, rank), axis(r, rank)
     start, end = r.sample(range(rank), 2), r.sample(range(rank), 2)
-    return r.choice(
+    return several(
+        r,
         (
             lambda x: x.permute(axes),
             lambda x: x.transpose(one, other),
@@ -233,7 +242,7 @@ def order(r: Random) -> Made:
             lambda x: x.movedim(start, end),
             lambda x: x.swapaxes(one, other),
             lambda x: x.unsqueeze(1).unsqueeze(-1).squeeze((1, -1)).unsqueeze(one),
-        )
+        ),
     ), [sizes]
 
 
@@ -244,7 +253,8 @@ def shapes(r: Random) -> Made:
     last = r.randint(one, rank - 1)
     counts = [r.randint(1, 3) for _ in range(rank + r.randint(0, 1))]
     where = axis(r, rank + 1)
-    return r.choice(
+    return several(
+        r,
         (
             lambda x: x.flatten(one, last - rank),
             lambda x: x.unflatten(-1, (2, 3)),
@@ -256,7 +266,7 @@ def shapes(r: Random) -> Made:
             lambda x: x.unsqueeze(where).expand(
                 [3 if place == where % (rank + 1) else -1 for place in range(rank + 1)]
             ),
-        )
+        ),
     ), [sizes]
 
 
@@ -265,7 +275,8 @@ def arithmetic(r: Random) -> Made:
     other = tuple(r.choice((1, size)) for size in sizes[1:])[r.randint(0, len(sizes) - 2) :]
     if r.random() < 0.5:
         other = (sizes[0], *((1,) * (len(sizes) - 1 - len(other))), *other)
-    call = r.choice(
+    call = several(
+        r,
         (
             lambda x, y: torch.add(x, y, alpha=2.5),
             lambda x, y: torch.sub(y, x, alpha=-2),
@@ -280,14 +291,15 @@ def arithmetic(r: Random) -> Made:
             lambda x, y: x.masked_fill(y < 0.1, 3),
             lambda x, y: (x <= y).float() + (x != y).float() * 2 + (x == y).float() * 4,
             lambda x, y: torch.logical_and(x > 0, y < 0).float() + torch.logical_xor(x > 0, y > 0).float() * 2,
-        )
+        ),
     )
     return call, [sizes, other]
 
 
 def numbers(r: Random) -> Made:
     value = r.choice((2, -3, 0.5, 1.75, 4))
-    return r.choice(
+    return several(
+        r,
         (
             lambda x: x + value,
             lambda x: torch.add(x, value, alpha=3),
@@ -310,13 +322,14 @@ def numbers(r: Random) -> Made:
             lambda x: ((x * 4).int() > 0.5).float() + torch.where(x > 0, (x * 4).int(), 1.5),
             lambda x: (x * 4).int() * 0.5,
             lambda x: (x * 4).long() + x,
-        )
+        ),
     ), [shape(r, 1, 5)]
 
 
 def activation(r: Random) -> Made:
     slope = r.choice((0.1, 0.7, 1.5))
-    call = r.choice(
+    call = several(
+        r,
         (
             lambda x: F.leaky_relu(x, slope),
             lambda x: F.elu(x, slope),
@@ -331,7 +344,7 @@ def activation(r: Random) -> Made:
             lambda x: F.softsign(x) + F.silu(x) + F.logsigmoid(x) + torch.log1p(x.abs()) + torch.rsqrt(x.abs() + 1),
             nn.PReLU(init=slope),
             lambda x: x.round() + x.floor() * 10 + x.ceil() * 100 + x.sign() * 1000,
-        )
+        ),
     )
     return lambda x: call(x * 3), [shape(r, 1, 5)]
 
