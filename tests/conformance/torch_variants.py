@@ -353,7 +353,7 @@ def product(r: Random) -> Made:
     inner = r.randint(2, 5)
     head = shape(r, 0, 2)
     one, other = (*head, 3, inner), (*(r.choice((1, size)) for size in head[r.randint(0, len(head)) :]), inner, 4)
-    kind = r.choice(("matmul", "vector", "baddbmm", "constant", "linear", "einsum", "addmm"))
+    kind = r.choice(("matmul", "vector", "baddbmm", "constant", "linear", "computed", "einsum", "addmm"))
     if kind == "vector":
         return lambda x, y: x @ y, [one, (inner,)]
     if kind == "baddbmm":
@@ -365,6 +365,9 @@ def product(r: Random) -> Made:
     if kind == "constant":
         matrix = torch.randn(inner, 4)
         return lambda x: x @ matrix, [one]
+    if kind == "computed":
+        matrix, bias = torch.randn(4, inner), torch.randn(4)
+        return lambda x: F.linear(x, matrix * x.mean(), bias), [one]
     if kind == "linear":
         return nn.Linear(inner, 4, bias=r.random() < 0.5), [one]
     if kind == "einsum":

@@ -86,6 +86,7 @@ FUNCTIONS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "expand": lambda x, m: x.unsqueeze(2).expand(-1, 2, 3, 4),
     "einsum": lambda x, m: torch.einsum("bij,jk->bki", x, m),
     "softmax": lambda x, m: x.softmax(1),
+    "linear with computed weights": lambda x, m: F.linear(x, m.t() * x.mean(), m[0]),
     "softmax of a tensor that is converted first": lambda x, m: (x * 8).int().softmax(1, dtype=torch.float32),
     "integers times a fraction": lambda x, m: (x * 8).int() * 0.5,
     "a fraction of integers": lambda x, m: (x * 8).int() / 3,
@@ -101,7 +102,8 @@ FIXED_BATCH = (
     "addmm, alpha without beta",
     "addmm, beta without alpha",
     "addmm, alpha and beta",
-)  # a matrix has the batch as rows
+    "linear with computed weights",
+)  # a matrix has the batch as rows, or depends on all of it
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
