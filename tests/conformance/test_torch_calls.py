@@ -24,7 +24,7 @@ KEPT = {  # operators that do not always become layers
     "product": {"matmul"},
     "reduction": {"linalg_vector_norm"},
     "resizing": {"upsample_bicubic2d", "upsample_bilinear2d", "upsample_nearest2d", "_upsample_nearest_exact2d"},
-    "write": {"copy", "fill"},
+    "write": {"copy", "fill", "sub"},
 }
 
 
