@@ -23,7 +23,7 @@ from app.engine.protocol import (
     RunRequest,
     SetInputRequest,
 )
-from app.engine.video_job import VideoJob, process
+from app.engine.video_job import VideoJob, _range, process
 from designer.files.document import parse_document
 from designer.files.weights import Weights, fill_missing, required_weights
 from designer.graph.diagnostics import DiagnosticError
@@ -32,6 +32,7 @@ from designer.operators.registry import default_registry
 from designer.runtime.api import RunOptions
 from designer.runtime.images import to_uint8, write_image
 from designer.runtime.session import Session
+from designer.runtime.sources import SourceInfo
 from designer.runtime.video import VideoReader
 
 ROOT = Path(__file__).parents[2]
@@ -182,6 +183,33 @@ def test_an_odd_end_is_told(tmp_path, still):
     assert any("variable frame rate" in note for note in done.notes)
     with pytest.raises(DiagnosticError, match="none of the inputs"):
         process(session, VideoJob({"clip": still, "still": still}, {"out": tmp_path / "made.mkv"}))
+
+
+@pytest.mark.parametrize(
+    ("start", "stop", "frames"),
+    [
+        (0, None, range(3)),
+        (1, 2, range(1, 2)),
+        (2, 9, range(2, 3)),
+        (-1, 2, "from -1 to before 2"),
+        (3, None, "from 3 to before 3"),
+        (1, 1, "from 1 to before 1"),
+        (3, 9, "from 3 to before 9"),
+    ],
+)
+def test_the_frames_of_a_folder_and_a_video(start, stop, frames):
+    """The shorter one counts, whichever it is; an image has no end."""
+    infos = {"a": SourceInfo("folder", 3), "b": SourceInfo("video", 5), "c": SourceInfo("image", 1)}
+    for lengths in (infos, {"a": SourceInfo("folder", 3)}, {"a": SourceInfo("video", 3), "b": SourceInfo("folder", 5)}):
+        notes: list[str] = []
+        job = VideoJob({}, {}, start=start, stop=stop)
+        if isinstance(frames, range):
+            assert _range(job, lengths, notes) == frames
+        else:
+            with pytest.raises(DiagnosticError, match=frames) as refused:
+                _range(job, lengths, notes)
+            assert refused.value.diagnostics[0].remedy == "choose a start from 0 to 2 and an end after it"
+        assert len(notes) == (len(lengths) > 1)
 
 
 def test_a_fault_halfway_keeps_the_old_video(tmp_path, still):

@@ -282,12 +282,13 @@ def test_older_runs_in_a_queue_are_superseded(peer, photo):
     requests = [ProfileRequest(1)]
     for amount in ("0.1", "0.2", "0.3"):
         requests += [SetParamRequest("mix", "amount", amount), RunRequest()]
+    requests += [PingRequest()]  # another request in the queue does not end a run
     numbers = list(range(peer.number + 1, peer.number + 1 + len(requests)))
     peer.number = numbers[-1]
     peer.raw(b"".join(line_of(asked(n, r)) for n, r in zip(numbers, requests, strict=True)))
     events = [peer.answer(number) for number in numbers]
-    assert [isinstance(event, SupersededEvent) for event in events] == [False, False, True, False, True, False, False]
-    peer.take(msgspec.json.decode(events[-1].result, type=RunReply).outputs["result"])
+    assert [n for n, event in enumerate(events) if isinstance(event, SupersededEvent)] == [2, 4]
+    peer.take(msgspec.json.decode(events[-2].result, type=RunReply).outputs["result"])
 
 
 def test_progress_is_reported_when_it_takes_long(peer, photo):
@@ -449,3 +450,23 @@ def test_a_run_is_given_up_when_asked(own_peer, tmp_path):
     assert own_peer.answer(waiting) == SupersededEvent(waiting)
     assert own_peer.answer(again).id == again
     assert own_peer.answer(last) == read_event(done_line(last, PingReply(own_peer.process.pid)))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not report the addresses in use")
+def test_the_memory_limit_counts_from_the_start_of_the_process():
+    lines = (
+        "import mmap, resource",
+        "from app.engine.worker import _limit_memory",
+        "taken = mmap.mmap(-1, 1 << 30)",
+        "_limit_memory(256 << 20)",
+        "assert min(resource.getrlimit(resource.RLIMIT_AS)) > (1 << 30) + (256 << 20)",
+        "mmap.mmap(-1, 64 << 20)",
+        "try:",
+        "    mmap.mmap(-1, 512 << 20)",
+        "except OSError:",
+        "    print('refused')",
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", "\n".join(lines)], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "refused\n", done.stderr

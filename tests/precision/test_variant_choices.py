@@ -18,6 +18,8 @@ from designer.precision.measure import weight_bytes
 from designer.precision.variants import (
     BY_HAND,
     PASSES,
+    SPARSITIES,
+    VARIANT_PRECISIONS,
     added,
     base_format,
     changed,
@@ -31,6 +33,7 @@ from designer.precision.variants import (
     with_pass,
 )
 from designer.runtime.api import RunOptions
+from designer.runtime.number_formats import FORMATS
 
 BASE = RunOptions("torch", "fp32", "nhwc", "cpu", 3)
 GRAPH = Graph(
@@ -288,3 +291,20 @@ def test_the_fidelity_is_that_of_the_mean_squared_error_of_the_first_outputs():
     errors = [(0.2 - 0.04) ** 2, (0.4 - 0.16) ** 2, (0.5 - 0.25) ** 2]
     assert fidelity.psnr(squared) == pytest.approx(-10 * log10(sum(errors) / 3), abs=1e-3)
     assert fidelity.psnr(squared, 2) == pytest.approx(-10 * log10(sum(errors[:2]) / 2), abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("variant", "code", "named", "known"),
+    [
+        (Variant("v", "fp13"), "unknown-precision", "'fp13'", VARIANT_PRECISIONS),
+        (Variant("v", formats={"a": "fp9"}), "unknown-precision", "'fp9'", tuple(FORMATS)),
+        (Variant("v", sparsity="most"), "unknown-sparsity", "'most'", SPARSITIES),
+    ],
+)
+def test_an_unknown_choice_is_refused_with_the_known_ones(variant, code, named, known) -> None:
+    with pytest.raises(DiagnosticError) as refused:
+        run_options(variant, BASE, GRAPH)
+    (found,) = refused.value.diagnostics
+    assert found.code == code
+    assert named in found.message
+    assert found.remedy == f"choose one of {', '.join(known)}"

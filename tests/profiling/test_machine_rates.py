@@ -450,7 +450,9 @@ def test_the_processor_is_named_as_the_system_does(monkeypatch, tmp_path):
     monkeypatch.setattr(machine, "Path", lambda _: info)
     assert machine.cpu_name() == "Some CPU: 3 GHz"
     found = machine.this_machine(gpu="a GPU", extra={"driver": "9"})
-    assert (found.cpu, found.gpu, found.versions["driver"]) == ("Some CPU: 3 GHz", "a GPU", "9")
+    assert (found.cpu, found.gpu, found.cores) == ("Some CPU: 3 GHz", "a GPU", os.cpu_count())
+    assert found.versions == {**machine.this_machine().versions, "driver": "9"}
+    assert {"python", "numpy"} <= found.versions.keys()
     monkeypatch.setattr(machine, "Path", lambda _: Path(tmp_path / "absent"))
     monkeypatch.setattr(machine.platform, "processor", lambda: "")
     monkeypatch.setattr(machine.platform, "machine", lambda: "x86_64")
@@ -473,3 +475,27 @@ def test_the_layers_that_calibration_times(profiling_registry, type_, reads, cou
     assert case.graph["before"].params["features"] == "6"
     assert case.graph["in"].params["dims"] == "8x8x6"
     assert not Inference(case.graph, profiling_registry).diagnostics()
+
+
+def test_the_best_of_several_runs_by_the_events_of_the_device(monkeypatch):
+    """With a fake clock, as there is no GPU here: the first call warms up, and a run is divided by its calls."""
+    clock = 0.0
+    calls = iter([500.0, *[9.0] * 3, *[5.0] * 3, *[7.0] * 3])  # milliseconds
+
+    def work():
+        nonlocal clock
+        clock += next(calls)
+
+    class Event:
+        def record(self):
+            self.at = clock
+
+        def synchronize(self): ...
+
+        def elapsed_time(self, end):
+            return end.at - self.at
+
+    monkeypatch.setattr(gpu, "new_event", Event)
+    monkeypatch.setattr("torch.cuda.synchronize", lambda: None)
+    assert gpu.best_seconds(work, runs=3, repeat=3) == pytest.approx(0.005)
+    assert next(calls, None) is None

@@ -80,7 +80,8 @@ def test_runs_what_was_agreed_to(engine: str) -> None:
 def test_nothing_runs_without_agreement(engine: str, tmp_path: Path) -> None:
     mark = tmp_path / "ran"
     graph = network({"source": f"open({str(mark)!r}, 'w').close()\n{GAIN}", "class_name": "Gain"})
-    assert refused(graph, engine=engine, trust=False).code == "not-agreed"
+    found = refused(graph, engine=engine, trust=False)
+    assert (found.code, found.layer, found.parameter) == ("not-agreed", "mine", "source")
     assert not mark.exists()
     run(graph, engine)
     assert mark.exists()

@@ -16,12 +16,21 @@ from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import ActivationSpec, Source
-from designer.operators.api import Operator, TensorType, TorchCall, TorchInput, TorchMethod, TorchModule
+from designer.operators.api import (
+    Operator,
+    TensorType,
+    TorchCall,
+    TorchInput,
+    TorchItem,
+    TorchMethod,
+    TorchModule,
+    TorchName,
+)
 from designer.operators.registry import load
-from designer.operators.torch_program import build_program, layer_names
+from designer.operators.torch_program import Local, TensorAttribute, build_program, layer_names
 from designer.runtime.api import Part, RunOptions
 from designer.runtime.engine_registry import load_engines
-from designer.runtime.engines.torch_engine import Interpreter, TorchEngine, build_module, resolve
+from designer.runtime.engines.torch_engine import Interpreter, TorchEngine, _evaluator, build_module, resolve
 
 torch = pytest.importorskip("torch")
 from torch.overrides import TorchFunctionMode
@@ -189,3 +198,30 @@ def test_missing_and_misshapen_weights(runtime_registry):
 def test_importing_the_engine_does_not_import_torch():
     code = "import sys, designer.runtime.engines.torch_engine; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2])
+
+
+X, Y = Local("x"), Local("y")
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        (TorchCall("torch.add", (X, Y)), [11.0, 22.0]),
+        (TorchCall("torch.add", (X, Y), {"alpha": 2}), [21.0, 42.0]),
+        (TorchCall("torch.add", (X,), {"other": Y}), [11.0, 22.0]),
+        (TorchCall("torch.add", (X,), {"other": Y, "alpha": 2}), [21.0, 42.0]),
+        (TorchCall("torch.add", (X,), {"other": 3}), [4.0, 5.0]),
+        (TorchCall("torch.stack", ([X, Y],), {"dim": 1}), [[1.0, 10.0], [2.0, 20.0]]),
+        (TorchCall("torch.zeros_like", (X,), {"dtype": TorchName("torch.int8")}), [0, 0]),
+        (TorchMethod("add", X, (Y,), {"alpha": 3}), [31.0, 62.0]),
+        (TorchMethod("add", X, (), {"other": TorchItem(Y, 1), "alpha": 2}), [41.0, 42.0]),
+        (TorchItem(TorchCall("torch.max", (Y, 0)), 1), 1),
+        (TorchCall("torch.mul", (X, TensorAttribute("scale"))), [5.0, 10.0]),
+    ],
+    ids=str,
+)
+def test_arguments_of_a_call_are_values_or_expressions(expression, value) -> None:
+    module = torch.nn.Module()
+    module.scale = torch.tensor(5.0)
+    made = _evaluator(expression, module, {"x": 0, "y": 1})([torch.tensor([1.0, 2.0]), torch.tensor([10.0, 20.0])])
+    assert made.tolist() == value
