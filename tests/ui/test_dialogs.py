@@ -65,6 +65,21 @@ def test_enter_means_what_the_dialog_is_for(kind, qtbot) -> None:
     assert default == [dialog.export.objectName()]
 
 
+@pytest.mark.parametrize("kind", [PyTorchExportDialog, OnnxExportDialog, PictureDialog, VideoExportDialog])
+def test_a_label_s_key_leads_to_its_field(kind, qtbot) -> None:
+    context = Context(default_registry())
+    context.set_document(Document(Graph([Layer("input", "input")]), context.registry, parent=context))
+    canvas = Canvas(context)
+    qtbot.addWidget(canvas)
+    dialog = kind(context, canvas) if kind is PictureDialog else kind(context)
+    qtbot.addWidget(dialog)
+    labels = [label for label in dialog.findChildren(QLabel) if "&" in label.text()]
+    assert labels
+    for label in labels:
+        assert label.buddy() is not None, label.text()
+        assert label.buddy().objectName().startswith(f"{dialog.objectName()}.")
+
+
 def test_the_onnx_dialog_says_that_a_file_will_be_replaced(qtbot, tmp_path) -> None:
     context = Context(default_registry())
     context.set_document(Document(Graph(name="net"), context.registry, parent=context))

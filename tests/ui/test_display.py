@@ -65,6 +65,11 @@ def test_the_view_follows_its_controls(qtbot: QtBot) -> None:
     assert adjust is not None
     out_of_range = view.findChild(QLabel, "analysis.output.y.range")
     assert out_of_range is not None
+    for label in (f"analysis.output.y.{name}" for name in ("probe", "zoom", "range", "quality")):
+        found = view.findChild(QLabel, label)
+        assert found is not None
+        assert found.accessibleName()
+        assert found.textInteractionFlags() & Qt.TextInteractionFlag.TextSelectableByMouse
     assert not bar.isVisible()
     qtbot.mouseClick(adjust, Qt.MouseButton.LeftButton)
     assert bar.isVisible()

@@ -96,6 +96,22 @@ def test_the_welcome_lists_recent_documents(window, tmp_path):
     assert window.context.document.path == path
 
 
+def test_the_welcome_lists_the_five_newest_documents(window, tmp_path):
+    names = [f"{number}{'x' * 80 if number == 6 else ''}.xml" for number in range(7)]
+    for name in names:
+        path = tmp_path / name
+        path.write_bytes(samples.path("dncnn.xml").read_bytes())
+        window.files.open(path)
+        press(window, "Ctrl+W")
+    found = [made for made in window.findChildren(QToolButton, "welcome.recent") if made.isVisible()]
+    texts = [made.text() for made in found]
+    assert texts[1:] == names[-2:1:-1]
+    assert texts[0].startswith("6xxx")
+    assert texts[0].endswith("…")
+    assert len(texts[0]) < len(names[6])
+    assert all(name in made.toolTip() for name, made in zip(names[::-1], found, strict=False))
+
+
 def test_where_the_welcome_has_no_room_a_hint_takes_its_place(qtbot, tmp_path):
     window = open_window(qtbot, tmp_path, size=(900, 560))
     window.files.new()

@@ -9,7 +9,7 @@ pytestmark = pytest.mark.gui
 
 import canvas_kit as kit
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QImage, QPainter
+from PySide6.QtGui import QFont, QImage, QPainter
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLineEdit
 from window_kit import show
@@ -44,6 +44,16 @@ def test_names_have_one_size_at_a_scale_of_at_least_nine_pixels(qapp, detail):
     assert metrics.height() > 0
     if detail < 0.6:
         assert font.pixelSize() * detail < 10
+        assert font.stretch() == node_paint.CONDENSED
+        assert font.weight() == QFont.Weight.Medium
+
+
+@pytest.mark.parametrize("sign", "_.")
+def test_a_name_is_broken_behind_a_sign_that_separates_words(qapp, sign):
+    name = f"encoder{sign}attention"
+    _, metrics = node_paint.name_font(0.5)
+    width = metrics.horizontalAdvance(name) * 0.75
+    assert node_paint.name_lines(width, 400, name, 0.5) == (f"encoder{sign}", "attention")
 
 
 @pytest.mark.parametrize("path", [*samples.documents(), *map(samples.starting_point, samples.STARTING_POINTS)])

@@ -6,9 +6,11 @@ import pytest
 
 pytest.importorskip("PySide6")
 
+import canvas_kit as kit
 from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QColor
-from window_kit import action
+from PySide6.QtWidgets import QGraphicsRectItem
+from window_kit import action, show
 
 from app.ui.engine.profiling import profiling_of
 from app.ui.widgets import theme
@@ -74,6 +76,23 @@ def test_the_critical_path_goes_through_the_layers(heated):
 
     assert marked((areas[0].center() + areas[1].center()) / 2)
     assert not marked(areas[1].center())  # the path does not hide the names of layers
+
+
+def test_from_afar_only_overlays_that_are_visible_are_painted(window):
+    show(window, kit.small_graph())
+    viewer = window.canvas.viewer
+    viewer.zoom_by(0.1 / viewer.zoom)
+    overlay = QGraphicsRectItem(QRectF(viewer.seen()))
+    overlay.setBrush(QColor("#123456"))
+    viewer.scene().addItem(overlay)
+    viewer.overlays.append(overlay)
+    middle = viewer.viewport().rect().center()
+    for visible in (False, True):
+        overlay.setVisible(visible)
+        viewer.viewport().update()
+        assert (viewer.grab().toImage().pixelColor(middle).name() == "#123456") is visible
+    viewer.overlays.remove(overlay)
+    viewer.scene().removeItem(overlay)
 
 
 def test_heat_without_a_run_says_what_to_do(window, qtbot):

@@ -210,6 +210,18 @@ def test_tiles_of_large_channels_are_means_and_come_a_few_at_a_time() -> None:
     assert tiles.picture(5) is None
 
 
+def test_tiles_of_another_side_are_made_again_from_the_values() -> None:
+    tiles = Tiles()
+    tiles.show(np.ones((2, 600, 400), np.float32))
+    for side in (144, 72, 288):
+        tiles.set_side(side)
+        assert tiles.missing(range(2)) == [0, 1]
+        assert tiles.make(range(2))
+        picture = tiles.picture(1)
+        assert picture is not None
+        assert (picture.width(), picture.height()) == (side * 2 // 3, side)
+
+
 # --- orders ----------------------------------------------------------------------------------------------------
 
 
@@ -232,6 +244,12 @@ def test_orders() -> None:
         for order in (Order.ENERGY, Order.MEAN, Order.SIMILARITY):
             assert order_of(odd, order) == order_of(plain, order)
         assert sorted(order_of(odd, Order.ZEROS)) == list(range(6))
+
+
+def test_the_chain_of_similarity_starts_at_the_most_energy_not_the_most_contrast() -> None:
+    data = np.random.default_rng(0).standard_normal((3, 20, 20)).astype(np.float32)
+    data[1] = 10
+    assert order_of(data, Order.ENERGY)[0] == order_of(data, Order.SIMILARITY)[0] == 1
 
 
 def test_channels_are_sorted_and_keys_follow_the_order(bench: Bench) -> None:

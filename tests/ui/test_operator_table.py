@@ -203,6 +203,17 @@ def test_cells_say_where_they_come_from(context, table, profile):
     assert all("\n" in c.header for c in COLUMNS if c.value is not None and not c.whole)  # the unit is below the name
 
 
+def test_values_and_shapes_are_in_the_fixed_width_font(context, table, profile):
+    profiling_of(context).add(profile)
+    (fonts,) = {
+        tuple(row.siblingAtColumn(n).data(Qt.ItemDataRole.FontRole) for n in range(len(COLUMNS)))
+        for row in table.rows()[:1]
+    }
+    fixed = {column.key for column, font in zip(COLUMNS, fonts, strict=True) if font is not None}
+    assert fixed == {"inputs", "outputs"} | {column.key for column in COLUMNS if column.value is not None}
+    assert {font for font in fonts if font is not None} == {theme.mono_font()}
+
+
 def test_the_sum_of_the_rows_and_the_shares_have_one_base(context, table, profile, run):
     profiling_of(context).add(profile)
     assert sum(cells(table, "share", SORT)) == pytest.approx(100.0)

@@ -270,6 +270,17 @@ def test_several_layers_share_their_parameters(qtbot, panel, context):
     assert not field(panel, "name", QLineEdit).isVisible()
 
 
+def test_a_check_box_of_layers_that_differ_is_half_checked(qtbot, panel, context):
+    context.document.do(lambda g: set_params(g, {"conv_1": {"apply_bias": "false"}}))
+    context.select(("conv_0", "conv_1"))
+    bias = field(panel, "apply_bias", QCheckBox)
+    assert bias.checkState() is Qt.CheckState.PartiallyChecked
+    for state in ("true", "false"):
+        qtbot.keyClick(bias, Qt.Key.Key_Space)
+        assert {params(context, n)["apply_bias"] for n in ("conv_0", "conv_1")} == {state}
+        assert bias.checkState() is (Qt.CheckState.Checked if state == "true" else Qt.CheckState.Unchecked)
+
+
 def test_an_unknown_layer_shows_its_text_read_only(panel, context):
     context.select(("odd_0",))
     table = panel.findChild(QTableWidget, "parameters.raw")

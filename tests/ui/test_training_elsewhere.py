@@ -146,6 +146,7 @@ def test_a_sweep_runs_in_its_own_process_and_its_trials_are_a_group(window, trai
     assert model.rowCount(group) == 2
     panel.table.setCurrentIndex(group)
     assert list(training.chosen) == row.runs
+    assert not widget(window, "training_runs", "training_runs.sweep").isVisible()  # nothing left to stop or continue
     titles = [
         model.headerData(n, Qt.Orientation.Horizontal, Qt.ItemDataRole.DisplayRole) for n in range(model.columnCount())
     ]
@@ -191,6 +192,7 @@ def test_a_plan_that_cannot_run_is_named_in_the_dialog(window, training, sweeps,
     dialog.rows[0].values.setText(values)
     assert said in dialog.message.text()
     assert not dialog.start.isEnabled()
+    assert dialog.drawn.minimum() == dialog.parallel.minimum() == 1
     dialog.search.setCurrentIndex(1)
     dialog.search.chosen.emit("random")
     assert dialog.start.isEnabled() == (".." in values)

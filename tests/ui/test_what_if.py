@@ -111,6 +111,15 @@ def test_a_prediction_is_stopped(qtbot, context, panel):
     assert len(profiling_of(context).entries) == 1
 
 
+def test_another_document_ends_the_prediction(qtbot, context, panel):
+    qtbot.mouseClick(panel.predict, Qt.MouseButton.LeftButton)
+    assert panel.predict.text() == "Stop"
+    context.set_document(Document(Graph(name="other"), context.registry, parent=context))
+    assert panel.predict.text() == "Predict"
+    assert panel.status.text() == ""
+    assert not panel.memory.isVisible()
+
+
 def test_a_bad_size_is_reported(qtbot, context, panel):
     panel.size_.setText("64 by 48")
     qtbot.mouseClick(panel.predict, Qt.MouseButton.LeftButton)
