@@ -16,15 +16,19 @@ import pytest
 pytest.importorskip("PySide6")
 
 from PySide6.QtCore import Qt, QTimer
-from PySide6.QtGui import QColor, QImage
+from PySide6.QtGui import QColor, QImage, QPen
 from PySide6.QtWidgets import QApplication, QLabel, QMessageBox
 from training_kit import WAIT, exported, make_run, training
-from window_kit import network, open_window
+from window_kit import network, open_window, show
 
 from app.ui.document.document import Document
 from app.ui.engine.training import StartRequest, training_of
 from app.ui.shell.panels import TRAIN
+from app.ui.train.curve_legend import LINE, CurveLegend
 from designer.files.weights import Weights, fill_missing, load_weights, required_weights, save_weights
+from designer.graph.commands import set_params
+from designer.graph.graph import Graph
+from designer.graph.model import Layer, Source
 from designer.training.run_folder import Notes, RunFolder
 from designer.training.watched_run import RunState, WatchedRun
 
@@ -370,6 +374,40 @@ def test_a_run_that_trains_cannot_be_deleted(window, training, exported, qtbot):
     training.delete(run)
     assert "Stop it first" in training.problem
     assert run.folder.path.exists()
+
+
+def test_a_title_in_the_legend_is_behind_the_line_of_its_curve(qtbot):
+    legend = CurveLegend("legend")
+    qtbot.addWidget(legend)
+    legend.resize(400, 40)
+    colors = ("#ff0000", "#00aa00")
+    legend.show_entries([(f"run {color}", QPen(QColor(color), 3)) for color in colors])
+    legend.show()
+    for entry, color in zip(legend.findChildren(QLabel), colors, strict=True):
+        assert entry.text() == f"run {color}"
+        image = entry.grab().toImage()
+        assert image.pixelColor(LINE // 2, image.height() // 2).name() == color
+    legend.show_entries([("alone", QPen())])
+    assert not legend.isVisible()
+
+
+def test_nothing_starts_without_layers_or_with_errors(window, qtbot):
+    panel = window.docks.panel("training")
+    buttons = (panel.start, panel.sweep, panel.samples)
+    wrong = Graph(
+        [
+            Layer("a", "input", params={"dims": "64x48x3"}),
+            Layer("b", "convolution", inputs=(Source("a"),), params={"features": "8", "kernel": "banana"}),
+            Layer("c", "output", inputs=(Source("b"),)),
+        ]
+    )
+    for graph, said in ((Graph(), "has no layers"), (wrong, "has errors")):
+        show(window, graph)
+        qtbot.waitUntil(lambda said=said: said in panel.start.toolTip(), timeout=WAIT)
+        assert not any(button.isEnabled() for button in buttons)
+    window.context.document.do(lambda g: set_params(g, {"b": {"kernel": "3x3"}}))
+    qtbot.waitUntil(lambda: all(button.isEnabled() for button in buttons), timeout=WAIT)
+    assert "Unavailable" not in panel.start.toolTip()
 
 
 def test_curves_keep_every_peak_when_they_are_reduced():
