@@ -57,7 +57,7 @@ def arguments(value: str) -> list[str]:
     for match in re.finditer(r'"((?:[^"\\]|\\.)*)"|(\S+)', value):
         quoted, plain = match.groups()
         text = plain if quoted is None else re.sub(r'\\(["`$\\])', r"\1", quoted)
-        found.append(text if text == "%F" else text.replace("%%", "%"))
+        found.append(text if text == "%F" else re.sub("%(.)", lambda code: {"%": "%"}[code[1]], text))
     return found
 
 

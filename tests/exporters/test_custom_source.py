@@ -96,6 +96,16 @@ def test_a_name_that_is_taken_is_refused(second: str, name: str) -> None:
     assert finding.remedy
 
 
+@pytest.mark.parametrize("name", ["torch", "nn", "F"])
+def test_a_name_that_every_source_can_use_is_refused(name: str) -> None:
+    graph = network({"source": GAIN + f"def {name}(): pass\n", "arguments": "1"})
+    with pytest.raises(DiagnosticError) as caught:
+        generate_source(graph, REGISTRY, "Net")
+    (finding,) = caught.value.diagnostics
+    assert (finding.code, finding.layer) == ("name-clash", "own 0")
+    assert f"defines '{name}', but so does the generated code" in finding.message
+
+
 def test_onnx_refuses_with_a_way_out(tmp_path: Path) -> None:
     with pytest.raises(DiagnosticError) as caught:
         export_onnx(network({"source": GAIN, "arguments": "1"}), REGISTRY, Weights(), tmp_path / "net.onnx")

@@ -228,6 +228,24 @@ def test_values_that_no_layer_can_hold_stay_inside_of_their_reader(tmp_path: Pat
     assert found.report.max_abs_difference == 0
 
 
+def test_values_that_no_layer_can_hold_are_captured_by_an_inner_graph(tmp_path: Path, registry: Registry) -> None:
+    def branch(name: str, index: str) -> onnx.GraphProto:
+        node = helper.make_node("SequenceAt", ["s", index], [name])
+        return helper.make_graph([node], name, [], [helper.make_tensor_value_info(name, FLOAT, [2, 3])])
+
+    nodes = [
+        helper.make_node("SequenceConstruct", ["a", "b"], ["s"]),
+        helper.make_node("ReduceMax", ["a"], ["top"], keepdims=0),
+        helper.make_node("Greater", ["top", "limit"], ["high"]),
+        helper.make_node("If", ["high"], ["y"], then_branch=branch("t", "zero"), else_branch=branch("e", "one")),
+    ]
+    numbers = {"limit": np.float32(0), "zero": np.array(0), "one": np.array(1)}
+    found = imported(model(nodes, {"a": [2, 3], "b": [2, 3]}, {"y": [2, 3]}, numbers), tmp_path, registry)
+    outcomes = {outcome.type: outcome.layers for outcome in found.report.outcomes}
+    assert outcomes["SequenceConstruct"] == outcomes["If"], "both nodes are in one layer"
+    assert found.report.max_abs_difference == 0
+
+
 def test_constants_are_folded_only_into_parameters(tmp_path: Path, registry: Registry) -> None:
     nodes = [
         helper.make_node("Shape", ["x"], ["shape"]),

@@ -177,6 +177,23 @@ def test_a_pattern_whose_inside_is_read_elsewhere_stays_as_it_is(tmp_path: Path,
     assert found.report.agrees
 
 
+@pytest.mark.parametrize(
+    ("pattern", "inside", "types"),
+    [
+        (layer_norm(), "n", ["layer_normalization", "element_wise", "element_wise"]),
+        (layer_norm(), "nw", ["layer_normalization", "element_wise"]),
+        (rms_norm(), "n", ["rms_normalization", "element_wise"]),
+    ],
+    ids=["layer norm, scale", "layer norm, shift", "rms norm, scale"],
+)
+def test_a_normalization_ends_where_its_value_is_an_output(
+    pattern: Pattern, inside: str, types: list[str], tmp_path: Path, registry: Registry
+) -> None:
+    found = imported(pattern, tmp_path, registry, {"y": None, inside: None})
+    assert layers(found) == types
+    assert found.report.agrees
+
+
 INSIDE = [
     pytest.param(pattern, node.output[0], id=f"{name}-{node.output[0]}")
     for name, pattern in [*((name, pattern) for name, pattern, _ in CASES), ("attention", attention())]
