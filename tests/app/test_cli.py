@@ -217,12 +217,15 @@ def test_run_refuses_unknown_formats_before_it_writes_anything(
     assert not (tmp_path / "good.npy").exists()
 
 
-def test_folders_go_on_with_the_same_weights_only(layerwright: Run, network: Path, tmp_path: Path) -> None:
+def test_folders_go_on_with_the_same_weights_only(
+    layerwright: Run, network: Path, weights: Path, tmp_path: Path
+) -> None:
     (tmp_path / "images").mkdir()
     np.save(tmp_path / "images" / "a.npy", np.zeros((1, 3, 12, 16), np.float32))
     folders = ("--input", f"picture={tmp_path / 'images'}", "--output", f"result={tmp_path / 'made'}")
-    for seed, code, words in ((1, 0, "1 images at"), (1, 0, "0 images, including"), (2, 1, "folder-not-empty")):
-        done = layerwright("run", network, *folders, "--random-weights", seed)
+    for bias, code, words in ((1, 0, "1 images at"), (1, 0, "0 images, including"), (2, 1, "folder-not-empty")):
+        np.save(weights / "conv_1_bias.npy", np.full(4, bias, np.float32))
+        done = layerwright("run", network, "--weights", weights, *folders)
         assert done.code == code, done.err
         assert words in done.out + done.err
 

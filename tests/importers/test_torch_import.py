@@ -14,6 +14,7 @@ from torch import nn
 from app.process import module_command
 from designer.files.document import read_document
 from designer.importers.pytorch.importing import import_module
+from designer.importers.pytorch.tracing import _refused
 from designer.importers.report import Outcome
 from designer.operators.registry import Registry
 
@@ -412,6 +413,21 @@ def test_what_depends_on_values_is_imported_in_part_with_the_line(tmp_path: Path
     assert "bad.py:28: if x.sum() > 0" in " ".join(done.stdout.split())
     assert "not proven for other inputs" in done.stdout
     assert (tmp_path / "y.xml").is_file()
+
+
+class Untraceable(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        raise ValueError("no trace")
+
+
+def test_a_module_that_cannot_be_traced_is_named_with_its_line() -> None:
+    module = Untraceable()
+    with pytest.raises(ValueError, match="no trace") as caught:
+        module(torch.zeros(1))
+    (finding,) = _refused(caught.value, module).diagnostics
+    assert finding.code == "torch-trace"
+    assert finding.message.startswith("Untraceable cannot be traced: ValueError: no trace (")
+    assert 'raise ValueError("no trace")' in finding.message
 
 
 def test_no_code_runs_without_consent(tmp_path: Path) -> None:
