@@ -19,7 +19,9 @@ from designer.graph.inference import Inference
 from designer.graph.model import ActivationSpec, Layer, Source
 from designer.operators.code_text import CodeError, agreement_text, arguments, digest, literal, parse_code
 from designer.operators.registry import load
+from designer.precision.emulation import Emulation
 from designer.runtime.api import RunOptions
+from designer.runtime.engines.custom_module import check_agreed
 from designer.runtime.session import Session
 from designer.texts import visible
 
@@ -279,3 +281,21 @@ def test_opaque_goes_into_onnx_as_it_came(tmp_path: Path) -> None:
     export_onnx(graph, REGISTRY, Weights(), tmp_path / "net.onnx")
     (node,) = [n for n in onnx.load(tmp_path / "net.onnx").graph.node if n.domain]
     assert (node.op_type, node.domain, node.attribute[0].f) == ("QuickGelu", "com.microsoft", 1.5)
+
+
+def test_every_layer_that_was_not_agreed_to_is_reported() -> None:
+    graph = network({"source": GAIN, "class_name": "Gain"})
+    inference = Inference(graph, REGISTRY)
+    with pytest.raises(DiagnosticError) as caught:
+        check_agreed(inference, ["image", "mine", "mine"], ())
+    assert [found.layer for found in caught.value.diagnostics] == ["mine", "mine"]
+    check_agreed(inference, ["image"], ())
+
+
+def test_emulated_formats_run_what_was_agreed_to() -> None:
+    graph = network({"source": GAIN, "class_name": "Gain", "arguments": "2.0"})
+    agree(not_agreed(graph, REGISTRY))
+    emulation = Emulation(graph, REGISTRY, Weights(), RunOptions(threads=1, agreed=tuple(agreed())))
+    emulation.feed({"image": VALUE})
+    (made,) = emulation.run().values()
+    np.testing.assert_array_equal(made, VALUE * np.float32(2))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import ModuleType
+
 import numpy as np
 import pytest
 from runtime_networks import layer, pixels
@@ -13,7 +15,7 @@ from designer.graph.inference import Inference
 from designer.graph.model import Source
 from designer.runtime.api import Part, RunOptions
 from designer.runtime.checked_engine import guarded
-from designer.runtime.engine_registry import default_engines, load_engines
+from designer.runtime.engine_registry import EngineRegistry, default_engines, load_engines
 
 PLUGIN = """
 import numpy as np
@@ -175,3 +177,11 @@ def test_an_engine_that_fails_names_the_ends_of_its_part(layers, named):
     assert found.code == "engine-failed"
     assert f"could not {named}" in found.message
     assert "out of luck" in found.message
+
+
+def test_a_module_without_an_engine_is_refused() -> None:
+    registry = EngineRegistry()
+    for loaded in (ModuleType("empty"), object()):
+        with pytest.raises(TypeError, match="is not an EngineDescriptor and has none"):
+            registry.take(loaded)
+    assert not list(registry)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import sys
+
 import msgspec
 import numpy as np
 import pytest
@@ -52,3 +55,19 @@ def test_a_folder_that_is_gone(tmp_path):
     with pytest.raises(DiagnosticError) as caught:
         SharedFolder(tmp_path / "gone").put(np.zeros(3, np.float32))
     assert caught.value.diagnostics[0].code == "shared-memory"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no limit of file sizes")
+def test_a_tensor_that_was_not_written_whole_leaves_no_file(tmp_path):
+    import resource
+
+    before, handler = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, before[1]))
+    try:
+        with pytest.raises(DiagnosticError) as caught:
+            SharedFolder(tmp_path).put(np.zeros(1 << 16, np.float32))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert caught.value.diagnostics[0].code == "shared-memory"
+    assert not list(tmp_path.iterdir())
