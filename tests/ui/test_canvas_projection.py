@@ -300,6 +300,16 @@ def test_the_far_view_of_a_large_network_is_collected_over_several_frames(qtbot,
     assert any(block.translated(-320, -320) in rects for rects in far.blocks.values())
 
 
+def test_the_item_of_a_link_far_away_is_made_when_it_is_asked_for(qtbot, context):
+    canvas = shown(qtbot, context, chain(400))
+    assert canvas.projection.links
+    assert "l399" not in {item.layer for item in canvas.viewer.layer_items()}
+    link = canvas.projection.link("l399", 0)
+    assert link is not None
+    assert (link.source.node.layer, link.target.node.layer) == ("l398", "l399")
+    assert canvas.projection.link("l399", 1) is None
+
+
 def test_layers_that_are_dragged_do_not_put_off_the_far_view(qtbot, context, monkeypatch):
     projection = shown(qtbot, context, chain(400)).projection
     far = projection.collect_far()
