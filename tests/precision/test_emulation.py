@@ -22,7 +22,7 @@ from designer.runtime.engine_registry import default_engines
 from designer.runtime.engines.rounded_torch import EMULATED
 from designer.runtime.engines.torch_engine import TorchEngine
 from designer.runtime.number_formats import BFLOAT16, FLOAT16, FORMATS
-from designer.runtime.rounding import rounded
+from designer.runtime.rounding import Rounding, rounded
 from designer.runtime.session import Session
 
 PHOTOGRAPH = np.random.default_rng(3).random((1, 3, 32, 48), np.float32)
@@ -188,3 +188,13 @@ def test_the_engine_runs_a_session_of_the_document() -> None:
         results.append(next(iter(session.run().outputs.values())))
     assert np.array_equal(*results)
     assert default_engines().get(EMULATED.name).formats == tuple(FORMATS)
+
+
+def test_each_float_result_of_an_operation_with_several_is_rounded() -> None:
+    values = torch.tensor([0.3, 0.1, 0.2])
+    with Rounding(lambda: "layer", lambda _: FLOAT16):
+        found, order = torch.sort(values)
+        (sums,) = torch._foreach_add([values], 0.0)
+    assert torch.equal(found, values.sort().values.half().float())
+    assert order.tolist() == [1, 2, 0]
+    assert torch.equal(sums, values.half().float())
