@@ -229,9 +229,10 @@ class ChannelInspectorPanel(QWidget):
         self._choose_nothing()
 
     def _choose_nothing(self) -> None:
-        """The inspected layer is gone."""
-        self.subject.choose("")
-        self._context.inspected.emit("")
+        """The inspected layer, if there was one, is gone."""
+        if self.source:
+            self.subject.choose("")
+            self._context.inspected.emit("")
 
     def _list(self) -> None:
         """List the tensors of the document; of a large one after it has been shown."""
