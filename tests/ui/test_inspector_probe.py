@@ -212,3 +212,13 @@ def test_a_message_stands_until_the_cursor_moves(bench: Bench) -> None:
     assert bench.panel.status_text == "Saved image.png"
     bench.qtbot.mouseMove(bench.panel.grid.viewport(), bench.place(2, 20, 4))
     assert "channel 2  x 20  y 4" in bench.panel.status_text
+
+
+def test_a_place_outside_of_a_smaller_tensor_is_not_marked_on_the_input(bench: Bench) -> None:
+    bench.pin(0, 10, 8)
+    probe = bench.panel.probe
+    assert bench.panel.page is not None
+    width, height = bench.panel.page.size
+    for place, marks in (((0, width - 1, height - 1), 2), ((0, width, 0), 1), ((0, 0, height), 1)):
+        probe._set_hover(place)
+        assert sum(isinstance(mark, CrossOverlay) for mark in probe.pane.view.overlays) == marks
