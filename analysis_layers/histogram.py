@@ -54,10 +54,10 @@ class Histogram(
         x = inputs[0]
         shares = np.zeros((len(x), 1, 1, self.ranges), np.float32)
         for sample, values in enumerate(x.reshape(len(x), -1)):
-            finite = values[np.isfinite(values)].astype(np.float64)
-            places = np.floor((finite - self.low) * (self.ranges / (self.high - self.low)))
+            counted = values[~np.isnan(values)].astype(np.float64)
+            places = np.floor((counted - self.low) * (self.ranges / (self.high - self.low)))
             counts = np.bincount(np.clip(places, 0, self.ranges - 1).astype(np.int64), minlength=self.ranges)
-            shares[sample, 0, 0] = counts / max(1, finite.size)
+            shares[sample, 0, 0] = counts / max(1, counted.size)
         return (x, shares)
 
     def labels(self, port: str) -> Sequence[str]:

@@ -10,7 +10,7 @@ import json
 import os
 import shutil
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -137,12 +137,19 @@ class Marker(msgspec.Struct):
 
 
 def read_marker(path: Path, kind: type[MarkerT]) -> MarkerT | None:
-    """The marker of an earlier export by this program, or None."""
+    """The marker of an earlier export by this program, or None. It lists only files in its folder."""
     try:
         found = msgspec.json.decode(path.read_bytes(), type=kind)
     except (OSError, ValueError, RecursionError):
         return None
+    found.files = {name: digest for name, digest in found.files.items() if _is_inside(name)}
     return found if found.generator == GENERATOR else None
+
+
+def _is_inside(name: str) -> bool:
+    """Whether a relative path stays in its folder, on every system."""
+    path = PureWindowsPath(name)
+    return bool(path.parts) and not path.anchor and ".." not in path.parts
 
 
 def swap(target: Path, new: Path, old: Path, names: Sequence[str]) -> None:

@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from enum import StrEnum
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,6 +18,7 @@ import typer
 from app.cli.console import err, out
 from app.cli.options import FileArgument, WeightsOption
 from designer.files.atomic import make_folder, write_atomic
+from designer.files.weights import WEIGHTS
 from designer.graph.diagnostics import DiagnosticError
 from designer.units import percent
 
@@ -40,7 +42,7 @@ def prune(
     pattern: Annotated[Pattern, typer.Option(help="Zeros along the input channels.")] = Pattern.TWO_OF_FOUR,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="A new folder, or a .safetensors or .pt file, for the weights."),
+        typer.Option("--output", "-o", help=f"Where to write the weights: {WEIGHTS.write_choices}."),
     ] = None,
     report: Annotated[Path | None, typer.Option(metavar="OUT", help="Write a report as .json.")] = None,
     validate: Annotated[
@@ -68,7 +70,10 @@ def prune(
     reason = no_sweep()
     sweep = [] if reason else sparse_sweep(network.graph, network.registry, dense, stored)
     if report is not None:
-        write_atomic(report, (json.dumps(_report(found, pruned, images, sweep, reason), indent=2) + "\n").encode())
+        write_atomic(
+            report,
+            (json.dumps(_report(found, pruned, images, sweep, reason), indent=2, allow_nan=False) + "\n").encode(),
+        )
     for kernel in pruned.kernels:
         out.print(
             f"{kernel.layer}: {percent(kernel.kept)} of the magnitude is kept"
@@ -190,7 +195,12 @@ def _report(
         "gain": expected_gain(found),
         "layers": layers,
         "violations": 0,
-        "psnr_db": sum(images.values()) / len(images) if images else None,
-        "images": dict(images),
+        "psnr_db": _number(sum(images.values()) / len(images)) if images else None,
+        "images": {name: _number(db) for name, db in images.items()},
         "batch_sweep": {"unavailable": reason} if reason else [asdict(row) for row in sweep],
     }
+
+
+def _number(db: float) -> float | None:
+    """A PSNR for JSON, which has no infinity; None if the images are equal."""
+    return db if isfinite(db) else None

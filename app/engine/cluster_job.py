@@ -15,7 +15,17 @@ from time import perf_counter
 from typing import Any
 
 from app.engine.cluster import Cluster
-from app.engine.folder_job import FolderDone, FolderJob, Frame, Journal, Progress, frames_of
+from app.engine.folder_job import (
+    FolderDone,
+    FolderJob,
+    Frame,
+    Journal,
+    Progress,
+    frames_of,
+    source_of,
+    targets_of,
+    unfinished,
+)
 from app.engine.frames import operator_of
 from designer.files.atomic import make_folder, write_atomic
 from designer.files.document import parse_document, write_document
@@ -95,7 +105,7 @@ def process_on_cluster(
     journal = Journal(next(iter(job.outputs.values())), key)
     for folder in job.outputs.values():
         make_folder(folder)
-    rest = [frame for frame in frames if not journal.has(frame)]
+    rest = unfinished(frames, job, journal)
     before, began = len(frames) - len(rest), perf_counter()
     skipped: dict[str, str] = {}
     written = 0
@@ -103,10 +113,10 @@ def process_on_cluster(
         for row in _rows(_remote(session, job), rest):
             frame = rest[row["index"]]
             if row["skipped"]:
-                skipped[str(next(iter(frame.files.values())))] = row["skipped"]
+                skipped[source_of(frame, job)] = row["skipped"]
             else:
-                for folder, data in zip(job.outputs.values(), row["results"], strict=True):
-                    write_atomic(folder / f"{frame.name}{job.kind}", data)
+                for path, data in zip(targets_of(frame, job), row["results"], strict=True):
+                    write_atomic(path, data)
                 journal.add(frame)
                 written += 1
             if progress is not None:

@@ -136,7 +136,7 @@ class Journal:
 
     def __init__(self, folder: Path, key: str) -> None:
         self._path = folder / JOURNAL
-        present = folder.exists() and any(folder.iterdir())
+        present = folder.is_dir() and any(folder.iterdir())
         lines = self._path.read_bytes().splitlines(keepends=True) if self._path.exists() else []
         if present and (not lines or _decoded(lines[0], _Header) != _Header(key)):
             raise DiagnosticError.of(
@@ -159,6 +159,23 @@ class Journal:
     def add(self, frame: Frame) -> None:
         with self._path.open("ab") as stream:
             stream.write(msgspec.json.encode(_Line(frame.name, _states(frame))) + b"\n")
+
+
+def targets_of(frame: Frame, job: FolderJob) -> list[Path]:
+    """The files of the results of an image, in the order of the output layers."""
+    return [folder / f"{frame.name}{job.kind}" for folder in job.outputs.values()]
+
+
+def source_of(frame: Frame, job: FolderJob) -> str:
+    """The file that tells an image from the others: that of the first folder, since a single file feeds all images."""
+    return str(next(path for layer, path in frame.files.items() if path != job.inputs[layer]))
+
+
+def unfinished(frames: Iterable[Frame], job: FolderJob, journal: Journal) -> list[Frame]:
+    """The images without results: those that are not in the journal, and those with other outputs or another kind of files before."""
+    return [
+        frame for frame in frames if not (journal.has(frame) and all(path.exists() for path in targets_of(frame, job)))
+    ]
 
 
 def _decoded(line: bytes, kind: type[Record]) -> Record | None:
@@ -204,7 +221,7 @@ def process_folders(session: Session, job: FolderJob, key: str, progress: Progre
     journal = Journal(next(iter(job.outputs.values())), key)
     for folder in job.outputs.values():
         make_folder(folder)
-    rest = [frame for frame in frames if not journal.has(frame)]
+    rest = unfinished(frames, job, journal)
     started = perf_counter()
     run = _FolderRun(session, job, journal)
     with ThreadPoolExecutor(physical_cores()) as pool:
@@ -243,12 +260,12 @@ class _FolderRun:
         try:
             results = self._run(frame, read.result())
         except DiagnosticError as error:
-            self.skipped[str(next(iter(frame.files.values())))] = error.diagnostics[0].message
+            self.skipped[source_of(frame, self._job)] = error.diagnostics[0].message
             return
-        targets = [
-            (folder / f"{frame.name}{self._job.kind}", results[layer]) for layer, folder in self._job.outputs.items()
-        ]
-        self._writing.append((frame, [pool.submit(write_array, path, array, self._comment) for path, array in targets]))
+        targets = zip(targets_of(frame, self._job), self._job.outputs, strict=True)
+        self._writing.append(
+            (frame, [pool.submit(write_array, path, results[layer], self._comment) for path, layer in targets])
+        )
         self.finish(AHEAD)
 
     def _run(self, frame: Frame, data: Mapping[str, SourceData]) -> Mapping[str, Array]:

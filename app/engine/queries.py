@@ -122,12 +122,13 @@ def bits(session: Session, progress: Progress) -> BitsReply:
 
 
 def _compared(session: Session, variants: tuple[Variant, ...]) -> Compared:
-    """The open network with its inputs."""
+    """The open network with its inputs, except those that only losses read."""
 
     def feed(other: Session) -> None:
         for layer in session.fed_layers():
-            fed = session.fed(layer)
-            other.set_input(layer, fed.array, is_image=fed.is_image)
+            if layer in other.graph:
+                fed = session.fed(layer)
+                other.set_input(layer, fed.array, is_image=fed.is_image)
 
     options = replace(session.options, formats=(), precision="fp32", device="cpu", layout="nchw")
     return Compared(session.graph, session.registry, session.weights, options, feed, variants)

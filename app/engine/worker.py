@@ -257,6 +257,7 @@ class Worker:
         if self._sparse:
             weights = sparse_weights(self.session.graph, self.session.registry, weights)
         self.session.set_weights(weights)
+        self._weights_path = Path(request.path)  # where an edit that needs other tensors finds them
         return EmptyReply()
 
     def _set_formats(self, request: SetFormatsRequest) -> EmptyReply:

@@ -253,7 +253,7 @@ class _SettingsReader:
             (_RECIPE, "recipe", str),
         ):
             if name.startswith(prefix):
-                if text or convert is _switch:
+                if text or convert in (_switch, str):
                     self._put(key, name[len(prefix) :], convert(text))
                 return True
         return False

@@ -70,6 +70,14 @@ class Variant:
         )
         return replace(self, formats=formats, reasons=reasons)
 
+    def renamed(self, name_of: Callable[[str], str | None]) -> Variant:
+        """The variant whose layers have the names that `name_of` returns; without those for which it returns None."""
+        formats, reasons = (
+            {new: text for name, text in texts.items() if (new := name_of(name)) is not None}
+            for texts in (self.formats, self.reasons)
+        )
+        return replace(self, formats=formats, reasons=reasons)
+
 
 def variant_texts(variants: tuple[Variant, ...], relative: Callable[[str], str]) -> Iterator[tuple[str, str]]:
     """Names and texts of the settings of variants; `relative` makes paths relative."""

@@ -307,7 +307,10 @@ def collapse_layers(graph: Graph, names: Iterable[str], collapsed: bool) -> Edit
 def paste(
     graph: Graph, layers: Iterable[Layer], offset: tuple[int, int] = (32, 32), *, keep_links: bool = False
 ) -> Edit:
-    """Add copies of `layers` under unused names. Links between them are copied, links from other layers only with `keep_links`."""
+    """Add copies of `layers` under unused names. Links between them are copied, links from other layers only with `keep_links`.
+
+    Copies of layers that a collapsed frame hides are visible.
+    """
     copies = list(layers)
     taken = set(graph.layers)
     names: dict[str, str] = {}
@@ -323,7 +326,7 @@ def paste(
         x, y = layer.position
         name = names[layer.name]
         position = (x + offset[0], y + offset[1])
-        plain = routes.moved(_plain(graph, layer), offset)
+        plain = routes.moved(_plain(graph, layer), offset).folded_into("")  # the frame is not copied
         edits[name] = (None, routes.renamed(plain, replace(plain, name=name, inputs=_trim(inputs), position=position)))
     return Edit(tr("Paste {count} layer{part}", count=len(edits), part="s" if len(edits) != 1 else ""), edits)
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from designer.graph.commands import check_text, collapse_layers, move_layers
 from designer.graph.edits import Edit
 from designer.graph.graph import Graph
-from designer.graph.model import FOLDED, Frame, Layer
+from designer.graph.model import Frame, Layer
 from designer.graph.naming import unique_name
 from designer.texts import tr, trn
 
@@ -70,10 +70,13 @@ def move_frame(
 
 def remove_frames(graph: Graph, ids: Sequence[str]) -> Edit:
     """Remove frames; the layers in them stay."""
-    frames = {i: (graph.frames[i], None) for i in ids}
+    frames: dict[str, tuple[Frame | None, Frame | None]] = {i: (graph.frames[i], None) for i in ids}
     held = {layer.name: layer for layer in graph if layer.folded in frames}
-    shown = {name: (layer, _folded(layer, "")) for name, layer in held.items()}
-    return Edit(trn("Delete frame", "Delete {count} frames", len(frames)), shown, frames=frames)
+    shown = {name: (layer, layer.folded_into("")) for name, layer in held.items()}
+    for key, frame in graph.frames.items():
+        if frame.folded in frames and key not in frames:
+            frames[key] = (frame, replace(frame, folded=""))
+    return Edit(trn("Delete frame", "Delete {count} frames", len(ids)), shown, frames=frames)
 
 
 def collapse(graph: Graph, names: Sequence[str], frames: Sequence[str], members: Members) -> Edit:
@@ -91,7 +94,7 @@ def collapse(graph: Graph, names: Sequence[str], frames: Sequence[str], members:
         for name in inside:
             layer = layers.get(name, (None, graph[name]))[1]
             assert layer is not None
-            layers[name] = (graph[name], _folded(layer, into))
+            layers[name] = (graph[name], layer.folded_into(into))
         for other in others:
             before = graph.frames[other]
             changed[other] = (before, replace(changed.get(other, (None, before))[1] or before, folded=into))
@@ -101,9 +104,3 @@ def collapse(graph: Graph, names: Sequence[str], frames: Sequence[str], members:
     elif not names:
         title = trn("Expand frame", "Expand {count} frames", len(frames))
     return replace(edit, title=title, layers=layers, frames=changed)
-
-
-def _folded(layer: Layer, into: str) -> Layer:
-    """The layer, hidden in the collapsed frame `into`; empty for none."""
-    kept = {k: v for k, v in layer.attributes.items() if k != FOLDED}
-    return replace(layer, attributes={**kept, FOLDED: into} if into else kept)

@@ -152,6 +152,7 @@ class History:
     def _remember(self, edit: Edit) -> None:
         last = self._done[-1] if self._done else None
         self._states += 1
+        back = False
         if edit.merge_key and not self._sealed and last is not None and last.edit.merge_key == edit.merge_key:
             merged = last.edit.then(edit)
             if merged:
@@ -160,10 +161,11 @@ class History:
             else:  # dragged back to where it began
                 self._done.pop()
                 self._state = last.before
+                back = True
         else:
             self._done.append(_Step(edit, self._state, self._states))
             self._state = self._states
-        self._sealed = False
+        self._sealed = back  # dragging on must not merge with the step before
         self._undone.clear()
         if len(self._done) > self._limit:
             self._done.pop(0)

@@ -91,6 +91,13 @@ class Layer:
         """The id of the collapsed frame that hides the layer; empty for none."""
         return self.attributes.get(FOLDED, "")
 
+    def folded_into(self, frame: str) -> Layer:
+        """The layer, hidden by the collapsed frame with this id; empty for none."""
+        if self.folded == frame:
+            return self
+        kept = {k: v for k, v in self.attributes.items() if k != FOLDED}
+        return replace(self, attributes={**kept, FOLDED: frame} if frame else kept)
+
     @property
     def weights_name(self) -> str:
         """The prefix of this layer's tensors in weights files."""

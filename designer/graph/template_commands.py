@@ -10,11 +10,12 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from designer.graph import routes
 from designer.graph.commands import paste, set_params
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.edits import Edit
 from designer.graph.graph import Graph
-from designer.graph.model import GRID, MAX_NAME, Frame, Layer, Source, check_layer_name
+from designer.graph.model import FROZEN, GRID, MAX_NAME, Frame, Layer, Source, check_layer_name
 from designer.graph.naming import unique_name
 from designer.graph.template import (
     INPUT,
@@ -211,7 +212,8 @@ def make_template(
 def dissolve(graph: Graph, instance: str) -> Edit:
     """Replace an instance by copies of its template's layers, named `<instance>.<layer>` like their weights.
 
-    An activation attached to the instance or to a port of the template is kept on an identity layer.
+    An activation attached to the instance or to a port of the template is kept on an identity layer, and the layers of a
+    frozen instance are frozen. Raises DiagnosticError for a bypassed instance: its layers would compute again.
     """
     layer = graph.get(instance)
     template = graph.templates.get(layer.params.get(PARAMETER, "")) if layer is not None else None
@@ -222,6 +224,9 @@ def dissolve(graph: Graph, instance: str) -> Edit:
             layer=instance,
             remedy=tr("choose a layer of the type 'template' whose template exists"),
         )
+    if layer.bypassed:
+        message = tr("'{instance}' is bypassed: its layers would compute again", instance=instance)
+        raise DiagnosticError.of("bypass", message, layer=instance, remedy=tr("end the bypass first"))
     copies = _Copies(graph, layer, template)
     edits: Layers = {instance: (layer, None), **{copy.name: (None, copy) for copy in copies.layers()}}
     results = {port: copies.outer(Source(port)) for port in template.outputs}
@@ -251,6 +256,9 @@ class _Copies:
         self._ports = template.inputs
         self._right = instance.position[0] - min((item.position[0] for item in template.layers), default=0)
         self._down = instance.position[1] - min((item.position[1] for item in template.layers), default=0)
+        self._frames: dict[str, str] = {}  # new ids of the template's frames
+        for frame in template.frames:
+            self._frames[frame.id] = unique_name("frame", {*graph.frames, *self._frames.values()})
 
     def outer(self, source: Source | None, kept: bool = True) -> Source | None:
         """The source outside for a source inside the template. Ports with an activation are `kept` as layers."""
@@ -282,10 +290,14 @@ class _Copies:
     def frames(self) -> dict[str, tuple[Frame | None, Frame | None]]:
         found: dict[str, tuple[Frame | None, Frame | None]] = {}
         for frame in self._template.frames:
-            frame_id = unique_name("frame", {*self._graph.frames, *found})
+            frame_id = self._frames[frame.id]
             rect = (frame.rect[0] + self._right, frame.rect[1] + self._down, *frame.rect[2:])
-            found[frame_id] = (None, replace(frame, id=frame_id, rect=rect))
+            found[frame_id] = (None, replace(frame, id=frame_id, rect=rect, folded=self._into(frame.folded)))
         return found
+
+    def _into(self, folded: str) -> str:
+        """The collapsed frame outside that hides a layer or frame; `folded` is the one inside the template."""
+        return self._frames.get(folded, "") or self._instance.folded
 
     def _copy(self, item: Layer) -> Layer:
         name = self._name(item)
@@ -299,7 +311,10 @@ class _Copies:
         read = [Source(item.name)] if item.type == INPUT else item.inputs
         inputs = tuple(self.outer(source, kept=item.type != INPUT) for source in read)
         place = (item.position[0] + self._right, item.position[1] + self._down)
-        return replace(item, name=name, inputs=_trim(inputs), position=place)
+        moved = routes.moved(item, (self._right, self._down)).folded_into(self._into(item.folded))
+        if self._instance.frozen:
+            moved = replace(moved, attributes={**moved.attributes, FROZEN: "true"})
+        return routes.renamed(moved, replace(moved, name=name, inputs=_trim(inputs), position=place))
 
     def _name(self, item: Layer) -> str:
         return f"{self._instance.name}.{item.name}"
@@ -387,11 +402,11 @@ def paste_with_templates(
 
 
 def _numbered(name: str, taken: set[str]) -> str:
-    number = 2
-    while f"{name}_{number}" in taken:
+    base, number = name[: MAX_NAME - 8].rstrip(), 2
+    while f"{base}_{number}" in taken:
         number += 1
-    taken.add(f"{name}_{number}")
-    return f"{name}_{number}"
+    taken.add(f"{base}_{number}")
+    return f"{base}_{number}"
 
 
 class _Ports:
@@ -447,7 +462,7 @@ def _port(graph: Graph, source: Source, plain: str, taken: set[str]) -> str:
     """An unused name for a port: that of the producing layer, or `plain` if the layer has a default name."""
     layer = graph.get(source.layer)
     base = re.sub(r"_\d+$", "", source.layer)[:100].strip()
-    if layer is None or base in (layer.type, *layer.params.values()):
+    if layer is None or base in ("", layer.type, *layer.params.values()):
         base = plain
     if source.port:
         base = f"{base}_{source.port}"

@@ -7,10 +7,11 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from designer.graph.diagnostics import DiagnosticError
+from designer.graph.edits import Edit
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import BYPASSED, Layer, Source
-from designer.graph.template import INPUT, INSTANCE, OUTPUT, PARAMETER, Template, closure
+from designer.graph.template import INPUT, INSTANCE, OUTPUT, PARAMETER, Template, closure, enclosing
 from designer.operators.api import Role
 from designer.operators.registry import Registry
 from designer.operators.templates import TemplateLookup
@@ -122,6 +123,24 @@ def declarations(graph: Graph) -> dict[str, Declaration]:
             if used in graph.templates and used not in path:
                 waiting.append((f"{prefix}{layer.name}.", (*path, used), graph.templates[used].layers))
     return found
+
+
+def renamed_path(graph: Graph, edit: Edit, path: str) -> str:
+    """The name that a layer of the network without templates has after `edit`, which has not been applied to `graph` yet."""
+    layers: Mapping[str, Layer] = graph.layers
+    names, start = edit.renamed, 0
+    while True:
+        owner = next((name for name in enclosing(path[start:]) if name in layers), None)
+        if owner is None:
+            return path
+        name = names.get(owner, owner)
+        path = path[:start] + name + path[start + len(owner) :]
+        start += len(name) + 1
+        layer = layers[owner]
+        template = graph.templates.get(layer.params.get(PARAMETER, "")) if layer.type == INSTANCE else None
+        if template is None or start > len(path):
+            return path
+        layers, names = {item.name: item for item in template.layers}, edit.renamed_inside.get(template.name, {})
 
 
 def inlined_source(graph: Graph, source: Source) -> Source:

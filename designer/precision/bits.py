@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from designer.files.weights import required_weights
-from designer.metrics import psnr
 from designer.operators.deploy import deploy
+from designer.precision.mixed import result_psnr
 from designer.runtime.api import Progress, RunOptions
 from designer.runtime.engine_registry import default_engines
 from designer.runtime.interrupt import current
@@ -55,8 +55,9 @@ class BitsMeasurement:
         self._weights: dict[str, int] = {}
         self._session = Session(graph, session.registry, session.weights, options)
         for layer in session.fed_layers():
-            fed = session.fed(layer)
-            self._session.set_input(layer, fed.array, is_image=fed.is_image)
+            if layer in graph:  # targets of the losses are not deployed
+                fed = session.fed(layer)
+                self._session.set_input(layer, fed.array, is_image=fed.is_image)
         for key, weight in required_weights(self._session.inference).items():
             self._weights[key.layer] = self._weights.get(key.layer, 0) + prod(weight.shape)
         self.layers = tuple(name for name in self._session.inference.graph.order()[0] if name in self._weights)
@@ -64,7 +65,7 @@ class BitsMeasurement:
 
     def psnr(self, formats: Mapping[str, str]) -> float:
         """PSNR in dB of the first output against FP32, up to EQUAL."""
-        return min(psnr(self._exact, self._result(formats)), EQUAL)
+        return min(result_psnr(self._exact, self._result(formats)), EQUAL)
 
     def bytes(self, formats: Mapping[str, str]) -> int:
         """The size of the weights in these formats."""

@@ -21,8 +21,8 @@ from designer.files.variants import CalibrationRecipe, Variant
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.inference import Inference
 from designer.graph.types import Size2D
-from designer.metrics import psnr
 from designer.precision.image_set import ImageSet, read_image_set
+from designer.precision.mixed import result_psnr
 from designer.precision.variants import INT8
 from designer.runtime.api import Progress
 from designer.runtime.engines.forms import ONNX_RUNTIME, TENSORRT
@@ -206,7 +206,7 @@ class Fidelity:
     def psnr(self, model: ModelProto, count: int | None = None) -> float:
         """The PSNR of the mean squared error over the first `count` feeds, or all."""
         made = self._results(model, self._feeds[:count])
-        errors = [_squared(psnr(wanted, found)) for wanted, found in zip(self._wanted, made, strict=False)]
+        errors = [_squared(result_psnr(wanted, found)) for wanted, found in zip(self._wanted, made, strict=False)]
         mean = sum(errors) / len(errors)
         return -10 * log10(mean) if mean else inf
 

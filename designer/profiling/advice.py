@@ -70,7 +70,7 @@ class Advisable:
 
     def measured(self, *varied: str) -> list[ProfileRun]:
         """Other runs of the same work whose configurations differ in some of `varied` and in nothing else, all measured."""
-        fixed = {"engine", "precision", "layout", "device", "batch", "size", "source"} - set(varied)
+        fixed = {"engine", "precision", "layout", "device", "threads", "batch", "size", "source"} - set(varied)
         return [
             other
             for other in self.others
@@ -116,6 +116,8 @@ def odd_channels(subject: Advisable) -> Iterator[Advice]:
     for row, layer in subject.rows("convolution", "fully_connected", "transposed_convolution"):
         features = _number(layer.params.get("features"))
         if not features or features % BLOCK == 0 or features < BLOCK or layer.name in results:
+            continue
+        if layer.params.get("groups", "1") != "1":  # the channels of each group are padded, and must stay divisible
             continue
         down, up = features // BLOCK * BLOCK, (features // BLOCK + 1) * BLOCK
         yield Advice(

@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -204,8 +205,8 @@ def _values(metric_by_name: Callable[[str], Any], wanted: Sequence[str]) -> dict
     found = {}
     for name in wanted:
         metric = metric_by_name(name)
-        if metric is not None and metric.has_value():
-            found[name] = float(metric.as_double())
+        if metric is not None and metric.has_value() and isfinite(value := float(metric.as_double())):
+            found[name] = value
     return found
 
 
@@ -223,10 +224,12 @@ def kernels_of_table(text: str, wanted: Sequence[str], *, whole_range: bool = Fa
 
 
 def _number(text: str | None) -> float | None:
+    """A finite number; None for an empty cell, "n/a" and "nan", which ncu writes where a counter has no value."""
     try:
-        return float((text or "").replace(",", ""))
+        number = float((text or "").replace(",", ""))
     except ValueError:
         return None
+    return number if isfinite(number) else None
 
 
 def _several_kernels(kernels: Iterable[KernelCounters]) -> list[str]:

@@ -13,19 +13,19 @@ def live_tensors(table: CostTable, steps: Sequence[tuple[str, ...]]) -> list[dic
     """Bytes by layer of the outputs that exist during each step, and of all weights as `(weights)`.
 
     Layers that no step ran pass their input on without memory, except the inputs of the network. Tensors inside a fused step do
-    not exist.
+    not exist. Results of the network exist until the end.
     """
     when = {name: number for number, step in enumerate(steps) for name in step}
     last = len(steps) - 1
     held: list[dict[str, int]] = [{} for _ in steps]
     for name, row in table.rows.items():
-        readers = [when[r] for r in _readers(table, name, when)]
+        readers = _readers(table, name, when, len(steps))
         begin = when.get(name, 0)
         if name not in when and row.sources:
             continue
         if name in when and readers and all(reader == begin for reader in readers):
             continue  # inside a fused step
-        end = max(readers, default=last)
+        end = min(max(readers, default=last), last)
         bytes_ = sum(table.bytes_of(kind) for kind in row.outputs)
         for number in range(begin, end + 1):
             held[number][name] = bytes_
@@ -36,9 +36,9 @@ def live_tensors(table: CostTable, steps: Sequence[tuple[str, ...]]) -> list[dic
     return held
 
 
-def _readers(table: CostTable, name: str, when: dict[str, int]) -> list[str]:
-    """The layers that read the outputs of `name` in some step, through layers that no step ran."""
-    found: list[str] = []
+def _readers(table: CostTable, name: str, when: dict[str, int], after: int) -> list[int]:
+    """The steps that read the outputs of `name`, through layers that no step ran; `after` if it is a result of the network."""
+    found: list[int] = []
     seen = {name}
     queue = list(table.graph.consumers(name))
     while queue:
@@ -47,7 +47,9 @@ def _readers(table: CostTable, name: str, when: dict[str, int]) -> list[str]:
             continue
         seen.add(reader)
         if reader in when:
-            found.append(reader)
+            found.append(when[reader])
+        elif table.graph[reader].type == "output":
+            found.append(after)
         else:
             queue += table.graph.consumers(reader)
     return found

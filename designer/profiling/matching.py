@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from designer.graph.inference import Inference
+from designer.graph.types import TensorType
 from designer.profiling.schema import OperatorProfile, ProfileRun
 
 
@@ -20,7 +21,7 @@ class RowMatching:
 def match_rows(run: ProfileRun, inference: Inference) -> RowMatching:
     """Match rows by layer and shape. `inference` is of the inlined network, at any image size.
 
-    A row matches if all its layers exist with these types, and its first and last tensor have the same number of axes and of
+    A row matches if all its layers exist with these types, and its first input and last output have the same number of axes and of
     channels: a profile at another image size is still of the same network.
     """
     rows: dict[str, OperatorProfile] = {}
@@ -40,12 +41,17 @@ def _fits(row: OperatorProfile, inference: Inference) -> bool:
     if any(name not in graph for name in row.layers):
         return False
     types = {graph[name].type for name in row.layers}
-    if row.type and not types & set(row.type.split(" + ")):
+    if row.type and not types <= set(row.type.split(" + ")):
         return False
-    outputs = inference.states[row.layers[-1]].outputs
-    if outputs is None or not row.outputs:
-        return True
-    return _channels(str(outputs[0])) == _channels(row.outputs[0])
+    first, outputs = _first_input(row.layers, inference), inference.states[row.layers[-1]].outputs
+    pairs = ((first, row.inputs), (outputs[0] if outputs else None, row.outputs))
+    return all(kind is None or not known or _channels(str(kind)) == _channels(known[0]) for kind, known in pairs)
+
+
+def _first_input(layers: Sequence[str], inference: Inference) -> TensorType | None:
+    """The type of the first tensor that a row reads; None if it is not known."""
+    state, source = inference.states[layers[0]], next(iter(inference.graph[layers[0]].inputs), None)
+    return state.inputs[0] if state.inputs and source is not None and source.layer not in layers else None
 
 
 def _channels(shape: str) -> tuple[int, str]:

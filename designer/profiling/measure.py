@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from math import ceil
+from math import ceil, inf
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -37,8 +37,8 @@ from designer.profiling.live_memory import WEIGHTS, live_tensors
 from designer.profiling.machine import Machine, cpu_name, this_machine
 from designer.profiling.network_part import whole_part
 from designer.profiling.peaks import BUSY_PERCENT, Peaks, busy_times, cached, foreign_load, keep, measure_cpu
-from designer.profiling.quantities import Quantity, measured, unavailable
-from designer.profiling.roofline import above_roof, spread
+from designer.profiling.quantities import Quantity, ValueSource, measured, unavailable
+from designer.profiling.roofline import above_roof, saving_at, spread
 from designer.profiling.rows import Counted, operator_rows, outside_row, peak_memory
 from designer.profiling.schema import OperatorProfile, Profile, ProfileRun, RunPeaks, ranked
 from designer.runtime.api import RunOptions
@@ -492,13 +492,22 @@ def _scaled(row: OperatorProfile, factor: float) -> OperatorProfile:
     time_ms = row.time_ms * factor
     saving_ms = row.saving_ms
     if saving_ms and row.roof_ms is not None:
-        saving_ms = max(0.0, time_ms - row.roof_ms)
+        saving_ms = saving_at(time_ms, row.roof_ms)
     return replace(
         row,
         time_ms=time_ms,
         spread_ms=None if row.spread_ms is None else row.spread_ms * factor,
         saving_ms=saving_ms,
+        memory_throughput=_in_time(row.memory_throughput, factor),
+        compute_throughput=_in_time(row.compute_throughput, factor),
     )
+
+
+def _in_time(found: Quantity, factor: float) -> Quantity:
+    """A throughput that follows from the time of a step, after the time was scaled; a hardware counter stays."""
+    if found.value is None or found.source is not ValueSource.MODELLED:
+        return found
+    return replace(found, value=found.value / factor)
 
 
 # --- networks and inputs -----------------------------------------------------------------------------------------
@@ -620,13 +629,14 @@ def machine_peaks(options: RunOptions, store: Path | None = None) -> Peaks:
 
 
 def remeasured(options: RunOptions, known: Peaks, store: Path | None = None) -> Peaks:
-    """The larger of `known` and of peaks measured now: a peak can only be measured too low."""
+    """The larger of `known` and of peaks measured now: a peak can only be measured too low, the overhead of a launch too high."""
     fresh = measure_peaks(options)
     best = replace(
         fresh,
         compute=_larger(known.compute, fresh.compute),
         cache=_larger(known.cache, fresh.cache),
         memory=_larger(known.memory, fresh.memory),
+        launch=min(known.launch, fresh.launch, key=lambda found: inf if found.value is None else found.value),
     )
     keep(peaks_key(options), best, store)
     return best

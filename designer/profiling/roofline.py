@@ -43,8 +43,13 @@ def place(time_ms: float, flops: int, moved: int, peaks: RunPeaks) -> Placed:
     roof_ms = limits[bound]
     if roof_ms <= 0.0:
         return Placed("", None, None, compute, memory)
+    return Placed(bound, roof_ms, saving_at(time_ms, roof_ms), compute, memory)
+
+
+def saving_at(time_ms: float, roof_ms: float) -> float:
+    """What reaching the roof would save in ms; 0 for a step at the roof."""
     saving_ms = time_ms - roof_ms
-    return Placed(bound, roof_ms, saving_ms if saving_ms > AT_ROOF * time_ms else 0.0, compute, memory)
+    return saving_ms if saving_ms > AT_ROOF * time_ms else 0.0
 
 
 def bandwidth_for(moved: int, peaks: RunPeaks) -> tuple[Quantity, Bound]:

@@ -51,7 +51,7 @@ def edit_effect(before: Session, after: Session) -> EditEffect:
     pairs = [(one[name], other[name]) for name in one if name in other]
     if not pairs or any(a.shape != b.shape for a, b in pairs) or one.keys() != other.keys():
         return EditEffect(np.inf, False)
-    difference = max(float(np.abs(a - b).max(initial=0.0)) for a, b in pairs)
+    difference = float(np.max([np.abs(a - b).max(initial=0.0) for a, b in pairs]))  # NaN if one is
     largest = max(float(np.abs(a).max(initial=0.0)) for a, _ in pairs)
     if difference <= KEPT * max(1.0, largest):
         return EditEffect(difference, True)

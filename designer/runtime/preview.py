@@ -69,9 +69,12 @@ class Preview:
         for name in full.fed_layers():
             fed = full.fed(name)
             if self._serials.get(name) != fed.serial:
-                operator = small.input_operator(name)
-                height, width = (_reduced(n, self.factor, t) for n, t in zip(fed.extent, tiling(operator), strict=True))
-                small.set_input(name, resized(fed.array, height, width), is_image=fed.is_image)
+                array = fed.array
+                if array.ndim == 4:  # other tensors have no size to reduce
+                    tiles = tiling(small.input_operator(name))
+                    height, width = (_reduced(n, self.factor, t) for n, t in zip(fed.extent, tiles, strict=True))
+                    array = resized(array, height, width)
+                small.set_input(name, array, is_image=fed.is_image)
                 self._serials[name] = fed.serial
         self._revision = full.revision
 

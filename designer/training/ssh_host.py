@@ -118,7 +118,7 @@ class Host:
         if done.returncode == LOST or done.returncode < 0:
             raise self._lost(said)
         if done.returncode == NOT_FOUND:
-            raise self._unfit(tr("there is no {python}", python=self.python))
+            raise self._unfit(tr("it does not have {python}", python=self.python))
         if done.returncode:
             raise self._unfit(said or tr("exit status {status}", status=done.returncode))
         return done.stdout

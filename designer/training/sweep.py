@@ -29,6 +29,7 @@ from designer.training.watched_run import RunState, WatchedRun
 
 WIDTH = "width."  # width.conv_1 is the number of features of the layer conv_1
 MOST_TRIALS = 10_000
+DRAWS = 20  # per trial of a random search, until it differs from the others
 PLAN = "sweep.json"
 SCORES = ("psnr", "iou", "accuracy")  # of the tasks; otherwise the validation loss counts
 
@@ -45,7 +46,10 @@ class Axis:
     @classmethod
     def parse(cls, text: str) -> Axis:
         """Parse `noise=15,25` or `lr=1e-4..1e-2`. Raises DiagnosticError."""
-        name, _, right = text.partition("=")
+        text = text.strip()
+        name, _, right = (
+            text.rpartition("=") if text.startswith(WIDTH) else text.partition("=")
+        )  # layers can have a "="
         name = name.strip() if name.startswith(WIDTH) else name.strip().replace("-", "_")
         low, dots, high = right.partition("..")
         values = tuple(value.strip() for value in right.split(","))
@@ -131,17 +135,28 @@ def trials(axes: Sequence[Axis], drawn: int = 0, seed: int = 0) -> list[Trial]:
     ranges = [axis for axis in axes if not axis.values]
     if ranges and not drawn:
         raise _bad_axis(ranges[0].name, tr("a grid needs values; only a random search takes a range"))
-    if max(drawn, 0 if ranges else math.prod(len(axis.values) for axis in axes)) > MOST_TRIALS:
+    total = math.inf if ranges else math.prod(len(axis.values) for axis in axes)
+    if (drawn or total) > MOST_TRIALS:
         raise _bad_axis(", ".join(names), tr("it has more than {most} trials", most=MOST_TRIALS))
-    found: Iterable[tuple[str, ...]] = itertools.product(*(axis.values for axis in axes))
-    if drawn:
-        source = random.Random(seed)
-        if ranges:
-            found = dict.fromkeys(tuple(axis.draw(source) for axis in axes) for _ in range(drawn))
-        else:
+    found: Iterable[tuple[str, ...]]
+    if drawn and total > MOST_TRIALS:
+        found = _drawn(axes, drawn, seed)
+    else:
+        found = itertools.product(*(axis.values for axis in axes))
+        if drawn:
             every = list(found)
-            found = source.sample(every, min(drawn, len(every)))
+            found = random.Random(seed).sample(every, min(drawn, len(every)))
     return [Trial(number, dict(zip(names, values, strict=True))) for number, values in enumerate(found, 1)]
+
+
+def _drawn(axes: Sequence[Axis], count: int, seed: int) -> Iterable[tuple[str, ...]]:
+    """`count` different combinations; fewer if the ranges hardly have more."""
+    source, found = random.Random(seed), dict[tuple[str, ...], None]()
+    for _ in range(DRAWS * count):
+        found[tuple(axis.draw(source) for axis in axes)] = None
+        if len(found) == count:
+            break
+    return found
 
 
 class _Plan(Struct, frozen=True):

@@ -105,11 +105,14 @@ def with_absolute_paths(options: Options) -> dict[str, str | bool]:
 
 
 def options_of(settings: Mapping[str, Any]) -> Options:
-    """The options that repeat the settings of a run. Those that have no value on the command line are omitted."""
+    """The options that repeat the settings of a run. Those that have no value on the command line are omitted.
+
+    An empty `stop_on` is one: nothing stops the run.
+    """
     known = {
         name: value if isinstance(value, bool) else str(value)
         for name, value in settings.items()
-        if isinstance(value, bool | int | float | str) and value not in ("", -1)
+        if isinstance(value, bool | int | float | str) and (value not in ("", -1) or name == "stop_on")
     }
     known.pop("steps" if known.get("steps", "0") == "0" else "epochs", None)  # two ways to give the length
     return known

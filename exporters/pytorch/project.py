@@ -34,7 +34,16 @@ from exporters.markdown import code
 from exporters.pytorch.checked import check_compiles
 from exporters.pytorch.losses import CLASS, Losses, losses_of
 from exporters.pytorch.source import Module, class_name, module_source, network_module
-from exporters.pytorch.tasks import Task, ends_in_softmax, for_task, scale_of, suggested_task, task_named, with_recipe
+from exporters.pytorch.tasks import (
+    TASKS,
+    Task,
+    ends_in_softmax,
+    for_task,
+    scale_of,
+    suggested_task,
+    task_named,
+    with_recipe,
+)
 
 Edited = Literal["refuse", "keep", "replace"]  # what happens to edited files
 MARKER = "project.json"
@@ -273,10 +282,11 @@ def _input_list(info: Mapping[str, Any]) -> str:
 def _loss_list(info: Mapping[str, Any]) -> str:
     """The description of the losses for the README."""
     if not info["losses"]:
-        return (
-            "The document has no losses, so training minimizes the mean absolute difference (L1) of the first output and the\n"
-            "target. Losses of a document are exported as `losses.py`."
-        )
+        what = {
+            "image.py": "the mean absolute difference (L1) of the first output and the\ntarget",
+            "classes.py": "the cross-entropy of the first output and the classes",
+        }[TASKS[info["task"]].loss]
+        return f"The document has no losses, so training minimizes {what}. Losses of a document are exported as `losses.py`."
     lines = [
         "Training minimizes the weighted sum of these losses (`losses.py`):",
         "",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import isfinite
 
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
@@ -162,8 +163,11 @@ def _literal(name: str, kind: str, value: str) -> str:
             return {"true": "True", "false": "False"}[value.lower()]
         if kind == "str" and value.isascii() and value.isprintable() and '"' not in value and "\\" not in value:
             return f'"{value}"'
-        return repr({"int": int, "float": float}[kind](value))
-    except (KeyError, ValueError):
+        number = {"int": int, "float": float}[kind](value)
+        if not isfinite(number):
+            raise ValueError
+        return repr(number)
+    except (KeyError, ValueError, OverflowError):
         raise DiagnosticError.of(
             "bad-setting",
             tr("'{value}' is not valid for the training setting '{name}'", value=value, name=name),

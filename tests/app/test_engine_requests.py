@@ -167,6 +167,11 @@ def test_weights_are_read_again_where_the_network_needs_others(peer, weights, tm
     peer.ask(SetWeightsRequest(str(tmp_path / "double.safetensors")))
     reply = peer.ask(RunRequest(("conv",)))
     np.testing.assert_allclose(peer.array(reply.captures["conv"]), 2 * expected(), atol=1e-5)
+    peer.ask(UpdateRequest(document(apply_bias="false")))  # the weights are those of the same file
+    reply = peer.ask(RunRequest(("conv",)))
+    bias = TENSORS[WeightKey("conv", "bias")][:, None, None]
+    np.testing.assert_allclose(peer.array(reply.captures["conv"]), 2 * (expected() - bias), atol=1e-5)
+    peer.ask(UpdateRequest(document()))
     save_weights(tmp_path / "part.safetensors", {key: array for key, array in TENSORS.items() if key.tensor == "bias"})
     with pytest.raises(DiagnosticError, match="does not have the weights of conv"):
         peer.ask(SetWeightsRequest(str(tmp_path / "part.safetensors")))

@@ -21,6 +21,7 @@ from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import Layer, Source
+from designer.operators.deploy import deploy
 from designer.operators.registry import default_registry
 from designer.profiling.quantities import measured, unavailable
 from designer.profiling.schema import RunPeaks
@@ -289,3 +290,20 @@ def test_handles_are_taken_back_if_one_cannot_be_written(shared, monkeypatch):
 @pytest.mark.parametrize(("value", "plain"), [(nan, None), (inf, 999.0), (41.5, 41.5), (0.0, 0.0), (-3.0, -3.0)])
 def test_numbers_in_replies_are_those_of_json(value, plain):
     assert queries._plain(value) == plain
+
+
+def test_a_target_of_losses_is_not_fed_to_the_deployed_network():
+    graph = Graph(
+        [
+            Layer("image", "input", params={"dims": "4x3x1"}),
+            Layer("target", "input", params={"dims": "4x3x1"}),
+            Layer("result", "output", inputs=(Source("image"),)),
+            Layer("loss", "mse_loss", inputs=(Source("image"), Source("target"))),
+        ]
+    )
+    session = Session(graph, default_registry(), Weights(), RunOptions("torch", threads=1))
+    for layer in ("image", "target"):
+        session.set_input(layer, np.ones((1, 1, 3, 4), np.float32), is_image=True)
+    other = Session(deploy(graph, default_registry()), default_registry(), Weights(), RunOptions("torch", threads=1))
+    queries._compared(session, ()).feed(other)
+    assert other.fed_layers() == ("image",)

@@ -144,6 +144,39 @@ def test_folders_without_a_usable_image_are_an_error(tmp_path: Path) -> None:
     assert failed.value.diagnostics[0].code == "no-images"
 
 
+def test_images_that_share_a_file_are_skipped_one_by_one(folder: Path) -> None:
+    for number in range(2, IMAGES):
+        (folder / f"{number}.png").unlink(missing_ok=True)
+    write_image(folder.parent / "mask.png", np.zeros((1, 3, 12, 16), np.float32))
+    graph = Graph([*network(), Layer("mask", "input", params={"dims": "16x12x3"})], name="folder network")
+    both = FolderJob({"mask": folder.parent / "mask.png", "in": folder}, {"out": folder.parent / "made"})
+    (folder / "1.png").write_bytes(b"x")
+    assert list(process_folders(session(graph), both, "key").skipped) == [str(folder / "1.png")]
+    (folder / "0.png").write_bytes(b"x")
+    with pytest.raises(DiagnosticError) as failed:
+        process_folders(session(graph), both, "key")
+    assert failed.value.diagnostics[0].code == "no-images"
+
+
+def test_results_that_are_missing_are_made_again(folder: Path) -> None:
+    for number in range(2, IMAGES):
+        (folder / f"{number}.png").unlink(missing_ok=True)
+    process_folders(session(), job(folder), "key")
+    made = folder.parent / "made"
+    assert process_folders(session(), job(folder), "key").before == 2
+    assert process_folders(session(), job(folder, kind=".npy"), "key").written == 2
+    (made / "0.npy").unlink()
+    assert process_folders(session(), job(folder, kind=".npy"), "key").written == 1
+    assert {path.name for path in made.glob("*.*")} == {"0.npy", "0.png", "1.npy", "1.png", JOURNAL}
+
+
+def test_a_file_in_place_of_the_output_folder_is_refused(folder: Path) -> None:
+    (folder.parent / "made").write_text("a file")
+    with pytest.raises(DiagnosticError) as failed:
+        process_folders(session(), job(folder), "key")
+    assert failed.value.diagnostics[0].code == "cannot-save"
+
+
 def test_a_full_disk_ends_the_run_and_keeps_what_is_finished(folder: Path, monkeypatch) -> None:
     count = 0
     write = folder_job.write_array

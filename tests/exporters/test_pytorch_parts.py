@@ -13,7 +13,7 @@ from designer.graph.graph import Graph
 from designer.operators.registry import load
 from designer.operators.torch_data import TorchCall, TorchItem, TorchMethod, TorchModule, TorchName, TorchParameter
 from designer.operators.torch_program import Local, Submodule, TensorAttribute
-from exporters.pytorch.project import _diff, _smaller, project_files
+from exporters.pytorch.project import Training, _diff, _smaller, project_files
 from exporters.pytorch.source import class_name, generate_source, network_module
 from exporters.pytorch.tasks import TASKS, for_task, scale_of, suggested_task, task_of_network, with_recipe
 from exporters.pytorch.text import expression, literal, module_text, quoted, tensor_text
@@ -235,6 +235,8 @@ def test_a_recipe_changes_the_defaults_of_its_settings_only():
     ("recipe", "code", "words"),
     [
         ({"lr": "fast"}, "bad-setting", "'fast' is not valid for the training setting 'lr'"),
+        ({"lr": "nan"}, "bad-setting", "'nan' is not valid for the training setting 'lr'"),
+        ({"lr": "-inf"}, "bad-setting", "'-inf' is not valid for the training setting 'lr'"),
         ({"steps": "1.5"}, "bad-setting", "'1.5' is not valid for the training setting 'steps'"),
         ({"flip": "1"}, "bad-setting", "'flip'"),
         ({"data": 'a"b'}, "bad-setting", "'data'"),
@@ -299,6 +301,15 @@ def test_project_data_of_inputs_and_outputs():
     assert found["outputs"] == [{"name": "a", "shape": [5, 8, 12]}, {"name": "b", "shape": [5, 16, 24]}]
     assert (found["document"], found["model"], found["losses"], found["targets"]) == ("data", "Net", [], [])
     assert found["weights"] == {"down.weight": "down_kernel", "down.bias": "down_bias"}
+
+
+@pytest.mark.parametrize(
+    ("task", "words"), [("denoising", "the mean absolute difference (L1)"), ("segmentation", "the cross-entropy")]
+)
+def test_the_readme_of_a_document_without_losses_names_the_loss_of_its_task(task, words):
+    files = project_files(network(convolution(3)), REGISTRY, "Net", Training(task))
+    assert f"so training minimizes {words} of the first output" in files["README.md"].decode()
+    assert (b"cross_entropy" in files["losses.py"]) == (task == "segmentation")
 
 
 def test_losses_and_targets_are_in_the_project_data_and_the_readme():

@@ -65,6 +65,11 @@ def test_settings_come_back_as_they_were(tmp_path: Path) -> None:
     assert ">../a " in text
 
 
+def test_an_empty_setting_of_a_recipe_is_not_its_default(tmp_path: Path) -> None:
+    save_settings(Settings(recipe={"stop_on": "", "lr": "0.1"}), tmp_path / "net.settings.xml")
+    assert read_settings(tmp_path / "net.settings.xml").settings.recipe == {"stop_on": "", "lr": "0.1"}
+
+
 def test_paths_follow_a_folder_that_was_moved(tmp_path: Path) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
     first.mkdir()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from designer.graph import commands, frames
@@ -196,6 +198,12 @@ def test_pasted_layers_get_free_names_and_keep_links_among_them(graph: Graph) ->
     assert inputs(graph, "b_1") == ["a_1"]
     check_reversible(graph, commands.paste(graph, [graph["a"]], keep_links=True))
     assert inputs(graph, "a_2") == ["in"]
+
+
+def test_a_copy_of_a_hidden_layer_is_visible(graph: Graph) -> None:
+    """Its frame is not copied, and the document into which it is pasted may have another of the same id."""
+    graph.apply(commands.paste(graph, [graph["a"].folded_into("frame_0"), replace(graph["b"], attributes={"k": "v"})]))
+    assert (graph["a_0"].attributes, graph["b_0"].attributes) == ({}, {"k": "v"})
 
 
 def test_a_pasted_name_never_takes_the_name_of_another_pasted_layer() -> None:

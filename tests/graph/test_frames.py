@@ -62,6 +62,15 @@ def test_removing_a_frame_shows_the_layers_in_it(graph: Graph) -> None:
     assert not graph["a"].folded
 
 
+def test_removing_a_frame_releases_the_frames_in_it(graph: Graph) -> None:
+    """Their ids are used again: another frame of the same id must not hide them."""
+    graph.apply(frames.collapse(graph, [], ["outer"], members))
+    edit = frames.remove_frames(graph, ["outer"])
+    assert edit.title == "Delete frame"
+    check_reversible(graph, edit)
+    assert graph.frames == {"inner": Frame("inner", "Inner", rect=(0, 0, 160, 96))}
+
+
 def test_removing_one_frame_leaves_layers_in_others_folded(graph: Graph) -> None:
     graph.apply(frames.add_frame(graph, (300, 0, 200, 100), "Right"))
     inside = {"inner": (["a"], []), "frame_0": (["b"], [])}

@@ -76,6 +76,16 @@ def test_a_slider_dragged_back_leaves_no_step(history: History) -> None:
     assert history.graph["a"].params == {}
 
 
+def test_a_slider_dragged_back_and_on_leaves_the_step_before_alone(history: History) -> None:
+    slide(history, 1)
+    history.mark_clean()
+    for value in (2, 1, 3, 4):
+        slide(history, value)
+    history.undo()
+    assert history.graph["a"].params == {"amount": "1"}
+    assert history.is_clean
+
+
 def test_a_slider_dragged_back_does_not_lose_what_was_saved(history: History) -> None:
     """The step that the drag began is gone, and the one before it is the present one again."""
     slide(history, 1)

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from designer.graph import commands
+from designer.graph import commands, routes
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.edits import Edit
 from designer.graph.graph import Graph
 from designer.graph.history import History
-from designer.graph.model import ActivationSpec, Frame, Layer, Source
+from designer.graph.model import BYPASSED, FROZEN, ActivationSpec, Frame, Layer, Source
 from designer.graph.template import Template, closure, enclosing, recursion
 from designer.graph.template_commands import (
     STEP,
@@ -247,6 +247,57 @@ def test_only_instances_can_be_dissolved(graph: Graph) -> None:
     assert code(lambda: dissolve(graph, "gone")) == "no-instance"
     graph.apply(commands.add_layer(graph, plain("p.mid")))
     assert code(lambda: dissolve(graph, "p")) == "duplicate-name"
+
+
+def test_dissolving_keeps_what_is_collapsed_the_waypoints_and_what_is_frozen() -> None:
+    """Frames get unused ids, and what they hide follows; layers of an instance that is hidden itself are hidden too."""
+    inside = [
+        Layer("x", "template_input", (0, 16)),
+        Layer("a", "tiny", (0, 0), (Source("x"),)).folded_into("frame_0"),
+        routes.with_routes(Layer("b", "tiny", (64, 0), (Source("x"), Source("a"))), {1: ((32, 8),)}),
+        Layer("y", "template_output", (96, 0), (Source("b"),)),
+    ]
+    held = [
+        Frame("frame_0", rect=(0, 0, 9, 9), collapsed=True, folded="frame_1"),
+        Frame("frame_1", rect=(0, 0, 64, 64)),
+    ]
+    frozen = {FROZEN: "true"}
+    graph = Graph(
+        [plain("in"), replace(instance("p", "t", "in"), position=(160, 320), attributes=frozen)],
+        frames=[Frame("frame_0")],
+        templates=[Template("t", tuple(inside), frames=tuple(held))],
+    )
+    after = committed(graph, lambda g: dissolve(g, "p"))
+    assert {key: (frame.rect[:2], frame.folded) for key, frame in after.frames.items()} == {
+        "frame_0": ((0, 0), ""),
+        "frame_1": ((160, 320), "frame_2"),
+        "frame_2": ((160, 320), ""),
+    }
+    assert (after["p.a"].folded, after["p.b"].folded) == ("frame_1", "")
+    assert routes.routes_of(after["p.b"]) == {1: ((192, 328),)}
+    assert after["p.a"].frozen
+    assert after["p.b"].frozen
+    graph.apply(Edit("", {"p": (graph["p"], instance("p", "t", "in").folded_into("frame_0"))}))
+    after = committed(graph, lambda g: dissolve(g, "p"))
+    assert [after[name].folded for name in ("p.a", "p.b")] == ["frame_1", "frame_0"]
+    assert [after.frames[key].folded for key in ("frame_1", "frame_2")] == ["frame_2", "frame_0"]
+    assert not after["p.a"].frozen
+
+
+def test_a_bypassed_instance_is_not_dissolved(graph: Graph) -> None:
+    graph.apply(Edit("", {"p": (graph["p"], replace(graph["p"], attributes={BYPASSED: "true"}))}))
+    assert code(lambda: dissolve(graph, "p")) == "bypass"
+
+
+def test_names_of_ports_and_templates_are_legal() -> None:
+    """A layer's name can consist of its number alone, and a template's name can be as long as the limit."""
+    made = committed(Graph([plain("_5"), plain("a", "_5")]), lambda g: make_template(g, ["a"], "t"))
+    assert made.templates["t"].inputs == ("x",)
+    long = "t" * 128
+    graph = Graph([plain("in")], templates=[Template(long)])
+    after = committed(graph, lambda g: paste_with_templates(g, [instance("i", long)], [replace(pair(), name=long)]))
+    assert after["i"].params["template"] == f"{'t' * 120}_2"
+    assert after.templates.keys() == {long, f"{'t' * 120}_2"}
 
 
 def test_merged_and_grouped_edits_keep_templates(graph: Graph) -> None:

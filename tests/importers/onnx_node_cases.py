@@ -480,6 +480,7 @@ def resizes() -> Iterator[NodeCase]:
                 attributes={"mode": mode, "padding_mode": border, "align_corners": corners},
                 by_runtime=True,
             )
+    yield NodeCase("GridSample", {"x": random(2, 3, 4, 6), "grid": grid}, by_runtime=True)
 
 
 def recurrent() -> Iterator[NodeCase]:
@@ -544,6 +545,14 @@ def refused() -> Iterator[tuple[NodeCase, str]]:
         (cubic, (1, 1, 2, 2), 20, "cubic coefficient"),
         (floor, (1, 2, 2, 2), 20, "height and width only"),
         ({"mode": "linear"}, (1, 1, 0.51, 0.51), 20, "ratios of sizes"),
+        (
+            {"mode": "linear"},
+            (1, 1, 2.05, 1.05),
+            20,
+            "ratios of sizes",
+        ),  # 14 x 10 pixels, at other positions than factors 2 and 1
+        (floor, (1, 1, 1.05, 2), 20, "ratios of sizes"),
+        ({"mode": "nearest"}, (1, 1, 2, 1.05), 10, "ratios of sizes"),
         ({"mode": "linear"}, (1, 1, 2, 2), 10, "opset 11"),
     ):
         order = ["x", "scales"] if opset < 11 else ["x", "", "scales"]

@@ -30,6 +30,7 @@ def test_a_checkpoint_of_a_known_architecture_is_a_network_with_its_weights(tmp_
 
     torch.save({"params_ema": made("Compact").state_dict()}, tmp_path / "x4.pth")
     found = read(tmp_path / "x4.pth", registry).verified(registry)
+    assert (found.graph.name, found.report.source) == ("x4", "x4.pth")
     assert "Compact" in found.report.facts
     assert "scale 4" in found.report.facts
     assert "3 to 3 channels" in found.report.facts
@@ -65,6 +66,7 @@ def test_an_unknown_checkpoint_is_a_skeleton_whose_links_are_missing(
 
         save_file(module.state_dict(), path)
     found = read(path, registry)
+    assert (found.graph.name, found.report.source) == ("vit", path.name)
     assert "no links" in found.report.facts
     assert found.report.not_compared_because
     assert set(found.report.weights) == set(module.state_dict())

@@ -14,6 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx_models import FLOAT, model, random, saved, small_network
 
 from designer.files.document import parse_document, write_document
+from designer.graph.diagnostics import DiagnosticError
 from designer.graph.types import DataType
 from designer.importers.formats import ImportOptions
 from designer.importers.imported import Imported
@@ -378,6 +379,32 @@ def test_sizes_of_open_dimensions_can_be_given(tmp_path: Path, registry: Registr
     path = saved(small_network(), tmp_path)
     found = import_onnx(path, registry, ImportOptions(sizes={"image": (1, 3, 48, 40)}))
     assert found.graph["image"].params["dims"] == "40x48x3"
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "words"),
+    [
+        ("imgae", (1, 3, 48, 40), "has no input 'imgae'"),
+        ("w", (2, 3), "has no input 'w'"),
+        ("x", (3, 48, 40), "N x 3 x ? x 40, which cannot be 3 x 48 x 40"),
+        ("x", (1, 3, 48, 41), "which cannot be 1 x 3 x 48 x 41"),
+        ("x", (1, 4, 48, 40), "which cannot be 1 x 4 x 48 x 40"),
+        ("x", (2, 3, 48, 40), ""),
+    ],
+)
+def test_sizes_of_other_inputs_or_dimensions_are_refused(
+    name: str, size: tuple[int, ...], words: str, tmp_path: Path, registry: Registry
+) -> None:
+    nodes = [helper.make_node("Relu", ["x"], ["y"])]
+    proto = model(nodes, {"x": ["N", 3, "?", 40]}, {"y": ["N", 3, "?", 40]}, {"w": random(2, 3)})
+    proto.graph.input.append(helper.make_tensor_value_info("w", TensorProto.FLOAT, [2, 3]))
+    path, options = saved(proto, tmp_path), ImportOptions(sizes={name: size})
+    if not words:
+        assert import_onnx(path, registry, options).graph["x"].params["dims"] == "40x48x3"
+        return
+    with pytest.raises(DiagnosticError) as refused:
+        import_onnx(path, registry, options)
+    assert words in refused.value.diagnostics[0].message
 
 
 def test_an_attribute_that_the_converter_does_not_know_makes_the_node_opaque(

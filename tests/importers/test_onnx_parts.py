@@ -530,8 +530,8 @@ def test_an_import_leaves_the_garbage_collection_as_it_was(enabled: bool, regist
 
     (tmp_path / "bad.onnx").write_bytes(b"nonsense")
     good = saved(relu({"x": [2, 3]}), tmp_path)
-    if not enabled:
-        gc.disable()
+    was_enabled = gc.isenabled()  # not in the process of a window
+    (gc.enable if enabled else gc.disable)()
     try:
         import_onnx(good, registry, ImportOptions())
         assert gc.isenabled() is enabled
@@ -539,4 +539,4 @@ def test_an_import_leaves_the_garbage_collection_as_it_was(enabled: bool, regist
             import_onnx(tmp_path / "bad.onnx", registry, ImportOptions())
         assert gc.isenabled() is enabled
     finally:
-        gc.enable()
+        (gc.enable if was_enabled else gc.disable)()

@@ -13,7 +13,7 @@ from torch import nn
 
 from app.process import module_command
 from designer.files.document import read_document
-from designer.importers.pytorch.importing import import_module
+from designer.importers.pytorch.importing import import_module, import_saved_program
 from designer.importers.pytorch.tracing import _refused
 from designer.importers.report import Outcome
 from designer.operators.registry import Registry
@@ -469,3 +469,10 @@ def test_an_exported_program_is_imported(tmp_path: Path) -> None:
 def test_importing_the_program_does_not_import_torch() -> None:
     code = "import sys, designer.importers.pytorch.importing, app.import_process; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False, cwd=Path(__file__).parents[2]).returncode == 0
+
+
+def test_a_saved_program_names_its_document_and_its_file(registry: Registry, tmp_path: Path) -> None:
+    program = torch.export.export(torch.nn.Sequential(torch.nn.ReLU()), (torch.rand(1, 3, 4, 4),), strict=False)
+    torch.export.save(program, tmp_path / "net.v2.pt2")
+    found = import_saved_program(tmp_path / "net.v2.pt2", registry)
+    assert (found.graph.name, found.report.source) == ("net.v2", "net.v2.pt2")

@@ -142,6 +142,7 @@ KEPT: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "a pooled image without a batch": lambda x, m: F.adaptive_avg_pool2d(x, 1),
     "an infinite order": lambda x, m: x.renorm(float("inf"), 2, 0.5),
     "a list of one tensor": lambda x, m: torch.gradient(x, dim=2)[0],
+    "a shift by the whole size": lambda x, m: x.roll(4, 2),
 }
 
 
@@ -201,6 +202,38 @@ def test_a_module_is_one_layer_only_if_that_computes_the_same(name: str, registr
     assert found.report.opaque == 0
     assert found.report.max_rel_difference is not None
     assert found.report.max_rel_difference <= 1e-5
+
+
+def test_integers_become_floats_where_they_are_compared(registry: Registry) -> None:
+    found = import_module(Calls(lambda x, m: x > (x * 3).long()).eval(), [torch.rand(3, 2, 4)], registry)
+    report = found.verified(registry).report
+    assert (report.opaque, report.max_rel_difference) == (0, 0)
+    (comparison,) = (layer for layer in found.graph if layer.type == "compare")
+    types = [found.graph[source.layer].type for source in comparison.inputs if source is not None]
+    assert types == ["tensor_input", "cast"]
+
+
+@pytest.mark.parametrize("rank", [1, 2])
+@pytest.mark.parametrize("bias", [False, True])
+def test_groups_of_a_transposed_convolution(rank: int, bias: bool, registry: Registry) -> None:
+    made = (nn.ConvTranspose1d, nn.ConvTranspose2d)[rank - 1](4, 6, 3, 2, 1, 1, groups=2, bias=bias)
+    found = import_module(nn.Sequential(made).eval(), [torch.rand(2, 4, *(5, 6)[:rank])], registry).verified(registry)
+    assert found.report.opaque == 0
+    assert found.report.max_rel_difference is not None
+    assert found.report.max_rel_difference <= 1e-5
+
+
+class Results(nn.Module):
+    """An image, a matrix per sample and the places of its largest values."""
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        return x * 2, x.mean(1), x.argmax(1, keepdim=True)
+
+
+def test_images_are_shown_as_images_and_other_tensors_as_tensors(registry: Registry) -> None:
+    graph = import_module(Results().eval(), [torch.rand(2, 3, 4, 5)], registry).graph
+    views = [layer.params["analysis_view"] for layer in graph if layer.type == "output"]
+    assert views == ["image", "tensor", "tensor"]
 
 
 def a_view_and_then_its_base(y: Tensor, x: Tensor) -> Tensor:

@@ -52,6 +52,8 @@ def test_values_are_counted_in_ranges_that_include_their_start() -> None:
     assert same is x
     assert shares.shape == (3, 1, 1, 4)
     assert shares[:, 0, 0].tolist() == [[0.75, 0.25, 0, 0], [0, 0, 0.5, 0.5], [0, 0, 0, 1.0]]
+    ends = np.array([[-np.inf, np.inf, np.nan, 0.0, -np.inf]], np.float32)
+    assert layer.evaluate([ends])[1].ravel().tolist() == [0.5, 0, 0.25, 0.25]
     assert layer.labels("shares") == ("[-1, -0.5)", "[-0.5, 0)", "[0, 0.5)", "[0.5, 1)")
     assert layer.labels("y") == ()
     assert Histogram(low=1.0, high=1.0).labels("shares") == ()

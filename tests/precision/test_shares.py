@@ -231,6 +231,27 @@ def test_bytes_of_weights_by_format(bits):
     assert bits.bytes({"a": "int2", "b": "int2"}) == 7
 
 
+def test_bits_of_a_network_whose_result_is_no_image_and_that_has_a_target(registry):
+    graph = Graph(
+        [
+            layer("numbers", "tensor_input", shape="4"),
+            layer("target", "tensor_input", shape="2"),
+            layer("scores", "fully_connected", "numbers", None, features="2"),
+            layer("result", "output", "scores"),
+            layer("loss", "mse_loss", "scores,target"),
+        ]
+    )
+    kernel = np.array([[3.0, -7.1, 2.2, 0.3], [-4.4, 0.7, 9.3, 1.0]], np.float32)
+    tensors = {WeightKey("scores", "kernel"): kernel, WeightKey("scores", "bias"): np.zeros(2, np.float32)}
+    session = Session(graph, registry, Weights(tensors), RunOptions("torch", threads=1))
+    session.set_input("numbers", np.ones((1, 4), np.float32), is_image=False)
+    session.set_input("target", np.ones((1, 2), np.float32), is_image=False)
+    made = BitsMeasurement(session)
+    exact, coarse = made._result({}), made._result({"scores": "int2"})
+    assert made.psnr({"scores": "int2"}) == pytest.approx(result_psnr(exact, coarse))
+    assert made.psnr({"scores": "int2"}) < 30  # scores of -1.6 and 6.6 are not clipped to 0..1
+
+
 def test_each_choice_is_the_least_error_per_byte_that_is_saved(bits):
     formats = ("float16", "int8", "int6", "int4", "int2")
     cheap = LayerBits("a", 16, dict.fromkeys(formats, 120.0))

@@ -150,7 +150,7 @@ def test_a_batch_that_is_too_small(run):
 def test_only_measured_runs_of_the_same_work_are_compared(run):
     faster = replace(run, batch=8, time_ms=20.0)
     assert found(run, "small-batch", [faster])
-    for change in ({"source": ValueSource.MODELLED}, {"flops": 9}, {"size": "64x48"}):
+    for change in ({"source": ValueSource.MODELLED}, {"flops": 9}, {"size": "64x48"}, {"threads": 7}):
         assert not found(run, "small-batch", [replace(faster, **change)])
         assert not found(run, "better-engine", [replace(faster, engine="onnxruntime", batch=1, **change)])
     predicted = replace(run, source=ValueSource.MODELLED)
@@ -313,6 +313,12 @@ def test_the_channels_of_a_result_are_left_as_they_are(run):
     document = changed_graph(last={"params": {"features": "12", "kernel": "3x3"}})
     (advice,) = advised(replace(run, precision="fp16"), document, "odd-channels")
     assert advice.layers == ("odd",)
+
+
+@pytest.mark.parametrize(("groups", "count"), [("1", 1), ("12", 0)])
+def test_channels_in_groups_are_left_as_they_are(run, groups, count):
+    document = changed_graph(odd={"params": {"features": "12", "kernel": "3x3", "groups": groups}})
+    assert len(advised(replace(run, precision="fp16"), document, "odd-channels")) == count
 
 
 @pytest.mark.parametrize(

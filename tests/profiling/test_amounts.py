@@ -6,11 +6,22 @@ from dataclasses import replace
 
 import pytest
 
+from designer.profiling.counters import is_range, last_line
+from designer.profiling.energy import energy_of
 from designer.profiling.grouping import combined, group_rows, precision_shares
 from designer.profiling.heat import METRICS, heat
 from designer.profiling.machine import Machine
 from designer.profiling.quantities import Quantity, ValueSource, measured, unavailable
-from designer.profiling.schema import OperatorProfile, PeakMemory, Profile, ProfileRun, TrainingStep, mean_utilization
+from designer.profiling.roofline import above_roof, bandwidth_for, saving_at
+from designer.profiling.schema import (
+    OperatorProfile,
+    PeakMemory,
+    Profile,
+    ProfileRun,
+    RunPeaks,
+    TrainingStep,
+    mean_utilization,
+)
 
 
 def row(*layers, time_ms=1.0, **more) -> OperatorProfile:
@@ -153,3 +164,50 @@ def test_values_that_no_profile_has():
     assert replace(run(row("a"), row("b")), peak_memory=PeakMemory(8, 1)).peak_memory.operator == 1
     with pytest.raises(ValueError, match="batch must be 1"):
         replace(run(), batch=0)
+
+
+@pytest.mark.parametrize(
+    ("moved", "cache_bytes", "where"),
+    [
+        (0, 100, "memory"),
+        (1, 100, "cache"),
+        (50, 100, "cache"),
+        (51, 100, "memory"),
+        (1, 0, "memory"),
+        (50, 101, "cache"),
+    ],
+)
+def test_work_that_fits_half_of_the_cache_has_its_bandwidth(moved, cache_bytes, where):
+    peaks = RunPeaks(measured(1.0), measured(2.0), measured(3.0), cache_bytes)
+    assert bandwidth_for(moved, peaks) == (measured({"memory": 2.0, "cache": 3.0}[where]), where)
+    assert bandwidth_for(moved, replace(peaks, cache_bytes_per_s=unavailable("none")))[1] == "memory"
+
+
+def test_steps_at_and_above_the_roof():
+    assert [saving_at(100.0, roof_ms) for roof_ms in (96.0, 97.0, 98.0, 100.0, 120.0)] == [4.0, 0.0, 0.0, 0.0, 0.0]
+    for time_ms, spread_ms, roof_ms, above in (
+        (96.9, None, 100.0, True),
+        (97.1, 0.0, 100.0, False),
+        (96.0, 2.0, 100.0, False),
+        (1.0, None, None, False),
+    ):
+        assert above_roof(time_ms, spread_ms, roof_ms) is above
+
+
+@pytest.mark.parametrize(
+    ("name", "found"), [("lw0", True), ("lw12", True), ("lw", False), ("low", False), ("xlw1", False)]
+)
+def test_ranges_of_layers_are_told_from_other_ranges(name, found):
+    assert is_range(name) is found
+
+
+def test_the_last_line_of_a_program_is_its_reason():
+    assert last_line("a\n  b  \n\n") == "b"
+    assert last_line("x" * 300) == "x" * 200
+    assert last_line(" \n") == "it printed nothing"
+
+
+@pytest.mark.parametrize(("joules", "seconds", "known"), [(3.0, 0.2, True), (3.0, 0.19, False), (0.0, 1.0, False)])
+def test_energy_needs_time_for_its_counter(joules, seconds, known):
+    found = energy_of(joules, seconds, 2, 100)
+    assert (found.joules.value is not None, found.watts.value is not None) == (known, known)

@@ -18,11 +18,19 @@ from designer.graph.types import Size2D
 from designer.profiling import calibration, gpu, measure, peaks
 from designer.profiling import operator_times as times_module
 from designer.profiling.calibration import CHANNELS, KERNELS, calibrate
-from designer.profiling.counters import DRAM, DURATION, TENSOR, WARPS, KernelCounters, layer_utilization
+from designer.profiling.counters import (
+    DRAM,
+    DURATION,
+    TENSOR,
+    WARPS,
+    KernelCounters,
+    kernels_of_table,
+    layer_utilization,
+)
 from designer.profiling.measure import NO_PEAKS, Ticks, Timing, remeasured, run_peaks, sized
 from designer.profiling.operator_times import operator_times
 from designer.profiling.peaks import Peaks, best_rate, foreign_load, last_level_cache
-from designer.profiling.quantities import Quantity, measured, unavailable
+from designer.profiling.quantities import Quantity, measured, modelled, unavailable
 from designer.profiling.schema import OperatorProfile
 from designer.runtime.api import RunOptions
 from designer.runtime.engine_api import PreparedStep, Sample, SingleStep
@@ -111,6 +119,16 @@ def test_rows_that_take_longer_than_the_network_are_scaled_with_the_time_of_no_l
     assert (fitted[2].layers, fitted[2].spread_ms, fitted[2].kernels) == ((), 0.25, "copy")
 
 
+def test_throughputs_of_scaled_rows_are_those_of_the_scaled_time():
+    row = OperatorProfile(
+        ("a",), "convolution", 8.0, roof_ms=3.95, saving_ms=4.05,
+        memory_throughput=measured(30.0), compute_throughput=modelled(40.0, "rate"),
+    )  # fmt: skip
+    (fitted,) = measure.fit_rows((row,), [], 4.0, None)
+    assert (fitted.compute_throughput, fitted.memory_throughput) == (modelled(80.0, "rate"), measured(30.0))
+    assert fitted.at_roof  # 1.3 % from it
+
+
 @pytest.mark.parametrize(("whole_ms", "count"), [(10.0, 1), (10.02, 1), (10.03, 2)])
 def test_time_outside_of_operators_has_a_row_from_two_thousandths(whole_ms, count):
     assert len(measure.fit_rows((OperatorProfile(("a",), "", 10.0),), [], whole_ms, None)) == count
@@ -192,6 +210,19 @@ def test_the_larger_of_two_measurements_of_each_peak_counts(monkeypatch, tmp_pat
     found = remeasured(options, made_peaks(1.0, 2.0, 3.0), store)
     assert [each.value for each in (found.compute, found.cache, found.memory)] == [2.0, 2.0, 3.0]
     assert peaks.kept(measure.peaks_key(options), store) == found
+
+
+@pytest.mark.parametrize(
+    ("known", "fresh", "kept"),
+    [(0.25, 0.75, 0.25), (0.75, 0.25, 0.25), (None, 0.5, 0.5), (0.5, None, 0.5), (None, None, None)],
+)
+def test_the_smaller_of_two_overheads_of_a_launch_counts(monkeypatch, tmp_path, known, fresh, kept):
+    before, after = (
+        replace(made_peaks(), launch=unavailable("none") if value is None else measured(value))
+        for value in (known, fresh)
+    )
+    monkeypatch.setattr(measure, "measure_peaks", lambda options: after)
+    assert remeasured(RunOptions(), before, tmp_path / "peaks.json").launch.value == kept
 
 
 def test_the_rate_is_that_of_the_fastest_call_after_a_first(monkeypatch):
@@ -368,6 +399,15 @@ def test_kernels_count_by_their_duration_and_missing_metrics_are_named():
     assert found["first"]["occupancy"] == unavailable(f"ncu has no value of {WARPS} here")
     third = layer_utilization(kernels, ["first", "second", "third"], names).layers["third"]
     assert third["tensor_core"] == unavailable(f"ncu has no value of {TENSOR} here")  # without durations
+
+
+@pytest.mark.parametrize("text", ["nan", "n/a", "", "inf"])
+def test_a_counter_without_a_number_is_unavailable(text):
+    page = f'==PROF== done\n"ID","Kernel Name","{TENSOR}","{DURATION}"\n"","","%","ns"\n"0","lw0","{text}","1,024"\n"1","gemm","5","1"\n'
+    found = kernels_of_table(page, [TENSOR, DURATION])
+    assert found == [KernelCounters("lw0", {DURATION: 1024.0})]
+    used = layer_utilization(found, ["first"], {"tensor_core": TENSOR}).layers["first"]
+    assert used["tensor_core"] == unavailable(f"ncu has no value of {TENSOR} here")
 
 
 def test_calibration_divides_the_time_of_a_layer_by_its_work(profiling_registry, monkeypatch):

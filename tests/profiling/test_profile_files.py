@@ -305,6 +305,24 @@ def test_a_row_matches_by_type_channels_and_number_of_axes(
     assert matching.others == (() if matches else (found,))
 
 
+@pytest.mark.parametrize(
+    ("layers", "type_", "inputs", "matches"),
+    [
+        (("conv a",), "convolution", ("N x 3 x 9 x 9",), True),
+        (("conv a",), "convolution", ("N x 4 x 9 x 9",), False),  # it reads more channels now
+        (("conv a",), "convolution", ("N x 3",), False),
+        (("conv_c", "sum"), "convolution + element_wise", (), True),
+        (("conv_c", "sum"), "convolution + pooling", (), False),  # one of its layers was replaced
+    ],
+)
+def test_a_row_whose_layers_compute_something_else_now_does_not_match(
+    profile, small_graph, profiling_registry, layers, type_, inputs, matches
+):
+    found = OperatorProfile(layers, type_, 1.0, inputs=inputs)
+    matching = match_rows(replace(profile.runs[0], operators=(found,)), Inference(small_graph, profiling_registry))
+    assert set(matching.rows) == (set(layers) if matches else set())
+
+
 def test_a_fused_row_is_that_of_each_of_its_layers(profile, small_graph, profiling_registry):
     fused = OperatorProfile(("conv_c", "sum"), "convolution + element_wise", 1.0, outputs=("N x 3 x 9 x 9",))
     unknown = replace(fused, layers=("conv_c", "gone"))

@@ -124,3 +124,25 @@ def test_tensors_pass_through_layers_that_no_step_ran(profiling_registry):
         {"first": 4 * 160, "second": 4 * 64, "third": 4 * 224, WEIGHTS: weights},
     ]
     assert live_tensors(table, [("first", "second"), ("third",)])[0]["first"] == 4 * 160  # also read by the next step
+
+
+def test_a_result_that_a_later_step_reads_too_exists_until_the_end(profiling_registry):
+    graph = Graph(
+        [
+            layer_("image", "input", dims="8x4x3"),
+            layer_("early", "convolution", "image", features=5, kernel="1x1"),
+            layer_("inner", "convolution", "early", features=4, kernel="1x1"),
+            layer_("late", "convolution", "inner", features=2, kernel="1x1"),
+            layer_("result", "output", "early"),
+            layer_("other", "output", "late"),
+        ]
+    )
+    table = cost_table(Inference(graph, profiling_registry))
+    held = live_tensors(table, [("early",), ("inner",), ("late",)])
+    assert [set(tensors) - {WEIGHTS} for tensors in held] == [
+        {"image", "early"},
+        {"early", "inner"},
+        {"early", "inner", "late"},
+    ]
+    fused = live_tensors(table, [("early", "inner", "late")])[0]
+    assert set(fused) - {WEIGHTS} == {"image", "early", "late"}

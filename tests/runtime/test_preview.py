@@ -238,3 +238,20 @@ def test_onnx_runtime_ends_in_the_middle(runtime_registry):
     session.set_input("image", pixels(512, 512, channels=8), is_image=False)
     with pytest.raises(InterruptedRunError):
         session.run(interrupt=Late())
+
+
+def test_tensors_without_height_and_width_are_not_reduced(runtime_registry):
+    graph = Graph(
+        [
+            layer("image", "input", dims="64x64x3"),
+            layer("level", "tensor_input", shape="5"),
+            layer("result", "output", "image"),
+            layer("same", "output", "level"),
+        ]
+    )
+    session = Session(graph, runtime_registry, Weights(), RunOptions(engine="torch", threads=1))
+    session.set_input("image", pixels(64, 64), is_image=False)
+    session.set_input("level", np.arange(5, dtype=np.float32)[None], is_image=False)
+    outputs = Preview(session, 2).run().outputs
+    assert outputs["same"].tolist() == [[0.0, 1.0, 2.0, 3.0, 4.0]]
+    assert outputs["result"].shape == (1, 3, 64, 64)

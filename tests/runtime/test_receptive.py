@@ -201,6 +201,11 @@ def test_what_is_not_known_is_measured(runtime_registry):
     session = session_of(chain(blur, conv(1), same, conv(2)), runtime_registry)
     found = receptive(session, RESULT, 12, 16, "image")
     assert (found.box, found.source) == ((11, 7, 22, 18), "measured")
+    # Behind a stride of two columns, a column of the blur is two columns of the image.
+    same = ("same", "reshape", {"shape": "2,24,16"})
+    session = session_of(chain(conv(1, stride="2x1"), blur, same), runtime_registry)
+    found = receptive(session, RESULT, 12, 8, "image")
+    assert (found.box, found.source) == ((9, 8, 24, 17), "measured")
 
 
 def test_unpooling_reads_the_windows_of_its_reference(runtime_registry):

@@ -479,6 +479,13 @@ def test_what_an_edit_changes(runtime_registry):
     assert str(EditEffect(1.0, False, 30.126, 28.5)) == "changed: 30.13 -> 28.50 dB on this image"
 
 
+def test_an_edit_that_makes_nan_in_a_further_output_does_not_keep_the_function(monkeypatch):
+    ones = np.ones((1, 1, 2, 2), np.float32)
+    results = iter(({"a": ones, "b": ones}, {"a": ones, "b": ones * np.float32(np.nan)}))
+    monkeypatch.setattr("designer.runtime.edit_effect._run", lambda session: (next(results), None))
+    assert not edit_effect(None, None).kept
+
+
 # --- files of images ---------------------------------------------------------------------------------------------
 
 

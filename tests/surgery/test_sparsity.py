@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from itertools import permutations
+from math import inf
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 from surgery_networks import REGISTRY, network, patient, result, trained
 from warm_python import run_python
 
+from app.cli.prune import _report
 from designer.files.document import save_document
 from designer.files.weights import Weights, load_weights, random_weights, required_weights, save_weights
 from designer.graph.diagnostics import DiagnosticError
@@ -22,7 +24,16 @@ from designer.graph.model import ActivationSpec, Layer, Source
 from designer.runtime.images import write_image
 from designer.surgery import sparsity
 from designer.surgery.operations import prune_2_4
-from designer.surgery.sparsity import best_order, candidates, check_sparse, expected_gain, mask_of, prune, violations
+from designer.surgery.sparsity import (
+    Pruned,
+    best_order,
+    candidates,
+    check_sparse,
+    expected_gain,
+    mask_of,
+    prune,
+    violations,
+)
 from exporters.pytorch import export_project
 
 ROOT = Path(__file__).parents[2]
@@ -151,6 +162,13 @@ def files(tmp_path: Path) -> tuple[str, str, str]:
     save_document(graph, tmp_path / "net.xml")
     save_weights(tmp_path / "weights", weights_of(graph, 1).tensors)
     return str(tmp_path / "net.xml"), "--weights", str(tmp_path / "weights")
+
+
+def test_equal_images_have_no_number_in_the_report() -> None:
+    found = candidates(residual(), REGISTRY)
+    report = _report(found, Pruned(Weights(), ()), {"a.png": inf, "b.png": 30.0}, [], "no GPU")
+    assert (report["psnr_db"], report["images"]) == (None, {"a.png": None, "b.png": 30.0})
+    json.dumps(report, allow_nan=False)
 
 
 @pytest.mark.slow

@@ -282,9 +282,10 @@ def test_the_settings_of_a_run_are_options_again():
         "workers": -1,
         "amp": False,
         "lr": 0.001,
+        "stop_on": "",
     }
     found = trainer.options_of(settings)
-    assert found == {"steps": "20", "data": "/photos", "amp": False, "lr": "0.001"}
+    assert found == {"steps": "20", "data": "/photos", "amp": False, "lr": "0.001", "stop_on": ""}
     assert trainer.parse_options(trainer.arguments(found)) == found
     assert "epochs" in trainer.options_of({**settings, "steps": 0})
     with pytest.raises(DiagnosticError, match="strange"):

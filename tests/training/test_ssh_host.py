@@ -69,7 +69,9 @@ def test_what_is_wrong_with_a_host_is_named(there: Path) -> None:
     assert agent.read_bytes() == Path(ssh_host.remote_agent.__file__).read_bytes()
     assert "-o BatchMode=yes" in (there / "calls").read_text()
     assert " -- elsewhere mkdir" in (there / "calls").read_text()
-    with pytest.raises(DiagnosticError, match="the host elsewhere cannot train: there is no no-such-python") as caught:
+    with pytest.raises(
+        DiagnosticError, match="the host elsewhere cannot train: it does not have no-such-python"
+    ) as caught:
         Host("elsewhere", "no-such-python").open()
     assert caught.value.diagnostics[0].code == "host-unfit"
     (there / "down").touch()

@@ -50,6 +50,28 @@ def test_a_random_search_of_values_does_not_repeat_a_combination():
     assert len(trials(axes("noise=15,25"), 9)) == 2
 
 
+def test_a_random_search_has_as_many_different_trials_as_there_are():
+    """Draws that repeat a trial do not count, and the size of the space does not matter."""
+    assert len(trials(axes("width.a=16..32"), 10)) == 10
+    assert {trial.widths["a"] for trial in trials(axes("width.a=4..6"), 10)} == {"4", "5", "6"}
+    many = ",".join(map(str, range(200)))
+    found = trials(axes(f"noise={many}", f"lr={many}"), 50)
+    assert len({trial.title for trial in found}) == 50
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "values"),
+    [
+        (" weight-decay = 0.1, 0.2 ", "weight_decay", ("0.1", "0.2")),
+        (" width.conv-1=8,16", "width.conv-1", ("8", "16")),
+        ("width.a=b=8", "width.a=b", ("8",)),
+        ("x=a=b", "x", ("a=b",)),
+    ],
+)
+def test_names_and_values_of_axes(text, name, values):
+    assert Axis.parse(text) == Axis(name, values)
+
+
 @pytest.mark.parametrize("text", ["noise", "noise=", "=1", "noise=1,,2", "lr=0..1", "lr=2..1", "lr=a..b", "lr=1..inf"])
 def test_bad_axes_are_named(text):
     with pytest.raises(DiagnosticError, match="cannot be searched"):

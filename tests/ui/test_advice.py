@@ -109,6 +109,23 @@ def test_advice_is_applied_in_one_step_and_measured_by_the_next_run(qtbot, conte
     assert context.document.graph["wide"].params["kernel"] == "5x5"
 
 
+def test_advice_that_was_undone_is_offered_again(qtbot, context, panel):
+    profiling_of(context).add(profile_of(context))
+    offered = titles(panel)
+    click(qtbot, panel, "advice.0.apply")
+    assert panel.findChild(QLabel, "advice.applied.saving") is not None
+
+    def cards() -> tuple[int, int]:
+        every = (panel._cards.itemAt(number).widget().objectName() for number in range(panel._cards.count()))
+        names = list(every)
+        return names.count("advice.applied"), sum(name != "advice.applied" for name in names)
+
+    context.undo()
+    qtbot.waitUntil(lambda: cards() == (0, len(offered)))
+    context.redo()
+    qtbot.waitUntil(lambda: cards()[0] == 1)
+
+
 def test_a_saving_within_the_noise_is_not_called_a_saving(qtbot, context, panel):
     profiling_of(context).add(profile_of(context))
     click(qtbot, panel, "advice.0.apply")

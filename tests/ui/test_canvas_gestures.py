@@ -113,6 +113,19 @@ def test_rubber_band(canvas):
     assert canvas.context.selection == ()
 
 
+@pytest.mark.parametrize("keys", [Qt.KeyboardModifier.NoModifier, SHIFT])
+def test_escape_takes_a_rubber_band_back(canvas, keys):
+    canvas.context.select(("out",))
+    view, corner, end = canvas.viewer.viewport(), kit.at(canvas, QPointF(280, -40)), kit.at(canvas, QPointF(600, 300))
+    QTest.mousePress(view, kit.LEFT, keys, corner)
+    QTest.mouseMove(view, end)
+    assert canvas.projection["conv"].isSelected()
+    QTest.keyClick(canvas.viewer, Qt.Key.Key_Escape)
+    QTest.mouseRelease(view, kit.LEFT, keys, end)
+    assert canvas.context.selection == ("out",)
+    assert [i.layer for i in canvas.viewer.selected_layers()] == ["out"]
+
+
 def test_selection_of_the_context_shows_on_the_canvas(canvas):
     canvas.context.select(("out",))
     assert [i.layer for i in canvas.viewer.selected_layers()] == ["out"]

@@ -19,6 +19,7 @@ from app.ui.engine.client import EngineClient
 from app.ui.inspector.channel_grid import ChannelGrid
 from app.ui.inspector.channel_statistics import BINS, channel_statistics
 from app.ui.inspector.look import Look
+from app.ui.inspector.tiles import Tiles
 from app.ui.widgets.feature_view import FeatureView
 from app.ui.widgets.render import as_channels, block_mean, palette, picture_pixels, signed_pixels, to_bytes
 from designer.graph.commands import rename_layer, set_params
@@ -80,6 +81,19 @@ def test_block_mean_and_ranks() -> None:
     assert as_channels(np.zeros((1, 3, 4, 5), np.float32)).shape == (3, 4, 5)  # type: ignore[union-attr]
     assert as_channels(np.zeros((2, 4, 5), np.float32)).shape == (2, 4, 5)  # type: ignore[union-attr]
     assert as_channels(np.zeros((1, 10), np.float32)) is None
+
+
+@pytest.mark.parametrize("shape", [(1, 512), (512, 1), (2, 1000), (3, 7)])
+def test_planes_thinner_than_a_block_keep_a_row(shape: tuple[int, int]) -> None:
+    rows, columns = np.indices(shape, np.float32)
+    blocks = block_mean(rows + 2 * columns, 4)
+    height, width = (min(4, length) for length in shape)
+    assert blocks.shape == (shape[0] // height, shape[1] // width)
+    assert blocks[0, 0] == pytest.approx((rows + 2 * columns)[:height, :width].mean())
+    tiles = Tiles()
+    tiles.show(np.ones((2, *shape), np.float32))
+    assert tiles.make(range(2))
+    assert not tiles.picture(1).isNull()
 
 
 def test_a_hidden_layer_is_captured_and_shown(bench: Bench) -> None:
@@ -199,6 +213,9 @@ def test_figures_of_channels() -> None:
     assert channel_statistics(np.full((4, 4), 0.3, np.float32)).flag == "dead"
     assert channel_statistics(np.clip(plane, -9, -0.1)).flag == "saturated"
     assert channel_statistics(np.maximum(plane - 3, 0)).flag == ""  # what ReLU makes is not saturation
+    for low, high in ((0.0, 1e-38), (0.0, 1e-44), (-3e38, 3e38)):  # the width of a bin is outside of float32
+        counts = channel_statistics(np.array([[low, low, low, high]], np.float32)).counts
+        assert (counts[0], counts[-1], counts.sum()) == (3, 1, 4)
     plane[0, :3] = (np.nan, np.inf, -np.inf)
     broken = channel_statistics(plane)
     assert (broken.flag, broken.broken) == ("not finite", 3)

@@ -18,6 +18,7 @@ from window_kit import empty, shown
 
 from app.ui.canvas.canvas import Canvas
 from app.ui.design.network_settings import NetworkSettingsPanel
+from app.ui.design.weights_report import WeightsCheck
 from app.ui.document.document import Document
 from app.ui.engine.context import Context
 from app.ui.shell.files import Files
@@ -28,10 +29,13 @@ from app.ui.widgets.choice_box import ChoiceBox
 from app.ui.widgets.number_field import NumberField
 from designer.files.document import read_document, save_document
 from designer.files.settings import Settings, read_settings, save_settings, settings_path
+from designer.files.variants import Variant
 from designer.graph import commands
 from designer.graph.commands import set_params
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
+from designer.graph.template import Template
+from designer.graph.template_commands import edit_template
 from designer.operators.registry import default_registry
 from designer.plugins import plugin_folder
 from designer.runtime.engine_registry import default_engines
@@ -74,6 +78,28 @@ def get(panel, kind, name):
 
 def summary(panel) -> str:
     return get(panel, QLabel, "weights.summary").text()
+
+
+def test_reports_of_weights_that_are_not_chosen_any_more_are_dropped(qapp, context, monkeypatch, tmp_path):
+    check = WeightsCheck(qapp)
+    shown, refused = [], []
+    check.found.connect(shown.append)
+    check.failed.connect(refused.append)
+    monkeypatch.setattr(check._background, "start", lambda work: None)
+    for answer in (check._done, check._failed):
+        check.check(context.document, tmp_path)
+        check.forget()
+        answer(("old",))
+    assert (shown, refused) == ([], [])
+    check.check(context.document, tmp_path)
+    check.forget()
+    check.check(context.document, tmp_path / "other")
+    check._done(("old",))  # the other folder is read now
+    assert shown == []
+    check._done(("new",))
+    check.check(context.document, tmp_path)
+    check._failed(("why",))
+    assert (shown, refused) == ([("new",)], [("why",)])
 
 
 def test_choosing_an_engine_changes_the_settings(qtbot, panel, context):
@@ -326,6 +352,28 @@ def test_files_follow_the_name_of_their_layer_in_one_step(context):
     document.undo()
     assert dict(document.settings.input_files) == {name: "/tmp/a.png"}
     assert document.history.redo_title == f"Rename {name} to photo"
+
+
+def test_number_formats_follow_the_names_of_their_layers():
+    """Also those inside of templates; formats and files of deleted layers do not pass to a layer that gets their name."""
+    port, inner = Layer("x", "template_input"), Layer("conv", "convolution", inputs=(Source("x"),))
+    template = Template("block", (port, inner, Layer("y", "template_output", inputs=(Source("conv"),))))
+    layers = [Layer(name, "template", params={"template": "block"}) for name in ("a", "b")]
+    document = Document(Graph([*layers, Layer("c", "convolution")], templates=[template]), default_registry())
+    formats = {"a.conv": "int8", "b.conv": "float16", "c": "bfloat16", "gone": "int8", "gone.conv": "int8"}
+    document.change_settings(
+        variants=(Variant("v", formats=formats, reasons=dict(formats)),), input_files={"gone": "/a.png", "c": "/c.png"}
+    )
+    before = document.settings
+    document.do(lambda g: commands.rename_layer(g, "a", "gone"))
+    document.do(lambda g: commands.rename_layer(g, "c", "d.e"))
+    document.do(lambda g: edit_template(g, "block", commands.rename_layer(g.inside("block"), "conv", "core")))
+    (variant,) = document.settings.variants
+    assert variant.formats == variant.reasons == {"gone.core": "int8", "b.core": "float16", "d.e": "bfloat16"}
+    assert document.settings.input_files == {"d.e": "/c.png"}
+    for _ in range(3):
+        document.undo()
+    assert document.settings == before
 
 
 def test_tiles_are_chosen_and_an_own_size_of_a_file_is_kept(context, panel) -> None:

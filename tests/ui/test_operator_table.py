@@ -22,9 +22,10 @@ from window_kit import empty, shown
 
 from app.ui.document.document import Document
 from app.ui.engine.context import Context
-from app.ui.engine.profiling import State, profiling_of
+from app.ui.engine.profiling import Entry, State, profiling_of
 from app.ui.profile.charts import PLOTS, ChartsPanel
 from app.ui.profile.columns import COLUMNS
+from app.ui.profile.dialogs import file_stem
 from app.ui.profile.operator_table import OperatorTablePanel, column_of
 from app.ui.profile.run_differences import RunDifferencesPanel
 from app.ui.profile.run_logger import RunLoggerPanel
@@ -417,6 +418,15 @@ def test_runs_are_removed(qtbot, context, logger, profile):
     qtbot.mouseClick(logger.findChild(QToolButton, "run_logger.remove"), Qt.MouseButton.LeftButton)
     assert profiling.current is None
     assert empty(logger).isVisibleTo(logger)
+
+
+@pytest.mark.parametrize(
+    ("network", "stem"),
+    [("net.v2", "net_v2-torch-fp32-2026-01-02"), ("Ü/b", "b-torch-fp32-2026-01-02"), ("", "torch-fp32-2026-01-02")],
+)
+def test_the_proposed_file_name_has_no_dot_before_the_suffix(profile, network, stem):
+    run = replace(profile.runs[0], engine="torch", precision="fp32", date="2026-01-02T03:04:05+00:00")
+    assert file_stem(Entry(1, replace(profile, network=network), run)) == stem
 
 
 def test_a_profile_is_saved_and_opened_by_dialogs(qtbot, context, logger, profile, tmp_path):

@@ -25,9 +25,11 @@ from app.ui.design.layer_editor import ParametersPanel
 from app.ui.design.layer_facts import LayerFacts
 from app.ui.document.document import Document
 from app.ui.engine.context import Context
+from app.ui.engine.weight_surgery import weight_surgery_of
 from app.ui.widgets.number_field import NumberField
 from designer.graph import commands
 from designer.graph.commands import connect, rename_layer, set_params
+from designer.graph.diagnostics import Diagnostic
 from designer.graph.graph import Graph
 from designer.graph.model import ActivationSpec, Layer, Source
 from designer.operators.registry import default_registry
@@ -95,6 +97,26 @@ def test_typing_a_number_changes_the_layer_and_is_one_undo_step(qtbot, panel, co
     assert params(context, "conv_0")["features"] == "8"
     assert features.text() == "8"
     assert features.hasFocus()
+
+
+@pytest.mark.parametrize("later", [(), ("conv_1",)])
+def test_channels_whose_weights_cannot_follow_are_written_also_after_another_selection(
+    qtbot, panel, context, monkeypatch, later
+):
+    refuse = []
+    monkeypatch.setattr(
+        weight_surgery_of(context), "operate", lambda *args, failed=None, **kwargs: refuse.append(failed)
+    )
+    context.root.change_settings(weights="missing.npz")
+    context.select(("conv_0",))
+    features = field(panel, "features")
+    retype(qtbot, features, "24")
+    qtbot.keyClick(features, Qt.Key.Key_Return)
+    context.select(later)
+    assert params(context, "conv_0")["features"] == "8"
+    refuse[0](Diagnostic("weights-missing", "there are none"))
+    assert params(context, "conv_0")["features"] == "24"
+    assert params(context, "conv_1")["features"] == "16"
 
 
 def test_two_gestures_are_two_steps(qtbot, panel, context):

@@ -10,10 +10,15 @@ pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
 import samples
+from app.ui.document.document import Document
 from app.ui.engine.analysis import analysis_of
+from app.ui.engine.context import Context
+from app.ui.engine.requests import runnable
 from app.ui.inspector.channel_inspector import ChannelInspectorPanel
 from designer.files.document import read_document
 from designer.graph import commands
+from designer.graph.template_commands import rename_template
+from designer.operators.registry import default_registry
 
 
 @pytest.fixture
@@ -63,3 +68,31 @@ def test_an_edit_inside_reconfigures_the_instances(launched):
     context.enter("residual_block")
     context.document.do(commands.set_params(context.document.graph, {"conv_1": {"kernel": "5x5"}}))
     assert changes[-1].reconfigured == {"group_1", "group_2"}
+
+
+def test_the_inspected_layer_inside_follows_renames_and_goes_with_what_it_is_in(qtbot):
+    context = Context(default_registry())
+    graph = read_document(samples.path("residual_blocks.xml")).graph
+    context.set_document(Document(graph, context.registry))
+    analysis, root, path = analysis_of(context), context.root, "group_1.block_1.conv_1"
+    panel = ChannelInspectorPanel(context)
+    qtbot.addWidget(panel)
+    panel.show()
+    context.inspect_requested.emit(path)
+    assert runnable(root, [path, "group_1.block_1.gone", "gone.conv_1", "group_1"]) == [path, "group_1"]
+    assert root.do(lambda g: commands.rename_layer(g, "group_1", "front"))
+    assert (panel.source, analysis.capture) == ("front.block_1.conv_1",) * 2
+    context.enter("residual_block")
+    assert context.document.do(lambda g: commands.rename_layer(g, "conv_1", "first"))
+    assert (panel.source, analysis.capture) == ("front.block_1.first",) * 2
+    assert root.do(lambda g: rename_template(g, "residual_block", "block"))
+    assert root.undo()
+    assert root.undo()
+    assert (panel.source, analysis.capture) == ("front.block_1.conv_1",) * 2
+    assert context.document.do(lambda g: commands.remove_layers(g, ["conv_1"], heal=True))
+    assert (panel.source, panel.page) == ("", None)
+    assert root.undo()
+    context.inspect_requested.emit("front.block_1.conv_1")
+    assert root.do(lambda g: commands.remove_layers(g, ["front"], heal=True))
+    assert (panel.source, panel.page) == ("", None)
+    context.deleteLater()

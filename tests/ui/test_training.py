@@ -215,12 +215,36 @@ def test_a_run_that_starts_while_the_folders_are_read_is_listed_once(training, e
     monkeypatch.setattr(WatchedRun, "read", read)
     training.look()
     qtbot.waitUntil(entered.is_set, timeout=WAIT)
-    training._on_started(run)
+    training._work(lambda: run, training._on_started)
+    qtbot.waitUntil(lambda: bool(training.runs), timeout=WAIT)
     (listed,) = training.runs
     with qtbot.waitSignal(training.updated, timeout=WAIT):
         released.set()
     assert training.runs == [listed]
     assert training.chosen == (listed,)
+
+
+@pytest.mark.parametrize("is_shown_again", [False, True])
+def test_a_run_that_starts_while_another_document_is_open_belongs_to_its_own(
+    is_shown_again, window, training, exported, qtbot, tmp_path
+):
+    context, released = window.context, Event()
+    first, second = context.root, Document(network(), context.registry, tmp_path / "other.xml", parent=context)
+    run = make_run(exported, "a", settings={})
+
+    def work():
+        assert released.wait(WAIT / 1000)
+        return run
+
+    training._work(work, training._on_started)
+    context.set_document(second)
+    if is_shown_again:
+        context.set_document(first)
+        qtbot.waitUntil(lambda: len(training.runs) == 1, timeout=WAIT)
+    released.set()
+    qtbot.waitUntil(lambda: not training._starting, timeout=WAIT)
+    assert [chosen.folder.path for chosen in training.chosen] == ([run.path] if is_shown_again else [])
+    assert len(training.runs) == is_shown_again
 
 
 def test_differing_settings_of_selected_runs_are_columns(window, training, exported, qtbot):
@@ -292,6 +316,43 @@ def test_validation_images_of_two_runs_are_compared_step_by_step(window, trainin
     assert halves() == ["#ff0000", "#0000ff"]
     training.choose(training.runs[:1])
     assert [panel.right.itemText(number) for number in range(panel.right.count())] == ["Input", "Output", "Target"]
+
+
+def test_a_validation_that_is_being_written_keeps_the_chosen_image(window, training, exported, qtbot):
+    """The images of a validation are written one after the other, each output before its input."""
+
+    def write(*names: str) -> None:
+        for name in names:
+            path = run.path / "validation" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            image = QImage(8, 4, QImage.Format.Format_RGB32)
+            image.fill(QColor("#102030"))
+            assert image.save(str(path))
+
+    def read() -> None:
+        training.runs[0].read()
+        training.updated.emit()
+
+    run = make_run(exported, "a", settings={})
+    write("step_000010/cat.png", "step_000010/dog.png")
+    training.look()
+    qtbot.waitUntil(lambda: len(training.runs) == 1, timeout=WAIT)
+    panel = window.docks.panel("validation")
+    panel.image_box.setCurrentIndex(1)
+    panel.image_box.activated.emit(1)
+    panel.left.setCurrentIndex(panel.left.findText("Input"))
+    panel.right.setCurrentIndex(panel.right.findText("Input"))
+    panel.left.activated.emit(0)
+    assert panel.view.image is None
+    write("inputs/dog.png")
+    read()
+    assert panel.view.image is not None
+    write("step_000020/cat.png")
+    read()
+    assert panel.image_box.count() == 1
+    write("step_000020/dog.png")
+    read()
+    assert panel.image_box.currentText() == "dog.png"
 
 
 def test_names_and_notes_are_kept_with_the_run(window, training, exported, qtbot):
@@ -483,12 +544,16 @@ def test_a_clone_has_the_settings_of_its_run(window, training, exported, qtbot):
         "ema": 0.99,
         "data": "",
         "workers": -1,
+        "stop_on": "",
+        "inputs": "/photos",
     }
-    make_run(exported, "a", settings=settings)
+    make_run(exported, "a", settings=settings, task="restoration")
     training.look()
     qtbot.waitUntil(lambda: len(training.runs) == 1, timeout=WAIT)
     window.docks.show("training")
     window.docks.panel("training_runs").findChild(object, "training_runs.clone").click()
-    form = window.docks.panel("training").form
-    assert form.text("lr") == "0.02"
-    assert form.options() == {"steps": "50", "lr": "0.02", "noise": "0-55", "amp": True, "ema": "0.99"}
+    panel = window.docks.panel("training")
+    assert (panel.task.currentData(), panel.form.text("lr")) == ("restoration", "0.02")
+    assert panel.form.options() == {
+        "steps": "50", "lr": "0.02", "amp": True, "ema": "0.99", "stop_on": "", "inputs": "/photos"
+    }  # fmt: skip

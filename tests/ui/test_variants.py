@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -12,7 +14,9 @@ from PySide6.QtCore import Qt
 from app.ui.document.document import Document
 from app.ui.engine.analysis import analysis_of
 from app.ui.engine.context import Context
+from app.ui.engine.requests import difference
 from app.ui.precision.variants_panel import HEADERS, STATUS, VariantsPanel, precision_text
+from designer.files.settings import Settings
 from designer.files.variants import Variant
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
@@ -60,6 +64,15 @@ def texts(panel: VariantsPanel) -> list[list[str]]:
 def add(panel: VariantsPanel, precision: str) -> None:
     action = next(a for a in panel.add.menu().actions() if a.objectName() == f"variants.add.{precision}")
     action.trigger()
+
+
+def test_other_formats_of_layers_and_their_reasons_do_not_open_the_network_again() -> None:
+    before = Variant("v", formats={"a": "int8"}, reasons={"a": "measured"})
+    after = Variant("w", formats={"a": "float16"}, reasons={"a": "by hand"})
+    settings = Settings(variants=(before,), variant="v")
+    assert difference(settings, replace(settings, variants=(after,), variant="w")) == (False, set())
+    for other in (replace(after, precision="fp16"), replace(after, formats={}), replace(after, passes=("fold",))):
+        assert difference(settings, replace(settings, variants=(other,), variant="w")) == (True, set())
 
 
 def test_variants_are_added_renamed_copied_and_deleted_with_undo(qtbot, context, panel):

@@ -70,6 +70,15 @@ def test_another_machine_is_predicted_and_marked_modelled(qtbot, context, panel)
     assert panel.predict.isEnabled()
 
 
+def test_the_prediction_names_the_machine_that_was_asked_about(qtbot, context, panel):
+    panel.machine.setCurrentText("H100")
+    with qtbot.waitSignal(profiling_of(context).entries_changed, timeout=PATIENCE):
+        qtbot.mouseClick(panel.predict, Qt.MouseButton.LeftButton)
+        panel.machine.setCurrentText("T4")
+        panel.batch.setValue(9)
+    assert panel.result.text().startswith("H100, FP32, batch 1, 32x32")
+
+
 def test_a_prediction_is_compared_with_a_measured_run_of_the_same_size(qtbot, context, panel):
     def measured_run(size, time_ms):
         run = ProfileRun("torch", "fp32", "nchw", "cpu", 1, size, time_ms, 0.1, ())

@@ -41,13 +41,16 @@ def end_processes(folder: Path) -> None:
     trainer.reap()
 
 
-def make_run(project: Path, name: str, *, settings: dict[str, object], steps: int = 20) -> RunFolder:
+def make_run(project: Path, name: str, *, settings: dict[str, object], steps: int = 20, task: str = "") -> RunFolder:
     """A finished run, written without a process."""
     run = RunFolder(project / "runs" / name)
     run.path.mkdir(parents=True)
     (run.path / "config.json").write_text(json.dumps({"settings": settings}))
     (run.path / "status.json").write_text(json.dumps({"state": "finished", "pid": 0, "step": steps}))
-    lines = [{"schema": 1, "total_steps": steps}, *({"step": s, "loss": 1 / s} for s in range(1, steps + 1))]
+    lines = [
+        {"schema": 1, "total_steps": steps, "task": task},
+        *({"step": s, "loss": 1 / s} for s in range(1, steps + 1)),
+    ]
     (run.path / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     return run
 

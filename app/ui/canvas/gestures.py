@@ -49,7 +49,8 @@ class RubberBand:
         self._viewer = viewer
         self._start = start
         self._from = viewer.mapToScene(start)  # fixed on the canvas while it scrolls
-        self._kept = viewer.selected_names() if extend else []
+        self._before = viewer.selected_names()
+        self._kept = self._before if extend else []
         self._moved = False
         if not extend:
             viewer.select_items([])
@@ -68,7 +69,7 @@ class RubberBand:
         self._viewer.selection_changed.emit()
 
     def cancel(self) -> None:
-        self._viewer.select_names(self._kept)
+        self._viewer.select_names(self._before)
         self.release(self._start)
 
 

@@ -65,6 +65,7 @@ class FolderRun(QObject):
         self.kept: list[Kept] = []
         self.paths: list[Path] = []  # of the rows
         self.columns: list[str] = []
+        self.names: dict[str, str] = {}  # of the variants, by key
         self.conditions: Conditions | None = None  # of the rows
         self.provenance: dict[str, Provenance] = {}  # of the columns
         self.skipped: list[str] = []
@@ -93,6 +94,7 @@ class FolderRun(QObject):
         self.failures, self.provenance = {}, {}
         self._variants = self._model.make_variants()
         self.columns = self._model.columns()
+        self.names = {LETTERS[i]: variant.name for i, variant in enumerate(self._variants) if variant is not None}
         self.conditions = conditions_of(self._model)
         try:
             self._left = images_in(folder)

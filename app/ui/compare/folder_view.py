@@ -50,6 +50,7 @@ class FolderView(QWidget):
         self._plotting = Background(self)
         self._plotting.done.connect(self._on_plotted)
         self._plotting.failed.connect(lambda found: self.plot.set_empty_text(str(found[0].message)))
+        self._plotted: list[Row] = []  # rows of the run whose plot is made
         self._plot_wanted = False
         self.save_buttons: dict[str, QPushButton] = {}
         self._build()
@@ -243,11 +244,13 @@ class FolderView(QWidget):
             self._plot_wanted = True
             return
         self.plot.set_empty_text(tr("The plot is being drawn …"))
+        self._plotted = run.rows
         self._plotting.start(partial(plot, list(run.columns), list(run.rows), _inks(), (7.6, 3.2)))
 
     def _on_plotted(self, answer: object) -> None:
         assert isinstance(answer, bytes)
-        self.plot.show_image(QImage.fromData(answer))
+        if self._plotted is self._run.rows:  # not of a run before
+            self.plot.show_image(QImage.fromData(answer))
         if self._plot_wanted:
             self._plot_wanted = False
             self._draw()

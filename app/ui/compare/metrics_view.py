@@ -73,7 +73,7 @@ class MetricsView(QWidget):
         self.note.setWordWrap(True)
         self.region = QLabel()
         self.region.setObjectName("side.region")
-        self.region.setAccessibleName(tr("PinnedPixel region"))
+        self.region.setAccessibleName(tr("Marked region"))
         self.region.setWordWrap(True)
         self.next = QPushButton(tr("Next Worst Region"))
         self.next.setObjectName("side.region.next")

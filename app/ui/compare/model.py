@@ -35,6 +35,7 @@ from designer.units import digits
 
 MOST = len(LETTERS)
 REGIONS = 5  # worst regions that one can step through
+PLAIN = "gaussian"  # the kind of noise whose scale is kept while none is added
 INPUT, CLEAN = "input", "clean"  # keys of images next to those of the variants, which are "A", "B", ...
 
 
@@ -42,7 +43,7 @@ INPUT, CLEAN = "input", "clean"  # keys of images next to those of the variants,
 class NoiseChoice:
     """What the comparison adds to the image: `kind` and `scale` as in a Noise layer."""
 
-    kind: str = "gaussian"  # empty: nothing is added
+    kind: str = PLAIN  # empty: nothing is added
     scale: float = 25 / LEVELS
     seed: int = 0
 
@@ -54,9 +55,9 @@ class NoiseChoice:
         return Noise(kind=self.kind, scale=self.scale, seed=self.seed) if self.kind else None
 
     def of_kind(self, kind: str) -> NoiseChoice:
-        """Another kind of noise, with a scale that means something for it."""
-        before = self.operator()
-        also = before.also_set("kind", kind) if before is not None and kind else {}
+        """Another kind of noise, with a scale that means something for it. Without noise it is one of Gaussian noise."""
+        before = replace(self, kind=self.kind or PLAIN).operator()
+        also = before.also_set("kind", kind or PLAIN) if before is not None else {}
         return replace(self, kind=kind, scale=float(str(also.get("scale", self.scale))))
 
 

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from math import nan
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,17 +50,20 @@ class _Lane(QObject):
         super().__init__(parent)
         self.client = EngineClient(self)
         self._opening: EngineCall[OpenReply] | None = None  # how the present network was opened
+        self._weights: object = None  # what its files of weights were then
         self.warm = False  # the first run of a network also builds it
         self._calls: list[EngineCall[Any]] = []
         self._lending: Background | None = None
 
     def run(self, variant: Variant, picture: ImageArray, work: _Work) -> None:
         """`work.done` or `work.failed` is called later, unless `stop` comes before."""
-        opening = self._opening
-        if opening is not None and opening.request == variant.opening and opening is self.client.opened:
+        opening, weights = self._opening, _files_of(variant.opening.weights)
+        same = opening is not None and opening.request == variant.opening and weights == self._weights
+        if same and opening is self.client.opened:
             self._lend(variant, picture, work)
             return
         self.warm = False
+        self._weights = weights
 
         def opened(reply: OpenReply) -> None:
             wanted = weights_wanted(reply)
@@ -123,6 +127,17 @@ class _Lane(QObject):
             progress=work.progress,
         )
         self._calls = [feed, run]
+
+
+def _files_of(weights: str | None) -> list[tuple[str, int, int]]:
+    """Name, size and time of a file of weights or of the files in a folder: training writes others into them."""
+    found: list[tuple[str, int, int]] = []
+    with suppress(OSError):
+        path = Path(weights or "")
+        for file in sorted(path.iterdir()) if weights and path.is_dir() else [path]:
+            state = file.stat()
+            found.append((file.name, state.st_size, state.st_mtime_ns))
+    return found if weights else []
 
 
 class _Work(NamedTuple):

@@ -166,17 +166,17 @@ class VoteView(QWidget):
         """Draw the trials."""
         if self.pictures.currentData() == "folder":
             shown: list[tuple[str, Mapping[str, Pixels]]] = [(kept.name, kept.pixels) for kept in self._run.kept]
-            origin = dict(self._run.provenance)
+            origin, names = dict(self._run.provenance), self._run.names
         else:
             made = {key: self._model.colours[key] for key in self._model.made}
             shown = [(self._model.picture.name if self._model.picture is not None else "", made)]
-            origin = self._model.provenance()
+            origin, names = self._model.provenance(), {key: self._model.title(key) for key in made}
         keys = sorted(set.intersection(*(set(pixels) for _, pixels in shown)))
         if len(keys) < 2:
             self.note.setText(tr("Compare two variants first."))
             return
         self._seed = SystemRandom().randrange(SEEDS)
-        self._names = {key: self._model.title(key) for key in keys}
+        self._names = {key: names[key] for key in keys}
         self._titles = [name for name, _ in shown]
         self._origin = origin
         sizes = [next(iter(pixels.values())).shape[::-1] for _, pixels in shown]

@@ -393,14 +393,15 @@ class ParametersPanel(QWidget):
         if self._document is None:
             return
         if name != FEATURES or not self._is_trained():  # weights follow once, at the end of the gesture
-            self._write_param(name, text)
+            self._write_param(self._names, name, text)
 
     def _is_trained(self) -> bool:
         return len(self._names) == 1 and bool(self._context.root.settings.weights)
 
-    def _write_param(self, name: str, text: str) -> None:
+    def _write_param(self, selected: tuple[str, ...], name: str, text: str) -> None:
         assert self._document is not None
-        layers, registry = self._layers(), self._context.registry
+        graph, registry = self._document.graph, self._context.registry
+        layers = [graph[n] for n in selected if n in graph]
         texts = {layer.name: {name: text_to_write(registry.get(layer.type), name, text)} for layer in layers}
         key = f"parameter {name} of {', '.join(texts)}"
         self._document.do(lambda graph: commands.set_params(graph, texts, merge_key=key))
@@ -440,8 +441,8 @@ class ParametersPanel(QWidget):
         document, names = self._document, self._names
 
         def write_only(reason: Diagnostic) -> None:
-            if self._document is document and self._names == names:
-                self._write_param(FEATURES, text)
+            if self._document is document:  # the selection may be another one by now
+                self._write_param(names, FEATURES, text)
             if reason.code != "weights-missing":
                 why = tr("the weights do not follow: {reason}", reason=reason.message)
                 self._context.message.emit("warning", sentence(why))

@@ -41,9 +41,11 @@ class WeightsCheck(QObject):
         self._background.done.connect(self._done)
         self._background.failed.connect(self._failed)
         self._busy = False
+        self._wanted = False  # the answer of the running check
         self._waiting: tuple[Document, Path] | None = None
 
     def check(self, document: Document, path: Path) -> None:
+        self._wanted = True
         if self._busy:
             self._waiting = (document, path)
             return
@@ -52,15 +54,15 @@ class WeightsCheck(QObject):
         self._background.start(lambda: load_weights(path, required_weights(Inference(graph, registry))).reports)
 
     def forget(self) -> None:
-        """Drop the pending request."""
-        self._waiting = None
+        """Drop the pending request, and the answer of the running check."""
+        self._waiting, self._wanted = None, False
 
     def _done(self, reports: object) -> None:
-        if not self._next():
+        if not self._next() and self._wanted:
             self.found.emit(reports)
 
     def _failed(self, found: object) -> None:
-        if not self._next():
+        if not self._next() and self._wanted:
             self.failed.emit(found)
 
     def _next(self) -> bool:

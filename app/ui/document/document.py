@@ -19,7 +19,8 @@ from designer.graph.edits import ChangeSet, Edit
 from designer.graph.graph import Graph
 from designer.graph.history import History
 from designer.graph.inference import Inference
-from designer.graph.template import INSTANCE, PARAMETER
+from designer.graph.template import INSTANCE, PARAMETER, enclosing
+from designer.operators.inlining import renamed_path
 from designer.operators.registry import Registry
 from designer.operators.training_branch import missing_output, training_branch
 from designer.texts import tr
@@ -71,7 +72,7 @@ class Document(QObject):
         """Commit an edit, or the edit that a command returns. If it is refused, emit `refused` and return False."""
         try:
             edit = request if isinstance(request, Edit) else request(self.graph)
-            self.history.commit(self._with_files(edit))
+            self.history.commit(self._with_settings(edit))
         except DiagnosticError as error:
             self.refused.emit(error.diagnostics)
             return False
@@ -129,15 +130,21 @@ class Document(QObject):
         self.history.put(commands.set_property(self.graph, key, text))
         self._check_clean()
 
-    def _with_files(self, edit: Edit) -> Edit:
-        """Add to an edit that renames layers the renaming of their input and output files in the settings."""
-        if not edit.renamed:
+    def _with_settings(self, edit: Edit) -> Edit:
+        """Add to an edit that renames layers the renaming of their files and number formats in the settings."""
+        if not edit.renamed and not edit.renamed_inside:
             return edit
-        moved: dict[str, tuple[object, object]] = {}
+        gone = edit.renamed.values() - edit.renamed.keys()  # layers that had these names before were deleted
+
+        def name_of(path: str) -> str | None:
+            return None if gone.intersection(enclosing(path)) else renamed_path(self.graph, edit, path)
+
+        settings = self.settings
+        renamed: dict[str, object] = {"variants": tuple(variant.renamed(name_of) for variant in settings.variants)}
         for key in ("input_files", "output_files"):
-            files: Mapping[str, str] = getattr(self.settings, key)
-            if any(name in edit.renamed for name in files):
-                moved[key] = (files, {edit.renamed.get(name, name): file for name, file in files.items()})
+            files: Mapping[str, str] = getattr(settings, key)
+            renamed[key] = {edit.renamed.get(name, name): file for name, file in files.items() if name not in gone}
+        moved = {key: (old, value) for key, value in renamed.items() if (old := getattr(settings, key)) != value}
         return replace(edit, settings={**edit.settings, **moved})
 
     @property

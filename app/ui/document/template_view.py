@@ -31,6 +31,22 @@ class ScopeStep(NamedTuple):
     template: str
 
 
+def find_layer(root: Graph, path: str) -> tuple[tuple[ScopeStep, ...], str] | None:
+    """The scope and the name of a layer that the engine calls `path` (`group_1.conv_1`); None when it is nowhere."""
+    graph, rest = root, path
+    scope: list[ScopeStep] = []
+    while True:
+        if rest in graph:
+            return tuple(scope), rest
+        dots = [i for i, letter in enumerate(rest) if letter == "." and rest[:i] in graph]
+        layer = graph[rest[: dots[-1]]] if dots else None
+        template = layer.params.get(PARAMETER, "") if layer is not None and layer.type == INSTANCE else ""
+        if layer is None or template not in root.templates:
+            return None
+        scope.append(ScopeStep(layer.name, template))
+        graph, rest = root.inside(template), rest[len(layer.name) + 1 :]
+
+
 class TemplateView(Document):
     """A template of the open file, which shares the file's history, path, settings and clean state.
 

@@ -248,9 +248,8 @@ class AnalysisController(QObject):
         assert self._document is not None
         computed = bool(change.computed or change.removed)
         only_values = computed and self._edits.note(change, self._document)  # first: what follows may already send
-        for old, new in change.renamed.items():
-            if Source.parse(self.capture).layer == old:
-                self.capture = str(Source(new, Source.parse(self.capture).port))
+        layer, port = Source.parse(self.capture)
+        self.capture = str(Source(self.context.path_after(layer, change) or layer, port)) if layer else ""
         self.inputs.follow(change)
         if self._active and computed:
             self._changed(only_values=only_values)

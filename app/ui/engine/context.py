@@ -10,7 +10,7 @@ from PySide6.QtCore import QObject, Signal
 
 from app.ui.document.comparison import DocumentComparison
 from app.ui.document.document import Document
-from app.ui.document.template_view import ScopeStep, TemplateView
+from app.ui.document.template_view import ScopeStep, TemplateView, find_layer
 from designer.graph.diagnostics import Diagnostic
 from designer.graph.edits import ChangeSet
 from designer.graph.model import Layer
@@ -208,18 +208,25 @@ class Context(QObject):
 
     def find(self, path: str) -> tuple[tuple[ScopeStep, ...], str] | None:
         """The scope and the name of a layer that the engine calls `path` (`group_1.conv_1`); None when it is nowhere."""
-        graph, rest = self.root.graph, path
-        scope: list[ScopeStep] = []
+        return find_layer(self.root.graph, path)
+
+    def path_after(self, path: str, change: ChangeSet) -> str:
+        """The name that the engine has for the layer `path` after an edit that renamed or removed layers; empty: it is gone."""
+        graph, rest, done = self.root.graph, path, ""
+        renamed, gone = change.renamed, change.removed - change.renamed.keys()
+        before = {new: old for old, new in change.renamed_templates.items()}
         while True:
-            if rest in graph:
-                return tuple(scope), rest
-            dots = [i for i, letter in enumerate(rest) if letter == "." and rest[:i] in graph]
-            layer = graph[rest[: dots[-1]]] if dots else None
-            template = layer.params.get(PARAMETER, "") if layer is not None and layer.type == INSTANCE else ""
-            if layer is None or template not in self.root.graph.templates:
-                return None
-            scope.append(ScopeStep(layer.name, template))
-            graph, rest = self.root.graph.inside(template), rest[len(layer.name) + 1 :]
+            names = (name for name in enclosing(rest) if name not in gone and renamed.get(name, name) in graph)
+            name = next(names, None)
+            if name is None:
+                return ""
+            layer = graph[renamed.get(name, name)]
+            done += layer.name
+            template = layer.params.get(PARAMETER, "") if layer.type == INSTANCE else ""
+            if name == rest or template not in self.root.graph.templates:
+                return done if name == rest else ""
+            renamed, gone = change.renamed_inside.get(before.get(template, template), {}), frozenset()
+            graph, rest, done = self.root.graph.inside(template), rest[len(name) + 1 :], f"{done}."
 
     def _views_along(self, steps: tuple[ScopeStep, ...], outer: Document | None = None) -> list[TemplateView]:
         """Views for the steps as far as they lead."""

@@ -293,6 +293,9 @@ class Imports(QObject):
             run.opened.connect(self._next)
             spare, self._spare = self._spare, None
             self._drop.stop()
+            if spare is not None and spare.state() is QProcess.ProcessState.NotRunning:  # it ended while it waited
+                spare.deleteLater()
+                spare = None
             run.start(spare or self._process(warm=run.source.name.lower().endswith(".onnx")))
 
     def _on_ended(self, run: ImportRun) -> None:

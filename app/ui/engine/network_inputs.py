@@ -83,7 +83,7 @@ class NetworkInputs(QObject):
         """The network was edited."""
         known, self._known = self._known, frozenset(self.layers())
         touched = (change.added | change.reconfigured | (self._known - known)) & self._known
-        if change.removed or touched or self._known != known:
+        if touched or self._known != known:
             self._waiting |= touched
             self.changed.emit()
 

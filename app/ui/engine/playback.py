@@ -223,7 +223,7 @@ class Playback(QObject):
         """The engine has taken a frame, or a still image."""
         preview = self._engine().take(reply.preview) if reply.preview is not None else None
         values = reply.range or (0.0, 1.0)
-        if values != self.ranges.get(layer, (0.0, 1.0)):
+        if values != (0.0, 1.0) or layer in self.ranges:  # also of another file with the same range
             self.ranges[layer] = values
             self.changed.emit(layer)
         track, frame = self.tracks.get(layer), reply.frame

@@ -10,6 +10,7 @@ import msgspec
 
 from app.engine.protocol import OpenRequest
 from app.ui.document.document import Document
+from app.ui.document.template_view import find_layer
 from app.ui.engine.inputs import layers_of
 from designer.files.agreements import agreed
 from designer.files.document import write_document
@@ -84,9 +85,11 @@ def difference(before: Settings, after: Settings) -> tuple[bool, set[str]]:
 
 
 def _without_formats(settings: Settings) -> tuple[Variant | None, bool]:
-    """The current variant as far as the network must be opened for it: with which engine, but not which formats it computes."""
+    """The current variant as far as the network must be opened for it: with which engine, but not which formats it computes in, and why."""
     variant = settings.current_variant
-    return (None, False) if variant is None else (replace(variant, formats={}, name=""), bool(variant.formats))
+    return (
+        (None, False) if variant is None else (replace(variant, formats={}, reasons={}, name=""), bool(variant.formats))
+    )
 
 
 def outermost(document: Document, path: str) -> str:
@@ -97,8 +100,9 @@ def outermost(document: Document, path: str) -> str:
 
 def runnable(document: Document, sources: Iterable[str]) -> list[str]:
     """Those of `sources` that an inference of the document has, each once; `instance.layer` is inside of a template."""
-    outer = {name: outermost(document, Source.parse(name).layer) for name in sources}
-    return [name for name, layer in outer.items() if layer in document.graph and layer not in document.training]
+    layers = {name: Source.parse(name).layer for name in sources}
+    there = {name: layer for name, layer in layers.items() if find_layer(document.graph, layer) is not None}
+    return [name for name, layer in there.items() if outermost(document, layer) not in document.training]
 
 
 def blocked(document: Document, input_path: Callable[[str], Path | None]) -> Diagnostic | None:

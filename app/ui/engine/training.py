@@ -84,7 +84,7 @@ class TrainingController(QObject):
         self._document: Document | None = None
         self._starting = False  # also while samples or weights are made
         self._done: Callable[[object], None] = lambda made: None
-        self._left = False  # another document was opened since the work began
+        self._origin: Document | None = None  # the document for which work was begun
         self._folder = QTemporaryDir()
         self._reading = Background(self)
         self._reading.done.connect(self._on_read)
@@ -152,7 +152,6 @@ class TrainingController(QObject):
             self._document.path_changed.disconnect(self.look)
         self._document = document
         document.path_changed.connect(self.look)
-        self._left = self._starting
         self._say("")
         self._set_runs([], {})
         self.look()
@@ -364,7 +363,7 @@ class TrainingController(QObject):
         if self._starting:
             return
         self._starting, self._done = True, cast(Callable[[object], None], done)
-        self._left = False
+        self._origin = self._document
         self._say("")
         self._working.start(work)
         self.updated.emit()
@@ -375,7 +374,7 @@ class TrainingController(QObject):
         self.updated.emit()
 
     def _on_started(self, folder: RunFolder) -> None:
-        if self._left:
+        if self._origin is not self._document:
             return  # it is found when its document is shown again
         run = self.find(folder.path)
         if run is None:
@@ -385,7 +384,7 @@ class TrainingController(QObject):
         self.look()
 
     def _on_sweep_started(self, snapshot: SweepSnapshot | None) -> None:
-        if snapshot is not None and not self._left:
+        if snapshot is not None and self._origin is self._document:
             self._set_runs(self.runs, {**self.sweeps, snapshot.folder: snapshot})
         self.look()
 

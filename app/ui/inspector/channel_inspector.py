@@ -249,18 +249,20 @@ class ChannelInspectorPanel(QWidget):
 
     def _on_change(self, change: ChangeSet) -> None:
         assert self._document is not None
-        if not (change.added or change.removed or change.reconfigured):
+        if not (change.added or change.removed or change.reconfigured or change.templates):
             return
         layer, port = Source.parse(self.source)
+        after = self._context.path_after(layer, change) if layer else ""
         self._list()
-        if layer in change.renamed:
-            before = self.source
-            self.subject.rename(str(Source(change.renamed[layer], port)))
-            self.ranges.rename(before, self.source)
-        elif layer in change.removed:
+        if layer and not after:
             self._drop()
             self._choose_nothing()
-        if change.renamed:
+        elif after != layer:
+            before = self.subject.title
+            self.subject.rename(str(Source(after, port)))
+            self.ranges.rename(before, self.subject.title)
+            self._context.inspected.emit(after)
+        if change.renamed or after != layer:
             self._ask()
         self.subjects.show_source(self.source)
 
@@ -291,8 +293,9 @@ class ChannelInspectorPanel(QWidget):
             self.shown.channel = None
         self.ranges.values_came(first)
         self.grid.set_names(self._channel_name if page.filters is not None else str)
+        before = self.grid.channels
         self.grid.show_data(grid, page.gaps)
-        if grid is not None and first:
+        if grid is not None and (first or len(grid) != before):
             self._sort(self.subjects.chosen_order)
         self.matrix.show_values(page.data[0] if page.form is Form.MATRIX else None, page.axes)
         if page.form is Form.VALUES:

@@ -14,6 +14,7 @@ from designer.texts import mark, tr, tr_data
 from designer.units import number, percent
 
 BINS = 64
+FLOAT32 = (1e-30, 1e30)  # ranges of values whose histogram neither overflows nor vanishes in float32
 SATURATED = 0.5  # from this share of the values at one end of the range on
 SLICE = 0.008  # seconds of work at a time: the window stays fluid
 NAMED = 12  # channels that are named of those with a flag
@@ -58,7 +59,9 @@ def channel_statistics(plane: Floats) -> ChannelStatistics:
     deviation = float(finite.std(dtype=np.float64))
     zeros = 1.0 - np.count_nonzero(finite) / finite.size
     if high > low:
-        scaled = (finite - np.float32(low)) * np.float32(BINS / (high - low))
+        fits = FLOAT32[0] < high - low < FLOAT32[1]
+        exact = finite if fits else finite.astype(np.float64)
+        scaled = (exact - exact.dtype.type(low)) * exact.dtype.type(BINS / (high - low))
         counts = np.bincount(np.clip(scaled, 0, BINS - 1).astype(np.intp), minlength=BINS)
     else:
         counts = np.zeros(BINS, np.int64)

@@ -26,6 +26,7 @@ class InputPane(QWidget):
         super().__init__(parent)
         self._field = field
         self._array: Array | None = None
+        self._item = 0  # of its batch
         self._marks: list[Overlay] = []
         self._place: Any = None
         self.title = ElidedLabel()
@@ -53,9 +54,9 @@ class InputPane(QWidget):
     def show_input(self, layer: str, array: Array | None, item: int = 0) -> None:
         """The tensor of an input layer, as an image."""
         self.title.setText(layer)
-        if array is self._array and array is not None:
+        if array is self._array and item == self._item and array is not None:
             return
-        self._array = array
+        self._array, self._item = array, item
         channels = as_channels(array, item) if array is not None else None
         self.view.show_image(to_image(picture_pixels(channels)) if channels is not None else None)
 

@@ -41,6 +41,16 @@ class Applied:
     before: Entry
     document: Document
 
+    @property
+    def undone(self) -> bool:
+        """Whether the layers and settings that the advice changed are as before it was applied."""
+        edit, graph = self.advice.edit, self.document.graph
+        if edit is None:  # folding removes the layer
+            return self.advice.fold in graph
+        return all(graph.get(name) == before for name, (before, _) in edit.layers.items()) and all(
+            getattr(self.document.settings, name) == before for name, (before, _) in edit.settings.items()
+        )
+
 
 class AdvicePanel(QWidget):
     """One card per piece of advice, largest predicted saving first, and one per applied piece with what it saved."""
@@ -136,10 +146,11 @@ class AdvicePanel(QWidget):
             root = self._context.root
             settings = {name: getattr(root.settings, name) for name in SETTINGS}
             self.advice = advise(Advisable(root.graph, entry.run, others, settings))
-        for applied in self._applied:
+        done = [applied for applied in self._applied if not applied.undone]
+        for applied in done:
             if applied.document is (self._context.root if self._context.has_document else None):
                 self._cards.addWidget(self._applied_card(applied, entry))
-        waiting = {applied.advice.message for applied in self._applied if applied.before is entry}
+        waiting = {applied.advice.message for applied in done if applied.before is entry}
         shown = [advice for advice in self.advice if advice.message not in waiting]
         for number, advice in enumerate(shown):
             self._cards.addWidget(self._card(advice, number))

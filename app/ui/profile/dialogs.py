@@ -41,7 +41,7 @@ def save_profile_as(parent: QWidget, profiling: ProfilingController, entry: Entr
 
 
 def file_stem(entry: Entry) -> str:
-    """A file name for a run: network, engine, precision and date."""
+    """A file name without suffix for a run: network, engine, precision and date. With a dot, Qt would not append the suffix."""
     run = entry.run
     parts = [entry.profile.network, run.engine, run.precision, run.date[:10]]
-    return re.sub(r"[^A-Za-z0-9_.-]+", "_", "-".join(p for p in parts if p)).strip("._") or "run"
+    return re.sub(r"[^A-Za-z0-9_-]+", "_", "-".join(p for p in parts if p)).strip("_") or "run"

@@ -153,8 +153,8 @@ class RooflinePlot(Plot):
             (tr("cache"), peaks.cache_bytes_per_s.value, Qt.PenStyle.DashLine),
         ]
         ridges = [top / flow for _, flow, _ in roofs if flow]
-        low = min([*intensities, *ridges]) / 2
-        high = max([*intensities, *ridges]) * 4
+        shown = [*intensities, *ridges] or [1.0]  # no step has FLOPs, and no bandwidth is known
+        low, high = min(shown) / 2, max(shown) * 4
         for title, flow, style in roofs:
             if flow:
                 line = pg.mkPen(theme.color("muted"), width=2, style=style)

@@ -168,9 +168,10 @@ class WhatIfPanel(QWidget):
         )
         self._set_predicting(True)
         self.status.show_message(tr("Predicting …"), "info")
-        self._profiling.predict(request, self._show, self._failed)
+        machine = self.machine.currentText()  # another one may be chosen until the reply
+        self._profiling.predict(request, lambda reply: self._show(reply, machine), self._failed)
 
-    def _show(self, reply: PredictReply) -> None:
+    def _show(self, reply: PredictReply, machine: str) -> None:
         self._set_predicting(False)
         self.status.show_message("", "info")
         (run,) = reply.profile.runs
@@ -178,7 +179,7 @@ class WhatIfPanel(QWidget):
         lines = [
             tr(
                 "{machine}, {precision}, batch {batch}, {size}: {time} (modelled)",
-                machine=self.machine.currentText(),
+                machine=machine,
                 precision=run.precision.upper(),
                 batch=run.batch,
                 size=run.size,

@@ -187,7 +187,8 @@ class SettingsForm(QWidget):
         return made | _further(self.text(MORE))
 
     def show_settings(self, settings: Mapping[str, Any]) -> None:
-        """Fill in the settings of a run, to start another one that differs. Settings without a field become further options."""
+        """Fill in the settings of a run, to start another one that differs. Settings without a field become further options,
+        and so does one that is empty, because an empty field has the default."""
         known = {field.name for field in FIELDS}
         for field in FIELDS:
             value, widget = settings.get(field.name), self.fields[field.name]
@@ -195,7 +196,7 @@ class SettingsForm(QWidget):
                 widget.setChecked(value is True)
             else:
                 widget.setText("" if value is None or (value == 0 and field.name != "seed") else str(value))
-        others = {name: value for name, value in options_of(settings).items() if name not in known}
+        others = {name: value for name, value in options_of(settings).items() if name not in known or value == ""}
         self.set_text(MORE, shlex.join(arguments(others)))
 
 

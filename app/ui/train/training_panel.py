@@ -182,6 +182,10 @@ class TrainingPanel(QWidget):
 
     def _clone(self, run: object) -> None:
         assert isinstance(run, WatchedRun)
+        task = self.task.findData(run.snapshot.curves.task)
+        if task >= 0:
+            self.task.setCurrentIndex(task)
+            self._show_task(run.snapshot.curves.task)
         self.form.show_settings(run.snapshot.settings)
         self.project.setText(str(run.folder.project))
         self.form.setFocus()

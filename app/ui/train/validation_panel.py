@@ -38,7 +38,9 @@ class ValidationPanel(QWidget):
         self._amount = 0.5
         self._shown: tuple[Path | None, Path | None] = (None, None)
         self._images: tuple[QImage | None, QImage | None] = (None, None)
+        self._name = ""  # of the image that the user chose, which may not be written yet at the latest step
         self.image_box = self._box("image", tr("Validation image"))
+        self.image_box.activated.connect(lambda _index: self._remember_name())
         self.left = self._box("left", tr("Left of the line"))
         self.right = self._box("right", tr("Right of the line"))
         self.view = ImageView("validation.view", tr("Validation image"), tr("This image is not there at this step"))
@@ -100,10 +102,9 @@ class ValidationPanel(QWidget):
             self.step.set_value(last)
         names = run.folder.validation_images(steps[min(round(self.step.value), last)])
         if names != [self.image_box.itemText(number) for number in range(self.image_box.count())]:
-            current = self.image_box.currentText()
             self.image_box.clear()
             self.image_box.addItems(names)
-            self.image_box.setCurrentIndex(max(self.image_box.findText(current), 0))
+            self.image_box.setCurrentIndex(max(self.image_box.findText(self._name), 0))
         self._fill_sides(run)
         self._show()
 
@@ -126,6 +127,9 @@ class ValidationPanel(QWidget):
         self._following = round(self.step.value) >= len(self._steps()) - 1
         self._show()
 
+    def _remember_name(self) -> None:
+        self._name = self.image_box.currentText()
+
     # --- the image -------------------------------------------------------------------------------------------
 
     def _show(self) -> None:
@@ -135,7 +139,7 @@ class ValidationPanel(QWidget):
             return
         step = steps[min(round(self.step.value), len(steps) - 1)]
         paths = (self._path(run, self.left.currentData(), step), self._path(run, self.right.currentData(), step))
-        if paths != self._shown:
+        if paths != self._shown or None in self._images:  # an image may not have been written yet
             self._shown = paths
             self._images = (_load(paths[0]), _load(paths[1]))
         self.caption.setText(self._caption(run.snapshot, step))

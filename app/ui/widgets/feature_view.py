@@ -33,6 +33,7 @@ class FeatureView(QWidget):
         self.setMouseTracking(True)
         self.setMinimumSize(96, 96)
         self._values: NDArray[np.float32] = np.zeros(0, np.float32)
+        self._drawn = self._values  # heights of the bars: NaN is 0, an infinite value as high as the largest finite one
         self._note = ""
         self._labels: Sequence[str] = ()
 
@@ -47,7 +48,7 @@ class FeatureView(QWidget):
         return f"{index} {self._labels[index]}" if index < len(self._labels) and self._labels[index] else str(index)
 
     def top(self) -> list[int]:
-        """The indices of the largest values, largest first."""
+        """The indices of the largest values, largest first, NaN last."""
         return [int(i) for i in np.argsort(-self._values, kind="stable")[:TOP]]
 
     def set_note(self, note: str) -> None:
@@ -57,7 +58,10 @@ class FeatureView(QWidget):
     def show_values(self, tensor: NDArray[Any]) -> None:
         """Show the first row of an N x F tensor, a vector or a single value."""
         row = tensor[0] if tensor.ndim > 1 else tensor
-        self._values = np.nan_to_num(np.asarray(row, np.float32).reshape(-1))
+        self._values = np.array(row, np.float32).reshape(-1)
+        finite = self._values[np.isfinite(self._values)]
+        high, low = float(finite.max(initial=0.0)), float(finite.min(initial=0.0))
+        self._drawn = np.nan_to_num(self._values, nan=0.0, posinf=high, neginf=low)
         self.update()
 
     def index_at(self, x: float) -> int | None:
@@ -88,15 +92,15 @@ class FeatureView(QWidget):
             return
         text_height = painter.fontMetrics().height()
         top, bottom = text_height + 8.0, self.height() - text_height - 8.0
-        low, high = min(0.0, float(self._values.min())), max(0.0, float(self._values.max()))
+        low, high = min(0.0, float(self._drawn.min())), max(0.0, float(self._drawn.max()))
         scale = (bottom - top) / ((high - low) or 1.0)
         zero = top + high * scale
         across = self._across()
         columns = min(count, across)
         edges = np.linspace(0, count, columns + 1).astype(int)
         starts = edges[:-1]
-        upper = np.maximum(np.maximum.reduceat(self._values, starts), 0)
-        lower = np.minimum(np.minimum.reduceat(self._values, starts), 0)
+        upper = np.maximum(np.maximum.reduceat(self._drawn, starts), 0)
+        lower = np.minimum(np.minimum.reduceat(self._drawn, starts), 0)
         width = across / columns
         gap = 1.0 if width >= 4 else 0.0
         for values, role in ((upper, "positive"), (lower, "negative")):
@@ -107,7 +111,7 @@ class FeatureView(QWidget):
         painter.setPen(theme.color("outline"))
         painter.drawLine(QPointF(0, zero), QPointF(across, zero))
         painter.setPen(theme.color("muted"))
-        largest = self.name_of(int(np.argmax(self._values)))
+        largest = self.name_of(self.top()[0])
         text = tr(
             "{count} values, {low} … {high}, largest at {where}",
             count=count,

@@ -114,21 +114,28 @@ def to_image(pixels: Pixels) -> QImage:
 def block_mean(values: Floats, block: int) -> Floats:
     """Mean over block x block pixels of the last two axes; incomplete blocks at the right and bottom edge are dropped.
 
-    Large blocks use only SAMPLED x SAMPLED evenly spaced pixels, so that previews of large images are cheap.
+    An axis shorter than a block is one block. Large blocks use only SAMPLED x SAMPLED evenly spaced pixels, so that
+    previews of large images are cheap.
     """
     if block <= 1:
         return values
-    height, width = values.shape[-2] // block, values.shape[-1] // block
-    cut = values[..., : height * block, : width * block]
-    taken = [k * block // SAMPLED for k in range(SAMPLED)] if block > SAMPLED else list(range(block))
-    rows = cut[..., taken[0] :: block, :].astype(np.float32)
-    for k in taken[1:]:
-        rows += cut[..., k::block, :]
-    result: Floats = rows[..., taken[0] :: block].copy()
-    for k in taken[1:]:
-        result += rows[..., k::block]
-    result *= np.float32(1.0 / (len(taken) * len(taken)))
+    down, across = (max(1, min(block, length)) for length in values.shape[-2:])
+    height, width = values.shape[-2] // down, values.shape[-1] // across
+    cut = values[..., : height * down, : width * across]
+    taken_down, taken_across = _sampled(down), _sampled(across)
+    rows = cut[..., taken_down[0] :: down, :].astype(np.float32)
+    for k in taken_down[1:]:
+        rows += cut[..., k::down, :]
+    result: Floats = rows[..., taken_across[0] :: across].copy()
+    for k in taken_across[1:]:
+        result += rows[..., k::across]
+    result *= np.float32(1.0 / (len(taken_down) * len(taken_across)))
     return result
+
+
+def _sampled(length: int) -> list[int]:
+    """The positions along a side of a block from which its mean is computed."""
+    return [k * length // SAMPLED for k in range(SAMPLED)] if length > SAMPLED else list(range(length))
 
 
 def as_channels(tensor: NDArray[Any], batch: int = 0) -> Floats | None:

@@ -41,6 +41,7 @@ from designer.importers.templates import moved_outcome
 from designer.operators.params import ParamError
 from designer.operators.registry import Registry
 from designer.texts import tr
+from designer.units import dims_text
 
 IMAGE_SIDE, LENGTH, CHANNELS = 64, 16, 3  # sizes of open dimensions: height and width, other axes, channels
 # What a converter raises for values of other types or sizes than the standard demands; a file can contain anything.
@@ -60,11 +61,40 @@ def import_onnx(path: Path, registry: Registry, options: ImportOptions) -> Impor
     """Import an ONNX file. Raises DiagnosticError if it is damaged, or if a node cannot even be kept as opaque."""
     with _without_collector():
         proto = read_proto(path)
+        _check_sizes(proto, path, options.sizes)
         found = import_proto(proto, path, registry, options)
         origin = packed_origin(proto, found, path.parent)
     if origin:
         found.graph.properties[ORIGIN] = origin
     return found
+
+
+def _check_sizes(proto: Any, path: Path, sizes: Mapping[str, tuple[int, ...]]) -> None:
+    """Raise DiagnosticError for a size of an input that the file does not have, or that has other sizes there."""
+    stored = {tensor.name for tensor in proto.graph.initializer}
+    known = {entry.name: entry.type.tensor_type.shape.dim for entry in proto.graph.input if entry.name not in stored}
+    for name, size in sizes.items():
+        if name and name not in known:
+            raise refused(
+                path,
+                "onnx-input",
+                tr("has no input '{name}'", name=name[:80]),
+                tr("choose {names}", names=", ".join(known) or "-"),
+            )
+        dims = known.get(name, ())
+        fixed = [dim.dim_value for dim in dims]  # 0: open
+        if name and (len(fixed) != len(size) or any(a not in (0, b) for a, b in zip(fixed[1:], size[1:], strict=True))):
+            raise refused(
+                path,
+                "onnx-input",
+                tr(
+                    "has the input '{name}' of the shape {shape}, which cannot be {size}",
+                    name=name[:80],
+                    shape=dims_text([dim.dim_value or dim.dim_param or "?" for dim in dims]),
+                    size=dims_text(size),
+                ),
+                tr("choose sizes only for dimensions that the file leaves open"),
+            )
 
 
 @contextmanager

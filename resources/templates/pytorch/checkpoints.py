@@ -44,10 +44,15 @@ def save_checkpoint(run: Run, best: bool) -> None:
 
 def restore(run: Run, saved: dict[str, Any]) -> None:
     """Continue with the state of checkpoints/last.pt. Raises StorageError if it does not fit."""
+    settings = [{k: v for k, v in group.items() if k != "params"} for group in run.optimizer.param_groups]
     try:
         run.network.load_state_dict(saved["network"])
         run.objective.loss.load_state_dict(saved["losses"])
+        if saved["config"].get("optimizer") != run.config.optimizer:
+            raise ValueError("the state of another optimizer")
         run.optimizer.load_state_dict(saved["optimizer"])
+        for group, wanted in zip(run.optimizer.param_groups, settings, strict=True):
+            group.update(wanted)
         if run.average is not None:
             run.average.load_state_dict(saved["average"])
         run.scaler.load_state_dict(saved["scaler"])

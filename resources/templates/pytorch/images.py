@@ -40,10 +40,17 @@ def load_image(path: Path, channels: int) -> np.ndarray:
         raise DataError(f"the network takes {channels} channels, but images have 1, 3 or 4; change data.py")
     try:
         with Image.open(path) as opened:
-            array = np.asarray(ImageOps.exif_transpose(opened).convert(mode))
+            array = np.asarray(eight_bits(ImageOps.exif_transpose(opened)).convert(mode))
     except UNREADABLE as error:
         raise DataError(f"{path} cannot be read as an image ({error}); remove it from the folder") from error
     return array.reshape(array.shape[0], array.shape[1], channels)
+
+
+def eight_bits(image: Image.Image) -> Image.Image:
+    """A gray image of 16 bits as one of 8 bits; `convert` would clip its values at 255."""
+    if not image.mode.startswith("I"):
+        return image
+    return Image.fromarray((np.asarray(image).clip(0, 65535) / 257 + 0.5).astype(np.uint8))
 
 
 def image_size(path: Path) -> tuple[int, int]:

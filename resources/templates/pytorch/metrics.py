@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 from torch.nn.functional import conv2d
 
-IGNORED = 255  # class of pixels that do not count
+IGNORED = 255  # class of pixels of a mask that do not count
 
 
 def psnr(output: torch.Tensor, target: torch.Tensor) -> float:
@@ -57,8 +57,8 @@ def _luma(image: torch.Tensor) -> torch.Tensor:
 
 def accuracy(scores: torch.Tensor, classes: torch.Tensor) -> float:
     """Share of the predictions (largest of N x K scores, or N x K x H x W) that are right."""
-    counted = classes != IGNORED
-    return (scores.argmax(1) == classes)[counted].float().mean().item()
+    right = scores.argmax(1) == classes
+    return (right[classes != IGNORED] if classes.dim() > 1 else right).float().mean().item()
 
 
 class Ratio(NamedTuple):

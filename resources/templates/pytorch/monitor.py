@@ -101,7 +101,8 @@ class Monitor:
         self._trail = Trail(folder / "trail", total_steps, key_every) if small else None
         if self._trail is not None:
             self._trail.begin(first, self._model)
-        self._arm()
+        if not first or (first + 1) % EVERY == 0:
+            self._arm()
 
     # --- called by train.py ---------------------------------------------------------------------------------
 

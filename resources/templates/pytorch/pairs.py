@@ -96,12 +96,19 @@ def find_pairs(inputs: str, targets: str, option: str = "--inputs and --targets"
     """The images of two folders that have the same path below them, without the ending."""
     if not inputs or not targets:
         raise DataError("there are no training images; use --inputs FOLDER and --targets FOLDER")
-    found, others = (
-        {path.relative_to(folder).with_suffix(""): path for path in find_images(folder, option)}
-        for folder in (inputs, targets)
-    )
+    found, others = (_by_name(folder, find_images(folder, option)) for folder in (inputs, targets))
     missing = sorted(str(name) for name in found.keys() ^ others.keys())
     if missing or not found:
         names = ", ".join(missing[:5]) or "there are no images"
         raise DataError(f"{inputs} and {targets} must have images of the same names; without a partner: {names}")
     return [(path, others[name]) for name, path in sorted(found.items())]
+
+
+def _by_name(folder: str, paths: list[Path]) -> dict[Path, Path]:
+    """Images by their path in the folder, without the ending. Raises DataError if two differ only in the ending."""
+    found: dict[Path, Path] = {}
+    for path in paths:
+        other = found.setdefault(path.relative_to(folder).with_suffix(""), path)
+        if other != path:
+            raise DataError(f"{other} and {path} have the same name; remove one of them")
+    return found

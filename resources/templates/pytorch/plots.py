@@ -63,7 +63,7 @@ def curves(run: Path, target: Path) -> None:
 
 def before_after(run: Path, target: Path) -> None:
     """Plot input, output and target of the first validation image side by side, if the run has images."""
-    folders = sorted((run / "validation").glob("step_*"))
+    folders = sorted((run / "validation").glob("step_*"), key=lambda path: (len(path.name), path.name))
     names = sorted(path.name for path in folders[-1].iterdir()) if folders else []
     if names:
         parts = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ import torch
 from config import PROJECT
 
 TYPES = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}  # of .safetensors
+INTEGERS = {"I64", "I32", "I16", "I8", "U64", "U32", "U16", "U8", "BOOL"}
 GROUP = 4  # of 2:4 sparsity: at most 2 of 4 values along the input channels are not 0
 
 
@@ -94,6 +96,8 @@ def read_safetensors(path: Path) -> dict[str, Any]:
         header.pop("__metadata__", None)
         tensors = {}
         for name, entry in header.items():
+            if entry["dtype"] in INTEGERS:  # such as the counters of batch normalization
+                continue
             start, end = entry["data_offsets"]
             raw = bytearray(data[8 + length + start : 8 + length + end])
             values = torch.frombuffer(raw, dtype=TYPES[entry["dtype"]]) if raw else torch.empty(0)
@@ -101,6 +105,14 @@ def read_safetensors(path: Path) -> dict[str, Any]:
     except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
         raise StorageError(f"{path} cannot be read ({error}); use another file") from error
     return tensors
+
+
+def read_array(path: Path) -> torch.Tensor:
+    """The tensor of an .npy file. Raises StorageError."""
+    try:
+        return torch.from_numpy(np.load(path, allow_pickle=False).astype(np.float32))
+    except (OSError, ValueError, EOFError, AttributeError) as error:
+        raise StorageError(f"{path} cannot be read ({error}); use another file") from error
 
 
 def read_weights(path: Path) -> dict[str, torch.Tensor]:
@@ -111,16 +123,18 @@ def read_weights(path: Path) -> dict[str, torch.Tensor]:
                 return read_weights(path / inside)
         folder = path / "weights" if (path / "weights").is_dir() else path
         found = {key: folder / f"{stem}.npy" for key, stem in PROJECT["weights"].items()}
-        arrays = {key: np.load(file, allow_pickle=False) for key, file in found.items() if file.is_file()}
+        arrays = {key: read_array(file) for key, file in found.items() if file.is_file()}
         if not arrays:
             raise StorageError(f"{path} contains neither a run nor .npy files of this network; use another folder")
-        return {key: torch.from_numpy(array) for key, array in arrays.items()}
+        return arrays
     content = read_safetensors(path) if path.suffix == ".safetensors" else read_file(path)
     for key in ("network", "state_dict", "params_ema", "params", "model"):
         if isinstance(content.get(key), dict):
             content = content[key]
             break
-    return {key.removeprefix("module."): value for key, value in content.items() if isinstance(value, torch.Tensor)}
+    found = {key.removeprefix("module."): value for key, value in content.items() if isinstance(value, torch.Tensor)}
+    own = {stem: key for key, stem in PROJECT["weights"].items()}  # the designer calls the tensors <layer>.<tensor>
+    return {key if key in own.values() else own.get(re.sub(r"\W", "_", key), key): found[key] for key in found}
 
 
 def adopt(network: torch.nn.Module, path: Path) -> Adopted:

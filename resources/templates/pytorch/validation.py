@@ -20,7 +20,7 @@ class Validation:
     """The held-out data, and the best result so far. `on_training`: the data is used for training, because there is no other."""
 
     def __init__(self, shown: list[tuple[str, torch.Tensor, torch.Tensor]], on_training: bool, config: Config) -> None:
-        self.shown = shown
+        self.shown = _with_own_names(shown)
         self.on_training = on_training
         self.patience = config.early_stopping
         self.best = -math.inf
@@ -68,6 +68,19 @@ class Validation:
             if kind == "output" or not path.exists():
                 path.parent.mkdir(parents=True, exist_ok=True)
                 save_image(image, path)
+
+
+def _with_own_names(
+    shown: list[tuple[str, torch.Tensor, torch.Tensor]],
+) -> list[tuple[str, torch.Tensor, torch.Tensor]]:
+    """The data, where a name that an earlier image of another folder has gets a number."""
+    found: dict[str, tuple[str, torch.Tensor, torch.Tensor]] = {}
+    for name, first, second in shown:
+        own, number = name, 2
+        while own in found:
+            own, number = f"{name}_{number}", number + 1
+        found[own] = own, first, second
+    return [*found.values()]
 
 
 def mean(rows: Sequence[tuple[int, Mapping[str, float | Ratio]]]) -> dict[str, float]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from designer.graph.types import Size2D, Symbol
 from designer.importers.onnx.conversion import Conversion, OnnxOp, UnsupportedError
 from designer.importers.onnx.nodes.table import converts
@@ -16,20 +18,20 @@ def resize(c: Conversion, op: OnnxOp) -> None:
     height, width = _target(c, op, kind.shape)
     method, corners = _method(op)
     old_height, old_width = kind.dim(2), kind.dim(3)
-    if height % old_height == 0 and width % old_width == 0:
+    whole = height % old_height == 0 and width % old_width == 0
+    if not (whole and corners) and not _exact(c, op, old_height, old_width):
+        raise UnsupportedError("its factors are not ratios of sizes")
+    if whole:
         params: dict[str, Value] = {"factor": Size2D(width // old_width, height // old_height)}
         type = "upsample"
     else:
         params, type = {"size": Size2D(width, height), "antialias": bool(op.attribute("antialias", 0))}, "resize"
-        if op.input(2) and not _exact(c, op, kind.dim(2), kind.dim(3)):
-            raise UnsupportedError("its factors are not ratios of sizes")
     c.one(type, op.inputs[:1], {**params, "method": method, "align_corners": corners})
 
 
 def _target(c: Conversion, op: OnnxOp, shape: tuple[int | Symbol, ...]) -> tuple[int, int]:
     """Height and width of the output."""
-    scales_at = 1 if op.op_type == "Upsample" or op.opset < 11 else 2
-    sizes = op.input(3) if scales_at == 2 else ""
+    sizes = op.input(3)
     if op.attribute("axes") or op.attribute("keep_aspect_ratio_policy", "stretch") != "stretch":
         raise UnsupportedError("it resizes chosen axes or keeps the ratio of the sides")
     if sizes:
@@ -38,7 +40,7 @@ def _target(c: Conversion, op: OnnxOp, shape: tuple[int | Symbol, ...]) -> tuple
             raise UnsupportedError("it resizes the batch or the channels")
         wanted = dims[2:]
     else:
-        scales = op.attribute("scales") or c.numbers(op.input(scales_at))
+        scales = _scales(c, op)
         if scales is None or tuple(scales[:2]) != (1.0, 1.0):
             raise UnsupportedError("its factors are not constant, or not of height and width only")
         wanted = tuple(
@@ -51,8 +53,15 @@ def _target(c: Conversion, op: OnnxOp, shape: tuple[int | Symbol, ...]) -> tuple
     return height, width  # type: ignore[return-value]
 
 
+def _scales(c: Conversion, op: OnnxOp) -> Sequence[float] | None:
+    """The factors of all axes; None if they are not constant."""
+    old = op.op_type == "Upsample" or op.opset < 11
+    return op.attribute("scales") or c.numbers(op.input(1 if old else 2))
+
+
 def _exact(c: Conversion, op: OnnxOp, height: int, width: int) -> bool:
-    scales = c.numbers(op.input(2)) or ()
+    """Whether the factors, with which positions are computed, are the ratios of the sizes."""
+    scales = () if op.input(3) else _scales(c, op) or ()
     return all((size * factor).is_integer() for size, factor in zip((height, width), scales[2:], strict=False))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import fmod, prod
+from math import prod
 from typing import Any
 
 from designer.graph.types import DataType
@@ -288,7 +288,9 @@ def roll(c: Conversion, node: TraceNode) -> Value:
         raise UnsupportedError("it shifts the flattened tensor")
     for shift, dim in zip(_list(node.get("shifts")), _list(dims), strict=True):
         place = x.place(dim)
-        offset = int(fmod(shift, x.size(place)))
+        if abs(shift) >= x.size(place):  # at another size, it may shift by another remainder
+            raise UnsupportedError("it shifts by the whole size or more")
+        offset = int(shift)
         if not offset:
             continue
         back = sliced(c, x, place, -offset, _FAR)

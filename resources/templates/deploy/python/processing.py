@@ -34,11 +34,17 @@ def read_image(path: Path, channels: int) -> Array:
     modes = {1: "RGB", 3: "RGB", 4: "RGBA"}
     if channels not in modes:
         raise InputError(f"{path}: an image has 1, 3 or 4 channels, the input has {channels}; give an .npy file")
-    with Image.open(path) as image:
-        pixels = np.asarray(ImageOps.exif_transpose(image).convert(modes[channels]), np.float32) / np.float32(255)
+    with Image.open(path) as opened:
+        image = ImageOps.exif_transpose(opened)
+        if image.mode.startswith("I"):  # 16 bits, which `convert` would clip at 255
+            gray = np.asarray(image).clip(0, 65535).astype(np.float32)[:, :, None] / np.float32(65535)
+            pixels = np.repeat(gray, 3, axis=2)
+            pixels = pixels if channels < 4 else np.concatenate([pixels, np.ones_like(gray)], axis=2)
+        else:
+            pixels = np.asarray(image.convert(modes[channels]), np.float32) / np.float32(255)
     if channels == 1:
-        gray = bool((pixels == pixels[:, :, :1]).all())
-        pixels = pixels[:, :, :1] if gray else (pixels @ LUMA)[:, :, None]
+        equal = bool((pixels == pixels[:, :, :1]).all())
+        pixels = pixels[:, :, :1] if equal else (pixels @ LUMA)[:, :, None]
     return np.ascontiguousarray(pixels.transpose(2, 0, 1)[None])
 
 

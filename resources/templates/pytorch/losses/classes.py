@@ -20,7 +20,8 @@ class Losses(nn.Module):
                 f"the network's output is {tuple(output.shape)}, but sample() in data.py returns classes of the shape "
                 f"{tuple(target.shape)}; change it to return one class for each row of scores"
             )
+        ignored = IGNORED if target.dim() > 1 else -1  # only masks have pixels that do not count
         if PROJECT["probabilities"]:
             scores = scores.clamp_min(1e-8).log()
-            return {"cross_entropy": nn.functional.nll_loss(scores, target, ignore_index=IGNORED)}
-        return {"cross_entropy": nn.functional.cross_entropy(scores, target, ignore_index=IGNORED)}
+            return {"cross_entropy": nn.functional.nll_loss(scores, target, ignore_index=ignored)}
+        return {"cross_entropy": nn.functional.cross_entropy(scores, target, ignore_index=ignored)}

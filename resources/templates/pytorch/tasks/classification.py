@@ -31,7 +31,7 @@ def measure(
     output: torch.Tensor, targets: tuple[torch.Tensor, ...], inputs: tuple[torch.Tensor, ...]
 ) -> dict[str, float]:
     """Metrics of some validation images."""
-    return {"accuracy": accuracy(output.flatten(1), targets[0])}
+    return {"accuracy": accuracy(output.flatten(1), targets[0].reshape(len(output)))}
 
 
 def views(

@@ -1,0 +1,389 @@
+"""Parts of the training scripts on their own, without a run: the templates of a task with data for the scripts made here."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import math
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import resources
+from exporters.pytorch.tasks import TASKS, for_task
+
+torch = pytest.importorskip("torch")
+TEMPLATES = Path(resources.__file__).parent / "templates"
+MODEL = "import torch\n\n\nclass NetworkClass(torch.nn.Module):\n    def forward(self, x):\n        return x\n"
+
+
+@contextmanager
+def scripts(folder: Path, task: str = "denoising", *, classes: int = 3, targets: tuple = (), stubs: dict | None = None):
+    """Imports the scripts of a project for a task, as `get("images")`; they are forgotten afterwards."""
+    shape = [classes, 8, 8] if task == "segmentation" else [classes] if task == "classification" else [3, 8, 8]
+    information = {
+        "task": task,
+        "scale": 2,
+        "probabilities": False,
+        "inputs": [{"name": "image", "shape": [3, 8, 8], "scale": 1.0, "shift": 0.0, "multiple": 4}],
+        "outputs": [{"name": "result", "shape": shape}],
+        "losses": ["loss"] if targets else [],
+        "targets": [{"name": "label", "shape": list(entry), "scale": 1.0, "shift": 0.0} for entry in targets],
+        "shared": [],
+        "frozen": [],
+        "weights": {"conv.weight": "conv_kernel"},
+    }
+    files = {path.name: path for path in (TEMPLATES / "pytorch").glob("*.py")}
+    files["data.py"] = TEMPLATES / "pytorch" / "tasks" / TASKS[task].template
+    files["losses.py"] = TEMPLATES / "pytorch" / "losses" / TASKS[task].loss
+    for name, path in files.items():
+        (folder / name).write_text(for_task(path.read_text("utf-8"), TASKS[task]), "utf-8")
+    (folder / "model.py").write_text(MODEL, "utf-8")
+    (folder / "project.json").write_text(json.dumps(information), "utf-8")
+    names = {Path(name).stem for name in (*files, "model.py", *(stubs or {}))}
+    before = {name: sys.modules.pop(name) for name in names if name in sys.modules}
+    sys.modules.update(stubs or {})
+    sys.path.insert(0, str(folder))
+    importlib.invalidate_caches()
+    try:
+        yield importlib.import_module
+    finally:
+        sys.path.remove(str(folder))
+        for name in names:
+            sys.modules.pop(name, None)
+        sys.modules.update(before)
+
+
+# --- classes -------------------------------------------------------------------------------------------------------
+
+
+def test_number_255_is_a_class_of_images_and_not_one_of_masks(tmp_path):
+    with scripts(tmp_path, "classification", classes=300) as get:
+        Losses, accuracy = get("losses").Losses, get("metrics").accuracy
+    labels = torch.tensor([255, 7])
+    scores = 20.0 * torch.nn.functional.one_hot(torch.tensor([255, 8]), 300)
+    assert accuracy(scores, labels) == 0.5
+    assert Losses()(scores, labels)["cross_entropy"].item() == pytest.approx(10.0, abs=1e-3)  # the mean of 0 and 20
+    pixels = torch.nn.functional.one_hot(torch.tensor([[[0, 1, 2, 2]]]), 3).movedim(-1, 1) * 20.0
+    mask = torch.tensor([[[0, 2, 255, 255]]])
+    assert accuracy(pixels, mask) == 0.5
+    assert Losses()(pixels, mask)["cross_entropy"].item() == pytest.approx(10.0, abs=1e-3)
+
+
+@pytest.mark.parametrize("targets", [(), ((1, 1, 1),), ((1,),)])
+def test_the_accuracy_of_images_with_targets_of_any_shape(tmp_path, targets):
+    with scripts(tmp_path, "classification", targets=targets) as get:
+        data = get("data")
+    _, wanted = data.sample(torch.zeros(3, 3, 8, 8), torch.tensor([0, 2, 1]))
+    scores = torch.nn.functional.one_hot(torch.tensor([0, 2, 2]), 3).float()
+    assert data.measure(scores, (wanted,), ()) == {"accuracy": pytest.approx(2 / 3)}
+
+
+# --- files ---------------------------------------------------------------------------------------------------------
+
+
+def test_gray_images_of_16_bits_keep_their_brightness(tmp_path):
+    levels = np.array([[0, 257, 25700], [32896, 65278, 65535]], np.uint16)
+    Image.fromarray(levels).save(tmp_path / "deep.png")
+    with scripts(tmp_path) as get:
+        images = get("images")
+    expected = np.array([[0, 1, 100], [128, 254, 255]])
+    for channels in (1, 3):
+        found = images.load_image(tmp_path / "deep.png", channels)
+        assert found.shape == (2, 3, channels)
+        assert (found == expected[:, :, None]).all()
+    assert (images.load_image(tmp_path / "deep.png", 4)[..., 3] == 255).all()
+
+
+def test_validation_images_of_the_same_name_do_not_replace_each_other(tmp_path):
+    with scripts(tmp_path) as get:
+        validation, config = get("validation"), get("config")
+    shown = [(name, torch.zeros(1), torch.full((1,), k)) for k, name in enumerate(("im1", "im1_2", "im1", "im1"))]
+    found = validation.Validation(shown, False, config.Config()).shown
+    assert [(name, int(value)) for name, _, value in found] == [("im1", 0), ("im1_2", 1), ("im1_3", 2), ("im1_4", 3)]
+
+
+def test_the_page_before_and_after_has_the_last_step(tmp_path, monkeypatch):
+    for step in (250, 999_750, 1_000_000):
+        (tmp_path / "validation" / f"step_{step:06}").mkdir(parents=True)
+        Image.new("L", (2, 2)).save(tmp_path / "validation" / f"step_{step:06}" / "a.png")
+    with scripts(tmp_path) as get:
+        plots = get("plots")
+    used = []
+    monkeypatch.setattr(plots.Image, "open", lambda path: used.append(path.parent.name) or np.zeros((2, 2)))
+    monkeypatch.setattr(plots, "side_by_side", lambda images, target: None)
+    plots.before_after(tmp_path, tmp_path / "page.png")
+    assert used == ["step_1000000"]
+
+
+def test_weights_beside_counters_and_damaged_arrays(tmp_path):
+    entries = {
+        "bn.num_batches_tracked": {"dtype": "I64", "shape": [], "data_offsets": [0, 8]},
+        "conv.kernel": {"dtype": "F32", "shape": [2], "data_offsets": [8, 16]},  # as the designer calls it
+    }
+    head = json.dumps(entries).encode()
+    content = len(head).to_bytes(8, "little") + head + bytes(8) + np.array([1, 2], "<f4").tobytes()
+    (tmp_path / "w.safetensors").write_bytes(content)
+    (tmp_path / "npy").mkdir()
+    with scripts(tmp_path) as get:
+        storage = get("storage")
+    assert {name: array.tolist() for name, array in storage.read_weights(tmp_path / "w.safetensors").items()} == {
+        "conv.weight": [1, 2]
+    }
+    for content in (b"", b"damaged"):
+        (tmp_path / "npy" / "conv_kernel.npy").write_bytes(content)
+        with pytest.raises(storage.StorageError, match="cannot be read"):
+            storage.read_weights(tmp_path / "npy")
+
+
+def test_images_of_a_pair_have_names_of_their_own(tmp_path):
+    for file in ("inputs/a.png", "inputs/b/a.png", "targets/a.jpg", "targets/b/a.png"):
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).touch()
+    with scripts(tmp_path, "restoration") as get:
+        pairs = get("pairs")
+    folders = str(tmp_path / "inputs"), str(tmp_path / "targets")
+    found = [(one.relative_to(tmp_path), other.relative_to(tmp_path)) for one, other in pairs.find_pairs(*folders)]
+    assert found == [(Path("inputs/a.png"), Path("targets/a.jpg")), (Path("inputs/b/a.png"), Path("targets/b/a.png"))]
+    (tmp_path / "targets" / "a.png").touch()
+    with pytest.raises(pairs.DataError, match=r"a\.jpg and .*a\.png have the same name"):
+        pairs.find_pairs(*folders)
+
+
+# --- runs ----------------------------------------------------------------------------------------------------------
+
+
+class Optimizer:
+    """As in PyTorch, its state has the settings of its groups."""
+
+    def __init__(self, **settings) -> None:
+        self.param_groups = [{"params": [0], **settings}]
+
+    def load_state_dict(self, state) -> None:
+        self.param_groups = [dict(group) for group in state]
+
+
+def test_a_resumed_run_has_the_settings_of_its_command(tmp_path):
+    with scripts(tmp_path) as get:
+        checkpoints, config, storage = get("checkpoints"), get("config"), get("storage")
+    saved = {
+        "network": {}, "losses": {}, "average": {}, "scaler": {}, "validation": {}, "masks": {}, "step": 3, "elapsed": 1.0,
+        "optimizer": [{"params": [0], "weight_decay": 0.1, "momentum": 0.9}], "config": {"optimizer": "sgd"},
+        "random": {"cpu": torch.get_rng_state()},
+    }  # fmt: skip
+    stateless = SimpleNamespace(load_state_dict=lambda state: None, restore=lambda state: None)
+    run = SimpleNamespace(
+        network=stateless, objective=SimpleNamespace(loss=stateless), optimizer=Optimizer(weight_decay=0.5, momentum=0.0),
+        average=None, scaler=stateless, validation=stateless, device=torch.device("cpu"),
+        config=config.Config(optimizer="sgd"),
+    )  # fmt: skip
+    checkpoints.restore(run, saved)
+    assert run.optimizer.param_groups == [{"params": [0], "weight_decay": 0.5, "momentum": 0.0}]
+    assert (run.step, run.elapsed) == (3, 1.0)
+    run.config = config.Config(optimizer="adamw")
+    with pytest.raises(storage.StorageError, match="other settings; start without --resume"):
+        checkpoints.restore(run, saved)
+
+
+@pytest.mark.parametrize(("first", "armed"), [(0, True), (5, False), (9, True), (10, False), (19, True)])
+def test_activations_are_kept_only_in_the_step_that_is_measured(tmp_path, first, armed):
+    with scripts(tmp_path) as get:
+        monitor = get("monitor")
+    made = monitor.Monitor(tmp_path, torch.nn.Identity(), total_steps=30, key_every=10, first=first)
+    try:
+        assert (made._mode is not None) == armed
+    finally:
+        made._disarm()
+
+
+# --- values at the limits ------------------------------------------------------------------------------------------
+
+
+def test_which_values_settings_take(tmp_path):
+    with scripts(tmp_path) as get:
+        config = get("config")
+    for parse, good, bad in (
+        (config.count, ("1", " 20 "), ("0", "-1", "1.5", "")),
+        (config.from_zero, ("0", "7"), ("-1", "0.5", "x")),
+        (config.rate, ("1e-9", "0.999"), ("0", "1", "-0.1", "nan", "x")),
+        (config.positive, ("0", "12.5"), ("-0.1", "inf", "nan")),
+        (config.fraction, ("0", "0.999"), ("1", "-0.1", "nan")),
+        (config.noise_level, ("0", "255", "0-255", "25.5-25.5"), ("256", "0-256", "9-3", "-1", "1.2.3", "")),
+        (config.shot_level, ("0", "1", "1e-3-0.02"), ("1.1", "0-2", "0.5-0.1")),
+        (config.problems, ("", "dead", "dead,frozen"), ("dead,tired", " dead")),
+    ):
+        for text in good:
+            parse(text)
+        for text in bad:
+            with pytest.raises(argparse.ArgumentTypeError):
+                parse(text)
+    assert config.levels("1e-3-2e-2") == (0.001, 0.02)
+    saved = {"steps": 7, "epochs": 3, "lr": 0.5, "of_another_version": 1}
+    for given, expected in (({}, (7, 3)), ({"epochs": 9}, (0, 9)), ({"steps": 8}, (8, 3))):
+        made = config.Command(given, "", "", True, False).config(saved)
+        assert (made.steps, made.epochs, made.lr) == (*expected, 0.5)
+
+
+def test_learning_rates_at_the_ends(tmp_path):
+    with scripts(tmp_path) as get:
+        config, rate = get("config"), get("optimization").learning_rate
+    for settings, step, steps, expected in (
+        ({"warmup": 4}, 0, 14, 0.25), ({"warmup": 4}, 3, 14, 1.0), ({"warmup": 4}, 4, 14, 1.0), ({"warmup": 4}, 9, 14, 0.5),
+        ({"warmup": 4}, 14, 14, 0.0), ({"warmup": 0}, 0, 1, 1.0), ({"warmup": 5}, 2, 3, 0.6), ({}, 99, 5000, 1.0),
+        ({}, 49, 500, 1.0), ({}, 0, 9, 1.0),
+    ):  # fmt: skip
+        assert rate(config.Config(lr=1.0, **settings), step, steps) == pytest.approx(expected), (settings, step)
+
+
+def test_patches_steps_and_metrics_are_those_of_their_axes(tmp_path):
+    with scripts(tmp_path) as get:
+        images, metrics, mean = get("images"), get("metrics"), get("validation").mean
+        monitored = get("infer").run(lambda x: x[..., ::2, ::2], [torch.arange(35.0).reshape(1, 1, 5, 7)])
+    rng = np.random.default_rng(0)
+    picture = np.arange(30).reshape(3, 10, 1)
+    seen = {images.cut_together(rng, [picture, -picture], 3)[0].tobytes() for _ in range(200)}
+    assert len(seen) == 8  # of 10 columns; all of the three rows
+    one, other = images.cut_together(rng, [picture[:2], -picture[:2]], 4)
+    assert one.shape == (4, 4, 1)
+    assert (one == -other).all()
+    assert (one[2:] == one[1::-1]).all()  # mirrored below
+    assert [*images.Steps(3, 5, 4, 1, 2)] == [[14, 15], [18, 19]]
+    assert len(images.Steps(3, 5, 4)) == 2
+    black, gray = torch.zeros(1, 1, 6, 9), torch.zeros(1, 1, 6, 9)
+    gray[..., 0, :] = 1
+    assert metrics.psnr(black, black) == pytest.approx(120)
+    assert metrics.psnr(black, black + 0.1) == pytest.approx(20)
+    assert metrics.psnr_y(black, gray, 1) == pytest.approx(120)  # the border does not count
+    assert metrics.psnr_y(black, gray, 0) == pytest.approx(10 * np.log10(6))
+    white = torch.ones(1, 3, 2, 2)
+    assert metrics.psnr_y(white, 0 * white, 0) == pytest.approx(-20 * np.log10(219 / 255), abs=1e-3)  # 16 to 235
+    assert metrics.ssim(gray, gray) == pytest.approx(1)
+    assert metrics.ssim(black[..., :1, :], gray[..., :1, :]) == pytest.approx(1e-4 / 1.0001, rel=1e-3)
+    assert mean([(1, {"a": 1.0}), (3, {"a": 5.0})]) == {"a": 4.0}
+    assert mean([]) == {}
+    (output,) = monitored.values()  # of 5 x 7 pixels, padded to 8 x 8, at half the size
+    assert output.tolist() == [[[[0, 2, 4, 6], [14, 16, 18, 20], [28, 30, 32, 34]]]]
+
+
+def test_which_values_of_a_layer_are_problems(tmp_path):
+    with scripts(tmp_path) as get:
+        monitor = get("monitor")
+    usual = monitor.Layer(gradients=[1.0, 1.0, 9.0])  # median 1
+    for values, density, rate, expected in (
+        ({"gradient": 100.0}, None, 1.0, set()),
+        ({"gradient": 101.0}, None, 1.0, {"exploding"}),
+        ({"update": 0.3}, None, 1.0, set()),
+        ({"update": 0.31}, None, 1.0, {"exploding"}),
+        ({"gradient": math.inf}, None, 1.0, {"exploding"}),  # skipped by mixed precision
+        ({"weight": math.nan, "update": 0.5}, None, 1.0, {"not_finite"}),
+        ({}, 2e-6, 1.0, set()),
+        ({}, 1.9e-6, 1.0, {"vanishing"}),
+        ({"dead": 0.5}, None, 1.0, {"dead"}),
+        ({"dead": 0.49, "saturated": 0.89}, None, 1.0, set()),
+        ({"saturated": 0.9}, None, 1.0, {"saturated"}),
+        ({"weight": 1.0, "update": 0.9e-8}, None, 1.0, {"frozen"}),
+        ({"weight": 1.0, "update": 1e-8}, None, 1.0, set()),
+        ({"weight": 0.0, "update": 0.0}, None, 1.0, set()),
+        ({"weight": 1.0, "update": 0.0}, None, 0.0, set()),
+    ):
+        assert monitor._problems(values, usual, density, 2.0, rate) == expected, values
+    assert monitor._problems({"gradient": 1e6}, monitor.Layer(gradients=[1.0, 1.0]), None, 2.0, 1.0) == set()
+
+
+def test_activations_are_measured_over_places_and_the_first_images(tmp_path):
+    with scripts(tmp_path) as get:
+        monitor = get("monitor")
+    made = monitor.Monitor(tmp_path, torch.nn.Identity(), total_steps=30, key_every=10)
+    made._disarm()
+    image = torch.zeros(6, 4, 2, 3)
+    image[3, 0, 1, 2] = 2.0  # one place of one image is enough
+    image[5, 1:] = 9.0  # not measured
+    tokens = torch.zeros(1, 5, 2)
+    tokens[0, 4, 1] = 1.0
+    made._values = {
+        "image": ("relu", image), "tokens": ("relu", tokens), "row": ("relu", torch.tensor([[0.0, 1.0], [0.0, 0.0]])),
+        "gate": ("sigmoid", torch.tensor([[0.01, 0.02, 0.5, 0.99]])), "turn": ("tanh", torch.tensor([[-0.99, 0.0]])),
+    }  # fmt: skip
+    found = made._activations()
+    assert {name: values["dead"] for name, values in found.items()} == {
+        "image": 0.75, "tokens": 0.5, "row": 0.5, "gate": 0.0, "turn": 0.0,
+    }  # fmt: skip
+    assert (found["gate"]["saturated"], found["turn"]["saturated"], found["row"]["zeros"]) == (0.5, 0.5, 0.75)
+    assert found["image"]["activation"] == pytest.approx(2 / 96)
+    assert made._values == {}
+
+
+def test_masks_are_those_of_weights_with_two_of_four_along_the_inputs(tmp_path):
+    with scripts(tmp_path) as get:
+        storage = get("storage")
+    network = torch.nn.ModuleDict(
+        {name: torch.nn.Linear(inputs, 2, bias=True) for name, inputs in (("a", 9), ("b", 8), ("small", 3))}
+    )
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.fill_(1.0)
+        network["a"].weight[:, [0, 3, 5, 6]] = 0.0  # the ninth is in no group
+        network["b"].weight[0, [0, 1, 4, 5]] = 0.0  # only one row
+    masks = storage.sparse_masks(network)
+    assert list(masks) == ["a.weight"]
+    assert masks["a.weight"][1].tolist() == [False, True, True, False, True, False, False, True, True]
+    with torch.no_grad():
+        network["a"].weight.fill_(2.0)
+    storage.apply_masks(network, masks)
+    assert network["a"].weight.sum() == 2 * 5 * 2
+    other = {"a.weight": torch.zeros(2, 9), "b.weight": torch.zeros(2, 7), "c": torch.zeros(1)}
+    torch.save({"params": {f"module.{name}": tensor for name, tensor in other.items()}}, tmp_path / "other.pt")
+    report = str(storage.adopt(network, tmp_path / "other.pt"))
+    assert report.startswith(
+        f"1 of 6 tensors of {tmp_path / 'other.pt'}; not in the file: a.bias, b.bias, small.weight"
+    )
+    assert report.endswith("of another shape: b.weight (2, 7), not (2, 8); not needed: c")
+
+
+def test_lines_of_metrics_are_means_with_their_own_times(tmp_path):
+    with scripts(tmp_path) as get:
+        Records, Config = get("records").Records, get("config").Config
+    records = Records(as_json=True)
+    records.folder, records.results = tmp_path / "run", (tmp_path / "run",)
+    records.begin(Config(batch=4, tensorboard=False), 0, 20_000, 3, {})
+    rows = [{"a": float(number), "b": 1.0} for number in range(1, 6)]
+    records.report(8, rows, 2.0, 10.0, [0.1, 0.2, 0.3, 0.4, 0.5], {"psnr": 30.0})
+    first, *_ = lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    assert (first["total_steps"], len(lines)) == (20_000, 4)
+    names = ("step", "epoch", "loss", "losses", "learning_rate", "elapsed", "throughput")
+    assert [tuple(line[name] for name in names) for line in lines[1:]] == [
+        (5, 2, 2.5, {"a": 1.5, "b": 1.0}, 0.2, 8.8, 10.0),
+        (7, 3, 4.5, {"a": 3.5, "b": 1.0}, 0.4, 9.6, 10.0),
+        (8, 3, 6.0, {"a": 5.0, "b": 1.0}, 0.5, 10.0, 10.0),
+    ]
+    assert [line.get("validation") for line in lines[1:]] == [None, None, {"psnr": 30.0}]
+    assert [records.due(step, seconds) for step, seconds in ((4, 0.3), (5, 0.3), (4, 0.25))] == [True, False, False]
+
+
+def test_validation_images_are_cropped_to_the_multiple_on_each_axis(tmp_path):
+    picture = np.arange(11 * 14, dtype=np.uint8).reshape(11, 14)
+    Image.fromarray(picture).convert("RGB").save(tmp_path / "a.png")
+    with scripts(tmp_path) as get:
+        data, config = get("data"), get("config")
+    for noise, level in (("0-55", 25), ("25-50", 25), ("5-10", 10), ("30-60", 60)):
+        ((name, clean, added),) = data.validation_pair(tmp_path / "a.png", 3, config.Config(noise=noise))
+        assert (name, clean.shape) == ("a", (1, 3, 8, 12))
+        assert clean[0, 0, 7, 11].item() == pytest.approx(picture[7, 11] / 255)
+        again = torch.randn(3, 8, 12, generator=torch.Generator().manual_seed(3)) * (level / 255)
+        assert torch.allclose(added[0], again)
+    with scripts(tmp_path, "super-resolution") as get:
+        data, samples = get("data"), get("samples")
+        page = samples.page([(torch.zeros(3, 4, 2), torch.ones(3, 8, 4))] * 7)
+    ((_, small, large),) = data.validation_pair(tmp_path / "a.png")
+    assert (small.shape, large.shape) == ((1, 3, 4, 4), (1, 3, 8, 8))
+    step = samples.SIDE + samples.GAP
+    assert page.size == (6 * step + samples.GAP, 4 * step + 3 * samples.GAP)
+    seen = [page.getpixel((step // 2, row * step + step // 2 + row // 2 * samples.GAP)) for row in range(4)]
+    assert seen == [(0, 0, 0), (255, 255, 255)] * 2
+    assert page.getpixel((step + step // 2, 2 * step + step // 2)) == (40, 40, 40)  # seven samples

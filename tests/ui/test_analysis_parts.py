@@ -1,0 +1,34 @@
+"""Parts of the Analysis panel without an engine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("PySide6")
+from pytestqt.qtbot import QtBot
+
+from app.engine.protocol import SetInputReply
+from app.ui.analysis.input_row import InputRow
+from app.ui.engine.analysis import analysis_of
+from app.ui.engine.context import Context
+from designer.operators.registry import default_registry
+
+pytestmark = pytest.mark.gui
+
+
+def test_every_file_beyond_0_to_1_says_its_range(qtbot: QtBot) -> None:
+    playback = analysis_of(Context(default_registry())).playback
+    row = InputRow("input_0", playback)
+    qtbot.addWidget(row)
+    for name, values, text in (
+        ("a.npy", (-1.0, 1.0), "tensor · values -1 … 1, drawn within 0 … 1"),
+        ("b.npy", (-1.0, 1.0), "tensor · values -1 … 1, drawn within 0 … 1"),
+        ("c.npy", None, "tensor"),
+        ("d.npy", (0.0, 2.5), "tensor · values 0 … 2.5, drawn within 0 … 1"),
+    ):
+        row.show_file(Path(name), "")
+        assert row._size.text() == "tensor"
+        playback.fed("input_0", SetInputReply((1, 3, 8, 8), range=values))
+        assert row._size.text() == text

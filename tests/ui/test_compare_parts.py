@@ -1,0 +1,101 @@
+"""Parts of Side by Side without engines: choices of noise, and the names in a vote."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+pytest.importorskip("PySide6")
+from PIL.Image import fromarray
+from PySide6.QtCore import QObject
+from pytestqt.qtbot import QtBot
+
+from app.engine.protocol import OpenRequest
+from app.reports.comparison import Row
+from app.reports.votes import LEFT, Vote, VoteTrial
+from app.ui.compare.folder_run import FolderRun, Kept
+from app.ui.compare.folder_view import FolderView
+from app.ui.compare.model import NoiseChoice, SideModel
+from app.ui.compare.runner import _Lane
+from app.ui.compare.variants import Variant, VariantChoice
+from app.ui.compare.vote_view import VoteView
+from designer.operators.registry import default_registry
+
+pytestmark = pytest.mark.gui
+
+
+def test_a_scale_means_something_for_the_noise_also_after_none() -> None:
+    blur = NoiseChoice("blur", 5.0)
+    assert blur.of_kind("gaussian").scale == blur.of_kind("").of_kind("gaussian").scale == 25 / 255
+    fine = NoiseChoice("uniform", 0.03)
+    assert fine.of_kind("").of_kind("gaussian") == NoiseChoice("gaussian", 0.03)
+    assert fine.of_kind("").of_kind("blur").scale == 1.5
+    assert replace(fine, kind="").of_kind("").scale == 0.03
+
+
+def test_weights_that_were_written_again_are_read_again(qtbot: QtBot, tmp_path: Path) -> None:
+    lane = _Lane(QObject())
+    asked: list[object] = []
+
+    def ask(request: OpenRequest, *_: object, **__: object) -> object:
+        asked.append(request)
+        lane.client.opened = SimpleNamespace(request=request)
+        return lane.client.opened
+
+    lane.client = SimpleNamespace(ask=ask, opened=None)
+    lane._lend = lambda *_: None
+    work = SimpleNamespace(progress=None)
+    (tmp_path / "folder").mkdir()
+    for path, file in ((tmp_path / "a.npz", tmp_path / "a.npz"), (tmp_path / "folder", tmp_path / "folder" / "w.npy")):
+        file.write_bytes(b"first")
+        variant = Variant("A", OpenRequest("text", str(path)), "in", "out", 3, "a.xml", "")
+        for count in (1, 1):
+            lane.run(variant, np.zeros(1), work)
+            assert len(asked) == count
+        file.write_bytes(b"second")
+        lane.run(variant, np.zeros(1), work)
+        assert len(asked) == 2
+        asked.clear()
+    lane.run(Variant("A", OpenRequest("text", str(tmp_path / "gone")), "in", "out", 3, "a.xml", ""), np.zeros(1), work)
+    assert len(asked) == 1
+
+
+def test_the_plot_of_a_run_before_is_not_shown(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = SideModel(default_registry())
+    run = FolderRun(model, model)
+    view = FolderView(run)
+    model.setParent(view)
+    qtbot.addWidget(view)
+    monkeypatch.setattr(view._plotting, "start", lambda work: None)
+    png = io.BytesIO()
+    fromarray(np.zeros((4, 6, 3), np.uint8)).save(png, "PNG")
+    run.rows = [Row("a.png", "", (), (4, 6))]
+    view._draw()
+    view._on_plotted(png.getvalue())
+    assert view.plot.image.width() == 6
+    view._draw()
+    run.start(Path("no such folder"))
+    assert (run.rows, view.plot.image) == ([], None)
+    view._on_plotted(png.getvalue())
+    assert view.plot.image is None
+
+
+def test_a_vote_on_a_folder_names_the_variants_that_the_folder_was_run_with(qtbot: QtBot) -> None:
+    model = SideModel(default_registry())
+    run = FolderRun(model, model)
+    view = VoteView(model, run)
+    model.setParent(view)
+    qtbot.addWidget(view)
+    pixels = np.zeros((8, 8), np.uint32)
+    run.kept, run.names = [Kept("a.png", {"A": pixels, "B": pixels})], {"A": "A mild", "B": "B strong"}
+    model.choices = [VariantChoice(Path("other.xml")), VariantChoice(Path("new.xml"))]
+    view.refresh()
+    view.pictures.setCurrentIndex(1)
+    view.start()
+    view.show_votes([Vote(VoteTrial(0, "A", "B", None), LEFT, 1.0)])
+    assert view.table.item(0, 0).text() == "A mild / B strong"
