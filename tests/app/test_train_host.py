@@ -204,7 +204,7 @@ def test_a_connection_that_breaks_while_files_are_sent_is_tried_again(network: P
 
 
 def test_a_host_that_cannot_train_is_named(network: Path, server: Server) -> None:  # noqa: F811
-    with pytest.raises(DiagnosticError, match="there is no python-that-is-missing"):
+    with pytest.raises(DiagnosticError, match="it does not have python-that-is-missing"):
         ssh_host.Host("elsewhere", "python-that-is-missing").open()
     bare = server.folder / "bin" / "bare-python"
     bare.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')

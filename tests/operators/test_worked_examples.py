@@ -232,7 +232,7 @@ def test_histogram_and_statistics() -> None:
     x = np.array([[[[-1.0, 0.0, 0.2, 0.6, 0.9, 2.0, np.nan, np.inf]]]], np.float32)
     same, shares = Histogram(ranges=4).evaluate([x])
     assert same is x
-    assert shares[0, 0, 0].tolist() == pytest.approx([3 / 6, 0, 1 / 6, 2 / 6])
+    assert shares[0, 0, 0].tolist() == pytest.approx([3 / 7, 0, 1 / 7, 3 / 7])
     figures = Statistics().evaluate([x[..., :6]])[1][0, 0, 0]
     assert figures.tolist() == pytest.approx([0.45, np.std(x[..., :6]), -1, 2, 1 / 6])
 

@@ -132,9 +132,9 @@ def read_weights(path: Path) -> dict[str, torch.Tensor]:
         if isinstance(content.get(key), dict):
             content = content[key]
             break
-    found = {key.removeprefix("module."): value for key, value in content.items() if isinstance(value, torch.Tensor)}
+    tensors = {key.removeprefix("module."): value for key, value in content.items() if isinstance(value, torch.Tensor)}
     own = {stem: key for key, stem in PROJECT["weights"].items()}  # the designer calls the tensors <layer>.<tensor>
-    return {key if key in own.values() else own.get(re.sub(r"\W", "_", key), key): found[key] for key in found}
+    return {key if key in own.values() else own.get(re.sub(r"\W", "_", key), key): tensors[key] for key in tensors}
 
 
 def adopt(network: torch.nn.Module, path: Path) -> Adopted:
