@@ -75,6 +75,9 @@ def test_double_click_enters_an_instance_and_inspects_another_layer(qtbot, windo
     assert window.canvas.projection["conv_1"].look.inspected
     press(window, "Backspace", "Backspace")
     assert window.context.scope == ()
+    window.context.enter("group_1")
+    window.context.enter("block_1")
+    assert window.canvas.projection["conv_1"].look.inspected  # still the one that the inspector shows
 
 
 def test_the_way_above_the_canvas_leads_back_by_mouse_and_keys(window):

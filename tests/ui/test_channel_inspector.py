@@ -17,6 +17,7 @@ from pytestqt.qtbot import QtBot
 
 from app.ui.engine.client import EngineClient
 from app.ui.inspector.channel_grid import ChannelGrid
+from app.ui.engine.result import Phase
 from app.ui.inspector.channel_statistics import BINS, channel_statistics
 from app.ui.inspector.look import Look
 from app.ui.inspector.tiles import Tiles
@@ -311,6 +312,24 @@ def test_a_renamed_layer_stays_inspected_and_a_hidden_panel_asks_for_nothing(ben
     assert bench.analysis.capture == ""
     bench.panel.show()
     assert bench.analysis.capture == "first"
+
+
+def test_the_inspected_layer_is_shown_again_when_one_comes_back_to_its_document(bench: Bench) -> None:
+    bench.inspect("conv_h", 8)
+    first = bench.context.root
+    bench.open(kit.small_network(4))
+    assert bench.panel.source == ""
+    with bench.qtbot.waitSignal(bench.context.inspected) as reported:
+        bench.context.set_document(first)
+        bench.qtbot.waitUntil(lambda: bench.panel.source == "conv_h", timeout=kit.WAIT)
+    assert reported.args == ["conv_h"]
+    bench.wait(Phase.READY)
+    bench.qtbot.waitUntil(lambda: bench.grid.channels == 8, timeout=kit.WAIT)
+    second = bench.open(kit.small_network(4))
+    first.do(lambda graph: rename_layer(graph, "conv_h", "other"))
+    bench.context.set_document(first)
+    assert bench.panel.source == ""  # that layer is gone
+    assert bench.context.root is not second
 
 
 def test_many_channels_scroll_and_only_visible_ones_are_computed(qtbot: QtBot) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from PySide6.QtCore import QEvent, Qt, QTimer
 from PySide6.QtGui import QHideEvent, QShowEvent
@@ -57,6 +58,7 @@ class ChannelInspectorPanel(QWidget):
         self._context = context
         self._analysis = analysis_of(context)
         self._document: Document | None = None
+        self._left: WeakKeyDictionary[Document, str] = WeakKeyDictionary()  # what was inspected in other documents
         self.subject = Subject(self._analysis, self)
         self._tensor: Any = None  # that the page is made of
         self._title = ""  # of the tensor that the page is made of
@@ -220,6 +222,7 @@ class ChannelInspectorPanel(QWidget):
     def _on_document(self, document: Document) -> None:
         if self._document is not None:
             self._document.changed.disconnect(self._on_change)
+            self._left[self._document] = self.source
         self._document = document
         document.changed.connect(self._on_change)
         self._drop()
@@ -227,6 +230,9 @@ class ChannelInspectorPanel(QWidget):
         self.ranges.forget()
         self._list()
         self._choose_nothing()
+        before = self._left.get(document, "")
+        if before and self._context.find(Source.parse(before).layer) is not None:
+            self.inspect(before)
 
     def _choose_nothing(self) -> None:
         """The inspected layer, if there was one, is gone."""
