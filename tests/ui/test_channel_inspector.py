@@ -16,8 +16,8 @@ from PySide6.QtWidgets import QAbstractButton, QAbstractSpinBox, QApplication, Q
 from pytestqt.qtbot import QtBot
 
 from app.ui.engine.client import EngineClient
-from app.ui.inspector.channel_grid import ChannelGrid
 from app.ui.engine.result import Phase
+from app.ui.inspector.channel_grid import ChannelGrid
 from app.ui.inspector.channel_statistics import BINS, channel_statistics
 from app.ui.inspector.look import Look
 from app.ui.inspector.tiles import Tiles
