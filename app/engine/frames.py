@@ -19,9 +19,10 @@ from app.engine.protocol import (
     SetInputRequest,
 )
 from designer.operators.api import Operator
+from designer.runtime.api import Tensor
 from designer.runtime.images import IMAGES, with_channels
 from designer.runtime.session import Session
-from designer.runtime.shared import SharedFolder
+from designer.runtime.shared import Handle, SharedFolder
 from designer.runtime.sources import Sources, is_deep, kind_of, small
 
 THUMBNAIL = (192, 144)
@@ -50,7 +51,7 @@ class Playing:
             taken = self._sources.take(path, operator_of(session, layer), request.frame)
             session.set_input(layer, taken.array, is_image=taken.is_image)
             fps = self._sources.camera_fps(path) if kind_of(path) == "camera" else 0.0
-            preview = self._shared.put(small(taken.array, *THUMBNAIL)) if request.preview else None
+            preview = self._thumbnail(taken.array) if request.preview else None
             return SetInputReply(fed_shape(session, layer), taken.frame, fps, preview)
         session.set_input_file(layer, path)
         values_range = None
@@ -61,7 +62,7 @@ class Playing:
         return SetInputReply(fed_shape(session, layer), range=values_range)
 
     def describe(self, request: DescribeInputRequest) -> DescribeInputReply:
-        """What a source is, and a thumbnail of a frame."""
+        """What a source is, and a thumbnail of a frame; a tensor that is not an image has none."""
         path = Path(request.path)
         try:
             info = self._sources.info(path)
@@ -73,12 +74,15 @@ class Playing:
                 info = replace(info, opacity=pixels.ndim == 3 and pixels.shape[2] in (2, 4))
             else:
                 array = self._sources.take(path, None, request.frame).array
-            preview = self._shared.put(small(array, *THUMBNAIL))
-            if info.kind not in ("video", "camera"):
+            preview = self._thumbnail(array)
+            if info.kind not in ("video", "camera") and preview is not None:
                 info = replace(info, width=array.shape[3], height=array.shape[2])
             return DescribeInputReply(info, preview)
         finally:  # a camera that sends nothing must not stay on
             self._sources.release(frozenset(self._paths.values()))
+
+    def _thumbnail(self, array: Tensor) -> Handle | None:
+        return self._shared.put(small(array, *THUMBNAIL)) if array.ndim == 4 and array.size else None
 
     def release(self, request: ReleaseInputRequest) -> EmptyReply:
         """Let go of what feeds an input; what was fed stays."""

@@ -248,6 +248,29 @@ def test_a_frame_of_a_folder_and_its_thumbnail(tmp_path, shared):
     playing.release(ReleaseInputRequest("image"))
 
 
+@pytest.mark.parametrize("shape", [(), (5,), (6, 8), (0, 3, 6, 8), (1, 2, 3, 6, 8)])
+def test_a_tensor_that_is_not_an_image_has_no_thumbnail(tmp_path, shared, shape):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    write_npy(folder / "a.npy", np.zeros(shape, np.float32))
+    for path in (folder / "a.npy", folder):
+        found = Playing(shared).describe(DescribeInputRequest(str(path), preview=True))
+        assert (found.preview, found.info.width, found.info.height) == (None, 0, 0)
+
+
+def test_a_folder_of_tensors_feeds_an_input_without_a_thumbnail(tmp_path, shared):
+    layers = [
+        Layer("table", "tensor_input", params={"shape": "5"}),
+        Layer("out", "output", inputs=(Source("table"),)),
+    ]
+    session = Session(Graph(layers), default_registry(), Weights(), RunOptions("torch", threads=1))
+    folder = tmp_path / "in"
+    folder.mkdir()
+    write_npy(folder / "a.npy", np.zeros((2, 5), np.float32))
+    reply = Playing(shared).feed(session, SetInputRequest("table", str(folder), frame=0, preview=True))
+    assert (reply.shape, reply.frame, reply.preview) == ((2, 5), 0, None)
+
+
 @pytest.mark.parametrize(("channels", "opacity"), [(1, False), (2, True), (3, False), (4, True)])
 def test_an_image_with_opacity_is_described_as_such(tmp_path, shared, channels, opacity):
     write_image(tmp_path / "x.png", RNG.random((1, channels, 400, 300), np.float32))

@@ -151,7 +151,10 @@ class Playback(QObject):
         )
 
     def _looked(self, layer: str, path: Path, reply: DescribeInputReply) -> None:
-        preview = self._engine().take(reply.preview) if reply.preview is not None else None
+        if reply.preview is None:
+            self.looked.emit(layer, path, (None, tr("no preview"), False))
+            return
+        preview = self._engine().take(reply.preview)
         self.looked.emit(layer, path, (preview, f"{reply.info.width} x {reply.info.height}", reply.info.opacity))
 
     def play(self, layer: str, on: bool = True) -> None:
