@@ -27,6 +27,7 @@ from app.engine.video_job import VideoJob, moves, process
 from app.opened_network import OpenedNetwork, open_network
 from app.variant import OpenedVariant, open_variant
 from designer.files.settings import MAX_TILE
+from designer.files.variants import Variant
 from designer.files.weights import Weights
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.model import Source
@@ -103,7 +104,7 @@ def run_network(request: RunArguments) -> Iterator[str]:
     if request.throughput:
         yield from _measure(network, opened.weights, session, request)
     elif request.outputs and is_folder_job(request.inputs.values(), (path for _, path in request.outputs)):
-        yield from _run_folders(session, request)
+        yield from _run_folders(session, opened.variant, request)
     elif any(moves(path) for path in request.inputs.values()):
         yield from _run_frames(session, request)
     else:
@@ -197,13 +198,13 @@ def _run_frames(session: Session, request: RunArguments) -> Iterator[str]:
     yield f"{done.frames} frames at {done.fps:.4g} frames per second; {duration(each)} per frame, including reading and writing"
 
 
-def _run_folders(session: Session, request: RunArguments) -> Iterator[str]:
+def _run_folders(session: Session, variant: Variant | None, request: RunArguments) -> Iterator[str]:
     """Run every image of folders. Raises DiagnosticError at the end for the images that were skipped."""
     if request.captures:
         raise DiagnosticError.of("no-output", "--capture works only for single images", remedy="use --output")
     outputs = one_each("--output", request.outputs)
     job = FolderJob(request.inputs, outputs, request.video.start, request.video.stop, request.video.kind)
-    key = job_key(session, session.weights.sha256)
+    key = job_key(session, session.weights.sha256, variant)
     if request.cluster:
         done = process_on_cluster(request.cluster, session, job, key, request.progress)
     else:

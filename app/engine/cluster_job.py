@@ -19,15 +19,16 @@ from app.engine.folder_job import (
     FolderDone,
     FolderJob,
     Frame,
-    Journal,
     Progress,
+    check_usable,
     frames_of,
+    opened_journal,
     source_of,
     targets_of,
     unfinished,
 )
 from app.engine.frames import operator_of
-from designer.files.atomic import make_folder, write_atomic
+from designer.files.atomic import write_atomic
 from designer.files.document import parse_document, write_document
 from designer.files.weights import Weights
 from designer.graph.diagnostics import DiagnosticError
@@ -102,9 +103,7 @@ def process_on_cluster(
 ) -> FolderDone:
     """Run all images that are not finished on the Ray cluster at `address`. Raises DiagnosticError as `process_folders` does."""
     frames = frames_of(job)
-    journal = Journal(next(iter(job.outputs.values())), key)
-    for folder in job.outputs.values():
-        make_folder(folder)
+    journal = opened_journal(job, key)
     rest = unfinished(frames, job, journal)
     before, began = len(frames) - len(rest), perf_counter()
     skipped: dict[str, str] = {}
@@ -121,6 +120,7 @@ def process_on_cluster(
                 written += 1
             if progress is not None:
                 progress(before + written + len(skipped), len(frames), frame.name)
+    check_usable(skipped, frames)
     return FolderDone(written, before, skipped, perf_counter() - began)
 
 

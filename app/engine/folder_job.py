@@ -17,6 +17,7 @@ import msgspec
 
 from app.engine.frames import operator_of
 from designer.files.atomic import make_folder, write_atomic
+from designer.files.variants import Variant
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.operators.api import Operator
 from designer.runtime.animation import Animation
@@ -115,8 +116,8 @@ def frames_of(job: FolderJob) -> list[Frame]:
     ]
 
 
-def job_key(session: Session, weights_digest: str) -> str:
-    """What results depend on besides the images: the network, its weights, and how it is run."""
+def job_key(session: Session, weights_digest: str, variant: Variant | None = None) -> str:
+    """What results depend on besides the images: the network, its weights, and how it is run. `variant` is that of the session."""
     o = session.options
     return "|".join(
         (
@@ -127,6 +128,11 @@ def job_key(session: Session, weights_digest: str) -> str:
             o.layout,
             str(o.formats),
             session.weights.note,
+            *(
+                (repr((variant.calibration, sorted(variant.formats.items()))),)
+                if variant is not None and variant.calibration is not None
+                else ()
+            ),
         )
     )
 
@@ -159,6 +165,40 @@ class Journal:
     def add(self, frame: Frame) -> None:
         with self._path.open("ab") as stream:
             stream.write(msgspec.json.encode(_Line(frame.name, _states(frame))) + b"\n")
+
+
+def opened_journal(job: FolderJob, key: str) -> Journal:
+    """The journal of a job, and its folders made. Raises DiagnosticError where results would replace other files."""
+    layers: dict[Path, str] = {path.resolve(): layer for layer, path in job.inputs.items()}
+    for layer, path in job.outputs.items():
+        other = layers.setdefault(path.resolve(), layer)
+        if other != layer:
+            raise DiagnosticError.of(
+                "folder-in-use",
+                tr(
+                    "'{layer}' cannot be written to {folder}, the folder of '{other}'",
+                    layer=layer,
+                    folder=path,
+                    other=other,
+                ),
+                layer=layer,
+                file=str(path),
+                remedy=tr("choose another folder"),
+            )
+    journal = Journal(next(iter(job.outputs.values())), key)
+    for folder in job.outputs.values():
+        make_folder(folder)
+    return journal
+
+
+def check_usable(skipped: Mapping[str, str], frames: Sequence[Frame]) -> None:
+    """Raise DiagnosticError if all images of a job were skipped."""
+    if skipped and len(skipped) == len(frames):
+        raise DiagnosticError.of(
+            "no-images",
+            tr("no image can be used: {reason}", reason=next(iter(skipped.values()))),
+            remedy=tr("choose other images"),
+        )
 
 
 def targets_of(frame: Frame, job: FolderJob) -> list[Path]:
@@ -218,9 +258,7 @@ def prefetched(frames: Iterable[Frame], operators: Mapping[str, Operator | None]
 def process_folders(session: Session, job: FolderJob, key: str, progress: Progress | None = None) -> FolderDone:
     """Run all images that are not finished. Raises DiagnosticError if nothing can be run or written."""
     frames = frames_of(job)
-    journal = Journal(next(iter(job.outputs.values())), key)
-    for folder in job.outputs.values():
-        make_folder(folder)
+    journal = opened_journal(job, key)
     rest = unfinished(frames, job, journal)
     started = perf_counter()
     run = _FolderRun(session, job, journal)
@@ -230,12 +268,7 @@ def process_folders(session: Session, job: FolderJob, key: str, progress: Progre
                 progress(count, len(frames), frame.name)
             run.frame(frame, read, pool)
         run.finish(0)
-    if run.skipped and len(run.skipped) == len(frames):
-        raise DiagnosticError.of(
-            "no-images",
-            tr("no image can be used: {reason}", reason=next(iter(run.skipped.values()))),
-            remedy=tr("choose other images"),
-        )
+    check_usable(run.skipped, frames)
     return FolderDone(run.written, len(frames) - len(rest), run.skipped, perf_counter() - started, tuple(run.notes))
 
 

@@ -109,3 +109,15 @@ def test_an_interrupted_job_continues_and_counts_what_was_done_before(
     for number in (0, 1, 2, 4):
         made, expected = (np.load(tmp_path / folder / f"{number}.npy") for folder in ("made", "local"))
         np.testing.assert_array_equal(made, expected)
+
+
+def test_a_cluster_without_a_usable_image_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "images").mkdir()
+    (tmp_path / "images" / "a.png").write_bytes(b"x")
+    monkeypatch.setattr(
+        cluster_job, "_rows", lambda network, frames: [{"index": 0, "skipped": "broken", "results": []}]
+    )
+    monkeypatch.setattr(cluster_job, "Cluster", lambda address: nullcontext())
+    job = FolderJob({"in": tmp_path / "images"}, {"out": tmp_path / "made"})
+    with pytest.raises(DiagnosticError, match="no-images"):
+        process_on_cluster("here", local.session(), job, "key")

@@ -16,6 +16,7 @@ from app.engine.protocol import DescribeInputRequest, ReleaseInputRequest, SetIn
 from app.engine.runs import Progress, Runs
 from app.engine.training_profile import _roofs, training_step
 from app.engine.video_job import VideoJob, _name, _range, moves
+from designer.files.variants import CalibrationRecipe, Variant
 from designer.files.weights import Weights
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
@@ -201,6 +202,13 @@ def test_results_depend_on_network_weights_and_configuration():
     assert len(keys) == 7
     session.options = replace(options, threads=3)
     assert job_key(session, "digest") in keys
+    variant = Variant("small", "int8", calibration=CalibrationRecipe("photos"))
+    recipes = (
+        variant,
+        replace(variant, formats={"conv": "float32"}),
+        replace(variant, calibration=CalibrationRecipe("x")),
+    )
+    assert len({job_key(session, "digest", one) for one in recipes} - keys) == 3
 
 
 def test_rates_of_many_images():

@@ -170,6 +170,17 @@ def test_results_that_are_missing_are_made_again(folder: Path) -> None:
     assert {path.name for path in made.glob("*.*")} == {"0.npy", "0.png", "1.npy", "1.png", JOURNAL}
 
 
+def test_results_replace_neither_images_nor_each_other(folder: Path) -> None:
+    graph = Graph([*network(), Layer("raw", "output", inputs=(Source("noise"),))], name="folder network")
+    before = (folder / "0.png").read_bytes()
+    for other in (folder, folder.parent / "made"):
+        outputs = {"out": folder.parent / "images" / ".." / "made", "raw": other}
+        with pytest.raises(DiagnosticError, match="folder-in-use"):
+            process_folders(session(graph), FolderJob({"in": folder}, outputs), "key")
+    assert (folder / "0.png").read_bytes() == before
+    assert not (folder.parent / "made").exists()
+
+
 def test_a_file_in_place_of_the_output_folder_is_refused(folder: Path) -> None:
     (folder.parent / "made").write_text("a file")
     with pytest.raises(DiagnosticError) as failed:
