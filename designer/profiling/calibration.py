@@ -64,7 +64,7 @@ def calibrated(options: RunOptions, registry: Registry, store: Path | None = Non
     import msgspec
 
     path = (store or default_store()).with_name("models.json")
-    key = f"{peaks_key(options)} | {options.layout} | {options.precision}"
+    key = f"{peaks_key(options)} | {options.layout} | {options.precision} | without launches"
     try:
         return msgspec.convert(load_store(path).get(key), CalibratedModel)
     except msgspec.ValidationError:
@@ -78,6 +78,7 @@ def calibrate(
 ) -> CalibratedModel:
     """Measure the efficiency of each kind of operator on this machine with an engine."""
     kinds: dict[str, list[CalibrationPoint]] = {}
+    launch_ms = min(_times(Inference(_chain("relu", {}, 1, 1).graph, registry), options).values())
     for case in _cases(sides):
         inference = Inference(case.graph, registry)
         if inference.diagnostics():
@@ -86,8 +87,8 @@ def calibrate(
         for work in layer_works(cost_table(inference)):
             if work.layer in case.counted and work.layer in times and (work.flops or work.bytes):
                 units = work.flops * 1e-9 if work.flops else work.bytes * 1e-6
-                kinds.setdefault(work.kind, []).append(CalibrationPoint(work.sizes, times[work.layer] / units))
-    launch_ms = min(_times(Inference(_chain("relu", {}, 1, 1).graph, registry), options).values())
+                spent = max(times[work.layer] - launch_ms, 0.0)
+                kinds.setdefault(work.kind, []).append(CalibrationPoint(work.sizes, spent / units))
     return CalibratedModel(
         name=f"{options.engine} on this machine",
         reason=f"efficiency of {options.engine} on this machine, calibrated at {now()}",

@@ -45,7 +45,7 @@ class DeviceModel(Protocol):
 
 @dataclass(frozen=True)
 class CalibrationPoint:
-    """The measured time of one layer in ms per unit of work: per GFLOP if it has FLOPs, per MB otherwise."""
+    """The measured time of one layer, without its launch, in ms per unit of work: per GFLOP if it has FLOPs, per MB otherwise."""
 
     sizes: tuple[float, ...]
     ms_per_unit: float

@@ -76,7 +76,7 @@ def test_calibration_measures_every_kind_and_is_kept(profiling_registry, monkeyp
     monkeypatch.setattr(calibration, "CHANNELS", ((8, 8), (16, 16)))
     found = calibrate(OPTIONS, profiling_registry, NO_PEAKS, sides=(8,))
     assert {"convolution", "element_wise", "pooling", "upsample", "concatenation", "relu"} <= set(found.kinds)
-    assert all(point.ms_per_unit > 0 for points in found.kinds.values() for point in points)
+    assert all(point.ms_per_unit >= 0 for points in found.kinds.values() for point in points)
     calls = []
     monkeypatch.setattr(calibration, "calibrate", lambda *_: calls.append(1) or found)
     monkeypatch.setattr(calibration, "machine_peaks", lambda *_: None)
