@@ -40,10 +40,13 @@ def _nvml(device: str) -> ReadJoules | str:
         return "nvidia-ml-py is not installed; install layerwright[nvidia]"
     import pynvml
 
-    number = int(device.partition(":")[2] or 0)
+    from designer.profiling.gpu import gpu_id
+
+    gpu = gpu_id(device)
     try:
         pynvml.nvmlInit()
-        handle = pynvml.nvmlDeviceGetHandleByIndex(number)
+        by_index = gpu.isdigit()
+        handle = pynvml.nvmlDeviceGetHandleByIndex(int(gpu)) if by_index else pynvml.nvmlDeviceGetHandleByUUID(gpu)
         pynvml.nvmlDeviceGetTotalEnergyConsumption(handle)
     except pynvml.NVMLError as error:
         return f"NVML cannot read the energy counter: {error}"

@@ -24,7 +24,7 @@ def gpu_versions(device: str) -> tuple[str, dict[str, str]]:
     cudnn: Any = torch.backends.cudnn
     if cudnn.version():
         found["cudnn"] = str(cudnn.version())
-    driver = nvidia_smi("driver_version")
+    driver = nvidia_smi("driver_version", gpu_id(device))
     return name, found | ({"driver": driver} if driver else {})
 
 
@@ -35,14 +35,25 @@ def free_gpu_memory(device: str) -> int:
     return int(torch.cuda.mem_get_info(torch.device(device))[0])
 
 
-def nvidia_smi(field: str) -> str:
-    """One field of the first GPU as nvidia-smi reports it, or empty."""
+def gpu_id(device: str) -> str:
+    """The UUID of a CUDA device, by which tools of the driver name a GPU whatever `CUDA_VISIBLE_DEVICES` says; its number where torch has none."""
+    import torch
+
+    try:
+        found = getattr(torch.cuda.get_device_properties(torch.device(device)), "uuid", None)
+    except (AssertionError, RuntimeError):  # no CUDA here
+        found = None
+    return f"GPU-{found}" if found is not None else device.partition(":")[2] or "0"
+
+
+def nvidia_smi(field: str, gpu: str = "0") -> str:
+    """One field of a GPU (see `gpu_id`) as nvidia-smi reports it, or empty."""
     tool = shutil.which("nvidia-smi")
     if tool is None:
         return ""
     try:
         done = subprocess.run(
-            [tool, f"--query-gpu={field}", "--format=csv,noheader,nounits"],
+            [tool, f"--query-gpu={field}", "--format=csv,noheader,nounits", f"--id={gpu}"],
             capture_output=True,
             text=True,
             timeout=20,
@@ -66,7 +77,7 @@ def measure_gpu(device: str, precision: str, *, size: int = 8192, copy_bytes: in
     import torch
 
     where = torch.device(device)
-    foreign = _foreign()
+    foreign = _foreign(gpu_id(device))
     peaks: dict[str, Quantity] = {}
     for name, dtype, tf32 in (
         ("fp32", torch.float32, False),
@@ -135,9 +146,9 @@ def best_seconds(work: Callable[[], object], runs: int, repeat: int = 1) -> floa
     return max(best, 1e-9)
 
 
-def _foreign() -> Quantity:
+def _foreign(gpu: str) -> Quantity:
     """How busy the GPU was just before the calibration, by nvidia-smi."""
-    text = nvidia_smi("utilization.gpu")
+    text = nvidia_smi("utilization.gpu", gpu)
     if not text.isdigit():
         return unavailable("nvidia-smi did not report how busy the GPU was")
     return measured(float(text), "use of the GPU before the calibration")

@@ -6,6 +6,7 @@ import itertools
 import os
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -448,7 +449,7 @@ def test_convolutions_of_too_many_operations_are_not_calibrated():
 
 
 FAKE = """#!/bin/sh
-[ "$1" = --query-gpu=utilization.gpu ] && [ "$2" = --format=csv,noheader,nounits ] && printf '{output}' || exit 1
+[ "$1" = --query-gpu=utilization.gpu ] && [ "$2" = --format=csv,noheader,nounits ] && [ "$3" = --id=GPU-12ab ] && printf '{output}' || exit 1
 """
 
 
@@ -461,14 +462,14 @@ FAKE = """#!/bin/sh
         ("[N/A]\\n", "[N/A]", None),
     ],
 )
-def test_the_first_gpu_by_nvidia_smi(tmp_path, monkeypatch, output, first, load):
+def test_a_gpu_by_nvidia_smi(tmp_path, monkeypatch, output, first, load):
     tool = tmp_path / "nvidia-smi"
     tool.write_text(FAKE.format(output=output))
     tool.chmod(0o755)
     monkeypatch.setattr(gpu.shutil, "which", lambda name: str(tool) if name == "nvidia-smi" else None)
-    assert gpu.nvidia_smi("utilization.gpu") == first
-    assert gpu.nvidia_smi("unknown") == ""
-    found: Quantity = gpu._foreign()
+    assert gpu.nvidia_smi("utilization.gpu", "GPU-12ab") == first
+    assert gpu.nvidia_smi("unknown", "GPU-12ab") == ""
+    found: Quantity = gpu._foreign("GPU-12ab")
     assert found.value == (load.value if load else None)
     monkeypatch.setattr(gpu.shutil, "which", lambda name: None)
     assert gpu.nvidia_smi("utilization.gpu") == ""
@@ -476,12 +477,17 @@ def test_the_first_gpu_by_nvidia_smi(tmp_path, monkeypatch, output, first, load)
 
 def test_the_second_gpu_has_its_own_energy_counter(monkeypatch):
     pynvml = pytest.importorskip("pynvml")
+    torch = pytest.importorskip("torch")
     from designer.profiling.energy import energy_counter, energy_of
 
     monkeypatch.setattr(pynvml, "nvmlInit", lambda: None)
     monkeypatch.setattr(pynvml, "nvmlDeviceGetHandleByIndex", lambda number: number)
     monkeypatch.setattr(pynvml, "nvmlDeviceGetTotalEnergyConsumption", lambda handle: 1000 * (handle + 5))
     assert [energy_counter(device)() for device in ("cuda", "cuda:0", "cuda:1")] == [5.0, 5.0, 6.0]
+    monkeypatch.setattr(pynvml, "nvmlDeviceGetHandleByUUID", {"GPU-12ab": 7}.__getitem__)
+    properties = SimpleNamespace(uuid="12ab")  # CUDA_VISIBLE_DEVICES chose another GPU as the first one
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: properties)
+    assert energy_counter("cuda")() == 12.0
     assert energy_of(1.0, 0.2, 4, 100).joules.value == 0.25
     for joules, seconds in ((1.0, 0.19), (0.0, 1.0)):
         assert "too short" in energy_of(joules, seconds, 1, 1).watts.reason

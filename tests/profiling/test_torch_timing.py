@@ -96,7 +96,7 @@ def test_gpu_peaks_with_a_stand_in(monkeypatch, fake_cuda):
         return type("Properties", (), {"L2_cache_size": 1 << 20})()
 
     monkeypatch.setattr(torch.cuda, "get_device_properties", properties)
-    monkeypatch.setattr(gpu, "nvidia_smi", lambda field: "7")
+    monkeypatch.setattr(gpu, "nvidia_smi", lambda field, gpu: "7")
     peaks = gpu.measure_gpu("cpu", "fp32", size=64, copy_bytes=1 << 20)
     assert peaks.compute.value > 0
     assert peaks.others.keys() == {"tf32", "fp16", "bf16"}
