@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+
 import pytest
 
 pytest.importorskip("PySide6")
@@ -9,15 +12,30 @@ pytestmark = pytest.mark.gui
 
 from pytestqt.qtbot import QtBot
 
-from app.engine.protocol import MeasureVariantsReply, PassesReply, PassRow, VariantRow
+from app.engine.protocol import (
+    BitsReply,
+    BitsRequest,
+    BlamedOperator,
+    BlameReply,
+    LayerBits,
+    MeasureVariantsReply,
+    PassesReply,
+    PassRow,
+    VariantRow,
+)
 from app.ui.document.document import Document
 from app.ui.engine.analysis import analysis_of
+from app.ui.engine.client import EngineClient
 from app.ui.engine.context import Context
 from app.ui.engine.number_formats import number_formats_of
 from app.ui.engine.profiling import profiling_of
+from app.ui.engine.question import EngineQuestion
+from app.ui.precision.blame_panel import BlamePanel
+from app.ui.precision.number_formats_panel import MEASURED, NumberFormatsPanel
 from app.ui.precision.passes_panel import PassesPanel
 from app.ui.precision.variants_panel import STATUS, VariantsPanel
 from designer.files.variants import Variant
+from designer.graph.commands import set_params
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.operators.registry import default_registry
@@ -83,3 +101,111 @@ def test_a_variant_that_was_changed_is_not_measured(context: Context, qtbot: QtB
     assert panel.table.topLevelItem(1).text(STATUS) == "measured"
     context.root.change_settings(variants=(Variant("FP16", "bf16"),))
     assert panel.table.topLevelItem(1).text(STATUS) == "not measured"
+
+
+# --- what was measured before an edit ----------------------------------------------------------------------------
+
+EDITS = {
+    "parameter": lambda document: document.do(lambda graph: set_params(graph, {"conv": {"features": "5"}})),
+    "weights": lambda document: document.change_settings(weights="/other"),
+    "input": lambda document: document.change_settings(input_files={"image": "pattern:edges"}),
+}
+edited = pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
+
+
+@edited
+def test_measured_variants_are_forgotten_with_an_edit(context: Context, qtbot: QtBot, edit) -> None:
+    panel = VariantsPanel(context)
+    qtbot.addWidget(panel)
+    panel._done(MeasureVariantsReply((VariantRow("", 100),)))
+    context.root.change_settings(iterations=7)
+    assert panel.table.topLevelItem(0).text(STATUS) == "current, measured"
+    edit(context.root)
+    assert panel.table.topLevelItem(0).text(STATUS) == "current, not measured"
+
+
+@edited
+def test_tried_passes_are_forgotten_with_an_edit(context: Context, qtbot: QtBot, edit) -> None:
+    panel = PassesPanel(context)
+    qtbot.addWidget(panel)
+    panel._on_found(PassesReply((PassRow("fold_constants", False, 3, (9, 6), (90, 60), 0.0),)))
+    texts = [panel.table.topLevelItem(row).text(1) for row in range(panel.table.topLevelItemCount())]
+    assert "3" in texts
+    edit(context.root)
+    assert {panel.table.topLevelItem(row).text(1) for row in range(panel.table.topLevelItemCount())} == {"-"}
+
+
+@edited
+def test_measured_bits_are_forgotten_with_an_edit(context: Context, qtbot: QtBot, edit) -> None:
+    panel = NumberFormatsPanel(context)
+    qtbot.addWidget(panel)
+    heat: list[object] = []
+    context.heat_requested.connect(heat.append)
+    panel._on_found(BitsReply((LayerBits("conv", 100, dict.fromkeys(MEASURED, 33.25)),), ()))
+    number_formats_of(context).set_format("int8", ["conv"])  # what was measured does not depend on the present formats
+    assert panel.table.topLevelItem(0).text(2) == "33.2"
+    assert heat[-1] is not None
+    edit(context.root)
+    assert panel.table.topLevelItem(0).text(2) == ""
+    assert (panel.size_text.text(), panel.plot.isHidden(), heat[-1]) == ("", True, None)
+
+
+@edited
+def test_blame_is_forgotten_with_an_edit(context: Context, qtbot: QtBot, edit) -> None:
+    panel = BlamePanel(context)
+    qtbot.addWidget(panel)
+    heat: list[object] = []
+    context.heat_requested.connect(heat.append)
+    panel._titles = ("FP32", "INT8")
+    panel._on_found(BlameReply((BlamedOperator("conv", 1.0, 0.1),), 0.02, "conv"))
+    assert panel.status.text() == "FP32 and INT8 differ by 0.02 RMS."
+    edit(context.root)
+    assert (panel.table.topLevelItemCount(), panel.status.text(), heat[-1]) == (0, "", None)
+
+
+def test_blame_of_a_variant_is_forgotten_when_it_changes(context: Context, qtbot: QtBot) -> None:
+    panel = BlamePanel(context)
+    qtbot.addWidget(panel)
+    context.root.change_settings(variants=(Variant("mine", "fp16"), Variant("other", "fp16")))
+    panel._names, panel._variants = ("fp32", "mine"), (Variant("mine", "fp16"),)
+    reply = BlameReply((BlamedOperator("conv", 1.0, 0.1),), 0.02, "conv")
+    panel._on_found(reply)
+    context.root.change_settings(variants=(Variant("mine", "fp16"),))
+    assert panel.table.topLevelItemCount() == 1
+    context.root.change_settings(variants=(Variant("mine", "bf16"),))
+    assert panel.table.topLevelItemCount() == 0
+    panel._on_found(reply)  # asked for before the change
+    assert panel.table.topLevelItemCount() == 0
+    assert "Repeat the measurement" in panel.status.text()
+
+
+def test_an_answer_about_passes_that_were_changed_since_is_not_shown(context: Context, qtbot: QtBot) -> None:
+    panel = PassesPanel(context)
+    qtbot.addWidget(panel)
+    number_formats_of(context).set_pass("fold_constants", True)
+    panel._on_found(PassesReply((PassRow("fold_constants", False, 3, (9, 6), (90, 60), 0.0),)))
+    assert {panel.table.topLevelItem(row).text(1) for row in range(panel.table.topLevelItemCount())} == {"-"}
+
+
+@pytest.fixture
+def silent_engine(context: Context) -> Iterator[EngineClient]:
+    """An engine that never answers."""
+    context.engine = EngineClient(context, command=(sys.executable, "-c", "import time; time.sleep(60)"))
+    yield context.engine
+    context.engine.close(kill=True)
+
+
+@edited
+def test_an_answer_about_a_network_that_was_edited_since_is_dropped(
+    context: Context, silent_engine: EngineClient, edit
+) -> None:
+    question = EngineQuestion(context, context)
+    told: list[object] = []
+    for change, kind in ((lambda document: None, BitsReply), (edit, str)):
+        question.ask(BitsRequest(), told.append, told.append, lambda event: None)
+        change(context.root)
+        assert question.busy
+        question._calls[-1].finish(BitsReply((), ()))
+        assert not question.busy
+        assert isinstance(told.pop(), kind)
+    assert not told

@@ -76,6 +76,11 @@ def with_variant(request: OpenRequest, options: RunOptions, variant: Variant | N
     )
 
 
+def run_settings(settings: Settings) -> tuple[object, ...]:
+    """The settings that results of the network depend on, apart from its variants."""
+    return (*(getattr(settings, name) for name in _OPENED_WITH), settings.input_files)
+
+
 def difference(before: Settings, after: Settings) -> tuple[bool, set[str]]:
     """Whether the network must be opened anew, and the layers whose input file is another one."""
     old, new = before.input_files, after.input_files

@@ -23,6 +23,7 @@ from PySide6.QtWidgets import (
 from app.computations import computation_titles
 from app.engine.protocol import BlamedOperator, BlameReply
 from app.ui.engine.context import Context
+from app.ui.engine.document_watch import DocumentWatch
 from app.ui.engine.number_formats import number_formats_of
 from app.ui.precision.channel_pairs import ChannelPairs
 from app.ui.widgets import theme
@@ -30,6 +31,7 @@ from app.ui.widgets.empty_state import EmptyState
 from app.ui.widgets.frozen_tree import RowDelegate
 from app.ui.widgets.message import Message
 from app.ui.widgets.narrow_combo import NarrowComboBox
+from designer.files.variants import Variant
 from designer.profiling.heat import Heat, Metric
 from designer.texts import mark, tr
 from designer.units import digits
@@ -50,6 +52,7 @@ class BlamePanel(QWidget):
         self._context = context
         self._formats = number_formats_of(context)
         self._names = self._titles = ("", "")
+        self._variants: tuple[Variant, ...] = ()  # those that the names mean
         self._summary = ""
         self._files: dict[str, str] = {}  # ONNX files that were chosen for the open document, and their titles
         self.a = self._combo("a", tr("First computation"), "fp32")
@@ -73,11 +76,7 @@ class BlamePanel(QWidget):
         self.first.clicked.connect(lambda: self.show_channels(self.first.property("layer")))
         self.table = self._table()
         self.results = self._results(self.table)
-        self.channels = QPushButton(tr("Compare Channels"))
-        self.channels.setObjectName("blame.channels")
-        self.channels.setToolTip(tr("Show the channels of the selected operator in both computations"))
-        self.channels.setEnabled(False)
-        self.channels.clicked.connect(lambda: self.show_channels(self.table.currentItem().text(0)))
+        self.channels = self._compare_button()
         second = QHBoxLayout()
         second.addWidget(self.b, 1)
         second.addWidget(self.file)
@@ -92,6 +91,7 @@ class BlamePanel(QWidget):
             main.addWidget(widget)
         main.addWidget(self.results, 1)
         main.addWidget(self.channels)
+        DocumentWatch(context, self).outdated.connect(self._forget)
         self._formats.busy_changed.connect(self._on_busy)
         self._formats.formats_changed.connect(self._offer)
         context.root_changed.connect(self._on_document)
@@ -102,6 +102,14 @@ class BlamePanel(QWidget):
         combo = NarrowComboBox(f"blame.{name}", title)
         combo.setProperty("usual", chosen)
         return combo
+
+    def _compare_button(self) -> QPushButton:
+        button = QPushButton(tr("Compare Channels"))
+        button.setObjectName("blame.channels")
+        button.setToolTip(tr("Show the channels of the selected operator in both computations"))
+        button.setEnabled(False)
+        button.clicked.connect(lambda: self.show_channels(self.table.currentItem().text(0)))
+        return button
 
     def _results(self, table: QTreeWidget) -> QStackedWidget:
         """The table, and a hint as long as it is empty."""
@@ -154,6 +162,17 @@ class BlamePanel(QWidget):
                 combo.addItem(title, name)
             index = combo.findData(chosen)
             combo.setCurrentIndex(index if index >= 0 else combo.findData(combo.property("usual")))
+        if self._variants != self._compared_variants():
+            self._forget()
+
+    def _compared_variants(self) -> tuple[Variant, ...]:
+        """The variants of the document that are compared, as they are now."""
+        return tuple(each for each in self._context.root.settings.variants if each.name in self._names)
+
+    def _forget(self) -> None:
+        """Shares of another network, of other weights, of another input or of another variant are worth nothing."""
+        if self.results.currentWidget() is self.table:
+            self._clear()
 
     def _clear(self) -> None:
         self.table.clear()
@@ -182,6 +201,7 @@ class BlamePanel(QWidget):
         self._clear()
         self._names = (self.a.currentData(), self.b.currentData())
         self._titles = (self.a.currentText(), self.b.currentText())
+        self._variants = self._compared_variants()
         self._formats.blame(*self._names, self._on_found, self.status.show_message)
 
     def _on_busy(self, busy: bool) -> None:
@@ -191,6 +211,9 @@ class BlamePanel(QWidget):
     # --- the answer -------------------------------------------------------------------------------------------------
 
     def _on_found(self, found: BlameReply) -> None:
+        if self._variants != self._compared_variants():
+            self.status.show_message(tr("The variant was changed in the meantime. Repeat the measurement."), "error")
+            return
         self.results.setCurrentWidget(self.table)
         ranked = sorted(found.operators, key=lambda item: (abs(item.share), item.deviation), reverse=True)
         self.table.clear()
@@ -198,10 +221,13 @@ class BlamePanel(QWidget):
             self.table.addTopLevelItem(_row(item))
         if found.first is None:
             text = tr(
-                "The results differ by {rms} RMS; no operator deviates by more than rounding.", rms=f"{found.rms:.2g}"
+                "{a} and {b} differ by {rms} RMS; no operator deviates by more than rounding.",
+                a=self._titles[0],
+                b=self._titles[1],
+                rms=f"{found.rms:.2g}",
             )
         else:
-            text = tr("The results differ by {rms} RMS.", rms=f"{found.rms:.2g}")
+            text = tr("{a} and {b} differ by {rms} RMS.", a=self._titles[0], b=self._titles[1], rms=f"{found.rms:.2g}")
             self.first.setText(tr("First deviating operator: {layer}", layer=found.first))
             self.first.setProperty("layer", found.first)
         self.first.setVisible(found.first is not None)

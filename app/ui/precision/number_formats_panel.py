@@ -24,6 +24,7 @@ from PySide6.QtWidgets import (
 from app.engine.protocol import BitsReply, SizePoint
 from app.ui.document.document import Document
 from app.ui.engine.context import Context
+from app.ui.engine.document_watch import DocumentWatch
 from app.ui.engine.number_formats import TITLES, number_formats_of, reason_text
 from app.ui.widgets import theme
 from app.ui.widgets.flow import FlowLayout
@@ -134,6 +135,7 @@ class NumberFormatsPanel(QWidget):
         self._main.addWidget(self.status)
         self._main.addWidget(self.table, 2)
         self._main.addWidget(self.size_text)
+        DocumentWatch(context, self).outdated.connect(self._forget)
         self._formats.formats_changed.connect(self._show_layers)
         self._formats.busy_changed.connect(self._on_busy)
         context.root_changed.connect(self._on_document)
@@ -282,6 +284,16 @@ class NumberFormatsPanel(QWidget):
             self._rest.start()
         else:
             self._show_layers()
+
+    def _forget(self) -> None:
+        """Measurements of another network, of other weights or of another input are worth nothing."""
+        if self._found is None:
+            return
+        self._found = None
+        if self.plot is not None:
+            self.plot.hide()
+        self._show_heat()
+        self._show_layers()
 
     def _on_changed(self, change: ChangeSet) -> None:
         if change.added or change.removed:

@@ -17,11 +17,11 @@ from PySide6.QtWidgets import (
 from app.engine.protocol import PassesReply, PassRow
 from app.ui.document.document import Document
 from app.ui.engine.context import Context
+from app.ui.engine.document_watch import DocumentWatch
 from app.ui.engine.number_formats import number_formats_of
 from app.ui.widgets import theme
 from app.ui.widgets.frozen_tree import RowDelegate
 from app.ui.widgets.message import Message
-from designer.graph.edits import ChangeSet
 from designer.passes.passes import PASSES
 from designer.texts import mark, tr, tr_data
 from designer.units import UNAVAILABLE_SIGN, binary, percent
@@ -60,6 +60,7 @@ class PassesPanel(QWidget):
         self._formats = number_formats_of(context)
         self._document: Document | None = None
         self._rows: dict[str, PassRow] = {}
+        self._tried: tuple[str, ...] = ()  # the passes of the variant when the rows were asked for
         self.subject = QLabel()
         self.subject.setObjectName("graph_passes.variant")
         self.subject.setTextFormat(Qt.TextFormat.PlainText)
@@ -85,6 +86,7 @@ class PassesPanel(QWidget):
         main.addWidget(self.total)
         self._formats.busy_changed.connect(self._on_busy)
         self._formats.formats_changed.connect(self._on_settings)
+        DocumentWatch(context, self).outdated.connect(self._forget)
         context.root_changed.connect(self._watch)
         self._watch()
 
@@ -116,20 +118,12 @@ class PassesPanel(QWidget):
     # --- the document ----------------------------------------------------------------------------------------------
 
     def _watch(self, *_: object) -> None:
-        if self._document is not None:
-            self._document.changed.disconnect(self._on_changed)
         self._document = self._context.root if self._context.has_document else None
-        if self._document is not None:
-            self._document.changed.connect(self._on_changed)
         self.status.show_message("", "info")
         self._forget()
 
-    def _on_changed(self, change: ChangeSet) -> None:
-        if change.computed or change.removed:
-            self._forget()
-
     def _forget(self) -> None:
-        """Numbers of another network are worth nothing."""
+        """Numbers of another network, of other weights or of another input are worth nothing."""
         self._rows = {}
         self._show()
 
@@ -155,6 +149,7 @@ class PassesPanel(QWidget):
         if self._formats.busy:
             self._formats.stop()
         else:
+            self._tried = self._on
             self._formats.measure_passes(self._on_found, self.status.show_message)
 
     def _on_busy(self, busy: bool) -> None:
@@ -164,6 +159,11 @@ class PassesPanel(QWidget):
     # --- what is shown ---------------------------------------------------------------------------------------------
 
     def _on_found(self, reply: PassesReply) -> None:
+        if self._tried != self._on:  # a pass was checked in the meantime
+            self._forget()
+            if self.isVisible():
+                self._on_compare()
+            return
         self._rows = {row.name: row for row in reply.rows}
         self._show()
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from math import isfinite
-from typing import Any
 
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtWidgets import (
@@ -30,6 +29,7 @@ from app.engine.protocol import (
 )
 from app.ui.document.document import Document
 from app.ui.engine.context import Context
+from app.ui.engine.document_watch import DocumentWatch
 from app.ui.engine.question import EngineQuestion
 from app.ui.precision.precision_dialog import PrecisionDialog
 from app.ui.widgets import theme
@@ -102,6 +102,7 @@ class VariantsPanel(QWidget):
         self._again = QTimer(self, singleShot=True, interval=REST_MS, timeout=self._judge_again)
         self._question = EngineQuestion(context, self)
         self._question.busy_changed.connect(lambda _: self._show_enabled())
+        DocumentWatch(context, self).outdated.connect(self._forget)
         self.table = self._make_table()
         self.status = Message("variants.status")
         main = QVBoxLayout(self)
@@ -209,21 +210,18 @@ class VariantsPanel(QWidget):
     def _watch(self, *_: object) -> None:
         if self._document is not None:
             self._document.settings_changed.disconnect(self.refresh)
-            self._document.changed.disconnect(self._forget)
         self.stop()
         self._document = self._context.root if self._context.has_document else None
         self._measured = {}
         self.status.show_message("", "info")
         if self._document is not None:
             self._document.settings_changed.connect(self.refresh)
-            self._document.changed.connect(self._forget)
         self.refresh()
 
-    def _forget(self, change: Any) -> None:
-        """Measurements of another network are worth nothing."""
-        if change.computed or change.removed:
-            self._measured = {}
-            self.refresh()
+    def _forget(self) -> None:
+        """Measurements of another network, of other weights or of another image are worth nothing."""
+        self._measured = {}
+        self.refresh()
 
     @property
     def variants(self) -> Sequence[Variant]:
