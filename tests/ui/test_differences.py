@@ -120,6 +120,22 @@ def test_another_document_and_the_inside_of_a_template(window, qtbot, tmp_path):
     qtbot.waitUntil(lambda: marks(window) == {instance: "~"})  # from outside, what it is part of
 
 
+def test_saving_changes_what_the_saved_version_is(window, qtbot, tmp_path):
+    panel = window.docks.panel("differences")
+    panel.with_saved()
+    document = window.context.document
+    document.do(lambda g: commands.set_params(g, {"a": {"features": "16"}}))
+    qtbot.waitUntil(lambda: marks(window) == {"a": "~"})
+    assert window.files.save()
+    assert panel.head.text() == "Since the saved version: no differences"
+    assert marks(window) == {}
+    document.undo()
+    qtbot.waitUntil(lambda: lines(panel) == [("~ changed", "a", "features: 16 → 8")])
+    panel.with_file(document.path)
+    assert window.files.save()
+    assert lines(panel) == [("~ changed", "a", "features: 16 → 8")]  # a file that was chosen stays as it was read
+
+
 def test_an_open_document_is_followed_until_it_is_closed(window, qtbot, tmp_path):
     save_document(network(), tmp_path / "two.xml")
     first = window.context.root

@@ -29,6 +29,7 @@ class DocumentComparison(QObject):
         self._document: Document | None = None  # the open file
         self._view: Document | None = None  # the document or template that is shown
         self._other_document: Document | None = None  # the other network, if it is an open document
+        self._follows_file = False  # `other` is the saved version: saving the document changes it
         self.title = ""  # of the other network
         self.other: Graph | None = None
         self.open_documents: Callable[[], list[Document]] = list
@@ -48,7 +49,7 @@ class DocumentComparison(QObject):
         """Compare with the saved version of the open document."""
         if self._document is not None and self._document.path is not None:
             self.with_file(self._document.path)
-            self.title = tr("the saved version")
+            self._follows_file, self.title = True, tr("the saved version")
             self.changed.emit()
 
     def with_graph(self, other: Graph, title: str) -> None:
@@ -68,6 +69,7 @@ class DocumentComparison(QObject):
         self._compute()
 
     def _follow_other(self, other: Document | None) -> None:
+        self._follows_file = False
         if self._other_document is not None and isValid(self._other_document):  # type: ignore[no-untyped-call]
             self._other_document.changed.disconnect(self._on_changed)
             self._other_document.destroyed.disconnect(self.stop)
@@ -101,8 +103,10 @@ class DocumentComparison(QObject):
         self.stop()  # first, since this disconnects all slots from the other document, which may be `root`
         if self._document is not None:
             self._document.changed.disconnect(self._on_changed)
+            self._document.path_changed.disconnect(self._on_saved)
         self._document = root
         root.changed.connect(self._on_changed)
+        root.path_changed.connect(self._on_saved)
 
     def show(self, document: Document) -> None:
         """Show another network or template of the open file."""
@@ -112,6 +116,11 @@ class DocumentComparison(QObject):
     def _on_changed(self, _change: ChangeSet) -> None:
         if self.other is not None:
             self._later.start()
+
+    def _on_saved(self) -> None:
+        if self._follows_file and self._document is not None:
+            self.other = self._document.graph.copy()
+            self._compute()
 
     def _compute(self) -> None:
         self._later.stop()
