@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from designer.graph.commands import check_text, collapse_layers, move_layers
@@ -51,18 +51,22 @@ def write_frame(graph: Graph, frame_id: str, content: str, least: int = 0) -> Ed
 
 
 def move_frame(
-    graph: Graph, frame_id: str, rect: tuple[int, int, int, int], places: Mapping[str, tuple[int, int]]
+    graph: Graph,
+    frame_id: str,
+    rect: tuple[int, int, int, int],
+    places: Mapping[str, tuple[int, int]],
+    within: Collection[str] = (),
 ) -> Edit:
-    """Change the rect of a frame and the positions of the layers that move with it."""
+    """Change the rect of a frame and the positions of the layers and frames (`within`) that move with it."""
     edit = set_frame(graph, frame_id, replace(graph.frames[frame_id], rect=rect))
     old = graph.frames[frame_id].rect
     dx, dy = rect[0] - old[0], rect[1] - old[1]
-    inside = {frame_id} if graph.frames[frame_id].collapsed else set()
+    inside = {key for key in (frame_id, *within) if graph.frames[key].collapsed}
     while more := {key for key, frame in graph.frames.items() if frame.folded in inside} - inside:
         inside |= more
     inner = {
         key: (graph.frames[key], replace(graph.frames[key], rect=(x + dx, y + dy, width, height)))
-        for key in inside - {frame_id}
+        for key in (inside | set(within)) - {frame_id}
         for x, y, width, height in (graph.frames[key].rect,)
     }
     return replace(move_layers(graph, places), title=tr("Move frame"), frames={**edit.frames, **inner})

@@ -8,7 +8,7 @@ pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
 import canvas_kit as kit
-from PySide6.QtCore import QPointF
+from PySide6.QtCore import QPoint, QPointF
 from PySide6.QtTest import QTest
 from window_kit import press, show
 
@@ -144,6 +144,20 @@ def test_a_frame_in_a_frame_folds_into_the_outer_one(window):
     assert window.canvas.projection.frame("f").isVisible()
     window.structure.unfold("f")
     assert seen(window) == set("abcde")
+
+
+def test_a_box_in_a_frame_moves_with_it_and_its_layers(window):
+    document = window.context.document
+    document.do(lambda g: frames.set_frame(g, "g", Frame("g", "All", rect=(200, -160, 824, 400))))
+    collapse(window)
+    start = kit.at(window.canvas, QPointF(230, -148))
+    kit.drag(window.canvas, start, start + QPoint(0, 30))
+    graph = graph_of(window)
+    down = graph.frames["g"].rect[1] + 160
+    assert down > 0
+    assert graph.frames["f"].rect == (496, -64 + down, 512, 192)
+    assert [graph[name].position[1] for name in "abcde"] == [0, down, down, down, 0]
+    assert window.canvas.projection.frame("f").seen.top() == -64 + down
 
 
 def test_a_frame_collapses_inside_of_a_template_too(window):

@@ -402,10 +402,10 @@ class Canvas(QWidget):
             self.selection_state_changed.emit()
             self.rename_selection()
 
-    def _on_frame_dragged(self, frame_id: str, rect: QRectF, places: object) -> None:
+    def _on_frame_dragged(self, frame_id: str, rect: QRectF, places: object, inner: object) -> None:
         x, y, width, height = (round(v) for v in rect.getRect())
-        moved = cast(dict[str, Position], places)
-        self.do(lambda d: frames.move_frame(d.graph, frame_id, (x, y, width, height), moved))
+        moved, within = cast(dict[str, Position], places), cast(list[str], inner)
+        self.do(lambda d: frames.move_frame(d.graph, frame_id, (x, y, width, height), moved, within))
 
     def bypass_selection(self) -> None:
         """Bypass the selected layers, or stop bypassing them if all are bypassed."""

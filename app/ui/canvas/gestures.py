@@ -143,7 +143,7 @@ class MoveLayers:
 
 
 class DragFrame:
-    """Move a frame with the layers in it, or resize it. `grip` names the edges ("l", "tr", ...) or is "move" for the title."""
+    """Move a frame with the layers and frames in it, or resize it. `grip` names the edges ("l", "tr", ...) or is "move" for the title."""
 
     moves_items = True
 
@@ -154,9 +154,13 @@ class DragFrame:
         self._start = start
         self._from = viewer.mapToScene(start)
         self._rect = frame.rect
-        inside = [i for i in viewer.layer_items(frame.rect) if frame.rect.contains(i.box().center())]
-        shut = frame.frame.collapsed
-        self._origins = {item: QPointF(item.pos()) for item in inside} if grip == "move" and not shut else {}
+        self._origins: dict[LayerItem, QPointF] = {}
+        self._inner: dict[FrameItem, QRectF] = {}
+        if grip == "move" and not frame.frame.collapsed:
+            inside = [i for i in viewer.layer_items(frame.rect) if frame.rect.contains(i.box().center())]
+            self._origins = {item: QPointF(item.pos()) for item in inside}
+            others = [i for i in viewer.scene().items(frame.rect) if isinstance(i, FrameItem) and i.rect != frame.rect]
+            self._inner = {item: item.rect for item in others if frame.rect.contains(item.seen)}
         self._moved = False
 
     def move(self, point: QPoint) -> None:
@@ -180,6 +184,8 @@ class DragFrame:
 
     def _show(self, rect: QRectF, run: QPointF) -> None:
         self._frame.show_rect(rect)
+        for inner, before in self._inner.items():
+            inner.show_rect(before.translated(run))
         for item, origin in self._origins.items():
             item.move_to(origin + run)
 
@@ -187,12 +193,13 @@ class DragFrame:
         rect = self._frame.rect
         if rect != self._rect:
             places = {item.layer: (round(item.pos().x()), round(item.pos().y())) for item in self._origins}
-            if self._frame.frame.collapsed and self._viewer.supply is not None:
+            if self._viewer.supply is not None:
                 run = rect.topLeft() - self._rect.topLeft()
-                for name in self._frame.members:
+                for name in (n for f in (self._frame, *self._inner) if f.frame.collapsed for n in f.members):
                     place = self._viewer.supply.entry(name).pos() + run
                     places[name] = (round(place.x()), round(place.y()))
-            self._viewer.frame_dragged.emit(self._frame.frame.id, rect, places)
+            inner = [item.frame.id for item in self._inner]
+            self._viewer.frame_dragged.emit(self._frame.frame.id, rect, places, inner)
 
     def cancel(self) -> None:
         self._show(self._rect, QPointF())

@@ -69,7 +69,8 @@ class CanvasView(NodeViewer):  # type: ignore[misc]
     layers_moved = Signal(object)  # dict of layer to (x, y)
     dropped_on_link = Signal(str, QPointF, object)  # layer, its new position, LinkItem
     selection_changed = Signal()  # by a gesture
-    frame_dragged = Signal(str, QRectF, object)  # frame, its rect, dict of layer to (x, y) of the layers moved with it
+    # frame, its rect, dict of layer to (x, y) of the layers moved with it, list of the frames moved with it
+    frame_dragged = Signal(str, QRectF, object, object)
     inspect_requested = Signal(str)  # layer
     unfold_requested = Signal(str)  # a collapsed frame
     rename_requested = Signal()  # for the selection
