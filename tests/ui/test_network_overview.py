@@ -216,6 +216,41 @@ def test_columns_sort_and_the_third_click_brings_the_running_order_back(bench: B
     assert names() == running
 
 
+def test_other_steps_are_sorted_as_the_header_says(qtbot: QtBot, engine: EngineClient) -> None:
+    panel = Bench(qtbot, engine).panel
+    infos = {name: LayerInfo("", "", "", memory=size) for name, size in (("a", 1), ("b", 3), ("c", 2))}
+    panel.tree.sortByColumn(MEMORY, Qt.SortOrder.DescendingOrder)
+    for names, order in (("ab", "ba"), ("abc", "bca")):
+        panel.model.show(tuple(RunStep((name,), "numpy", 1.0, False) for name in names), infos)
+        assert [panel.model.layer_at(panel.model.index(row, LAYER)) for row in range(len(names))] == list(order)
+
+
+def test_heat_is_painted_again_when_another_layer_becomes_the_hottest() -> None:
+    def steps(last: float) -> tuple[RunStep, ...]:
+        return (
+            RunStep(("a",), "numpy", 4.0, False),
+            RunStep(("b", "c"), "numpy", 4.0, False),
+            RunStep(("d",), "numpy", last, False),
+        )
+
+    infos = {name: LayerInfo("", "", "", weight=1.0) for name in "abcd"}
+    model = OverviewModel()
+    model.show(steps(8.0), infos)
+    places = {name: model.find(name).siblingAtColumn(TIME) for name in "abcd"}
+    assert [places[name].data(HEAT) for name in "abcd"] == [0.5, 0.25, 0.25, 1.0]
+    told: list[tuple[QModelIndex, QModelIndex]] = []
+    model.dataChanged.connect(lambda first, last, roles: told.append((first, last)))
+    model.show(steps(16.0), infos)
+    assert [places[name].data(HEAT) for name in "abcd"] == [0.25, 0.125, 0.125, 1.0]
+    for place in places.values():
+        assert any(
+            place.parent() == first.parent()
+            and first.row() <= place.row() <= last.row()
+            and first.column() <= TIME <= last.column()
+            for first, last in told
+        )
+
+
 def test_kept_results_keep_the_time_that_they_cost(bench: Bench) -> None:
     model = bench.panel.model
     before = bench.text(model.index(2, LAYER), TIME)

@@ -99,7 +99,7 @@ class NetworkOverviewPanel(QWidget):
     def _connect(self, context: Context) -> None:
         self.infos = LayerInfos(self)
         self.infos.changed.connect(self._show)
-        self.model.modelReset.connect(self.tree.expandAll)
+        self.model.modelReset.connect(self._on_other_steps)
         self._sized = False
         self._revision = 0
         self._document: Document | None = None
@@ -176,6 +176,12 @@ class NetworkOverviewPanel(QWidget):
             note += "  ·  " + tr("times of layers by profile {title}", title=entry.title)
         self._summary.setText(f"{result.summary()}{note}")
         self._stack.show_content(True)
+
+    def _on_other_steps(self) -> None:
+        """They come as they ran; the header may say otherwise."""
+        header = self.tree.header()
+        self.model.sort(header.sortIndicatorSection(), header.sortIndicatorOrder())
+        self.tree.expandAll()
 
     def _show_faults(self) -> None:
         faults = self.faults

@@ -61,7 +61,10 @@ class OverviewModel(QAbstractItemModel):
                     row.step = step
                     row.took = row.took if step.cached else step.milliseconds
                     self._tell_row(at)
+            largest = self._largest
             self._measure()
+            if self._largest != largest:
+                self._tell_heat()
             return
         self.beginResetModel()
         took = {row.step.layers: row.took for row in self._rows}
@@ -97,6 +100,13 @@ class OverviewModel(QAbstractItemModel):
         if inside:
             last = self.index(inside - 1, COUNT - 1, at)
             self.dataChanged.emit(self.index(0, 0, at), last, [])
+
+    def _tell_heat(self) -> None:
+        """Every heat is a share of the largest amount."""
+        groups = (self.index(at, 0) for at, row in enumerate(self._rows) if len(row.layers) > 1)
+        for parent in (QModelIndex(), *groups):
+            last = self.index(self.rowCount(parent) - 1, MEMORY, parent)
+            self.dataChanged.emit(self.index(0, TIME, parent), last, [HEAT])
 
     # --- values ------------------------------------------------------------------------------------------------
 
