@@ -222,3 +222,4 @@ def test_a_place_outside_of_a_smaller_tensor_is_not_marked_on_the_input(bench: B
     for place, marks in (((0, width - 1, height - 1), 2), ((0, width, 0), 1), ((0, 0, height), 1)):
         probe._set_hover(place)
         assert sum(isinstance(mark, CrossOverlay) for mark in probe.pane.view.overlays) == marks
+        assert bool(probe.same.text()) == (marks == 2)

@@ -290,6 +290,7 @@ class InspectorProbe(QObject):
         channel, (x, y) = place[0], place[1:]
         if channel >= len(page.data) or self._drawn((x, y)) is None:
             self.status.setText(self._summary)
+            self.same.setText("")
             return
         self.status.setText(self._words(page, channel, x, y))
         self.same.setText(self._same(page, (x, y)))
