@@ -150,6 +150,17 @@ def test_attention_becomes_one_layer(tmp_path: Path, registry: Registry) -> None
     assert found.report.agrees
 
 
+def test_attention_of_an_older_opset_normalizes_over_several_axes_by_default(
+    tmp_path: Path, registry: Registry
+) -> None:
+    nodes, weights = attention()
+    del nodes[3].attribute[:]
+    proto = model(nodes, {"x": ["n", 2, 4, 8]}, {"y": None}, weights, opset=11)
+    found = import_onnx(saved(proto, tmp_path), registry, ImportOptions()).verified(registry)
+    assert "scaled_dot_product_attention" not in layers(found)
+    assert found.report.agrees
+
+
 def other_number(pattern: Callable[[], Pattern], name: str) -> Pattern:
     nodes, weights = pattern()
     return nodes, {**weights, name: weights[name] * np.float32(1.01)}

@@ -271,7 +271,8 @@ def _trailing_axis(node: Any) -> int | None:
 
 def _attention(softmax: Any) -> Match | None:
     """softmax(q x k * scale + mask) x v"""
-    if _attribute(softmax, "axis", -1) not in (-1, 3):
+    default = -1 if softmax.graph.opset_imports.get("", 1) >= 13 else 1  # before, of all axes from the second on
+    if _attribute(softmax, "axis", default) not in (-1, 3):
         return None
     nodes = [softmax]
     scores, mask = softmax.inputs[0], None
