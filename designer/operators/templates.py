@@ -229,8 +229,10 @@ class Body:
         key = tuple(inputs)
         if key not in self._weights:
             self._weights[key] = tuple(
-                replace(weight, name=f"{owner[1:]}.{weight.name}", torch=f"{owner[1:]}.{weight.torch}")
-                for owner, weight in self.tensors(inputs, "", TemplateInstance())
+                replace(weight, name=f"{owner}.{weight.name}", torch=f"{owner}.{weight.torch}")
+                for owner, weight in (
+                    (path.removeprefix("."), weight) for path, weight in self.tensors(inputs, "", TemplateInstance())
+                )
             )
         return self._weights[key]
 

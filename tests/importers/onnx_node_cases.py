@@ -197,6 +197,7 @@ def activations() -> Iterator[NodeCase]:
     for slope in (random(1), random(3, 1), random(3, 6), random(6), random(1, 1, 6)):
         yield NodeCase("PRelu", wide, {"slope": slope})
     yield NodeCase("PRelu", {**wide, "slope": random(3, 1)})
+    yield NodeCase("PRelu", {"x": np.array([[np.inf, -np.inf, 1, -1]], np.float32), "slope": positive(1, 4)})
     for op in ("Softmax", "LogSoftmax"):
         yield NodeCase(op, x(2, 3, 4))
         yield NodeCase(op, x(2, 3, 4), attributes={"axis": 1})
@@ -593,3 +594,21 @@ def refused() -> Iterator[tuple[NodeCase, str]]:
 
 
 REFUSED = list(refused())
+
+
+def kept() -> Iterator[NodeCase]:
+    """Nodes that are kept as they are, of opsets in which they mean something else than today, and at borders."""
+    image = x(2, 3, 5, 6)
+    for op in ("Softmax", "LogSoftmax"):
+        yield NodeCase(op, x(2, 3, 4), attributes={"axis": 0}, opset=11, by_runtime=True)
+        yield NodeCase(op, x(2, 3, 4), opset=11, by_runtime=True)
+    for mode, factor in (("linear", 2.0), ("nearest", 1.7)):
+        scales = np.array([1, 1, factor, factor], np.float32)
+        yield NodeCase("Upsample", image, {"scales": scales}, {"mode": mode}, opset=9, by_runtime=True)
+    scales = np.array([1, 1, 0.5, 2], np.float32)
+    yield NodeCase("Resize", image, {"scales": scales}, {"mode": "linear"}, opset=10, by_runtime=True)
+    one_row = {"mode": "linear", "coordinate_transformation_mode": "pytorch_half_pixel"}
+    yield NodeCase("Resize", image, {"sizes": ints(2, 3, 1, 4)}, one_row, order=["x", "", "", "sizes"])
+
+
+KEPT = list(kept())

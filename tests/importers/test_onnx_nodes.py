@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import onnxruntime
 import pytest
+from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
-from onnx_models import random
-from onnx_node_cases import CASES, REFUSED, NodeCase, ints
+from onnx_models import model, random
+from onnx_node_cases import CASES, KEPT, REFUSED, NodeCase, ints
 
 from designer.graph.types import ShapeError
 from designer.importers.formats import ImportOptions
@@ -51,6 +52,37 @@ def test_a_node_that_layers_cannot_express_is_kept(case: NodeCase, reason: str, 
     assert reason in found.report.outcomes[0].reason
     kinds = {layer.type for layer in found.graph} - {"input", "tensor_input", "tensor_constant", "output"}
     assert kinds == {"opaque"}, "layers of the attempt remain"
+
+
+@pytest.mark.parametrize("case", KEPT, ids=str)
+def test_a_node_that_is_kept_computes_what_it_does_in_its_opset(case: NodeCase, registry: Registry) -> None:
+    found = import_proto(case.model(), Path("node.onnx"), registry, ImportOptions())
+    assert found.report.opaque == 1
+    made = run_document(found.graph, registry, found.weights, dict(case.feeds))
+    np.testing.assert_allclose(made["y0"], expected(case)[0], rtol=1e-4, atol=1e-5)
+
+
+def test_parts_that_nothing_reads_count_in_an_even_split(registry: Registry) -> None:
+    nodes = [helper.make_node("Split", ["x"], ["a", "b", "c"], axis=1), helper.make_node("Sub", ["b", "a"], ["y"])]
+    proto = model(nodes, {"x": [1, 6, 2]}, {"y": None}, opset=13)
+    found = import_proto(proto, Path("split.onnx"), registry, ImportOptions())
+    x = random(1, 6, 2)
+    made = run_document(found.graph, registry, found.weights, {"x": x})
+    np.testing.assert_allclose(made["y"], x[:, 2:4] - x[:, :2], rtol=1e-6)
+
+
+def test_a_squeeze_of_all_axes_of_1_removes_the_batch_of_the_file(registry: Registry) -> None:
+    proto = model([helper.make_node("Squeeze", ["x"], ["y"])], {"x": [1, 3, 8, 1]}, {"y": None})
+    found = import_proto(proto, Path("squeeze.onnx"), registry, ImportOptions())
+    made = run_document(found.graph, registry, found.weights, {"x": random(1, 3, 8, 1)})
+    assert made["y"].shape == (3, 8)
+    assert found.report.opaque == 0
+
+
+def test_the_element_type_of_an_identity_matrix_is_that_of_its_attribute(registry: Registry) -> None:
+    node = helper.make_node("EyeLike", ["x"], ["y"], dtype=TensorProto.FLOAT16)
+    found = import_proto(model([node], {"x": [3, 4]}, {"y": None}), Path("eye.onnx"), registry, ImportOptions())
+    assert [layer.params["dtype"] for layer in found.graph if layer.type == "tensor_constant"] == ["float16"]
 
 
 @pytest.mark.parametrize(

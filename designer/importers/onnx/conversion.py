@@ -112,6 +112,7 @@ class Conversion:
     current: OnnxOp | None = None
     made: list[str] = field(default_factory=list)  # layers of the current node
     batch: Source | None = None  # an input of the network with a batch of any size
+    opened: bool = False  # the batch of an input is 1 in the file, and of any size in the document
     convert_now: Callable[[OnnxOp], None] | None = None
     declared: Mapping[str, TensorType] = field(default_factory=dict)  # the types of values in the file, where complete
 

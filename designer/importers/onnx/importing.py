@@ -413,6 +413,7 @@ def _add_input(c: Conversion, entry: ModelInput) -> None:
     c.put(entry.name, made[0])
     if batch and c.batch is None:
         c.batch = made[0]
+    c.opened |= batch and not entry.open[0]
 
 
 def _add_outputs(c: Conversion, names: Iterable[str], path: Path) -> dict[str, str]:

@@ -51,7 +51,8 @@ def add_opaque(c: Conversion, op: OnnxOp, reason: str) -> None:
         "shapes": "\n".join(_open_texts(model, op, types)),
     }
     simple = _attributes_text(op) if not constants and len(nodes) == 1 and all(op.inputs) and all(op.outputs) else None
-    if simple is not None and tuple(inputs) == op.inputs and model.opset_import[0].version <= OPSET:
+    same = list(model.graph.node) == list(original.graph.node)  # also in the opset of opaque layers
+    if simple is not None and same and tuple(inputs) == op.inputs and model.opset_import[0].version <= OPSET:
         params["attributes"] = simple
     else:
         params["model"] = packed(model.SerializeToString())

@@ -97,14 +97,29 @@ def _converted(model: Any, version: int, target: int) -> Any:
 
     for entry in (*model.graph.output, *model.graph.value_info):
         entry.ClearField("type")
+    upsamples = any(node.op_type == "Upsample" for node in model.graph.node)
     try:
-        return version_converter.convert_version(model, target)
+        made = version_converter.convert_version(model, target)
     except Exception as error:  # the converter is C++ code with exceptions of its own
         lines = str(error).strip().splitlines()
         kinds = ", ".join(sorted({node.op_type for node in model.graph.node}))
         raise UnsupportedError(
             f"{kinds} of opset {version} cannot be converted to opset {target}: {lines[0][:160] if lines else 'unknown'}"
         ) from None
+    if version < 11:
+        _keep_positions(made.graph, upsamples=upsamples)
+    return made
+
+
+def _keep_positions(graph: Any, *, upsamples: bool) -> None:
+    """Let a Resize sample where an Upsample or a linear Resize of opset 10 did; the converter leaves it the new defaults."""
+    from onnx import helper
+
+    for node in graph.node:
+        linear = any(attribute.name == "mode" and attribute.s == b"linear" for attribute in node.attribute)
+        if node.op_type == "Resize" and (linear or upsamples):
+            kept = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+            node.attribute.extend(helper.make_attribute(name, text) for name, text in kept.items())
 
 
 def _since(graph: Any, version: int) -> int:

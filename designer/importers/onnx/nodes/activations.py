@@ -134,9 +134,10 @@ def prelu(c: Conversion, op: OnnxOp) -> None:
 def _prelu_of(c: Conversion, op: OnnxOp) -> None:
     """A slope for each value: max(x, 0) + slope * min(x, 0)."""
     (positive,) = c.add("activation", [op.inputs[0]], activation=("relu", {}))
-    (negative,) = c.add("element_wise", [op.inputs[0], positive], {"operation": "subtract"})
+    (turned,) = c.add("unary", [op.inputs[0]], {"function": "neg"})
+    (negative,) = c.add("activation", [turned], activation=("relu", {}))  # -min(x, 0), also where x is infinite
     (scaled,) = c.add("element_wise", [negative, op.inputs[1]], {"operation": "multiply"})
-    c.one("element_wise", [positive, scaled], {"operation": "add"})
+    c.one("element_wise", [positive, scaled], {"operation": "subtract"})
 
 
 @converts("Softmax", "LogSoftmax")

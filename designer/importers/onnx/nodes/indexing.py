@@ -7,7 +7,7 @@ import numpy as np
 from designer.graph.model import Source
 from designer.graph.types import DataType
 from designer.importers.onnx.conversion import Array, Conversion, OnnxOp, UnsupportedError
-from designer.importers.onnx.folding import NotFoldedError, fold
+from designer.importers.onnx.folding import CODES, NotFoldedError, fold
 from designer.importers.onnx.nodes.reshaping import numbers_of, reshaped
 from designer.importers.onnx.nodes.table import converts
 from designer.operators.params import Value
@@ -140,7 +140,10 @@ def generated(c: Conversion, op: OnnxOp) -> None:
     """Values that depend on shapes only."""
     if op.op_type == "EyeLike":
         kind = c.type_of(op.inputs[0])
-        dtype = {1: "float32", 6: "int32", 7: "int64", 11: "float64"}.get(op.attribute("dtype", 0), kind.dtype.value)
+        wanted = op.attribute("dtype", CODES.get(kind.dtype.value, 0))
+        dtype = next((name for name, code in CODES.items() if code == wanted), None)
+        if dtype is None:
+            raise UnsupportedError("its element type is not known")
         c.arrays[op.outputs[0]] = np.eye(kind.dim(0), kind.dim(1), op.attribute("k", 0), dtype)
         return
     try:

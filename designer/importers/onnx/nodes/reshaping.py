@@ -91,6 +91,8 @@ def squeeze(c: Conversion, op: OnnxOp) -> None:
             return
         axes = c.ints(op.input(1))
     if axes is None:
+        if c.opened and any(isinstance(size, Symbol) for size in kind.shape):
+            raise UnsupportedError("it removes the batch of 1 too")
         axes = [axis for axis, size in enumerate(kind.shape) if size == 1]
     c.one("squeeze", op.inputs[:1], {"axes": tuple(axes)})
 
@@ -126,7 +128,8 @@ def split(c: Conversion, op: OnnxOp) -> None:
     if sizes is None and op.input(1):
         sizes = c.ints(op.input(1))
     length = c.type_of(op.inputs[0]).dim(axis)
-    parts = op.attribute("num_outputs") or len(op.outputs)
+    outputs = op.nodes[0].outputs if op.nodes else op.outputs  # also those that nothing reads
+    parts = op.attribute("num_outputs") or len(outputs)
     if sizes is None:
         each = -(-length // parts)
         sizes = [each] * (parts - 1) + [length - each * (parts - 1)]

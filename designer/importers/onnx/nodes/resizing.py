@@ -19,6 +19,11 @@ def resize(c: Conversion, op: OnnxOp) -> None:
     method, corners = _method(op)
     old_height, old_width = kind.dim(2), kind.dim(3)
     whole = height % old_height == 0 and width % old_width == 0
+    shrunk = [(old, new) for old, new in ((old_height, height), (old_width, width)) if new < old]
+    if (op.op_type == "Upsample" or op.opset < 11) and any(old % new for old, new in shrunk):
+        raise UnsupportedError("before opset 11 it samples at other positions")
+    if op.attribute("coordinate_transformation_mode", "") == "pytorch_half_pixel" and any(n == 1 for _, n in shrunk):
+        raise UnsupportedError("pytorch_half_pixel samples a single pixel at another position than torch")
     if not (whole and corners) and not _exact(c, op, old_height, old_width):
         raise UnsupportedError("its factors are not ratios of sizes")
     if whole:
