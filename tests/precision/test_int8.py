@@ -9,6 +9,7 @@ import re
 
 import numpy as np
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 from restoration_networks import restoring_unet, restoring_weights
 
 from app.cli import main as cli
@@ -18,6 +19,7 @@ from designer.files.variants import CalibrationRecipe
 from designer.files.weight_files import save_weights
 from designer.graph.diagnostics import DiagnosticError
 from designer.precision.int8 import Quantizer
+from designer.runtime.engines.ort_engine import inference_session
 from designer.runtime.engines.trt_build import ShapeRange, build_engine
 from designer.runtime.images import write_image
 from designer.runtime.interrupt import Interrupt, InterruptedRunError, interruptible
@@ -96,6 +98,22 @@ def test_the_command_writes_a_model_and_what_it_costs(files, run):
     scale = next(i for i in model.graph.initializer if i.name == "dec_0_b/kernel_scale")
     assert list(scale.dims) == [8]  # one for each channel
     assert {entry.key: entry.value for entry in model.metadata_props}["name"] == "restoring unet"
+
+
+def test_sums_of_products_do_not_saturate() -> None:
+    values = {"scale": np.float32(1), "zero": np.uint8(0), "middle": np.int8(0), "coarse": np.float32(1e5)}
+    constants = {**values, "kernel": np.full((4, 64, 3, 3), 127, np.int8)}
+    inputs = ["x", "scale", "zero", "kernel", "scale", "middle", "coarse", "zero"]
+    graph = helper.make_graph(
+        [helper.make_node("QLinearConv", inputs, ["y"])],
+        "largest",
+        [helper.make_tensor_value_info("x", TensorProto.UINT8, (1, 64, 3, 3))],
+        [helper.make_tensor_value_info("y", TensorProto.UINT8, (1, 4, 1, 1))],
+        [numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    (made,) = inference_session(model.SerializeToString()).run(None, {"x": np.full((1, 64, 3, 3), 255, np.uint8)})
+    assert made.reshape(-1).tolist() == [round(255 * 127 * 64 * 9 / 1e5)] * 4
 
 
 def test_layers_of_a_model_without_names_of_nodes_are_chosen_by_their_results():

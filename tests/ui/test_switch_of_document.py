@@ -236,9 +236,10 @@ def use(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
     docks.panel("variants").add_variant(Variant("FP16", "fp16"))
     click(window, "variants", "variants.measure")
     at_rest(qtbot, window)
-    docks.panel("what_if")._show(
-        PredictReply(Profile(PROFILE.machine, "large", PROFILE.runs[:1]), (TrainingMemoryRow("encode", 1, 2, 3, 4),))
+    reply = PredictReply(
+        Profile(PROFILE.machine, "large", PROFILE.runs[:1]), (TrainingMemoryRow("encode", 1, 2, 3, 4),)
     )
+    docks.panel("what_if")._show(reply, "H100")
     profiling_of(context).remove(profiling_of(context).entries[-1])
     profiling_of(context).compare(tuple(profiling_of(context).entries))
     train(qtbot, window, tmp_path)

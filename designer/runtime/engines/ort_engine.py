@@ -202,6 +202,7 @@ def inference_session(model: bytes, count: int = 0, *, arena: bool = True, simpl
     if simplified is not None:
         options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
         options.optimized_model_filepath = str(simplified)
+    options.add_session_config_entry("session.x64quantprecision", "1")  # or INT8 saturates on x86 without VNNI
     options.log_severity_level = _QUIET
     return ort.InferenceSession(model, options, providers=["CPUExecutionProvider"], disabled_optimizers=[*WRONG])
 

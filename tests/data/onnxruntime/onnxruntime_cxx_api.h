@@ -45,6 +45,7 @@ enum Function {
     kReleaseValue = 96,
     kReleaseTensorTypeAndShapeInfo = 99,
     kReleaseSessionOptions = 100,
+    kAddSessionConfigEntry = 130,
 };
 
 template <typename Result, typename... Arguments>
@@ -86,6 +87,10 @@ struct Env : Handle<kReleaseEnv> {
 
 struct SessionOptions : Handle<kReleaseSessionOptions> {
     SessionOptions() { checked(kCreateSessionOptions, &handle); }
+    SessionOptions& AddConfigEntry(const char* key, const char* value) {
+        checked(kAddSessionConfigEntry, handle, key, value);
+        return *this;
+    }
 };
 
 struct RunOptions {

@@ -46,7 +46,9 @@ void infer(const std::vector<std::string>& arguments) {
         throw std::runtime_error("usage: infer MODEL.onnx INPUT... PREFIX, with " + std::to_string(network::inputs.size()) + " inputs");
     Ort::Env env(ORT_LOGGING_LEVEL_WARNING, "infer");
     env.DisableTelemetryEvents();
-    Ort::Session session(env, std::filesystem::path(arguments.front()).c_str(), Ort::SessionOptions{});
+    Ort::SessionOptions options;
+    options.AddConfigEntry("session.x64quantprecision", "1");  // INT8 must not saturate without VNNI
+    Ort::Session session(env, std::filesystem::path(arguments.front()).c_str(), options);
 
     std::vector<Tensor> inputs;
     std::int64_t height = 1, width = 1, rows = 1, columns = 1;  // of the first image, before and after padding

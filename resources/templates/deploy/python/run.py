@@ -33,6 +33,7 @@ class Network:
         self.inputs: list[dict[str, Any]] = self.information["inputs"]
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
+        options.add_session_config_entry("session.x64quantprecision", "1")  # INT8 must not saturate without VNNI
         self.session = onnxruntime.InferenceSession(
             folder / self.information["model"], options, providers=onnxruntime.get_available_providers()
         )
