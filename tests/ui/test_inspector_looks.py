@@ -115,6 +115,15 @@ def test_ranges_that_are_fitted() -> None:
     assert found[0, 0] == palette("viridis")[255]
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("largest", [1e-36, 1e-38, 1e-40])
+def test_a_channel_of_tiny_values_has_all_colors(largest: float) -> None:
+    for name in ("green / red", "viridis"):
+        values, usual = (np.linspace(-size, size, 5, dtype=np.float32)[None] for size in (largest, 1.0))
+        look = Look(name, each=True)
+        np.testing.assert_array_equal(pixels(values, look, fit(values, name)), pixels(usual, look, fit(usual, name)))
+
+
 def test_each_channel_has_a_scale_of_its_own(bench: Bench) -> None:
     gain = bench.panel.bar.look.gain
     before = bench.panel.grid.grab().toImage()

@@ -63,12 +63,16 @@ def _log_palette(name: str) -> Pixels:
     return table
 
 
+LARGEST = 1e38  # factors that float32 has
+
+
 def signed_pixels(values: Floats, name: str, gain: float = 1.0, shift: float = 0.0, *, log: bool = False) -> Pixels:
     """Colors of (value + shift) * gain, where -1..1 covers the whole map. NaN is shown as zero."""
     steps = _FINE if log else 127
     zero = steps + 1.5
-    scaled = np.multiply(values, np.float32(gain * steps), dtype=np.float32)
-    scaled += np.float32(shift * gain * steps + zero)
+    kind = np.float32 if abs(gain * steps) < LARGEST else np.float64  # for a channel of tiny values
+    scaled = np.multiply(values, kind(gain * steps), dtype=kind)
+    scaled += kind(shift * gain * steps + zero)
     np.clip(scaled, 1.0, 2.0 * steps + 1.0, out=scaled)
     if np.isnan(scaled.sum()):
         np.nan_to_num(scaled, copy=False, nan=zero)
