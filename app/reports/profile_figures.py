@@ -74,8 +74,10 @@ def _roofline(axes: Axes, run: ProfileRun) -> None:
     peaks = run.peaks
     if peaks is not None and peaks.flops_per_s.value is not None and placed:
         top = peaks.flops_per_s.value
-        low = min(row.intensity or 1.0 for row in placed) / 2
-        high = max(row.intensity or 1.0 for row in placed) * 2
+        flows = (peaks.memory_bytes_per_s.value, peaks.cache_bytes_per_s.value)
+        ridges = [top / flow for flow in flows if flow]  # where the memory roofs meet that of the operations
+        shown = [*(row.intensity or 1.0 for row in placed), *ridges]
+        low, high = min(shown) / 2, max(shown) * 2
         for flow, style, what in (
             (peaks.memory_bytes_per_s.value, "-", tr("memory")),
             (peaks.cache_bytes_per_s.value, "--", tr("cache")),
@@ -83,7 +85,12 @@ def _roofline(axes: Axes, run: ProfileRun) -> None:
             if flow:
                 label = f"{what} {si(flow, 'B/s')}"
                 axes.plot([low, top / flow], [low * flow, top], style, color="#555555", label=label)
-        axes.plot([low, high], [top, top], color="#555555", label=tr("compute {rate}", rate=si(top, "FLOP/s")))
+        axes.plot(
+            [min(ridges, default=low), high],
+            [top, top],
+            color="#555555",
+            label=tr("compute {rate}", rate=si(top, "FLOP/s")),
+        )
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlabel(tr("Intensity (FLOP/B)"))

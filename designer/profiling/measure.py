@@ -371,14 +371,29 @@ class RunMeasurement:
             peaks = remeasured(options, peaks, store)
             run = _run(self._base, self._table, self._timing, peaks, self._counted, options)
         self._tick()
-        if self.settled():
-            return run
-        note = tr(
-            "the order of the first {count} operators did not settle in {runs} runs; measure again with more",
-            count=FIRST,
-            runs=run.iterations,
-        )
-        return replace(run, notes=(*run.notes, note))
+        notes = list(run.notes)
+        fast = [
+            row.name
+            for row in run.operators
+            if row.bound != "launch" and above_roof(row.time_ms, row.spread_ms, row.roof_ms)
+        ]
+        if fast:
+            names = ", ".join(fast[:MOST_NAMED]) + (" ..." if len(fast) > MOST_NAMED else "")
+            notes.append(
+                tr(
+                    "above the roof, with fewer operations or bytes than counted or peaks measured too low: {layers}",
+                    layers=names,
+                )
+            )
+        if not self.settled():
+            notes.append(
+                tr(
+                    "the order of the first {count} operators did not settle in {runs} runs; measure again with more",
+                    count=FIRST,
+                    runs=run.iterations,
+                )
+            )
+        return replace(run, notes=tuple(notes))
 
 
 def _time_block(timer: Timer, timing: Timing, runs: int, warmup: int, tick: Ticks, device: str) -> None:

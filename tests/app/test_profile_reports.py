@@ -12,7 +12,8 @@ from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.profiling.advice import Advisable, advise
 from designer.profiling.difference import difference
-from designer.profiling.schema import OperatorProfile, PeakMemory, ProfileRun, TrainingStep
+from designer.profiling.quantities import measured
+from designer.profiling.schema import OperatorProfile, PeakMemory, ProfileRun, RunPeaks, TrainingStep
 from designer.profiling.sweep import sweeps
 
 GRAPH = Graph(
@@ -81,6 +82,18 @@ def test_the_whole_network_in_one_line() -> None:
 def figure(name, run, sweep=None):
     pytest.importorskip("matplotlib")
     return draw(name, run, "title", sweep).axes
+
+
+@pytest.mark.parametrize("top", [1e9, 1e15])
+def test_no_roof_of_memory_rises_above_that_of_the_operations(top) -> None:
+    """Also where all points are on one side of the place at which the roofs meet."""
+    peaks = RunPeaks(measured(top), measured(1e9), measured(4e9), 1 << 20)
+    (axes,) = figure("roofline", made(peaks=peaks))
+    memory, cache, compute = ([*zip(*line.get_data(), strict=True)] for line in axes.lines)
+    assert (memory[1], cache[1]) == ((top / 1e9, top), (top / 4e9, top))
+    assert memory[0][1] < top
+    assert cache[0][1] < top
+    assert compute == [(top / 4e9, top), (max(8000.0, top / 1e9) * 2, top)]
 
 
 def test_the_figure_of_a_training_step_has_its_phases_from_top_to_bottom() -> None:

@@ -353,6 +353,13 @@ def test_peaks_that_a_run_exceeds_are_measured_again(session, monkeypatch, tmp_p
     run = profiled(session(), peaks=None, store=tmp_path / "peaks.json").runs[0]
     assert len(calls) == 2
     assert run.peaks.flops_per_s.value == 100e9
+    assert not any(note.startswith("above the roof") for note in run.notes)
+
+
+def test_operators_that_stay_above_the_roof_are_named(session):
+    slow = replace(PEAKS, compute=figure(1e3), memory=figure(1.0), cache_bytes=0)
+    (note,) = [note for note in profiled(session(), peaks=slow).runs[0].notes if note.startswith("above the roof")]
+    assert set(note.rpartition(": ")[2].split(", ")) == LAYERS
 
 
 def test_no_iterations_are_an_error(session):
