@@ -221,6 +221,25 @@ def test_synthetic_images_are_replaced_one_after_the_other(denoiser, tmp_path):
     assert len({*first, *second}) == 5
 
 
+AHEAD = """
+import pathlib, sys, synthetic
+synthetic.SIDE = 32
+images = synthetic.SyntheticImages(2, 3, 16, 7, 1, pathlib.Path(sys.argv[1]), [], 6)
+images.prepare(0)
+images.load(1, 6)  # read by a process long before it is used
+print((images.folder / "7.png").exists())
+images.prepare(4)
+print([number for number in range(6) if (images.folder / f"{number}.png").exists()])
+images.close()
+"""
+
+
+def test_synthetic_images_are_made_before_they_are_read_ahead(denoiser, tmp_path):
+    done = run_python(denoiser, "-c", AHEAD, str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["True", "[2, 3, 4, 5]"]
+
+
 def test_a_project_with_fresh_synthetic_images_repeats_and_writes_tensorboard_events(denoiser, photos, tmp_path):
     pytest.importorskip("tensorboard")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator

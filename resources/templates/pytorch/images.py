@@ -18,6 +18,8 @@ from metrics import IGNORED
 ENDINGS = {".bmp", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp"}
 SCALES = (1.0, 1.0, 0.75, 0.5)  # some patches are cropped larger and downscaled, for variety and sharpness
 KEPT_BYTES = 1 << 30  # size of the cache of decoded images of one process
+WORKERS = 4  # processes that load data for a GPU
+PREFETCHED = 4  # batches that each of them reads ahead
 UNREADABLE = (OSError, ValueError, SyntaxError, Image.DecompressionBombError)  # what Pillow raises for broken files
 
 
@@ -281,7 +283,7 @@ def loader(samples: Samples, steps: Steps, workers: int, pinned: bool) -> DataLo
         num_workers=workers,
         pin_memory=pinned,
         worker_init_fn=_begin_worker if workers else None,
-        prefetch_factor=4 if workers else None,
+        prefetch_factor=PREFETCHED if workers else None,
         generator=torch.Generator(),  # so that the random numbers of the network do not depend on the loader
     )
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from config import PROJECT, Config
-from images import DataError, ImageFiles, Samples, find_images, scaled_cut, turn
+from images import PREFETCHED, WORKERS, DataError, ImageFiles, Samples, find_images, scaled_cut, turn
 from synthetic import SyntheticImages
 
 FEW = 16  # with fewer photos than this, synthetic images are added
@@ -65,4 +65,6 @@ def open_mixture(config: Config, cache: Path) -> tuple[ImageFiles, SyntheticImag
     photos = ImageFiles(images, channels)
     if len(photos) and photos.broken.all():
         photos.usable(0)
-    return photos, SyntheticImages(made, channels, config.patch, config.seed, config.refresh, cache, images), held_out
+    reading = config.batch * (1 + PREFETCHED * (config.workers if config.workers >= 0 else WORKERS))
+    synthetic = SyntheticImages(made, channels, config.patch, config.seed, config.refresh, cache, images, reading)
+    return photos, synthetic, held_out

@@ -26,22 +26,34 @@ PATIENCE = 30.0  # seconds to wait for the other process
 
 
 class SyntheticImages:
-    """`count` images by number. After every `refresh` samples the oldest one is replaced by a new one (0: never)."""
+    """`count` images by number. After every `refresh` samples the oldest one is replaced by a new one (0: never).
+
+    `reading` is the number of samples that are read before the first of them is used.
+    """
 
     def __init__(
-        self, count: int, channels: int, side: int, seed: int, refresh: int, cache: Path, photos: Sequence[Path]
+        self,
+        count: int,
+        channels: int,
+        side: int,
+        seed: int,
+        refresh: int,
+        cache: Path,
+        photos: Sequence[Path],
+        reading: int = 0,
     ) -> None:
         self.count = count
         self.channels = channels
         self.side = max(SIDE, side)
         self.seed = seed
         self.refresh = refresh
+        self.reading = reading
         self.photos = [str(path) for path in photos[:PHOTOS]]
         recipe = repr((self.side, channels, seed, self.photos))
         self.folder = cache / hashlib.sha256(recipe.encode()).hexdigest()[:16]
         self._maker: subprocess.Popen[bytes] | None = None
         self._made_elsewhere = False
-        self._asked = 0
+        self._asked = self._removed = 0
         self._kept: dict[int, tuple[int, np.ndarray]] = {}
 
     def __len__(self) -> int:
@@ -74,17 +86,20 @@ class SyntheticImages:
             self._maker = subprocess.Popen(command, stdin=subprocess.PIPE)
             self._made_elsewhere = True
         replaced = sample // self.refresh if self.refresh else 0
-        needed = self.count + (replaced + AHEAD if self.refresh else 0)
+        needed = self.count + ((sample + self.reading) // self.refresh + AHEAD if self.refresh else 0)
         self._asked = max(self._asked, replaced)
+        self._removed = max(self._removed, replaced - 2 * self.count)
         assert self._maker.stdin is not None
         try:
             for number in range(self._asked, needed):
                 self._maker.stdin.write(f"{number}\n".encode())
-                (self.folder / f"{number - 2 * self.count}.png").unlink(missing_ok=True)
             self._maker.stdin.flush()
+            for number in range(self._removed, replaced - self.count):
+                (self.folder / f"{number}.png").unlink(missing_ok=True)
         except OSError:  # it ended; `load` makes the images
             pass
         self._asked = max(self._asked, needed)
+        self._removed = max(self._removed, replaced - self.count)
 
     def close(self) -> None:
         """End the other process."""

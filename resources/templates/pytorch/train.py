@@ -23,7 +23,7 @@ import torch
 import data
 from checkpoints import restore, save_checkpoint
 from config import HERE, Command, Config, parse
-from images import DataError, Steps, loader
+from images import WORKERS, DataError, Steps, loader
 from monitor import Monitor
 from objective import COMPARED, Objective, ObjectiveError, place
 from optimization import learning_rate, make_optimizer, moving_average
@@ -74,7 +74,7 @@ class Run:
             self.forward = torch.nn.parallel.DistributedDataParallel(self.forward)
         self.samples.prepare(self.step * config.batch)
         numbers = Steps(self.step, self.steps, config.batch, processes.rank, processes.count)
-        workers = config.workers if config.workers >= 0 else 4 if cuda else 1
+        workers = config.workers if config.workers >= 0 else WORKERS if cuda else 1
         self.batches = iter(loader(self.samples, numbers, workers, cuda))
         self._unread: list[dict[str, torch.Tensor]] = []
 
