@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,11 +23,12 @@ from app.ui.document.document import Document
 from app.ui.document.labels import LARGEST, labels_of, read_labels
 from app.ui.engine.client import EngineClient
 from app.ui.inspector.matrix_view import MatrixView, ticks
-from app.ui.inspector.pages import Form, page_of
+from app.ui.inspector.pages import Form, by_filter, page_of
 from app.ui.inspector.subject import Kind
 from app.ui.inspector.tiles import Tiles
 from app.ui.widgets.feature_view import FeatureView
 from designer.graph.commands import set_params
+from designer.graph.edits import Edit
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.operators.registry import default_registry
@@ -80,6 +82,25 @@ def test_filters_are_pictures_with_their_places(bench: Bench) -> None:
     place = QPointF(rect.left() + rect.width() * (6 + 4 + 0.5) / across, rect.top() + rect.height() * 1.5 / down)
     bench.qtbot.mouseMove(grid.viewport(), place.toPoint())
     assert f"filter 2  input channel 1  x 4  y 1   {float(kernel[2, 1, 1, 4]):.3g}" in bench.panel.status_text
+
+
+def test_a_transposed_convolution_has_its_filters_by_output_channel(bench: Bench) -> None:
+    graph = kit.small_network(8)
+    graph.apply(set_params(graph, {"conv_h": {"features": "4", "kernel": "3x2", "groups": "1"}}))
+    graph.apply(Edit("Another type", {"conv_h": (graph["conv_h"], replace(graph["conv_h"], type="transposed_convolution"))}))
+    bench.open(graph)
+    bench.launch_random()
+    bench.inspect("conv_h")
+    bench.look_at(Kind.WEIGHTS)
+    kernel = next(array for array in weights(bench, "conv_h").values() if array.ndim == 4)
+    assert kernel.shape == (3, 4, 2, 3)  # torch: inputs x features
+    page = bench.panel.page
+    assert page is not None
+    assert page.filters is not None
+    assert (bench.panel.grid.channels, page.filters.count) == (4, 3)
+    assert np.array_equal(page.values.reshape(4, 3, 2, 3), kernel.swapaxes(0, 1))
+    parts = np.arange(4 * 3).reshape(4, 3, 1, 1)  # two groups of two inputs and three features
+    assert by_filter(parts, 2)[:, :, 0, 0].tolist() == [[0, 3], [1, 4], [2, 5], [6, 9], [7, 10], [8, 11]]
 
 
 def test_a_bias_is_bars_and_a_layer_without_weights_says_so(bench: Bench) -> None:

@@ -27,7 +27,7 @@ from app.ui.inspector.legend import Legend
 from app.ui.inspector.look import Look
 from app.ui.inspector.matrix_view import MatrixView
 from app.ui.inspector.order import Sorter
-from app.ui.inspector.pages import Form, TensorPage, page_of
+from app.ui.inspector.pages import Form, TensorPage, by_filter, page_of
 from app.ui.inspector.probe import InspectorProbe
 from app.ui.inspector.subject import Kind, Subject
 from app.ui.inspector.subject_bar import SubjectBar
@@ -291,7 +291,7 @@ class ChannelInspectorPanel(QWidget):
         first, self._title = self.page is None or self._title != self.subject.title, self.subject.title
         self._tensor = value
         pixel = self.subject.kind is Kind.GRADIENT and self.subject.at is not None
-        self.shown.page = page = page_of(value, self.subject.kind, self.shown.item, cut=pixel)
+        self.shown.page = page = page_of(self._by_filter(value), self.subject.kind, self.shown.item, cut=pixel)
         self.shown.item = min(self.shown.item, page.items - 1)
         grid = page.data if page.form is Form.CHANNELS else None
         self.statistics.show_data(None if page.form is Form.VALUES else page.values)
@@ -315,6 +315,18 @@ class ChannelInspectorPanel(QWidget):
         self.probe.show_page()
         self._show_statistics()
         self.exporter.record()
+
+    def _by_filter(self, tensor: Any) -> Any:
+        """The tensor to lay out: kernels of transposed convolutions are stored by input channel, all others by filter."""
+        if self.subject.kind is not Kind.WEIGHTS or tensor.ndim != 4:
+            return tensor
+        path = f"{self.subject.layer}.{self.subject.tensor}".rpartition(".")[0]  # `tensor` of an instance has a path too
+        found = self._context.find(path)
+        if found is None:
+            return tensor
+        scope, name = found
+        layer = (self._context.root.graph.inside(scope[-1].template) if scope else self._context.root.graph)[name]
+        return by_filter(tensor, int(layer.params.get("groups", "1"))) if layer.type == "transposed_convolution" else tensor
 
     def _waits(self) -> bool:
         """Whether the tensor that is shown stays until another one comes."""

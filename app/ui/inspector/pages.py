@@ -61,6 +61,14 @@ class TensorPage:
         return self.extent or (self.data.shape[2], self.data.shape[1])
 
 
+def by_filter(kernel: NDArray[Any], groups: int = 1) -> NDArray[Any]:
+    """The kernel of a transposed convolution (inputs x features per group x H x W) with its axes as in a convolution:
+    features x inputs per group x H x W."""
+    inputs, features, *size = kernel.shape
+    parts = kernel.reshape(groups, inputs // groups, features, *size)
+    return parts.swapaxes(1, 2).reshape(groups * features, inputs // groups, *size)
+
+
 def page_of(tensor: NDArray[Any], kind: Kind, item: int = 0, *, cut: bool = False) -> TensorPage:
     """The page of a tensor of any rank; `item` of the batch where there is one. `cut`: leave out zeros all around."""
     array: Floats = np.asarray(tensor, np.float32)
