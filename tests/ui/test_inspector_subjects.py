@@ -87,7 +87,9 @@ def test_filters_are_pictures_with_their_places(bench: Bench) -> None:
 def test_a_transposed_convolution_has_its_filters_by_output_channel(bench: Bench) -> None:
     graph = kit.small_network(8)
     graph.apply(set_params(graph, {"conv_h": {"features": "4", "kernel": "3x2", "groups": "1"}}))
-    graph.apply(Edit("Another type", {"conv_h": (graph["conv_h"], replace(graph["conv_h"], type="transposed_convolution"))}))
+    graph.apply(
+        Edit("Another type", {"conv_h": (graph["conv_h"], replace(graph["conv_h"], type="transposed_convolution"))})
+    )
     bench.open(graph)
     bench.launch_random()
     bench.inspect("conv_h")

@@ -188,6 +188,24 @@ def test_a_choice_shows_what_depends_on_it(qtbot, panel, context):
     assert field(panel, "padding_tuple.width").isVisible()
 
 
+def test_types_with_different_defaults_show_their_own_and_have_no_common_reset(qtbot, panel, context):
+    context.document.do(lambda g: commands.add_layer(g, Layer("up_0", "transposed_convolution")))
+    context.select(("conv_1", "up_0"))
+    stride = panel.findChild(QWidget, "parameters.stride")
+    assert stride.text() == "x"  # 1x1 and 2x2
+    assert "Default" not in stride.toolTip()
+    assert "Default: 3x3." in panel.findChild(QWidget, "parameters.kernel").toolTip()
+    assert not field(panel, "stride.reset", QToolButton).isEnabled()
+    context.select(("conv_1",))
+    assert stride_of(panel) == "1x1"
+    context.select(("up_0",))
+    assert stride_of(panel) == "2x2"
+
+
+def stride_of(panel) -> str:
+    return panel.findChildren(QWidget, "parameters.stride")[-1].text()  # an earlier one is deleted later
+
+
 def test_a_check_box_and_reset(qtbot, panel, context):
     context.select(("conv_0",))
     bias = field(panel, "apply_bias", QCheckBox)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from itertools import pairwise
 
 from PySide6.QtCore import Qt
@@ -30,6 +30,7 @@ from app.ui.design.shared_params import (
     text_of,
     text_to_write,
     with_templates,
+    without_default,
 )
 from app.ui.document.document import Document
 from app.ui.engine.context import Context
@@ -253,11 +254,17 @@ class ParametersPanel(QWidget):
         """Rebuild the rows for other layer types or another activation."""
         registry = self._context.registry
         types = sorted({layer.type for layer in layers})
-        parameters = shared_parameters([registry.get(t) for t in types])
+        classes = [registry.get(t) for t in types]
+        parameters = shared_parameters(classes)
         if types == [INSTANCE] and self._document is not None:
             parameters = with_templates(parameters, self._document.graph.templates)
         self._operator_rows = self._replace(
-            self._operator_rows, self._operator_box, "parameters", parameters, self._set_param
+            self._operator_rows,
+            self._operator_box,
+            "parameters",
+            parameters,
+            self._set_param,
+            without_default(parameters, classes),
         )
         kinds = {activation_type(layer) for layer in layers}
         attached = registry.activations.get(next(iter(kinds))) if len(kinds) == 1 else None
@@ -291,8 +298,10 @@ class ParametersPanel(QWidget):
         prefix: str,
         shared: list[Parameter],
         slot: Callable[[str, str], None],
+        varied: Collection[str] = (),
     ) -> ParamSection | None:
-        if old is not None and [r.parameter for r in old.rows.values()] == shared:
+        before = [(r.parameter, not r.has_default) for r in old.rows.values()] if old is not None else None
+        if before == [(p, p.name in varied) for p in shared]:
             return old
         if old is not None:
             box.removeWidget(old)
@@ -300,7 +309,7 @@ class ParametersPanel(QWidget):
             old.deleteLater()
         if not shared:
             return None
-        rows = ParamSection(prefix, shared)
+        rows = ParamSection(prefix, shared, varied)
         rows.changed.connect(slot)
         rows.finished.connect(self._end_merge)
         box.addWidget(rows)

@@ -62,11 +62,12 @@ def activation_type(layer: Layer) -> str:
 
 
 def text_of(cls: type[Operator] | None, texts: Mapping[str, str], parameter: Parameter) -> str:
-    """The layer's text of a parameter, also under an older name, or its default if the file has none."""
+    """The layer's text of a parameter, also under an older name, or the default of its type if the file has none."""
     if parameter.name in texts:
         return texts[parameter.name]
     older = [old for old, new in cls.renamed.items() if new == parameter.name] if cls is not None else []
-    return next((texts[old] for old in older if old in texts), parameter.format(parameter.default))
+    own = (cls.parameter(parameter.name) if cls is not None else None) or parameter
+    return next((texts[old] for old in older if old in texts), own.format(own.default))
 
 
 def shared_parameters(classes: list[type[Operator] | None]) -> list[Parameter]:
@@ -76,6 +77,12 @@ def shared_parameters(classes: list[type[Operator] | None]) -> list[Parameter]:
         return []
     keys = [{_key(p) for p in cls.parameters} for cls in known[1:]]
     return [p for p in known[0].parameters if all(_key(p) in other for other in keys)]
+
+
+def without_default(parameters: Iterable[Parameter], classes: Iterable[type[Operator] | None]) -> set[str]:
+    """The names of the parameters whose default is not the same in all classes that declare them."""
+    declared = [(p, cls.parameter(p.name)) for p in parameters for cls in classes if cls is not None]
+    return {p.name for p, own in declared if own is not None and own.default != p.default}
 
 
 def with_templates(parameters: list[Parameter], templates: Iterable[str]) -> list[Parameter]:

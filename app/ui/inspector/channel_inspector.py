@@ -320,13 +320,19 @@ class ChannelInspectorPanel(QWidget):
         """The tensor to lay out: kernels of transposed convolutions are stored by input channel, all others by filter."""
         if self.subject.kind is not Kind.WEIGHTS or tensor.ndim != 4:
             return tensor
-        path = f"{self.subject.layer}.{self.subject.tensor}".rpartition(".")[0]  # `tensor` of an instance has a path too
+        path = f"{self.subject.layer}.{self.subject.tensor}".rpartition(".")[
+            0
+        ]  # `tensor` of an instance has a path too
         found = self._context.find(path)
         if found is None:
             return tensor
         scope, name = found
         layer = (self._context.root.graph.inside(scope[-1].template) if scope else self._context.root.graph)[name]
-        return by_filter(tensor, int(layer.params.get("groups", "1"))) if layer.type == "transposed_convolution" else tensor
+        return (
+            by_filter(tensor, int(layer.params.get("groups", "1")))
+            if layer.type == "transposed_convolution"
+            else tensor
+        )
 
     def _waits(self) -> bool:
         """Whether the tensor that is shown stays until another one comes."""

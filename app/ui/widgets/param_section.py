@@ -38,9 +38,20 @@ class ParamRow(QObject):
     changed = Signal(str, str)  # parameter, canonical text
     finished = Signal()
 
-    def __init__(self, prefix: str, parameter: Parameter, grid: QGridLayout, row: int, parent: QObject) -> None:
+    def __init__(
+        self,
+        prefix: str,
+        parameter: Parameter,
+        grid: QGridLayout,
+        row: int,
+        parent: QObject,
+        *,
+        has_default: bool = True,
+    ) -> None:
+        """Without `has_default`, the row edits layers of several types that differ in their defaults."""
         super().__init__(parent)
         self.parameter = parameter
+        self.has_default = has_default
         self._model: str | None = parameter.format(parameter.default)
         self._begin: str | None = None  # the model's text before the current gesture
         self._pending = ""  # the value of an expression, until Enter
@@ -49,19 +60,21 @@ class ParamRow(QObject):
         unit = f" ({tr_data(parameter.info.unit)})" if parameter.info.unit else ""
         self._label = QLabel(f"{parameter.title}{unit}")
         self._label.setWordWrap(True)
-        self._label.setToolTip(plain_tip(_explain(parameter)))
+        explained = _explain(parameter, has_default)
+        self._label.setToolTip(plain_tip(explained))
         self._label.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
         self.editor = ParamEditor(name, parameter)
-        self.editor.inner.setToolTip(plain_tip(_explain(parameter)))
+        self.editor.inner.setToolTip(plain_tip(explained))
         inner = self.editor.inner
         # No focus proxy: Tab would also stop at the container of the fields, wherever it is in the tab order.
         self._label.setBuddy(inner.fields[0] if isinstance(inner, SizeField) else inner)
         default = parameter.format(parameter.default) or tr("empty")
+        reset = tr("Reset to {default}", default=default)
         self._reset = tool_button(
             f"{name}.reset",
             "restore",
             tr("Reset {title}", title=parameter.title),
-            tr("Reset to {default}", default=default),
+            reset if has_default else tr("The types of the selected layers have different defaults"),
         )
         self._help = tool_button(
             f"{name}.help",
@@ -71,7 +84,7 @@ class ParamRow(QObject):
             checkable=True,
         )
         self._message = Message(f"{name}.message")
-        self._doc = QLabel(_explain(parameter))
+        self._doc = QLabel(explained)
         self._doc.setObjectName(f"{name}.doc")
         self._doc.setWordWrap(True)
         self._doc.setEnabled(True)
@@ -206,7 +219,7 @@ class ParamRow(QObject):
         self._update_reset()
 
     def _update_reset(self) -> None:
-        self._reset.setEnabled(self._model is None or self.value() != self.parameter.default)
+        self._reset.setEnabled(self.has_default and (self._model is None or self.value() != self.parameter.default))
 
     def _is_equivalent(self, text: str | None) -> bool:
         try:
@@ -221,7 +234,14 @@ class ParamSection(QWidget):
     changed = Signal(str, str)
     finished = Signal()
 
-    def __init__(self, prefix: str, parameters: Iterable[Parameter], parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        prefix: str,
+        parameters: Iterable[Parameter],
+        varied: Collection[str] = (),
+        parent: QWidget | None = None,
+    ) -> None:
+        """`varied` are the names of parameters that have no single default."""
         super().__init__(parent)
         grid = QGridLayout(self)
         grid.setContentsMargins(0, 0, 0, 0)
@@ -231,7 +251,8 @@ class ParamSection(QWidget):
         grid.setColumnStretch(1, 3)
         self.rows: dict[str, ParamRow] = {}
         for index, parameter in enumerate(parameters):
-            row = ParamRow(prefix, parameter, grid, ROWS * index, self)
+            single = parameter.name not in varied
+            row = ParamRow(prefix, parameter, grid, ROWS * index, self, has_default=single)
             row.changed.connect(self.changed)
             row.finished.connect(self.finished)
             self.rows[parameter.name] = row
@@ -250,16 +271,16 @@ class ParamSection(QWidget):
             row.discard_draft()
 
 
-def _explain(parameter: Parameter) -> str:
+def _explain(parameter: Parameter, has_default: bool) -> str:
     info = parameter.info
     parts = [tr_data(info.doc)] if info.doc else []
     if info.min is not None or info.max is not None:
         parts.append(_range(info.min, info.max))
     if info.choices:
-        parts.append(tr("One of {choices}.", choices=", ".join(info.choices)))
+        parts.append(tr("One of {choices}.", choices=", ".join(filter(None, info.choices))))
     if parameter.kind in NUMBERS:
         parts.append(tr("Expressions such as 3*16 or (64-32)/2 are evaluated."))
-    if not info.multiline:
+    if has_default and not info.multiline:
         parts.append(tr("Default: {default}.", default=parameter.format(parameter.default) or tr("empty")))
     return " ".join(parts)
 
