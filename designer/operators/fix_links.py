@@ -84,7 +84,7 @@ def _open_index(case: Case, layer: Layer) -> int | None:
 
 
 def _connect(case: Case, layer: Layer) -> Iterator[Idea]:
-    """Outputs that fit an open port: those that nothing reads, the nearest on the canvas first."""
+    """Outputs that fit an open port: those that nothing reads, the nearest on the canvas first. Output layers end a network."""
     index = _open_index(case, layer)
     if index is None:
         return
@@ -93,7 +93,8 @@ def _connect(case: Case, layer: Layer) -> Iterator[Idea]:
     free: list[tuple[float, Source]] = []
     taken: list[Source] = []
     for other in case.graph:
-        if other.name in behind:
+        cls = case.cls(other)
+        if other.name in behind or (cls is not None and cls.role is Role.OUTPUT):
             continue
         for number, (port, _) in enumerate(case.outputs(other.name)):
             source = Source(other.name, port if number else "")

@@ -311,6 +311,13 @@ def test_the_three_nearest_outputs_are_suggested_for_an_open_port():
     assert titles == [f"Connect 'in_{distance}' to 'b'" for distance in (1, 2, 3)]
 
 
+def test_an_output_layer_is_not_suggested_for_an_open_port():
+    new = layer("new", "convolution")
+    assert [f.title for f in offered(Graph([image(), *end("in"), new]), "missing-input")] == ["Connect 'in' to 'x'"]
+    two = Graph([image(), layer("c", "convolution", "in"), *end("c"), new])  # either of the two that are read
+    assert not [f for f in offered(two, "missing-input") if f.title.startswith("Connect")]
+
+
 def test_the_first_three_outputs_of_a_layer_are_suggested_for_an_unknown_one():
     graph = Graph(
         [image(dims="16x12x6"), layer("s", "split", "in", parts="6"), layer("c", "convolution", "s:rest"), *end("c")]
