@@ -15,6 +15,7 @@ from window_kit import press, show
 
 from designer.graph import commands
 from designer.graph.model import Layer, Source
+from designer.graph.template_commands import make_template
 
 
 @pytest.fixture
@@ -134,6 +135,19 @@ def test_find_by_name_parameter_and_shape(window):
     QTest.keyClicks(edit, "nothing like it")
     assert lines(tree) == []
     QTest.keyClick(edit, Qt.Key.Key_Escape)
+
+
+def test_find_inside_a_template_finds_the_layers_around_it(window):
+    context = window.context
+    context.root.do(lambda g: make_template(g, ["conv"], "part"))
+    instance = next(layer.name for layer in context.root.graph if layer.type == "template")
+    assert context.enter(instance)
+    press(window, "Ctrl+F")
+    _, edit, tree = popup("find", window)
+    QTest.keyClicks(edit, "cat")
+    assert [(tree.topLevelItem(0).text(0), tree.topLevelItem(0).text(1))] == [("cat", f"in {context.root.graph.name}")]
+    QTest.keyClick(edit, Qt.Key.Key_Return)
+    assert (context.scope, context.selection) == ((), ("cat",))
 
 
 def test_f8_goes_from_problem_to_problem(window):

@@ -21,6 +21,7 @@ from designer.graph.diagnostics import Diagnostic, Severity
 from designer.graph.edits import Edit
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
+from designer.graph.template_commands import edit_template, make_template
 from designer.operators.fixes import Fix
 from designer.operators.registry import default_registry
 
@@ -89,6 +90,16 @@ def test_mending_removes_findings_and_the_empty_state_says_so(qtbot, panel, cont
     do = context.document.do
     do(lambda g: set_params(g, {"input_0": {"dims": "3"}}))
     qtbot.waitUntil(lambda: rows(panel) == [("Error", "input_0")])
+
+
+def test_a_template_without_problems_is_not_called_a_network_without(panel, context):
+    context.root.do(lambda g: make_template(g, ["other_0"], "part"))
+    context.root.do(lambda g: edit_template(g, "part", set_params(g.inside("part"), {"other_0": {"strange": None}})))
+    assert context.enter(next(layer.name for layer in context.root.graph if layer.type == "template"))
+    assert context.root.diagnostics()
+    assert empty(panel).text() == "No problems in this template."
+    context.leave()
+    assert rows(panel)
 
 
 def test_a_click_and_enter_reveal_the_layer(qtbot, panel, context):

@@ -74,10 +74,13 @@ class Finder:
         return islice(self._found(text), SHOWN)
 
     def _found(self, text: str) -> Iterator[SearchMatch]:
-        """Matches in the current scope first, then those in other templates, without shapes, which depend on the instance."""
-        document, scope = self._context.document, self._context.scope
+        """Matches in the current scope first, then those around it and in other templates, without shapes, which depend on the instance."""
+        document, scope, root = self._context.document, self._context.scope, self._context.root
         for name, where in matches(document, text):
             yield self._line(document.graph[name], name, where)
+        if text and scope:
+            for name, _ in matches(root, text):
+                yield self._line(root.graph[name], f"/{name}", tr("in {name}", name=root.graph.name))
         for template in document.graph.templates.values():
             if text and not (scope and scope[-1].template == template.name):
                 layers = {layer.name: layer for layer in template.layers}
@@ -92,7 +95,7 @@ class Finder:
         self._query = self._popup.text
         template, inside, name = key.rpartition("/")
         if inside:
-            self._context.set_scope(self._context.way_to(template))
+            self._context.set_scope(self._context.way_to(template) if template else ())
         self._canvas.reveal(name)
         self._canvas.setFocus()
 

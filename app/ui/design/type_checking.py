@@ -281,7 +281,9 @@ class TypeCheckingPanel(QWidget):
         if self._document is None:
             self._empty.show_text(tr_data(_NO_DOCUMENT))
         elif total == 0:
-            self._empty.show_text(tr("No problems found."), "check-circle-outline")
+            inside = self._document.root is not self._document  # the status bar counts those of the whole network
+            text = tr("No problems in this template.") if inside else tr("No problems found.")
+            self._empty.show_text(text, "check-circle-outline")
         elif shown == 0:
             self._empty.show_text(tr("The filter hides all {total} problems.", total=total), "filter-outline")
         self._stack.setCurrentWidget(self._table if shown else self._empty)
