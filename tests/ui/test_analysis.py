@@ -116,6 +116,22 @@ def test_weights_of_a_folder_are_used(bench: Bench, tmp_path: Path) -> None:
     bench.qtbot.waitUntil(lambda: float(np.abs(bench.output()).max()) < 1e-5, timeout=WAIT)
 
 
+def test_after_an_edit_that_lacks_weights_the_next_one_runs_again(bench: Bench, tmp_path: Path) -> None:
+    np.save(tmp_path / "conv_0_kernel.npy", np.zeros((3, 3, 3, 3), np.float32))
+    np.save(tmp_path / "conv_0_bias.npy", np.zeros(3, np.float32))
+    document = bench.open(small_network())
+    bench.analysis.inputs.set_file("input_0", picture(tmp_path))
+    bench.analysis.choose_weights(tmp_path)
+    bench.wait(Phase.READY)
+    document.do(lambda g: set_params(g, {"conv_0": {"kernel": "5x5"}}))
+    bench.wait(Phase.WEIGHTS)
+    assert bench.analysis.stale
+    document.undo()
+    bench.wait(Phase.READY)
+    assert not bench.analysis.stale
+    assert bench.label("analysis.notice.text") == ""
+
+
 def test_a_slider_moves_the_picture_reruns_only_mix_and_is_one_undo_step(bench: Bench, tmp_path: Path) -> None:
     document = bench.open(small_network())
     before = write_document(document.graph)

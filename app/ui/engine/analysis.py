@@ -251,6 +251,8 @@ class AnalysisController(QObject):
         layer, port = Source.parse(self.capture)
         self.capture = str(Source(self.context.path_after(layer, change) or layer, port)) if layer else ""
         self.inputs.follow(change)
+        if computed and self.phase is Phase.WEIGHTS and self.result is not None:  # it ran before, and may again now
+            self._active, self._opening = True, None
         if self._active and computed:
             self._changed(only_values=only_values)
 
