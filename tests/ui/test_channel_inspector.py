@@ -154,6 +154,15 @@ def test_a_click_enlarges_and_escape_goes_back(bench: Bench) -> None:
     assert view.isVisible()
 
 
+def test_one_channel_needs_no_more_width_than_all(bench: Bench) -> None:
+    bench.inspect("conv_h", 8)
+    before = bench.panel.minimumSizeHint().width()
+    bench.panel.enlarge(1)
+    QApplication.processEvents()
+    assert bench.panel.findChild(QAbstractButton, "channel_inspector.remove_channel").isVisible()
+    assert bench.panel.minimumSizeHint().width() == before  # the panels around it stay as they are
+
+
 def test_magnify_and_shift_change_the_colours(bench: Bench) -> None:
     bench.inspect("conv_h", 8)
     bench.panel.bar.set_look(1.0)

@@ -77,6 +77,7 @@ class OutputView(QWidget):
         self.display_bar = DisplayBar(name)
         self.display_bar.changed.connect(self._draw)
         self.display_bar.hide()
+        bar.addSpacing(16)  # "111 %" and "< 0: 0.02 %" would be read as one
         self._range = _label(f"{name}.range", tr("Values out of range"))
         self._range.setToolTip(tr("Shares of the values below 0 and above 1, which an image cannot show"))
         bar.addWidget(self._range)

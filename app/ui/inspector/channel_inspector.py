@@ -120,7 +120,8 @@ class ChannelInspectorPanel(QWidget):
             action=self.remove_channel,
         )
         self._remove.hide()
-        self.subjects.add_buttons(self._remove, self.probe.unpin_button, self.probe.show_input)
+        self.enlarged.add_button(self._remove)  # in the bar above, the panel would get wider with it
+        self.subjects.add_buttons(self.probe.unpin_button, self.probe.show_input)
         self._histogram = HistogramStrip()
         self.legend = Legend()
         self.exporter = Exporter(self.shown, lambda: self._look, self.subjects.export, self._origin, self)

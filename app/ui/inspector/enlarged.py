@@ -39,6 +39,7 @@ class EnlargedPage(QWidget):
         self.title = ElidedLabel()
         self.title.setObjectName("channel_inspector.large_title")
         row.addWidget(self.title, 1)
+        self._row = row
         self._size: tuple[int, ...] | None = None  # height and width of the last plane that was computed in full
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -49,6 +50,10 @@ class EnlargedPage(QWidget):
         self.view.add_key(Qt.Key.Key_Backspace, self.left.emit)
         self.view.add_key(Qt.Key.Key_Left, lambda: self.walked.emit(-1))
         self.view.add_key(Qt.Key.Key_Right, lambda: self.walked.emit(1))
+
+    def add_button(self, button: QWidget) -> None:
+        """Another action on the channel, at the end of the line."""
+        self._row.addWidget(button)
 
     def show_plane(self, plane: Floats, look: Look, own: Fit | None, coarse: bool) -> None:
         """A channel H x W. A coarse one is drawn at the size of the full one before it, so that zoom and place stay."""
