@@ -346,7 +346,7 @@ def test_other_noise_by_the_controls(side: Side, qtbot: QtBot) -> None:
     assert setup.scale.slider.maximum() == 1000  # 10 pixels in steps of 0.01
 
 
-def test_a_folder_gives_a_table_a_plot_and_files(side: Side, qtbot: QtBot) -> None:
+def test_a_folder_gives_a_table_a_plot_and_files(side: Side, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
     side.begin()
     photos = side.folder / "photos"
     photos.mkdir()
@@ -355,7 +355,8 @@ def test_a_folder_gives_a_table_a_plot_and_files(side: Side, qtbot: QtBot) -> No
     (photos / "9.png").write_bytes(b"no picture")
     window, view = side.window, side.window.folder
     window.tabs.setCurrentWidget(view)
-    view.folder.setText(str(photos))
+    monkeypatch.setenv("HOME", str(side.folder))
+    view.folder.setText("~/photos")
     qtbot.mouseClick(view.start_button, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: not window.folder_run.running, timeout=WAIT)
     assert [row.name for row in window.folder_run.rows] == ["0.png", "1.png", "2.png"]

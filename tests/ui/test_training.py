@@ -501,6 +501,18 @@ def test_curves_are_painted_up_to_their_last_step_while_they_grow(qtbot):
         qtbot.waitUntil(lambda: plot.bundle.viewRect().contains(plot.bundle.boundingRect()), timeout=WAIT)
 
 
+def test_the_project_folder_follows_the_first_save_unless_it_was_chosen(window, tmp_path):
+    window.files.new_from("denoiser")
+    panel = window.docks.panel("training")
+    assert panel.form.fields["more"].placeholderText() == "such as --ema 0.999"  # an example, not what is used
+    assert window.files.save_to(tmp_path / "mine.xml")
+    assert Path(panel.project.text()) == training_of(window.context).project()
+    assert Path(panel.project.text()).parent == tmp_path
+    panel.project.setText("chosen")
+    assert window.files.save_to(tmp_path / "other.xml")
+    assert panel.project.text() == "chosen"
+
+
 def test_a_starting_point_shows_its_recipe_and_gets_example_data(window, training, qtbot, monkeypatch, tmp_path):
     made = []
     monkeypatch.setattr("samples.training_data.main", made.append)

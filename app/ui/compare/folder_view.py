@@ -32,6 +32,7 @@ from app.ui.widgets.background import Background
 from app.ui.widgets.elided import ElidedLabel
 from app.ui.widgets.file_output import ask_path, write_in_thread
 from app.ui.widgets.image_view import ImageView
+from app.ui.widgets.typed_path import typed_path
 from designer.texts import tr
 
 BEST = "★ "
@@ -129,7 +130,7 @@ class FolderView(QWidget):
     # --- actions of the user ------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        self._run.start(Path(self.folder.text()))
+        self._run.start(typed_path(self.folder.text()))
 
     def _browse(self) -> None:
         folder = QFileDialog.getExistingDirectory(self, tr("Folder of images"), self.folder.text())

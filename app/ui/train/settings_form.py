@@ -100,7 +100,7 @@ class SettingsForm(QWidget):
                 MORE,
                 mark("More options"),
                 mark("Further options of train.py, such as --ema 0.999 --clip 0.5. Its --help lists all."),
-                "--ema 0.999",
+                mark("such as --ema 0.999"),  # unlike the other fields, nothing is used while it is empty
             )
         )
 

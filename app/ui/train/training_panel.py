@@ -53,6 +53,7 @@ class TrainingPanel(QWidget):
         self._context = context
         self._training = training_of(context)
         self._document: Document | None = None
+        self._project = ""  # the folder that was suggested
         self._later = QTimer(self, singleShot=True, interval=0, timeout=self._enable)
         self.form = SettingsForm()
         self.task = ChoiceBox("training.task", tr("Task"), tr("What the network is trained for"))
@@ -135,14 +136,25 @@ class TrainingPanel(QWidget):
     def _on_document(self, *_: object) -> None:
         if self._document is not None:
             self._document.states_changed.disconnect(self._later.start)
+            self._document.path_changed.disconnect(self._on_path)
             self._document = None
         if self._context.has_document:
             self._document = self._context.root
             self._document.states_changed.connect(self._later.start)
-            self.project.setText(str(self._training.project()))
+            self._document.path_changed.connect(self._on_path)
+            self._suggest_project()
             self._suggest_task()
         self.place.refresh()
         self._enable()
+
+    def _on_path(self) -> None:
+        """The suggested folder is next to the file; one that the user chose stays."""
+        if self.project.text() == self._project:
+            self._suggest_project()
+
+    def _suggest_project(self) -> None:
+        self._project = str(self._training.project())
+        self.project.setText(self._project)
 
     def _suggest_task(self) -> None:
         """Offer the tasks, with the one of the document, or else the one that the network suggests."""
