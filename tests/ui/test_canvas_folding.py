@@ -202,6 +202,21 @@ def test_items_of_a_large_document_are_folded_when_they_are_made(window, monkeyp
     assert window.canvas.projection.link("d", 0).isVisible()
 
 
+def test_from_afar_selected_layers_of_a_collapsed_frame_are_not_drawn(window, monkeypatch):
+    monkeypatch.setattr("app.ui.canvas.projection.EAGER", 0)
+    monkeypatch.setattr("app.ui.canvas.projection.FEW", 0)
+    collapse(window)
+    graph = graph_of(window).copy()
+    window.context.root.history.mark_clean()
+    window.context.set_document(Document(graph, window.context.registry, parent=window.context))
+    window.canvas.select_all()
+    projection = window.canvas.projection
+    assert projection.marked >= {"c", "d"}
+    selected = projection.collect_far().selected
+    drawn = {name for name in "abcde" if any(projection.entry(name).box().intersects(rect) for rect in selected)}
+    assert drawn == set("abe")
+
+
 def test_layout_keeps_a_collapsed_frame_with_its_layers(window):
     collapse(window)
     window.context.document.do(lambda g: commands.move_layers(g, {"b": (640, 48), "c": (480, 640)}))

@@ -120,6 +120,16 @@ def shown(qtbot, document):
     return context, canvas
 
 
+def test_a_part_has_a_collapsed_frame_in_place_of_its_layers(shown, tmp_path):
+    document = shown[0].document
+    folded, *_, other, _ = document.graph.layers
+    save(document, tmp_path / "a.svg", ImageOptions(names=(folded, other)))
+    root = ElementTree.parse(tmp_path / "a.svg").getroot()
+    texts = {"".join(element.itertext()).strip() for element in root.iter() if element.tag.endswith("text")}
+    assert {"Shut", other} <= texts
+    assert texts.isdisjoint(document.graph.layers.keys() - {other})
+
+
 @pytest.mark.parametrize("part", ["all", "selection", "seen"])
 @pytest.mark.parametrize("large", [False, True])
 def test_the_size_that_is_told_is_that_of_the_file(qtbot, request, monkeypatch, tmp_path, part, large):

@@ -151,7 +151,7 @@ class FarView:
         """Collect the selected and highlighted parts, if they changed."""
         if self._marks_known:
             return
-        self.selected = [layers[name].box() for name in marked]
+        self.selected = [layers[name].box() for name in marked if layers[name].folded is None]
         self.selected += [item.layout.block.translated(item.pos()) for item in items.values() if item.isSelected()]
         self.marked = {"link_path": QPainterPath(), "link_active": QPainterPath()}
         curves = len(edges) <= CURVES  # in the same style as all other links

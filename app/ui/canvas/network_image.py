@@ -85,13 +85,11 @@ class NetworkImage:
                 QGraphicsItem.CacheMode.NoCache
             )  # NodeGraphQt caches pixmaps, which would end up in the PDF
         if options.names:
+            layers = [projection[name] for name in options.names]
+            shown = {layer.folded or layer for layer in layers}  # a collapsed frame in place of its layers
             for item in viewer.scene().items():
-                if isinstance(item, LayerItem):
-                    item.setVisible(item.layer in options.names)
-                elif isinstance(item, FrameItem):
-                    item.hide()
-            for name in options.names:
-                projection[name].setVisible(True)
+                if isinstance(item, LayerItem | FrameItem):
+                    item.setVisible(item in shown)
         self.area = drawn_area(projection, options)
 
     def pixels(self) -> QSize:
