@@ -226,6 +226,16 @@ def test_the_inside_of_a_template_that_only_moved_means_nothing():
     assert framed.without_moves()
 
 
+def test_the_order_of_what_a_template_has_is_not_part_of_it():
+    layers = [Layer(name, "identity") for name in "ab"]
+    frames_ = [Frame(name, name) for name in "fg"]
+    one = Graph(templates=[Template("block", tuple(layers), frames=tuple(frames_))])
+    two = Graph(templates=[Template("block", tuple(reversed(layers)), frames=tuple(reversed(frames_)))])
+    assert one == two
+    assert not compare(one, two)
+    assert [frame.id for frame in two.templates["block"].frames] == ["f", "g"]
+
+
 def layer(**changes) -> Layer:
     return replace(Layer("a", "relu"), **changes)
 

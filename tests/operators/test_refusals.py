@@ -45,6 +45,8 @@ REFUSED: list[tuple[str, dict[str, Any], tuple[TensorType, ...], str]] = [
     ("pad_tensor", {"before": (0, 0, -3, 0), "after": (0, 0, -2, 0)}, (image(3, 5, 9),), "nothing is left of axis 2"),
     ("pad_tensor", {"before": (0, 0, -5, 0), "after": (0, 0, 2, 0)}, (image(3, 5, 9),), "nothing is left of axis 2"),
     ("pad_tensor", {"before": (0, 0), "after": (0, 0)}, (image(3, 5, 9),), "2 amounts do not fit"),
+    ("bilinear", {}, (typed(BATCH, 3), typed(BATCH, BATCH)), "dimension 1 of N x N must be a known number"),
+    ("bilinear", {}, (typed(BATCH, BATCH), typed(BATCH, 3)), "dimension 1 of N x N must be a known number"),
     ("parameter", {"shape": ()}, (), "a parameter must have a shape"),
     ("pooling", {"size": (3, 2), "padding": (2, 0)}, (image(),), "padding 2x0 is more than half the window 3x2"),
     ("pooling", {"size": (2, 3), "padding": (0, 2)}, (image(),), "padding 0x2 is more than half the window 2x3"),
