@@ -8,7 +8,7 @@ pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
 import canvas_kit as kit
-from PySide6.QtCore import QPoint, QPointF
+from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtTest import QTest
 from window_kit import press, show
 
@@ -99,6 +99,23 @@ def test_the_box_is_dragged_with_what_is_in_it(window):
     )
     press(window, "Ctrl+Z")
     assert graph_of(window).frames["f"].rect == (496, -64, 512, 192)
+
+
+def test_links_follow_the_box_while_it_is_dragged(window):
+    collapse(window)
+    view, start = window.canvas.viewer.viewport(), title(window)
+    QTest.mousePress(view, kit.LEFT, Qt.KeyboardModifier.NoModifier, start)
+    QTest.mouseMove(view, start + QPoint(0, 90))
+    item = window.canvas.projection.frame("f")
+    assert item.pos().y() > 0
+    into, out = (window.canvas.projection.link(name, 0).path() for name in "ce")
+    assert into.pointAtPercent(1).y() == pytest.approx(item.end(is_input=True).y())
+    assert out.pointAtPercent(0).y() == pytest.approx(item.end(is_input=False).y())
+    QTest.keyClick(window.canvas.viewer, Qt.Key.Key_Escape)
+    QTest.mouseRelease(view, kit.LEFT, Qt.KeyboardModifier.NoModifier, start + QPoint(0, 90))
+    assert graph_of(window).frames["f"].rect == (496, -64, 512, 192)
+    end = window.canvas.projection.link("c", 0).path().pointAtPercent(1)
+    assert end.y() == pytest.approx(item.end(is_input=True).y())
 
 
 def test_what_is_put_on_the_free_place_stays_seen(window):

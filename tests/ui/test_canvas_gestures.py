@@ -17,6 +17,7 @@ from app.ui.canvas.canvas import Canvas
 from app.ui.canvas.viewer import OPERATOR_MIME
 from app.ui.document.document import Document
 from app.ui.engine.context import Context
+from designer.graph import commands
 from designer.graph.model import Source
 from designer.operators.registry import default_registry
 
@@ -357,6 +358,10 @@ def test_framing(canvas):
     assert canvas.viewer.zoom == pytest.approx(1.0)
     middle = canvas.viewer.visible_center()
     assert canvas.projection["out"].sceneBoundingRect().contains(middle)
+    document(canvas).do(lambda g: commands.move_layers(g, {"free": (320, 2400)}))
+    canvas.context.select(("free", "conv"))
+    canvas.frame_selection()
+    assert all(canvas.viewer.seen().contains(canvas.projection[n].box()) for n in ("free", "conv"))
     canvas.frame_all()
     shown = canvas.viewer.mapToScene(canvas.viewer.viewport().rect()).boundingRect()
     assert all(shown.contains(canvas.projection[n].box()) for n in canvas.projection.layers)

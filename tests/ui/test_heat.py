@@ -15,6 +15,8 @@ from window_kit import action, show
 from app.ui.engine.profiling import profiling_of
 from app.ui.widgets import theme
 from app.ui.widgets.heat import heat_color
+from designer.graph.template import INSTANCE
+from designer.graph.template_commands import make_template
 from designer.profiling.machine import Machine
 from designer.profiling.schema import OperatorProfile, Profile, ProfileRun
 
@@ -58,6 +60,23 @@ def test_the_heat_action_colors_layers_by_their_share(heated, qtbot):
     action(heated, "view.heat_none").trigger()
     assert not heated.canvas.heat.item.cells
     assert not heated.canvas.heat.legend.isVisibleTo(heated)
+
+
+def test_layers_of_a_template_are_colored_at_their_instance(heated):
+    heated.context.document.do(lambda g: make_template(g, ["b", "c"], "pair"))
+    (instance,) = (layer.name for layer in heated.context.root.graph if layer.type == INSTANCE)
+    times = (("a", 2.5), (f"{instance}.b", 1.0), (f"{instance}.c", 4.0))
+    rows = tuple(OperatorProfile((name,), "relu", time_ms=time) for name, time in times)
+    run = ProfileRun("torch", "fp32", "nchw", "cpu", 1, "8x8", 7.5, 0.1, rows)
+    profiling_of(heated.context).add(Profile(Machine("Test CPU", 2), "net", (run,)))
+    action(heated, "view.heat_time").trigger()
+
+    def shares() -> dict[str, float]:
+        return {cell.label: cell.share for cell in heated.canvas.heat.item.cells}
+
+    assert shares() == {"2.50 ms": 0.5, "5.00 ms": 1.0}
+    assert heated.context.enter(instance)
+    assert shares() == {"1.00 ms": 0.25, "4.00 ms": 1.0}
 
 
 def test_the_critical_path_goes_through_the_layers(heated):
