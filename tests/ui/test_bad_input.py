@@ -27,6 +27,7 @@ from app.ui.widgets.findings import FindingsDialog
 from designer.files import atomic, limits
 from designer.files.document import read_document, save_document, write_document
 from designer.graph import commands
+from designer.graph.diagnostics import Diagnostic
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 
@@ -166,6 +167,10 @@ def test_bad_settings_beside_a_document_do_not_keep_it_closed(bench: Bench, tmp_
         assert reported, text
         assert all(d.remedy for d in reported)
         bench.show(network())
+    found = Diagnostic("unknown-element", "a finding of the reader")
+    document = Document(network(), bench.document.registry, path, (found,))
+    assert found in document.diagnostics()
+    assert any(d.file and "settings" in d.file for d in document.diagnostics())
 
 
 # --- weights -------------------------------------------------------------------------------------------------------

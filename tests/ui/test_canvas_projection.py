@@ -142,6 +142,13 @@ def test_no_text_is_wider_than_its_node(qtbot, context):
         assert item.layout.bounds.contains(item.layout.box)
 
 
+def test_the_tips_of_ports_number_those_of_one_kind_from_1(qtbot, context):
+    canvas = shown(qtbot, context, kit.small_graph())
+    tips = [dot.toolTip() for dot in canvas.projection["cat"].inputs]
+    assert len(tips) == 3  # one is free
+    assert all(f"x {number}" in tip for number, tip in enumerate(tips, 1))
+
+
 def test_problems_are_marked_and_reach_downstream(qtbot, context):
     canvas = shown(qtbot, context, kit.small_graph())
     assert canvas.projection["free"].look.problem == "error"

@@ -151,6 +151,10 @@ def test_a_click_on_the_mark_of_a_problem_offers_its_fixes(qtbot, window):
     canvas.viewer.zoom_by(1 / canvas.viewer.zoom)
     item = canvas.projection["conv"]
     canvas.viewer.go(item.box().center())
+    canvas.viewer.zoom_by(0.5)  # the mark is not painted at this scale
+    with qtbot.assertNotEmitted(canvas.fixes_requested):
+        kit.click(canvas, kit.at(canvas, item.mapToScene(item.layout.mark.center())))
+    canvas.viewer.zoom_by(2)
     kit.click(canvas, kit.at(canvas, item.mapToScene(item.layout.mark.center())))
     menu = window.findChild(QMenu, "canvas.fixes")
     assert menu.isVisible()

@@ -229,6 +229,21 @@ def test_typed_weights_are_reported_and_follow_the_network(qtbot, panel, context
     assert [table.item(0, c).text() for c in range(4)] == ["conv_0.bias", "wrong shape", "9", "8"]
 
 
+def test_a_changed_setting_is_an_unsaved_change_until_it_is_undone(qtbot, context):
+    document = context.document
+    for change in (lambda: document.change_settings(threads=3), document.undo):
+        with qtbot.waitSignal(document.clean_changed) as told:
+            change()
+        assert told.args == [document.history.is_clean]
+
+
+def test_settings_that_are_set_without_an_undo_step_are_shown(panel, context, weights):
+    """As by an import whose weights come after the network."""
+    context.document.restore_settings(weights=str(weights))
+    assert get(panel, QLineEdit, "weights").text() == str(weights)
+    assert context.document.history.undo_title is None
+
+
 def test_missing_and_unexpected_tensors_are_counted(qtbot, panel, context, weights):
     (weights / "conv_0_bias.npy").rename(weights / "other_bias.npy")
     context.document.change_settings(weights=str(weights))

@@ -285,7 +285,7 @@ def test_a_folder_that_cannot_be_written_is_told_once(start, path, monkeypatch, 
     blocked = tmp_path / "in_the_way"
     blocked.write_text("a file")
     monkeypatch.setenv("LAYERWRIGHT_JOURNAL", str(blocked / "journal"))
-    monkeypatch.setattr(journal_notifier(), "reported", False)
+    journal_notifier.cache_clear()  # as in a process without a failure so far
     window = start(path)
     messages = []
     window.context.message.connect(lambda severity, text: messages.append((severity, text)))
