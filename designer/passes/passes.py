@@ -20,7 +20,7 @@ from designer.graph.model import Layer, Source
 from designer.graph.types import DataType
 from designer.operators.api import Operator, Role
 from designer.operators.registry import Registry
-from designer.passes.rewriting import Rewriting, Subject, moved_activation
+from designer.passes.rewriting import Rewriting, Subject, alone, moved_activation, shared_again
 from designer.profiling.cost import cost_table
 from designer.runtime.api import Part, RunOptions
 from designer.runtime.engines.pytorch import TORCH
@@ -135,18 +135,21 @@ def _known(names: Iterable[str]) -> set[str]:
 
 def _fold_normalizations(subject: Subject) -> tuple[Subject, int]:
     """Multiply the scales of batch normalizations into the kernels before them."""
-    count = 0
-    for name in [layer.name for layer in subject.graph if layer.type == "batch_normalization"]:
-        patient = Patient(subject.graph, subject.registry, subject.weights)
+    count, before = 0, subject.graph
+    for name in [layer.name for layer in before if layer.type == "batch_normalization"]:
+        apart = subject
+        for changed in (name, *subject.graph[name].producers()):
+            apart = alone(apart, changed)
+        patient = Patient(apart.graph, subject.registry, apart.weights)
         try:
             operation = fold_batch_normalization(patient, name)
         except DiagnosticError:
             continue  # another layer reads the convolution, or there is none
-        graph = subject.graph.copy()
+        graph = apart.graph.copy()
         graph.apply(operation.edit)
         subject = Subject.of(graph, subject.registry, operation.weights)
         count += 1
-    return subject, count
+    return (shared_again(subject, before), count) if count else (subject, 0)
 
 
 def _fold_constants(subject: Subject) -> tuple[Subject, int]:
@@ -234,18 +237,26 @@ def _digest(subject: Subject, layer: Layer) -> str:
 
 def _fuse_activations(subject: Subject) -> tuple[Subject, int]:
     """Compute an activation together with the convolution or fully connected layer before it."""
-    work = Rewriting()
+    pairs: list[tuple[str, str]] = []
     for layer in subject.graph:
         if layer.type != "activation" or not subject.inference.states[layer.name].ok or layer.bypassed:
             continue
         (source,) = inputs_of(subject.inference, layer)
         before = subject.graph[source.layer]
-        alone = subject.graph.consumers(before.name) == (layer.name,)
-        if before.type in _FUSES and before.activation is None and not before.bypassed and alone:
-            work.changed[before.name] = replace(before, activation=layer.activation)
-            work.replaced[layer.name] = Source(before.name)
-            work.weights.update(moved_activation(subject, layer, before))
-    return (work.applied(subject), len(work.replaced)) if work else (subject, 0)
+        only = subject.graph.consumers(before.name) == (layer.name,)
+        if before.type in _FUSES and before.activation is None and not before.bypassed and only:
+            pairs.append((layer.name, before.name))
+    apart = subject
+    for name, before_name in pairs:
+        if moved_activation(apart, apart.graph[name], apart.graph[before_name]):
+            apart = alone(apart, before_name)
+    work = Rewriting()
+    for name, before_name in pairs:
+        layer, before = apart.graph[name], apart.graph[before_name]
+        work.changed[before_name] = replace(before, activation=layer.activation)
+        work.replaced[name] = Source(before_name)
+        work.weights.update(moved_activation(apart, layer, before))
+    return (shared_again(work.applied(apart), subject.graph), len(work.replaced)) if work else (subject, 0)
 
 
 def _cancel_permutations(subject: Subject) -> tuple[Subject, int]:

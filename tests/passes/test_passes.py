@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,8 @@ from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import ActivationSpec
+from designer.graph.template import Template
+from designer.operators.inlining import inline
 from designer.operators.registry import Registry, load
 from designer.passes.effect import pass_effect
 from designer.passes.passes import PASSES, Optimized, chosen, optimize
@@ -74,6 +77,47 @@ def test_three_fused_layers_turn_six_accesses_into_two(registry: Registry) -> No
     assert found.results[0].before.accesses == 6
     assert found.results[-1].after.accesses == 2
     assert found.results[-1].after.bytes < found.results[0].before.bytes / 2
+
+
+def shared_blocks() -> Graph:
+    """Two instances of a normalized convolution with shared weights, each with a PReLU of its own."""
+    inside = (
+        layer("x", "template_input", "", None),
+        layer("conv", "convolution", "x", None, features=3, kernel="3x3"),
+        layer("norm", "batch_normalization", "conv", None),
+        layer("y", "template_output", "norm", None),
+    )
+    call = {"template": "block", "shared_weights": "true"}
+    layers = [
+        layer("image", "input", "", None, dims="12x8x3"),
+        layer("one", "template", "image", None, **call),
+        layer("act_1", "activation", "one", ActivationSpec("prelu")),
+        layer("two", "template", "act_1", None, **call),
+        layer("act_2", "activation", "two", ActivationSpec("prelu")),
+        layer("result", "output", "act_2", None),
+    ]
+    return inline(Graph(layers, name="net", templates=[Template("block", inside)]), load(entry_points=False))
+
+
+def test_shared_weights_stay_shared_while_they_are_equal(registry: Registry) -> None:
+    found = optimized(shared_blocks(), registry, "drop_identities", "fold_normalizations")
+    assert found.results[-1].count == 2
+    assert found.graph["one.conv"].weights_name == found.graph["two.conv"].weights_name
+    assert sum(key.tensor == "kernel" for key in found.weights.tensors) == 1
+
+
+def test_layers_with_shared_weights_take_their_own_normalizations_and_slopes(registry: Registry) -> None:
+    found = optimized(shared_blocks(), registry)  # the slopes of the two activations differ
+    assert set(found.graph.layers) == {"image", "one.conv", "two.conv", "result"}
+    assert len({layer.weights_name for layer in found.graph if layer.type == "convolution"}) == 2
+    weights = (
+        layer("a", "convolution", "image", None, features=3),
+        layer("b", "convolution", "norm", None, features=3),
+    )
+    first, second = weights[0], replace(weights[1], weights_of="a")
+    norm, other = layer("norm", "batch_normalization", "a", None), layer("norm_2", "batch_normalization", "b", None)
+    for layers in ((first, norm, second, other), (first, norm, second)):
+        assert optimized(network(*layers), registry).graph["a"].params["apply_bias"] == "true"
 
 
 def test_each_pass_can_be_left_out(registry: Registry) -> None:
