@@ -130,7 +130,7 @@ def images_in(folder: Path) -> list[Path]:
     if folder.is_file():
         IMAGES.reader(folder)
         return [folder]
-    found = sorted(p for p in folder.glob("*") if IMAGES.reads(p))
+    found = sorted(p for p in folder.glob("*") if IMAGES.reads(p) and p.is_file() and not p.name.startswith("."))
     if not found:
         raise DiagnosticError(
             Diagnostic(
@@ -386,10 +386,11 @@ def region(picture: ImageArray, corner: tuple[int, int]) -> ImageArray:
 
 
 def thumbnail(picture: ImageArray) -> ImageArray:
-    """Means of square blocks, at most THUMBNAIL pixels wide and high; a smaller image as it is."""
+    """Means of square blocks, at most THUMBNAIL pixels wide and high; a smaller image as it is. A block is no larger than a narrow image."""
     block = -(-max(picture.shape[2:]) // THUMBNAIL)
-    height, width = (size // block for size in picture.shape[2:])
-    blocks = picture[..., : height * block, : width * block].reshape(*picture.shape[:2], height, block, width, block)
+    down, across = (min(block, size) for size in picture.shape[2:])
+    height, width = picture.shape[2] // down, picture.shape[3] // across
+    blocks = picture[..., : height * down, : width * across].reshape(*picture.shape[:2], height, down, width, across)
     means: ImageArray = blocks.mean((3, 5)) if block > 1 else picture
     return means
 

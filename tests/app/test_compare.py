@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from app.cli import main as cli
-from app.cli.compare_request import CompareArguments, compare
+from app.cli.compare_request import CompareArguments, NetworkVariant, compare
 from app.reports.comparison import (
     ImageArray,
     Row,
@@ -66,6 +66,19 @@ def request(folder: Path, *names: str, **changes: object) -> CompareArguments:
     return CompareArguments(
         documents, folder / "pictures", noises=("gaussian:25/255",), options=RunOptions(threads=1), **changes
     )
+
+
+def test_the_first_run_of_each_size_is_not_timed_and_hidden_files_are_no_images(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_image(folder / "pictures" / "2.png", np.zeros((1, 3, 20, 30), np.float32))
+    (folder / "pictures" / "._0.png").write_bytes(b"of another system")
+    runs: list[int] = []
+    run = NetworkVariant.run
+    monkeypatch.setattr(NetworkVariant, "run", lambda self, image: (runs.append(image.shape[3]), run(self, image))[1])
+    found = compare(request(folder, "same"), lambda text: None)
+    assert [row.name for row in found.rows] == ["0.png", "1.png", "2.png"]
+    assert runs == [100, 100, 100, 30, 30]
 
 
 def test_figures_are_those_of_each_network_against_the_clean_picture(folder: Path) -> None:
@@ -248,6 +261,9 @@ def test_images_of_a_page_are_reduced_and_lossless() -> None:
     assert small.shape == (1, 3, 200, 300)
     np.testing.assert_allclose(small[0, :, 3, 5], large[0, :, 6:8, 10:12].mean((1, 2)), rtol=1e-6)
     assert thumbnail(small) is small
+    assert thumbnail(large[:, :, :4]).shape == (1, 3, 2, 300)
+    narrow = rng.random((1, 3, 4, 2000), np.float32)  # less high than a block is wide
+    np.testing.assert_allclose(thumbnail(narrow)[0, :, 0, 1], narrow[0, :, :, 7:14].mean((1, 2)), rtol=1e-6)
     image = pytest.importorskip("PIL.Image")
     with image.open(io.BytesIO(encoded(region(large, (20, 30))))) as file:
         shown = np.asarray(file.convert("RGB")).transpose(2, 0, 1)
