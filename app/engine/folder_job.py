@@ -349,17 +349,19 @@ def throughput(sessions: Mapping[str, Session], job: FolderJob, progress: Progre
     for number, (frame, read) in enumerate(prefetched(frames, operators)):
         if progress is not None:
             progress(number, len(frames), frame.name)
+        spent = dict.fromkeys(sessions, 0.0)
         try:
             data = read.result()
             if not count:  # the first run also builds the network
                 for session in sessions.values():
                     _run_once(session, data)
+            for title, session in sessions.items():
+                began = perf_counter()
+                _run_once(session, data)
+                spent[title] = perf_counter() - began
         except DiagnosticError:
-            continue  # a broken file
-        for title, session in sessions.items():
-            began = perf_counter()
-            _run_once(session, data)
-            times[title] += perf_counter() - began
+            continue  # a broken file, or one that the network cannot run
+        times = {title: times[title] + spent[title] for title in sessions}
         count += 1
     if not count:
         raise DiagnosticError.of("no-images", tr("no image can be used"), remedy=tr("choose other images"))

@@ -218,6 +218,12 @@ def test_throughput_times_both_on_the_same_images(folder: Path) -> None:
     assert not (folder.parent / "made").exists()
 
 
+def test_throughput_leaves_out_images_that_the_network_cannot_run(folder: Path) -> None:
+    np.save(folder / "9.npy", np.zeros((1, 2, 12, 16), np.float32))  # a tensor of too few channels
+    (found,) = throughput({"a": session()}, job(folder))
+    assert found.images == 11
+
+
 def command(folder: Path, *arguments: str) -> list[str]:
     graph = network()
     save_document(graph, folder.parent / "net.xml")
