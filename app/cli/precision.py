@@ -103,6 +103,12 @@ def precision(
 
     ONNX_MODELS.writer(output)  # rejects unknown formats before anything is read
     _check_folder(to, calibration, validation)
+    if to in INTEGERS and keep:
+        raise DiagnosticError.of(
+            "bad-option",
+            f"--keep {keep[0]}: --to {to.value} finds the layers that stay in float itself",
+            remedy="give --budget-db, or choose the formats of a variant in the window",
+        )
     network = open_network(file)
     tensors = load_weights_for(network, weights, random_weights)
     options = with_trust(network, RunOptions(threads=threads), trust_custom or ())

@@ -113,6 +113,10 @@ def run_network(request: RunArguments) -> Iterator[str]:
 
 def _check_request(network: OpenedNetwork, request: RunArguments) -> None:
     """Raise DiagnosticError for missing layers, inputs without a file, and unsupported file formats."""
+    if request.against and not request.throughput:
+        raise DiagnosticError.of(
+            "bad-option", "--against needs --throughput", remedy="give --throughput too, or use layerwright compare"
+        )
     training = network.training
     written = [name for name, _ in request.outputs]
     absent = [name for name in (*request.inputs, *written) if name in training]

@@ -245,6 +245,15 @@ def test_folders_refuse_captures(layerwright: Run, tmp_path: Path) -> None:
     assert lines[1].startswith("torch: torch fp32: ")
     assert " times); " in lines[1]
     assert lines[2] == "measured on 1 images in turn, without reading and writing"
+    done = layerwright("run", path, *feed, "--against", "torch")
+    assert (done.code, "--against needs --throughput" in done.err) == (1, True)
+
+
+@pytest.mark.parametrize("to", ["int8", "int8+fp16"])
+def test_layers_of_int8_are_not_kept_by_name(layerwright, tmp_path: Path, to: str) -> None:
+    given = ("--to", to, "--calibration", tmp_path, "--keep", "conv", "-o", tmp_path / "a.onnx")
+    done = layerwright("precision", tmp_path / "n.xml", *given)
+    assert (done.code, "--keep conv: " in done.err) == (1, True)
 
 
 # --- other commands ------------------------------------------------------------------------------------------------
