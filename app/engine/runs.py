@@ -39,7 +39,7 @@ class Runs:
 
     def __init__(self, shared: SharedFolder) -> None:
         self._shared = shared
-        self._interrupt: Interrupt | None = None
+        self._interrupt = Interrupt()  # of the run that goes on, or else of the next one
         self.forget()
 
     def forget(self) -> None:
@@ -50,19 +50,22 @@ class Runs:
         self._fails_reduced = -1  # the state of the network of which a coarse run failed
 
     def interrupt(self) -> None:
-        running = self._interrupt
-        if running is not None:
-            running.ask()
+        """End the run that goes on or is about to begin, from another thread."""
+        self._interrupt.ask()
 
-    def run(self, session: Session, request: RunRequest, progress: Progress) -> RunReply:
-        """Outputs and captures as handles; raises InterruptedRunError."""
-        sources = [Source.parse(name) for name in request.capture]
+    def interrupted(self) -> None:
+        """The interrupt is answered in its turn: runs after it are not meant."""
         self._interrupt = Interrupt()
+
+    def run(self, session_of: Callable[[], Session], request: RunRequest, progress: Progress) -> RunReply:
+        """Outputs and captures as handles. `session_of` may take long. Raises InterruptedRunError."""
+        sources = [Source.parse(name) for name in request.capture]
         try:
+            session = session_of()
             coarse = self._coarse(session, sources, request.budget, progress) if request.budget else None
             result = coarse or session.run(sources, progress, self._interrupt)
         finally:
-            self._interrupt = None
+            self._interrupt = Interrupt()
         captured = {n: result.captures[source] for n, source in zip(request.capture, sources, strict=True)}
         return self._reply(result, captured, request.have, session)
 

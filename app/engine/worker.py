@@ -128,8 +128,10 @@ class Worker:
             SetInputTensorRequest: lambda request, _: self._set_tensor(request),
             SetParamRequest: lambda request, _: self._set_param(request),
             SetWeightsRequest: lambda request, _: self._set_weights(request),
-            RunRequest: lambda request, progress: self._runs.run(self._running(request.capture), request, progress),
-            InterruptRequest: lambda request, _: EmptyReply(),  # obeyed when it was read, see Server
+            RunRequest: lambda request, progress: self._runs.run(
+                lambda: self._running(request.capture), request, progress
+            ),
+            InterruptRequest: lambda request, _: self._interrupted(),
             ProfileRequest: self._profile,
             RemeasureRequest: self._remeasure,
             PredictRequest: lambda request, progress: queries.predict(self.session, request, progress),
@@ -168,6 +170,10 @@ class Worker:
     def interrupt(self) -> None:
         """End the run that goes on, from another thread."""
         self._runs.interrupt()
+
+    def _interrupted(self) -> EmptyReply:
+        self._runs.interrupted()  # obeyed when it was read, see Server
+        return EmptyReply()
 
     def _put(self, arrays: Mapping[str, Array]) -> dict[str, Handle]:
         return self._runs.handed_over(arrays)[0]
@@ -407,16 +413,15 @@ class Server:
                     pass
                 self._put(too_long())
             elif line.strip():
-                asked = read_request(line)
-                self._put(asked)
-                if isinstance(asked, Asked) and isinstance(asked.request, InterruptRequest):
-                    self._worker.interrupt()  # it is in the queue as well, for its reply and for a run that waits
+                self._put(read_request(line))
         self._put(None)
         self._wait_for_listener()
 
     def _put(self, asked: Asked | Malformed | None) -> None:
         with self._arrived:
-            self._queue.append(asked)
+            self._queue.append(asked)  # an interrupt too, for its reply and for a run that waits
+            if isinstance(asked, Asked) and isinstance(asked.request, InterruptRequest):
+                self._worker.interrupt()
             self._arrived.notify()
 
     def _wait_for_listener(self) -> None:

@@ -13,6 +13,7 @@ from designer.files.document import parse_document
 from designer.files.weights import Weights
 from designer.operators.registry import load
 from designer.runtime.api import RunOptions
+from designer.runtime.interrupt import InterruptedRunError
 from designer.runtime.session import Session
 from designer.runtime.shared import SharedFolder
 
@@ -23,11 +24,32 @@ DOCUMENT = """<NetworkModel name="little" version="2">
 </NetworkModel>"""
 
 
-def test_results_above_the_cap_are_named_in_the_note(tmp_path):
+def opened(**more) -> Session:
     graph = parse_document(DOCUMENT.encode()).graph
     assert graph is not None
-    session = Session(graph, load(entry_points=False), Weights(), RunOptions(threads=1), keep_bytes=100)
+    session = Session(graph, load(entry_points=False), Weights(), RunOptions(threads=1), **more)
     session.set_input("image", np.zeros((1, 3, 16, 16), np.float32), is_image=True)
-    reply = Runs(SharedFolder(tmp_path)).run(session, RunRequest(), Progress(lambda message: None, 1))
+    return session
+
+
+def test_a_run_that_is_interrupted_while_its_network_is_made_ends(tmp_path):
+    session, runs = opened(), Runs(SharedFolder(tmp_path))
+
+    def made() -> Session:
+        runs.interrupt()  # by the thread that reads requests
+        return session
+
+    quiet = Progress(lambda message: None, 1)
+    with pytest.raises(InterruptedRunError):
+        runs.run(made, RunRequest(), quiet)
+    assert runs.run(lambda: session, RunRequest(), quiet).outputs
+    runs.interrupt()  # nothing runs
+    runs.interrupted()
+    assert runs.run(lambda: session, RunRequest(), quiet).outputs
+
+
+def test_results_above_the_cap_are_named_in_the_note(tmp_path):
+    session = opened(keep_bytes=100)
+    reply = Runs(SharedFolder(tmp_path)).run(lambda: session, RunRequest(), Progress(lambda message: None, 1))
     assert "not kept" in reply.note
     assert "noise" in reply.note
