@@ -45,7 +45,7 @@ from designer.runtime.api import RunOptions
 from designer.runtime.engine_api import Sample
 from designer.runtime.engine_registry import default_engines
 from designer.runtime.machine import free_memory, threads
-from designer.runtime.network import input_layers
+from designer.runtime.network import input_layers, operator_of
 from designer.runtime.provenance import Provenance, provenance, written_at
 from designer.texts import tr
 from designer.units import binary, dims_text
@@ -541,6 +541,12 @@ def sized(graph: Graph, registry: Registry, size: Size2D | None) -> Inference:
     return Inference(result, registry)
 
 
+def fixed_batch(inference: Inference) -> int:
+    """The batch that the inputs of a network have, whatever is asked for; 0: any."""
+    names = input_layers(inference.graph, inference)
+    return max((int(getattr(operator_of(inference, name), "batch", 0)) for name in names), default=0)
+
+
 def _fed(session: Session, graph: Graph) -> dict[str, Array]:
     feeds: dict[str, Array] = {}
     for name in graph.layers:
@@ -556,7 +562,7 @@ def _feeds(
 ) -> tuple[dict[Source, Array], int, list[str]]:
     """The tensor of each input, the batch size, and the inputs that get seeded noise."""
     given = [feeds[name].shape[0] for name in inputs if name in feeds]
-    batch = given[0] if given else batch
+    batch = given[0] if given else fixed_batch(inference) or batch
     rng = np.random.default_rng(SEED)
     values: dict[Source, Array] = {}
     noise = []

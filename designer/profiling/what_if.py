@@ -15,7 +15,7 @@ from designer.operators.registry import Registry
 from designer.profiling.cost import CostTable, cost_table
 from designer.profiling.devices import DEVICES, device_named
 from designer.profiling.layer_work import ALIASES
-from designer.profiling.measure import sized
+from designer.profiling.measure import fixed_batch, sized
 from designer.profiling.model import DataSheetModel, predict
 from designer.profiling.predicted_here import predict_here
 from designer.profiling.quantities import ValueSource
@@ -46,6 +46,7 @@ def predicted_run(
     ("unknown-machine", "not-modelled").
     """
     inference = sized(deploy(graph, registry), registry, size)
+    batch = fixed_batch(inference) or batch
     table = cost_table(inference, precision=options.precision, batch=batch)
     if not table.rows:
         raise DiagnosticError(

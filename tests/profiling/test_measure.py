@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from designer.graph.commands import set_params
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
@@ -31,6 +32,7 @@ from designer.profiling.quantities import measured as figure
 from designer.profiling.roofline import place
 from designer.profiling.rows import OUTSIDE, operator_rows
 from designer.profiling.schema import OperatorProfile, RunPeaks, mean_utilization, ranked
+from designer.profiling.what_if import predicted_run
 from designer.runtime.api import RunOptions
 from designer.runtime.engine_api import Sample
 from designer.runtime.engine_registry import default_engines
@@ -148,6 +150,15 @@ def test_every_combination_of_batch_and_size_is_one_run(session):
     first = profile.runs[0].flops
     assert [run.flops for run in profile.runs] == [first, 3 * first, 4 * first, 12 * first]
     assert profile.runs[1].operators[0].outputs == ("N x 8 x 24 x 32",)
+
+
+def test_a_batch_that_the_network_fixes_counts(session, small_graph):
+    graph = small_graph.copy()
+    graph.apply(set_params(graph, {"image": {"batch": "3"}}))
+    first, other = (profiled(session(graph=one), 1).runs[0] for one in (small_graph, graph))
+    assert (other.batch, other.flops, other.inputs) == (3, 3 * first.flops, {"image": "3 x 3 x 24 x 32"})
+    found = predicted_run(graph, session().registry, RunOptions("torch"), machine="T4")
+    assert (found.batch, found.flops) == (3, other.flops)
 
 
 def test_analysis_layers_are_left_out_and_named(session, small_graph):
