@@ -171,8 +171,9 @@ def _sheet(tensor: Array) -> bytes:
     """The channels next to each other, downscaled by block means."""
     channels = tensor[0, :CHANNELS]
     block = max(1, -(-max(channels.shape[1:]) // THUMBNAIL))
-    height, width = channels.shape[1] // block, channels.shape[2] // block
-    small = channels[:, : height * block, : width * block].reshape(len(channels), height, block, width, block)
+    down, across = (min(block, size) for size in channels.shape[1:])  # a tensor can be less high than a block
+    height, width = channels.shape[1] // down, channels.shape[2] // across
+    small = channels[:, : height * down, : width * across].reshape(len(channels), height, down, width, across)
     small = small.mean((2, 4))
     columns = min(8, len(small))
     rows = -(-len(small) // columns)

@@ -123,6 +123,17 @@ def test_names_are_escaped_and_other_ranks_have_figures(tmp_path: Path) -> None:
     assert "a<b" in words
 
 
+def test_the_channels_of_a_very_narrow_tensor_are_visible(tmp_path: Path) -> None:
+    tensor = np.ones((1, 2, 4, 2000), np.float32)
+    page = tmp_path / "page.html"
+    write_analysis(page, Seen(Provenance("n.xml", ""), inspected=("narrow", tensor)))
+    (found,) = (data for text, data in Reader(page).pictures.items() if "2 channels" in text)
+    (tmp_path / "sheet.png").write_bytes(base64.b64decode(found.partition(",")[2]))
+    sheet = read_image(tmp_path / "sheet.png")
+    assert sheet.shape == (1, 3, 3, 2 * 127)  # one row of blocks of 4 x 16, and a gap of two
+    np.testing.assert_array_equal(sheet[0, 1, 0, :125], 1.0)
+
+
 def test_statistics_are_those_of_the_values() -> None:
     tensor = np.zeros((1, 2, 4, 4), np.float32)
     tensor[0, 1] = np.arange(16).reshape(4, 4)
