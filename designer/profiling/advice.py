@@ -202,8 +202,16 @@ def unfolded_normalization(subject: Advisable) -> Iterator[Advice]:
             tr("fold it into the weights of the convolution, or use an engine that does"),
             row.time_ms,
             tr("the whole time of the layer"),
-            fold=layer.name,
+            fold=layer.name if _can_fold(producer, layer) else "",
         )
+
+
+def _can_fold(before: Layer, normalization: Layer) -> bool:
+    """Whether an edit of the weights can fold a normalization into a convolution; engines fold into others too."""
+    one_group = before.type == "transposed_convolution" and before.params.get("groups", "1") == "1"
+    return (before.type == "convolution" or one_group) and normalization.params.get(
+        "track_running_stats", "true"
+    ) == "true"
 
 
 def unfused_chain(subject: Advisable) -> Iterator[Advice]:

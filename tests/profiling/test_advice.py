@@ -252,6 +252,21 @@ def test_a_larger_batch_must_gain_fifteen_percent(run):
 
 
 @pytest.mark.parametrize(
+    ("change", "fold"),
+    [
+        ({"odd": {"type": "transposed_convolution"}}, "norm"),
+        ({"odd": {"type": "transposed_convolution", "params": {"groups": "4"}}}, ""),
+        ({"odd": {"type": "depthwise_convolution"}}, ""),
+        ({"odd": {"type": "separable_convolution"}}, ""),
+        ({"norm": {"params": {"track_running_stats": "false"}}}, ""),
+    ],
+)
+def test_only_a_fold_that_is_possible_is_offered(run, change, fold):
+    (advice,) = advised(run, changed_graph(**change), "unfolded-normalization")
+    assert advice.fold == fold
+
+
+@pytest.mark.parametrize(
     "change",
     [
         {"odd": {"activation": ActivationSpec("relu")}},
