@@ -387,3 +387,75 @@ def test_validation_images_are_cropped_to_the_multiple_on_each_axis(tmp_path):
     seen = [page.getpixel((step // 2, row * step + step // 2 + row // 2 * samples.GAP)) for row in range(4)]
     assert seen == [(0, 0, 0), (255, 255, 255)] * 2
     assert page.getpixel((step + step // 2, 2 * step + step // 2)) == (40, 40, 40)  # seven samples
+
+
+def test_pixels_that_do_not_count_leave_losses_and_metrics_finite(tmp_path):
+    """A mask without pixels that count adds nothing to the accuracy of the others, and to the loss."""
+    with scripts(tmp_path, "segmentation", classes=2) as get:
+        loss, mean = get("losses").Losses(), get("validation").mean
+        scores = torch.randn(2, 2, 3, 4, generator=torch.Generator().manual_seed(0))
+        masks = scores.argmax(1)
+        masks[0] = 255
+        rows = [(1, get("data").measure(scores[k : k + 1], (masks[k : k + 1],), ())) for k in range(2)]
+        value = loss(scores, masks)["cross_entropy"]
+        nothing = loss(scores[:1], masks[:1])["cross_entropy"]
+        ratio = get("metrics").pixel_accuracy(scores[:1], masks[:1])
+    assert mean(rows)["accuracy"] == 1.0
+    assert value.item() == pytest.approx(torch.nn.functional.cross_entropy(scores[1:], masks[1:]).item())
+    assert nothing.item() == 0.0
+    assert ratio.value() == 0.0
+
+
+def test_the_plot_of_segmentation_has_the_metric_that_chooses_the_best_checkpoint(tmp_path, monkeypatch):
+    values = {"iou": 0.25, "accuracy": 0.75, "loss": 1.0}
+    lines = [{"schema": 1}, {"step": 1, "loss": 1.0, "losses": {"cross_entropy": 1.0}, "validation": values}]
+    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    drawn = []
+    with scripts(tmp_path, "segmentation") as get:
+        plots = get("plots")
+        monkeypatch.setattr(plots.Figure, "savefig", lambda figure, *_, **__: drawn.append(figure))
+        plots.curves(tmp_path, tmp_path / "curves.png")
+    assert drawn[0].axes[1].get_ylabel() == "mean IoU"
+
+
+def test_folders_of_classes_without_images_are_named(tmp_path):
+    with scripts(tmp_path, "classification") as get:
+        for name in "abc":
+            (tmp_path / "images" / name).mkdir(parents=True)
+        with pytest.raises(get("images").DataError, match="there are no images in the folders of"):
+            get("data").find_labelled(tmp_path / "images", "--data")
+
+
+def test_an_output_that_does_not_fit_the_target_is_an_error_of_training(tmp_path):
+    with scripts(tmp_path) as get:
+        train = get("train")
+        loss, (output, target) = get("losses").Losses(), (torch.zeros(1, 3, 4, 4), torch.zeros(1, 3, 8, 8))
+        run = SimpleNamespace(forward=lambda inputs, targets: (output, loss(output, target)))
+        with pytest.raises(train.TrainingError, match="the network's output is"):
+            train.Run.losses(run, (output,), (target,))
+
+
+def test_photos_of_16_bits_give_their_colors_to_synthetic_images(tmp_path):
+    ramp = np.linspace(0, 65535, 40 * 50).reshape(40, 50).astype(np.uint16)
+    Image.fromarray(ramp).save(tmp_path / "gray.png")
+    with scripts(tmp_path) as get:
+        (photo,) = get("synthetic").load_photos([str(tmp_path / "gray.png")])
+    assert (photo.min(), photo.max()) == (0, 255)
+    assert photo.mean() == pytest.approx(127.5, abs=1)
+
+
+def test_a_run_that_replaces_another_removes_its_results_when_it_begins(tmp_path):
+    """Not before: it can start from the weights of the run that it replaces."""
+    run = tmp_path / "run"
+    (run / "weights").mkdir(parents=True)
+    (run / "checkpoints").mkdir()
+    for name in ("weights/conv_kernel.npy", "weights.pt", "curves.png", "events.out.tfevents.1", "notes.txt"):
+        (run / name).touch()
+    with scripts(tmp_path) as get:
+        command = get("config").parse(["--output", str(run), "--no-tensorboard"], "")
+        records = get("records").Records(as_json=True)
+        records.open(command)
+        assert not (run / "checkpoints").exists()
+        assert (run / "weights.pt").exists()
+        records.begin(command.config(), 0, 10, 1, {})
+    assert sorted(path.name for path in run.iterdir()) == ["config.json", "metrics.jsonl", "notes.txt", "status.json"]

@@ -61,6 +61,13 @@ def accuracy(scores: torch.Tensor, classes: torch.Tensor) -> float:
     return (right[classes != IGNORED] if classes.dim() > 1 else right).float().mean().item()
 
 
+def pixel_accuracy(scores: torch.Tensor, masks: torch.Tensor) -> Ratio:
+    """Share of the pixels that count whose prediction (largest of N x K x H x W scores) is right. Masks have N x H x W classes."""
+    counted = masks != IGNORED
+    right = (scores.argmax(1) == masks) & counted
+    return Ratio(right.sum().double()[None], counted.sum().double()[None])
+
+
 class Ratio(NamedTuple):
     """A metric whose parts and wholes are added over all images before they are divided, such as IoU: one value for each class."""
 
@@ -68,8 +75,9 @@ class Ratio(NamedTuple):
     whole: torch.Tensor
 
     def value(self) -> float:
-        """The mean of the ratios whose whole is not 0."""
-        return (self.part / self.whole)[self.whole > 0].mean().item()
+        """The mean of the ratios whose whole is not 0; 0 if there are none."""
+        found = (self.part / self.whole)[self.whole > 0]
+        return found.mean().item() if found.numel() else 0.0
 
 
 def iou(scores: torch.Tensor, masks: torch.Tensor) -> Ratio:

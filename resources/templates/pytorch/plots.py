@@ -18,7 +18,7 @@ from PIL import Image
 
 from config import HERE
 
-TITLES = {"psnr": "PSNR in dB", "ssim": "SSIM", "accuracy": "accuracy", "iou": "mean IoU", "loss": "loss"}
+TITLES = {"psnr": "PSNR in dB", "ssim": "SSIM", "iou": "mean IoU", "accuracy": "accuracy", "loss": "loss"}
 
 
 def read_metrics(run: Path) -> list[dict[str, Any]]:

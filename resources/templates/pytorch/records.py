@@ -30,6 +30,7 @@ from config import HERE, PROJECT, Command, Config
 from storage import StorageError, save_atomically
 
 FILES = ("checkpoints", "config.json", "control", "health.jsonl", "metrics.jsonl", "status.json", "trail", "validation")
+RESULTS = ("before_after.png", "curves.png", "events.out.tfevents.*", "weights", "weights.pt")
 MOST_LINES = 10_000  # of metrics.jsonl; longer runs log the means of several steps
 BETWEEN_READS = 0.25  # seconds: reading a loss waits for the device
 BETWEEN_STATES = 1.0  # seconds
@@ -49,11 +50,8 @@ def open_folder(command: Command) -> Path:
     if os.environ.get("RANK", "0") != "0":  # the first process of torchrun prepares the folder, the others do not write
         return folder
     if command.output:
-        for path in (folder / name for name in FILES):
-            if path.is_dir():
-                shutil.rmtree(path)
-            else:
-                path.unlink(missing_ok=True)
+        for name in FILES:
+            remove(folder / name)
         return folder
     if command.run:
         if (folder / "metrics.jsonl").exists() or (folder / "checkpoints").exists():
@@ -61,6 +59,14 @@ def open_folder(command: Command) -> Path:
         return folder
     taken = [int(path.name) for path in runs.glob("*") if re.fullmatch(r"\d{1,6}", path.name)]
     return runs / f"{max(taken, default=0) + 1:03}"
+
+
+def remove(path: Path) -> None:
+    """Remove a file or a folder, if it exists."""
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def versions() -> dict[str, str]:
@@ -82,6 +88,7 @@ class Records:
         self.stopped = False  # by the file `control`
         self.folder = HERE
         self.results: tuple[Path, ...] = ()
+        self._replaces = False
         self._total = self._step = self._skipped = self._control = 0
         self._epoch_steps = self._batch = self._log_every = 1
         self._stated = -BETWEEN_STATES
@@ -93,6 +100,7 @@ class Records:
         self.folder = open_folder(command)
         numbered = self.folder.parent == HERE / "runs" and not command.run
         self.results = (self.folder, HERE) if numbered else (self.folder,)
+        self._replaces = bool(command.output) and not command.resume
 
     def begin(self, config: Config, step: int, total: int, epoch_steps: int, details: Mapping[str, Any]) -> None:
         """Begin a run, or continue one at `step`: later metrics of the interrupted run are removed."""
@@ -101,6 +109,8 @@ class Records:
         if self.quiet:
             return
         (self.folder / "control").unlink(missing_ok=True)
+        for path in (path for name in RESULTS for path in self.folder.glob(name)) if self._replaces else ():
+            remove(path)  # only now, because a run can start from the weights of the one that it replaces
         settings = asdict(config)
         about = {"task": PROJECT["task"], "settings": settings, "seed": config.seed, "versions": versions(), **details}
         self._replace("config.json", json.dumps(about, indent=2))

@@ -102,7 +102,7 @@ def read_safetensors(path: Path) -> dict[str, Any]:
             raw = bytearray(data[8 + length + start : 8 + length + end])
             values = torch.frombuffer(raw, dtype=TYPES[entry["dtype"]]) if raw else torch.empty(0)
             tensors[name] = values.reshape(entry["shape"]).float()
-    except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError) as error:
         raise StorageError(f"{path} cannot be read ({error}); use another file") from error
     return tensors
 

@@ -136,8 +136,11 @@ def load_photos(paths: Sequence[str]) -> list[np.ndarray]:
     for path in paths:
         try:
             with Image.open(path) as opened:
-                opened.thumbnail((PHOTO_SIDE, PHOTO_SIDE))
-                photos.append(np.asarray(ImageOps.exif_transpose(opened).convert("RGB")))
+                image = opened
+                if opened.mode.startswith("I"):  # 16 bits, as in images.py, which takes a second to import
+                    image = Image.fromarray((np.asarray(opened).clip(0, 65535) / 257 + 0.5).astype(np.uint8))
+                image.thumbnail((PHOTO_SIDE, PHOTO_SIDE))
+                photos.append(np.asarray(ImageOps.exif_transpose(image).convert("RGB")))
         except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
             continue
     return [photo for photo in photos if min(photo.shape[:2]) >= 16]

@@ -95,6 +95,8 @@ class Run:
             losses: dict[str, torch.Tensor] = self.forward(inputs, targets)[1]
         except IndexError as error:
             raise TrainingError(f"a target is not valid for its loss: {error}; change sample() in data.py") from error
+        except ValueError as error:  # of losses.py
+            raise TrainingError(str(error)) from error
         except RuntimeError as error:
             if "memory" in str(error):
                 raise TrainingError(f"{error}; use a smaller --batch or --patch") from error

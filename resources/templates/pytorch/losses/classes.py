@@ -22,6 +22,7 @@ class Losses(nn.Module):
             )
         ignored = IGNORED if target.dim() > 1 else -1  # only masks have pixels that do not count
         if PROJECT["probabilities"]:
-            scores = scores.clamp_min(1e-8).log()
-            return {"cross_entropy": nn.functional.nll_loss(scores, target, ignore_index=ignored)}
-        return {"cross_entropy": nn.functional.cross_entropy(scores, target, ignore_index=ignored)}
+            total = nn.functional.nll_loss(scores.clamp_min(1e-8).log(), target, ignore_index=ignored, reduction="sum")
+        else:
+            total = nn.functional.cross_entropy(scores, target, ignore_index=ignored, reduction="sum")
+        return {"cross_entropy": total / (target != ignored).sum().clamp_min(1)}  # 0 where no pixel counts

@@ -104,7 +104,10 @@ def find_labelled(folder: Path, option: str) -> list[tuple[Path, int]]:
         raise DataError(
             f"{folder} has {len(classes)} folders, but the network has {CLASSES} classes; use one folder for each class"
         )
-    return [(path, label) for label, inside in enumerate(classes) for path in find_images(inside)]
+    found = [(path, label) for label, inside in enumerate(classes) for path in find_images(inside)]
+    if not found:
+        raise DataError(f"there are no images in the folders of {folder}; add images to them")
+    return found
 
 
 def epoch_steps(samples: Labelled, config: Config) -> int:

@@ -13,7 +13,7 @@ import torch
 
 from config import PROJECT, Config
 from images import check_patch, to_tensor
-from metrics import IGNORED, Ratio, accuracy, iou
+from metrics import IGNORED, Ratio, iou, pixel_accuracy
 from pairs import PairSamples, open_pairs
 
 BEST = "iou"  # the metric that chooses the best checkpoint
@@ -32,7 +32,7 @@ def measure(
 ) -> dict[str, float | Ratio]:
     """Metrics of a validation image."""
     mask = targets[0].reshape(len(output), *output.shape[2:])
-    return {"iou": iou(output, mask), "accuracy": accuracy(output, mask)}
+    return {"iou": iou(output, mask), "accuracy": pixel_accuracy(output, mask)}
 
 
 def views(
