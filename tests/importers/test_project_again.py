@@ -19,7 +19,7 @@ from designer.files.weights import required_weights
 from designer.graph.commands import set_params
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
-from designer.graph.model import Layer
+from designer.graph.model import Layer, Source
 from designer.graph.naming import identifier
 from designer.importers.imported import Imported
 from designer.importers.pytorch.importing import import_module
@@ -124,3 +124,24 @@ def test_random_networks_come_back(seed: int) -> None:
         assert generate_source(found.graph, REGISTRY, "Net") == Path(folder, "model.py").read_text()
         weighted = {key: tensor.shape for key, tensor in found.weights.tensors.items()}
         assert weighted == {key: item.shape for key, item in required_weights(Inference(graph, REGISTRY)).items()}
+
+
+@pytest.mark.parametrize(
+    ("written", "edited"),
+    [('mode="constant")', 'mode="constant", value=0.5)'), ("nn.Conv2d(", "nn.ConvTranspose2d(")],
+    ids=["other values", "transposed"],
+)
+def test_a_border_in_the_statement_of_a_convolution_is_a_layer_if_it_cannot_have_it(
+    written: str, edited: str, tmp_path: Path
+) -> None:
+    image = Layer("in", "input", params={"dims": "9x8x3"})
+    conv = Layer(
+        "c", "convolution", inputs=(Source("in"),), params={"features": "3", "kernel": "4x2", "padding": "same"}
+    )
+    graph = Graph([image, conv, Layer("out", "output", inputs=(Source("c"),))])
+    source = generate_source(graph, REGISTRY, "Net")
+    assert written in source
+    (tmp_path / "model.py").write_text(source.replace(written, edited))
+    found = import_module(load_module("model.py:Net", tmp_path), [torch.rand(1, 3, 8, 9)], REGISTRY)
+    assert [layer.type for layer in found.graph][:2] == ["input", "padding"]
+    assert found.verified(REGISTRY).report.agrees

@@ -45,10 +45,10 @@ def convolution(c: Conversion, node: TraceNode) -> Value:
     strides, dilations = each(node.get("stride", 1), rank), each(node.get("dilation", 1), rank)
     sizes = shape_of(kernel)[2:]
     pads = _pads(node.get("padding", 0), sizes, dilations)
-    x, pads = _with_border(c, x, pads)
-    groups = node.get("groups", 1)
     if node.op.startswith("conv_transpose") or node.get("transposed"):
         return _transposed(c, node, x, strides, dilations, pads)
+    x, pads = _with_border(c, x, pads)
+    groups = node.get("groups", 1)
     if not isinstance(kernel, Constant) or (bias is not None and not isinstance(bias, Constant)):
         params: dict[str, Param] = {
             "stride": tuple(strides),
@@ -77,9 +77,11 @@ def convolution(c: Conversion, node: TraceNode) -> Value:
 
 
 def _with_border(c: Conversion, x: Value, pads: list[tuple[int, int]]) -> tuple[Value, list[tuple[int, int]]]:
-    """Borders that generated code adds in the same statement belong to the convolution."""
+    """Borders of zeros that generated code adds in the same statement belong to the convolution."""
     part = c.part(x, "padding")
     if part is None or part.params.get("mode", "constant") != "constant" or any(map(any, pads)):
+        return x, pads
+    if float(part.params.get("value", "0")):
         return x, pads
     top, bottom, left, right = (int(part.params.get(side, "0")) for side in ("top", "bottom", "left", "right"))
     return c.take(part), [(top, bottom), (left, right)]
