@@ -206,7 +206,13 @@ def make_template(
         places = placed(Graph(made.layers, name=name, templates=graph.templates.values()))
         made = replace(made, layers=tuple(replace(x, position=places.get(x.name, x.position)) for x in made.layers))
     gone = {frame.id: (frame, None) for frame in frames}
-    return Edit(tr("Make template {name}", name=name), edits, frames=gone, templates={name: (None, made)})
+    return Edit(
+        tr("Make template {name}", name=name),
+        edits,
+        frames=gone,
+        renamed={member: f"{instance}.{member}" for member in order},
+        templates={name: (None, made)},
+    )
 
 
 def dissolve(graph: Graph, instance: str) -> Edit:

@@ -35,7 +35,7 @@ from designer.graph.commands import set_params
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.graph.template import Template
-from designer.graph.template_commands import edit_template
+from designer.graph.template_commands import edit_template, make_template
 from designer.operators.registry import default_registry
 from designer.plugins import plugin_folder
 from designer.runtime.engine_registry import default_engines
@@ -420,3 +420,15 @@ def test_settings_of_the_2022_tool_say_how_the_network_runs_instead(qtbot, tmp_p
     assert document.settings.precision == "fp32"
     document.change_settings(engine="torch")
     assert "fp16" not in message.text()
+
+
+def test_number_formats_follow_layers_into_a_template_and_back():
+    layers = [Layer(name, "convolution", inputs=(Source(read),)) for name, read in (("a", "in"), ("b", "a"))]
+    document = Document(Graph([Layer("in", "input"), *layers]), default_registry())
+    document.change_settings(variants=(Variant("v", formats={"a": "int8", "b": "float16", "in": "float16"}),))
+    before = document.settings
+    document.do(lambda g: make_template(g, ["a", "b"], "pair"))
+    (variant,) = document.settings.variants
+    assert variant.formats == {"pair_0.a": "int8", "pair_0.b": "float16", "in": "float16"}
+    document.undo()
+    assert document.settings == before
