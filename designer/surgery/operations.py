@@ -266,14 +266,16 @@ def narrow(patient: Patient, layer: str, features: int) -> Operation:
             strength[roots == root] += norm
     weakest = np.argsort(strength, kind="stable")[: len(made.numbers) - features]
     edit = remove_channels(patient, layer, [int(n) for n in weakest])
-    title = tr("Narrow {layer} to {features}", layer=layer, features=features)
+    left = int((~np.isin(roots, roots[weakest])).sum())  # fewer if some channels are removed together
+    title = tr("Narrow {layer} to {features}", layer=layer, features=left)
     return replace(edit, edit=replace(edit.edit, title=title))
 
 
 def remove_channels(patient: Patient, layer: str, indices: Collection[int]) -> Operation:
-    """Remove output channels of a layer, and from every layer on their paths. `layer` may also hand channels on."""
-    patient.operator(layer)
-    shown = patient.channels.tensors[Source(layer)]
+    """Remove channels of a tensor (`layer` or `layer:port`), and from every layer on their paths. The layer may also hand them on."""
+    source = inlined_source(patient.graph, Source.parse(layer))
+    patient.operator(source.layer)
+    shown = patient.channels.tensors[patient.inference.tensor(source)]
     count = len(shown.expanded)
     if not indices or not all(0 <= n < count for n in indices):
         raise refused(

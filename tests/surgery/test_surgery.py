@@ -363,3 +363,22 @@ def test_instances_with_other_inputs_keep_parameters_that_count_them() -> None:
     made = remove_channels(patient(graph, trained(graph)), "two.wide", [0])
     graph.apply(made.edit)
     assert graph.inside("block")["norm"].params["groups"] == "4"
+
+
+def halves() -> Graph:
+    """Both halves of a convolution's channels, added."""
+    split = Layer("halves", "split", inputs=(Source("head"),))
+    return chain(split, Layer("sum", "element_wise", inputs=(Source("halves"), Source("halves", "y1"))))
+
+
+def test_the_title_of_narrowing_has_the_number_of_channels_that_are_left() -> None:
+    made = set_features(patient(halves(), trained(halves())), "head", 7)
+    assert made.edit.title == "Narrow head to 6"
+
+
+def test_channels_of_every_output_of_a_layer_are_removed() -> None:
+    graph = halves()
+    made = remove_channels(patient(graph, trained(graph)), "halves:y1", [3])
+    assert made.edit.title == "Remove channel 3 of halves:y1"
+    graph.apply(made.edit)
+    assert (graph["head"].params["features"], graph["halves"].params["sizes"]) == ("6", "3,3")

@@ -363,10 +363,9 @@ class ChannelInspectorPanel(QWidget):
         self.probe.show_channel()
 
     def remove_channel(self) -> None:
-        """Remove the selected channel of a layer's first output."""
-        layer, port = Source.parse(self.source)
-        if layer and not port and self.subject.kind is Kind.OUTPUT:
-            weight_surgery_of(self._context).operate("remove", layer, channels=(self.shown.current_channel,))
+        """Remove the selected channel of the inspected tensor."""
+        if self.source and self.subject.kind is Kind.OUTPUT:
+            weight_surgery_of(self._context).operate("remove", self.source, channels=(self.shown.current_channel,))
 
     def _show_stale(self, stale: bool) -> None:
         for view in (self.grid, self.view, self.matrix):
