@@ -11,8 +11,14 @@ from pytestqt.qtbot import QtBot
 
 from app.engine.protocol import SetInputReply
 from app.ui.analysis.input_row import InputRow
+from app.ui.document.document import Document
 from app.ui.engine.analysis import analysis_of
 from app.ui.engine.context import Context
+from app.ui.engine.network_inputs import NetworkInputs
+from designer.graph import commands
+from designer.graph.diagnostics import Diagnostic
+from designer.graph.graph import Graph
+from designer.graph.model import Layer
 from designer.operators.registry import default_registry
 
 pytestmark = pytest.mark.gui
@@ -32,3 +38,14 @@ def test_every_file_beyond_0_to_1_says_its_range(qtbot: QtBot) -> None:
         assert row._size.text() == "tensor"
         playback.fed("input_0", SetInputReply((1, 3, 8, 8), range=values))
         assert row._size.text() == text
+
+
+def test_the_error_of_an_input_ends_with_its_layer(qtbot: QtBot) -> None:
+    document = Document(Graph([Layer("a", "input"), Layer("b", "input")]), default_registry())
+    inputs = NetworkInputs(document)
+    inputs.set_document(document)
+    document.changed.connect(inputs.follow)
+    inputs.was_refused("a", (Diagnostic("bad-image", "it is not an image"),))
+    assert set(inputs.errors) == {"a"}
+    document.do(lambda graph: commands.remove_layers(graph, ["a"]))
+    assert not inputs.errors

@@ -272,6 +272,8 @@ def test_files_of_labels_are_read_with_care(tmp_path: Path) -> None:
     assert read_labels(tmp_path) == ()
     (tmp_path / "odd.txt").write_bytes(b"caf\xe9\n" + b"x" * LARGEST)
     assert read_labels(tmp_path / "odd.txt")[0].startswith("caf")
+    (tmp_path / "marked.txt").write_text("cat\ndog\n", "utf-8-sig")
+    assert read_labels(tmp_path / "marked.txt") == ("cat", "dog")
 
 
 def test_pages_of_every_rank() -> None:

@@ -46,5 +46,5 @@ def read_labels(path: Path) -> tuple[str, ...]:
 @lru_cache(maxsize=4)
 def _read(path: Path, _changed: int) -> tuple[str, ...]:
     with path.open("rb") as file:
-        text = file.read(LARGEST).decode("utf-8", errors="replace")
+        text = file.read(LARGEST).decode("utf-8-sig", errors="replace")
     return tuple(line.strip() for line in text.splitlines())

@@ -82,6 +82,9 @@ class NetworkInputs(QObject):
     def follow(self, change: ChangeSet) -> None:
         """The network was edited."""
         known, self._known = self._known, frozenset(self.layers())
+        for layer in known - self._known:
+            self.errors.pop(layer, None)
+            self.shapes.pop(layer, None)
         touched = (change.added | change.reconfigured | (self._known - known)) & self._known
         if touched or self._known != known:
             self._waiting |= touched
