@@ -16,7 +16,7 @@ from typing import BinaryIO
 
 from designer.files.file_lock import lock
 from designer.graph.diagnostics import DiagnosticError
-from designer.texts import tr
+from designer.texts import mark, tr, tr_data
 
 ABANDONED_SECONDS = 2.0  # a new file may not be locked yet
 _TEMPORARY = re.compile(r"\.lw-[0-9a-f]{16}\.tmp")
@@ -127,17 +127,18 @@ def _sync_folder(folder: Path) -> None:
 
 
 _REMEDIES = {
-    errno.ENOSPC: "free some space on the disk, or save somewhere else",
-    errno.EDQUOT: "free some of your quota, or save somewhere else",
-    errno.EACCES: "choose a folder and a file that you can write to",
-    errno.EPERM: "choose a folder and a file that you can write to",
-    errno.EROFS: "choose a folder on a writable disk",
-    errno.ENOENT: "choose a folder that exists",
-    errno.ENOTDIR: "choose a folder that exists",
-    errno.EEXIST: "choose a folder; a file has that name",
-    errno.EISDIR: "choose a file name",
-    errno.ENAMETOOLONG: "choose a shorter name",
+    errno.ENOSPC: mark("free some space on the disk, or save somewhere else"),
+    errno.EDQUOT: mark("free some of your quota, or save somewhere else"),
+    errno.EACCES: mark("choose a folder and a file that you can write to"),
+    errno.EPERM: mark("choose a folder and a file that you can write to"),
+    errno.EROFS: mark("choose a folder on a writable disk"),
+    errno.ENOENT: mark("choose a folder that exists"),
+    errno.ENOTDIR: mark("choose a folder that exists"),
+    errno.EEXIST: mark("choose a folder; a file has that name"),
+    errno.EISDIR: mark("choose a file name"),
+    errno.ENAMETOOLONG: mark("choose a shorter name"),
 }
+_ELSEWHERE = mark("save somewhere else")
 
 
 def _refused(path: Path, error: Exception) -> DiagnosticError:
@@ -147,5 +148,5 @@ def _refused(path: Path, error: Exception) -> DiagnosticError:
         "cannot-save",
         tr("{path} cannot be saved: {reason}; nothing on disk was changed", path=path, reason=reason),
         file=str(path),
-        remedy=_REMEDIES.get(number or 0, "save somewhere else"),
+        remedy=tr_data(_REMEDIES.get(number or 0, _ELSEWHERE)),
     )

@@ -170,7 +170,7 @@ def check_layer_name(name: str) -> str | None:
             shown=shown,
         )
     if name in (".", ".."):
-        return "a layer name must not be '.' or '..'"
+        return tr("a layer name must not be '.' or '..'")
     return None
 
 
