@@ -134,7 +134,8 @@ def _distance(a: Layer, b: Layer) -> float:
 
 def _meant_source(case: Case, layer: Layer) -> Iterator[Idea]:
     """The layer whose name is most similar to the missing one."""
-    names = [n for n in case.graph.layers if n not in case.graph.downstream([layer.name])]
+    behind = case.graph.downstream([layer.name])
+    names = [n for n in case.graph.layers if n not in behind]
     for link in case.connected(layer):
         if link.source.layer not in case.graph:
             for name in nearest(link.source.layer, names):

@@ -85,12 +85,8 @@ def _padding(contract: SizeContract, item: InputSizes) -> Padding:
 def _progression(rule: SizeRule, least: int) -> tuple[int, int, int]:
     """(multiple, remainder, minimum) of valid sizes only, of at least `least`."""
     first = min(n for n in range(rule.minimum, rule.minimum + rule.multiple_of) if n in rule)
-    minimum = max(first, least)
-    return (
-        rule.multiple_of,
-        first % rule.multiple_of,
-        minimum if rule.multiple_of == 1 or minimum > rule.multiple_of else 1,
-    )
+    minimum, remainder = max(first, least), first % rule.multiple_of
+    return rule.multiple_of, remainder, minimum if minimum > (remainder or rule.multiple_of) else 1
 
 
 def _crops(contract: SizeContract, pads: dict[str, Padding]) -> dict[str, Cropping]:

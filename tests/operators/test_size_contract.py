@@ -18,7 +18,7 @@ from designer.graph.types import ShapeError, TensorType
 from designer.operators.api import Operator, Port
 from designer.operators.registry import load
 from designer.operators.size_contract import SizeContract, SizeRule, size_contract
-from designer.operators.size_fix import accept_every_size, is_free, obstacle
+from designer.operators.size_fix import _progression, accept_every_size, is_free, obstacle
 from designer.operators.symbolic_size import RefinePeriod, Region
 
 REGISTRY = load(entry_points=False)
@@ -342,3 +342,9 @@ def test_which_sizes_a_rule_has() -> None:
     assert SizeRule(1, (), 1, ()).smallest is None
     free = (SizeRule(), SizeRule(2), SizeRule(minimum=2), SizeRule(remainders=()))
     assert [each.is_free for each in free] == [True, False, False, False]
+
+
+def test_padding_keeps_a_minimum_that_is_above_the_smallest_remainder() -> None:
+    assert _progression(SizeRule(16, (5,), 5), 7) == (16, 5, 7)
+    assert _progression(SizeRule(16, (5,), 5), 1) == (16, 5, 1)
+    assert _progression(SizeRule(16, (0,), 16), 7) == (16, 0, 1)

@@ -287,3 +287,24 @@ def test_a_bomb_is_refused_at_once(library: Registry) -> None:
     assert graph is not None
     assert [d.code for d in Inference(graph, library).diagnostics()] == ["template-too-large"]
     assert inline(graph, library)["b"].type == "template"
+
+
+def test_the_weights_of_an_instance_have_the_name_of_the_template_that_shares_them(library: Registry) -> None:
+    outer = Template(
+        "outer",
+        (
+            Layer("x", "template_input"),
+            Layer("own", "template", inputs=(Source("x"),), params={"template": "block"}),
+            Layer(
+                "common", "template", inputs=(Source("own"),), params={"template": "block", "shared_weights": "true"}
+            ),
+            Layer("y", "template_output", inputs=(Source("common"),)),
+        ),
+    )
+    made = Layer("o", "template", inputs=(Source("picture"),), params={"template": "outer"})
+    graph = Graph([Layer("picture", "input", params={"dims": "8x8x4"}), made], templates=[block(), outer])
+    inference = Inference(graph, library)
+    operator = inference.read("o").operator
+    assert operator is not None
+    names = [weight.name for weight in operator.weights(inference.states["o"].inputs)]
+    assert names == ["own.conv.kernel", "own.conv.bias", "block.conv.kernel", "block.conv.bias"]
