@@ -311,8 +311,9 @@ def test_a_document_is_shown_as_in_a_window_that_had_nothing_else_open(qtbot, op
     choices(window)
     with_runs(window)
     train(qtbot, window, tmp_path)
+    window.docks.panel("channel_inspector").inspect("encode")  # what was inspected and selected belongs to the document
     launch(qtbot, window)
-    window.context.select(("encode",))  # the selection belongs to the document
+    window.context.select(("encode",))
     same(shown(qtbot, window), again, *FROM_HISTORY, *MEASURED, "analysis analysis.output.output.zoom")
 
 

@@ -111,6 +111,7 @@ class NetworkOverviewPanel(QWidget):
         context.selection_changed.connect(self._follow_selection)
         context.inspect_requested.connect(self.model.mark)
         context.inspected.connect(self.model.mark)
+        self.model.mark(context.inspected_layer)
         if context.has_document:
             self._on_document(context.root)
 

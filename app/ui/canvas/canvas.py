@@ -61,7 +61,6 @@ class Canvas(QWidget):
         self.minimap = Minimap(self.viewer, self.projection.far, self.projection.collect_blocks)
         self._join: Connect | None = None
         self._place = QPointF()
-        self._inspected = ""  # path of the layer that the Channel Inspector shows
         self._quick_add = QuickAdd(context.registry, self)
         self._quick_add.chosen.connect(self._on_chosen)
         self._quick_add.offer_templates(self.templates)
@@ -118,7 +117,7 @@ class Canvas(QWidget):
         self._remembered.leave(document.root, self._context.scope)
         self._document = document
         self.projection.show(document)
-        self._mark_inspected(self._inspected)
+        self._mark_inspected(self._context.inspected_layer)
         document.changed.connect(self._on_changed)
         document.states_changed.connect(self._on_states)
         self._update_hint()
@@ -142,7 +141,6 @@ class Canvas(QWidget):
 
     def _mark_inspected(self, path: str) -> None:
         """Mark the inspected layer if the current scope shows it."""
-        self._inspected = path
         around = self._context.path_of("")
         inside = path.startswith(around) and bool(around or not self._context.scope)
         self.projection.inspect(path.removeprefix(around) if inside else "")

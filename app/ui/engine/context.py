@@ -51,6 +51,8 @@ class Context(QObject):
         self._trails: WeakKeyDictionary[Document, tuple[ScopeStep, ...]] = WeakKeyDictionary()  # where files were left
         self._shown: Document | None = None  # whose changes the selection follows
         self._selection: tuple[str, ...] = ()
+        self.inspected_layer = ""  # the path of the last `inspected`
+        self.inspected.connect(self._remember_inspected)  # before all others
         self.engine: EngineClient | None = None
         self.comparison = DocumentComparison(self)  # of the open document with another one
         self.root_changed.connect(self.comparison.follow)
@@ -273,6 +275,9 @@ class Context(QObject):
         if names != self._selection:
             self._selection = names
             self.selection_changed.emit(names)
+
+    def _remember_inspected(self, layer: str) -> None:
+        self.inspected_layer = layer
 
     def _follow(self, change: object) -> None:
         """Keep the selection true: renamed layers stay selected, removed ones do not."""
