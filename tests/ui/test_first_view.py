@@ -16,7 +16,9 @@ from window_kit import show
 
 import samples
 from app.ui.canvas import node_paint
+from app.ui.canvas.canvas import OPENING_ZOOM
 from app.ui.canvas.node_layout import LEAST
+from app.ui.canvas.view import NEARLY
 from app.ui.widgets import theme
 from designer.files.document import read_document
 from designer.graph.graph import Graph
@@ -61,9 +63,10 @@ def test_names_of_samples_are_whole_down_to_a_quarter(window, path):
     show(window, read_document(path).graph)
     for name in window.context.document.graph.layers:
         block = window.canvas.projection.entry(name).layout.block
-        for detail in (0.25, 0.35, 0.5, 0.69):
+        for detail in (NEARLY * OPENING_ZOOM, 0.25, 0.35, 0.5, 0.69):
             lines = node_paint.name_lines(block.width(), block.height(), name, detail)
-            assert "".join(lines) == name or (detail == 0.25 and len(name) > 13), lines
+            most = 13 if detail >= OPENING_ZOOM else 12
+            assert "".join(lines) == name or (detail <= OPENING_ZOOM and len(name) > most), lines
             _, metrics = node_paint.name_font(detail)
             assert all(metrics.horizontalAdvance(line) <= block.width() for line in lines)
             assert len(lines) * LEAST / detail <= block.height()

@@ -85,7 +85,7 @@ def paint_name(painter: QPainter, block: QRectF, name: str, detail: float) -> No
 def name_lines(width: float, height: float, name: str, detail: float) -> tuple[str, ...]:
     """A name as the lines that fit into a block of this size (canvas units), shortened only if two lines are too short."""
     font, _ = name_font(detail)
-    rows = 2 if height >= 2 * font.pixelSize() * SPACING else 1
+    rows = 2 if height >= 2 * font.pixelSize() else 1  # the space around two lines may be outside of the block
     return _broken(fonts(), ceil(LEAST / detail), int(width - 2 * EDGE / detail), rows, name)
 
 
