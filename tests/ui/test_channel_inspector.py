@@ -154,6 +154,15 @@ def test_a_click_enlarges_and_escape_goes_back(bench: Bench) -> None:
     assert view.isVisible()
 
 
+def test_a_channel_with_a_single_value_is_not_called_zero() -> None:
+    plane = np.zeros((100, 100), np.float32)
+    assert "zeros 100 %" in channel_statistics(plane).text()
+    plane[3, 4] = 0.5
+    assert "zeros > 99.9 %" in channel_statistics(plane).text()
+    plane[:10] = 0.5
+    assert "zeros 90 %" in channel_statistics(plane).text()
+
+
 def test_one_channel_needs_no_more_width_than_all(bench: Bench) -> None:
     bench.inspect("conv_h", 8)
     before = bench.panel.minimumSizeHint().width()

@@ -16,6 +16,7 @@ from designer.units import number, percent
 BINS = 64
 FLOAT32 = (1e-30, 1e30)  # ranges of values whose histogram neither overflows nor vanishes in float32
 SATURATED = 0.5  # from this share of the values at one end of the range on
+ALMOST = 0.9995  # shares from here on would be rounded to 100 %
 SLICE = 0.008  # seconds of work at a time: the window stays fluid
 NAMED = 12  # channels that are named of those with a flag
 REST = 120  # ms without new values before the work begins
@@ -39,7 +40,7 @@ class ChannelStatistics:
             f"{number(self.low)} … {number(self.high)}",
             tr("mean {mean}", mean=number(self.mean)),
             tr("deviation {deviation}", deviation=number(self.deviation)),
-            tr("zeros {share}", share=percent(self.zeros)),
+            tr("zeros {share}", share=percent(self.zeros) if not ALMOST <= self.zeros < 1 else "> 99.9 %"),
         ]
         return "   ".join([*parts, tr_data(self.flag)] if self.flag else parts)
 
