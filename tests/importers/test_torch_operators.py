@@ -54,6 +54,11 @@ FUNCTIONS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "tile with more repeats": lambda x, m: x.repeat(3, 1, 2, 1),
     "repeat_interleave": lambda x, m: x.repeat_interleave(3, 1),
     "roll": lambda x, m: x.roll((1, 3), (1, 2)),
+    "layer_norm, bias only": lambda x, m: F.layer_norm(x, (4,), bias=m[:, 0]),
+    "group_norm, bias only": lambda x, m: F.group_norm(x, 2, bias=m[0, :2]),
+    "group_norm, scale only": lambda x, m: F.group_norm(x, 2, weight=m[0, :2]),
+    "instance_norm, bias only": lambda x, m: F.instance_norm(x, bias=m[0, :2]),
+    "batch_norm, bias only": lambda x, m: F.batch_norm(x, m[0, :2], m[3, :2], bias=m[1, :2]),
     "flip": lambda x, m: x.flip(2),
     "addcmul": lambda x, m: torch.addcmul(x, x, m[:2, :4], value=2.5),
     "baddbmm": lambda x, m: torch.baddbmm(

@@ -260,19 +260,25 @@ def recurrent(c: Conversion, node: TraceNode) -> tuple[Value, ...]:
 # --- normalization ------------------------------------------------------------------------------------------------
 
 
+def _affine(node: TraceNode) -> tuple[Any, Any]:
+    """The scale and the bias of a normalization; one that is left out is 1 or 0, unless both are."""
+    import torch
+
+    scale, bias = node.get("weight"), node.get("bias")
+    if scale is None and isinstance(bias, Constant):
+        scale = Constant(torch.ones_like(bias.tensor))
+    elif bias is None and isinstance(scale, Constant):
+        bias = Constant(torch.zeros_like(scale.tensor))
+    return scale, bias
+
+
 @converts("batch_norm", "_native_batch_norm_legit_no_training", "cudnn_batch_norm")
 def batch_norm(c: Conversion, node: TraceNode) -> Value:
     if node.get("training") or node.get("running_mean") is None:
         raise UnsupportedError("it uses the statistics of the batch")
-    affine = node.get("weight") is not None
-    weights = _weights(
-        c,
-        scale=node.get("weight"),
-        bias=node.get("bias"),
-        mean=node.get("running_mean"),
-        variance=node.get("running_var"),
-    )
-    params: dict[str, Param] = {"epsilon": float(node.get("eps", 1e-5)), "affine": affine}
+    scale, bias = _affine(node)
+    weights = _weights(c, scale=scale, bias=bias, mean=node.get("running_mean"), variance=node.get("running_var"))
+    params: dict[str, Param] = {"epsilon": float(node.get("eps", 1e-5)), "affine": scale is not None}
     return c.layer("batch_normalization", [c.plain(node.get("input"))], params, weights=weights)
 
 
@@ -280,21 +286,21 @@ def batch_norm(c: Conversion, node: TraceNode) -> Value:
 def instance_norm(c: Conversion, node: TraceNode) -> Value:
     if not node.get("use_input_stats", True):
         raise UnsupportedError("it uses running statistics")
-    affine = node.get("weight") is not None
-    params: dict[str, Param] = {"epsilon": float(node.get("eps", 1e-5)), "affine": affine}
-    weights = _weights(c, scale=node.get("weight"), bias=node.get("bias"))
+    scale, bias = _affine(node)
+    params: dict[str, Param] = {"epsilon": float(node.get("eps", 1e-5)), "affine": scale is not None}
+    weights = _weights(c, scale=scale, bias=bias)
     return c.layer("instance_normalization", [c.plain(node.get("input"))], params, weights=weights)
 
 
 @converts("group_norm")
 def group_norm(c: Conversion, node: TraceNode) -> Value:
-    affine = node.get("weight") is not None
+    scale, bias = _affine(node)
     params: dict[str, Param] = {
         "groups": node.get("num_groups"),
         "epsilon": float(node.get("eps", 1e-5)),
-        "affine": affine,
+        "affine": scale is not None,
     }
-    weights = _weights(c, scale=node.get("weight"), bias=node.get("bias"))
+    weights = _weights(c, scale=scale, bias=bias)
     return c.layer("group_normalization", [c.plain(node.get("input"))], params, weights=weights)
 
 
@@ -303,15 +309,13 @@ def layer_norm(c: Conversion, node: TraceNode) -> Value:
     import torch
 
     x = c.value(node.get("input"))
-    scale, bias = node.get("weight"), node.get("bias")
+    scale, bias = _affine(node) if node.op == "layer_norm" else (node.get("weight"), None)
     epsilon = node.get("eps", 1e-5 if node.op == "layer_norm" else float(torch.finfo(torch.float32).eps))
     params: dict[str, Param] = {
         "axis": -len(node.get("normalized_shape")),
         "epsilon": float(epsilon),
         "affine": scale is not None,
     }
-    if node.op == "layer_norm" and scale is not None and bias is None:
-        bias = Constant(torch.zeros_like(scale.tensor))
     type = "layer_normalization" if node.op == "layer_norm" else "rms_normalization"
     whole = merged_rows(c, x, len(node.get("normalized_shape")))
     made = c.layer(type, [whole], params, weights=_weights(c, scale=scale, bias=bias), shape=whole.shape)
