@@ -197,6 +197,9 @@ def activations() -> Iterator[NodeCase]:
     for slope in (random(1), random(3, 1), random(3, 6), random(6), random(1, 1, 6)):
         yield NodeCase("PRelu", wide, {"slope": slope})
     yield NodeCase("PRelu", {**wide, "slope": random(3, 1)})
+    for axis in (0, 1, 2):
+        yield NodeCase("Hardmax", x(2, 3, 4), attributes={"axis": axis}, opset=11, by_runtime=True)
+    yield NodeCase("Hardmax", x(2, 3, 4), opset=11, open_batch=True, by_runtime=True)
     yield NodeCase("PRelu", {"x": np.array([[np.inf, -np.inf, 1, -1]], np.float32), "slope": positive(1, 4)})
     for op in ("Softmax", "LogSoftmax"):
         yield NodeCase(op, x(2, 3, 4))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from designer.importers.onnx.conversion import Conversion, OnnxOp, UnsupportedError
+from designer.importers.onnx.nodes.reshaping import numbers_of, reshaped
 from designer.importers.onnx.nodes.table import converts
 
 _BINARY = {"Add": "add", "Sub": "subtract", "Mul": "multiply", "Div": "divide", "Pow": "power"}
@@ -192,8 +195,11 @@ def matmul(c: Conversion, op: OnnxOp) -> None:
 def hardmax(c: Conversion, op: OnnxOp) -> None:
     kind = c.type_of(op.inputs[0])
     axis = op.attribute("axis", -1 if op.opset >= 13 else 1) % max(kind.rank, 1)
-    if op.opset < 13 and any(size != 1 for size in kind.shape[axis + 1 :]):
-        raise UnsupportedError("opsets before 13 use several axes")
+    if op.opset < 13 and any(size != 1 for size in kind.shape[axis + 1 :]):  # one position of all axes from `axis` on
+        front = kind.shape[0] if axis == 1 else prod(numbers_of(kind.shape[:axis]))
+        flat = reshaped(c, op.inputs[0], [front, prod(numbers_of(kind.shape[axis:]))])
+        c.finish(reshaped(c, c.add("hardmax", [flat], {"axis": -1})[0], list(kind.shape)))
+        return
     c.one("hardmax", op.inputs, {"axis": axis - kind.rank})
 
 
