@@ -160,7 +160,7 @@ def test_a_channel_with_a_single_value_is_not_called_zero() -> None:
     plane[3, 4] = 0.5
     assert "zeros > 99.9 %" in channel_statistics(plane).text()
     plane[:10] = 0.5
-    assert "zeros 90 %" in channel_statistics(plane).text()
+    assert "zeros 90.0 %" in channel_statistics(plane).text()
 
 
 def test_one_channel_needs_no_more_width_than_all(bench: Bench) -> None:
