@@ -7,16 +7,18 @@ import pytest
 pytest.importorskip("PySide6")
 
 import canvas_kit as kit
-from PySide6.QtCore import QPointF, QRectF
-from PySide6.QtGui import QColor
-from PySide6.QtWidgets import QGraphicsRectItem
+from PySide6.QtCore import QEvent, QObject, QPointF, QRectF
+from PySide6.QtGui import QColor, QRegion
+from PySide6.QtWidgets import QApplication, QGraphicsRectItem
 from window_kit import action, show
 
+from app.ui.engine.number_formats import number_formats_of
 from app.ui.engine.profiling import profiling_of
 from app.ui.widgets import theme
 from app.ui.widgets.heat import heat_color
 from designer.graph.template import INSTANCE
 from designer.graph.template_commands import make_template
+from designer.profiling.heat import Heat, Metric
 from designer.profiling.machine import Machine
 from designer.profiling.schema import OperatorProfile, Profile, ProfileRun
 
@@ -112,6 +114,43 @@ def test_from_afar_only_overlays_that_are_visible_are_painted(window):
         assert (viewer.grab().toImage().pixelColor(middle).name() == "#123456") is visible
     viewer.overlays.remove(overlay)
     viewer.scene().removeItem(overlay)
+
+
+def test_from_afar_nothing_stays_of_heat_and_badges_that_are_removed(heated, qtbot):
+    class Painted(QObject):
+        """The parts of the canvas that were painted."""
+
+        def __init__(self, viewport):
+            super().__init__(viewport)
+            self.area = QRegion()
+            viewport.installEventFilter(self)
+
+        def eventFilter(self, watched, event):
+            if event.type() is QEvent.Type.Paint:
+                self.area = self.area.united(event.region())
+            return False
+
+    viewer, context = heated.canvas.viewer, heated.context
+    formats = number_formats_of(context)
+    metric = Metric("blame", "Share of the error", "%", lambda row: None, extensive=False)
+    viewer.zoom_by(0.1 / viewer.zoom)
+    painted = Painted(viewer.viewport())
+    for show_it, remove_it, item in (
+        (
+            lambda: context.heat_requested.emit(Heat(metric, {"b": 10.0, "c": 40.0})),
+            lambda: context.heat_requested.emit(None),
+            heated.canvas.heat.item,
+        ),
+        (lambda: formats.set_format("int8", ["b"]), context.undo, heated.canvas.formats.item),
+    ):
+        show_it()
+        for _ in range(3):  # the scene collects what changed
+            QApplication.processEvents()
+        area = viewer.mapFromScene(item.boundingRect()).boundingRect().intersected(viewer.viewport().rect())
+        assert not area.isEmpty()
+        painted.area = QRegion()
+        remove_it()
+        qtbot.waitUntil(lambda area=area: QRegion(area).subtracted(painted.area).isEmpty(), timeout=1000)
 
 
 def test_heat_without_a_run_says_what_to_do(window, qtbot):

@@ -107,6 +107,7 @@ class DifferenceMarker(QObject):
     def __init__(self, context: Context, viewer: LayerViewer, projection: Projection) -> None:
         super().__init__(viewer)
         self._context = context
+        self._viewer = viewer
         self._projection = projection
         self.item = DifferenceMarks()
         viewer.scene().addItem(self.item)
@@ -133,3 +134,4 @@ class DifferenceMarker(QObject):
                 x, y = other[name].position
                 marks.append(Mark("−", QRectF(x, y, *GHOST), name))
         self.item.show_marks(marks)
+        self._viewer.overlays_changed()

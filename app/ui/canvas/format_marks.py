@@ -95,6 +95,7 @@ class FormatMarks(QObject):
     def __init__(self, context: Context, viewer: LayerViewer, projection: Projection) -> None:
         super().__init__(viewer)
         self._context = context
+        self._viewer = viewer
         self._projection = projection
         self._formats = number_formats_of(context)
         self.item = FormatBadges()
@@ -108,6 +109,7 @@ class FormatMarks(QObject):
         """Mark the layers in the current scope, after the canvas shows it."""
         shown = self._context.has_document and self._projection.document is self._context.document
         self.item.show_badges(self._badges() if shown else [])
+        self._viewer.overlays_changed()
 
     def _badges(self) -> list[Badge]:
         found = []

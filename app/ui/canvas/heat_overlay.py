@@ -233,7 +233,7 @@ class HeatOverlay(QObject):
         if self._given is not None and self._context.has_document:
             found = in_scope(self._given, self._context.in_sight)
             self.legend.show_heat(found)
-            self.item.show_cells(self._cells(found), [])
+            self._paint(self._cells(found), [])
             return
         health, metric = self._health.health, self._health.metric
         if health is not None and metric and not (self.metric or self.critical) and self._context.has_document:
@@ -241,7 +241,7 @@ class HeatOverlay(QObject):
             return
         entry = self._profiling.current
         if entry is None or not (self.metric or self.critical) or not self._context.has_document:
-            self.item.show_cells([], [])
+            self._paint([], [])
             self.legend.hide()
             return
         shown = self._found(entry.run)
@@ -250,7 +250,11 @@ class HeatOverlay(QObject):
             self.legend.show_heat(shown)
         else:
             self.legend.hide()
-        self.item.show_cells(cells, self._path(entry.run) if self.critical else [])
+        self._paint(cells, self._path(entry.run) if self.critical else [])
+
+    def _paint(self, cells: list[Cell], path: list[QRectF]) -> None:
+        self.item.show_cells(cells, path)
+        self._viewer.overlays_changed()
 
     def _show_health(self, found: HealthHeat) -> None:
         """Color the layers by a statistic, and name the problems of layers."""
@@ -266,7 +270,7 @@ class HeatOverlay(QObject):
                 label = problem or (found.text(value) if value is not None else "")
                 share = found.share(name) if value is not None else 0.0
                 cells.append(Cell(self._projection.entry(name).area(), share, label, problem=bool(problem)))
-        self.item.show_cells(cells, [])
+        self._paint(cells, [])
 
     def _found(self, run: ProfileRun) -> Heat | None:
         if self.metric == DIFFERENCE.id:

@@ -151,6 +151,11 @@ class CanvasView(NodeViewer):  # type: ignore[misc]
         if self._from_afar:
             self.viewport().update()
 
+    def overlays_changed(self) -> None:
+        """Paint the far view again: the scene does not know where it shows an overlay."""
+        if self._from_afar:
+            self.viewport().update()
+
     # --- items -----------------------------------------------------------------------------------------------
 
     def hit(self, point: QPoint) -> Hit | None:
