@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
+from pathlib import Path
+from subprocess import Popen
+from threading import Event
 
+import numpy as np
 import pytest
+import shiboken6
 
 pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
 from pytestqt.qtbot import QtBot
+from training_kit import WAIT, make_run
 
 from app.engine.protocol import (
     BitsReply,
@@ -21,6 +28,8 @@ from app.engine.protocol import (
     MeasureVariantsReply,
     PassesReply,
     PassRow,
+    PredictRequest,
+    SurgeryReply,
     VariantRow,
 )
 from app.ui.document.document import Document
@@ -28,19 +37,32 @@ from app.ui.engine.analysis import analysis_of
 from app.ui.engine.client import EngineClient
 from app.ui.engine.context import Context
 from app.ui.engine.number_formats import number_formats_of
-from app.ui.engine.profiling import profiling_of
+from app.ui.engine.profiling import State, profiling_of
 from app.ui.engine.question import EngineQuestion
+from app.ui.engine.time_machine import time_machine_of
+from app.ui.engine.training import TrainingController, training_of
+from app.ui.engine.weight_surgery import weight_surgery_of
 from app.ui.precision.blame_panel import BlamePanel
 from app.ui.precision.number_formats_panel import MEASURED, NumberFormatsPanel
 from app.ui.precision.passes_panel import PassesPanel
 from app.ui.precision.variants_panel import STATUS, VariantsPanel
+from app.ui.profile.charts import sweep_of
+from app.ui.train.health_panel import HealthPanel
+from app.ui.train.runs_panel import TrainingRunsPanel
+from app.ui.train.training_panel import TrainingPanel
 from designer.files.variants import Variant
+from designer.files.weight_versions import weight_versions
+from designer.files.weights import Weights, fill_missing, required_weights, save_weights
 from designer.graph.commands import set_params
+from designer.graph.diagnostics import Diagnostic
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.operators.registry import default_registry
 from designer.profiling.machine import Machine
 from designer.profiling.schema import OperatorProfile, Profile, ProfileRun
+from designer.training.sweep import Axis, Sweep, trials
+from designer.training.watched_run import RunState, WatchedRun
+from designer.training.watched_sweep import SweepSnapshot
 
 
 @pytest.fixture
@@ -209,3 +231,43 @@ def test_an_answer_about_a_network_that_was_edited_since_is_dropped(
         assert not question.busy
         assert isinstance(told.pop(), kind)
     assert not told
+
+
+# --- runs of the profiler --------------------------------------------------------------------------------------
+
+
+def test_an_earlier_run_that_was_repeated_has_its_sweep_too(context: Context) -> None:
+    def run(batch: int, time: float) -> ProfileRun:
+        return ProfileRun("torch", "fp32", "nchw", "cpu", batch, "16x8", time, 0.0, ())
+
+    profiling = profiling_of(context)
+    profiling.add(Profile(Machine("Test CPU", 2), "net", (run(1, 10.0), run(2, 12.0), run(1, 11.0))))
+    first, _, repeated = profiling.entries
+    for entry in (first, repeated):
+        sweep = sweep_of(entry, profiling.entries, "batch")
+        assert [found.time_ms for found in sweep.runs] == [entry.run.time_ms, 12.0]
+
+
+@pytest.mark.parametrize("other_is_shown", [False, True])
+def test_weights_that_a_launch_lacks_are_not_asked_for_another_document(
+    context: Context, silent_engine: EngineClient, other_is_shown: bool
+) -> None:
+    profiling, title = profiling_of(context), context.root.title
+    profiling.launch()
+    opening = profiling._calls[0]
+    if other_is_shown:
+        context.set_document(Document(network(), context.registry, parent=context))
+    opening.fail((Diagnostic("missing-weights", "the weight of conv is missing"),))
+    assert profiling.state is (State.FAILED if other_is_shown else State.WEIGHTS)
+    assert profiling.message.startswith(title) is other_is_shown
+
+
+def test_a_network_that_cannot_be_opened_has_its_reason_in_the_prediction(
+    context: Context, silent_engine: EngineClient
+) -> None:
+    told: list[str] = []
+    profiling_of(context).predict(PredictRequest("", "fp32", 1, None, "adam"), told.append, told.append)
+    opening, prediction = profiling_of(context)._prediction
+    opening.fail((Diagnostic("cannot-read", "the file of weights cannot be read"),))
+    prediction.fail((Diagnostic("nothing-open", "no network is open"),))
+    assert [text.rstrip(".") for text in told] == ["The file of weights cannot be read"]

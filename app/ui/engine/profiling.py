@@ -22,6 +22,7 @@ from app.engine.protocol import (
     RemeasureRequest,
     SetInputRequest,
 )
+from app.ui.document.document import Document
 from app.ui.engine.analysis import DIRECT, analysis_of
 from app.ui.engine.call import EngineCall, Findings
 from app.ui.engine.client import EngineClient
@@ -94,6 +95,7 @@ class ProfilingController(QObject):
         self._calls: list[EngineCall[Any]] = []  # of the launch in flight
         self._prediction: list[EngineCall[Any]] = []
         self._openings: tuple[OpenRequest, ...] = ()
+        self._document: Document | None = None  # the one that is measured; None for runs that are measured again
         context.inference_requested.connect(self.launch)
         context.root_changed.connect(self._on_document)
         context.selection_changed.connect(self._on_selection)
@@ -124,6 +126,7 @@ class ProfilingController(QObject):
             self._set_state(State.FAILED, placed_text(error.diagnostics[0]))
             return
         engine, analysis = self._engine(), analysis_of(self.context)
+        self._document = self.context.root
         self._begin(tr("Timing the network …"), (opening,))
         request = ProfileRequest(
             self.iterations(),
@@ -155,6 +158,7 @@ class ProfilingController(QObject):
                 ProfiledNetwork(entry.opening, entry.run.batch, (size.width, size.height) if size is not None else None)
             )
         numbers = {"one": pair[0].number, "other": pair[1].number}
+        self._document = None
         self._begin(
             tr("Timing the networks of #{one} and #{other} in turns …", **numbers), [n.opening for n in networks]
         )
@@ -184,6 +188,8 @@ class ProfilingController(QObject):
         engine, document = self._engine(), self.context.root
 
         def refused(found: Findings) -> None:
+            for call in self._prediction:  # the other request is refused too
+                call.cancel()
             failed(placed_text(next((d for d in found if d.severity is Severity.ERROR), found[0])))
 
         opening = open_request(document.settings, write_document(document.graph).decode())
@@ -256,14 +262,24 @@ class ProfilingController(QObject):
         if "weight" in first.code:
             self._ask_weights(placed_text(first))
             return
-        self._set_state(State.FAILED, placed_text(first))
-        self.context.message.emit("error", self.message)
-        if first.code == "not-agreed":
+        self._fail(placed_text(first))
+        if first.code == "not-agreed" and self._document is self.context.root:
             self.context.agreement_wanted.emit(self.launch)
+
+    def _fail(self, why: str) -> None:
+        """Say why a launch failed, and of which document if another one is shown."""
+        document = self._document
+        if document is not None and document is not self.context.root:
+            why = tr("{document}: {problem}", document=document.title, problem=why)
+        self._set_state(State.FAILED, why)
+        self.context.message.emit("error", why)
 
     def _ask_weights(self, why: str) -> None:
         self._end_launch()
-        self._set_state(State.WEIGHTS, why)
+        if self._document is self.context.root:
+            self._set_state(State.WEIGHTS, why)
+        else:  # weights that are chosen now would be those of the document that is shown
+            self._fail(why)
 
     def _on_document(self) -> None:
         """What was asked and said about another document is over; a run goes on, since the list is that of the session."""

@@ -196,13 +196,18 @@ class HasSweep(Protocol):
 
 
 def sweep_of(entry: Entry, entries: Sequence[Entry], name: str) -> Sweep | None:
-    """The runs that differ from a run in the axis of a chart only: of the same network and machine."""
+    """The runs that differ from a run in the axis of a chart only: of the same network and machine. It counts itself, also if it was
+    repeated later.
+    """
     axis = AXES.get(name)
     if axis is None:
         return None
     same = (entry.profile.network, entry.profile.machine)
-    runs = [other.run for other in entries if (other.profile.network, other.profile.machine) == same]
-    return next((sweep for sweep in sweeps(runs, axis) if any(run is entry.run for run in sweep.runs)), None)
+    others = (
+        other.run for other in entries if other is not entry and (other.profile.network, other.profile.machine) == same
+    )
+    found = sweeps((*others, entry.run), axis)  # of runs with the same value the last one counts
+    return next((sweep for sweep in found if any(run is entry.run for run in sweep.runs)), None)
 
 
 def sweep_facts(sweep: Sweep | None, name: str) -> str:
