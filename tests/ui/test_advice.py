@@ -109,6 +109,15 @@ def test_advice_is_applied_in_one_step_and_measured_by_the_next_run(qtbot, conte
     assert context.document.graph["wide"].params["kernel"] == "5x5"
 
 
+def test_a_run_from_before_the_advice_was_applied_does_not_measure_it(qtbot, context, panel):
+    profiling = profiling_of(context)
+    profiling.add(profile_of(context))
+    profiling.add(profile_of(context, 4.0))
+    profiling.show(profiling.entries[0])
+    click(qtbot, panel, "advice.0.apply")
+    assert panel.findChildren(QLabel, "advice.applied.saving")[-1].text() == "not measured yet"
+
+
 def test_advice_that_was_undone_is_offered_again(qtbot, context, panel):
     profiling_of(context).add(profile_of(context))
     offered = titles(panel)

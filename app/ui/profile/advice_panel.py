@@ -35,11 +35,12 @@ SETTINGS = ("engine", "precision", "layout")  # that advice may change
 
 @dataclass(frozen=True, eq=False)
 class Applied:
-    """Advice that was applied, and the run that it was based on."""
+    """Advice that was applied, the run that it was based on, and the number of the latest run at that time."""
 
     advice: Advice
     before: Entry
     document: Document
+    latest: int
 
     @property
     def undone(self) -> bool:
@@ -112,7 +113,8 @@ class AdvicePanel(QWidget):
             self._applied_to(advice, entry, root, advice.edit.title)
 
     def _applied_to(self, advice: Advice, entry: Entry, document: Document, title: str) -> None:
-        self._applied.append(Applied(advice, entry, document))
+        latest = max((each.number for each in self._profiling.entries), default=entry.number)
+        self._applied.append(Applied(advice, entry, document, latest))
         self._context.message.emit("info", tr("{title}. Launch inference to measure the saving.", title=title))
         self._show()
 
@@ -206,8 +208,9 @@ class AdvicePanel(QWidget):
             (
                 entry
                 for entry in self._profiling.entries
-                if entry.number > applied.before.number
+                if entry.number > applied.latest
                 and entry.path is None
+                and (entry.opening is None or entry.opening != applied.before.opening)  # it ran already
                 and entry.profile.network == applied.before.profile.network
                 and entry.run.source is ValueSource.MEASURED
                 and entry.run.time_ms
