@@ -202,8 +202,8 @@ class RunFolder:
         """The input and the target of a validation image."""
         return self.path / "validation" / "inputs" / name, self.path / "validation" / "targets" / name
 
-    def delete(self) -> None:
-        """Delete the folder. Raises DiagnosticError while the run trains, and if the folder cannot be deleted."""
+    def refuse_while_training(self) -> None:
+        """Raise DiagnosticError while the run trains."""
         if self.trains():
             raise DiagnosticError.of(
                 "run-trains",
@@ -211,6 +211,10 @@ class RunFolder:
                 file=str(self.path),
                 remedy=tr("stop it first"),
             )
+
+    def delete(self) -> None:
+        """Delete the folder. Raises DiagnosticError while the run trains, and if the folder cannot be deleted."""
+        self.refuse_while_training()
         try:
             shutil.rmtree(self.path)
         except FileNotFoundError:

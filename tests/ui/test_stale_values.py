@@ -271,3 +271,128 @@ def test_a_network_that_cannot_be_opened_has_its_reason_in_the_prediction(
     opening.fail((Diagnostic("cannot-read", "the file of weights cannot be read"),))
     prediction.fail((Diagnostic("nothing-open", "no network is open"),))
     assert [text.rstrip(".") for text in told] == ["The file of weights cannot be read"]
+
+
+# --- training runs ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def training(context: Context, tmp_path: Path) -> TrainingController:
+    """The controller of a document whose project has no runs yet."""
+    context.root.project = tmp_path / "project"
+    return training_of(context)
+
+
+def shown_run(training: TrainingController, project: Path) -> WatchedRun:
+    run = WatchedRun(make_run(project, "a", settings={}))
+    run.read()
+    training._set_runs([run])
+    training.choose((run,))
+    return run
+
+
+def test_a_step_whose_weights_cannot_be_read_is_not_said_to_be_shown(
+    context: Context, training: TrainingController, silent_engine: EngineClient, qtbot: QtBot, tmp_path: Path
+) -> None:
+    run = shown_run(training, tmp_path / "project")
+    trail = run.folder.trail
+    trail.mkdir()
+    frames = ({"step": step, "file": f"{step}.npz", "kind": "key"} for step in (0, 10))
+    (trail / "index.jsonl").write_text("".join(json.dumps(frame) + "\n" for frame in frames))
+    run.read()
+    panel, machine = HealthPanel(context), time_machine_of(context)
+    qtbot.addWidget(panel)
+    with qtbot.waitSignal(machine.failed, timeout=WAIT):
+        machine.go(run, 7)
+    assert (machine.step, panel.step.value) == (None, 10)
+    np.savez(trail / "0.npz", weight=np.zeros(3, np.float32))
+    machine.go(run, 7)
+    qtbot.waitUntil(lambda: not machine._job.running, timeout=WAIT)
+    assert panel.step.value == 7
+    assert "step 0 of the run" in panel.where.text()  # the last one that was recorded
+    with qtbot.waitSignal(machine.failed, timeout=WAIT):
+        machine.go(run, 12)
+    assert (machine.step, panel.step.value) == (0, 0)
+
+
+def test_weights_for_a_document_that_was_closed_are_given_up(
+    context: Context, training: TrainingController, qtbot: QtBot, tmp_path: Path
+) -> None:
+    run, document = shown_run(training, tmp_path / "project"), context.root
+    tensors = fill_missing(Weights(), required_weights(document.inference), 3).tensors
+    save_weights(run.folder.path / "checkpoints" / "best", tensors)
+    before = set(weight_versions().glob("*"))
+    training.use_weights(run)
+    context.set_document(Document(network(), context.registry, parent=context))
+    shiboken6.delete(document)
+    qtbot.waitUntil(lambda: not training.busy, timeout=WAIT)
+    assert set(weight_versions().glob("*")) == before
+
+
+def test_edited_weights_for_a_document_that_was_closed_are_given_up(
+    context: Context, silent_engine: EngineClient, tmp_path: Path
+) -> None:
+    document, edited = context.root, tmp_path / "edited.pt"
+    document.change_settings(weights=str(tmp_path))
+    edited.touch()
+    surgery = weight_surgery_of(context)
+    surgery.operate("identity", "conv")
+    call = surgery._call
+    context.set_document(Document(network(), context.registry, parent=context))
+    shiboken6.delete(document)
+    call.finish(SurgeryReply(call.request.document, "Insert", str(edited), "function kept", True))
+    assert not edited.exists()
+
+
+def test_a_run_that_is_deleted_while_the_folders_are_read_does_not_come_back(
+    context: Context, training: TrainingController, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    qtbot.waitUntil(lambda: not training._reading.running, timeout=WAIT)
+    run, real, entered, released = shown_run(training, tmp_path / "project"), WatchedRun.read, Event(), Event()
+
+    def read(self: WatchedRun) -> bool:
+        entered.set()
+        assert released.wait(WAIT / 1000)
+        return real(self)
+
+    monkeypatch.setattr(WatchedRun, "read", read)
+    training.look()
+    qtbot.waitUntil(entered.is_set, timeout=WAIT)
+    training.delete(run)
+    released.set()
+    qtbot.waitUntil(lambda: not training._reading.running, timeout=WAIT)
+    assert training.runs == []
+
+
+def test_nothing_of_a_sweep_that_trains_is_deleted(
+    context: Context, training: TrainingController, qtbot: QtBot, tmp_path: Path
+) -> None:
+    sweep = Sweep(tmp_path / "sweep", tuple(trials([Axis.parse("lr=0.1,0.2")], 0)), {})
+    folder = make_run(sweep.project(sweep.trials[0]), sweep.trials[0].name, settings={})
+    run, snapshot = WatchedRun(folder), SweepSnapshot(sweep, RunState.RUNNING)
+    run.read()
+    training._set_runs([run], {sweep.folder: snapshot})
+    panel = TrainingRunsPanel(context)
+    qtbot.addWidget(panel)
+    panel.table.setCurrentIndex(panel.model.index_of(panel.model.items[0]))
+    assert run.snapshot.state is RunState.FINISHED
+    assert not panel._buttons["delete"].isEnabled()
+    with Popen((sys.executable, "-c", "input()"), stdin=-1) as process:
+        sweep.job.record_process(process.pid)
+        training.delete_sweep(snapshot)
+        process.kill()
+    assert "Stop it first" in training.problem
+    assert folder.path.exists()
+
+
+def test_the_project_of_the_latest_run_is_offered_when_the_runs_are_known(
+    context: Context, training: TrainingController, qtbot: QtBot, tmp_path: Path
+) -> None:
+    panel = TrainingPanel(context)
+    qtbot.addWidget(panel)
+    assert panel.project.text() == str(tmp_path / "project")
+    shown_run(training, tmp_path / "elsewhere")
+    assert panel.project.text() == str(tmp_path / "elsewhere")
+    panel.project.setText("mine")
+    shown_run(training, tmp_path / "another")
+    assert panel.project.text() == "mine"

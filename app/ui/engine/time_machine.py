@@ -87,6 +87,9 @@ class TimeMachine(QObject):
     def _on_failed(self, found: object) -> None:
         assert isinstance(found, tuple)
         first: Diagnostic = found[0]
+        if self._wanted is None and self.step is not None:  # what was shown before is still shown
+            self.step = self._frame[1].step if self._frame is not None else None
+            self.changed.emit()
         self.failed.emit(placed_text(first))
         self._next()
 

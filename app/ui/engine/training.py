@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar, cast
 
+import shiboken6
 from PySide6.QtCore import QObject, QTemporaryDir, QTimer, Signal
 
 from app.process import module_command
@@ -185,7 +186,8 @@ class TrainingController(QObject):
         listed = {
             run.folder.path: run for run in self.runs
         }  # a run that was started while the folders were read may be among them
-        runs = [listed.get(run.folder.path, run) for run in reading.runs]
+        read = [run for run in reading.runs if run.folder.path.is_dir()]  # it may have been deleted since
+        runs = [listed.get(run.folder.path, run) for run in read]
         states = [run.snapshot.state for run in runs] + [sweep.state for sweep in sweeps.values()]
         trains = any(state.trains for state in states)
         self._timer.start(BUSY if trains or self._starting else QUIET)
@@ -272,6 +274,8 @@ class TrainingController(QObject):
         trials = self.trials_of(snapshot)
 
         def delete() -> None:
+            for folder in (snapshot.sweep.job, *(run.folder for run in trials)):
+                folder.refuse_while_training()  # before any is deleted
             for run in trials:
                 run.folder.delete()
             snapshot.sweep.job.delete()
@@ -433,8 +437,12 @@ class TrainingController(QObject):
             return target
 
         def use(target: Path) -> None:
+            if not shiboken6.isValid(document):  # type: ignore[no-untyped-call]  # closed in the meantime
+                target.unlink(missing_ok=True)
+                return
             document.change_settings(weights=str(target), random_seed=None)
-            self.context.message.emit("info", tr("The document uses the weights of {name}", name=shot.title))
+            text = tr("{document} uses the weights of {name}", document=document.title, name=shot.title)
+            self.context.message.emit("info", text)
 
         self._work(work, use)
 

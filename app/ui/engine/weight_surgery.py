@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
+import shiboken6
 from PySide6.QtCore import QObject, Qt, QTimer, Signal
 
 from app.engine.protocol import SurgeryReply, SurgeryRequest
@@ -97,6 +98,9 @@ class WeightSurgery(QObject):
         self, document: Document, request: SurgeryRequest, reply: SurgeryReply, done: Callable[[str], None] | None
     ) -> None:
         self._end()
+        if not shiboken6.isValid(document):  # type: ignore[no-untyped-call]  # closed in the meantime
+            Path(reply.weights).unlink(missing_ok=True)
+            return
         if write_document(document.graph).decode() != request.document or document.settings.weights != request.weights:
             remedy = tr("repeat the edit")
             self._show(Diagnostic("no-surgery", tr("the network was changed in the meantime"), remedy=remedy))

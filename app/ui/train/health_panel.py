@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QHideEvent, QShowEvent
 from PySide6.QtWidgets import (
@@ -124,16 +126,23 @@ class HealthPanel(QWidget):
         travels = self._machine.step is not None
         self.step.setEnabled(bool(frames))
         self.step.set_range(0, max(frames[-1] if frames else 0, 1), 1)
-        if not travels and frames:
+        if self._machine.step is not None:
+            self.step.set_value(self._machine.step)
+        elif frames:
             self.step.set_value(frames[-1])
         self.leave.setEnabled(travels)
         self.fork.setEnabled(bool(frames) and not self._training.busy)
         if travels:
-            self.where.setText(tr("The analysis shows step {step} of the run.", step=self._machine.step))
+            self.where.setText(tr("The analysis shows step {step} of the run.", step=self._recorded(frames)))
         else:
             self.where.setText(tr("The analysis shows the weights of the document. Move the slider to go to a step."))
         self._list(health.problems if health is not None else ())
         self.summary.show_message("" if self.list.count() else tr("No problems at this step."), "positive")
+
+    def _recorded(self, frames: Sequence[int]) -> int:
+        """The step of the run whose weights are shown: the last recorded one that is not after the step of the slider."""
+        step = round(self.step.value)
+        return max((frame for frame in frames if frame <= step), default=frames[0] if frames else step)
 
     def _list(self, problems: tuple[Problem, ...]) -> None:
         if problems == self._shown:
@@ -157,4 +166,4 @@ class HealthPanel(QWidget):
     def _fork(self) -> None:
         run = self._training.current
         if run is not None:
-            self._training.fork(run, self._machine.step if self._machine.step is not None else round(self.step.value))
+            self._training.fork(run, self._recorded(run.snapshot.frames))

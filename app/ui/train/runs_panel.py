@@ -268,6 +268,8 @@ class TrainingRunsPanel(QWidget):
         self._buttons["notes"].setEnabled(one)
         self._buttons["clone"].setEnabled(one)
         idle = not any(run.snapshot.state.trains for run in chosen)
+        if self._group is not None and sweep is not None:  # all of it would be deleted
+            idle = idle and not sweep.state.trains
         self._buttons["delete"].setEnabled(idle and (bool(chosen) or sweep is not None))
         self._show_sweep(sweep)
 

@@ -87,6 +87,7 @@ class TrainingPanel(QWidget):
         self._training.problem_changed.connect(self.problem.show_message)
         self._training.updated.connect(self._enable)
         self._training.runs_changed.connect(self._enable)
+        self._training.runs_changed.connect(self._follow_project)
         self._training.clone_requested.connect(self._clone)
         self._training.example_data_made.connect(self._use_example_data)
         self._training.samples_made.connect(lambda path: SamplesDialog(path, self).show())
@@ -136,20 +137,20 @@ class TrainingPanel(QWidget):
     def _on_document(self, *_: object) -> None:
         if self._document is not None:
             self._document.states_changed.disconnect(self._later.start)
-            self._document.path_changed.disconnect(self._on_path)
+            self._document.path_changed.disconnect(self._follow_project)
             self._document = None
         if self._context.has_document:
             self._document = self._context.root
             self._document.states_changed.connect(self._later.start)
-            self._document.path_changed.connect(self._on_path)
+            self._document.path_changed.connect(self._follow_project)
             self._suggest_project()
             self._suggest_task()
         self.place.refresh()
         self._enable()
 
-    def _on_path(self) -> None:
-        """The suggested folder is next to the file; one that the user chose stays."""
-        if self.project.text() == self._project:
+    def _follow_project(self) -> None:
+        """The suggested folder is that of the latest run, or next to the file; one that the user chose stays."""
+        if self._context.has_document and self.project.text() == self._project:
             self._suggest_project()
 
     def _suggest_project(self) -> None:
