@@ -16,14 +16,18 @@ from PySide6.QtCore import QObject
 from pytestqt.qtbot import QtBot
 
 from app.engine.protocol import OpenRequest
-from app.reports.comparison import Row
+from app.reports.comparison import ImageMetrics, Row
 from app.reports.votes import LEFT, Vote, VoteTrial
-from app.ui.compare.folder_run import FolderRun, Kept
+from app.ui.compare.folder_run import FolderRun, Kept, best, conditions_of
 from app.ui.compare.folder_view import FolderView
 from app.ui.compare.model import NoiseChoice, SideModel
-from app.ui.compare.runner import _Lane
+from app.ui.compare.runner import Made, _Lane
 from app.ui.compare.variants import Variant, VariantChoice
 from app.ui.compare.vote_view import VoteView
+from app.ui.document.document import Document
+from designer.graph.commands import set_params
+from designer.graph.graph import Graph
+from designer.graph.model import Layer, Source
 from designer.operators.registry import default_registry
 
 pytestmark = pytest.mark.gui
@@ -99,3 +103,51 @@ def test_a_vote_on_a_folder_names_the_variants_that_the_folder_was_run_with(qtbo
     view.start()
     view.show_votes([Vote(VoteTrial(0, "A", "B", None), LEFT, 1.0)])
     assert view.table.item(0, 0).text() == "A mild / B strong"
+
+
+def test_images_keep_their_provenance_when_a_folder_is_run_after_an_edit(qtbot: QtBot) -> None:
+    graph = Graph(
+        [
+            Layer("image", "input", params={"dims": "16x8x3"}),
+            Layer("conv", "convolution", inputs=(Source("image"),), params={"features": "3"}),
+            Layer("output", "output", inputs=(Source("conv"),)),
+        ]
+    )
+    model = SideModel(default_registry())
+    document = Document(graph, model.registry, parent=model)
+    model.choices = [VariantChoice(document), VariantChoice(document)]
+    model.compare()
+    model.made = {key: Made(np.zeros((1, 3, 8, 16), np.float32), 1.0) for key in "AB"}
+    before, conditions = model.provenance(), conditions_of(model, model.compared)
+    document.do(lambda graph: set_params(graph, {"conv": {"kernel": "5x5"}}))
+    run = FolderRun(model, model)
+    run.start(Path("no such folder"))
+    assert model.provenance() == before
+    assert conditions_of(model, model.compared) == conditions != run.conditions
+
+
+def test_a_result_that_equals_the_clean_image_is_the_best_one() -> None:
+    def row(*values: float) -> Row:
+        return Row("", "", tuple(ImageMetrics(value, 1.0) for value in (20.0, *values)), (0, 0))
+
+    nan, inf = float("nan"), float("inf")
+    assert [best(row(*values)) for values in ((30, 31), (inf, 31), (nan, 31), (inf, inf), (nan, 31, 30))] == [
+        2,
+        1,
+        -1,
+        -1,
+        2,
+    ]
+
+
+def test_means_over_other_images_are_not_compared(qtbot: QtBot) -> None:
+    run = FolderRun(SideModel(default_registry()))
+    view = FolderView(run)
+    qtbot.addWidget(view)
+    run.columns = ["input", "A", "B"]
+    view._on_started()
+    for values in ((30.0, 31.0), (40.0, 41.0), (20.0, float("nan"))):
+        run.rows.append(Row("x", "", tuple(ImageMetrics(value, 1.0) for value in (9.0, *values)), (0, 0)))
+        view._on_row(run.rows[-1])
+        texts = [view.table.item(len(run.rows), column).text() for column in (3, 5)]
+        assert [text.startswith("★") for text in texts] == [False, len(run.rows) < 3]

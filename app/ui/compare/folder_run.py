@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from math import isfinite, nan
+from math import isnan, nan
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,9 +46,9 @@ class Conditions:
     variants: tuple[Variant | None, ...]
 
 
-def conditions_of(model: SideModel) -> Conditions:
-    """Those of the variants that were made last."""
-    return Conditions(model.noise.text, model.noise.seed, model.clean_file, tuple(model.variants))
+def conditions_of(model: SideModel, variants: Sequence[Variant | None]) -> Conditions:
+    """Those of a comparison of these variants now."""
+    return Conditions(model.noise.text, model.noise.seed, model.clean_file, tuple(variants))
 
 
 class FolderRun(QObject):
@@ -95,7 +95,7 @@ class FolderRun(QObject):
         self._variants = self._model.make_variants()
         self.columns = self._model.columns()
         self.names = {LETTERS[i]: variant.name for i, variant in enumerate(self._variants) if variant is not None}
-        self.conditions = conditions_of(self._model)
+        self.conditions = conditions_of(self._model, self._variants)
         try:
             self._left = images_in(folder)
         except DiagnosticError as error:
@@ -221,7 +221,7 @@ def _prepared(
 def best(row: Row) -> int:
     """The column of the best PSNR among the variants as it is written; -1 where there is none or several are equal."""
     values = [round(f.psnr, 2) for f in row.figures[1:]]
-    finite = [v for v in values if isfinite(v)]
-    if len(finite) < 2 or finite.count(max(finite)) > 1:
+    known = [v for v in values if not isnan(v)]
+    if len(known) < 2 or known.count(max(known)) > 1:
         return -1
-    return 1 + values.index(max(finite))
+    return 1 + values.index(max(known))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from math import isfinite
 from pathlib import Path
 
 from PySide6.QtCore import Qt, Signal
@@ -188,6 +189,9 @@ class FolderView(QWidget):
     def _mark_mean(self) -> None:
         """The best mean too, so that nobody has to compare numbers of a long table."""
         rows = self._run.rows
+        counts = {sum(isfinite(row.figures[column].psnr) for row in rows) for column in range(1, len(rows[0].figures))}
+        if len(counts - {0}) > 1:  # means over other images are not compared
+            return
         found = Row("", "", means(rows), (0, 0))
         star = best(found)
         if star > 0:

@@ -108,7 +108,8 @@ class SideModel(QObject):
         self.picture: Path | None = None
         self.clean_file: Path | None = None  # of an image that is noisy already
         self.noise = NoiseChoice()
-        self.variants: list[Variant | None] = []
+        self.variants: list[Variant | None] = []  # those that were made last, for a comparison or a folder
+        self.compared: list[Variant | None] = []  # those of the images that are shown
         self.status: list[str] = []
         self.errors: list[str] = []
         self.problem = ""  # of the image
@@ -136,7 +137,7 @@ class SideModel(QObject):
         self.made, self.colours, self.measured, self.problem = {}, {}, Measured(), ""
         self.clean = self.noisy = None
         self._drawing, self._ran = {}, False
-        self.make_variants()
+        self.compared = self.make_variants()
         self.started.emit()
         self.pictures_changed.emit()
         path = self.picture
@@ -146,13 +147,13 @@ class SideModel(QObject):
             self.problem = self.problem or tr("Choose an image.")
             self._end()
             return
-        self._refuse_other_channels(known[0])
         clean_file = self.clean_file if not self.noise.kind else None
         self._work(partial(_drawn, path, known[0].channels, self.noise.operator(), clean_file), self._on_prepared)
 
-    def _refuse_other_channels(self, first: Variant) -> None:
+    def _refuse_other_channels(self) -> None:
+        first = next((variant for variant in self.variants if variant is not None), None)
         for index, variant in enumerate(self.variants):
-            if variant is not None and variant.channels != first.channels:
+            if variant is not None and first is not None and variant.channels != first.channels:
                 self.variants[index] = None
                 why = tr(
                     "It takes {mine} channels and {other} takes {theirs}. Compare networks with equal inputs.",
@@ -173,6 +174,7 @@ class SideModel(QObject):
                 self.variants.append(None)
                 self._set_error(index, placed_text(error.diagnostics[0]))
             self.status_changed.emit(index)
+        self._refuse_other_channels()
         return self.variants
 
     def stop(self) -> None:
@@ -237,7 +239,7 @@ class SideModel(QObject):
 
     def provenance(self) -> dict[str, Provenance]:
         """Where the results come from, by the name of their variant."""
-        pairs = ((self.variants[LETTERS.index(key)], made) for key, made in self.made.items())
+        pairs = ((self.compared[LETTERS.index(key)], made) for key, made in self.made.items())
         return {v.name: provenance_of(v, made, self.noise) for v, made in pairs if v is not None}
 
     def columns(self) -> list[str]:
@@ -269,7 +271,7 @@ class SideModel(QObject):
         self.clean, self.noisy, self.colours[CLEAN], self.colours[INPUT] = answer
         self.pictures_changed.emit()
         assert self.noisy is not None
-        self.runner.run(self.variants, self.noisy)
+        self.runner.run(self.compared, self.noisy)
 
     def _on_work_failed(self, found: object) -> None:
         assert isinstance(found, tuple)

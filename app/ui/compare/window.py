@@ -243,7 +243,7 @@ class SideWindow(QWidget):
     def save_report(self, path: Path) -> None:
         """Write the page in a thread; the line at the foot says how it went."""
         run, pictures = self.folder_run, self.pictures
-        same = run.conditions == conditions_of(self.model)
+        same = run.conditions == conditions_of(self.model, self.model.compared)
         seen = copy_of(self.model, pictures.region, pictures.gain, run.columns, run.rows if same else [], png_of(self))
         if run.rows and not same:
             seen.notes.append("The folder's table is left out: it was made with other networks or settings.")
