@@ -31,6 +31,20 @@ WIDTH = "width."  # width.conv_1 is the number of features of the layer conv_1
 MOST_TRIALS = 10_000
 DRAWS = 20  # per trial of a random search, until it differs from the others
 PLAN = "sweep.json"
+WHOLE = (  # options of train.py that are whole numbers
+    "batch",
+    "patch",
+    "epochs",
+    "steps",
+    "warmup",
+    "early_stopping",
+    "validate_every",
+    "seed",
+    "synthetic",
+    "refresh",
+    "workers",
+    "threads",
+)
 SCORES = ("psnr", "iou", "accuracy")  # of the tasks; otherwise the validation loss counts
 
 
@@ -66,11 +80,11 @@ class Axis:
         return cls(name, (), *ends)
 
     def draw(self, source: random.Random) -> str:
-        """One of the values; of a range one that is uniform on a log scale, an integer for widths."""
+        """One of the values; of a range one that is uniform on a log scale, a whole number where the setting is one."""
         if self.values:
             return source.choice(self.values)
         value = math.exp(source.uniform(math.log(self.low), math.log(self.high)))
-        return str(round(value)) if self.name.startswith(WIDTH) else f"{value:.4g}"
+        return str(round(value)) if self.name.startswith(WIDTH) or self.name in WHOLE else f"{value:.4g}"
 
 
 def _bad_axis(text: str, reason: str) -> DiagnosticError:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import csv
 import json
 import os
+from importlib import resources
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,7 @@ from designer.graph.graph import Graph
 from designer.graph.model import Layer
 from designer.training import trainer
 from designer.training.run_folder import RunFolder
-from designer.training.sweep import PLAN, Axis, Sweep, Trial, trials
+from designer.training.sweep import PLAN, WHOLE, Axis, Sweep, Trial, trials
 from designer.training.watched_run import RunState
 from designer.training.watched_sweep import best_trial, read_sweep, sweep_of
 
@@ -43,6 +45,15 @@ def test_a_random_search_repeats_and_stays_within_its_ranges():
     assert 2e-3 < rates[-1] <= 1e-2
     assert all(4 <= int(trial.widths["a"]) <= 64 for trial in found)
     assert len({trial.title for trial in found}) == len(found)
+
+
+def test_settings_that_are_whole_numbers_are_drawn_as_such():
+    config = resources.files("resources") / "templates" / "pytorch" / "config.py"
+    (fields,) = (node.body for node in ast.parse(config.read_text()).body if getattr(node, "name", "") == "Config")
+    annotated = [field for field in fields if isinstance(field, ast.AnnAssign)]
+    assert set(WHOLE) == {field.target.id for field in annotated if field.annotation.id == "int"}
+    for name in WHOLE:
+        assert all(8 <= int(trial.values[name]) <= 64 for trial in trials(axes(f"{name}=8..64"), 20))
 
 
 def test_a_random_search_of_values_does_not_repeat_a_combination():
