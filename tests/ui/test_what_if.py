@@ -12,6 +12,7 @@ from app.ui.document.document import Document
 from app.ui.engine.context import Context
 from app.ui.engine.profiling import profiling_of
 from app.ui.profile.what_if_panel import WhatIfPanel
+from designer.graph.commands import set_params
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.operators.registry import load
@@ -127,6 +128,19 @@ def test_another_document_ends_the_prediction(qtbot, context, panel):
     assert panel.predict.text() == "Predict"
     assert panel.status.text() == ""
     assert not panel.memory.isVisible()
+
+
+def test_a_prediction_of_the_network_before_an_edit_is_not_shown(qtbot, context, panel):
+    panel.machine.setCurrentText("H100")
+    predict(qtbot, context, panel)
+    assert panel.memory.isVisible()
+    context.root.do(lambda graph: set_params(graph, {"conv": {"features": "5"}}))
+    assert (panel.result.text(), panel.memory.isVisible()) == ("", False)
+    with qtbot.waitSignal(profiling_of(context).entries_changed, timeout=PATIENCE):
+        qtbot.mouseClick(panel.predict, Qt.MouseButton.LeftButton)
+        context.root.do(lambda graph: set_params(graph, {"conv": {"features": "6"}}))
+    assert panel.result.text() == ""
+    assert "Predict again" in panel.status.text()
 
 
 def test_a_bad_size_is_reported(qtbot, context, panel):

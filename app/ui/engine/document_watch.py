@@ -16,6 +16,7 @@ class DocumentWatch(QObject):
     """
 
     outdated = Signal()
+    edited = Signal()  # the network itself, also before `outdated`
 
     def __init__(self, context: Context, parent: QObject) -> None:
         super().__init__(parent)
@@ -35,6 +36,7 @@ class DocumentWatch(QObject):
 
     def _on_changed(self, change: ChangeSet) -> None:
         if change.computed or change.removed:
+            self.edited.emit()
             self.outdated.emit()
 
     def _on_settings(self) -> None:

@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
 
 from app.engine.protocol import PredictReply, PredictRequest, TrainingMemoryRow
 from app.ui.engine.context import Context
+from app.ui.engine.document_watch import DocumentWatch
 from app.ui.engine.profiling import Entry, profiling_of
 from app.ui.widgets import theme
 from app.ui.widgets.frozen_tree import RowDelegate
@@ -83,17 +84,9 @@ class WhatIfPanel(QWidget):
         self.size_.setAccessibleName(tr("Size"))
         self.size_.setPlaceholderText(tr("of the document"))
         self.size_.setToolTip(tr("Width x height, such as 512x512; empty: the size in the document"))
-        self.predict = QPushButton(tr("Predict"))
-        self.predict.setObjectName("what_if.predict")
-        self.predict.setToolTip(
-            tr(
-                "Nothing runs on the chosen machine. For this machine, new operators of the network are measured one by one, "
-                "for a few seconds."
-            )
-        )
-        theme.set_icon(self.predict, "gauge")
-        self.predict.clicked.connect(self._on_clicked)
+        self.predict = self._predict_button()
         self._predicting = False
+        self._edited = False  # since the prediction was asked for
         self.status = Message("what_if.status")
         self.result = QLabel()
         self.result.setObjectName("what_if.result")
@@ -120,9 +113,23 @@ class WhatIfPanel(QWidget):
         main.addWidget(self.result)
         main.addWidget(self.memory, 1)
         main.addStretch()  # while the table is hidden
+        DocumentWatch(context, self).edited.connect(self._on_edit)
         context.root_changed.connect(self._on_document)
         self._profiling.state_changed.connect(lambda *_: self._enable())
         self._on_document()
+
+    def _predict_button(self) -> QPushButton:
+        button = QPushButton(tr("Predict"))
+        button.setObjectName("what_if.predict")
+        button.setToolTip(
+            tr(
+                "Nothing runs on the chosen machine. For this machine, new operators of the network are measured one by one, "
+                "for a few seconds."
+            )
+        )
+        theme.set_icon(button, "gauge")
+        button.clicked.connect(self._on_clicked)
+        return button
 
     def _memory_table(self) -> QTreeWidget:
         table = QTreeWidget()
@@ -166,6 +173,7 @@ class WhatIfPanel(QWidget):
             size,
             self.optimizer.currentData(),
         )
+        self._edited = False
         self._set_predicting(True)
         self.status.show_message(tr("Predicting …"), "info")
         machine = self.machine.currentText()  # another one may be chosen until the reply
@@ -174,6 +182,11 @@ class WhatIfPanel(QWidget):
     def _show(self, reply: PredictReply, machine: str) -> None:
         self._set_predicting(False)
         self.status.show_message("", "info")
+        if self._edited:
+            text = tr("The network was edited in the meantime. Predict again.")
+            self.status.show_message(text, "warning")
+            self._profiling.add(reply.profile)
+            return
         (run,) = reply.profile.runs
         assert run.time_ms is not None
         lines = [
@@ -239,10 +252,18 @@ class WhatIfPanel(QWidget):
     def _on_document(self, *_: object) -> None:
         self._set_predicting(False)
         self.status.show_message("", "info")
+        self._forget()
+        self._enable()
+
+    def _on_edit(self) -> None:
+        self._edited = True
+        self._forget()
+
+    def _forget(self) -> None:
+        """A prediction of another network is listed by the Inference Run Logger only."""
         self.result.clear()
         self.memory.clear()
         self.memory.hide()
-        self._enable()
 
     def _set_predicting(self, predicting: bool) -> None:
         self._predicting = predicting
