@@ -61,6 +61,7 @@ from designer.operators.registry import default_registry
 from designer.profiling.machine import Machine
 from designer.profiling.schema import OperatorProfile, Profile, ProfileRun
 from designer.training.sweep import Axis, Sweep, trials
+from designer.training.trail import Frame, Trail
 from designer.training.watched_run import RunState, WatchedRun
 from designer.training.watched_sweep import SweepSnapshot
 
@@ -313,6 +314,31 @@ def test_a_step_whose_weights_cannot_be_read_is_not_said_to_be_shown(
     with qtbot.waitSignal(machine.failed, timeout=WAIT):
         machine.go(run, 12)
     assert (machine.step, panel.step.value) == (0, 0)
+
+
+def test_weights_that_arrive_late_are_not_those_of_another_run(
+    context: Context, training: TrainingController, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine, released = time_machine_of(context), Event()
+    runs = [WatchedRun(make_run(tmp_path / "project", name, settings={})) for name in "ab"]
+    for run in runs:
+        run.folder.trail.mkdir()
+        (run.folder.trail / "index.jsonl").write_text(json.dumps({"step": 0, "file": "0.npz", "kind": "key"}) + "\n")
+        np.savez(run.folder.trail / "0.npz", weight=np.zeros(3, np.float32))
+    real, shown = Trail.weights, []
+
+    def weights(self: Trail, frame: Frame) -> dict[str, np.ndarray]:
+        assert released.wait(WAIT / 1000)
+        return real(self, frame)
+
+    monkeypatch.setattr(Trail, "weights", weights)
+    monkeypatch.setattr(analysis_of(context), "show_weights", lambda path: shown.append(machine._frame))
+    machine.go(runs[0], 0)
+    machine.leave()
+    machine.go(runs[1], 0)
+    released.set()
+    qtbot.waitUntil(lambda: shown[-1] is not None, timeout=WAIT)
+    assert [frame[0] for frame in shown if frame is not None] == [runs[1].folder.trail]
 
 
 def test_weights_for_a_document_that_was_closed_are_given_up(

@@ -34,6 +34,7 @@ class TimeMachine(QObject):
         self._job.done.connect(self._on_written)
         self._job.failed.connect(self._on_failed)
         self._wanted: tuple[WatchedRun, int] | None = None
+        self._trail: Path | None = None  # of the run that was requested last
         self._frame: tuple[Path, Frame] | None = None  # whose weights are written
         self._files: list[Path] = []  # the latest ones last
         self.step: int | None = None
@@ -43,7 +44,7 @@ class TimeMachine(QObject):
     def go(self, run: WatchedRun, step: int) -> None:
         """Show the network after `step` steps of a run. While weights are read, only the latest request is kept."""
         self.step = step
-        self._wanted = run, step
+        self._wanted, self._trail = (run, step), run.folder.trail
         self._next()
         self.changed.emit()
 
@@ -75,7 +76,7 @@ class TimeMachine(QObject):
         self._job.start(work)
 
     def _on_written(self, written: object) -> None:
-        if isinstance(written, tuple) and self.step is not None:
+        if isinstance(written, tuple) and self.step is not None and written[0] == self._trail:
             self._frame = written
             path = Path(self._folder.path()) / f"{written[1].step}.safetensors"
             self._analysis.show_weights(path)
