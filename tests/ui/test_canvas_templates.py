@@ -49,6 +49,14 @@ def search(window, text: str) -> QTreeWidget:
     return window.findChild(QTreeWidget, "quick_add.list")
 
 
+def test_of_instances_of_two_templates_neither_is_meant(window):
+    window.context.document.do(lambda g: template_commands.make_template(g, ["conv_head"], "other"))
+    for names, meant in ((("group_1", "group_2"), "residual_group"), (("group_1", "other_0"), "")):
+        window.context.select(names)
+        assert [layer.name for layer in window.structure.instances()] == list(names)
+        assert window.structure.template() == meant
+
+
 def test_enter_goes_in_and_backspace_out(window):
     window.context.select(("group_2",))
     press(window, "Return")

@@ -361,6 +361,10 @@ def test_many_channels_scroll_and_only_visible_ones_are_computed(qtbot: QtBot) -
         grid.show()
     qtbot.waitUntil(lambda: grid.rendered > 0)
     assert 0 < grid.rendered < 40
+    qtbot.waitUntil(lambda: grid.complete)
+    grid.set_look(Look(gain=2.0))
+    assert not grid.complete
+    qtbot.waitUntil(lambda: grid.complete)
     qtbot.keyClick(grid, Qt.Key.Key_End)
     assert grid.current == 1023
     assert grid.verticalScrollBar().value() == grid.verticalScrollBar().maximum()

@@ -330,6 +330,8 @@ def test_statistics_are_a_table(bench: Bench, tmp_path: Path, monkeypatch: pytes
 def test_channels_are_animated(bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str) -> None:
     path = tmp_path / f"channels{ending}"
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *a: (str(path), ""))
+    if ending == ".png":
+        bench.click("each")
     trigger(bench, "channels")
     bench.qtbot.waitUntil(lambda: "Saved" in bench.panel.status_text, timeout=kit.WAIT)
     with Image.open(path) as made:
@@ -340,7 +342,8 @@ def test_channels_are_animated(bench: Bench, tmp_path: Path, monkeypatch: pytest
             assert json.loads(comment)["provenance"]["engine"] == "onnxruntime"
         made.seek(5)
         frame = np.asarray(made.convert("RGB"))
-    expected = pixels(bench.panel.page.data[5], bench.panel.bar.look)
+    own = bench.panel.grid.fit_of(5) if bench.panel.bar.look.each else None
+    expected = pixels(bench.panel.page.data[5], bench.panel.bar.look, own)
     red = (expected >> np.uint32(16)) & np.uint32(255)
     assert np.abs(frame[3::6, 3::6, 0].astype(int) - red.astype(int)).max() <= (40 if ending == ".gif" else 0)
 
@@ -360,7 +363,7 @@ def test_runs_are_recorded_while_a_slider_moves(bench: Bench, tmp_path: Path, mo
         assert made.n_frames == 4
 
 
-def test_what_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_what_cannot_be_written_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     frame = QImage(4, 4, QImage.Format.Format_RGB32)
     with pytest.raises(DiagnosticError, match=r"\.bmp"):
         save_animation(tmp_path / "a.bmp", [frame], 100)
@@ -368,4 +371,8 @@ def test_what_cannot_be_written_is_told(tmp_path: Path) -> None:
         save_animation(tmp_path / "a.gif", [], 100)
     with pytest.raises(DiagnosticError, match=r"none"):
         save_animation(tmp_path / "none" / "a.gif", [frame, frame], 100)
+    monkeypatch.setattr("app.ui.inspector.animation.LARGEST", 32)
+    with pytest.raises(DiagnosticError, match="3 images of 4 x 4 are too many"):
+        save_animation(tmp_path / "a.gif", [frame] * 3, 100)
     assert list(tmp_path.iterdir()) == []
+    save_animation(tmp_path / "a.gif", [frame] * 2, 100)

@@ -145,8 +145,11 @@ def test_saving_writes_where_the_user_wants(bench: Bench, tmp_path: Path, monkey
     with bench.done():  # type: ignore[attr-defined]
         bench.edits.split()
     target = tmp_path / "split.safetensors"
-    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *args: (str(target), ""))
+    asked = []
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *args: asked.append(args) or (str(target), ""))
+    bench.document.mark_saved(tmp_path / "denoise.xml")
     bench.edits.save_weights()
+    assert asked[0][2] == str(tmp_path / "denoise.safetensors")
     assert bench.document.settings.weights == str(target)
     assert load_weights(target, required_weights(bench.document.inference)).complete
     assert bench.surgery.unsaved() is None
@@ -253,6 +256,11 @@ def test_a_layer_inside_a_template_is_edited_in_every_instance(
     assert load_weights(Path(bench.document.settings.weights), required_weights(bench.document.inference)).complete
     bench.document.undo()
     assert bench.document.graph == graph
+    bench.context.select(("conv_0",))
+    monkeypatch.setattr(QInputDialog, "getInt", lambda *args: (9, True))
+    with bench.done():  # type: ignore[attr-defined]
+        bench.edits.set_channels()
+    assert bench.title.startswith("Widen block_0.conv_0 by 3: function kept")
 
 
 def test_a_channel_selected_inside_a_template_is_removed_from_every_instance(
