@@ -22,6 +22,7 @@ from app.engine.protocol import WeightsRequest
 from app.ui.document.document import Document
 from app.ui.document.labels import LARGEST, labels_of, read_labels
 from app.ui.engine.client import EngineClient
+from app.ui.engine.result import Phase
 from app.ui.inspector.matrix_view import MatrixView, ticks
 from app.ui.inspector.pages import Form, by_filter, page_of
 from app.ui.inspector.subject import Kind
@@ -59,6 +60,14 @@ def weights(bench: Bench, layer: str) -> dict[str, np.ndarray]:
     )
     bench.qtbot.waitUntil(lambda: bool(found), timeout=kit.WAIT)
     return found[0]
+
+
+def test_without_a_layer_the_problem_of_a_network_is_left_to_other_panels(bench: Bench) -> None:
+    bench.context.document.do(lambda g: set_params(g, {"noise_0": {"scale": "x"}}))
+    bench.wait(Phase.BLOCKED)
+    assert empty(bench.panel).text().startswith("Double-click a layer in the Network Overview")
+    bench.context.inspect_requested.emit("conv_h")
+    assert empty(bench.panel).text() == bench.analysis.message
 
 
 def test_filters_are_pictures_with_their_places(bench: Bench) -> None:
