@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 from template_networks import by_hand, nested, seeded, weights_by_hand
 
-from designer.files.weights import Weights, required_weights
+from designer.files.weights import WeightKey, Weights, required_weights
 from designer.graph import commands, template_commands
 from designer.graph.diagnostics import DiagnosticError
+from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import Layer, Source
+from designer.graph.template import Template
 from designer.operators.inlining import inline
 from designer.operators.registry import load
 from designer.operators.torch_program import build_program
@@ -69,6 +71,29 @@ def test_shared_weights_are_one_module_of_torch(library):
     assert len(keys) == len(required_weights(inference))
     calls = [step.layer for step in program.steps if "'residual_conv_1'" in repr(step.value)]
     assert calls == ["b.conv_1", "c.r2.conv_1"]
+
+
+def test_shared_tensors_that_belong_to_no_module_are_one_in_torch(library):
+    inside = (
+        Layer("x", "template_input"),
+        Layer("s", "scale_shift", inputs=(Source("x"),), params={"learned": "true"}),
+        Layer("y", "template_output", inputs=(Source("s"),)),
+    )
+    shared = {"template": "part", "shared_weights": "true"}
+    layers = [
+        Layer("in", "input", params={"dims": "16x12x3", "tiling": "0"}),
+        Layer("a", "template", inputs=(Source("in"),), params=shared),
+        Layer("b", "template", inputs=(Source("a"),), params=shared),
+        Layer("out", "output", inputs=(Source("b"),)),
+    ]
+    graph = Graph(layers, templates=[Template("part", inside)])
+    scale, bias = (np.array(v, np.float32).reshape(3, 1, 1) for v in ((0.5, -1.0, 2.0), (0.25, 0.0, -1.0)))
+    tensors = {WeightKey("part.s", "scale"): scale, WeightKey("part.s", "bias"): bias}
+    assert seeded(graph, library).tensors.keys() == tensors.keys()
+    expected = (PICTURE * scale + bias) * scale + bias
+    for engine in ENGINES:
+        result = session_of(graph, library, Weights(tensors), engine).run([])
+        np.testing.assert_allclose(result.outputs["out"], expected, atol=1e-6, rtol=0, err_msg=engine)
 
 
 def test_shared_weights_are_one_initializer_in_onnx(library):
