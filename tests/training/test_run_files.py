@@ -178,6 +178,20 @@ def test_training_has_a_lower_priority_than_the_window(project):
     assert os.getpriority(os.PRIO_PROCESS, pid) == trainer.NICENESS
 
 
+@pytest.mark.parametrize(
+    ("state", "own", "trains"),
+    [("running", True, True), ("paused", True, True), ("finished", True, False), ("stopped", False, True)],
+)
+def test_a_status_that_an_earlier_process_left_ends_no_run(tmp_path, state, own, trains):
+    """A resumed run keeps the status of its last process until it writes its own."""
+    run = RunFolder(tmp_path)
+    assert not run.trains()
+    run.record_process(os.getpid())
+    pid = os.getpid() if own else os.getpid() + 1
+    (tmp_path / "status.json").write_text(json.dumps({"state": state, "pid": pid}))
+    assert run.trains() is trains
+
+
 def test_only_one_process_trains_a_run(project):
     run = RunFolder(project / "runs" / "a")
     trainer.start(run, {"steps": "100000"})
