@@ -321,19 +321,15 @@ class ChannelInspectorPanel(QWidget):
         """The tensor to lay out: kernels of transposed convolutions are stored by input channel, all others by filter."""
         if self.subject.kind is not Kind.WEIGHTS or tensor.ndim != 4:
             return tensor
-        path = f"{self.subject.layer}.{self.subject.tensor}".rpartition(".")[
-            0
-        ]  # `tensor` of an instance has a path too
-        found = self._context.find(path)
+        weight = f"{self.subject.layer}.{self.subject.tensor}"  # the name of a tensor of an instance is a path, too
+        found = self._context.find(weight.rpartition(".")[0])
         if found is None:
             return tensor
-        scope, name = found
-        layer = (self._context.root.graph.inside(scope[-1].template) if scope else self._context.root.graph)[name]
-        return (
-            by_filter(tensor, int(layer.params.get("groups", "1")))
-            if layer.type == "transposed_convolution"
-            else tensor
-        )
+        (scope, name), graph = found, self._context.root.graph
+        layer = (graph.inside(scope[-1].template) if scope else graph)[name]
+        if layer.type != "transposed_convolution":
+            return tensor
+        return by_filter(tensor, int(layer.params.get("groups", "1")))
 
     def _waits(self) -> bool:
         """Whether the tensor that is shown stays until another one comes."""
