@@ -22,6 +22,7 @@ from PySide6.QtWidgets import (
     QLineEdit,
     QPushButton,
     QSlider,
+    QSplitter,
     QToolButton,
     QWidget,
 )
@@ -83,6 +84,19 @@ def bench(qtbot: QtBot, engine: EngineClient) -> Bench:
 def test_without_a_document_the_panel_says_what_will_stand_there(bench: Bench) -> None:
     assert bench.label("analysis.status") == "Not launched"
     assert not bench.find(QPushButton, "analysis.launch").isEnabled()
+
+
+@pytest.mark.parametrize(("width", "height", "level"), [(900, 600, True), (800, 1300, False), (500, 400, False)])
+def test_the_controls_are_next_to_the_image_where_the_panel_is_wide(
+    bench: Bench, width: int, height: int, level: bool
+) -> None:
+    bench.open(small_network())
+    bench.panel.resize(width, height)
+    QApplication.processEvents()
+    split = bench.find(QSplitter, "analysis.split")
+    assert isinstance(split, QSplitter)
+    assert (split.orientation() is Qt.Orientation.Horizontal) is level
+    assert bench.view.width() > width - (400 if level else 40)
 
 
 def test_missing_weights_are_asked_for_and_random_ones_are_marked(bench: Bench, tmp_path: Path) -> None:

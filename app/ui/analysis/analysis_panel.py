@@ -41,7 +41,7 @@ from designer.graph.graph import Graph
 from designer.runtime.provenance import Provenance
 from designer.texts import tr
 
-WIDE = 760  # from this width on the controls are next to the image, not under it
+WIDE = 760  # from this width on the controls are next to the image, not under it, unless the panel is higher than wide
 
 
 class AnalysisPanel(QWidget):
@@ -158,7 +158,7 @@ class AnalysisPanel(QWidget):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        wide = event.size().width() >= WIDE
+        wide = event.size().width() >= max(WIDE, event.size().height())
         orientation = Qt.Orientation.Horizontal if wide else Qt.Orientation.Vertical
         if self._split.orientation() is not orientation or not self._arranged:
             self._arranged = True
