@@ -21,6 +21,7 @@ from PySide6.QtWidgets import QApplication, QLabel, QMessageBox
 from training_kit import WAIT, exported, make_run, training
 from window_kit import network, open_window, show
 
+import samples
 from app.ui.document.document import Document
 from app.ui.engine.training import StartRequest, training_of
 from app.ui.shell.panels import TRAIN
@@ -511,6 +512,15 @@ def test_the_project_folder_follows_the_first_save_unless_it_was_chosen(window, 
     panel.project.setText("chosen")
     assert window.files.save_to(tmp_path / "other.xml")
     assert panel.project.text() == "chosen"
+
+
+def test_the_project_of_a_sample_is_not_next_to_it(window):
+    sample = samples.path("denoiser.xml")
+    assert window.files.open(sample)
+    project = training_of(window.context).project()
+    assert Path(window.docks.panel("training").project.text()) == project
+    assert project.name == "denoiser_sample"
+    assert not project.is_relative_to(sample.parent)
 
 
 def test_a_starting_point_shows_its_recipe_and_gets_example_data(window, training, qtbot, monkeypatch, tmp_path):

@@ -13,6 +13,7 @@ from PySide6.QtCore import QObject, QTemporaryDir, QTimer, Signal
 
 from app.process import module_command
 from app.ui.document.document import Document
+from app.ui.document.locations import is_sample
 from app.ui.engine.analysis import DIRECT
 from app.ui.engine.context import Context
 from app.ui.widgets.background import Background
@@ -118,7 +119,7 @@ class TrainingController(QObject):
         """The project of the open document: the one of its latest run or export, else the default one."""
         document = self.context.root
         known = [run.folder.project for run in self.runs if self.sweep_of(run) is None]
-        return known[-1] if known else document.project or project_folder(document.path, document.graph.name)
+        return known[-1] if known else document.project or default_project(document)
 
     def sweep_of(self, run: WatchedRun) -> SweepSnapshot | None:
         """The sweep that has the run as a trial."""
@@ -162,7 +163,7 @@ class TrainingController(QObject):
         if self._reading.running or self._document is None:
             return
         document, known, sweeps = self._document, {run.folder.path: run for run in self.runs}, self.sweeps
-        path, project = document.path, document.project or project_folder(document.path, document.graph.name)
+        path, project = document.path, document.project or default_project(document)
 
         def read() -> _Reading:
             trainer.reap()
@@ -490,6 +491,14 @@ class _Reading:
     runs: list[WatchedRun]
     sweeps: dict[Path, SweepSnapshot]
     changed: bool
+
+
+def default_project(document: Document) -> Path:
+    """The default folder of a document's project. That of a sample is in the user's data folder: nothing is written next to samples."""
+    path = document.path
+    if path is not None and is_sample(path):
+        return project_folder(None, f"{path.stem}_sample")
+    return project_folder(path, document.graph.name)
 
 
 def _folders(document: Path | None, project: Path, known: Iterable[Path]) -> list[Path]:

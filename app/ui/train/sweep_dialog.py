@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.ui.document.document import Document
-from app.ui.engine.training import StartRequest, SweepRequest
+from app.ui.engine.training import StartRequest, SweepRequest, default_project
 from app.ui.train.settings_form import FIELDS
 from app.ui.widgets import theme
 from app.ui.widgets.choice_box import ChoiceBox
@@ -33,7 +33,6 @@ from app.ui.widgets.typed_path import typed_path
 from designer.graph.diagnostics import DiagnosticError
 from designer.texts import mark, tr, tr_data, trn
 from designer.training.sweep import WIDTH, Axis, Trial, trials
-from designer.training.trainer import project_folder
 
 MOST_AXES = 6
 SEARCHED = ("lr", "noise", "batch", "patch", "steps", "seed")  # fields of the form
@@ -241,7 +240,7 @@ def _choices(document: Document, task: str) -> list[Choice]:
 
 def _free_folder(document: Document) -> Path:
     """A folder for a sweep that does not exist yet, next to the project of the document."""
-    project = project_folder(document.path, document.graph.name)
+    project = default_project(document)
     base = project.with_name(f"{project.name.removesuffix('_pytorch')}_sweep")
     others = (base.with_name(f"{base.name}_{number}") for number in range(2, 1000))
     return next(path for path in (base, *others) if not path.exists())
