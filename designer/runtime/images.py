@@ -19,6 +19,7 @@ from designer.graph.diagnostics import DiagnosticError
 from designer.runtime import deep_images
 from designer.runtime.api import Array
 from designer.texts import tr
+from designer.units import dims_text
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -247,7 +248,7 @@ def write_array(path: Path, array: NDArray[Any], comment: str = "") -> None:
 
 
 def _write_png(path: Path, array: NDArray[Any], bits: int = 8, comment: str = "") -> None:
-    _check_writable(path, "PNG", array.shape[-3], (1, 2, 3, 4), bits, (8, 16))
+    _check_writable(path, "PNG", array.shape, (1, 2, 3, 4), bits, (8, 16))
     deep = bits == 16
     write_atomic(
         path, _png16(_levels(array, 65535, np.uint16), comment) if deep else encode_image(array, "PNG", comment)
@@ -255,17 +256,23 @@ def _write_png(path: Path, array: NDArray[Any], bits: int = 8, comment: str = ""
 
 
 def _write_jpeg(path: Path, array: NDArray[Any], bits: int = 8, comment: str = "") -> None:
-    _check_writable(path, "JPEG", array.shape[-3], (1, 3), bits, (8,))
+    _check_writable(path, "JPEG", array.shape, (1, 3), bits, (8,))
     write_atomic(path, encode_image(array, "JPEG", comment))
 
 
 def _check_writable(
-    path: Path, kind: str, channels: int, possible: tuple[int, ...], bits: int, depths: tuple[int, ...]
+    path: Path, kind: str, shape: tuple[int, ...], possible: tuple[int, ...], bits: int, depths: tuple[int, ...]
 ) -> None:
-    if channels not in possible:
+    if len(shape) not in (3, 4) or 0 in shape:
         raise _cannot_write(
             path,
-            tr("a {kind} file cannot store {channels} channels", kind=kind, channels=channels),
+            tr("a {kind} file cannot store a tensor of {shape}", kind=kind, shape=dims_text(shape)),
+            tr("write the tensor as an .npy file"),
+        )
+    if shape[-3] not in possible:
+        raise _cannot_write(
+            path,
+            tr("a {kind} file cannot store {channels} channels", kind=kind, channels=shape[-3]),
             tr("write the tensor as an .npy file"),
         )
     if bits not in depths:

@@ -213,6 +213,9 @@ def test_what_cannot_be_written(tmp_path):
     assert code_of(write_image, tmp_path / "a.jpg", array, bits=16) == "cannot-write-picture"
     assert code_of(write_image, tmp_path / "a.tiff", array) == "unknown-format"
     assert code_of(write_image, tmp_path / "a.png", np.zeros((1, 5, 4, 5))) == "cannot-write-picture"
+    for shape in ((1, 10), (5,), (), (1, 3, 2, 4, 4), (0, 3, 4, 4), (1, 3, 0, 4)):
+        for name in ("a.png", "a.jpg"):
+            assert code_of(write_image, tmp_path / name, np.zeros(shape)) == "cannot-write-picture"
     assert code_of(write_image, tmp_path / "none" / "a.png", array) == "cannot-save"
     assert (tmp_path / "a.jpg").read_bytes() == before
     assert [p.name for p in tmp_path.iterdir()] == ["a.jpg"]
