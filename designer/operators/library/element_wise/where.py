@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from designer.operators import api as op
 from designer.operators.shapes import broadcast
 
+_TRUTH = op.TensorType((op.BATCH, 3, 4), op.DataType.BOOL)
+
 
 class Where(
     op.Operator,
@@ -23,6 +25,7 @@ class Where(
         op.Example(
             (op.TensorType((4,), op.DataType.BOOL), op.TensorType((op.BATCH, 4)), op.TensorType((1,))), name="vector"
         ),
+        op.Example((_TRUTH, _TRUTH, op.TensorType((4,), op.DataType.BOOL)), name="truth values"),
     )
 
     def infer(self, inputs: Sequence[op.TensorType]) -> op.TensorType:
@@ -34,4 +37,8 @@ class Where(
         return op.TorchCall("torch.where", (op.TorchInput(0), op.TorchInput(1), op.TorchInput(2)))
 
     def onnx(self, inputs: Sequence[op.TensorType]) -> op.OnnxValue:
-        return op.OnnxNode("Where", (op.OnnxInput(0), op.OnnxInput(1), op.OnnxInput(2)))
+        condition, a, b = (op.OnnxInput(index) for index in range(3))
+        if inputs[1].dtype is op.DataType.BOOL:  # for which ONNX Runtime has no Where
+            chosen = op.OnnxNode("And", (condition, a)), op.OnnxNode("And", (op.OnnxNode("Not", (condition,)), b))
+            return op.OnnxNode("Or", chosen)
+        return op.OnnxNode("Where", (condition, a, b))
