@@ -72,6 +72,8 @@ def suggested_task(module: Module, losses: Losses | None) -> Task:
     image = module.inference.type_of(module.inputs[0])
     assert output is not None
     assert image is not None
+    if image.rank < 2 or output.rank < 2:  # a number for each sample
+        return TASKS["denoising"]
     (channels, *size), (features, *result) = image.concrete()[1:], output.concrete()[1:]
     classes = losses is not None and _has(losses.module, losses.module.program.inputs, "cross_entropy_loss")
     spatial = len(result) == 2 and len(size) == 2

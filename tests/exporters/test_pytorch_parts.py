@@ -163,6 +163,7 @@ def convolution(features, **params):
         (network(("upsample", {"factor": "2x3"})), "denoising", 1),
         (network(convolution(3, stride="2x2")), "denoising", 1),
         (network(("global_pooling", {}), ("flatten", {}), ("fully_connected", {"features": "7"})), "classification", 1),
+        (network(("reduce", {"axes": "1,2,3", "keep": "false"})), "denoising", 1),
     ],
 )  # fmt: skip
 def test_the_task_follows_from_the_shapes(graph, task, scale):
