@@ -115,6 +115,9 @@ def test_the_search_hides_and_reset_brings_back(window, qtbot):
     QTest.keyClicks(dialog.search, "ctrl+shift+v")
     shown = [dialog.list.topLevelItem(n) for n in range(dialog.list.topLevelItemCount())]
     assert [item.text(0) for item in shown if not item.isHidden()] == ["Paste Keeping Links"]
+    dialog.search.clear()
+    dialog.select("view.theme_dark")
+    assert dialog.list.currentItem().text(0) == dialog.chosen.text() == "Theme: Dark"
     dialog.select("edit.paste_linked")
     QTest.mouseClick(dialog.clear, Qt.MouseButton.LeftButton)
     assert window.actions_["edit.paste_linked"].shortcuts() == []

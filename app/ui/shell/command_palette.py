@@ -9,7 +9,7 @@ from PySide6.QtGui import QAction, QIcon, QKeySequence, QPixmap
 from PySide6.QtWidgets import QWidget
 
 from app.ui.shell.action_set import Actions
-from app.ui.shell.menus import menu_paths
+from app.ui.shell.menus import full_title, menu_paths
 from app.ui.widgets.search_popup import SearchMatch, SearchPopup
 from designer.texts import tr, tr_data
 
@@ -40,8 +40,7 @@ class CommandPalette(SearchPopup):
         for spec in self._actions.declared.values():
             path = next((paths[section] for section in spec.menus if section in paths), ())
             title = tr_data(spec.title).replace("&", "").rstrip(".")
-            submenu = path[-1] if len(path) > 1 else ""  # without which "Dark" means nothing
-            name = f"{submenu}: {title}" if submenu.rstrip("s").casefold() not in title.casefold() else title
+            name = full_title(spec, paths)
             names = f"{name} {title.replace(' ', '')}".casefold()
             about = f"{names} {' '.join(path)} {tr_data(spec.tip)} {spec.title} {spec.id}".casefold()
             if spec.id != "help.commands" and all(word in about for word in words):

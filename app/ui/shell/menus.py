@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from PySide6.QtCore import QObject, QPoint, Qt, QUrl
 from PySide6.QtGui import QAction, QDesktopServices, QGuiApplication
@@ -18,6 +19,7 @@ from app.ui.shell.docks import Docks
 from app.ui.shell.files import Files
 from app.ui.shell.layouts import Layouts
 from app.ui.shell.tabs import Tabs
+from app.ui.widgets.action import Action
 from designer.texts import tr, tr_data
 
 PATH_WIDTH = 420  # pixels
@@ -126,6 +128,14 @@ def menu_paths() -> dict[str, tuple[str, ...]]:
 
     collect(MENUS, ())
     return found
+
+
+def full_title(action: Action[Any], paths: Mapping[str, tuple[str, ...]]) -> str:
+    """The title of an action with its submenu, without which "Dark" means nothing: `Theme: Dark`. `paths` are `menu_paths()`."""
+    path = next((paths[section] for section in action.menus if section in paths), ())
+    title = tr_data(action.title).replace("&", "").rstrip(".")
+    submenu = path[-1] if len(path) > 1 else ""
+    return f"{submenu}: {title}" if submenu.rstrip("s").casefold() not in title.casefold() else title
 
 
 class Menus(QObject):

@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.ui.shell.menus import full_title, menu_paths
 from app.ui.shell.shortcuts import PRESETS, Shortcuts, native
 from app.ui.widgets.findings import without_icons
 from designer.texts import tr, tr_data
@@ -63,6 +64,7 @@ class ShortcutsDialog(QDialog):
         self.setWindowTitle(tr("Keyboard Shortcuts"))
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self._shortcuts = shortcuts
+        self._paths = menu_paths()
         pages = QTabWidget()
         pages.setObjectName("shortcuts.pages")
         pages.setAccessibleName(tr("Pages"))
@@ -158,9 +160,8 @@ class ShortcutsDialog(QDialog):
         self.list.clear()
         for spec in self._shortcuts.actions.values():
             keys = native(self._shortcuts.keys(spec.id))
-            title = tr_data(spec.title).replace("&", "").rstrip(".")
             item = QTreeWidgetItem(
-                [title, f"{keys} *" if self._shortcuts.is_changed(spec.id) else keys, tr_data(spec.tip)]
+                [self._title(spec.id), f"{keys} *" if self._shortcuts.is_changed(spec.id) else keys, tr_data(spec.tip)]
             )
             item.setData(0, ID, spec.id)
             if self._shortcuts.is_changed(spec.id):
@@ -171,6 +172,9 @@ class ShortcutsDialog(QDialog):
         self.preset.setCurrentIndex(self.preset.findData(self._shortcuts.preset.id))
         self._filter(self.search.text())
         self._show()
+
+    def _title(self, action: str) -> str:
+        return full_title(self._shortcuts.actions[action], self._paths)
 
     # --- selection --------------------------------------------------------------------------------------
 
@@ -196,7 +200,7 @@ class ShortcutsDialog(QDialog):
     def _show(self, *_items: object) -> None:
         action = self._action()
         spec = self._shortcuts.actions.get(action)
-        self.chosen.setText(tr_data(spec.title).replace("&", "").rstrip(".") if spec is not None else "")
+        self.chosen.setText(self._title(action) if spec is not None else "")
         self.editor.clear()
         self.clear.setEnabled(bool(spec) and bool(self._shortcuts.keys(action)))
         self.reset.setEnabled(bool(spec) and self._shortcuts.is_changed(action))
@@ -215,10 +219,7 @@ class ShortcutsDialog(QDialog):
         elif refused:
             self.note.setText(refused)
         else:
-            taken = [
-                tr_data(self._shortcuts.actions[n].title).replace("&", "").rstrip(".")
-                for n in self._shortcuts.using(key, action)
-            ]
+            taken = [self._title(n) for n in self._shortcuts.using(key, action)]
             self.note.setText(
                 tr(
                     "{key} is used by {others}. Adding it here removes it there.",
