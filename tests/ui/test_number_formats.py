@@ -239,3 +239,22 @@ def test_the_curve_has_the_best_choices_only():
         SizePoint(size, psnr, {"a": "int8"}) for size, psnr in ((100, 60.0), (80, 30.0), (60, 40.0), (20, 10.0))
     )
     assert best_points([large, worse, small, least]) == [large, small, least]
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_channels_with_values_that_are_not_finite_are_the_worst_ones(qtbot, bad):
+    window = QWidget()
+    qtbot.addWidget(window)
+    a = np.linspace(0, 1, 60, dtype=np.float32).reshape(1, 3, 4, 5)
+    b = a + np.float32(0.25) * (np.arange(3).reshape(1, 3, 1, 1) == 0)
+    a[0, 1, 0, 0] = b[0, 1, 0, 0] = np.inf  # the same in both
+    b[0, 2, 1, 1] = bad
+    pairs = ChannelPairs("conv", ("FP32", "FP16"), a, b, window)
+    assert list(pairs._order) == [2, 0, 1]
+    assert pairs.text.text().startswith(
+        "Channel 2, from 0.678 to 1.00; the largest difference is 0; 5.00 % of the values"
+    )
+    gray = [pairs.views[0].image.pixelColor(x, 3).red() for x in (0, 4)]
+    assert gray[1] == 255 > gray[0] > 150
+    pairs.channel.setValue(2)
+    assert pairs.text.text() == "Channel 0, from 0 to 0.572; the largest difference is 0.250"

@@ -24,8 +24,8 @@ class ChannelPairs(QDialog):
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle(tr("Channels of {layer}", layer=layer))
         self._tensors = [_planes(tensor) for tensor in (a, b)]
-        errors = np.square(self._tensors[1] - self._tensors[0]).mean((1, 2))
-        self._order = np.argsort(-errors)
+        errors = np.square(_difference(*self._tensors), dtype=np.float64).mean((1, 2))
+        self._order = np.argsort(-np.nan_to_num(errors, nan=np.inf, posinf=np.inf), kind="stable")
         self.channel = QSpinBox()
         self.channel.setObjectName("channel_pairs.channel")
         self.channel.setAccessibleName(tr("Place of the channel in the order of its difference"))
@@ -56,22 +56,34 @@ class ChannelPairs(QDialog):
     def _show(self, place: int) -> None:
         number = int(self._order[place - 1])
         a, b = (tensor[number] for tensor in self._tensors)
-        low, high = min(float(a.min()), float(b.min())), max(float(a.max()), float(b.max()))
-        difference = b - a
-        largest = float(np.abs(difference).max())
+        (low, high), difference = _ends(a, b), _difference(a, b)
+        largest = max(map(abs, _ends(difference)))
         span = high - low or 1.0
         for view, plane in zip(self.views, (a, b), strict=False):
             view.show_image(to_image(picture_pixels((plane[None] - low) / span)))
         self.views[2].show_image(to_image(signed_pixels(difference, PALETTES[0], 1 / largest if largest else 1.0)))
-        self.text.setText(
-            tr(
-                "Channel {number}, from {low} to {high}; the largest difference is {largest}",
-                number=number,
-                low=digits(low),
-                high=digits(high),
-                largest=digits(largest),
-            )
+        text = tr(
+            "Channel {number}, from {low} to {high}; the largest difference is {largest}",
+            number=number,
+            low=digits(low),
+            high=digits(high),
+            largest=digits(largest),
         )
+        broken = 1 - float(np.mean(np.isfinite(a) & np.isfinite(b)))
+        share = tr("{share} % of the values are NaN or infinite", share=digits(100 * broken)) if broken else ""
+        self.text.setText("; ".join(part for part in (text, share) if part))
+
+
+def _difference(a: NDArray[np.float32], b: NDArray[np.float32]) -> NDArray[np.float32]:
+    """B - A; 0 where both have the same infinity."""
+    with np.errstate(invalid="ignore"):
+        return np.where(a == b, np.float32(0), b - a)
+
+
+def _ends(*planes: NDArray[np.float32]) -> tuple[float, float]:
+    """The smallest and largest finite value; 0 if there is none."""
+    finite = np.concatenate([plane[np.isfinite(plane)] for plane in planes])
+    return (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
 
 
 def _planes(tensor: NDArray[Any]) -> NDArray[np.float32]:

@@ -147,8 +147,9 @@ class NumberFormatsPanel(QWidget):
         table.setAccessibleName(tr("Layers and their number formats"))
         formats = (tr_data(TITLES[name]) for name in MEASURED)
         table.setHeaderLabels([tr("Layer"), tr("Format"), *formats, tr("Reason")])
-        table.headerItem().setToolTip(0, tr("PSNR in dB against FP32, if only this layer has the format of the column"))
+        tip = tr("PSNR in dB against FP32, if only this layer has the format of the column")
         for column in range(2, 2 + len(MEASURED)):
+            table.headerItem().setToolTip(column, tip)
             table.headerItem().setTextAlignment(column, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         table.header().setStretchLastSection(False)
         table.setRootIsDecorated(False)
