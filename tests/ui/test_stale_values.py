@@ -48,6 +48,7 @@ from app.ui.precision.passes_panel import PassesPanel
 from app.ui.precision.variants_panel import STATUS, VariantsPanel
 from app.ui.profile.charts import sweep_of
 from app.ui.train.health_panel import HealthPanel
+from app.ui.train.run_progress import RunProgress
 from app.ui.train.runs_panel import TrainingRunsPanel
 from app.ui.train.training_panel import TrainingPanel
 from designer.files.variants import Variant
@@ -422,3 +423,21 @@ def test_the_project_of_the_latest_run_is_offered_when_the_runs_are_known(
     panel.project.setText("mine")
     shown_run(training, tmp_path / "another")
     assert panel.project.text() == "mine"
+
+
+def test_commands_that_wait_for_a_run_that_is_being_started_are_disabled(
+    context: Context, training: TrainingController, qtbot: QtBot, tmp_path: Path
+) -> None:
+    run, released = shown_run(training, tmp_path / "project"), Event()
+    for name in ("best", "last"):
+        save_weights(run.folder.path / "checkpoints" / name, {})
+    progress, panel = RunProgress(training), TrainingRunsPanel(context)
+    for widget in (progress, panel):
+        qtbot.addWidget(widget)
+    enabled = progress.use.isEnabled(), panel._buttons["extend"].isEnabled()
+    training._work(lambda: released.wait(WAIT / 1000), lambda _: None)
+    assert not any(button.isEnabled() for button in (progress.use, progress.resume, panel._buttons["extend"]))
+    released.set()
+    qtbot.waitUntil(lambda: not training.busy, timeout=WAIT)
+    assert (progress.use.isEnabled(), panel._buttons["extend"].isEnabled()) == enabled
+    assert enabled[0]

@@ -86,7 +86,8 @@ class RunProgress(QWidget):
         self.stop.setVisible(trains)
         self.resume.setText(tr("Follow") if shot.can_follow else tr("Resume"))
         self.resume.setVisible(shot.can_follow or (shot.can_resume and shot.state is not RunState.FINISHED))
-        self.use.setEnabled(shot.folder.weights is not None)
+        self.resume.setEnabled(not self._training.busy)
+        self.use.setEnabled(shot.folder.weights is not None and not self._training.busy)
 
     def _pause(self) -> None:
         run = self._training.current

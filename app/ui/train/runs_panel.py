@@ -264,7 +264,7 @@ class TrainingRunsPanel(QWidget):
         self._draw()
         chosen, sweep = self._training.chosen, self._sweep()
         one = len(chosen) == 1
-        self._buttons["extend"].setEnabled(one and chosen[0].snapshot.can_resume)
+        self._buttons["extend"].setEnabled(one and chosen[0].snapshot.can_resume and not self._training.busy)
         self._buttons["notes"].setEnabled(one)
         self._buttons["clone"].setEnabled(one)
         idle = not any(run.snapshot.state.trains for run in chosen)
@@ -290,6 +290,7 @@ class TrainingRunsPanel(QWidget):
                 if sweep.state.trains
                 else tr("Train the trials that are not finished; stopped ones continue from their checkpoints")
             )
+            button.setEnabled(sweep.state.trains or not self._training.busy)
             theme.set_icon(button, "stop" if sweep.state.trains else "play")
 
     # --- the curves ------------------------------------------------------------------------------------------
