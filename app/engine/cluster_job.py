@@ -30,8 +30,9 @@ from app.engine.folder_job import (
 from app.engine.frames import operator_of
 from designer.files.atomic import write_atomic
 from designer.files.document import parse_document, write_document
-from designer.files.weights import Weights
+from designer.files.weights import WeightKey, Weights
 from designer.graph.diagnostics import DiagnosticError
+from designer.graph.graph import Graph
 from designer.operators.registry import default_registry
 from designer.runtime.animation import Animation
 from designer.runtime.api import RunOptions
@@ -130,13 +131,25 @@ def _remote(session: Session, job: FolderJob) -> RemoteNetwork:
     options = replace(session.options, threads=max(session.options.threads, 1))  # one processor per process
     return RemoteNetwork(
         write_document(graph),
-        session.weights,
+        _weights_by_layer(graph, session.weights),
         options,
         tuple(job.inputs),
         tuple(job.outputs),
         job.kind,
         origin.comment(),
     )
+
+
+def _weights_by_layer(graph: Graph, weights: Weights) -> Weights:
+    """The weights of each layer under its own name: a document does not say which layers share them after graph passes."""
+    owners = {layer.name: layer.weights_of for layer in graph if layer.weights_of}
+    tensors = {
+        WeightKey(name, key.tensor): tensor
+        for name, owner in owners.items()
+        for key, tensor in weights.tensors.items()
+        if key.layer == owner
+    }
+    return replace(weights, tensors={**weights.tensors, **tensors})
 
 
 def _rows(network: RemoteNetwork, frames: Sequence[Frame]) -> Iterator[Mapping[str, Any]]:

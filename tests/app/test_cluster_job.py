@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import io
 import json
 import os
 import subprocess
@@ -17,10 +18,14 @@ import test_folder_job as local
 
 from app.engine import cluster_job
 from app.engine.cluster_job import process_on_cluster
-from app.engine.folder_job import JOURNAL, FolderJob, process_folders
+from app.engine.folder_job import JOURNAL, FolderJob, frames_of, process_folders
 from designer.files.document import save_document
 from designer.files.weights import save_weights
 from designer.graph.diagnostics import DiagnosticError
+from designer.graph.graph import Graph
+from designer.graph.model import Layer, Source
+from designer.graph.template import Template
+from designer.operators.inlining import inline
 from designer.runtime.images import write_image
 
 ROOT = Path(__file__).parents[2]
@@ -121,3 +126,25 @@ def test_a_cluster_without_a_usable_image_is_an_error(tmp_path: Path, monkeypatc
     job = FolderJob({"in": tmp_path / "images"}, {"out": tmp_path / "made"})
     with pytest.raises(DiagnosticError, match="no-images"):
         process_on_cluster("here", local.session(), job, "key")
+
+
+def test_a_node_has_the_weights_that_layers_share_after_graph_passes(tmp_path: Path) -> None:
+    inside = (
+        Layer("x", "template_input"),
+        Layer("conv", "convolution", inputs=(Source("x"),), params={"features": "3"}),
+        Layer("y", "template_output", inputs=(Source("conv"),)),
+    )
+    call = {"template": "block", "shared_weights": "true"}
+    layers = [
+        Layer("in", "input", params={"dims": "16x12x3"}),
+        Layer("one", "template", inputs=(Source("in"),), params=call),
+        Layer("two", "template", inputs=(Source("one"),), params=call),
+        Layer("out", "output", inputs=(Source("two"),)),
+    ]
+    session = local.session(inline(Graph(layers, name="net", templates=[Template("block", inside)]), local.REGISTRY))
+    write_image(tmp_path / "a.png", np.random.default_rng(0).random((1, 3, 12, 16), np.float32))
+    job = FolderJob({"in": tmp_path}, {"out": tmp_path / "made"}, kind=".npy")
+    runner = cluster_job.Runner(cluster_job._remote(session, job))
+    (data,) = runner(cluster_job._row(0, frames_of(job)[0]))["results"]
+    session.set_input_file("in", tmp_path / "a.png")
+    np.testing.assert_allclose(np.load(io.BytesIO(data)), session.run().outputs["out"], atol=1e-6)
