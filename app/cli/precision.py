@@ -13,6 +13,7 @@ import typer
 from app.cli.console import err, out
 from app.cli.options import FileArgument, SeedOption, ThreadsOption, TrustOption, WeightsOption, extent
 from designer.files.atomic import write_atomic
+from designer.files.tables import JSON
 from designer.graph.diagnostics import DiagnosticError
 from designer.runtime.engines import forms
 from designer.units import binary
@@ -102,6 +103,8 @@ def precision(
     from exporters.onnx import ONNX_MODELS
 
     ONNX_MODELS.writer(output)  # rejects unknown formats before anything is read
+    if report is not None:
+        JSON.writer(report)
     _check_folder(to, calibration, validation)
     if to in INTEGERS and keep:
         raise DiagnosticError.of(

@@ -19,6 +19,7 @@ from app.cli.options import (
     VariantOption,
     WeightsOption,
 )
+from app.reports.page import PAGES
 from designer.files.settings import DEFAULT_ENGINE
 from designer.profiling.configurations import grid_of
 from designer.profiling.profile_files import PROFILES, load_profile, save_profile
@@ -92,6 +93,8 @@ def profile(
 
     if json_out is not None:
         PROFILES.writer(json_out)  # rejects unknown formats before anything is measured
+    if html is not None:
+        PAGES.writer(html)
     grid = grid_of(
         engines=engine or DEFAULT_ENGINE,
         precisions=precision or "fp32",

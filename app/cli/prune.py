@@ -18,6 +18,7 @@ import typer
 from app.cli.console import err, out
 from app.cli.options import FileArgument, WeightsOption
 from designer.files.atomic import make_folder, write_atomic
+from designer.files.tables import JSON
 from designer.files.weights import WEIGHTS
 from designer.graph.diagnostics import DiagnosticError
 from designer.units import percent
@@ -55,6 +56,7 @@ def prune(
     from designer.surgery import sparsity
     from exporters.sparse_sweep import no_sweep, sparse_sweep
 
+    _check_options(output, report, validate)
     network = open_network(file)
     found = sparsity.candidates(network.graph, network.registry)
     dense = load_weights_for(network, weights, None)
@@ -95,6 +97,17 @@ def prune(
     if reason:
         out.print(f"times of dense and sparse weights: unavailable, {reason}", highlight=False)
     out.print(f"wrote {output}; retrain with: python train.py --from-weights {output} --sparse-2-4", highlight=False)
+
+
+def _check_options(output: Path | None, report: Path | None, validate: Path | None) -> None:
+    """Raise DiagnosticError for a report or a comparison of weights that are not pruned, and for an unknown format."""
+    without = next((name for name, given in (("--report", report), ("--validate", validate)) if given is not None), "")
+    if output is None and without:
+        raise DiagnosticError.of(
+            "bad-option", f"{without} needs --output", remedy="give --output with the weights to write"
+        )
+    if report is not None:
+        JSON.writer(report)  # rejects unknown formats before anything is read
 
 
 def _skipped(found: tuple[Candidate, ...]) -> list[str]:

@@ -249,6 +249,28 @@ def test_folders_refuse_captures(layerwright: Run, tmp_path: Path) -> None:
     assert (done.code, "--against needs --throughput" in done.err) == (1, True)
 
 
+@pytest.mark.parametrize("option", ["--json", "--html"])
+def test_an_unknown_format_of_a_profile_is_refused_before_anything_is_read(
+    layerwright, tmp_path: Path, option: str
+) -> None:
+    done = layerwright("profile", tmp_path / "missing.xml", option, tmp_path / "profile.txt")
+    assert (done.code, "unknown-format" in done.err) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("prune", "--report", "r.json"), "--report needs --output"),
+        (("prune", "--validate", "images"), "--validate needs --output"),
+        (("prune", "-o", "w", "--report", "r.txt"), "unknown-format"),
+        (("precision", "--to", "fp16", "--validate", "images", "-o", "a.onnx", "--report", "r.txt"), "unknown-format"),
+    ],
+)
+def test_reports_that_would_not_be_written_are_refused(layerwright, words: tuple[str, ...], said: str) -> None:
+    done = layerwright(words[0], "missing.xml", *words[1:])
+    assert (done.code, said in done.err) == (1, True)
+
+
 @pytest.mark.parametrize("to", ["int8", "int8+fp16"])
 def test_layers_of_int8_are_not_kept_by_name(layerwright, tmp_path: Path, to: str) -> None:
     given = ("--to", to, "--calibration", tmp_path, "--keep", "conv", "-o", tmp_path / "a.onnx")
