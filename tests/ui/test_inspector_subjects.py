@@ -93,6 +93,15 @@ def test_filters_are_pictures_with_their_places(bench: Bench) -> None:
     assert f"filter 2  input channel 1  x 4  y 1   {float(kernel[2, 1, 1, 4]):.3g}" in bench.panel.status_text
 
 
+def test_the_legend_names_what_is_shown_also_with_a_locked_range(bench: Bench) -> None:
+    bench.inspect("conv_h")
+    assert bench.panel.legend.toolTip().startswith("value: ")
+    bench.click("lock")
+    for kind, unit in ((Kind.WEIGHTS, "weight: "), (Kind.GRADIENT, "gradient: "), (Kind.OUTPUT, "value: ")):
+        bench.look_at(kind)
+        assert bench.panel.legend.toolTip().startswith(unit)
+
+
 def test_a_transposed_convolution_has_its_filters_by_output_channel(bench: Bench) -> None:
     graph = kit.small_network(8)
     graph.apply(set_params(graph, {"conv_h": {"features": "4", "kernel": "3x2", "groups": "1"}}))

@@ -299,6 +299,7 @@ class ChannelInspectorPanel(QWidget):
         if self.shown.channel is not None and (grid is None or self.shown.channel >= len(grid)):
             self.shown.channel = None
         self.ranges.values_came(first)
+        self._show_legend()  # a locked range stays as it is
         self.grid.set_names(self._channel_name if page.filters is not None else str)
         before = self.grid.channels
         self.grid.show_data(grid, page.gaps)
@@ -384,9 +385,12 @@ class ChannelInspectorPanel(QWidget):
         self._look = look
         self.grid.set_look(look)
         self.matrix.set_look(look)
-        units = {Kind.WEIGHTS: tr("weight"), Kind.GRADIENT: tr("gradient")}
-        self.legend.show_look(look, units.get(self.subject.kind, tr("value")))
+        self._show_legend()
         self._show_channel()
+
+    def _show_legend(self) -> None:
+        units = {Kind.WEIGHTS: tr("weight"), Kind.GRADIENT: tr("gradient")}
+        self.legend.show_look(self._look, units.get(self.subject.kind, tr("value")))
 
     # --- one channel alone -------------------------------------------------------------------------------------
 
