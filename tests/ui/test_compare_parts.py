@@ -20,6 +20,7 @@ from app.reports.comparison import ImageMetrics, Row
 from app.reports.votes import LEFT, Vote, VoteTrial
 from app.ui.compare.folder_run import FolderRun, Kept, best, conditions_of
 from app.ui.compare.folder_view import FolderView
+from app.ui.compare.metrics_view import VALUES, MetricsView
 from app.ui.compare.model import NoiseChoice, SideModel
 from app.ui.compare.runner import Made, _Lane
 from app.ui.compare.variants import Variant, VariantChoice
@@ -40,6 +41,21 @@ def test_a_scale_means_something_for_the_noise_also_after_none() -> None:
     assert fine.of_kind("").of_kind("gaussian") == NoiseChoice("gaussian", 0.03)
     assert fine.of_kind("").of_kind("blur").scale == 1.5
     assert replace(fine, kind="").of_kind("").scale == 0.03
+
+
+def test_the_title_of_the_values_follows_the_pointer(qtbot: QtBot) -> None:
+    model = SideModel(default_registry())
+    model.noisy = np.zeros((1, 3, 4, 5), np.float32)
+    view = MetricsView(model)
+    qtbot.addWidget(view)
+    for place, title in ((None, "Value at pointer"), ((2, 3), "Value at 2, 3"), (None, "Value at pointer")):
+        view.probe(place)
+        header = view.table.horizontalHeaderItem(VALUES)
+        value = view.table.item(0, VALUES)
+        assert header is not None
+        assert value is not None
+        assert header.text() == title
+        assert bool(value.text()) is (place is not None)
 
 
 def test_weights_that_were_written_again_are_read_again(qtbot: QtBot, tmp_path: Path) -> None:
@@ -105,7 +121,10 @@ def test_a_vote_on_a_folder_names_the_variants_that_the_folder_was_run_with(qtbo
     assert view.table.item(0, 0).text() == "A mild / B strong"
 
 
-def test_images_keep_their_provenance_when_a_folder_is_run_after_an_edit(qtbot: QtBot) -> None:
+def test_images_keep_their_provenance_when_a_folder_is_run_after_an_edit(
+    qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")  # otherwise each has its own second
     graph = Graph(
         [
             Layer("image", "input", params={"dims": "16x8x3"}),

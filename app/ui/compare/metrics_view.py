@@ -109,8 +109,7 @@ class MetricsView(QWidget):
         keys = [INPUT, *([CLEAN] if model.knows_clean else []), *model.keys]
         measured = model.measured
         against = model.title(measured.reference) if measured.reference else ""
-        place = self._place
-        at = tr("Value at {x}, {y}", x=place[0], y=place[1]) if place is not None else tr("Value at pointer")
+        at = self._values_title()
         titles = (tr("Image"), tr("PSNR (dB)"), "SSIM", tr("Time (ms)"), tr("Worst region (dB)"), at)
         table = self.table
         self._keys = keys
@@ -167,12 +166,16 @@ class MetricsView(QWidget):
         item.setText(text)
         item.setTextAlignment(_LEFT if column == PICTURE else _RIGHT)
 
+    def _values_title(self) -> str:
+        place = self._place
+        return tr("Value at {x}, {y}", x=place[0], y=place[1]) if place is not None else tr("Value at pointer")
+
     def probe(self, place: Any) -> None:
         """Show the values of a pixel."""
         self._place = place
         title = self.table.horizontalHeaderItem(VALUES)
-        if title is not None and place is not None:
-            title.setText(tr("Value at {x}, {y}", x=place[0], y=place[1]))
+        if title is not None:
+            title.setText(self._values_title())
         for row, key in enumerate(self._keys):
             self._put(row, VALUES, self._values(key))
 
