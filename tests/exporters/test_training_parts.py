@@ -459,3 +459,19 @@ def test_a_run_that_replaces_another_removes_its_results_when_it_begins(tmp_path
         assert (run / "weights.pt").exists()
         records.begin(command.config(), 0, 10, 1, {})
     assert sorted(path.name for path in run.iterdir()) == ["config.json", "metrics.jsonl", "notes.txt", "status.json"]
+
+
+@pytest.mark.parametrize("channels", [1, 2, 3, 5])
+def test_synthetic_images_of_any_channels_are_kept_in_files(tmp_path, monkeypatch, channels):
+    with scripts(tmp_path) as get:
+        synthetic = get("synthetic")
+        images = synthetic.SyntheticImages(1, channels, 64, 0, 0, tmp_path / "cache", [])
+        images.side, images.folder = 32, tmp_path
+        monkeypatch.setattr(
+            synthetic, "dead_leaves", lambda side, rng, _: rng.integers(0, 256, (side, side, 3), np.uint8)
+        )
+        monkeypatch.setattr(sys, "argv", ["synthetic.py", str(tmp_path), "32", str(channels), "0"])
+        monkeypatch.setattr(sys, "stdin", ["0\n"])
+        synthetic.main()
+        assert (tmp_path / "0.png").exists()
+        np.testing.assert_array_equal(images.load(0, 0), synthetic.make(0, 32, channels, 0, []))

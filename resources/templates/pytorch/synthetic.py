@@ -157,7 +157,8 @@ def main() -> None:
         photos = load_photos(sys.argv[5:]) if photos is None else photos
         array = make(int(line), side, channels, seed, photos)
         part = file.with_name(f"{file.name}.{os.getpid()}.part")
-        Image.fromarray(array.squeeze(2) if channels == 1 else array).save(part, "PNG", compress_level=1)
+        plane = array if channels in (3, 4) else array.reshape(side, -1)  # other channels side by side in a gray image
+        Image.fromarray(plane).save(part, "PNG", compress_level=1)
         os.replace(part, file)
 
 
