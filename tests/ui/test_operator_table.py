@@ -323,6 +323,21 @@ def test_rows_are_grouped_by_frame(context, table, run, profile):
     assert sorted(top.data() for top in tops) == ["Encoder (1 step)", f"in no frame ({len(run.operators) - 1} steps)"]
 
 
+def test_frames_of_one_title_are_groups_of_their_own(context, table, run, profile):
+    from designer.graph.frames import set_frame
+    from designer.graph.model import Frame
+
+    profiling_of(context).add(profile)
+    layers = [context.document.graph[row.layers[0]] for row in run.operators if row.layers][:2]
+    for number, layer in enumerate(layers):
+        x, y = layer.position
+        frame = Frame(f"f{number}", "Block", rect=(x - 5, y - 5, 10, 10))
+        context.document.do(lambda graph, frame=frame: set_frame(graph, frame.id, frame))
+    table.grouping.setCurrentIndex(table.grouping.findData("frame"))
+    tops = [table.proxy.index(number, 0).data() for number in range(table.proxy.rowCount())]
+    assert {"Block (f0) (1 step)", "Block (f1) (1 step)"} <= set(tops)
+
+
 def test_rows_are_copied_with_headers(qtbot, context, table, profile):
     profiling_of(context).add(profile)
     select_row(table, 0)

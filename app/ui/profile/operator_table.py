@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
+from functools import partial
 
 from PySide6.QtCore import QItemSelection, QItemSelectionModel, QModelIndex, QPoint, Qt, QTimer
 from PySide6.QtGui import QGuiApplication
@@ -188,7 +190,10 @@ class OperatorTablePanel(QWidget):
             return lambda row: row.type or tr("outside of operators")
         if kind == "template":
             return self._template
-        return self._frame if kind == "frame" else None
+        if kind == "frame":
+            frames = self._context.root.graph.frames.values() if self._context.has_document else ()
+            return partial(self._frame, Counter(frame.title for frame in frames))
+        return None
 
     def _template(self, row: OperatorProfile) -> str:
         graph = self._context.root.graph if self._context.has_document else None
@@ -198,12 +203,15 @@ class OperatorTablePanel(QWidget):
                     return graph[name].params.get(PARAMETER, name)
         return tr("in no template")
 
-    def _frame(self, row: OperatorProfile) -> str:
+    def _frame(self, titles: Counter[str], row: OperatorProfile) -> str:
+        """The title of the frame of a row, with its id where several frames have the title."""
         graph = self._context.root.graph if self._context.has_document else None
         for layer in row.layers[:1]:
             name = next((n for n in enclosing(layer) if graph is not None and n in graph), None)
             if graph is not None and name is not None and (frame := frame_of(graph, graph[name])) is not None:
-                return frame.title or frame.id
+                if not frame.title:
+                    return frame.id
+                return frame.title if titles[frame.title] == 1 else f"{frame.title} ({frame.id})"
         return tr("in no frame")
 
     def _filter(self, words: str) -> None:
