@@ -136,7 +136,7 @@ def load_photos(paths: Sequence[str]) -> list[np.ndarray]:
     for path in paths:
         try:
             with Image.open(path) as opened:
-                image = opened
+                image: Image.Image = opened
                 if opened.mode.startswith("I"):  # 16 bits, as in images.py, which takes a second to import
                     image = Image.fromarray((np.asarray(opened).clip(0, 65535) / 257 + 0.5).astype(np.uint8))
                 image.thumbnail((PHOTO_SIDE, PHOTO_SIDE))
