@@ -100,20 +100,31 @@ def frames_of(job: FolderJob) -> list[Frame]:
             tr("the range has no images; the folders have {count}", count=count),
             remedy=tr("choose a smaller start"),
         )
-    stems = Counter(Path(first[number]).stem for number in range(count))
-
-    def name(number: int) -> str:
-        stem = Path(first[number]).stem
-        return stem if stems[stem] == 1 else f"{stem}_{number:05d}"  # a.png and a.jpg of one folder
-
+    names = _result_names([Path(first[number]).stem for number in range(count)])
     return [
         Frame(
             number,
-            name(number),
+            names[number],
             {layer: path / folders[layer][number] if layer in folders else path for layer, path in job.inputs.items()},
         )
         for number in numbers
     ]
+
+
+def _result_names(stems: Sequence[str]) -> list[str]:
+    """Different names of results for files with these names, of which some may be equal: a.png and a.jpg."""
+    counts = Counter(stems)
+    taken = {stem for stem, count in counts.items() if count == 1}
+    names = []
+    for number, stem in enumerate(stems):
+        name = stem
+        if counts[stem] > 1:
+            name = f"{stem}_{number:05d}"
+            while name in taken:
+                name += "_"
+            taken.add(name)
+        names.append(name)
+    return names
 
 
 def job_key(session: Session, weights_digest: str, variant: Variant | None = None) -> str:

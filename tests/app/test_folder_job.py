@@ -131,6 +131,10 @@ def test_names_stay_apart_and_ranges_count_files(folder: Path) -> None:
     done = process_folders(session(), job(folder, start=2, stop=5, kind=".npy"), "key")
     assert done.written == 3
     assert {path.name for path in (folder.parent / "made").glob("*.npy")} == {"2.npy", "3_00003.npy", "3_00004.npy"}
+    write_image(folder / "3_00004.png", np.zeros((1, 3, 12, 16), np.float32))  # the name that the second 3 would have
+    names = [frame.name for frame in folder_job.frames_of(job(folder))]
+    assert len(set(names)) == len(names) == IMAGES + 2
+    assert {"3_00003", "3_00004", "3_00004_"} <= {*names}
     with pytest.raises(DiagnosticError) as failed:
         process_folders(session(), FolderJob({"in": folder}, {"out": folder.parent / "x"}, start=99), "key")
     assert failed.value.diagnostics[0].code == "no-frames"

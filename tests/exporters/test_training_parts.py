@@ -426,6 +426,14 @@ def test_folders_of_classes_without_images_are_named(tmp_path):
             get("data").find_labelled(tmp_path / "images", "--data")
 
 
+def test_an_empty_folder_for_validation_is_named(tmp_path):
+    (tmp_path / "empty").mkdir()
+    with scripts(tmp_path) as get:
+        config = get("config").Config(data="", validation=str(tmp_path / "empty"), synthetic=1)
+        with pytest.raises(get("images").DataError, match="empty; add images to the folder, or leave out --validation"):
+            get("mixture").open_mixture(config, tmp_path / "cache")
+
+
 def test_an_output_that_does_not_fit_the_target_is_an_error_of_training(tmp_path):
     with scripts(tmp_path) as get:
         train = get("train")

@@ -78,7 +78,7 @@ def at_rest(qtbot: QtBot, window: MainWindow) -> None:
         busy = waits or any(job.running for job in window.findChildren(Background))
         return not busy and not (engine is not None and engine.busy)
 
-    qtbot.waitUntil(quiet, timeout=WAIT)
+    qtbot.waitUntil(lambda: quiet() and quiet(), timeout=WAIT)  # what has just ended may begin the next work
 
 
 def shown(qtbot: QtBot, window: MainWindow) -> Shown:

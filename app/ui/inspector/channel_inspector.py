@@ -424,11 +424,12 @@ class ChannelInspectorPanel(QWidget):
         result = self._analysis.result
         coarse = self.subject.kind is Kind.OUTPUT and result is not None and bool(result.coarse)
         self.enlarged.show_plane(self.page.data[self.shown.channel], self._look, own, coarse)
-        count = len(self.page.data)
-        channel = self._channel_name(self.shown.channel)
-        self.enlarged.title.setText(
-            tr("{tensor}  ·  channel {channel} of {count}", tensor=self.subject.title, channel=channel, count=count)
-        )
+        number, last, tensor = self.shown.channel, len(self.page.data) - 1, self.subject.title
+        if self.page.filters is not None:
+            title = tr("filter {number} (0 to {last})  ·  {tensor}", number=number, last=last, tensor=tensor)
+        else:
+            title = tr("channel {number} (0 to {last})  ·  {tensor}", number=number, last=last, tensor=tensor)
+        self.enlarged.title.setText(title)
         self._show_statistics()
 
     # --- figures and probe -------------------------------------------------------------------------------------

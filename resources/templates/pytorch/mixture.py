@@ -53,6 +53,10 @@ def open_mixture(config: Config, cache: Path) -> tuple[ImageFiles, SyntheticImag
     images = find_images(config.data) if config.data else []
     if config.validation:
         held_out = find_images(config.validation, "--validation")
+        if not held_out:
+            raise DataError(
+                f"there are no images in {config.validation}; add images to the folder, or leave out --validation"
+            )
     else:
         held_out = images[::10][: len(images) // 10]
         images = [path for number, path in enumerate(images) if number % 10 or number // 10 >= len(held_out)]
