@@ -321,7 +321,8 @@ def test_weights_that_arrive_late_are_not_those_of_another_run(
     context: Context, training: TrainingController, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine, released = time_machine_of(context), Event()
-    runs = [WatchedRun(make_run(tmp_path / "project", name, settings={})) for name in "ab"]
+    elsewhere = tmp_path / "elsewhere"  # not the project of the document, whose runs are chosen when they are found
+    runs = [WatchedRun(make_run(elsewhere, name, settings={})) for name in "ab"]
     for run in runs:
         run.folder.trail.mkdir()
         (run.folder.trail / "index.jsonl").write_text(json.dumps({"step": 0, "file": "0.npz", "kind": "key"}) + "\n")
