@@ -218,7 +218,7 @@ def targets_of(frame: Frame, job: FolderJob) -> list[Path]:
 
 
 def source_of(frame: Frame, job: FolderJob) -> str:
-    """The file that tells an image from the others: that of the first folder, since a single file feeds all images."""
+    """The file that identifies an image: that of the first folder, since a single file feeds all images."""
     return str(next(path for layer, path in frame.files.items() if path != job.inputs[layer]))
 
 

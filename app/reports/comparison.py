@@ -386,7 +386,7 @@ def region(picture: ImageArray, corner: tuple[int, int]) -> ImageArray:
 
 
 def thumbnail(picture: ImageArray) -> ImageArray:
-    """Means of square blocks, at most THUMBNAIL pixels wide and high; a smaller image as it is. A block is no larger than a narrow image."""
+    """Means of square blocks, at most THUMBNAIL pixels wide and high; a smaller image as it is. A block never exceeds a narrow image."""
     block = -(-max(picture.shape[2:]) // THUMBNAIL)
     down, across = (min(block, size) for size in picture.shape[2:])
     height, width = picture.shape[2] // down, picture.shape[3] // across

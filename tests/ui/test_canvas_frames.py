@@ -95,8 +95,8 @@ def test_the_title_moves_the_frame_and_what_is_in_it(framed):
 
 def test_frames_in_a_frame_move_with_it(framed):
     document = framed.context.document
-    outer, beside = Frame("g", "All", "", "", (256, -112, 352, 304)), Frame("h", "Beside", "", "", (64, -96, 160, 64))
-    for made in (outer, beside):
+    outer, near = Frame("g", "All", "", "", (256, -112, 352, 304)), Frame("h", "Near", "", "", (64, -96, 160, 64))
+    for made in (outer, near):
         document.do(frames.set_frame(document.graph, made.id, made))
     before = document.graph.copy()
     start = at(framed, 400, -102)
@@ -104,7 +104,7 @@ def test_frames_in_a_frame_move_with_it(framed):
     graph = document.graph
     assert (graph.frames["g"].rect, frame(framed).rect) == ((320, -80, 352, 304), (352, -16, 288, 192))
     assert graph["conv"].position == (384, 32)
-    assert graph.frames["h"] == beside
+    assert graph.frames["h"] == near
     document.undo()
     assert graph == before
     assert framed.canvas.projection.frame("f").rect == QRectF(*RECT)
