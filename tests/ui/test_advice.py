@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from weakref import ref
 
 import pytest
 
@@ -15,6 +16,7 @@ from window_kit import empty
 from app.ui.document.document import Document
 from app.ui.engine.context import Context
 from app.ui.engine.profiling import profiling_of
+from app.ui.engine.requests import open_variant
 from app.ui.profile.advice_panel import AdvicePanel
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
@@ -154,6 +156,27 @@ def test_settings_are_advice_too(qtbot, context, panel):
     )  # the first is deleted later
     click(qtbot, panel, f"advice.{number}.apply")
     assert context.root.settings.engine == "onnxruntime"
+
+
+def test_a_run_of_another_document_gives_no_advice_for_this_one(context, panel):
+    first, profiling = context.root, profiling_of(context)
+    slow = profile_of(context)
+    faster = replace(slow, runs=(replace(slow.runs[0], engine="onnxruntime", time_ms=5.0),))
+
+    def add(profile: Profile, document: Document) -> None:
+        profiling.add(profile, openings=(open_variant(document),), documents=(ref(document),))
+
+    add(slow, first)
+    offered = titles(panel)
+    assert offered
+    second = Document(Graph(list(first.graph)), context.registry, parent=context)
+    context.set_document(second)
+    assert panel.advice == []
+    assert "Run #1 is of another document" in panel.findChildren(QLabel, "advice.nothing")[-1].text()
+    add(faster, second)
+    context.set_document(first)
+    profiling.show(profiling.entries[0])
+    assert titles(panel) == offered  # not the engine that was faster for the other document
 
 
 def test_a_good_network_needs_no_advice(qtbot, context, panel):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
+from weakref import ref
 
 import msgspec
 from PySide6.QtCore import QObject, QTemporaryDir, Signal
@@ -55,7 +56,7 @@ class State(StrEnum):
 class Entry:
     """One run in the logger, the profile that it belongs to and the file that it was opened from.
 
-    `opening` opens the network as it was measured in this session, None for other runs.
+    `opening` opens the network of `document` as it was measured in this session, None for other runs.
     """
 
     number: int
@@ -63,6 +64,11 @@ class Entry:
     run: ProfileRun
     path: Path | None = None
     opening: OpenRequest | None = None
+    document: ref[Document] | None = None
+
+    def may_be_of(self, document: Document) -> bool:
+        """Whether `document` was measured. What a run of another session was measured of is not known."""
+        return self.opening is None or (self.document is not None and self.document() is document)
 
     @property
     def title(self) -> str:
@@ -95,6 +101,7 @@ class ProfilingController(QObject):
         self._calls: list[EngineCall[Any]] = []  # of the launch in flight
         self._prediction: list[EngineCall[Any]] = []
         self._openings: tuple[OpenRequest, ...] = ()
+        self._documents: tuple[ref[Document] | None, ...] = ()  # of `_openings`
         self._document: Document | None = None  # the one that is measured; None for runs that are measured again
         context.inference_requested.connect(self.launch)
         context.root_changed.connect(self._on_document)
@@ -127,7 +134,7 @@ class ProfilingController(QObject):
             return
         engine, analysis = self._engine(), analysis_of(self.context)
         self._document = self.context.root
-        self._begin(tr("Timing the network …"), (opening,))
+        self._begin(tr("Timing the network …"), (opening,), (ref(self._document),))
         request = ProfileRequest(
             self.iterations(),
             tuple(grid.batches),
@@ -160,7 +167,9 @@ class ProfilingController(QObject):
         numbers = {"one": pair[0].number, "other": pair[1].number}
         self._document = None
         self._begin(
-            tr("Timing the networks of #{one} and #{other} in turns …", **numbers), [n.opening for n in networks]
+            tr("Timing the networks of #{one} and #{other} in turns …", **numbers),
+            [n.opening for n in networks],
+            [entry.document for entry in pair],
         )
         request = RemeasureRequest(tuple(networks), self.iterations(), str(self.partial_file))
         self._calls = [self._engine().ask(request, self, self._remeasured, self._failed)]
@@ -175,9 +184,9 @@ class ProfilingController(QObject):
         other = next((entry for entry in pair if entry.opening is None), None)
         return tr("#{number} was not measured in this session.", number=other.number) if other is not None else ""
 
-    def _begin(self, text: str, openings: Sequence[OpenRequest]) -> None:
+    def _begin(self, text: str, openings: Sequence[OpenRequest], documents: Sequence[ref[Document] | None]) -> None:
         """A launch of networks begins."""
-        self._openings = tuple(openings)
+        self._openings, self._documents = tuple(openings), tuple(documents)
         self.partial_file.unlink(missing_ok=True)
         self._set_state(State.RUNNING, text)
 
@@ -232,7 +241,7 @@ class ProfilingController(QObject):
         except DiagnosticError as error:
             self.context.message.emit("warning", placed_text(error.diagnostics[0]))
         else:
-            self.add(profile, openings=self._openings)
+            self.add(profile, openings=self._openings, documents=self._documents)
         path.unlink(missing_ok=True)
 
     def _engine(self) -> EngineClient:
@@ -245,7 +254,7 @@ class ProfilingController(QObject):
 
     def _finished(self, reply: ProfileReply) -> None:
         self._set_state(State.IDLE, "")
-        self.add(reply.profile, openings=self._openings)
+        self.add(reply.profile, openings=self._openings, documents=self._documents)
 
     def _end_launch(self) -> None:
         """What else this launch asked for comes to nothing."""
@@ -323,16 +332,26 @@ class ProfilingController(QObject):
 
     # --- runs --------------------------------------------------------------------------------------------------
 
-    def add(self, profile: Profile, path: Path | None = None, openings: Sequence[OpenRequest] = ()) -> None:
-        """Put the runs of a profile into the logger and show the last one. `openings` has one for each run, or one for all."""
+    def add(
+        self,
+        profile: Profile,
+        path: Path | None = None,
+        openings: Sequence[OpenRequest] = (),
+        documents: Sequence[ref[Document] | None] = (),
+    ) -> None:
+        """Put the runs of a profile into the logger and show the last one.
+
+        `openings` and `documents` have one for each run, or one for all.
+        """
         for number, run in enumerate(profile.runs):
             self._count += 1
             opening = openings[min(number, len(openings) - 1)] if openings else None
+            document = documents[min(number, len(documents) - 1)] if documents else None
             if opening is not None and opening.deployed is None:
                 opening = msgspec.structs.replace(
                     opening, engine=run.engine, precision=run.precision, layout=run.layout
                 )
-            self.entries.append(Entry(self._count, profile, run, path, opening))
+            self.entries.append(Entry(self._count, profile, run, path, opening, document))
         self.entries_changed.emit()
         self.show(self.entries[-1])
 

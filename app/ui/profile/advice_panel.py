@@ -143,21 +143,31 @@ class AdvicePanel(QWidget):
         self.advice = []
         if entry is None:
             return
-        if self._context.has_document:
-            others = [other.run for other in self._profiling.entries if other.profile.machine == entry.profile.machine]
-            root = self._context.root
+        root = self._context.root if self._context.has_document else None
+        foreign = root is not None and not entry.may_be_of(root)
+        if root is not None and not foreign:
+            others = [
+                other.run
+                for other in self._profiling.entries
+                if other.profile.machine == entry.profile.machine and other.may_be_of(root)
+            ]
             settings = {name: getattr(root.settings, name) for name in SETTINGS}
             self.advice = advise(Advisable(root.graph, entry.run, others, settings))
         done = [applied for applied in self._applied if not applied.undone]
         for applied in done:
-            if applied.document is (self._context.root if self._context.has_document else None):
+            if applied.document is root:
                 self._cards.addWidget(self._applied_card(applied, entry))
         waiting = {applied.advice.message for applied in done if applied.before is entry}
         shown = [advice for advice in self.advice if advice.message not in waiting]
         for number, advice in enumerate(shown):
             self._cards.addWidget(self._card(advice, number))
         if not shown:
-            nothing = QLabel(tr("Nothing to change: no rule predicts a saving of 1 % of the run or more."))
+            text = tr("Nothing to change: no rule predicts a saving of 1 % of the run or more.")
+            if foreign:
+                text = tr(
+                    "Run #{number} is of another document. Launch or select a run of this one.", number=entry.number
+                )
+            nothing = QLabel(text)
             nothing.setObjectName("advice.nothing")
             nothing.setWordWrap(True)
             self._cards.addWidget(nothing)
@@ -210,6 +220,7 @@ class AdvicePanel(QWidget):
                 for entry in self._profiling.entries
                 if entry.number > applied.latest
                 and entry.path is None
+                and entry.may_be_of(applied.document)
                 and (entry.opening is None or entry.opening != applied.before.opening)  # it ran already
                 and entry.profile.network == applied.before.profile.network
                 and entry.run.source is ValueSource.MEASURED
