@@ -37,6 +37,7 @@ from exporters.pytorch.source import Module, class_name, module_source, network_
 from exporters.pytorch.tasks import (
     TASKS,
     Task,
+    check_output,
     ends_in_softmax,
     for_task,
     scale_of,
@@ -143,13 +144,14 @@ def outdated_files(graph: Graph, registry: Registry, folder: Path, training: Tra
 
 
 def project_files(graph: Graph, registry: Registry, name: str, training: Training = Training()) -> dict[str, bytes]:
-    """The project's files by name. Raises DiagnosticError for an invalid network, task or recipe."""
+    """The project's files by name. Raises DiagnosticError for an invalid network, task or recipe, and a task that the output does not fit."""
     if not name.strip():
         raise DiagnosticError.of("bad-name", tr("the model has no name"), remedy=tr("enter a name for the model"))
     cls = class_name(name)
     losses = losses_of(graph, registry)
     module = network_module(graph, registry, taps=losses.taps if losses is not None else (), name=cls)
     task = task_named(training.task) if training.task else suggested_task(module, losses)
+    check_output(module, task)
     info = _information(module, losses, cls, graph.name, task)
     info["provenance"] = provenance(graph.name, graph).texts()
     replacements = {

@@ -93,6 +93,23 @@ def suggested_task(module: Module, losses: Losses | None) -> Task:
     return TASKS["denoising"]
 
 
+def check_output(module: Module, task: Task) -> None:
+    """Raise DiagnosticError if the first output has no axis of classes, and the task is one of classes."""
+    output = module.inference.type_of(module.outputs[0])
+    if task.loss == "classes.py" and output is not None and output.rank < 2:
+        shape = "N x K x H x W" if task.name == "segmentation" else "N x K"
+        raise DiagnosticError.of(
+            "wrong-output",
+            tr(
+                "the output '{output}' has one number per sample, but the task '{task}' needs a score for each class",
+                output=module.outputs[0],
+                task=task.name,
+            ),
+            layer=module.outputs[0].layer,
+            remedy=tr("choose another task, or make an output of the shape {shape} for K classes", shape=shape),
+        )
+
+
 def task_of_network(graph: Graph, registry: Registry) -> Task:
     """The task that a network suggests. Raises DiagnosticError for an invalid network."""
     losses = losses_of(graph, registry)

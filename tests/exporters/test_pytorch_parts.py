@@ -173,6 +173,18 @@ def test_the_task_follows_from_the_shapes(graph, task, scale):
     assert scale_of(module) == scale
 
 
+@pytest.mark.parametrize(("task", "shape"), [("classification", "N x K"), ("segmentation", "N x K x H x W")])
+def test_tasks_of_classes_refuse_an_output_of_one_number_per_sample(task, shape):
+    graph = network(("reduce", {"axes": "1,2,3", "keep": "false"}))
+    with pytest.raises(DiagnosticError) as caught:
+        project_files(graph, REGISTRY, "net", Training(task))
+    (found,) = caught.value.diagnostics
+    assert found.code == "wrong-output"
+    assert found.layer in graph
+    assert found.layer in found.message
+    assert shape in found.remedy
+
+
 def test_restoration_needs_one_input():
     layers = [
         layer("image", "input", dims="24x16x3"), layer("noise", "input", dims="24x16x1"),
