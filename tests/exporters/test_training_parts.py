@@ -60,6 +60,29 @@ def scripts(folder: Path, task: str = "denoising", *, classes: int = 3, targets:
         sys.modules.update(before)
 
 
+# --- images --------------------------------------------------------------------------------------------------------
+
+
+def turned(path: Path, pixels: np.ndarray) -> Path:
+    """Write an image that is to be turned by 90 degrees clockwise, so that it is `pixels` upright."""
+    image = Image.fromarray(np.rot90(pixels).copy())
+    exif = image.getexif()
+    exif[0x0112] = 6
+    image.save(path, exif=exif, **({"compression": "tiff_lzw"} if path.suffix == ".tif" else {}))
+    return path
+
+
+@pytest.mark.parametrize("ending", [".png", ".tif"])
+def test_masks_are_upright_as_images_are(tmp_path, ending):
+    mask = np.array([[0, 1, 2], [2, 0, 255]], np.uint8)
+    path = turned(tmp_path / f"mask{ending}", mask)
+    with scripts(tmp_path, "segmentation") as get:
+        images = get("images")
+    assert images.image_size(path) == (2, 3)
+    assert images.load_mask(path, 3)[:, :, 0].tolist() == mask.tolist()
+    assert images.load_image(path, 1)[:, :, 0].tolist() == mask.tolist()
+
+
 # --- classes -------------------------------------------------------------------------------------------------------
 
 

@@ -58,7 +58,8 @@ def eight_bits(image: Image.Image) -> Image.Image:
 def image_size(path: Path) -> tuple[int, int]:
     """Height and width of an upright image, from the header of the file."""
     with Image.open(path) as opened:
-        turned = opened.getexif().get(0x0112, 1) >= 5
+        # Pillow reports the upright size of TIFF files.
+        turned = opened.format != "TIFF" and opened.getexif().get(0x0112, 1) >= 5
         return (opened.width, opened.height) if turned else (opened.height, opened.width)
 
 
@@ -160,10 +161,10 @@ class ImageFiles:
 
 
 def load_mask(path: Path, classes: int) -> np.ndarray:
-    """Load a mask as H x W x 1 class numbers; its pixels are gray values or indices of a palette."""
+    """Load a mask, upright as images are, as H x W x 1 class numbers; its pixels are gray values or indices of a palette."""
     try:
         with Image.open(path) as opened:
-            mask = np.asarray(opened)
+            mask = np.asarray(ImageOps.exif_transpose(opened))
             mode = opened.mode
     except UNREADABLE as error:
         raise DataError(f"{path} cannot be read as an image ({error}); remove it from the folder") from error
