@@ -57,6 +57,7 @@ class EngineFile(msgspec.Struct):
     trtexec: str  # the command that builds an equal engine
     layers: tuple[EngineLayer, ...]
     provenance: dict[str, str]
+    model_sha256: str = ""  # of the ONNX model next to it
 
 
 def built_list() -> Path:
@@ -83,7 +84,8 @@ def export_tensorrt(
 
     `convert` changes the precision of the model, and `onnx_file` is a model of the network in another precision, which is built instead.
 
-    Raises DiagnosticError if TensorRT is missing or refuses layers, which the error names; nothing is written then.
+    Raises DiagnosticError if TensorRT is missing or refuses layers, which the error names, and if the file of the model is one that
+    this function did not write; nothing is written then.
     """
     if path.suffix != SUFFIX:
         raise DiagnosticError.of(
@@ -102,6 +104,7 @@ def export_tensorrt(
             report = replace_model(report, onnx_file)
         shapes = _shapes(interface_of(report, graph, registry), options)
         data = report.path.read_bytes()
+    _check_replaced(model, data, path)
     built = build_engine(
         data, shapes, sparse=options.sparse, timing_cache=_timing_cache(options), owner=_owner(data, graph, registry)
     )
@@ -116,6 +119,7 @@ def export_tensorrt(
         trtexec_command(built.package, model, path, shapes, options),
         built.layers,
         provenance(graph.name, graph, weights).texts(),
+        _digest(data),
     )
     write_atomic(model, data)
     write_atomic(path, built.data)
@@ -124,6 +128,30 @@ def export_tensorrt(
     if options.timing_cache is not None:
         write_atomic(options.timing_cache, built.timing_cache)
     return found
+
+
+def _check_replaced(model: Path, data: bytes, path: Path) -> None:
+    """Raise DiagnosticError if `model` has other content than `data` and than the last export to `path` wrote."""
+    try:
+        present = _digest(model.read_bytes())
+        if present == _digest(data):
+            return
+        if present == msgspec.json.decode(description_of(path).read_bytes(), type=EngineFile).model_sha256:
+            return
+    except FileNotFoundError:
+        if not model.exists():
+            return
+    except (OSError, msgspec.DecodeError, RecursionError):
+        pass
+    raise DiagnosticError.of(
+        "file-in-the-way",
+        tr(
+            "the model of the engine is written to {model}, which exists and was not written with this engine",
+            model=model,
+        ),
+        file=str(model),
+        remedy=tr("choose another name for the engine, or move the model away"),
+    )
 
 
 def read_engine_file(path: Path) -> EngineFile:

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import msgspec
 import pytest
 from runtime_networks import unet, unet_weights
 
@@ -27,7 +28,16 @@ from designer.runtime.engines.tensorrt_engine import TensorRtEngine
 from designer.runtime.engines.trt_build import ShapeRange, build_engine
 from designer.runtime.engines.trt_layers import read_layers
 from exporters.sparse_sweep import SweepRow, no_sweep, sparse_sweep
-from exporters.tensorrt import EngineOptions, description_of, export_tensorrt, read_engine_file, trtexec_command
+from exporters.tensorrt import (
+    EngineFile,
+    EngineOptions,
+    _check_replaced,
+    _digest,
+    description_of,
+    export_tensorrt,
+    read_engine_file,
+    trtexec_command,
+)
 
 ROOT = Path(__file__).parents[2]
 REGISTRY = load(entry_points=False)
@@ -148,6 +158,23 @@ def test_wrong_sizes_are_explained_and_nothing_is_written(installed, tmp_path):
     assert refusal(export, path, timing_cache=tmp_path / "t.cache").code == "no-timing-cache"
     assert refusal(export, tmp_path / "absent" / "unet.engine").code == "cannot-save"
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_model_next_to_the_engine_replaces_only_what_was_written_with_it(tmp_path, monkeypatch):
+    path, model = tmp_path / "unet.engine", tmp_path / "unet.onnx"
+    monkeypatch.setattr(trt, "unavailable", lambda: None)
+    model.write_bytes(b"a model of the user")
+    found = refusal(export, path)
+    assert (found.code, found.file) == ("file-in-the-way", str(model))
+    assert model.read_bytes() == b"a model of the user"
+    _check_replaced(model, b"a model of the user", path)
+    described = EngineFile("", "tensorrt", "11", "unet", {}, False, 1.0, "", (), {}, _digest(b"a model of the user"))
+    description_of(path).write_bytes(msgspec.json.encode(described))
+    _check_replaced(model, b"the next model", path)
+    model.write_bytes(b"edited")
+    assert refusal(_check_replaced, model, b"the next model", path).code == "file-in-the-way"
+    model.unlink()
+    _check_replaced(model, b"the next model", path)
 
 
 def test_engines_of_others_are_refused(installed, tmp_path):
