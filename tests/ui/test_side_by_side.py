@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import QObject, QPoint, Qt
 from PySide6.QtGui import QColor
 from PySide6.QtWidgets import (
     QAbstractButton,
@@ -264,6 +264,27 @@ def test_differences_of_large_pictures_are_made_by_a_thread(
     side.window.bar.gain.box.setValue(16.0)
     qtbot.waitUntil(lambda: not side.window.pictures.differences.busy, timeout=WAIT)
     assert pane.image == last
+
+
+def test_a_difference_that_cannot_be_made_says_so_and_the_next_one_is_made(
+    qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(difference_images, "AT_ONCE", 0)
+    owner = QObject()
+    images = difference_images.DifferenceImages(owner)
+    mine = np.zeros((1, 3, 4, 5), np.float32)
+    wrong = difference_images.DifferenceRequest(mine, np.zeros((1, 3, 4, 6), np.float32), 1.0, False)
+    assert images.image("B", wrong) is None
+    with qtbot.waitSignal(images.changed, timeout=WAIT):
+        assert images.busy
+    assert images.image("B", wrong) is None
+    assert not images.busy  # a failed difference is not made again and again
+    assert "ValueError" in images.problem("B")
+    right = difference_images.DifferenceRequest(mine, mine, 1.0, False)
+    with qtbot.waitSignal(images.changed, timeout=WAIT):
+        assert images.image("B", right) is None
+    assert images.image("B", right) is not None
+    assert images.problem("B") == ""
 
 
 def test_worst_regions_are_marked_and_jumped_to(side: Side, qtbot: QtBot) -> None:

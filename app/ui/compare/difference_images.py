@@ -13,6 +13,7 @@ from app.reports.comparison import ImageArray
 from app.ui.compare.differences import Levels, absolute_pixels, levels, mean_levels, signed_pixels
 from app.ui.widgets.background import Background
 from app.ui.widgets.render import Pixels, to_image
+from app.ui.widgets.sentences import placed_text
 
 AT_ONCE = 1 << 20  # values of an image that is not worth a thread
 
@@ -54,9 +55,14 @@ class DifferenceImages(QObject):
         self._made: dict[str, _Made] = {}
         self._requests: dict[str, DifferenceRequest] = {}
         self._jobs: dict[str, Background] = {}
+        self._failures: dict[str, tuple[DifferenceRequest, str]] = {}
 
     def image(self, key: str, request: DifferenceRequest) -> QImage | None:
-        """The image, or the previous one of the same images until it is computed. None: there is none yet."""
+        """The image, or the previous one of the same images until it is computed. None: there is none yet, or `problem` says why."""
+        failure = self._failures.get(key)
+        if failure is not None and failure[0].same(request):
+            return None
+        self._failures.pop(key, None)
         made = self._made.get(key)
         if made is not None and made.request.same(request):
             self._requests.pop(key, None)
@@ -68,6 +74,11 @@ class DifferenceImages(QObject):
         self._begin(key)
         return made.image if made is not None and made.request.of(request) else None
 
+    def problem(self, key: str) -> str:
+        """Why the image could not be made; empty if it could."""
+        failure = self._failures.get(key)
+        return failure[1] if failure is not None else ""
+
     @property
     def busy(self) -> bool:
         """Whether one is being made."""
@@ -75,7 +86,7 @@ class DifferenceImages(QObject):
 
     def clear(self) -> None:
         """Forget all; what is being made is dropped when it comes."""
-        self._made, self._requests, self._jobs = {}, {}, {}
+        self._made, self._requests, self._jobs, self._failures = {}, {}, {}, {}
 
     def _before(self, key: str, request: DifferenceRequest) -> Both | None:
         made = self._made.get(key)
@@ -90,15 +101,27 @@ class DifferenceImages(QObject):
         request = self._requests[key]
         self._jobs[key] = job = Background(self)
         job.done.connect(partial(self._came, key, job, request))
+        job.failed.connect(partial(self._failed, key, job, request))
         job.start(_work(request, self._before(key, request)))
 
     def _came(self, key: str, job: Background, request: DifferenceRequest, answer: object) -> None:
         job.deleteLater()
         if self._jobs.get(key) is not job:
             return
-        del self._jobs[key]
         assert isinstance(answer, tuple)
         self._keep(key, request, *answer)
+        self._ended(key, request)
+
+    def _failed(self, key: str, job: Background, request: DifferenceRequest, found: object) -> None:
+        job.deleteLater()
+        if self._jobs.get(key) is not job:
+            return
+        assert isinstance(found, tuple)
+        self._failures[key] = request, placed_text(found[0])
+        self._ended(key, request)
+
+    def _ended(self, key: str, request: DifferenceRequest) -> None:
+        del self._jobs[key]
         later = self._requests.get(key)
         if later is not None and not later.same(request):
             self._begin(key)

@@ -181,7 +181,7 @@ class Pictures(QWidget):
             for key in self.grid.panes:
                 there = self._model.pixels(key) is not None
                 image = self._image(key) if there else None
-                made = "" if image is not None else tr("The difference is being made …")
+                made = "" if image is not None else self._why_none(key)
                 self.grid.panes[key].set_empty_text(made if there else self._model.waits(key))
                 label = LabelOverlay(self._caption(key), whole)
                 self.grid.show_image(key, image, [*common, *cross, label] if there else [])
@@ -190,6 +190,9 @@ class Pictures(QWidget):
             self.split.set_overlays([*common, *self.split.labels()])
         else:
             self.single.set_overlays([*common, LabelOverlay(self._model.title(self.alone), whole)])
+
+    def _why_none(self, key: str) -> str:
+        return self.differences.problem(key) or tr("The difference is being made …")
 
     def _caption(self, key: str) -> str:
         title = self._model.title(key)
