@@ -26,6 +26,7 @@ from designer.runtime.session import Session
 from designer.texts import tr
 
 REFERENCE = "torch"  # computes in FP32 what emulated precisions round
+PLAIN = Variant("fp32", precision="fp32")  # the network itself; a variant of a document can have this name too
 
 
 @dataclass(frozen=True)
@@ -43,14 +44,14 @@ class Compared:
 
 def blame_between(compared: Compared, a: str, b: str, progress: Progress | None = None) -> Blame:
     """The blame for the difference between two computations of a network, by name."""
-    base = _computation(compared, "fp32")
+    base = _computation(compared, PLAIN)
     one, other = (_named(compared, base, name) for name in (a, b))
     return blame(base.operators([one, other]), one, other, base.inputs(), base.outputs, progress)
 
 
 def tensors_of(compared: Compared, names: Sequence[str], source: Source) -> list[Tensor]:
     """One tensor of a network in several computations."""
-    base = _computation(compared, "fp32")
+    base = _computation(compared, PLAIN)
     inputs = base.inputs()
     steps = [_named(compared, base, name).step((source,), inputs) for name in names]
     return [step.run(inputs)[source] for step in steps]
@@ -76,13 +77,12 @@ def _named(compared: Compared, base: EngineComputation, name: str) -> Computatio
     if DOCUMENTS.reads(path):
         network = open_network(path)
         weights = load_weights_for(network, compared.other_weights, None)
-        return _computation(replace(compared, graph=network.graph, weights=weights), "fp32")
-    return _computation(compared, name)
+        return _computation(replace(compared, graph=network.graph, weights=weights), PLAIN)
+    return _computation(compared, _variant(compared, name))
 
 
-def _computation(compared: Compared, name: str) -> EngineComputation:
+def _computation(compared: Compared, variant: Variant) -> EngineComputation:
     graph = deploy(compared.graph, compared.registry)
-    variant = _variant(compared, graph, name)
     base = replace(compared.options, engine=REFERENCE)
     ready = runnable_variant(variant, graph, compared.registry, compared.weights, base)
     session = Session(ready.graph, compared.registry, ready.weights, ready.options)
@@ -90,7 +90,7 @@ def _computation(compared: Compared, name: str) -> EngineComputation:
     return EngineComputation(session, ready.rewritten)
 
 
-def _variant(compared: Compared, graph: Graph, name: str) -> Variant:
+def _variant(compared: Compared, name: str) -> Variant:
     """The variant that a name means: one of the document, a precision, a number format of all layers, or an engine."""
     found = next((variant for variant in compared.variants if variant.name == name), None)
     if found is not None:
@@ -98,6 +98,7 @@ def _variant(compared: Compared, graph: Graph, name: str) -> Variant:
     if name in VARIANT_PRECISIONS:
         return Variant(name, precision=name)
     if name in FORMATS:
+        graph = deploy(compared.graph, compared.registry)
         return Variant(name, formats=dict.fromkeys(graph.layers, name))
     if name in default_engines().engines:
         return Variant(name, engine=name)

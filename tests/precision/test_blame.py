@@ -9,8 +9,9 @@ import pytest
 from restoration_networks import restoring_unet, restoring_weights
 
 from app.cli import main as cli
+from app.computations import Compared, blame_between
 from designer.files.document import save_document
-from designer.files.variants import CalibrationRecipe
+from designer.files.variants import CalibrationRecipe, Variant
 from designer.files.weight_files import save_weights
 from designer.files.weights import WeightKey, Weights
 from designer.graph.diagnostics import DiagnosticError
@@ -123,6 +124,17 @@ def test_precisions_and_engines_by_name(run):
     assert engines["rms"] < 1e-6
     assert engines["first"] is None
     assert "choose one of fp32, fp16" in run("fp32", "fp12")
+
+
+def test_a_variant_called_fp32_does_not_replace_the_network_itself(files, network):
+    compared = Compared(
+        *network,
+        RunOptions(threads=1),
+        lambda session: session.set_input("image", IMAGE, is_image=True),
+        [Variant("fp32", precision="bf16")],
+        files / "weights",
+    )
+    assert blame_between(compared, "torch", str(files / "unet.xml")).rms < 1e-6
 
 
 def test_an_int8_file_is_compared_operator_by_operator(run, files, network):
