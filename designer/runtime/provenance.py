@@ -137,8 +137,12 @@ def noise_layers(inference: Inference) -> dict[str, str]:
 
 
 def digest_of(graph: Graph) -> str:
-    """SHA-256 of `graph` as written to a document."""
-    return sha256(write_document(graph)).hexdigest()
+    """SHA-256 of `graph` as written to a document, followed by which layers share weights: only an inlined graph has that."""
+    found = sha256(write_document(graph))
+    shared = sorted((layer.name, layer.weights_of) for layer in graph if layer.weights_of)
+    if shared:
+        found.update(json.dumps(shared).encode())
+    return found.hexdigest()
 
 
 def texts_of(found: Mapping[str, Provenance]) -> dict[str, dict[str, str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -14,6 +15,8 @@ import samples
 from app.opened_network import load_weights_for, open_network
 from designer.files.tables import write_table
 from designer.files.weights import Weights, save_weights
+from designer.graph.graph import Graph
+from designer.graph.model import Layer
 from designer.runtime.api import RunOptions
 from designer.runtime.provenance import Provenance, digest_of, noise_layers, provenance, written_at
 
@@ -49,6 +52,13 @@ def test_the_hashes_are_those_of_the_files(weights: Path) -> None:
     assert settings == ["onnxruntime", "fp32", "nchw", "cpu", "2", "gaussian:25/255", "3"]
     assert datetime.fromisoformat(texts["date"]).tzinfo is not None
     assert {"version.python", "version.numpy", "version.onnxruntime"} <= texts.keys()
+
+
+def test_the_hash_of_an_inlined_network_depends_on_which_layers_share_weights() -> None:
+    alone = [Layer("a", "convolution"), Layer("b", "convolution")]
+    shared = [alone[0], replace(alone[1], weights_of="a")]
+    assert digest_of(Graph(shared)) == digest_of(Graph(shared))
+    assert digest_of(Graph(shared)) != digest_of(Graph(alone))
 
 
 def test_the_hash_of_a_folder_is_that_of_its_list(tmp_path: Path) -> None:
