@@ -55,7 +55,10 @@ def run(
     device: DeviceOption = "cpu",
     threads: ThreadsOption = 0,
     variant: VariantOption = "",
-    iterations: Annotated[int, typer.Option(min=1, help="Number of runs; the median time is reported.")] = 1,
+    iterations: Annotated[
+        int,
+        typer.Option(min=1, help="Number of timed runs, if more than 1 after one that is not; the median is reported."),
+    ] = 1,
     tile: Annotated[
         str, typer.Option(help="Tiling of large images: auto, off, or the side of a tile in pixels.")
     ] = "auto",

@@ -146,8 +146,8 @@ def _run_once(session: Session, request: RunArguments) -> Iterator[str]:
     sources = [(Source.parse(name), path) for name, path in request.captures]
     capture = tuple(dict.fromkeys(source for source, _ in sources))
     result = session.run(capture=capture)
-    times = [result.milliseconds]
-    for _ in range(request.iterations - 1):
+    times = [result.milliseconds] if request.iterations == 1 else []  # the first run also builds the network
+    while len(times) < request.iterations:
         session.invalidate()
         times.append(session.run(capture=capture).milliseconds)
     for note in (result.weights_note, result.note):

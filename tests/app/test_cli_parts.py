@@ -27,6 +27,7 @@ from designer.graph.model import Layer, Source
 from designer.operators.api import Role
 from designer.runtime.api import AUTO, RunOptions
 from designer.runtime.images import write_image
+from designer.runtime.session import Session
 from exporters.sparse_sweep import SweepRow
 
 
@@ -182,6 +183,20 @@ def test_a_run_prints_notes_files_and_the_median(layerwright: Run, tmp_path: Pat
     done = layerwright("run", path, *feed, "--output", f"result={tmp_path / 'r.npy'}")
     assert done.out.splitlines()[0] == f"result -> {tmp_path / 'r.npy'}  1 x 1 x 4 x 6"
     np.testing.assert_array_equal(np.load(tmp_path / "r.npy"), np.full((1, 1, 4, 6), 0.75))
+
+
+@pytest.mark.parametrize(("iterations", "median"), [(1, "900 ms of 1"), (2, "3.00 ms of 2")])
+def test_the_median_is_without_the_first_run_which_builds_the_network(
+    layerwright: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, iterations: int, median: str
+) -> None:
+    path = network(
+        tmp_path / "n.xml", Layer("x", "input", params={"dims": "6x4x1"}), Layer("y", "output", inputs=(Source("x"),))
+    )
+    np.save(tmp_path / "x.npy", np.zeros((1, 1, 4, 6), np.float32))
+    times, run = iter((900.0, 2.0, 4.0, 8.0)), Session.run
+    monkeypatch.setattr(Session, "run", lambda *a, **k: replace(run(*a, **k), milliseconds=next(times)))
+    done = layerwright("run", path, "--input", f"x={tmp_path / 'x.npy'}", "--iterations", iterations)
+    assert done.out.splitlines()[-1] == f"onnxruntime fp32: median {median}"
 
 
 @pytest.mark.parametrize("lowest", [-0.5, 0.5])
