@@ -102,8 +102,8 @@ def _files(texts: list[str], names: list[str]) -> dict[str, Path]:
     found = {}
     for text in texts:
         name, equals, path = text.partition("=")
-        if not equals and len(names) == 1:
-            name, path = names[0], text
+        if len(names) == 1 and (not equals or (name not in names and Path(text).exists())):
+            name, path = names[0], text  # also a path that contains "="
         found[name] = Path(path)
     if sorted(found) != sorted(names) or len(found) < len(texts):
         raise DiagnosticError.of(

@@ -133,7 +133,11 @@ def test_options_of_a_comparison_are_given_once_or_for_each_network() -> None:
     assert compare_request._options(each, 1) == RunOptions("torch", "bf16", "nhwc", "cuda", 3)
 
 
-def test_files_of_blame_are_given_by_name_or_for_the_only_input() -> None:
+def test_files_of_blame_are_given_by_name_or_for_the_only_input(tmp_path: Path) -> None:
+    odd = tmp_path / "a=b.png"
+    assert "the network has the inputs image" in refusal(_files, [str(odd)], ["image"]).message
+    odd.touch()
+    assert _files([str(odd)], ["image"]) == _files([f"image={odd}"], ["image"]) == {"image": odd}
     assert _files(["a.png"], ["image"]) == {"image": Path("a.png")}
     assert _files(["b=1.png", "a=2.png"], ["a", "b"]) == {"b": Path("1.png"), "a": Path("2.png")}
     for wrong in (["1.png", "2.png"], ["a=1.png"], ["a=1.png", "a=2.png", "b=3.png"], ["a=1", "b=2", "c=3"]):
