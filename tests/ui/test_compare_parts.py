@@ -145,6 +145,26 @@ def test_images_keep_their_provenance_when_a_folder_is_run_after_an_edit(
     assert conditions_of(model, model.compared) == conditions != run.conditions
 
 
+def test_a_variant_that_failed_says_so_after_a_run_over_a_folder(qtbot: QtBot) -> None:
+    layers = [Layer("image", "input", params={"dims": "16x8x3"}), Layer("output", "output", inputs=(Source("image"),))]
+    model = SideModel(default_registry())
+    view = MetricsView(model)
+    qtbot.addWidget(view)
+    document = Document(Graph(layers), model.registry, parent=view)
+    model.choices = [VariantChoice(document), VariantChoice(document)]
+    model.compare()
+    model.busy = True
+    model.made = {"A": Made(np.zeros((1, 3, 8, 16), np.float32), 1.0)}
+    model.status[0] = "a note"
+    model._on_failed(1, "weights are missing")
+    model.stop()
+    FolderRun(model, model).start(Path("no such folder"))
+    assert (model.status, model.errors) == (["a note", ""], ["", "weights are missing"])
+    item = view.table.item(view._keys.index("B"), 1)
+    assert item is not None
+    assert item.text() == "failed"
+
+
 def test_a_result_that_equals_the_clean_image_is_the_best_one() -> None:
     def row(*values: float) -> Row:
         return Row("", "", tuple(ImageMetrics(value, 1.0) for value in (20.0, *values)), (0, 0))

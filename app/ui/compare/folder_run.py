@@ -92,7 +92,7 @@ class FolderRun(QObject):
         self._model.stop()
         self.rows, self.paths, self.skipped, self.kept, self.problem, self.done = [], [], [], [], "", 0
         self.failures, self.provenance = {}, {}
-        self._variants = self._model.make_variants()
+        self._variants = self._model.make_variants(shown=True)
         self.columns = self._model.columns()
         self.names = {LETTERS[i]: variant.name for i, variant in enumerate(self._variants) if variant is not None}
         self.conditions = conditions_of(self._model, self._variants)

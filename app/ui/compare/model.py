@@ -163,9 +163,13 @@ class SideModel(QObject):
                 )
                 self._set_error(index, why)
 
-    def make_variants(self) -> list[Variant | None]:
-        """The networks as they are now; one that cannot be made has its reason in `errors`."""
+    def make_variants(self, *, shown: bool = False) -> list[Variant | None]:
+        """The networks as they are now; one that cannot be made has its reason in `errors`.
+
+        With `shown`, they are not for the image that is shown: what is said about its results stays.
+        """
         count = len(self.choices)
+        before = list(zip(self.status, self.errors, strict=True)) if shown else []
         self.variants, self.status, self.errors = [], [""] * count, [""] * count
         for index, choice in enumerate(self.choices):
             try:
@@ -175,6 +179,11 @@ class SideModel(QObject):
                 self._set_error(index, placed_text(error.diagnostics[0]))
             self.status_changed.emit(index)
         self._refuse_other_channels()
+        for index, (status, why) in enumerate(before[:count]):
+            if not self.errors[index]:
+                there = LETTERS[index] in self.made
+                self.status[index], self.errors[index] = (status, "") if there else ("", why)
+                self.status_changed.emit(index)
         return self.variants
 
     def stop(self) -> None:
