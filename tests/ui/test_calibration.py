@@ -16,6 +16,7 @@ from PySide6.QtCore import QPointF, Qt
 from PySide6.QtWidgets import QFileDialog
 from restoration_networks import restoring_unet
 
+from app.engine.protocol import ChoosePrecisionReply
 from app.ui.canvas.canvas import Canvas
 from app.ui.document.document import Document
 from app.ui.engine.context import Context
@@ -123,6 +124,26 @@ def test_a_calibration_is_stopped_and_errors_are_shown(qtbot, context, panel, im
         qtbot.waitUntil(lambda words=words: words in dialog.status.text(), timeout=PATIENCE)
     dialog.reject()
     assert context.root.settings == before
+
+
+def test_a_result_of_other_choices_is_not_kept(context, panel):
+    dialog = panel.find_precision("int8")
+    dialog.folder.setText("a")
+    for change in (
+        lambda: dialog.folder.setText("b"),
+        lambda: dialog.count.setValue(3),
+        lambda: dialog.pixels.setText("64x64"),
+        lambda: dialog.method.setCurrentIndex(1),
+        lambda: dialog.percentile.setValue(99.0),
+        lambda: dialog.runtime.setCurrentIndex(1),
+        lambda: dialog.budget.setValue(50.0),
+    ):
+        dialog._done(ChoosePrecisionReply("int8", 40.0, True, {"last": "last layer"}, 2))
+        assert dialog.add.isEnabled()
+        change()
+        assert not dialog.add.isEnabled()
+        assert (dialog.layers.topLevelItemCount(), dialog.status.text()) == (0, "")
+    dialog.reject()
 
 
 def test_kept_layers_are_marked_on_the_canvas_and_changed_by_hand(qtbot, context):

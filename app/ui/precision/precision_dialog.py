@@ -116,7 +116,7 @@ class PrecisionDialog(GrowingDialog):
         self.target.currentIndexChanged.connect(self._on_target)
         self.folder = QLineEdit()
         self.folder.setPlaceholderText(tr("Images like those that the network will get"))
-        self.folder.textChanged.connect(self._show_enabled)
+        self.folder.textChanged.connect(self._on_choice)
         browse = QPushButton(tr("Choose..."))
         browse.setObjectName("precision.browse")
         browse.setAccessibleName(tr("Choose a folder of images"))
@@ -147,6 +147,11 @@ class PrecisionDialog(GrowingDialog):
         self.budget.setRange(NO_BUDGET, 150)
         self.budget.setSuffix(" dB")
         self.budget.setSpecialValueText(tr("none"))
+        for box in (self.count, self.percentile, self.budget):
+            box.valueChanged.connect(self._on_choice)
+        for combo in (self.method, self.runtime):
+            combo.currentIndexChanged.connect(self._on_choice)
+        self.pixels.textChanged.connect(self._on_choice)
         self._row("target", tr("Precision"), self.target)
         self._row("folder", tr("Folder of images"), self.folder, browse)
         self._row("count", tr("Number of images"), self.count)
@@ -190,7 +195,14 @@ class PrecisionDialog(GrowingDialog):
         for field in (self.count, self.pixels, self.method, self.runtime):
             self.form.setRowVisible(self._row_of(field), self._integer)
         self.budget.setValue(INT8_BUDGET_DB if self._integer else BUDGET_DB)
-        self._forget()
+        self._on_choice()
+
+    def _on_choice(self, _: object = None) -> None:
+        """What is found or being found is of other choices."""
+        if self._question.busy:
+            self.stop()
+        else:
+            self._forget()
         self._show_enabled()
 
     def _row_of(self, field: QWidget) -> int:
