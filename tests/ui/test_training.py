@@ -23,13 +23,14 @@ from window_kit import network, open_window, show
 
 import samples
 from app.ui.document.document import Document
-from app.ui.engine.training import StartRequest, training_of
+from app.ui.engine.training import StartRequest, default_project, training_of
 from app.ui.shell.panels import TRAIN
 from app.ui.train.curve_legend import LINE, CurveLegend
 from designer.files.weights import Weights, fill_missing, load_weights, required_weights, save_weights
 from designer.graph.commands import set_params
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
+from designer.operators.registry import default_registry
 from designer.training.run_folder import Notes, RunFolder
 from designer.training.watched_run import RunState, WatchedRun
 
@@ -512,6 +513,21 @@ def test_the_project_folder_follows_the_first_save_unless_it_was_chosen(window, 
     panel.project.setText("chosen")
     assert window.files.save_to(tmp_path / "other.xml")
     assert panel.project.text() == "chosen"
+
+
+def test_unsaved_networks_of_one_name_have_projects_of_their_own(qapp, tmp_path, monkeypatch):
+    monkeypatch.setattr("platformdirs.user_data_path", lambda _name: tmp_path)
+    registry = default_registry()
+    first, second, third = (Document(Graph(name="net"), registry, parent=qapp) for _ in range(3))
+    folders = [tmp_path / "projects" / name for name in ("net", "net_2", "net_3")]
+    assert default_project(first) == folders[0]
+    folders[0].mkdir(parents=True)
+    folders[1].mkdir()  # of a network of another day
+    assert [default_project(each) for each in (first, second, first)] == [folders[0], folders[2], folders[0]]
+    third.path = tmp_path / "net.xml"
+    assert default_project(third) == tmp_path / "net_pytorch"
+    for each in (first, second, third):
+        each.deleteLater()
 
 
 def test_the_project_of_a_sample_is_not_next_to_it(window):

@@ -5,8 +5,10 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, count
 from pathlib import Path
 from typing import TypeVar, cast
+from weakref import WeakKeyDictionary
 
 import shiboken6
 from PySide6.QtCore import QObject, QTemporaryDir, QTimer, Signal
@@ -494,11 +496,32 @@ class _Reading:
 
 
 def default_project(document: Document) -> Path:
-    """The default folder of a document's project. That of a sample is in the user's data folder: nothing is written next to samples."""
+    """The default folder of a document's project. That of a sample is in the user's data folder: nothing is written next to samples.
+
+    That of an unsaved document is one that no other document has used.
+    """
     path = document.path
     if path is not None and is_sample(path):
         return project_folder(None, f"{path.stem}_sample")
-    return project_folder(path, document.graph.name)
+    proposed = project_folder(path, document.graph.name)
+    return proposed if path is not None else _own_project(document, proposed)
+
+
+_own_projects: WeakKeyDictionary[Document, tuple[Path, Path]] = (
+    WeakKeyDictionary()
+)  # of unsaved documents: the folder that their name proposes, and the one that is theirs
+
+
+def _own_project(document: Document, proposed: Path) -> Path:
+    """The folder of an unsaved document: `proposed`, or with a number if another one has it. It stays when it exists."""
+    known = _own_projects.get(document)
+    if known is not None and (known[0] == proposed or known[1].exists()):
+        return known[1]
+    others = {found for other, (_, found) in _own_projects.items() if other is not document}
+    numbered = (proposed.with_name(f"{proposed.name}_{number}") for number in count(2))
+    free = next(path for path in chain((proposed,), numbered) if path not in others and not path.exists())
+    _own_projects[document] = (proposed, free)
+    return free
 
 
 def _folders(document: Path | None, project: Path, known: Iterable[Path]) -> list[Path]:
