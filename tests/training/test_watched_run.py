@@ -264,6 +264,8 @@ def test_the_folder_of_a_project(tmp_path: Path) -> None:
     assert trainer.project_folder(tmp_path / "net.xml", "other") == tmp_path / "net_pytorch"
     found = trainer.project_folder(None, "other")
     assert found.parts[-3:] == ("layerwright", "projects", "other")
+    for name, folder in (("../a/b", "_a_b"), ("Netz 2 (ä)", "Netz 2 (ä)"), ("..", "network"), ("x" * 300, "x" * 60)):
+        assert trainer.project_folder(None, name) == found.with_name(folder)
 
 
 def frames(folder: Path, **files: dict[str, np.ndarray]) -> None:
