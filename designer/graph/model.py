@@ -152,25 +152,32 @@ def unwritable(text: str) -> str | None:
 
 def check_layer_name(name: str) -> str | None:
     """The rule that `name` breaks, as a sentence, or None if it is a legal layer name."""
+    return broken_rule(name, tr("a layer name"))
+
+
+def broken_rule(name: str, what: str) -> str | None:
+    """The rule for names of layers that `name` breaks, as a sentence about `what`, or None."""
     if not name or not name.strip():
-        return tr("a layer name must not be blank")
+        return tr("{what} must not be blank", what=what)
     if len(name) > MAX_NAME:
         return tr(
-            "a layer name must have at most {MAX_NAME} characters, this one has {count}",
+            "{what} must have at most {MAX_NAME} characters, this one has {count}",
+            what=what,
             MAX_NAME=MAX_NAME,
             count=len(name),
         )
     if name != name.strip():
-        return tr("a layer name must not begin or end with a space")
+        return tr("{what} must not begin or end with a space", what=what)
     bad = sorted({c for c in name if c in ",:/\\\"'" or ord(c) < 32 or 127 <= ord(c) < 160 or unwritable(c)})
     if bad:
         shown = " ".join(c if c.isprintable() else f"U+{ord(c):04X}" for c in bad)
         return tr(
-            "a layer name must not contain a comma, colon, slash, backslash, quote or control character (found {shown})",
+            "{what} must not contain a comma, colon, slash, backslash, quote or control character (found {shown})",
+            what=what,
             shown=shown,
         )
     if name in (".", ".."):
-        return tr("a layer name must not be '.' or '..'")
+        return tr("{what} must not be '.' or '..'", what=what)
     return None
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from designer.graph.model import Foreign, Frame, Layer, check_layer_name
+from designer.graph.model import Foreign, Frame, Layer, broken_rule
 from designer.texts import tr
 
 INSTANCE = "template"
@@ -106,9 +106,9 @@ def enclosing(name: str) -> tuple[str, ...]:
 
 def check_template_name(name: str) -> str | None:
     """The rule that `name` breaks, as a sentence, or None if it is a legal template name."""
-    rule = check_layer_name(name)
+    rule = broken_rule(name, tr("a template name"))
     if rule is not None:
-        return rule.replace("a layer name", "a template name")
+        return rule
     if "." in name:
         return tr("a template name must not contain a period")
     return None

@@ -54,7 +54,7 @@ def resets(case: Case, layer: Layer) -> Iterator[Idea]:
 def _reset(case: Case, layer: Layer, parameter: Parameter) -> Idea:
     default = parameter.format(parameter.default)
     return Idea(
-        tr("Reset {title} to {default}", title=_title(parameter), default=default or "empty"),
+        tr("Reset {title} to {default}", title=_title(parameter), default=default or tr("empty")),
         case.set_param(layer, parameter.name, default),
     )
 
@@ -94,13 +94,13 @@ def _texts(cls: type[Operator], texts: Mapping[str, str], name: str) -> Iterator
     for candidate in _legal(parameter, text):
         if candidate != text:
             yield (
-                tr("Set {title} to {candidate}", title=_title(parameter), candidate=candidate or "empty"),
+                tr("Set {title} to {candidate}", title=_title(parameter), candidate=candidate or tr("empty")),
                 {**texts, name: candidate},
             )
     default = parameter.format(parameter.default)
     if text != default:
         yield (
-            tr("Reset {title} to {default}", title=_title(parameter), default=default or "empty"),
+            tr("Reset {title} to {default}", title=_title(parameter), default=default or tr("empty")),
             {**texts, name: default},
         )
 

@@ -26,7 +26,7 @@ class Port:
         Only rank and element type are checked here; the operator checks the sizes.
         """
         if not self._takes_rank(tensor):
-            ranks = " or ".join(map(str, self.ranks))
+            ranks = tr(" or ").join(map(str, self.ranks))
             return tr(
                 "needs rank {ranks} at '{name}', not {tensor} (rank {rank})",
                 ranks=ranks,

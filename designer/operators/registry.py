@@ -219,7 +219,7 @@ def build(cls: type[Operator], texts: Mapping[str, str], layer: str, found: list
                     tr("parameter '{name}': {error}", name=name, error=error),
                     layer=layer,
                     parameter=name,
-                    remedy=tr("the default is {format}", format=parameter.format(parameter.default) or "empty"),
+                    remedy=tr("the default is {format}", format=parameter.format(parameter.default) or tr("empty")),
                 )
             )
     return None if wrong else cls(**values)

@@ -15,6 +15,7 @@ import pytest
 
 pytest.importorskip("PySide6")
 
+from pseudo_kit import OPEN, Pseudo
 from PySide6.QtCore import QItemSelectionModel, QModelIndex, QPoint, Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication, QFileDialog, QPushButton, QToolButton
@@ -32,6 +33,7 @@ from app.ui.profile.run_logger import RunLoggerPanel
 from app.ui.profile.table_model import HEAT, SORT
 from app.ui.profile.utilization import UtilizationPanel
 from app.ui.widgets import theme
+from designer import texts
 from designer.files.document import read_document
 from designer.operators.registry import load
 from designer.profiling.cost import cost_table
@@ -347,6 +349,10 @@ def test_rows_are_copied_with_headers(qtbot, context, table, profile):
     lines = QGuiApplication.clipboard().text().splitlines()
     assert len(lines) == 2
     assert lines[0].split("\t")[column_of("time")] == "Time / ms"
+    before = texts.take(Pseudo())
+    table.copy_rows()
+    texts.take(before)
+    assert all(OPEN in title for title in QGuiApplication.clipboard().text().splitlines()[0].split("\t"))
 
 
 def test_a_layer_that_is_gone_does_not_disturb(context, table, profile):

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 from mo_kit import compiled
-from pseudo_kit import Pseudo, Reader, domain_texts
+from pseudo_kit import OPEN, Pseudo, Reader, domain_texts
 from PySide6.QtCore import QPoint, QTranslator
 from PySide6.QtWidgets import (
     QApplication,
@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
 )
 from window_kit import network, open_window
 
+from app.ui.canvas.node_look import _port_tip
 from app.ui.canvas.template_name import TemplateNameDialog
 from app.ui.design.custom_agreement import AgreeDialog
 from app.ui.document.document import Document
@@ -39,6 +40,11 @@ from designer.files.document import save_document
 from designer.files.recovery import Unfinished
 from designer.graph.diagnostics import Diagnostic
 from designer.graph.graph import Graph
+from designer.graph.model import Layer, check_layer_name
+from designer.graph.template import check_template_name
+from designer.graph.types import Size2D
+from designer.operators.api import Port
+from designer.operators.registry import default_registry
 
 WAIT = 60_000
 
@@ -71,6 +77,23 @@ def test_the_empty_window(window) -> None:
     reader.read(window)
     assert reader.seen > 500
     assert not reader.found, reader.say()
+
+
+def test_texts_about_names_ports_and_parameters(pseudo) -> None:
+    names = (" a", "a/b", "..", "", "x" * 200, "a.b")
+    pad = default_registry().get("pad_to_valid_size")(remainder=Size2D(16, 16))
+    (fault,) = pad.faults()
+    found = [
+        *map(check_template_name, names),
+        *map(check_layer_name, names[:-1]),
+        fault.message,
+        fault.remedy,
+        _port_tip(Port("x", optional=True)),
+    ]
+    assert [each for each in found if OPEN not in each] == []
+    assert not any("layer" in (check_template_name(name) or "") for name in names)
+    (wrong,) = default_registry().read(Layer("x", "dynamic_convolution", params={"stride": "?"})).diagnostics
+    assert f"{OPEN}empty" in wrong.remedy
 
 
 def test_every_panel(opened, qtbot, tmp_path) -> None:

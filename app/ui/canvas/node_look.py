@@ -152,7 +152,7 @@ def _port_tip(port: Port, number: int | None = None) -> str:
     if port.dtypes:
         parts.append(tr(" or ").join(d.value for d in port.dtypes))
     if port.optional:
-        parts.append("optional")
+        parts.append(tr("optional"))
     text = ", ".join(parts)
     return f"{text}: {tr_data(port.doc)}" if port.doc else text
 

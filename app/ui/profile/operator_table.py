@@ -33,7 +33,7 @@ from designer.graph.frames import frame_of
 from designer.graph.template import INSTANCE, PARAMETER, enclosing
 from designer.profiling.grouping import combined
 from designer.profiling.schema import OperatorProfile, ProfileRun
-from designer.texts import tr, trn
+from designer.texts import tr, tr_data, trn
 from designer.units import quantity
 
 REST_MS = 100  # after an edit of the network
@@ -162,7 +162,7 @@ class OperatorTablePanel(QWidget):
     def copy_rows(self) -> None:
         """Copy the selected rows, or all rows, as tab-separated text with headers."""
         rows = sorted(self.tree.selected_rows(), key=self._place) or self.rows()
-        lines = ["\t".join(column.header.replace("\n", " / ") for column in COLUMNS)]
+        lines = ["\t".join(tr_data(column.header).replace("\n", " / ") for column in COLUMNS)]
         for row in rows:
             cells = (row.siblingAtColumn(column).data() for column in range(len(COLUMNS)))
             lines.append("\t".join(str(cell) for cell in cells))

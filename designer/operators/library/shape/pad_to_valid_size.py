@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from designer.operators import api as op
+from designer.texts import tr
 
 
 class PadToValidSize(
@@ -42,8 +43,12 @@ class PadToValidSize(
         if self.remainder.width >= self.multiple.width or self.remainder.height >= self.multiple.height:
             yield op.Fault(
                 "remainder",
-                f"the remainder {self.remainder} must be smaller than the multiple {self.multiple}",
-                "reduce it",
+                tr(
+                    "the remainder {remainder} must be smaller than the multiple {multiple}",
+                    remainder=self.remainder,
+                    multiple=self.multiple,
+                ),
+                tr("reduce it"),
             )
 
     def _axes(self) -> Sequence[tuple[int, int, int, int]]:
