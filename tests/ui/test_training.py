@@ -515,6 +515,22 @@ def test_the_project_folder_follows_the_first_save_unless_it_was_chosen(window, 
     assert panel.project.text() == "chosen"
 
 
+def test_axes_have_no_numbers_without_points(qtbot):
+    from app.ui.train.curve_plot import Curve, CurvePlot
+
+    plot = CurvePlot("plot")
+    qtbot.addWidget(plot)
+    for values, logarithmic, known in (
+        ([], False, False),
+        ([2.0], False, True),
+        ([-2.0], True, False),
+        ([2.0], True, True),
+    ):
+        y = np.array(values)
+        plot.show_curves("loss", [Curve("a", np.arange(1.0, len(y) + 1), y)], logarithmic)
+        assert [plot.getAxis(side).style["showValues"] for side in ("bottom", "left")] == [known, known]
+
+
 def test_unsaved_networks_of_one_name_have_projects_of_their_own(qapp, tmp_path, monkeypatch):
     monkeypatch.setattr("platformdirs.user_data_path", lambda _name: tmp_path)
     registry = default_registry()

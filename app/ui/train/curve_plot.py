@@ -196,6 +196,9 @@ class CurvePlot(ThemedPlot):
         self.bundle.show_curves(self._curves, pens, self._logarithmic)
         self.label_axis("bottom", tr("Step"))
         self.label_axis("left", self._title)
+        known = not self.bundle.boundingRect().isNull()
+        for side in ("bottom", "left"):  # without points, the range has no meaning
+            self.getAxis(side).setStyle(showValues=known)
         named = tuple(curve.title for curve in self._curves[:NAMED])
         if named != self._named:
             self._named = named
