@@ -18,7 +18,6 @@ SAMPLE = 40  # calls of the databases in `make test`
 CONVERTED = 22  # of them that become layers only
 VARIANTS, ALL_VARIANTS = 2, 40  # calls of each kind
 KEPT = {  # operators that do not always become layers
-    "activation": {"log1p"},
     "attention": {"scaled_dot_product_attention"},
     "padding": {"pad"},
     "product": {"matmul"},

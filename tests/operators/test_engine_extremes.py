@@ -135,6 +135,19 @@ def test_integers_are_right_at_the_ends_of_their_range_or_refused(engine: str, k
         check(engine, "cast", {"target": target.value}, [one])
 
 
+def test_log1p_is_accurate_near_0(engine: str) -> None:
+    ends = [0.0, -1.0, -2.0, 1e-30, 0.5, -0.5, 1.0, 3.0, 1e30, np.inf, np.nan]
+    x = np.array([*ends, *(sign * 10.0**-power for power in range(1, 12) for sign in (1, -1))], np.float32)[None]
+    case = Case(REGISTRY.operators["unary"](function="log1p"), (TensorType((BATCH, x.size), DataType.FLOAT32),))
+    net = network(case)
+    module = runner(case, net=net)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        right = np.log1p(x)
+    made = [arrays[0] for arrays in results(engine, net, module, [x])]
+    for found in (module(torch.from_numpy(x))[0].numpy(), *made):
+        np.testing.assert_allclose(found, right, rtol=1e-6)
+
+
 def check(engine: str, name: str, params: dict[str, str], inputs: Sequence[NDArray[np.integer]]) -> None:
     """An operator of integers gives what torch gives, or is refused by name."""
     types = [TensorType((BATCH, *array.shape[1:]), DataType(array.dtype.name)) for array in inputs]

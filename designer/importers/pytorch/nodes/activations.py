@@ -21,7 +21,7 @@ _PLAIN = {
 _UNARY = {
     **{name: name for name in ("abs", "neg", "exp", "log", "sqrt", "reciprocal", "sign", "floor", "ceil", "round")},
     **{name: name for name in ("erf", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh")},
-    **{"asinh": "asinh", "atanh": "atanh", "square": "square"},
+    **{"asinh": "asinh", "atanh": "atanh", "square": "square", "log1p": "log1p"},
 }
 
 
@@ -132,13 +132,6 @@ def glu(c: Conversion, node: TraceNode) -> Value:
     place = x.place(node.get("dim", -1))
     shape = (*x.shape[:place], x.size(place) // 2, *x.shape[place + 1 :])
     return c.activate(x, "glu", {"axis": x.axis(place)}, shape=shape)
-
-
-@converts("log1p")
-def log1p(c: Conversion, node: TraceNode) -> Value:
-    x = c.value(node.get("self"))
-    more = c.layer("scale_shift", [x], {"shift": 1.0}, shape=x.shape)
-    return c.layer("unary", [more], {"function": "log"}, shape=x.shape)
 
 
 @converts("log_sigmoid")

@@ -12,6 +12,7 @@ _FUNCTIONS = {
     "neg": ("torch.neg", "Neg"),
     "exp": ("torch.exp", "Exp"),
     "log": ("torch.log", "Log"),
+    "log1p": ("torch.log1p", ""),
     "sqrt": ("torch.sqrt", "Sqrt"),
     "reciprocal": ("torch.reciprocal", "Reciprocal"),
     "square": ("torch.square", ""),
@@ -41,7 +42,7 @@ class Unary(
     category=op.Category.ELEMENT_WISE,
     synonyms=(*_FUNCTIONS, "negate", "clamp", "function"),
 ):
-    """Apply a function to each value. round rounds halves to even."""
+    """Apply a function to each value. round rounds halves to even. log1p is log(1 + x), accurate near 0."""
 
     inputs = (op.Port("x", dtypes=op.FLOATS),)
 
@@ -65,9 +66,25 @@ class Unary(
     def onnx(self, inputs: Sequence[op.TensorType]) -> op.OnnxValue:
         if self.function == "square":
             return op.OnnxNode("Mul", (op.OnnxInput(0), op.OnnxInput(0)))
+        if self.function == "log1p":
+            return _log1p(op.OnnxInput(0))
         if self.function == "clip":
             return op.OnnxNode("Clip", (op.OnnxInput(0), op.scalar(self.low), op.scalar(self.high)))
         return op.OnnxNode(_FUNCTIONS[self.function][1])
 
     def summary(self) -> str:
         return f"clip {self.low:g}..{self.high:g}" if self.function == "clip" else self.function
+
+
+def _log1p(x: op.OnnxValue) -> op.OnnxValue:
+    """log(1 + x), which ONNX does not have.
+
+    Near 0, log(u) * x / (u - 1) for u = 1 + x makes up for the rounding of u (W. Kahan; D. Goldberg, What Every Computer Scientist Should
+    Know About Floating-Point Arithmetic, theorem 4).
+    """
+    one = op.scalar(1.0)
+    sum_ = op.OnnxNode("Add", (x, one))
+    log = op.OnnxNode("Log", (sum_,))
+    corrected = op.OnnxNode("Div", (op.OnnxNode("Mul", (log, x)), op.OnnxNode("Sub", (sum_, one))))
+    small = op.OnnxNode("Where", (op.OnnxNode("Equal", (sum_, one)), x, corrected))
+    return op.OnnxNode("Where", (op.OnnxNode("Less", (op.OnnxNode("Abs", (x,)), one)), small, log))
