@@ -106,7 +106,8 @@ def _pixels(path: Path) -> NDArray[np.float32]:
             return deep_images.read_exr(path)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about large images and odd metadata; we have our own limit
-            with Image.open(path, formats=_PILLOW) as image:
+            # From a stream: Pillow 13 maps uncompressed TIFF files of a path with their upright size, before it turns them.
+            with path.open("rb") as file, Image.open(file, formats=_PILLOW) as image:
                 width, height = image.size
                 deep_images.check_pixels(path, width, height)
                 deep = _is_deep(image)

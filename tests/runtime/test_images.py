@@ -114,6 +114,13 @@ def test_sixteen_bits_by_another_program(tmp_path):
         np.testing.assert_allclose(read_image(tmp_path / name, 1)[0, 0], values / 65535, atol=1e-7)
 
 
+def test_orientation_of_uncompressed_tiff_files(tmp_path):
+    pixels = np.arange(8, dtype=np.uint8).reshape(2, 4)
+    Image.fromarray(pixels).save(tmp_path / "a.tif", tiffinfo={0x0112: 6})  # to be turned by 90 degrees clockwise
+    found = read_image(tmp_path / "a.tif", 1)[0, 0]
+    np.testing.assert_array_equal(np.rint(found * 255), np.rot90(pixels, -1))
+
+
 @pytest.mark.parametrize("orientation", range(1, 9))
 def test_exif_orientation(tmp_path, orientation):
     from PIL import ImageOps
