@@ -355,6 +355,7 @@ def test_runs_are_recorded_while_a_slider_moves(bench: Bench, tmp_path: Path, mo
         before = bench.panel.page
         bench.other_noise(scale)
         bench.qtbot.waitUntil(lambda before=before: bench.panel.page is not before, timeout=kit.WAIT)
+    trigger(bench, "record")  # ends the recording, which can still be saved
     path = tmp_path / "runs.gif"
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *a: (str(path), ""))
     trigger(bench, "runs")

@@ -68,7 +68,8 @@ class Exporter(QObject):
             QGuiApplication.clipboard().setImage(self._shown.picture().copy())
             self.message.emit(tr("The image is on the clipboard."))
         elif way == "record":
-            self._frames.clear()
+            if self._button.recording:
+                self._frames.clear()
             self.record()
         elif way == "channels":
             self._animate(self.channels())
