@@ -86,10 +86,13 @@ def test_values_that_are_not_finite_are_named_so(qtbot: QtBot) -> None:
         ((np.nan,) * 3, [0, 1, 2]),
         ((-np.inf, -2.0), [1, 0]),
         ((np.inf,), [0]),
+        ((0.25, 0.75), [1, 0]),
     ):
         view.show_values(np.array([values], np.float32))
         assert view.top() == top
         np.testing.assert_array_equal(view._values, np.array(values, np.float32))
         assert np.isfinite(view._drawn).all()
         assert np.abs(view._drawn).max() <= 3
+        finite = [value for value in values if np.isfinite(value)] or [0.0]
+        assert view.range == (min(finite), max(finite))
         assert not view.grab().isNull()

@@ -23,6 +23,7 @@ from app.ui.document.document import Document
 from app.ui.document.labels import LARGEST, labels_of, read_labels
 from app.ui.engine.client import EngineClient
 from app.ui.engine.result import Phase
+from app.ui.inspector.look import Look
 from app.ui.inspector.matrix_view import MatrixView, ticks
 from app.ui.inspector.pages import Form, by_filter, page_of
 from app.ui.inspector.subject import Kind
@@ -361,6 +362,15 @@ def test_a_sequence_is_a_map_with_axes(qtbot: QtBot) -> None:
     assert not view.grab().isNull()
     assert ticks(7, 500) == [0, 1, 2, 3, 4, 5, 6]
     assert ticks(1000, 500)[:3] == [0, 100, 200]
+
+
+def test_a_map_on_a_scale_of_its_own_has_all_colors(qtbot: QtBot) -> None:
+    view = MatrixView("matrix", "Map")
+    qtbot.addWidget(view)
+    view.show_values(np.array([[-0.02, 0.0, 0.02]], np.float32))
+    view.set_look(Look(each=True))
+    assert view.image is not None
+    assert [view.image.pixelColor(x, 0).getRgb()[:3] for x in range(3)] == [(255, 0, 0), (0, 0, 0), (0, 255, 0)]
 
 
 def test_one_value_is_a_number(qtbot: QtBot) -> None:

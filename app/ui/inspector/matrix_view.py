@@ -7,7 +7,7 @@ from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QImage, QMouseEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from app.ui.inspector.look import Look, pixels
+from app.ui.inspector.look import Look, fit, pixels
 from app.ui.widgets import theme
 from app.ui.widgets.image_view import DIMMED
 from app.ui.widgets.overlays import paint_note
@@ -41,7 +41,8 @@ class MatrixView(QWidget):
         """One pixel a value, unless there are far more values than the screen has pixels."""
         if self._image is None and self._data is not None and self._data.size:
             block = max(1, max(self._data.shape) // 4096)
-            self._image = to_image(pixels(block_mean(self._data, block), self._look))
+            own = fit(self._data, self._look.palette) if self._look.each else None
+            self._image = to_image(pixels(block_mean(self._data, block), self._look, own))
         return self._image
 
     def show_values(self, data: Floats | None, axes: tuple[str, str] = ("", "")) -> None:

@@ -34,6 +34,7 @@ class FeatureView(QWidget):
         self.setMinimumSize(96, 96)
         self._values: NDArray[np.float32] = np.zeros(0, np.float32)
         self._drawn = self._values  # heights of the bars: NaN is 0, an infinite value as high as the largest finite one
+        self.range = (0.0, 0.0)  # the smallest and the largest finite value
         self._note = ""
         self._labels: Sequence[str] = ()
 
@@ -60,7 +61,8 @@ class FeatureView(QWidget):
         row = tensor[0] if tensor.ndim > 1 else tensor
         self._values = np.array(row, np.float32).reshape(-1)
         finite = self._values[np.isfinite(self._values)]
-        high, low = float(finite.max(initial=0.0)), float(finite.min(initial=0.0))
+        self.range = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
+        low, high = min(0.0, self.range[0]), max(0.0, self.range[1])
         self._drawn = np.nan_to_num(self._values, nan=0.0, posinf=high, neginf=low)
         self.update()
 
@@ -115,8 +117,8 @@ class FeatureView(QWidget):
         text = tr(
             "{count} values, {low} … {high}, largest at {where}",
             count=count,
-            low=number(low),
-            high=number(high),
+            low=number(self.range[0]),
+            high=number(self.range[1]),
             where=largest,
         )
         painter.drawText(
