@@ -230,6 +230,8 @@ def test_figures_of_channels() -> None:
     assert np.abs(figures.counts - expected).max() <= 3  # values on an edge
     assert channel_statistics(np.zeros((4, 4), np.float32)).flag == "dead"
     assert channel_statistics(np.full((4, 4), 0.3, np.float32)).flag == "dead"
+    for few in ([[0.7]], [[0.0]], [[0.7, 0.2]]):
+        assert channel_statistics(np.array(few, np.float32)).flag == ""
     assert channel_statistics(np.clip(plane, -9, -0.1)).flag == "saturated"
     assert channel_statistics(np.maximum(plane - 3, 0)).flag == ""  # what ReLU makes is not saturation
     for low, high in ((0.0, 1e-38), (0.0, 1e-44), (-3e38, 3e38)):  # the width of a bin is outside of float32

@@ -32,7 +32,7 @@ class ChannelStatistics:
     deviation: float
     zeros: float  # share of values that are exactly 0
     broken: int  # values that are not finite
-    flag: str  # "", "not finite", "dead" (all values equal) or "saturated"
+    flag: str  # "", "not finite", "dead" (several values, all equal) or "saturated"
     counts: NDArray[np.int64]
 
     def text(self) -> str:
@@ -48,7 +48,8 @@ class ChannelStatistics:
 def channel_statistics(plane: Floats) -> ChannelStatistics:
     """Statistics over all values of one channel (H x W).
 
-    Saturated: at least half of the values equal the maximum or the minimum, unless that is 0, which ReLU produces.
+    Saturated: at least half of the values, and more than one, equal the maximum or the minimum, unless that is 0, which ReLU
+    produces. A single value, such as a global mean, is neither dead nor saturated.
     """
     values = plane.reshape(-1)
     finite = values if np.isfinite(values.sum(dtype=np.float64)) else values[np.isfinite(values)]
@@ -68,7 +69,8 @@ def channel_statistics(plane: Floats) -> ChannelStatistics:
         counts = np.zeros(BINS, np.int64)
         counts[BINS // 2] = finite.size
     ends = max((np.count_nonzero(finite == end) for end in (low, high) if end), default=0)
-    flag = mark("dead") if low == high else mark("saturated") if ends >= SATURATED * finite.size else ""
+    flag = mark("dead") if low == high else mark("saturated") if ends >= max(2, SATURATED * finite.size) else ""
+    flag = flag if values.size > 1 else ""
     return ChannelStatistics(low, high, mean, deviation, zeros, broken, mark("not finite") if broken else flag, counts)
 
 
