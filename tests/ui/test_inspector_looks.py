@@ -22,7 +22,7 @@ from app.ui.engine.client import EngineClient
 from app.ui.inspector.animation import save_animation
 from app.ui.inspector.color_bar import ColorBar
 from app.ui.inspector.legend import GAP, Legend
-from app.ui.inspector.look import Fit, Look, fit, pixels, value_at
+from app.ui.inspector.look import Fit, Look, fit, pixels, sample_of, value_at
 from app.ui.inspector.order import INLINE, Order, Sorter, order_of
 from app.ui.inspector.tiles import Tiles
 from app.ui.widgets.render import palette, signed_pixels
@@ -110,6 +110,9 @@ def test_ranges_that_are_fitted() -> None:
     lonely = np.zeros(100_000, np.float32)
     lonely[0] = 4
     assert fit(lonely, "green / red").gain == 0.25
+    bordered = np.ones((4, 1024, 128), np.float32)
+    bordered[:, :, ::64] = 0  # every 8th value would be from a few columns only, these among them
+    assert np.mean(sample_of(bordered) == 0) == pytest.approx(1 / 64, rel=0.1)
     own = Fit(10.0, -0.2)
     found = pixels(np.array([[0.3]], np.float32), Look("viridis", each=True), own)
     assert found[0, 0] == palette("viridis")[255]

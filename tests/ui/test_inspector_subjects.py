@@ -23,7 +23,7 @@ from app.ui.document.document import Document
 from app.ui.document.labels import LARGEST, labels_of, read_labels
 from app.ui.engine.client import EngineClient
 from app.ui.engine.result import Phase
-from app.ui.inspector.look import Look
+from app.ui.inspector.look import Fit, Look
 from app.ui.inspector.matrix_view import MatrixView, ticks
 from app.ui.inspector.pages import Form, by_filter, page_of
 from app.ui.inspector.subject import Kind
@@ -335,6 +335,8 @@ def test_filters_larger_than_their_tile_have_gaps_too(side: int) -> None:
     picture = tiles.picture(1)
     assert picture is not None
     assert max(picture.width(), picture.height()) == min(side, 183)
+    tiles.set_look(Look("viridis", each=True))
+    assert tiles.fit_of(1) == Fit(1.0, -1.0)  # all values are 1: gaps are not values
 
 
 def test_labels_are_read_of_plain_files_only(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import expm1, log1p
+from math import expm1, gcd, log1p
 
 import numpy as np
 
@@ -36,9 +36,12 @@ class Fit:
 
 
 def sample_of(values: Floats) -> Floats:
-    """At most about SAMPLES of the finite values."""
-    flat = values.reshape(-1)
-    sample = flat[:: max(1, flat.size // SAMPLES)]
+    """At most about SAMPLES of the finite values, of all columns alike."""
+    flat, width = values.reshape(-1), max(1, values.shape[-1])
+    step = max(1, flat.size // SAMPLES)
+    while gcd(step, width) > 1:
+        step += 1
+    sample = flat[::step]
     found: Floats = sample[np.isfinite(sample)]
     return found
 

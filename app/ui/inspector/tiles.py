@@ -107,7 +107,10 @@ class Tiles:
         if channel not in self._fits:
             plane = self._data[channel]
             step = max(1, max(plane.shape) // 128)
-            self._fits[channel] = fit(np.ascontiguousarray(plane[::step, ::step]), self._look.palette)
+            values = plane[::step, ::step]
+            if self._gaps is not None:
+                values = values[~self._gaps[::step, ::step]]
+            self._fits[channel] = fit(np.ascontiguousarray(values), self._look.palette)
         return self._fits[channel]
 
 
