@@ -9,6 +9,7 @@ from app.ui.document.document import Document
 from app.ui.engine.analysis import AnalysisController
 from app.ui.engine.result import Phase
 from designer.operators.api import Operator
+from designer.operators.params import format_value
 from designer.runtime.animation import SEEDS, seed_of
 
 FRAME = 40  # ms that a frame of animated noise is shown at least
@@ -49,15 +50,18 @@ class Flicker(QObject):
                 self._turns.start(interval)
         else:
             self._turns.stop()
+            self._turn_back()
         animated = set(self._animated()) if visible else set()
         if animated and not self._frames.isActive():
             self._frames.start()
         elif not animated:
             self._frames.stop()
-        self._rest(self._moved - animated)
+        finished = self._moved - animated
+        self._moved -= finished
+        self._restore(finished, "seed")
 
     def _operators(self) -> dict[str, Operator]:
-        """The layers that can move: few of a large document."""
+        """The layers that can move: few of a large document. A bypassed layer does not."""
         document = self._document
         if document is None:
             return {}
@@ -66,7 +70,9 @@ class Flicker(QObject):
             name for name, cls in types.items() if cls and (name == "mix" or cls.parameter("animate") is not None)
         }
         found = {
-            layer.name: document.inference.read(layer.name).operator for layer in document.graph if layer.type in moving
+            layer.name: document.inference.read(layer.name).operator
+            for layer in document.graph
+            if layer.type in moving and not layer.bypassed
         }
         return {name: operator for name, operator in found.items() if isinstance(operator, Operator)}
 
@@ -90,6 +96,12 @@ class Flicker(QObject):
                 self._send(name, "phase", str(self._on).lower())
             self._analysis.again(animated=True)
 
+    def _turn_back(self) -> None:
+        """Mixes that show their second input show what the document says again."""
+        if self._on:
+            self._on = False
+            self._restore(set(self._mixes()), "phase")
+
     def _next_frame(self) -> None:
         if self._analysis.phase is not Phase.READY:
             return
@@ -99,13 +111,13 @@ class Flicker(QObject):
             self._send(name, "seed", str((seed + self._frame) % SEEDS))
         self._analysis.again(animated=True)
 
-    def _rest(self, names: set[str]) -> None:
-        """Restore the seed of layers that are no longer animated."""
-        self._moved -= names
-        seeds = {name: operator.values().get("seed") for name, operator in self._operators().items() if name in names}
-        if seeds and self._analysis.phase in (Phase.READY, Phase.RUNNING):
-            for name, seed in seeds.items():
-                self._send(name, "seed", str(seed))
+    def _restore(self, names: set[str], parameter: str) -> None:
+        """The engine gets the document's values of layers that no longer move."""
+        values = {name: operator.values() for name, operator in self._operators().items() if name in names}
+        found = {name: format_value(own[parameter]) for name, own in values.items() if parameter in own}
+        if found and self._analysis.phase in (Phase.READY, Phase.RUNNING):
+            for name, text in found.items():
+                self._send(name, parameter, text)
             self._analysis.again()
 
     def _send(self, layer: str, parameter: str, text: str) -> None:
