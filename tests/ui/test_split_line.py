@@ -9,6 +9,7 @@ pytest.importorskip("onnxruntime")
 pytestmark = pytest.mark.gui
 
 from collections.abc import Iterator
+from dataclasses import replace
 from math import ceil
 from pathlib import Path
 
@@ -20,8 +21,14 @@ from pytestqt.qtbot import QtBot
 
 from analysis_layers.mix import SELECTIONS
 from app.ui.analysis.analysis_panel import AnalysisPanel
+from app.ui.document.document import Document
 from app.ui.engine.client import EngineClient
+from app.ui.engine.context import Context
 from app.ui.widgets.image_view import ImageView, SplitMode
+from designer.graph.bypass import bypass
+from designer.graph.edits import Edit
+from designer.graph.model import Source
+from designer.operators.registry import default_registry
 
 engine_is_let_go = kit.engine_is_let_go
 
@@ -107,6 +114,22 @@ def test_a_horizontal_line_is_dragged_and_the_picture_follows(bench: Bench) -> N
 
     analysis.set_capture("conv_0", ("noise_0",))
     qtbot.waitUntil(followed, timeout=kit.WAIT)
+
+
+def test_the_line_is_on_outputs_that_depend_on_its_mix(qtbot: QtBot) -> None:
+    graph = kit.small_network()
+    more = replace(graph["output_0"], name="output_1", inputs=(Source("noise_0"),))
+    graph.apply(Edit("More", {"output_1": (None, more)}))
+    context = Context(default_registry())
+    document = Document(graph, context.registry)
+    context.set_document(document)
+    panel = AnalysisPanel(context)
+    context.setParent(panel)
+    qtbot.addWidget(panel)
+    views = [panel.findChild(ImageView, f"analysis.output.{name}.picture") for name in ("output_0", "output_1")]
+    assert [view.split for view in views] == [SplitMode.VERTICAL, SplitMode.NONE]
+    document.do(lambda g: bypass(g, document.inference, ["mix_0"]))
+    assert [view.split for view in views] == [SplitMode.NONE, SplitMode.NONE]
 
 
 @pytest.mark.parametrize("selection", [s for s in SELECTIONS if s not in ("v_split", "h_split", "custom")])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import Qt
@@ -216,7 +218,7 @@ class AnalysisPanel(QWidget):
         self._outputs = {layer: OutputView(layer, self._origin) for layer in layers}
         for layer, view in self._outputs.items():
             self._tabs.addTab(view, layer)
-            view.split_moved.connect(self._drag_split)
+            view.split_moved.connect(partial(self._drag_split, layer))
             view.split_released.connect(self._release_split)
         self._show_quality()
         if not layers:
@@ -316,16 +318,23 @@ class AnalysisPanel(QWidget):
         if folder:
             self._analysis.choose_weights(Path(folder))
 
-    def _mix(self) -> tuple[str, SplitMode, float] | None:
-        """The mix whose split line can be drawn on the image."""
+    def _mixes(self) -> dict[str, tuple[SplitMode, float]]:
+        """The layers whose split line can be drawn on an image: where it is."""
         if self._document is None:
-            return None
+            return {}
+        found = {}
         for layer in self._document.graph:
-            if layer.type == "mix" and layer.params.get("selection", "") in (SplitMode.VERTICAL, SplitMode.HORIZONTAL):
+            selection = layer.params.get("selection", "")
+            if layer.type == "mix" and selection in (SplitMode.VERTICAL, SplitMode.HORIZONTAL) and not layer.bypassed:
                 operator = self._document.inference.read(layer.name).operator
                 if operator is not None:
-                    return layer.name, SplitMode(layer.params["selection"]), float(getattr(operator, "amount", 0.5))
-        return None
+                    found[layer.name] = (SplitMode(selection), float(getattr(operator, "amount", 0.5)))
+        return found
+
+    def _mix_of(self, output: str, mixes: Collection[str]) -> str | None:
+        """The first of the mixes that an output depends on."""
+        above = self._document.graph.upstream([output]) if mixes and self._document is not None else ()
+        return next((name for name in mixes if name in above), None)
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
@@ -338,14 +347,15 @@ class AnalysisPanel(QWidget):
 
     def _show_split(self) -> None:
         self.flicker.follow(self._document, self.isVisible())
-        mix = self._mix()
-        for view in self._outputs.values():
-            view.set_split(*(mix[1:] if mix is not None else (SplitMode.NONE, 0.5)))
+        mixes = self._mixes()
+        for output, view in self._outputs.items():
+            mix = self._mix_of(output, mixes)
+            view.set_split(*(mixes[mix] if mix is not None else (SplitMode.NONE, 0.5)))
 
-    def _drag_split(self, amount: float) -> None:
-        mix = self._mix()
-        if mix is not None and self._document is not None:
-            layer, text = mix[0], repr(round(amount, 3))
+    def _drag_split(self, output: str, amount: float) -> None:
+        layer = self._mix_of(output, self._mixes())
+        if layer is not None and self._document is not None:
+            text = repr(round(amount, 3))
             key = f"analysis.{layer}.amount"
             self._document.do(lambda graph: set_params(graph, {layer: {"amount": text}}, merge_key=key))
 
