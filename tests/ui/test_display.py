@@ -14,6 +14,9 @@ from pytestqt.qtbot import QtBot
 from app.ui.analysis.display import Display, DisplayMode
 from app.ui.analysis.output_view import OutputView
 from app.ui.widgets import theme
+from app.ui.widgets.overlays import CrossOverlay
+from designer.graph.types import Size3D
+from designer.operators.registry import default_registry
 from designer.runtime.provenance import Provenance
 
 pytestmark = pytest.mark.gui
@@ -95,3 +98,14 @@ def test_the_view_follows_its_controls(qtbot: QtBot) -> None:
     qtbot.mouseClick(reset, Qt.MouseButton.LeftButton)
     assert (pixel(0), pixel(9)) == (128, 0)
     assert bar.mode.currentIndex() == 0
+
+
+def test_a_mark_outside_of_the_part_that_is_shown_is_not_drawn(qtbot: QtBot) -> None:
+    view = OutputView("y", lambda: Provenance("y.xml", "0" * 64))
+    qtbot.addWidget(view)
+    output = default_registry().get("output")
+    assert output is not None
+    view.show_array(np.zeros((1, 3, 8, 8), np.float32), output(width=4, height=4, offset=Size3D(2, 1, 0)))
+    for pixel, marks in (((2, 1), (CrossOverlay(0, 0),)), ((5, 4), (CrossOverlay(3, 3),)), ((1, 1), ()), ((5, 5), ())):
+        view.mark((pixel, (8, 8)))
+        assert view.view.overlays == marks

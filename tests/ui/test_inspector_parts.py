@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -19,7 +21,8 @@ from app.ui.inspector.input_pane import InputPane
 from app.ui.inspector.order import Order, order_of
 from app.ui.inspector.subject import Kind
 from app.ui.widgets.feature_view import FeatureView
-from designer.graph.commands import rename_layer
+from designer.graph.commands import rename_layer, set_params
+from designer.graph.edits import Edit
 from designer.operators.registry import default_registry
 
 pytestmark = pytest.mark.gui
@@ -64,6 +67,22 @@ def test_a_range_that_was_set_stays_with_the_weights_of_a_renamed_layer(panel: C
     assert panel.subject.title == "first weight"
     show(panel, weights + 1)
     assert (panel.bar.look.gain, panel.bar.look.shift) == (3.0, 0.5)
+
+
+def test_kernels_of_a_transposed_convolution_are_shown_also_while_its_groups_are_wrong(
+    panel: ChannelInspectorPanel,
+) -> None:
+    document = panel._context.document
+    layer = document.graph["conv_h"]
+    wrong = replace(layer, type="transposed_convolution", params={**layer.params, "groups": "2"})
+    assert document.do(lambda g: Edit("Another type", {"conv_h": (layer, wrong)}))
+    panel.look_at(Kind.WEIGHTS)
+    panel.subject.tensor = "weight"
+    kernel = np.arange(3 * 8, dtype=np.float32).reshape(3, 8, 1, 1).repeat(3, 2).repeat(3, 3)
+    for groups, channels in (("2", 3), ("x", 3), ("3", 24), ("1", 8)):
+        assert document.do(lambda g, text=groups: set_params(g, {"conv_h": {"groups": text}})) or groups == "2"
+        show(panel, kernel.copy())
+        assert panel.grid.channels == channels
 
 
 def test_the_input_is_the_item_of_the_batch_that_is_inspected(qtbot: QtBot) -> None:

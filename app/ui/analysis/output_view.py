@@ -167,11 +167,14 @@ class OutputView(QWidget):
     def mark(self, spot: Spot | None) -> None:
         """Mark the pixel that is at the place of a pixel of another tensor; None takes the mark away."""
         self._spot = spot
-        if spot is None or self._size is None:
+        if spot is None or self._size is None or self._array is None:
             self.view.set_overlays(())
             return
         x, y = scaled(*spot, self._size)
-        self.view.set_overlays((CrossOverlay(x - self._offset[0], y - self._offset[1]),))
+        x, y = x - self._offset[0], y - self._offset[1]
+        height, width = self._array.shape[2:]
+        inside = 0 <= x < width and 0 <= y < height  # the output layer may show a part of the tensor only
+        self.view.set_overlays((CrossOverlay(x, y),) if inside else ())
 
     def _menu(self, place: QPoint) -> None:
         menu = self.export.menu()

@@ -330,7 +330,9 @@ class ChannelInspectorPanel(QWidget):
         layer = (graph.inside(scope[-1].template) if scope else graph)[name]
         if layer.type != "transposed_convolution":
             return tensor
-        return by_filter(tensor, int(layer.params.get("groups", "1")))
+        groups = getattr(self._context.registry.read(layer).operator, "groups", 0)
+        fits = groups and len(tensor) % groups == 0  # the text may be wrong, or newer than the tensor
+        return by_filter(tensor, groups) if fits else tensor
 
     def _waits(self) -> bool:
         """Whether the tensor that is shown stays until another one comes."""
