@@ -9,7 +9,9 @@ import pytest
 
 pytest.importorskip("PySide6")
 import analysis_kit as kit
+from pseudo_kit import Pseudo
 from PySide6.QtGui import QColor
+from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.ui.document.document import Document
@@ -17,10 +19,13 @@ from app.ui.engine.analysis import analysis_of
 from app.ui.engine.context import Context
 from app.ui.engine.receptive_field import ReceptiveField
 from app.ui.inspector.channel_inspector import ChannelInspectorPanel
+from app.ui.inspector.color_bar import LINE
 from app.ui.inspector.input_pane import InputPane
 from app.ui.inspector.order import Order, order_of
 from app.ui.inspector.subject import Kind
+from app.ui.inspector.subject_bar import SubjectBar
 from app.ui.widgets.feature_view import FeatureView
+from designer import texts
 from designer.graph.commands import rename_layer, set_params
 from designer.graph.edits import Edit
 from designer.operators.registry import default_registry
@@ -53,6 +58,31 @@ def test_other_numbers_of_channels_are_in_the_chosen_order(panel: ChannelInspect
         value = rng.standard_normal((1, count, 6, 5)).astype(np.float32)
         show(panel, value)
         assert list(panel.grid.order) == order_of(value[0], Order.ENERGY)
+
+
+@pytest.mark.parametrize("width", [720, 1000, 1200])
+def test_the_text_about_a_pixel_is_whole(panel: ChannelInspectorPanel, width: int) -> None:
+    show(panel, np.random.default_rng(0).standard_normal((1, 8, 60, 80)).astype(np.float32))
+    panel.resize(width, 500)
+    panel.probe._set_hover((3, 10, 20))
+    label = panel.probe.status
+    for _ in range(2):  # a layout that changes is arranged again
+        QApplication.processEvents()
+    assert panel.width() == width
+    assert label.fontMetrics().horizontalAdvance(label.text()) <= label.width()
+    assert panel.legend.width() == panel.legend.sizeHint().width()
+
+
+def test_longer_texts_of_another_language_wrap(qtbot: QtBot) -> None:
+    before = texts.take(Pseudo())
+    try:
+        bar = SubjectBar()
+    finally:
+        texts.take(before)
+    qtbot.addWidget(bar)
+    bar.show_tensors([("weight", "weight  64 x 64 x 3 x 3")], "weight")
+    bar.show_items(3, 0)
+    assert bar.minimumSizeHint().width() <= LINE
 
 
 def test_a_range_that_was_set_stays_with_the_weights_of_a_renamed_layer(panel: ChannelInspectorPanel) -> None:

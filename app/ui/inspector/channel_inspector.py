@@ -6,8 +6,8 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from PySide6.QtCore import QEvent, Qt, QTimer
-from PySide6.QtGui import QHideEvent, QShowEvent
-from PySide6.QtWidgets import QHBoxLayout, QSplitter, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtGui import QHideEvent, QResizeEvent, QShowEvent
+from PySide6.QtWidgets import QGridLayout, QLabel, QSplitter, QStackedWidget, QVBoxLayout, QWidget
 
 from app.ui.document.document import Document
 from app.ui.document.labels import labels_of
@@ -43,6 +43,7 @@ from designer.texts import tr
 from designer.units import dims_text, number
 
 LARGE = 2000  # layers of a network whose tensors are listed after it has been shown
+TEXT = 100  # characters of the probe's text about a pixel
 
 
 class ChannelInspectorPanel(QWidget):
@@ -136,16 +137,26 @@ class ChannelInspectorPanel(QWidget):
         middle.addWidget(self._stack)
         middle.addWidget(self.probe.pane)
         middle.setSizes([700, 300])  # shares, until the user moves the line between them
-        line = QHBoxLayout()
-        line.addWidget(self._histogram)
-        line.addLayout(self.probe.lines(theme.mono_font()), 1)
-        line.addWidget(self.legend)
+        self._lines = QWidget()
+        self._lines.setLayout(self.probe.lines(theme.mono_font()))
+        self._foot = QGridLayout()
+        self._foot.addWidget(self._histogram, 0, 0)
+        self._foot.addWidget(self._lines, 0, 1)
+        self._foot.addWidget(self.legend, 0, 2)
+        self._foot.setColumnStretch(1, 1)
         column = QVBoxLayout(self)
         column.setContentsMargins(8, 8, 8, 8)
         column.setSpacing(4)
         for widget in (self.subjects, self.bar, middle):
             column.addWidget(widget, int(widget is middle))
-        column.addLayout(line)
+        column.addLayout(self._foot)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Where the probe's text would be cut between the histogram and the legend, it is under them."""
+        super().resizeEvent(event)
+        text = TEXT * self._lines.findChild(QLabel).fontMetrics().averageCharWidth()
+        narrow = event.size().width() < self._histogram.width() + text + self.legend.sizeHint().width()
+        self._foot.addWidget(self._lines, int(narrow), int(not narrow), 1, 3 if narrow else 1)
 
     # --- what is inspected -------------------------------------------------------------------------------------
 

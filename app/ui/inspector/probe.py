@@ -81,6 +81,7 @@ class InspectorProbe(QObject):
     def lines(self, font: QFont) -> QVBoxLayout:
         """The two lines of text."""
         column = QVBoxLayout()
+        column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         for label in (self.status, self.same):
             label.setFont(font)

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
-from PySide6.QtWidgets import QComboBox, QCompleter, QHBoxLayout, QLabel, QSpinBox, QWidget
+from PySide6.QtWidgets import QComboBox, QCompleter, QSizePolicy, QSpinBox, QWidget
 
 from app.ui.document.document import Document
-from app.ui.inspector.color_bar import tool_button
+from app.ui.inspector.color_bar import LINE, tool_button
 from app.ui.inspector.order import Order
 from app.ui.inspector.subject import Kind
 from app.ui.widgets import theme
 from app.ui.widgets.export_button import ExportButton
+from app.ui.widgets.flow import FlowLayout
 from designer.operators.api import Operator
 from designer.texts import tr
 
@@ -34,6 +35,7 @@ class SubjectBar(QWidget):
         self.layer.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
         self.layer.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         self.layer.setMinimumContentsLength(14)
+        self.layer.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         edit, completer = self.layer.lineEdit(), self.layer.completer()
         assert edit is not None
         assert completer is not None
@@ -74,18 +76,10 @@ class SubjectBar(QWidget):
         self.order.activated.connect(lambda: self.order_chosen.emit(self.chosen_order))
         self.export = ExportButton("channel_inspector", statistics=True)
         self.export.requested.connect(self.export_requested)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        label = QLabel(tr("Layer"))
-        label.setBuddy(self.layer)
-        row.addWidget(label)
-        row.addWidget(self.layer, 2)
-        row.addWidget(self.follow)
-        for widget in (self.kind, self.tensor, self.item, self.order):
-            row.addWidget(widget)
-        row.addStretch(1)
-        row.addWidget(self.export)
-        self._row = row
+        self._row = FlowLayout(self, spacing=6, line=LINE)
+        self._row.add_labelled(tr("Layer"), self.layer)
+        for widget in (self.follow, self.kind, self.tensor, self.item, self.order, self.export):
+            self._row.addWidget(widget)
 
     @property
     def chosen_order(self) -> Order:
@@ -93,8 +87,9 @@ class SubjectBar(QWidget):
 
     def add_buttons(self, *buttons: QWidget) -> None:
         """More of them, before the one to export."""
-        for button in buttons:
-            self._row.insertWidget(self._row.count() - 1, button)
+        for button in (*buttons, self.export):
+            self._row.removeWidget(button)
+            self._row.addWidget(button)
 
     def show_document(self, document: Document) -> None:
         """List the tensors in running order."""
