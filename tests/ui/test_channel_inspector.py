@@ -375,6 +375,32 @@ def test_many_channels_scroll_and_only_visible_ones_are_computed(qtbot: QtBot) -
     assert grid.viewport().rect().contains(rect.center().toPoint())
 
 
+def test_a_sheet_has_all_channels_in_their_order(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    grid = ChannelGrid("grid", "Channels")
+    qtbot.addWidget(grid)
+    grid.resize(200, 300)
+    grid.show()
+    grid.set_side(40)  # without captions
+    data = np.arange(60, dtype=np.float32)[:, None, None] / 60 * np.ones((1, 4, 4), np.float32)
+    grid.show_data(data)
+    grid.set_order(list(reversed(range(60))))
+
+    def greens() -> list[int]:
+        sheet = grid.sheet()
+        places = ((x, y) for y in range(8, sheet.height() - 8, 48) for x in range(8, sheet.width() - 8, 48))
+        found = [sheet.pixelColor(x + 20, y + 20) for x, y in places]
+        return [color.green() for color in found if color.red() == 0]
+
+    expected = [255 * value for value in reversed(data[:, 0, 0].tolist())]
+    for height, columns in ((16000, 3), (500, 6)):
+        monkeypatch.setattr("app.ui.inspector.channel_grid.MAX_SHEET", height)
+        assert grid.sheet().width() == 8 + columns * 48
+        assert greens()[:60] == pytest.approx(expected, abs=3)
+    monkeypatch.setattr("app.ui.inspector.channel_grid.MAX_PIXELS", 48 * 48 * 10)
+    assert grid.on_sheet == 10
+    assert greens() == pytest.approx(expected[:10], abs=3)
+
+
 def test_features_are_bars(qtbot: QtBot) -> None:
     view = FeatureView("features", "Values")
     qtbot.addWidget(view)

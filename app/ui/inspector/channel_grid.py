@@ -7,7 +7,7 @@ from time import perf_counter
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, QSize, QSizeF, Qt, QTimer, Signal
 from PySide6.QtGui import QImage, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QResizeEvent, QWheelEvent
 from PySide6.QtWidgets import QAbstractScrollArea, QWidget
 
@@ -20,7 +20,8 @@ from designer.units import number
 
 GAP = 8
 MARGIN = 8
-MAX_SHEET = 16000  # pixels of height of a saved sheet; what lies below is left out
+MAX_SHEET = 16000  # pixels of height of a saved sheet: it gets wider before it gets higher
+MAX_PIXELS = 1 << 27  # of a saved sheet; channels beyond are left out
 WORK = 0.012  # seconds of computing in one frame; what is missing then comes with the next
 
 
@@ -128,24 +129,31 @@ class ChannelGrid(QAbstractScrollArea):
         """What is written under a channel: why it is marked, and its minimum and maximum (None: not known yet)."""
         self._flag, self._range = flag, value_range
 
+    @property
+    def on_sheet(self) -> int:
+        """Number of channels that a sheet has room for."""
+        across, down = self._pitch()
+        return min(self.channels, max(1, int(MAX_PIXELS // (across * down))))
+
     def sheet(self) -> QImage:
-        """All channels as they would be seen without scrolling, at most MAX_SHEET pixels high."""
+        """The first `on_sheet` channels as they would be seen without scrolling, in more columns if MAX_SHEET requires it."""
         assert self._data is not None
         across, down = self._pitch()
-        columns = self._columns()
-        rows = min(-(-self.channels // columns), max(1, int(MAX_SHEET // down)))
-        width = min(columns, self.channels) * across + 2 * MARGIN - GAP
+        count, most = self.on_sheet, max(1, int(MAX_SHEET // down))
+        columns = max(self._columns(), -(-count // most))
+        rows = -(-count // columns)
+        width = min(columns, count) * across + 2 * MARGIN - GAP
         image = QImage(int(width), int(rows * down + 2 * MARGIN - GAP), QImage.Format.Format_RGB32)
         painter = QPainter(image)
         painter.setFont(self.font())
         self._tiles.set_side(round(self._side * self.devicePixelRatioF()))
         painter.fillRect(image.rect(), theme.color("sunken"))
-        scrolled = QPointF(0, self.verticalScrollBar().value())
         for row in range(rows):
-            channels = self._order[row * columns : (row + 1) * columns]
+            channels = self._order[row * columns : min((row + 1) * columns, count)]
             self._tiles.make(channels)
-            for channel in channels:
-                self._paint_tile(painter, channel, self.tile_rect(channel).translated(scrolled))
+            for column, channel in enumerate(channels):
+                place = QPointF(MARGIN + column * across, MARGIN + row * down)
+                self._paint_tile(painter, channel, QRectF(place, QSizeF(*self._tile_size())))
         painter.end()
         return image
 

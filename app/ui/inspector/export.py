@@ -90,7 +90,15 @@ class Exporter(QObject):
         if path is None or subject.value is None:
             return
         content = (subject.value,) if way == "tensor" else (self._shown.picture(), self._origin().comment())
-        self._start(lambda: table.writer(path)(path, *content), tr("Saved {name}", name=path.name))
+        done, grid = tr("Saved {name}", name=path.name), self._shown.views.grid
+        if way == "picture" and channel is None and grid.on_sheet < grid.channels:
+            done = tr(
+                "Saved {name} with the first {count} of {total} channels. Make the channels smaller to save all.",
+                name=path.name,
+                count=grid.on_sheet,
+                total=grid.channels,
+            )
+        self._start(lambda: table.writer(path)(path, *content), done)
 
     def _save_statistics(self) -> None:
         page = self._shown.page
