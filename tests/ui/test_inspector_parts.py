@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import csv
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 pytest.importorskip("PySide6")
 import analysis_kit as kit
+from PIL import Image
 from pseudo_kit import Pseudo
-from PySide6.QtGui import QColor
+from PySide6.QtCore import QPointF, Qt
+from PySide6.QtGui import QColor, QImage
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
@@ -18,13 +22,25 @@ from app.ui.document.document import Document
 from app.ui.engine.analysis import analysis_of
 from app.ui.engine.context import Context
 from app.ui.engine.receptive_field import ReceptiveField
+from app.ui.engine.result import Phase
+from app.ui.inspector.animation import save_animation
+from app.ui.inspector.channel_grid import GAP, ChannelGrid
 from app.ui.inspector.channel_inspector import ChannelInspectorPanel
-from app.ui.inspector.color_bar import LINE
+from app.ui.inspector.channel_statistics import BINS, TensorStatistics, channel_statistics
+from app.ui.inspector.color_bar import LINE, ColorBar
+from app.ui.inspector.enlarged import EnlargedPage
+from app.ui.inspector.export import statistics as table_of
+from app.ui.inspector.histogram_strip import HistogramStrip
 from app.ui.inspector.input_pane import InputPane
+from app.ui.inspector.look import Look, pixels
 from app.ui.inspector.order import Order, order_of
+from app.ui.inspector.pages import page_of
 from app.ui.inspector.subject import Kind
 from app.ui.inspector.subject_bar import SubjectBar
+from app.ui.widgets import theme
 from app.ui.widgets.feature_view import FeatureView
+from app.ui.widgets.overlays import BoxOverlay, CrossOverlay
+from app.ui.widgets.render import to_image
 from designer import texts
 from designer.graph.commands import rename_layer, set_params
 from designer.graph.edits import Edit
@@ -145,3 +161,222 @@ def test_values_that_are_not_finite_are_named_so(qtbot: QtBot) -> None:
         finite = [value for value in values if np.isfinite(value)] or [0.0]
         assert view.range == (min(finite), max(finite))
         assert not view.grab().isNull()
+
+
+# --- the grid ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def grid(qtbot: QtBot) -> ChannelGrid:
+    """30 channels of 20 x 10 pixels in tiles of 100 x 50."""
+    made = ChannelGrid("grid", "Channels")
+    qtbot.addWidget(made)
+    made.resize(400, 300)
+    made.set_side(100)
+    made.show_data(np.zeros((30, 10, 20), np.float32))
+    made.show()
+    return made
+
+
+def test_keys_move_through_the_grid_and_scroll(grid: ChannelGrid, qtbot: QtBot) -> None:
+    across = grid.tile_rect(1).left() - grid.tile_rect(0).left()
+    columns = next(c for c in range(30) if grid.tile_rect(c).top() > grid.tile_rect(0).top())
+    assert across == 100 + GAP
+    assert (
+        grid.tile_rect(columns - 1).right()
+        <= grid.viewport().width()
+        < grid.tile_rect(0).left() + (columns + 1) * across
+    )
+    for key, current in (
+        (Qt.Key.Key_Right, 1),
+        (Qt.Key.Key_Down, 1 + columns),
+        (Qt.Key.Key_Left, columns),
+        (Qt.Key.Key_Up, 0),
+        (Qt.Key.Key_Up, 0),
+        (Qt.Key.Key_End, 29),
+        (Qt.Key.Key_Right, 29),
+        (Qt.Key.Key_Home, 0),
+    ):
+        qtbot.keyClick(grid, key)
+        assert grid.current == current
+        assert grid.viewport().rect().contains(grid.tile_rect(current).toAlignedRect())
+        assert current in grid.visible()
+    activated: list[int] = []
+    grid.activated.connect(activated.append)
+    qtbot.keyClick(grid, Qt.Key.Key_Return)
+    assert activated == [0]
+    assert [grid.neighbour(0, step) for step in (-1, 1)] == [29, 1]
+
+
+def test_every_pixel_of_a_tile_is_found(grid: ChannelGrid) -> None:
+    for channel in (0, 2, 4):
+        rect = grid.tile_rect(channel)
+        assert grid._pixel_at(rect.topLeft() + QPointF(0.5, 0.5)) == (channel, 0, 0)
+        assert grid._pixel_at(rect.bottomRight() - QPointF(0.5, 0.5)) == (channel, 19, 9)
+        assert grid._pixel_at(rect.topLeft() + QPointF(5 * 7.5, 5 * 3.5)) == (channel, 7, 3)
+        assert grid.channel_at(rect.bottomLeft() + QPointF(3, 3)) == channel  # its caption
+        assert grid._pixel_at(rect.bottomLeft() + QPointF(3, 3)) is None
+        assert grid.channel_at(rect.topRight() + QPointF(GAP / 2, 3)) is None
+    assert grid.channel_at(QPointF(2, 2)) is None
+
+
+def test_another_size_of_tiles_keeps_what_is_at_the_top(grid: ChannelGrid) -> None:
+    bar = grid.verticalScrollBar()
+    bar.setValue(bar.maximum() // 2)
+    top = grid.visible()[0]
+    grid.set_side(130)
+    assert top in grid.visible()[:3]
+    assert grid.tile_rect(top).bottom() > 0
+
+
+# --- parts ------------------------------------------------------------------------------------------------------------
+
+
+def test_the_part_of_a_gradient_that_is_not_zero_has_room_around_it() -> None:
+    gradient = np.zeros((1, 2, 30, 40), np.float32)
+    gradient[0, 1, 20, 10] = 1
+    page = page_of(gradient, Kind.GRADIENT, cut=True)
+    assert (page.offset, page.size) == ((4, 14), (40, 30))
+    np.testing.assert_array_equal(page.data, gradient[0, :, 14:27, 4:17])
+    gradient[0, 0, 0, 39] = gradient[0, 0, 20, 5] = 1  # at the edge of the image, and larger
+    page = page_of(gradient, Kind.GRADIENT, cut=True)
+    assert page.offset == (4, 0)
+    np.testing.assert_array_equal(page.data, gradient[0, :, :22, 4:])
+
+
+def test_many_channels_with_a_flag_are_counted_and_the_first_are_named(qtbot: QtBot) -> None:
+    statistics = TensorStatistics()
+    data = np.random.default_rng(0).standard_normal((20, 4, 4)).astype(np.float32)
+    data[3:17] = 1
+    data[1, 0, 0] = np.nan
+    with qtbot.waitSignal(statistics.changed):
+        statistics.show_data(data)
+    qtbot.waitUntil(lambda: statistics.complete)
+    assert statistics.flagged() == {"dead": 14, "not finite": 1}
+    assert statistics.flagged_texts() == ["14 dead (3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14 …)", "1 not finite (1)"]
+    assert (statistics.flag(2), statistics.flag(3)) == ("", "dead")
+    statistics.show_data(data[:2])
+    assert not statistics.complete
+    assert statistics.range(0) is None
+
+
+def test_the_table_of_statistics_has_every_column() -> None:
+    plane = np.array([[[0.0, 0.0, 3.0, np.inf]], [[-2.0, 2.0, 4.0, 8.0]]], np.float32)
+    rows = list(csv.DictReader(table_of(plane).splitlines()))
+    numbers = ("channel", "minimum", "maximum", "mean", "zeros", "not_finite")
+    assert [[float(row[name]) for name in numbers] for row in rows] == [
+        [0, 0, 3, 1, pytest.approx(2 / 3), 1],
+        [1, -2, 8, 3, 0, 0],
+    ]
+    assert [float(row["deviation"]) for row in rows] == pytest.approx([2**0.5, 13**0.5])
+    assert [row["flag"] for row in rows] == ["not finite", ""]
+
+
+def test_the_histogram_is_drawn_from_the_lowest_to_the_highest_value(qtbot: QtBot) -> None:
+    strip = HistogramStrip()
+    qtbot.addWidget(strip)
+    values = np.repeat(np.array([-1.0, 3.0], np.float32), (1, 16))
+    strip.show_statistics(channel_statistics(values[None]))
+    image = strip.grab().toImage()
+    accent = theme.color("accent")
+    bars = [[x for x in range(image.width()) if image.pixelColor(x, y) == accent] for y in (35, 30, 5)]
+    last = 2 * BINS - 1
+    assert bars == [[1, 2, last, last + 1], [1, 2, last, last + 1], [last, last + 1]]  # heights by the square root
+    assert image.pixelColor(1 + 2 * BINS // 4, 10) == theme.color("outline")  # zero
+    assert "-1" in strip.toolTip()
+    strip.show_statistics(None)
+    assert strip.toolTip() == ""
+
+
+def test_the_range_of_the_shift_is_a_round_number(qtbot: QtBot) -> None:
+    bar = ColorBar()
+    qtbot.addWidget(bar)
+    for extent, most in ((0.7, 1), (1.5, 2), (2, 2), (3, 5), (700, 1000), (0.0, 1000), (np.inf, 1000)):
+        bar.show_extent(extent)
+        bar.shift.slider.setValue(bar.shift.slider.maximum())
+        assert bar.look.shift == pytest.approx(most)
+
+
+def test_a_coarse_channel_is_drawn_at_the_size_of_the_full_one(qtbot: QtBot) -> None:
+    page = EnlargedPage()
+    qtbot.addWidget(page)
+    full = np.arange(48, dtype=np.float32).reshape(6, 8) / 48
+    page.show_plane(full, Look(), None, False)
+    page.show_plane(full[::2, ::2], Look(), None, True)
+    expected = pixels(full[::2, ::2].repeat(2, 0).repeat(2, 1), Look())
+    assert page.view.image == to_image(expected)
+    page.show_plane(full[:3], Look(), None, False)
+    assert page.view.image == to_image(pixels(full[:3], Look()))
+
+
+def test_frames_of_an_animation_are_in_its_upper_left_corner(tmp_path: Path) -> None:
+    frames = [QImage(width, height, QImage.Format.Format_RGB32) for width, height in ((4, 2), (2, 3))]
+    for frame, color in zip(frames, ("#ff0000", "#00ff00"), strict=True):
+        frame.fill(QColor(color))
+    save_animation(tmp_path / "a.png", frames, 125, "origin")
+    with Image.open(tmp_path / "a.png") as made:
+        assert (made.size, made.n_frames, made.info["loop"], made.info["duration"]) == ((4, 3), 2, 0, 125)
+        for number, (width, height) in enumerate(((4, 2), (2, 3))):
+            made.seek(number)
+            shown = np.asarray(made.convert("RGB"))
+            assert (shown[:height, :width, number] == 255).all()
+            assert shown.astype(int).sum() == 255 * width * height
+
+
+def test_marks_on_the_input_are_the_field_the_cursor_and_the_pin(qtbot: QtBot) -> None:
+    analysis = analysis_of(Context(default_registry()))
+    field = ReceptiveField(analysis, analysis)
+    pane = InputPane(field)
+    qtbot.addWidget(pane)
+    field.box = (1, 2, 5, 6)
+    for pin, hover, marks in (
+        ((3, 4), (3, 4), [CrossOverlay(3, 4)]),
+        ((3, 4), (1, 1), [CrossOverlay(1, 1, role="muted"), CrossOverlay(3, 4)]),
+        (None, (1, 1), [CrossOverlay(1, 1, role="muted")]),
+        (None, None, []),
+    ):
+        pane.mark(pin, hover)
+        assert list(pane.view.overlays) == [BoxOverlay(1, 2, 5, 6), *marks]
+
+
+def test_why_nothing_is_shown(panel: ChannelInspectorPanel) -> None:
+    subject, analysis = panel.subject, panel._analysis
+    for phase, message, words in (
+        (Phase.IDLE, "", "Launch Analysis to see"),
+        (Phase.FAILED, "It failed.", "It failed."),
+        (Phase.BLOCKED, "", "Waiting for 'conv_h'"),
+        (Phase.READY, "an old message", "Waiting for 'conv_h'"),
+    ):
+        analysis.phase, analysis.message = phase, message
+        assert subject.reason().startswith(words)
+    subject.message = "The engine says why."
+    assert subject.reason() == "The engine says why."
+    analysis.phase = Phase.BLOCKED
+    analysis.message = "The problem of the network."
+    assert subject.reason() == "The problem of the network."
+    subject.source = ""
+    assert subject.reason().startswith("Double-click a layer")
+
+
+def test_the_oldest_recorded_runs_are_dropped_first(
+    panel: ChannelInspectorPanel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exporter, button = panel.exporter, panel.subjects.export
+    button._actions["record"].setChecked(True)
+    for number in range(3):
+        show(panel, np.full((1, 8, 4, 4), number, np.float32))
+    assert len(exporter._frames) == 3
+    assert button._actions["runs"].isEnabled()
+    assert "3" in button._actions["runs"].text()
+    size = exporter._frames[0].sizeInBytes()
+    monkeypatch.setattr("app.ui.inspector.export.RECORDED", 2 * size)
+    kept = list(exporter._frames)[-1]
+    show(panel, np.full((1, 8, 4, 4), 9, np.float32))
+    assert len(exporter._frames) == 2
+    assert exporter._frames[0] is kept
+    monkeypatch.setattr("app.ui.inspector.export.WIDEST", 100)
+    show(panel, np.full((1, 8, 4, 4), 5, np.float32))
+    assert exporter._frames[-1].width() == 100
+    panel.hide()
+    show(panel, np.full((1, 8, 4, 4), 6, np.float32))
+    assert exporter._frames[-1].width() == 100
