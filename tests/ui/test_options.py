@@ -14,6 +14,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
+    QDoubleSpinBox,
     QLabel,
     QLineEdit,
     QPushButton,
@@ -186,3 +187,22 @@ def test_what_it_says_is_what_it_does(drawn: Drawn) -> None:
     operator = drawn.document.inference.read("every_0").operator
     array = np.ones((1, 3, 4, 4), np.float32)
     np.testing.assert_array_equal(operator.evaluate((array,))[0], array)
+
+
+def test_a_number_without_bounds_can_be_negative(qtbot: QtBot) -> None:
+    registry = load([], entry_points=False)
+    layers = [
+        Layer("input_0", "input", params={"dims": "8x8x3"}),
+        Layer("histo", "histogram", inputs=(Source("input_0"),)),
+        Layer("output_0", "output", inputs=(Source("histo"),)),
+    ]
+    document, area = Document(Graph(layers), registry), OptionsArea()
+    qtbot.addWidget(area)
+    area.show_document(document)
+    area.show()
+    box = area.findChild(QDoubleSpinBox, "analysis.histo.low.number")
+    assert box is not None
+    box.selectAll()
+    QTest.keyClicks(box, "-2.5")
+    QTest.keyClick(box, Qt.Key.Key_Return)
+    assert document.graph["histo"].params["low"] == "-2.5"

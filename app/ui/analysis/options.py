@@ -35,6 +35,7 @@ from designer.operators.params import ParamError, Value
 from designer.texts import tr, tr_data
 
 DIGITS = 4  # significant ones of a displayed number
+WITHOUT_BOUND = 100.0  # where a slider ends whose parameter has no bound, above and below zero
 Show = Callable[[Value], None]
 Shape = tuple[str, str, tuple[Option, ...]]
 W = TypeVar("W", bound=QWidget)
@@ -145,8 +146,9 @@ class LayerOptions(QGroupBox):
         parameter = self._operator.parameter(option.param)
         info = parameter.info if parameter is not None else None
         low, high = self._bounds(option)
-        low = 0.0 if low is None else low
-        high = max(low + 1.0, 100.0) if high is None else high
+        if high is None:
+            high = WITHOUT_BOUND if low is None else max(low + 1.0, WITHOUT_BOUND)
+        low = min(high - 1.0, -WITHOUT_BOUND) if low is None else low
         whole = parameter is not None and parameter.kind == "int"
         step = option.step or (info.step if info is not None else None)
         name = f"analysis.{self._layer}.{option.param}"
