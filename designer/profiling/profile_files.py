@@ -104,23 +104,30 @@ COLUMNS: tuple[tuple[str, Callable[[ProfileRun, OperatorProfile], object]], ...]
     ("roof_ms", lambda _, row: _cell(row.roof_ms)),
     ("times_roof", lambda _, row: _cell(row.distance)),
     ("saving_ms", lambda _, row: _cell(row.saving_ms)),
+    ("engine", lambda run, _: run.engine),
+    ("precision", lambda run, row: row.precision or run.precision),
+    ("layout", lambda run, _: run.layout),
+    ("device", lambda run, _: run.device),
+    ("batch", lambda run, _: run.batch),
+    ("size", lambda run, _: run.size),
 )
 """Columns of the CSV table; each utilization follows with its source."""
 
 
-def to_csv(run: ProfileRun) -> str:
-    """The operators of a run as a table, in the order of optimization priority."""
+def to_csv(*runs: ProfileRun) -> str:
+    """The operators of runs as one table, those of a run in the order of optimization priority."""
     buffer = io.StringIO()
     writer = csv.writer(buffer)
     writer.writerow(
         [*(name for name, _ in COLUMNS), *(f"{key}{part}" for key in UTILIZATION for part in ("", "_source"))]
     )
-    for row in run.by_saving():
-        cells: list[object] = [make(run, row) for _, make in COLUMNS]
-        for key in UTILIZATION:
-            used = getattr(row, key)
-            cells += [_cell(used.value), used.source.value]
-        writer.writerow(as_cells(cells))
+    for run in runs:
+        for row in run.by_saving():
+            cells: list[object] = [make(run, row) for _, make in COLUMNS]
+            for key in UTILIZATION:
+                used = getattr(row, key)
+                cells += [_cell(used.value), used.source.value]
+            writer.writerow(as_cells(cells))
     return buffer.getvalue()
 
 
@@ -134,7 +141,7 @@ def _write_json(path: Path, profile: Profile) -> None:
 
 def _write_csv(path: Path, profile: Profile) -> None:
     made_from = {f"{number} {profile.title(run)}": run.provenance for number, run in enumerate(profile.runs, 1)}
-    write_table(path, "\n".join(to_csv(run) for run in profile.runs), made_from)
+    write_table(path, to_csv(*profile.runs), made_from)
 
 
 PROFILES: FormatTable[Callable[[Path], Profile], Callable[[Path, Profile], None]] = FormatTable(

@@ -47,6 +47,18 @@ def test_rows_are_in_the_order_of_optimization_priority(profile):
     assert [float(cells["share_percent"]) for cells in table] == [25.0, 75.0]
 
 
+def test_several_runs_are_one_table(profile, tmp_path):
+    runs = (profile.runs[0], replace(profile.runs[0], batch=4, engine="onnxruntime"))
+    save_profile(tmp_path / "p.csv", replace(profile, runs=runs))
+    with (tmp_path / "p.csv").open(newline="") as file:
+        table = list(csv.DictReader(file))
+    assert [(cells["layers"], cells["engine"], cells["batch"], cells["size"]) for cells in table] == [
+        (layers, engine, batch, "32x24")
+        for engine, batch in (("torch", "1"), ("onnxruntime", "4"))
+        for layers in ("conv_b", "conv a")
+    ]
+
+
 def test_a_truncated_file_is_not_a_profile(profile, tmp_path):
     path = tmp_path / "p.json"
     path.write_text(to_json(profile)[:-20])
@@ -188,6 +200,12 @@ def test_every_column_of_a_table():
         "bound": "memory",
         "roof_ms": "2.5",
         "times_roof": "1.6",
+        "engine": "torch",
+        "precision": "fp32",
+        "layout": "nchw",
+        "device": "cpu",
+        "batch": "1",
+        "size": "",
         "saving_ms": "1.5",
         "tensor_core": "12.5",
         "tensor_core_source": "measured",
