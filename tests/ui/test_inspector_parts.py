@@ -193,13 +193,17 @@ def test_keys_move_through_the_grid_and_scroll(grid: ChannelGrid, qtbot: QtBot) 
         (Qt.Key.Key_Left, columns),
         (Qt.Key.Key_Up, 0),
         (Qt.Key.Key_Up, 0),
+        (Qt.Key.Key_Down, columns),
+        (Qt.Key.Key_Down, 2 * columns),
+        (Qt.Key.Key_Down, 3 * columns),  # which is seen in part before
         (Qt.Key.Key_End, 29),
         (Qt.Key.Key_Right, 29),
         (Qt.Key.Key_Home, 0),
     ):
         qtbot.keyClick(grid, key)
         assert grid.current == current
-        assert grid.viewport().rect().contains(grid.tile_rect(current).toAlignedRect())
+        whole = grid.tile_rect(current).adjusted(0, 0, 0, grid.fontMetrics().height())
+        assert grid.viewport().rect().contains(whole.toAlignedRect())
         assert current in grid.visible()
     activated: list[int] = []
     grid.activated.connect(activated.append)
