@@ -44,6 +44,8 @@ from app.ui.widgets.render import to_image
 from designer import texts
 from designer.graph.commands import rename_layer, set_params
 from designer.graph.edits import Edit
+from designer.graph.graph import Graph
+from designer.graph.model import Layer, Source
 from designer.operators.registry import default_registry
 
 pytestmark = pytest.mark.gui
@@ -384,3 +386,64 @@ def test_the_oldest_recorded_runs_are_dropped_first(
     panel.hide()
     show(panel, np.full((1, 8, 4, 4), 6, np.float32))
     assert exporter._frames[-1].width() == 100
+
+
+def test_layers_are_listed_in_running_order_with_their_other_outputs(qtbot: QtBot) -> None:
+    layers = [
+        Layer("output_0", "output", inputs=(Source("stat"),)),
+        Layer("stat", "statistics", inputs=(Source("input_0"),)),
+        Layer("input_0", "input", params={"dims": "8x8x3"}),
+    ]
+    bar = SubjectBar()
+    qtbot.addWidget(bar)
+    bar.show_document(Document(Graph(layers), default_registry()))
+    names = ["input_0", "stat", "stat:figures", "output_0"]
+    assert [bar.layer.itemText(number) for number in range(bar.layer.count())] == names
+    for shown, row in (("stat:figures", 2), ("group_1.conv", -1), ("stat", 1), ("", -1)):
+        bar.show_source(shown)
+        assert (bar.layer.currentIndex(), bar.layer.currentText()) == (row, shown)
+    bar.show_source("stat")
+    bar.show_document(Document(Graph(layers[1:]), default_registry()))
+    assert (bar.layer.count(), bar.layer.currentText()) == (3, "stat")
+
+
+def test_a_range_that_was_set_is_that_of_its_tensor_until_another_image_comes(panel: ChannelInspectorPanel) -> None:
+    value = np.random.default_rng(0).standard_normal((1, 8, 6, 5)).astype(np.float32)
+
+    def look_of(layer: str) -> tuple[float, float]:
+        panel.inspect(layer)
+        show(panel, value.copy())
+        return panel.bar.look.gain, panel.bar.look.shift
+
+    fitted = look_of("conv_h")
+    assert fitted == (pytest.approx(1 / np.percentile(np.abs(value), 99.5), rel=1e-6), 0)
+    panel.bar.set_look(3.0, 0.5)
+    panel.bar.look_touched.emit()
+    assert look_of("conv_0") == fitted
+    assert look_of("conv_h") == (3.0, 0.5)
+    panel.bar.lock.setChecked(True)
+    assert look_of("conv_0") == (3.0, 0.5)
+    panel.bar.lock.setChecked(False)
+    assert look_of("conv_h") == (3.0, 0.5)
+    show(panel, value + 1)
+    assert panel.bar.look.gain == 3.0
+    panel.ranges.other_picture()
+    show(panel, value.copy())
+    assert (panel.bar.look.gain, panel.bar.look.shift) == fitted
+    panel.ranges.forget()
+    assert (panel.bar.look.gain, panel.bar.look.shift) == (1, 0)
+
+
+def test_a_smaller_batch_shows_an_item_that_it_has(panel: ChannelInspectorPanel) -> None:
+    batch = np.random.default_rng(0).standard_normal((3, 2, 4, 5)).astype(np.float32)
+    show(panel, batch)
+    item = panel.subjects.item
+    item.setValue(2)
+    np.testing.assert_array_equal(panel.page.values, batch[2])
+    assert (item.maximum(), item.suffix()) == (2, " of 3")
+    show(panel, batch[:2])
+    np.testing.assert_array_equal(panel.page.values, batch[1])
+    assert (item.value(), panel.shown.item) == (1, 1)
+    show(panel, batch[:1])
+    assert not item.isVisible()
+    np.testing.assert_array_equal(panel.page.values, batch[0])
