@@ -76,6 +76,18 @@ def test_dragging_pans_and_a_click_is_no_drag(view: ImageView, qtbot: QtBot) -> 
         qtbot.mouseClick(view, Qt.MouseButton.LeftButton, pos=QPoint(200, 150))
 
 
+@pytest.mark.parametrize("split", [SplitMode.NONE, SplitMode.VERTICAL])
+def test_an_image_that_goes_away_while_it_is_dragged(view: ImageView, qtbot: QtBot, split: SplitMode) -> None:
+    view.set_split(split, 0.5)
+    moved: list[float] = []
+    view.split_moved.connect(moved.append)
+    qtbot.mousePress(view, Qt.MouseButton.LeftButton, pos=QPoint(200, 150))
+    view.show_image(None)
+    qtbot.mouseMove(view, QPoint(230, 140))
+    qtbot.mouseRelease(view, Qt.MouseButton.LeftButton, pos=QPoint(230, 140))
+    assert moved == []
+
+
 def test_pixels_have_hard_edges_and_exact_places(view: ImageView) -> None:
     pixels = np.zeros((3, 2, 2), np.float32)
     pixels[:, 0, 1] = 1

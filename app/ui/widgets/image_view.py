@@ -121,6 +121,8 @@ class ImageView(QWidget):
         """Show another image. The view is kept if the size is the same, otherwise it is fitted."""
         before = self._image.size() if self._image is not None else None
         self._image = image
+        if image is None:  # what was being dragged is gone
+            self._drag, self._dragging_split = None, False
         if image is None or before != image.size():
             self._fitted = True
             self._center = QPointF(0.5, 0.5)
