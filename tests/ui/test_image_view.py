@@ -11,6 +11,7 @@ from PySide6.QtGui import QKeySequence, QWheelEvent
 from PySide6.QtWidgets import QApplication, QMainWindow
 from pytestqt.qtbot import QtBot
 
+from app.ui.compare.sectors import SectorView
 from app.ui.widgets import theme
 from app.ui.widgets.image_view import ImageView, SplitMode, Viewport
 from app.ui.widgets.overlays import BoxOverlay, CrossOverlay
@@ -86,6 +87,19 @@ def test_an_image_that_goes_away_while_it_is_dragged(view: ImageView, qtbot: QtB
     qtbot.mouseMove(view, QPoint(230, 140))
     qtbot.mouseRelease(view, Qt.MouseButton.LeftButton, pos=QPoint(230, 140))
     assert moved == []
+
+
+def test_split_images_that_go_away_while_their_line_is_dragged(qtbot: QtBot) -> None:
+    view = SectorView("test.split", "Split", "nothing yet")
+    qtbot.addWidget(view)
+    view.resize(400, 300)
+    view.show_pictures([np.zeros((100, 200), np.uint32)] * 2, ["a", "b"])
+    view.show()
+    qtbot.mousePress(view, Qt.MouseButton.LeftButton, pos=QPoint(200, 150))
+    view.show_pictures([], [])
+    qtbot.mouseMove(view, QPoint(230, 140))
+    qtbot.mouseRelease(view, Qt.MouseButton.LeftButton, pos=QPoint(230, 140))
+    assert view.amounts == (0.5, 0.5)
 
 
 def test_pixels_have_hard_edges_and_exact_places(view: ImageView) -> None:

@@ -74,6 +74,7 @@ class SectorView(ImageView):
 
     def _compose(self) -> None:
         if not self._pictures:
+            self._held = (False, False)
             self.show_image(None)
         else:
             whole = np.empty_like(self._pictures[0])
