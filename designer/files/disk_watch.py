@@ -41,11 +41,11 @@ class OnDisk:
         self._looked, self._known, self._gone = marks, found in (self.digest, self._accepted), False
         return "same" if self._known else "changed"
 
-    def accept(self, digest: str = "") -> None:
-        """Treat the current file, or content with this digest, as known."""
+    def accept(self) -> None:
+        """Treat the current file as known."""
         self._looked = None
         try:
-            self._accepted = digest or _digest(self.path, os.stat(self.path))
+            self._accepted = _digest(self.path, os.stat(self.path))
         except (OSError, ValueError):
             self._gone = True
 

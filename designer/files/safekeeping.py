@@ -50,6 +50,11 @@ class Safekeeping:
         self.journal.saved(path, self.on_disk.digest)
         return found
 
+    def took_over(self, path: Path, digest: str) -> None:
+        """The document now equals the file with this digest, and nothing else that the file contained before."""
+        self.on_disk = OnDisk(path, digest)
+        self.journal.saved(path, digest)
+
     def disk_state(self) -> Disk:
         """Whether the file changed since it was read or written here. Never for a document without a file."""
         return self.on_disk.state() if self.on_disk is not None else "same"

@@ -85,6 +85,18 @@ def test_a_change_is_noticed_and_reloaded_as_a_step(window, path, qtbot, write):
     assert "unsaved changes" in window.disk.bar.text()
 
 
+def test_a_change_back_to_what_was_opened_is_noticed_after_reloading(window, path):
+    opened = path.read_bytes()
+    overwrite(path)
+    window.disk.check()
+    assert window.disk.reload()
+    path.write_bytes(opened)  # for instance another branch, and back
+    window.disk.check()
+    assert window.tabs.shown.disk == "changed"
+    assert window.disk.reload()
+    assert window.context.root.graph["in"].params["dims"] == "16x16x3"
+
+
 def test_another_process_is_noticed(window, path, qtbot):
     text = path.read_text().replace("16x16x3", "64x64x3")
     code = f"import sys; open({str(path)!r}, 'w').write(sys.stdin.read())"

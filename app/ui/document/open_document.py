@@ -139,19 +139,19 @@ class OpenDocument(QObject):
         self._set_disk(self._keeping.disk_state())
         return self.disk
 
-    def accept_disk(self, digest: str = "") -> None:
-        """Accept the current file, or the bytes with this digest, as known."""
+    def accept_disk(self) -> None:
+        """Accept the current file as known."""
         on_disk = self._keeping.on_disk
         if on_disk is not None:
-            on_disk.accept(digest)
+            on_disk.accept()
         self._set_disk("same")
 
     def took_over(self, digest: str) -> None:
         """Mark the document as equal to the file with this digest."""
-        self.accept_disk(digest)
         path = self.document.path
         if path is not None:
-            self.journal.saved(path, digest)
+            self._keeping.took_over(path, digest)
+            self._set_disk("same")
             self.document.mark_saved(path)
 
     def end(self) -> None:
