@@ -131,6 +131,12 @@ def read_settings(path: str | os.PathLike[str]) -> SettingsReading:
     return SettingsReading(Settings(**reader.values), tuple(reader.found))  # type: ignore[arg-type]
 
 
+def stored_settings(document: str | os.PathLike[str]) -> SettingsReading:
+    """The settings of a document; the defaults if it has no settings file. Never raises."""
+    stored = find_settings(document)
+    return read_settings(stored) if stored is not None else SettingsReading(Settings())
+
+
 def save_settings(settings: Settings, path: str | os.PathLike[str], layers: Collection[str] | None = None) -> None:
     """Write the settings atomically. With `layers`, files of other layers are left out.
 

@@ -97,6 +97,21 @@ def test_a_change_back_to_what_was_opened_is_noticed_after_reloading(window, pat
     assert window.context.root.graph["in"].params["dims"] == "16x16x3"
 
 
+def test_reloading_takes_the_settings_of_the_file_too(window, path):
+    """Otherwise unsaved settings would count as saved, and be lost without a question."""
+    root = window.context.root
+    root.change_settings(iterations=20)
+    assert window.files.save()
+    root.change_settings(iterations=77)
+    overwrite(path)
+    window.disk.check()
+    assert window.disk.reload()
+    assert root.settings.iterations == 20
+    assert root.history.is_clean
+    window.context.undo()
+    assert (root.settings.iterations, root.graph["in"].params["dims"]) == (77, "16x16x3")
+
+
 def test_another_process_is_noticed(window, path, qtbot):
     text = path.read_text().replace("16x16x3", "64x64x3")
     code = f"import sys; open({str(path)!r}, 'w').write(sys.stdin.read())"

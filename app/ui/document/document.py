@@ -12,7 +12,7 @@ from typing import Any
 from PySide6.QtCore import QObject, Signal
 
 from app.ui.document.import_record import ImportRecord
-from designer.files.settings import Settings, find_settings, read_settings
+from designer.files.settings import Settings, stored_settings
 from designer.graph import commands
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.edits import ChangeSet, Edit
@@ -60,9 +60,8 @@ class Document(QObject):
         self.reading = reading  # findings of the reader, shown with those of inference
         self.imported: ImportRecord | None = None
         self.settings = Settings()
-        settings_file = find_settings(path) if path is not None else None
-        if settings_file is not None:
-            self.settings, found = read_settings(settings_file)
+        if path is not None:
+            self.settings, found = stored_settings(path)
             self.project = Path(self.settings.project) if self.settings.project else None
             self.reading = (*reading, *found)
         self._was_clean = True
@@ -145,7 +144,7 @@ class Document(QObject):
             files: Mapping[str, str] = getattr(settings, key)
             renamed[key] = {edit.renamed.get(name, name): file for name, file in files.items() if name not in gone}
         moved = {key: (old, value) for key, value in renamed.items() if (old := getattr(settings, key)) != value}
-        return replace(edit, settings={**edit.settings, **moved})
+        return replace(edit, settings={**moved, **edit.settings})
 
     @property
     def root(self) -> Document:

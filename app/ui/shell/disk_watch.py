@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from dataclasses import fields, replace
 from pathlib import Path
 
 from PySide6.QtCore import QFileSystemWatcher, QObject, QTimer
@@ -18,6 +19,7 @@ from app.ui.shell.tabs import Tabs
 from app.ui.widgets.findings import show_findings
 from app.ui.widgets.notice_bar import NoticeAction, NoticeBar
 from designer.files.document import read_document
+from designer.files.settings import Settings, stored_settings
 from designer.graph.compare import edit_between
 from designer.texts import tr
 
@@ -115,7 +117,7 @@ class DiskWatch(QObject):
         self.bar.show_message(text, choices)
 
     def reload(self) -> bool:
-        """Load the file as an undoable edit. False if it cannot be read."""
+        """Load the file and its settings as an undoable edit. False if the file cannot be read."""
         opened = self._tabs.shown
         if opened is None or opened.document.path is None:
             return False
@@ -132,7 +134,9 @@ class DiskWatch(QObject):
                 return False
             self._tabs.replace(opened, self._files.read(path))
         else:
-            opened.document.reading = found
+            settings, notes = stored_settings(path)
+            edit = replace(edit, settings=_steps(opened.document.settings, settings, graph.layers))
+            opened.document.reading = (*found, *notes)
             if edit:
                 opened.document.do(edit)
             opened.took_over(reading.digest)
@@ -153,3 +157,10 @@ class DiskWatch(QObject):
         path: Path | None = opened.document.path if opened is not None else None
         if path is not None:
             self._files.save_to(path)
+
+
+def _steps(before: Settings, after: Settings, layers: Collection[str]) -> dict[str, tuple[object, object]]:
+    """The fields that differ, before and after, without what only layers other than `layers` have."""
+    one, other = before.pruned(layers), after.pruned(layers)
+    changed = [each.name for each in fields(Settings) if getattr(one, each.name) != getattr(other, each.name)]
+    return {name: (getattr(before, name), getattr(after, name)) for name in changed}
