@@ -92,6 +92,8 @@ def test_a_failed_save_leaves_the_name(window, tmp_path, monkeypatch):
     monkeypatch.setattr("app.ui.shell.files.show_findings", lambda *found: None)
     assert not window.files.save_to(tmp_path / "missing" / "mynet.xml")
     assert window.context.document.graph.name == "network"
+    assert window.context.document.history.is_clean
+    assert window.tabs.shown.is_blank
 
 
 def test_save_as_takes_the_suffix_of_the_chosen_format(window, tmp_path, monkeypatch):

@@ -103,6 +103,13 @@ class Document(QObject):
         self.path_changed.emit()
         self._check_clean()
 
+    def name_after_file(self, name: str) -> None:
+        """Set the name without an undo step. The document counts as modified only if it was."""
+        clean = self.history.is_clean
+        self.history.put(commands.set_property(self.graph, "name", name))
+        if clean:
+            self.history.mark_clean()
+
     def mark_unsaved(self) -> None:
         """Mark the document as unsaved without an edit: it was recovered, or its file changed."""
         self.history.mark_unsaved()

@@ -121,7 +121,7 @@ class OpenDocument(QObject):
 
     def _name(self, name: str) -> None:
         if name != self.document.graph.name:
-            self.document.keep("name", name)
+            self.document.name_after_file(name)
 
     def keep_unsaved(self, settings: dict[str, object] | None = None) -> None:
         """Mark the document as unsaved and write all of it to the journal."""
