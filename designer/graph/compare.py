@@ -313,7 +313,13 @@ def _frames(before: Graph, after: Graph) -> tuple[ValueDifference, ...]:
         found += [ValueDifference(f"{name}, {part}", old, new) for part, old, new in texts if old != new]
         if one.rect != other.rect:
             found.append(ValueDifference(f"{name}, place", _rect(one), _rect(other)))
+        if one.collapsed != other.collapsed:
+            found.append(ValueDifference(f"{name}, collapsed", _yes_no(one.collapsed), _yes_no(other.collapsed)))
     return tuple(found)
+
+
+def _yes_no(on: bool) -> str:
+    return "yes" if on else "no"
 
 
 def _rect(frame: Frame) -> str:

@@ -154,6 +154,11 @@ def test_frames_properties_templates_and_foreign_parts():
     assert found.means
 
 
+def test_a_collapsed_frame_without_layers_is_a_difference():
+    before, after = Graph(frames=[Frame("f", "Note")]), Graph(frames=[Frame("f", "Note", collapsed=True)])
+    assert compare(before, after).lines() == ["~ frame Note, collapsed: no → yes"]
+
+
 def test_another_order_of_what_is_kept_is_a_difference():
     before, after = network(), network()
     before.foreign = (Foreign("<!-- one -->"), Foreign("<!-- two -->"))
