@@ -177,11 +177,14 @@ def rename_layer(graph: Graph, old: str, new: str) -> Edit:
     if old == new:
         return Edit(tr("Rename"))
     _check_free(graph, new)
-    edits: Layers = {old: (layer, None), new: (None, replace(layer, name=new))}
-    for consumer in graph.consumers(old):
-        reader = graph[consumer]
+    edits: Layers = {old: (layer, None)}
+    for reader in (layer, *(graph[consumer] for consumer in graph.consumers(old) if consumer != old)):
         inputs = tuple(Source(new, s.port) if s is not None and s.layer == old else s for s in reader.inputs)
-        edits[consumer] = (reader, routes.renamed(reader, replace(reader, inputs=inputs)))
+        after = routes.renamed(reader, replace(reader, inputs=inputs))
+        if reader is layer:
+            edits[new] = (None, replace(after, name=new))
+        else:
+            edits[reader.name] = (reader, after)
     return Edit(tr("Rename {old} to {new}", old=old, new=new), edits, renamed={old: new})
 
 

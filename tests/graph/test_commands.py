@@ -154,6 +154,14 @@ def test_renaming_takes_the_links_along(graph: Graph) -> None:
     refused("no-such-layer", commands.rename_layer, graph, "nobody", "x")
 
 
+def test_a_layer_that_reads_itself_is_renamed() -> None:
+    """A file can have such a loop; it is an error of the network."""
+    loop = Graph([Layer("a", "tiny_convolution", (16, 0), (Source("a"),))])
+    check_reversible(loop, commands.rename_layer(loop, "a", "b"))
+    assert list(loop.layers) == ["b"]
+    assert inputs(loop, "b") == ["b"]
+
+
 def test_only_a_rename_is_told_as_one(graph: Graph) -> None:
     """Replacing layers at the same place by others is not a rename."""
     edit = commands.remove_layers(graph, ["a"]).then(Edit("", {"z": (None, Layer("z", "tiny_convolution", (16, 0)))}))
