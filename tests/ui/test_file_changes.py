@@ -13,7 +13,7 @@ import sys
 from itertools import count
 from pathlib import Path
 
-from PySide6.QtCore import QEvent, QFileSystemWatcher, Qt, QTimer
+from PySide6.QtCore import QEvent, QFileSystemWatcher, QPointF, Qt, QTimer
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QFileDialog, QMessageBox, QPushButton, QToolButton
 
@@ -250,12 +250,20 @@ def test_what_no_step_can_change_is_opened_anew_in_the_tab(window, path, tmp_pat
     save_document(network(), other)
     window.files.open(other)
     window.tabs.step(1)
+    window.context.select(("out",))
+    viewer = window.canvas.viewer
+    viewer.zoom_by(1.5 / viewer.zoom)
+    viewer.go(QPointF(300, 40))
     graph = network()
     graph.foreign = (Foreign("<!-- by hand -->"),)
     path.write_bytes(write_document(graph))
     qtbot.waitUntil(window.disk.bar.isVisible)
+    center = viewer.visible_center()
     click(window, "reload")
     assert window.context.root.graph == read_document(path).graph
+    assert window.context.selection == ("out",)
+    assert viewer.zoom == 1.5
+    assert (viewer.visible_center() - center).manhattanLength() < 2
     assert [window.tabs.bar.tabText(i) for i in range(2)] == ["net.xml", "other.xml"]
     assert not window.disk.bar.isVisible()
 

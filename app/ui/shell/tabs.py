@@ -113,7 +113,9 @@ class Tabs(QObject):
         """Replace the document of a tab."""
         number = next(n for n, o in self._files.items() if o is opened)
         place = self.bar.index(number)
-        other.view = opened.view
+        if opened is self._shown:
+            self._leave()
+        other.view, other.selection = opened.view, opened.selection
         self.add(other, show=opened is self._shown)
         self.bar.moveTab(self.bar.count() - 1, place)
         if opened in self._files.values():
