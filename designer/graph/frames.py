@@ -28,6 +28,16 @@ def frame_of(graph: Graph, layer: Layer) -> Frame | None:
     return min(around, key=lambda frame: frame.rect[2] * frame.rect[3], default=None)
 
 
+def hiding(graph: Graph, layer: Layer) -> list[str]:
+    """The collapsed frames that hide a layer, innermost first."""
+    found: list[str] = []
+    frame = graph.frames.get(layer.folded)
+    while frame is not None and frame.collapsed and frame.id not in found:
+        found.append(frame.id)
+        frame = graph.frames.get(frame.folded)
+    return found
+
+
 def set_frame(graph: Graph, frame_id: str, frame: Frame | None) -> Edit:
     """Add, change or remove (None) a comment frame."""
     if frame is not None:

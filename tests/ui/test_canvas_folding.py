@@ -163,6 +163,20 @@ def test_a_frame_in_a_frame_folds_into_the_outer_one(window):
     assert seen(window) == set("abcde")
 
 
+def test_finding_a_layer_opens_all_frames_around_it(window):
+    document = window.context.document
+    document.do(lambda g: frames.set_frame(g, "g", Frame("g", "All", rect=(200, -160, 824, 400))))
+    for frame in "fg":
+        document.do(lambda g, f=frame: frames.collapse(g, [], [f], window.canvas.projection.members))
+    assert seen(window) == {"a", "e"}
+    before = graph_of(window).copy()
+    window.canvas.reveal("d")
+    assert seen(window) == set("abcde")
+    assert not any(layer.folded for layer in graph_of(window))
+    window.context.undo()
+    assert graph_of(window) == before
+
+
 def test_a_box_in_a_frame_moves_with_it_and_its_layers(window):
     document = window.context.document
     document.do(lambda g: frames.set_frame(g, "g", Frame("g", "All", rect=(200, -160, 824, 400))))

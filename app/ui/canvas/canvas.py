@@ -259,8 +259,8 @@ class Canvas(QWidget):
         """Select a layer and bring it into view."""
         item = self.projection.get(name)
         if item is not None and item.folded is not None:  # it would stay hidden
-            ids, members = [item.folded.frame.id], self.projection.members
-            self.do(lambda d: frames.collapse(d.graph, [], ids, members))
+            members = self.projection.members
+            self.do(lambda d: frames.collapse(d.graph, [], frames.hiding(d.graph, d.graph[name]), members))
         if item is not None:
             self._context.select((name,))
             self.viewer.reveal(item)
