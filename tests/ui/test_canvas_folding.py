@@ -177,6 +177,16 @@ def test_finding_a_layer_opens_all_frames_around_it(window):
     assert graph_of(window) == before
 
 
+def test_arrow_keys_pass_over_hidden_layers(window):
+    document = window.context.document
+    document.do(lambda g: commands.add_layer(g, Layer("low", "identity", (560, 400))))
+    collapse(window)
+    for start, key, end in (("b", "Right", "e"), ("e", "Left", "b"), ("low", "Up", "b"), ("e", "Down", "low")):
+        window.context.select((start,))
+        press(window, key)
+        assert window.context.selection == (end,)
+
+
 def test_a_box_in_a_frame_moves_with_it_and_its_layers(window):
     document = window.context.document
     document.do(lambda g: frames.set_frame(g, "g", Frame("g", "All", rect=(200, -160, 824, 400))))

@@ -37,21 +37,37 @@ class Walker:
 
     def _first(self) -> str | None:
         """The leftmost layer."""
-        places = {layer.name: layer.position for layer in self._context.document.graph}
+        places = {layer.name: layer.position for layer in self._context.document.graph if self._shown(layer.name)}
         return min(places, key=lambda n: (places[n], n), default=None)
 
+    def _shown(self, name: str) -> bool:
+        """Whether no collapsed frame hides a layer."""
+        return self._canvas.projection.entry(name).folded is None
+
+    def _joined(self, name: str, direction: Direction) -> list[str]:
+        """The layers that feed a layer, or that it feeds. Links into collapsed frames are followed until they leave them."""
+        graph = self._context.document.graph
+        found: list[str] = []
+        seen, waiting = {name}, [name]
+        while waiting:
+            here = waiting.pop()
+            joined = graph.consumers(here) if direction is Direction.RIGHT else graph[here].producers()
+            for other in (n for n in joined if n in graph and n not in seen):
+                seen.add(other)
+                (found if self._shown(other) else waiting).append(other)
+        return found
+
     def _next(self, name: str, direction: Direction) -> str | None:
-        graph, items = self._context.document.graph, self._canvas.projection
+        items = self._canvas.projection
         here = items.entry(name).box().center()
         if direction in (Direction.LEFT, Direction.RIGHT):
-            joined = graph.consumers(name) if direction is Direction.RIGHT else tuple(sorted(graph[name].producers()))
-            found = [n for n in joined if n in graph and n != name]
+            found = self._joined(name, direction)
             return min(found, key=lambda n: (abs(items.entry(n).box().center().y() - here.y()), n), default=None)
         best: tuple[float, str] | None = None
         for other in items.layers:
             run = items.entry(other).box().center() - here
             ahead, aside = run.y() * direction.value[1], abs(run.x())
-            if ahead > GRID / 2 and (best is None or (ahead + 2 * aside, other) < best):
+            if ahead > GRID / 2 and self._shown(other) and (best is None or (ahead + 2 * aside, other) < best):
                 best = (ahead + 2 * aside, other)
         return best[1] if best is not None else None
 
