@@ -19,6 +19,7 @@ FRAME_EDGE = 2 * GRID
 NODE_WIDTH = 15 * GRID  # assumed width of a layer whose box was not measured
 GAP = 3 * GRID  # between a layer and its producers
 Position = tuple[int, int]  # canvas units, on the grid
+Rect = tuple[int, int, int, int]  # x, y, width, height
 
 
 def on_grid(x: float, y: float) -> Position:
@@ -29,17 +30,21 @@ def on_grid(x: float, y: float) -> Position:
 def lay_out(
     graph: Graph, boxes: Mapping[str, LayerBox], names: Collection[str], held: Mapping[str, Collection[str]]
 ) -> Edit:
-    """Lay out the layers `names` automatically and refit each frame of `held` ({frame: layers}) around its layers.
+    """Lay out the layers `names` automatically and refit each frame of `held` ({frame: layers}) around its layers and frames.
 
     `boxes` must contain the layers of `names` and those of `held`.
     """
     places = arrange(graph, boxes, names)
     edit = _straightened(graph, move_layers(graph, places), names)
     frames: dict[str, tuple[Frame | None, Frame | None]] = {}
-    for key, inside in held.items():
+    fitted: dict[str, Rect] = {}
+    for key in sorted(held, key=lambda key: _size(graph.frames[key].rect)):  # inner frames first
+        frame, inside = graph.frames[key], held[key]
+        fitted[key] = frame.rect
         if any(places.get(n, graph[n].position) != graph[n].position for n in inside):
-            rect = around({n: places.get(n, graph[n].position) for n in inside}, boxes)
-            frames[key] = (graph.frames[key], replace(graph.frames[key], rect=rect))
+            inner = [rect for other, rect in fitted.items() if other != key and _holds(frame, graph.frames[other])]
+            fitted[key] = _around_frames(around({n: places.get(n, graph[n].position) for n in inside}, boxes), inner)
+            frames[key] = (frame, replace(frame, rect=fitted[key]))
     return replace(edit, title=tr("Lay out"), frames=frames) if edit.layers else edit
 
 
@@ -53,13 +58,32 @@ def _straightened(graph: Graph, edit: Edit, names: Collection[str]) -> Edit:
     return replace(edit, layers={n: pair for n, pair in layers.items() if pair[0] != pair[1]})
 
 
-def around(positions: Mapping[str, Position], boxes: Mapping[str, LayerBox]) -> tuple[int, int, int, int]:
-    """The rect (x, y, width, height) of a frame around layers at `positions`."""
+def around(positions: Mapping[str, Position], boxes: Mapping[str, LayerBox]) -> Rect:
+    """The rect of a frame around layers at `positions`."""
     left = min(x for x, _ in positions.values()) - FRAME_EDGE
     top = min(y for _, y in positions.values()) - FRAME_TOP
     right = max(x + boxes[n].width for n, (x, _) in positions.items()) + FRAME_EDGE
     bottom = max(y + boxes[n].height for n, (_, y) in positions.items()) + GRID
     return (left, top, _up(right - left), _up(bottom - top))
+
+
+def _around_frames(rect: Rect, inner: Sequence[Rect]) -> Rect:
+    """The rect enlarged around frames inside it, whose titles stay clear of its own."""
+    left = min([rect[0], *(x - FRAME_EDGE for x, *_ in inner)])
+    top = min([rect[1], *(y - FRAME_TOP for _, y, *_ in inner)])
+    right = max([rect[0] + rect[2], *(x + width + FRAME_EDGE for x, _, width, _ in inner)])
+    bottom = max([rect[1] + rect[3], *(y + height + GRID for _, y, _, height in inner)])
+    return (left, top, right - left, bottom - top)
+
+
+def _holds(outer: Frame, inner: Frame) -> bool:
+    x, y, width, height = outer.rect
+    left, top, wide, high = inner.rect
+    return x <= left and y <= top and left + wide <= x + width and top + high <= y + height
+
+
+def _size(rect: Rect) -> int:
+    return rect[2] * rect[3]
 
 
 def _up(length: float) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from test_commands import check_reversible
 
-from designer.graph.arrangement import Side, align, around, distribute, lay_out, make_room
+from designer.graph.arrangement import FRAME_TOP, Side, align, around, distribute, lay_out, make_room
 from designer.graph.commands import move_layers
 from designer.graph.graph import Graph
 from designer.graph.layout import LayerBox
@@ -64,6 +64,18 @@ def test_frames_are_fitted_again_around_what_was_laid_out(graph: Graph) -> None:
     places = {n: graph[n].position for n in "ab"}
     assert graph.frames["f"].rect == around(places, boxes)
     assert len({graph[n].position[0] for n in "abcd"}) == 4
+
+
+def test_a_frame_around_another_stays_around_it(graph: Graph) -> None:
+    boxes = {n: LayerBox(*SIZES[n], (32.0,), {"": 32.0}, 0) for n in graph.layers}
+    graph.frames["g"] = Frame("g", rect=(-32, -64, 512, 256))
+    graph.frames["f"] = Frame("f", rect=(0, 0, 256, 96))
+    check_reversible(graph, lay_out(graph, boxes, list(graph.layers), {"g": ["a", "b"], "f": ["b"]}))
+    x, y, width, height = graph.frames["f"].rect
+    left, top, wide, high = graph.frames["g"].rect
+    assert top <= y - FRAME_TOP  # the titles are apart
+    assert left < x < x + width < left + wide
+    assert y + height < top + high
 
 
 def test_a_frame_around_layers_has_room_for_its_title_and_ends_on_the_grid() -> None:

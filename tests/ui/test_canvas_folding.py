@@ -8,7 +8,7 @@ pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
 import canvas_kit as kit
-from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtCore import QPoint, QPointF, QRectF, Qt
 from PySide6.QtTest import QTest
 from window_kit import press, show
 
@@ -256,6 +256,24 @@ def test_from_afar_selected_layers_of_a_collapsed_frame_are_not_drawn(window, mo
     selected = projection.collect_far().selected
     drawn = {name for name in "abcde" if any(projection.entry(name).box().intersects(rect) for rect in selected)}
     assert drawn == set("abe")
+
+
+@pytest.mark.parametrize("how", ["laid out", "pushed"])
+def test_a_frame_stays_around_a_collapsed_one(window, how):
+    document = window.context.document
+    document.do(lambda g: frames.set_frame(g, "g", Frame("g", "All", rect=(464, -160, 576, 320))))
+    collapse(window)
+    if how == "laid out":
+        document.do(lambda g: commands.move_layers(g, {"a": (-800, -640), "b": (0, 480)}))
+        press(window, "Shift+L")
+    else:
+        window.canvas.viewer.operator_dropped.emit(
+            "identity", window.canvas.projection.link("c", 0).nearest(QPointF(490, 0))
+        )
+    around, inner = (QRectF(*graph_of(window).frames[key].rect) for key in "gf")
+    assert inner != QRectF(496, -64, 512, 192)
+    assert around.contains(inner)
+    assert all(inner.contains(QPointF(*graph_of(window)[name].position)) for name in "cd")
 
 
 def test_layout_keeps_a_collapsed_frame_with_its_layers(window):

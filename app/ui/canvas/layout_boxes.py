@@ -22,7 +22,7 @@ def arranged(document: Document, projection: Projection, names: Collection[str] 
     graph = document.graph
     levels = levels_of(document)
     chosen = list(graph.layers) if names is None else list(names)
-    held = {frame: inside for frame in graph.frames if (inside := projection.members(frame)[0])}
+    held = {frame: inside for frame in graph.frames if (inside := projection.held(frame))}
     measured = {*chosen, *(n for inside in held.values() for n in inside)}
     boxes = {n: box_of(projection.entry(n), levels[n]) for n in measured}
     return lay_out(graph, boxes, chosen, held)

@@ -83,5 +83,5 @@ def _room(graph: Graph, projection: Projection, rect: QRectF, added: set[str], b
     run = max((rect.right() + GAP - projection.entry(n).box().left() for n in blocking), default=0.0)
     if run <= 0:
         return make_room(graph, (), 0, {})
-    held = {frame: set(projection.members(frame)[0]) - added for frame in graph.frames}
+    held = {frame: set(projection.held(frame)) - added for frame in graph.frames}
     return make_room(graph, {n for n in behind if projection.entry(n).pos().x() >= rect.left()} | readers, run, held)

@@ -408,6 +408,15 @@ class Projection:
         """The layers and frames inside a frame, by position or, if it is collapsed, by membership."""
         return self._collapsed.members(frame_id, self._document().graph)
 
+    def held(self, frame_id: str) -> list[str]:
+        """The layers inside a frame and inside the collapsed frames in it."""
+        frames, found, waiting = self._document().graph.frames, dict[str, None](), [frame_id]
+        for key in waiting:  # it grows during the iteration
+            layers, others = self.members(key)
+            found.update(dict.fromkeys(layers))
+            waiting += [other for other in others if frames[other].collapsed and other not in waiting]
+        return list(found)
+
     def frame(self, frame_id: str) -> FrameItem | None:
         """The item of a comment frame."""
         return self._frames.get(frame_id)
