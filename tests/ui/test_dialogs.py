@@ -9,7 +9,8 @@ pytestmark = pytest.mark.gui
 
 from pathlib import Path
 
-from PySide6.QtWidgets import QApplication, QFileDialog, QLabel, QLineEdit, QPushButton, QWidget
+from PySide6.QtCore import QTimer
+from PySide6.QtWidgets import QApplication, QFileDialog, QLabel, QLineEdit, QMessageBox, QPushButton, QWidget
 
 from app.ui.canvas.canvas import Canvas
 from app.ui.document.document import Document
@@ -153,3 +154,26 @@ def test_a_number_in_a_name_is_no_suffix_and_the_folder_is_kept(qtbot, tmp_path,
     assert ask_save_path(window, "Save", tmp_path / "net", DOCUMENTS) == tmp_path / "net v1.2.xml"
     assert ask_save_path(window, "Save", "table.csv", CSV) == tmp_path / "net v1.2.csv"
     assert proposals[1] == tmp_path / "table.csv"
+
+
+@pytest.mark.parametrize(("button", "replaced"), [("replace.replace", True), ("", False)])
+def test_a_file_is_not_replaced_without_a_question_because_its_suffix_was_added(
+    qtbot, tmp_path, monkeypatch, button, replaced
+) -> None:
+    (tmp_path / "net.xml").write_text("mine")
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(tmp_path / "net"), ""))
+    asked = []
+
+    def answer(box: QMessageBox) -> int:
+        asked.append(box.text())
+        found = box.findChild(QPushButton, button) if button else box.button(QMessageBox.StandardButton.Cancel)
+        QTimer.singleShot(0, found.click)
+        return exec_(box)
+
+    exec_ = QMessageBox.exec
+    monkeypatch.setattr(QMessageBox, "exec", answer)
+    window = QWidget()
+    qtbot.addWidget(window)
+    path = ask_save_path(window, "Save", tmp_path / "other.xml", DOCUMENTS)
+    assert asked == ["“net.xml” already exists."]
+    assert path == (tmp_path / "net.xml" if replaced else None)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtWidgets import QFileDialog, QWidget
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QFileDialog, QMessageBox, QWidget
 
 from designer.files.formats import Format, FormatTable
 from designer.texts import tr, tr_data
@@ -33,7 +35,8 @@ def format_filter(format: Format[Any, Any]) -> str:
 def ask_save_path(parent: QWidget, title: str, proposed: Path | str, table: Table) -> Path | None:
     """Ask for a file to save to; a name without a suffix gets that of the chosen format. None: cancelled.
 
-    A name without a folder is proposed in the folder of the last saved file. `.2` of `net v1.2` is not a suffix.
+    A name without a folder is proposed in the folder of the last saved file. `.2` of `net v1.2` is not a suffix. The dialog
+    asks before an existing file is replaced, but it does not know the name with the suffix.
     """
     if not Path(proposed).is_absolute():
         proposed = _saved_in[0] / proposed
@@ -46,7 +49,26 @@ def ask_save_path(parent: QWidget, title: str, proposed: Path | str, table: Tabl
     _saved_in[0] = path.parent
     if path.suffix[1:2].isalpha():
         return path
-    return path.with_name(path.name + formats.get(chosen or usual, table.writable[0]).suffixes[0])
+    path = path.with_name(path.name + formats.get(chosen or usual, table.writable[0]).suffixes[0])
+    return path if not os.path.lexists(path) or _replaces(path, parent) else None
+
+
+def _replaces(path: Path, parent: QWidget) -> bool:
+    """Whether the user replaces the file."""
+    box = QMessageBox(parent)
+    box.setTextFormat(Qt.TextFormat.PlainText)  # a file name can contain markup
+    box.setObjectName("replace")
+    box.setWindowTitle(tr("Replace File"))
+    box.setIcon(QMessageBox.Icon.Warning)
+    box.setText(tr("“{name}” already exists.", name=path.name))
+    box.setInformativeText(tr("Its contents will be lost if you replace it."))
+    replace = box.addButton(tr("&Replace"), QMessageBox.ButtonRole.DestructiveRole)
+    replace.setObjectName("replace.replace")
+    box.setDefaultButton(box.addButton(QMessageBox.StandardButton.Cancel))
+    box.exec()
+    pressed = box.clickedButton()
+    box.deleteLater()
+    return pressed is replace
 
 
 def _filter(title: str, suffixes: tuple[str, ...]) -> str:
