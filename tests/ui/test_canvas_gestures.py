@@ -352,6 +352,32 @@ def test_right_click_selects_and_asks_for_the_menu(canvas, qtbot):
         QApplication.sendEvent(view, event)
 
 
+def test_right_click_on_one_of_several_selected_keeps_them(canvas):
+    canvas.context.select(("conv", "cat"))
+    view = canvas.viewer.viewport()
+    QTest.mouseClick(view, Qt.MouseButton.RightButton, Qt.KeyboardModifier.NoModifier, kit.node(canvas, "conv"))
+    assert canvas.context.selection == ("conv", "cat")
+
+
+def test_a_press_that_hardly_moves_is_a_click(canvas):
+    canvas.viewer.zoom_by(1 / canvas.viewer.zoom)
+    box = canvas.projection["free"].box()
+    start = kit.at(canvas, QPointF(box.left() - 2, box.bottom() - 4))
+    kit.drag(canvas, start, start + QPoint(3, 0))
+    assert canvas.context.selection == ()
+    kit.drag(canvas, start, start + QPoint(4, 0))
+    assert canvas.context.selection == ("free",)
+
+
+def test_a_selected_link_stays_selected_when_something_else_changes(canvas):
+    link = canvas.projection.link("out", 0)
+    kit.click(canvas, kit.at(canvas, link.path().pointAtPercent(0.5)))
+    document(canvas).do(lambda g: commands.move_layers(g, {"free": (320, 480)}))
+    assert canvas.viewer.selected_links() == [link]
+    canvas.context.select(("free",))
+    assert canvas.viewer.selected_links() == []
+
+
 def test_framing(canvas):
     canvas.context.select(("out",))
     canvas.frame_selection()

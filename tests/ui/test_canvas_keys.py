@@ -96,6 +96,15 @@ def test_alt_arrows_nudge_and_undo_together(window):
     assert document.history.is_clean
 
 
+def test_nudges_of_different_layers_are_different_steps(window):
+    document = window.context.document
+    for name in ("conv", "free"):
+        window.context.select((name,))
+        press(window, "Alt+Right")
+    document.undo()
+    assert [document.graph[name].position[0] for name in ("conv", "free")] == [336, 320]
+
+
 def test_brackets_select_up_and_downstream(window):
     window.context.select(("conv",))
     press(window, "[")

@@ -190,6 +190,7 @@ def test_a_deleted_file_is_noticed_and_saved_again(window, path, qtbot):
     path.unlink()
     qtbot.waitUntil(window.disk.bar.isVisible)
     assert "moved or deleted" in window.disk.bar.text()
+    assert "no longer exists" in window.tabs.bar.tabToolTip(0)
     click(window, "save")
     assert read_document(path).graph == window.context.root.graph
     assert not window.disk.bar.isVisible()

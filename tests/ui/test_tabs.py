@@ -235,6 +235,15 @@ def test_close_and_reopen_by_key(window, files):
     assert "no document has been closed" in window.actions_["file.reopen"].toolTip()
 
 
+def test_documents_closed_together_are_reopened_one_by_one(window, files):
+    window.files.open_all(files)
+    window.files.close_others(window.tabs.all[1])
+    assert texts(window) == ["two.xml"]
+    window.files.reopen()
+    assert texts(window) == ["two.xml", "three.xml"]
+    assert window.files.closed == 1
+
+
 def test_the_last_tab_gives_way_to_a_new_network(window, files):
     window.files.open(files[0])
     press(window, "Ctrl+W")

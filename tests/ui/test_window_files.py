@@ -23,9 +23,11 @@ from PySide6.QtWidgets import (
 )
 from window_kit import action
 
+from app.ui.document.locations import sample_files, start_folder
 from app.ui.widgets.findings import FindingsDialog
 from designer.files.document import DOCUMENTS, Reading, read_document
 from designer.files.formats import Format
+from designer.files.settings import Settings, read_settings, settings_path
 from designer.graph import commands
 from designer.graph.graph import Graph
 from designer.graph.model import Layer
@@ -247,6 +249,50 @@ def test_unsaved_work_is_asked_about(window, tiny, qtbot):
     answer(qtbot, QMessageBox.StandardButton.Discard)
     assert window.files.close()
     assert b'name="result"' in tiny.read_bytes()
+
+
+def test_recent_files_are_the_last_ten_that_exist_newest_first(window, tmp_path, monkeypatch):
+    monkeypatch.setattr("app.ui.shell.files.show_findings", lambda *found: None)
+    paths = [tmp_path.resolve() / f"n{number}.xml" for number in range(12)]
+    for path in paths:
+        path.write_text("<NetworkModel")
+        window.files.remember(path)
+    window.files.remember(paths[5])
+    assert [path.stem for path in window.files.recent()] == "n5 n11 n10 n9 n8 n7 n6 n4 n3 n2".split()
+    assert not window.files.open(paths[10])  # it cannot be read
+    paths[8].unlink()
+    assert [path.stem for path in window.files.recent()] == "n5 n11 n9 n7 n6 n4 n3 n2".split()
+
+
+def test_a_settings_file_is_written_only_for_settings_that_differ_or_did(window, tiny):
+    window.files.open(tiny)
+    window.context.document.do(lambda g: commands.rename_layer(g, "output", "result"))
+    assert window.files.save()
+    assert not settings_path(tiny).exists()
+    for iterations in (33, Settings().iterations):  # the file of the first must not bring its value back
+        window.context.root.change_settings(iterations=iterations)
+        assert window.files.save()
+        assert read_settings(settings_path(tiny)).settings.iterations == iterations
+
+
+def test_saving_says_that_the_exported_project_differs(window, tiny, monkeypatch, qtbot):
+    window.files.open(tiny)
+    said, asked = [], []
+    window.context.message.connect(lambda _severity, text: said.append(text))
+    monkeypatch.setattr(
+        "app.ui.shell.files.outdated_files", lambda *given: asked.append(given) or ("model.py",) * (len(asked) > 1)
+    )
+    assert window.files.save()
+    window.context.root.change_settings(project=str(tiny.parent / "project"))
+    for _ in range(2):  # the second save comes while the first is compared
+        assert window.files.save()
+    qtbot.waitUntil(lambda: any("project differs from the network: model.py." in text for text in said))
+    assert [given[2] for given in asked] == [tiny.parent / "project"] * 2
+
+
+def test_dialogs_begin_in_the_folder_of_the_document_but_not_in_that_of_the_samples(tmp_path):
+    assert start_folder(tmp_path / "net.xml") == tmp_path.resolve()
+    assert start_folder(None) == start_folder(sample_files()[0]) == Path.home()
 
 
 def test_recent_files_menu(window, tiny):
