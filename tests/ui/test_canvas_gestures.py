@@ -17,8 +17,8 @@ from app.ui.canvas.canvas import Canvas
 from app.ui.canvas.viewer import OPERATOR_MIME
 from app.ui.document.document import Document
 from app.ui.engine.context import Context
-from designer.graph import commands
-from designer.graph.model import Source
+from designer.graph import commands, frames
+from designer.graph.model import Frame, Source
 from designer.operators.registry import default_registry
 
 SHIFT, CTRL, ALT = (
@@ -376,6 +376,30 @@ def test_a_selected_link_stays_selected_when_something_else_changes(canvas):
     assert canvas.viewer.selected_links() == [link]
     canvas.context.select(("free",))
     assert canvas.viewer.selected_links() == []
+
+
+@pytest.mark.parametrize("what", ["layer", "frame", "link"])
+def test_undo_while_something_is_dragged_cancels_the_drag(canvas, what):
+    """What the drag began with may be gone."""
+    view, end = canvas.viewer.viewport(), kit.at(canvas, QPointF(480, 330))
+    if what == "layer":
+        document(canvas).do(lambda g: commands.move_layers(g, {"free": (320, 240)}))
+        start = kit.node(canvas, "free")
+    elif what == "frame":
+        document(canvas).do(lambda g: frames.set_frame(g, "f", Frame("f", "Frame", rect=(280, 140, 280, 160))))
+        start = kit.at(canvas, QPointF(300, 150))
+    else:
+        document(canvas).do(lambda g: commands.connect(g, Source("input"), "free", 0))
+        start, end = kit.port(canvas, "free"), kit.port(canvas, "cat", 2)
+    QTest.mousePress(view, kit.LEFT, Qt.KeyboardModifier.NoModifier, start)
+    QTest.mouseMove(view, (start + end) / 2)
+    canvas.context.undo()
+    QTest.mouseMove(view, end)
+    QTest.mouseRelease(view, kit.LEFT, Qt.KeyboardModifier.NoModifier, end)
+    assert document(canvas).graph == kit.small_graph()
+    assert document(canvas).history.undo_title is None
+    assert canvas.projection["free"].pos() == QPointF(320, 160)
+    assert not canvas.viewer.busy
 
 
 def test_framing(canvas):

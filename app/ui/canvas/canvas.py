@@ -109,6 +109,7 @@ class Canvas(QWidget):
     # --- the document ----------------------------------------------------------------------------------------
 
     def _show(self, document: Document) -> None:
+        self.viewer.cancel_drag()
         for editor in self.viewer.viewport().findChildren(InlineEditor):
             editor.discard()
         if self._document is not None:
@@ -146,6 +147,7 @@ class Canvas(QWidget):
         self.projection.inspect(path.removeprefix(around) if inside else "")
 
     def _on_changed(self, change: ChangeSet) -> None:
+        self.viewer.cancel_drag()
         self.projection.apply(change)
         self._update_hint()
         self._select()

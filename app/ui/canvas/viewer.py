@@ -26,7 +26,7 @@ from app.ui.canvas.edge_scroll import EdgeScroll
 from app.ui.canvas.frames import FrameItem
 from app.ui.canvas.links import LinkItem, PortDot
 from app.ui.canvas.node import LayerItem
-from app.ui.canvas.view import EXTENT, CanvasView
+from app.ui.canvas.view import EXTENT, CanvasView, Gesture
 from app.ui.widgets import theme
 from designer.texts import tr
 
@@ -166,12 +166,20 @@ class LayerViewer(CanvasView):
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() == Qt.Key.Key_Escape and self._gesture is not None:
-            self._edge.stop()
-            gesture, self._gesture = self._gesture, None
-            gesture.cancel()
-            self.far_changed()
+            self._cancel(self._gesture)
         else:
             QGraphicsView.keyPressEvent(self, event)
+
+    def _cancel(self, gesture: Gesture) -> None:
+        self._edge.stop()
+        self._gesture = None
+        gesture.cancel()
+        self.far_changed()
+
+    def cancel_drag(self) -> None:
+        """Cancel the drag of an item, which may be gone: the document has changed. Scrolling and the rubber band go on."""
+        if self._gesture is not None and not isinstance(self._gesture, gestures.Pan | gestures.RubberBand):
+            self._cancel(self._gesture)
 
     def pointer(self) -> QPointF | None:
         """The canvas position of the pointer, or None if it is outside the canvas."""
