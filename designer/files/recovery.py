@@ -20,6 +20,7 @@ from designer.files.journal_format import (
     BaseRecord,
     ChangeRecord,
     GraphReplay,
+    GraphSnapshot,
     Header,
     StateRecord,
     lines,
@@ -122,8 +123,9 @@ def _look(file: Path) -> Unfinished | None:
         return None
     if left.path is not None:
         remove_abandoned(left.path.parent)
-    same = left.graph is not None and left.graph == left.on_disk and not left.settings
-    if same and not left.findings:  # saved, or undone to the saved state
+    empty = left.path is None and left.graph is not None and GraphSnapshot.of(left.graph).empty
+    same = empty or (left.graph is not None and left.graph == left.on_disk)
+    if same and not left.settings and not left.findings:  # saved, or undone to the saved state or to a new network
         left.discard()
         return None
     return left

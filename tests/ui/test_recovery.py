@@ -88,6 +88,13 @@ def test_nothing_is_offered_where_nothing_was_left(start):
     assert start().recovery.dialog is None
 
 
+def test_a_new_network_without_anything_in_it_is_not_offered(start):
+    crash(None, lambda g: commands.add_layer(g, Layer("a", "input")), lambda g: commands.remove_layers(g, ["a"]))
+    assert len(journals()) == 1
+    assert start().recovery.dialog is None
+    assert journals() == []
+
+
 def test_recovering_opens_the_document_unsaved_where_it_was(start, path):
     before = path.read_bytes()
     lost = crash(path, renamed("result"))
