@@ -276,6 +276,17 @@ def test_a_frame_stays_around_a_collapsed_one(window, how):
     assert all(inner.contains(QPointF(*graph_of(window)[name].position)) for name in "cd")
 
 
+def test_links_run_around_layers_that_are_shown_again(window):
+    show(window, kit.small_graph())
+    document, projection = window.context.document, window.canvas.projection
+    document.do(lambda g: frames.set_frame(g, "f", Frame("f", "Branch", rect=(288, -64, 320, 176))))
+    around = projection.link("cat", 1).path()
+    document.do(lambda g: frames.collapse(g, [], ["f"], projection.members))
+    assert projection.link("cat", 1).path() != around
+    document.do(lambda g: frames.collapse(g, [], ["f"], projection.members))
+    assert projection.link("cat", 1).path() == around
+
+
 def test_layout_keeps_a_collapsed_frame_with_its_layers(window):
     collapse(window)
     window.context.document.do(lambda g: commands.move_layers(g, {"b": (640, 48), "c": (480, 640)}))

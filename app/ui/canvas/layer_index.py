@@ -152,6 +152,7 @@ class LayerIndex:
         entry.folded = frame
         if frame is None:
             self._settle(entry)
+            self.placed.append(Rect(*entry.bounds()))
             return
         self._index.drop(name)
         old = self.obstacles.drop(name)
