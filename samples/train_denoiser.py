@@ -1,9 +1,10 @@
-"""Trains the sample denoiser: photographs and dead leaves images, blind noise, bfloat16, and a loss that is the PSNR.
+"""Trains the sample denoiser: photographs and dead leaves images, blind noise, and a loss that is the PSNR.
 
     layerwright export pytorch samples/denoiser.xml --output work --name denoiser
-    python samples/train_denoiser.py work weights.pt --minutes 105
+    torchrun --nproc-per-node 2 samples/train_denoiser.py work weights.pt --photographs FOLDER --minutes 80
 
-The length is a time, not a number of steps, so a busy machine trains fewer steps. Runs on one thread.
+The length is a time, not a number of steps, so a busy machine trains fewer steps. Each process computes on one thread.
+`--weights` continues from a folder of weights, also from those of a smaller network.
 """
 
 from __future__ import annotations
@@ -11,65 +12,88 @@ from __future__ import annotations
 import argparse
 import copy
 import math
+import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
 import torch
 from PIL import Image
-from torch import nn
+from torch import distributed, nn
 
-BATCH, PATCH = 16, 96
-NOISE = (2, 55)  # standard deviation, of 255
-POOL = 650  # dead leaves images
+BATCH, PATCH = 4, 96  # of a process
+POOL = 200  # dead leaves images
+RATE = 8e-4
+SCALES = (1, 0.75, 0.55, 0.4)
 PHOTOGRAPHS = Path(__file__).parent / "photographs"
 
 
 class Patches(torch.utils.data.IterableDataset[tuple[torch.Tensor, torch.Tensor]]):
-    """Batches of clean and noisy patches, N x 3 x PATCH x PATCH: half from photographs, half from dead leaves images."""
+    """Batches of clean and noisy patches, N x 3 x PATCH x PATCH.
 
-    def __init__(self, project: Path) -> None:
-        self._project = project
+    45 % are from the further photographs, 25 % from `photographs/` and 30 % from dead leaves images.
+    """
+
+    def __init__(self, project: Path, photographs: list[Path], seed: int) -> None:
+        self._project, self._photographs, self._seed = project, photographs, seed
 
     def __iter__(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
         sys.path.insert(0, str(self._project))
         from dead_leaves import dead_leaves
 
         torch.set_num_threads(1)
-        rng = np.random.default_rng(0)
+        rng = np.random.default_rng(self._seed)
         photos = [np.asarray(Image.open(path).convert("RGB")) for path in sorted(PHOTOGRAPHS.glob("*.jpg"))]
-        areas = np.array(
-            [photo.shape[0] * photo.shape[1] * (1 if photo.std(2).mean() > 1 else 0.5) for photo in photos]
-        )
-        pool: list[np.ndarray] = []
+        areas = np.array([photo[..., 0].size * (1 if photo.std(2).mean() > 1 else 0.5) for photo in photos])
+        leaves = (dead_leaves(512, np.random.default_rng((1, index)), photos) for index in range(POOL))
+        samples, pool = scaled(photos), scaled(leaves)
+        further = scaled(reduced(path) for path in self._photographs) or samples
         while True:
-            if len(pool) < POOL:
-                pool.append(dead_leaves(512, np.random.default_rng((1, len(pool))), photos))
-            patches = []
-            for _ in range(BATCH):
-                if rng.random() < 0.5:
-                    image = photos[rng.choice(len(photos), p=areas / areas.sum())]
-                    scale = rng.choice([1, 1, 1, 0.8, 0.65, 0.5, 1.2])
+            patches: list[np.ndarray] = []
+            while len(patches) < BATCH:
+                kind = rng.random()
+                if kind < 0.45:
+                    scales = further[rng.integers(len(further))]
+                elif kind < 0.7:
+                    scales = samples[rng.choice(len(samples), p=areas / areas.sum())]
                 else:
-                    image, scale = pool[rng.integers(len(pool))], rng.choice([1, 1, 1, 0.75, 0.5])
-                patches.append(changed(cut(image, scale, rng), rng))
+                    scales = pool[rng.integers(len(pool))]
+                patch = cut(scales[rng.choice(len(scales), p=(0.4, 0.2, 0.2, 0.2))], rng)
+                if np.abs(np.diff(patch.astype(np.int16), axis=1)).mean() > 10 * rng.random() - 0.5:
+                    patches.append(changed(patch, rng))
             clean = torch.from_numpy(np.stack(patches))
-            sigma = torch.from_numpy(rng.uniform(*NOISE, (BATCH, 1, 1, 1)).astype(np.float32)) / 255
+            place = rng.random((BATCH, 1, 1, 1))
+            levels = np.where(rng.random(place.shape) < 0.45, 2 + 53 * place, 6 + 18 * place)  # of 255
+            sigma = torch.from_numpy(levels.astype(np.float32) / 255)
             yield clean, clean + sigma * torch.from_numpy(rng.standard_normal(clean.shape, np.float32))
 
 
-def cut(image: np.ndarray, scale: float, rng: np.random.Generator) -> np.ndarray:
-    """A patch of PATCH x PATCH x 3 bytes at another scale, turned and mirrored at random."""
-    side = min(round(PATCH / scale), *image.shape[:2])
-    top, left = (int(rng.integers(length - side + 1)) for length in image.shape[:2])
-    patch = np.ascontiguousarray(image[top : top + side, left : left + side])
-    if side != PATCH:
-        smaller = Image.Resampling.BOX if rng.random() < 0.5 else Image.Resampling.LANCZOS
-        kind = Image.Resampling.BICUBIC if side < PATCH else smaller
-        patch = np.asarray(Image.fromarray(patch).resize((PATCH, PATCH), kind))
-    patch = np.rot90(patch, int(rng.integers(4)))
+def reduced(path: Path) -> np.ndarray:
+    """A photo at half its size, and with at most 1,500 pixels along its longer side, without what JPEG left."""
+    photo = Image.open(path).convert("RGB")
+    factor = max(2, max(photo.size) / 1500)
+    size = (round(photo.width / factor), round(photo.height / factor))
+    return np.asarray(photo.resize(size, Image.Resampling.BOX))
+
+
+def scaled(images: Iterable[np.ndarray]) -> list[list[np.ndarray]]:
+    """Each image at all scales."""
+    kinds = (Image.Resampling.LANCZOS, Image.Resampling.LANCZOS, Image.Resampling.BOX, Image.Resampling.LANCZOS)
+    return [
+        [
+            np.asarray(image.resize([max(PATCH, round(n * scale)) for n in image.size], kind))
+            for scale, kind in zip(SCALES, kinds, strict=True)
+        ]
+        for image in map(Image.fromarray, images)
+    ]
+
+
+def cut(image: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """A patch of PATCH x PATCH x 3 bytes, turned and mirrored at random."""
+    top, left = (int(rng.integers(length - PATCH + 1)) for length in image.shape[:2])
+    patch = np.rot90(image[top : top + PATCH, left : left + PATCH], int(rng.integers(4)))
     return patch[:, ::-1] if rng.random() < 0.5 else patch
 
 
@@ -88,9 +112,11 @@ def changed(patch: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 def begin_as_identity(model: nn.Module) -> None:
     """Three channels of the skip connection pass the image through; the other layers start with small results there."""
-    for parameter in model.parameters():
+    for name, parameter in model.named_parameters():
         if parameter.ndim == 4:
             nn.init.kaiming_normal_(parameter, nonlinearity="relu")
+            if name.startswith("conv_res_") and name.endswith("b.weight"):
+                parameter.data.mul_(0.1)
         else:
             nn.init.zeros_(parameter)
     with torch.no_grad():
@@ -102,48 +128,109 @@ def begin_as_identity(model: nn.Module) -> None:
             first[channel, channel, 1, 1] = last[channel, channel, 1, 1] = 1
 
 
-def train(project: Path, output: Path, seconds: float) -> None:
-    """Train for a time; writes the moving average of the weights as a state dict."""
+def adopt(model: nn.Module, folder: Path) -> None:
+    """Take the weights of a folder; where the network has more channels, the new ones contribute little at first."""
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            layer, kind = name.rsplit(".", 1)
+            path = folder / f"{layer}_{'kernel' if kind == 'weight' else kind}.npy"
+            if path.exists():
+                known = torch.from_numpy(np.load(path))
+                both = tuple(slice(min(a, b)) for a, b in zip(known.shape, parameter.shape, strict=True))
+                parameter[both[0]] *= 0.1
+                parameter[both] = known[both]
+
+
+class Muon(torch.optim.Optimizer):
+    """Momentum whose matrices are made nearly orthogonal (Jordan et al. 2024), scaled to the step size of Adam.
+
+    Like `torch.optim.Muon`, but for kernels of convolutions and computed in float32.
+    """
+
+    def __init__(self, parameters: list[nn.Parameter]) -> None:
+        super().__init__(parameters, {"lr": RATE})
+
+    @torch.no_grad()
+    def step(self) -> None:  # type: ignore[override]
+        for group in self.param_groups:
+            for kernel in group["params"]:
+                momentum = self.state[kernel].setdefault("momentum", torch.zeros_like(kernel)).lerp_(kernel.grad, 0.05)
+                update = kernel.grad.lerp(momentum, 0.95).flatten(1)
+                tall = update.shape[0] > update.shape[1]
+                update = update.T if tall else update
+                update = update / (update.norm() + 1e-12)
+                for _ in range(5):  # Newton-Schulz
+                    square = update @ update.T
+                    update = 3.4445 * update + (2.0315 * square @ square - 4.775 * square) @ update
+                update = (update.T if tall else update).reshape(kernel.shape)
+                kernel.mul_(1 - 1e-4 * group["lr"])
+                kernel.add_(update, alpha=-0.2 * group["lr"] * max(kernel.shape[0], kernel[0].numel()) ** 0.5)
+
+
+def train(project: Path, output: Path, seconds: float, photographs: list[Path], weights: Path | None) -> None:
+    """Train for a time; the first process writes the moving average of the weights as a state dict."""
     sys.path.insert(0, str(project))
     from model import Denoiser
 
+    if "RANK" in os.environ:
+        distributed.init_process_group("gloo")
+    rank, processes = (distributed.get_rank(), distributed.get_world_size()) if distributed.is_initialized() else (0, 1)
     torch.set_num_threads(1)
     torch.manual_seed(0)
     model = Denoiser()
     begin_as_identity(model)
+    if weights:
+        adopt(model, weights)
     model = model.to(memory_format=torch.channels_last)
     average = copy.deepcopy(model)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=1e-4, betas=(0.9, 0.99))
-    batches = iter(torch.utils.data.DataLoader(Patches(project), batch_size=None, num_workers=1, prefetch_factor=8))
-    began, step = time.time(), 0
-    while (done := (time.time() - began) / seconds) < 1:
-        for group in optimizer.param_groups:
+    at_the_image = {"conv_enc_1", "conv_enc_b", "conv_pre_shuffle", "conv_out_0"}
+    kernels = [p for name, p in model.named_parameters() if p.ndim == 4 and name.split(".")[0] not in at_the_image]
+    others = [p for p in model.parameters() if all(p is not kernel for kernel in kernels)]
+    optimizers = [torch.optim.AdamW(others, lr=RATE, weight_decay=1e-4, betas=(0.9, 0.99)), Muon(kernels)]
+    data = Patches(project, photographs, rank)
+    batches = iter(torch.utils.data.DataLoader(data, batch_size=None, num_workers=1, prefetch_factor=8))
+    next(batches)
+    began, done, step = time.monotonic(), 0.0, 0
+    while done < 1:
+        for group in (group for optimizer in optimizers for group in optimizer.param_groups):
             cosine = 0.5 * (1 + math.cos(math.pi * done))
-            group["lr"] = 1e-3 * min(1, (step + 1) / 300) * (0.995 * cosine + 0.005)
+            group["lr"] = RATE * min(1, (step + 1) / 150) * (0.995 * cosine + 0.005)
         clean, noisy = (t.contiguous(memory_format=torch.channels_last) for t in next(batches))
-        with torch.autocast("cpu", torch.bfloat16, enabled=done < 0.9):
-            result = model(noisy)
-        error = result.float() - clean
-        squared = (error * error).mean((1, 2, 3))
-        loss = 10 * error.abs().mean() if done < 0.25 else (squared + 1e-6).log().mean()
-        optimizer.zero_grad()
+        squared = (model(noisy) - clean).square().mean((1, 2, 3))
+        loss = (squared + 1e-6).log().mean()
+        model.zero_grad()
         loss.backward()
+        elapsed = torch.tensor([(time.monotonic() - began) / seconds])
+        gradients = torch.cat([p.grad.reshape(-1) for p in model.parameters()] + [elapsed])
+        if processes > 1:
+            distributed.all_reduce(gradients)
+            gradients /= processes
+        done = gradients[-1].item()  # the same in all processes, so that all take the same steps
+        for p, gradient in zip(
+            model.parameters(), gradients[:-1].split([p.numel() for p in model.parameters()]), strict=True
+        ):
+            p.grad.copy_(gradient.view_as(p))
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
+        for optimizer in optimizers:
+            optimizer.step()
         step += 1
-        decay = min(0.999, step / (step + 20))
         with torch.no_grad():
+            decay = min(0.999, (step + 1) / (step + 20))
             torch._foreach_lerp_(list(average.parameters()), list(model.parameters()), 1 - decay)
-        if step % 500 == 0:
+        if step % 500 == 0 and not rank:
             print(f"step {step}, {100 * done:.1f} %, {-10 * squared.log10().mean().item():.2f} dB", flush=True)
-    torch.save(average.state_dict(), output)
-    print(f"{step} steps")
+    if not rank:
+        torch.save(average.state_dict(), output)
+        print(f"{step} steps")
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("project", type=Path, help="folder of the exported project")
     parser.add_argument("output", type=Path, help="file for the weights")
-    parser.add_argument("--minutes", type=float, default=105)
+    parser.add_argument("--minutes", type=float, default=80)
+    parser.add_argument("--photographs", type=Path, help="folder with further photographs")
+    parser.add_argument("--weights", type=Path, help="folder of weights to begin with")
     given = parser.parse_args()
-    train(given.project, given.output, 60 * given.minutes)
+    further = sorted(given.photographs.iterdir()) if given.photographs else []
+    train(given.project, given.output, 60 * given.minutes, further, given.weights)

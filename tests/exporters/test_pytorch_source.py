@@ -165,13 +165,13 @@ def test_attached_weights_constants_and_even_kernels(registry):
 
 def test_selection_reads_its_neighbours_as_arguments(registry):
     graph = sample_graph("denoiser")
-    source = generate_source(graph, registry, "part", ["concat_1", "conv_enc_2", "conv_enc_3", "conv_down_1"])
+    source = generate_source(graph, registry, "part", ["concat_1", "conv_enc_2", "conv_enc_3", "conv_res_1a"])
     part = load_source(source).Part()
-    assert set(dict(part.named_children())) == {"conv_enc_2", "conv_enc_3", "conv_down_1"}
+    assert set(dict(part.named_children())) == {"conv_enc_2", "conv_enc_3", "conv_res_1a"}
     result = part(torch.rand(1, 32, 8, 8), torch.rand(1, 32, 8, 8))
     assert {name: tuple(value.shape) for name, value in result.items()} == {
-        "conv_enc_3": (1, 48, 8, 8),  # read by a layer outside
-        "conv_down_1": (1, 80, 4, 4),
+        "conv_enc_3": (1, 56, 8, 8),  # read by a layer outside
+        "conv_res_1a": (1, 56, 8, 8),
     }
 
 

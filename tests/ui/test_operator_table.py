@@ -51,6 +51,7 @@ from designer.profiling.schema import (
     RunPeaks,
     TrainingStep,
 )
+from designer.units import digits
 
 pytestmark = pytest.mark.gui
 ROOT = Path(__file__).resolve().parents[2]
@@ -222,7 +223,7 @@ def test_the_sum_of_the_rows_and_the_shares_have_one_base(context, table, profil
     assert sum(cells(table, "share", SORT)) == pytest.approx(100.0)
     total = sum(row.time_ms for row in run.operators)
     assert f"sum of rows {total:.0f} ms" in table.summary.text()
-    assert f"{100 * total / 500:.1f} % of the run's 500 ms" in table.summary.text()
+    assert f"{digits(100 * total / 500)} % of the run's 500 ms" in table.summary.text()
 
 
 def test_a_fused_step_is_one_row(context, table, profile):
