@@ -57,7 +57,9 @@ def run(
     variant: VariantOption = "",
     iterations: Annotated[
         int,
-        typer.Option(min=1, help="Number of timed runs, if more than 1 after one that is not; the median is reported."),
+        typer.Option(
+            min=1, help="Number of timed runs; the median is reported. Above 1, a run before them is not timed."
+        ),
     ] = 1,
     tile: Annotated[
         str, typer.Option(help="Tiling of large images: auto, off, or the side of a tile in pixels.")
