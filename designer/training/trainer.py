@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import subprocess
 import sys
 import time
@@ -14,12 +13,12 @@ from typing import Any
 
 from designer.files.atomic import make_folder
 from designer.files.file_lock import lock
+from designer.files.file_names import file_name
 from designer.graph.diagnostics import DiagnosticError
 from designer.texts import tr
 from designer.training.run_folder import REMOTE, SCRIPT, RunFolder
 
 SAMPLES_SECONDS = 120
-LONGEST = 60  # characters of the name of a proposed folder
 ENDING_SECONDS = 10  # that a process may need to end after its last words
 NICENESS = 10  # the window and the engine come first on a machine with few cores
 Options = Mapping[str, str | bool]
@@ -205,5 +204,4 @@ def project_folder(document: Path | None, name: str) -> Path:
 
     if document is not None:
         return document.with_name(f"{document.stem}_pytorch")
-    safe = re.sub(r"[^\w .()+-]", "_", name).strip(" .")[:LONGEST]
-    return user_data_path("layerwright") / "projects" / (safe or "network")
+    return user_data_path("layerwright") / "projects" / file_name(name)

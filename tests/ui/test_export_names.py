@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("PySide6")
 from hostile_networks import VALUE
 
-from app.ui.shell.export.dialog import file_name
+from designer.files.file_names import file_name
 
 pytestmark = pytest.mark.gui
 

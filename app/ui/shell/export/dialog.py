@@ -26,6 +26,7 @@ from app.ui.widgets.findings import located_finding, without_icons
 from app.ui.widgets.growing_dialog import GrowingDialog
 from app.ui.widgets.message import Message
 from app.ui.widgets.typed_path import taken, typed_path
+from designer.files.file_names import file_name
 from designer.graph.diagnostics import Diagnostic
 from designer.texts import tr
 
@@ -33,16 +34,6 @@ SHOWN = 4  # most problems listed in a message
 _last_folders: WeakKeyDictionary[Context, dict[str, Path]] = (
     WeakKeyDictionary()
 )  # last export folder of a window, by dialog
-
-
-LONGEST = 60  # characters of a proposed name: 240 bytes at most
-
-
-def file_name(proposed: str) -> str:
-    """A name made from a network's, which is any text, as the name of one file in one folder."""
-    suffix = Path(proposed).suffix
-    stem = "".join(c if c.isprintable() and c not in '/\\:*?"<>|' else "_" for c in proposed.removesuffix(suffix))
-    return f"{stem.strip(' .')[:LONGEST] or 'network'}{suffix if suffix[1:].isalnum() else ''}"
 
 
 class ExportDialog(GrowingDialog):
