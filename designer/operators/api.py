@@ -154,7 +154,7 @@ class Fault(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The cost of one layer for a batch of one.
+    """The cost of one layer, for a batch of one where its inputs leave the batch open.
 
     `flops` counts as `torch.utils.flop_counter.FlopCounterMode` does (2 per multiply-add of convolutions and matrix
     products, nothing for element-wise work). `bytes_read` and `bytes_written` are the tensors in fp32, weights included in
@@ -281,7 +281,7 @@ class Operator:
         raise NotImplementedError(f"{self.type}: onnx is not declared")
 
     def flops(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> int:
-        """Floating-point operations for a batch of one, counted as torch's FlopCounterMode counts."""
+        """Floating-point operations, counted as torch's FlopCounterMode counts; symbols in the types count as 1."""
         return 0
 
     def weights(self, inputs: Sequence[TensorType]) -> tuple[Weight, ...]:

@@ -1,6 +1,7 @@
 """Parameters, FLOPs and memory of a network while it is edited, per layer and in total, from the declarations.
 
-Only layers whose state changed are counted again. All values are for a batch of one in FP32, at the sizes in the document.
+Only layers whose state changed are counted again. All values are in FP32 at the sizes in the document, for a batch of one where an
+input leaves it open.
 """
 
 from __future__ import annotations

@@ -92,14 +92,14 @@ def cost_table(inference: Inference, *, precision: str = "fp32", batch: int = 1)
         if state.outputs is None or not isinstance(read.operator, Operator):
             continue
         layer = inference.graph[name]
-        cost = read.operator.cost(state.inputs, (state.before_activation or state.outputs[0], *state.outputs[1:]))
+        before = (state.before_activation or state.outputs[0], *state.outputs[1:])
+        cost = read.operator.cost(_sized(state.inputs, batch), _sized(before, batch))
         stored = sum(prod(w.shape) for w in read.operator.weights(state.inputs))
         learned = cost.parameters
         summary = read.operator.summary()
         parameters = dict(layer.params)
         if isinstance(read.activation, Activation) and state.before_activation is not None:
-            before = (state.before_activation,)
-            extra = read.activation.weights(before)
+            extra = read.activation.weights(before[:1])
             stored += sum(prod(w.shape) for w in extra)
             learned += sum(prod(w.shape) for w in extra if w.trainable)
             parameters["activation"] = read.activation.type
@@ -111,8 +111,13 @@ def cost_table(inference: Inference, *, precision: str = "fp32", batch: int = 1)
             state.inputs,
             state.outputs,
             tuple(s for s in layer.inputs if s is not None),
-            cost.flops * batch,
+            cost.flops,
             stored * item,
             learned,
         )
     return CostTable(inference.graph, rows, item, batch)
+
+
+def _sized(kinds: Iterable[TensorType], batch: int) -> tuple[TensorType, ...]:
+    """The types with numbers only: a tensor of a fixed batch is not multiplied."""
+    return tuple(kind.with_shape(*kind.concrete(batch)) for kind in kinds)

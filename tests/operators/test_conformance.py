@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -113,14 +114,16 @@ def test_weights_equal_state_dict(case: Case) -> None:
 
 @pytest.mark.parametrize("case", TORCH, ids=by_name)
 def test_flops_equal_torch_counter(case: Case) -> None:
+    """With an open batch, which counts as 1, and with a fixed one."""
     excused(case, "flops")
     from torch.utils.flop_counter import FlopCounterMode
 
-    net = network(case)
-    module = runner(case, "meta", net=net)
-    with FlopCounterMode(display=False) as counter, torch.no_grad():
-        module(*meta(case.types, 1))
-    assert case.subject.flops(case.types, net.types) == counter.get_total_flops()
+    for each in (case, replace(case, types=tuple(kind.bind(N=3) for kind in case.types))):
+        net = network(each)
+        module = runner(each, "meta", net=net)
+        with FlopCounterMode(display=False) as counter, torch.no_grad():
+            module(*meta(each.types, 1))
+        assert each.subject.flops(each.types, net.types) == counter.get_total_flops()
 
 
 @pytest.mark.parametrize("case", TORCH, ids=by_name)

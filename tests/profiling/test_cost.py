@@ -11,6 +11,7 @@ from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import ActivationSpec, Layer, Source
 from designer.operators.inlining import inline
+from designer.operators.live_cost import LiveCost
 from designer.profiling.cost import cost_table
 from designer.profiling.live_memory import WEIGHTS, live_tensors
 
@@ -81,6 +82,48 @@ def test_flops_equal_torchs_counter(small_inference, small_weights):
         with FlopCounterMode(display=False) as counter:
             compiled.run_torch([torch.zeros(batch, 3, 24, 32)])
         assert counter.get_total_flops() == cost_table(small_inference, batch=batch).total().flops
+
+
+@pytest.mark.parametrize(
+    ("params", "batch", "products"),
+    [({"batch": "4"}, 4, 4), ({"batch": "1"}, 1, 1), ({}, 4, 4)],
+    ids=["fixed", "one", "open"],
+)
+def test_a_batch_multiplies_the_operations_once(profiling_registry, params, batch, products):
+    """Whether the inputs have it or the run; what does not depend on the batch is not multiplied."""
+    graph = Graph(
+        [
+            Layer("image", "input", params={"dims": "8x4x3", **params}),
+            Layer("conv", "convolution", inputs=(Source("image"),), params={"features": "2", "kernel": "1x1"}),
+            Layer("flat", "flatten", inputs=(Source("conv"),)),
+            Layer("dense", "fully_connected", inputs=(Source("flat"),), params={"features": "5"}),
+            Layer("left", "parameter", params={"shape": "6,7"}),
+            Layer("right", "parameter", params={"shape": "7,2"}),
+            Layer("fixed", "matmul", inputs=(Source("left"), Source("right"))),
+        ]
+    )
+    inference = Inference(graph, profiling_registry)
+    assert not inference.diagnostics()
+    flops = {name: row.flops for name, row in cost_table(inference, batch=batch).rows.items() if row.flops}
+    assert flops == {
+        "conv": products * 2 * 32 * 3 * 2,
+        "dense": products * 2 * 64 * 5,
+        "fixed": 2 * 6 * 7 * 2,
+    }
+
+
+def test_parts_of_an_image_that_become_a_batch_count(profiling_registry):
+    graph = Graph(
+        [
+            Layer("image", "input", params={"dims": "8x4x3", "batch": "1"}),
+            Layer("parts", "reshape", inputs=(Source("image"),), params={"shape": "4,3,4,2", "keep_batch": "false"}),
+            Layer("conv", "convolution", inputs=(Source("parts"),), params={"features": "2", "kernel": "1x1"}),
+        ]
+    )
+    inference = Inference(graph, profiling_registry)
+    assert not inference.diagnostics()
+    assert cost_table(inference).rows["conv"].flops == 2 * 32 * 3 * 2
+    assert LiveCost(inference).of("conv").flops == 2 * 32 * 3 * 2
 
 
 @pytest.mark.parametrize("name", ["denoiser", "dncnn", "oidn_like"])

@@ -112,7 +112,8 @@ class MultiHeadAttention(
         return (into, bias, out, op.Weight("out_proj_bias", (size,), "out_proj.bias", init="zeros"))
 
     def flops(self, inputs: Sequence[op.TensorType], outputs: Sequence[op.TensorType]) -> int:
-        return attention_flops(inputs[0].dim(1), inputs[min(1, len(inputs) - 1)].dim(1), inputs[0].dim(2))
+        batch, queries, size = inputs[0].concrete()
+        return batch * attention_flops(queries, inputs[min(1, len(inputs) - 1)].dim(1), size)
 
     def summary(self) -> str:
         return f"{self.heads} heads{' · causal' if self.causal else ''}"

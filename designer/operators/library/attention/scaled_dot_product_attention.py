@@ -91,8 +91,8 @@ class ScaledDotProductAttention(
         return attended(op.OnnxInput(0), op.OnnxInput(1), op.OnnxInput(2), scale, mask=mask, causal=causal)
 
     def flops(self, inputs: Sequence[op.TensorType], outputs: Sequence[op.TensorType]) -> int:
-        _, heads, queries, size = inputs[0].concrete()
-        return 2 * heads * queries * inputs[1].dim(2) * (size + inputs[2].dim(3))
+        batch, heads, queries, size = inputs[0].concrete()
+        return 2 * batch * heads * queries * inputs[1].dim(2) * (size + inputs[2].dim(3))
 
     def summary(self) -> str:
         return "causal" if self.causal else ""

@@ -106,8 +106,8 @@ class TransformerEncoderLayer(
         )
 
     def flops(self, inputs: Sequence[op.TensorType], outputs: Sequence[op.TensorType]) -> int:
-        length, size = inputs[0].dim(1), inputs[0].dim(2)
-        return attention_flops(length, length, size) + 4 * length * size * self.hidden
+        batch, length, size = inputs[0].concrete()
+        return batch * (attention_flops(length, length, size) + 4 * length * size * self.hidden)
 
     def summary(self) -> str:
         return f"{self.heads} heads · {self.hidden}"

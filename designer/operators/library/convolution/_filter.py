@@ -110,8 +110,8 @@ class Filter:
         return (kernel, op.Weight("bias", (self.features,), f"{torch}bias", fan_in=fan_in))
 
     def flops(self, channels: int, output: op.TensorType) -> int:
-        positions = prod(output.concrete()[2:])
-        return 2 * positions * self.features * (channels // self.groups) * prod(self.kernel)
+        batch, _, *size = output.concrete()
+        return 2 * batch * prod(size) * self.features * (channels // self.groups) * prod(self.kernel)
 
 
 class FilterOperator(op.Operator):

@@ -211,8 +211,7 @@ class TransposedConvolution(
         return (kernel, op.Weight("bias", (self.features,), "bias", fan_in=fan_in)) if self.apply_bias else (kernel,)
 
     def flops(self, inputs: Sequence[op.TensorType], outputs: Sequence[op.TensorType]) -> int:
-        x = inputs[0].image()
-        return 2 * x.c * x.h * x.w * (self.features // self.groups) * prod(self.kernel.hw)
+        return 2 * inputs[0].elements() * (self.features // self.groups) * prod(self.kernel.hw)
 
     def summary(self) -> str:
         return f"{self.kernel} x {self.stride} · {self.features}"

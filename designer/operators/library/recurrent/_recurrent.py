@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any, ClassVar
 
 from designer.operators import api as op
@@ -125,7 +126,7 @@ class Recurrent(op.Operator):
         total = 0
         for layer in range(self.layers):
             size = inputs[0].dim(2) if layer == 0 else self.hidden * self._directions()
-            total += 2 * inputs[0].dim(1) * rows * (size + self.hidden)
+            total += 2 * prod(inputs[0].concrete()[:2]) * rows * (size + self.hidden)
         return total
 
     def summary(self) -> str:

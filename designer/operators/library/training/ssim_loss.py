@@ -78,4 +78,5 @@ class SsimLoss(Loss, type="ssim_loss", title="SSIM loss", synonyms=("structural 
     def flops(self, inputs: Sequence[op.TensorType], outputs: Sequence[op.TensorType]) -> int:
         x = inputs[0].image()
         height, width = x.h - self.window + 1, x.w - self.window + 1
-        return 2 * 5 * self.window * x.c * width * (x.h + height)
+        images = inputs[0].concrete()[0]
+        return 2 * 5 * self.window * images * x.c * width * (x.h + height)
