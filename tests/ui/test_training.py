@@ -473,6 +473,19 @@ def test_nothing_starts_without_layers_or_with_errors(window, qtbot):
     assert "Unavailable" not in panel.start.toolTip()
 
 
+@pytest.mark.parametrize("count", [1, 2, 7, 100, 1001])
+@pytest.mark.parametrize("share", [0.01, 0.1, 0.5, 1.0])
+def test_smoothed_curves_are_means_also_after_a_peak(count, share):
+    """A loss that exploded once must not round the values after it away."""
+    from app.ui.train.curve_plot import Curve
+
+    y = np.random.default_rng(count).random(count)
+    y[count // 3] = 1e25
+    half = round(count * share / 2)
+    expected = [y[max(place - half, 0) : place + half + 1].mean() for place in range(count)]
+    np.testing.assert_allclose(Curve("a", np.arange(1.0, count + 1), y).smoothed(share).y, expected, rtol=1e-9)
+
+
 def test_curves_keep_every_peak_when_they_are_reduced():
     from app.ui.train.curve_plot import Curve
 

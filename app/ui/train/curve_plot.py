@@ -58,16 +58,30 @@ class Curve:
         half = round(count * share / 2)
         if not half or not np.isfinite(self.y).all():
             return self
-        total = np.concatenate(([0.0], np.cumsum(self.y)))
         points = np.arange(count)
-        low, high = np.maximum(points - half, 0), np.minimum(points + half + 1, count)
-        return Curve(self.title, self.x, (total[high] - total[low]) / (high - low))
+        inside = np.minimum(points + half + 1, count) - np.maximum(points - half, 0)
+        return Curve(self.title, self.x, _window_sums(self.y, half) / inside)
 
     def between(self, low: float, high: float, columns: int) -> tuple[Values, Values]:
         """The part between two steps, reduced to at most two points per column."""
         first, last = np.searchsorted(self.x, (low, high))
         x, y = self.coarse if last - first > 4 * BLOCK * columns else (self.x, self.y)
         return reduced(x, y, low, high, columns)
+
+
+def _window_sums(values: Values, half: int) -> Values:
+    """The sum from `half` values before each one to `half` after it.
+
+    Only these are added, in blocks of the size of a window: in a sum over all values, a peak would round those after it away.
+    """
+    size = 2 * half + 1
+    blocks = np.pad(values, (half, half + -(len(values) + 2 * half) % size)).reshape(-1, size)
+    to_the_end = blocks[:, ::-1].cumsum(1)[:, ::-1].ravel()
+    from_the_start = blocks.cumsum(1)
+    from_the_start[:, -1] = 0.0  # of a window that is a whole block
+    first = np.arange(len(values))
+    sums: Values = to_the_end[first] + from_the_start.ravel()[first + 2 * half]
+    return sums
 
 
 def reduced(x: Values, y: Values, low: float, high: float, columns: int) -> tuple[Values, Values]:
