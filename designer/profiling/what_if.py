@@ -28,6 +28,11 @@ from designer.units import dims_text
 OPTIMIZER_STATES = {"sgd": 0, "sgd with momentum": 1, "rmsprop": 1, "adam": 2, "adamw": 2}
 """Values that an optimizer keeps per learned value."""
 
+KEEP_RESULT = frozenset({"relu", "sigmoid", "tanh", "softmax", "log_softmax"})
+"""Activations of which autograd keeps the result; of others it keeps the input, which another layer made if they are not attached."""
+KEEP_MORE = frozenset({"softsign", "rrelu"})
+"""Activations of which autograd also keeps a tensor of the size of the result."""
+
 
 def predicted_run(
     graph: Graph,
@@ -143,9 +148,13 @@ def training_memory(table: CostTable, optimizer: str = "adam") -> TrainingMemory
 
 
 def _kept(table: CostTable, name: str, parameters: Mapping[str, str]) -> int:
-    """Bytes of the outputs, twice with an attached activation: autograd keeps its input too, except for a ReLU."""
+    """Bytes of the outputs, and of what autograd keeps for an activation besides its result."""
     row, activation = table.rows[name], parameters.get("activation", "")
     if row.type in ALIASES and not activation:
         return 0
-    outputs = sum(table.bytes_of(kind) for kind in row.outputs)
-    return outputs * (2 if activation and activation != "relu" and row.type != "activation" else 1)
+    kept = [table.bytes_of(kind) for kind in row.outputs]
+    if activation and activation not in KEEP_RESULT and row.type != "activation":
+        kept.append(kept[0] * (2 if activation == "glu" else 1))
+    if activation in KEEP_MORE:
+        kept.append(kept[0])
+    return sum(kept)

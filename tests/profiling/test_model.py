@@ -14,6 +14,7 @@ from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import ActivationSpec, Layer, Source
 from designer.graph.types import Size2D
+from designer.operators.registry import load
 from designer.profiling import calibration
 from designer.profiling.calibration import calibrate, calibrated
 from designer.profiling.cost import cost_table
@@ -131,31 +132,43 @@ def test_training_memory_by_layer(small_inference):
     assert set(OPTIMIZER_STATES) >= {"adam", "sgd"}
 
 
-@pytest.mark.parametrize(
-    ("type_", "attached", "function", "tensors"),
-    [
-        ("convolution", True, "relu", 1),
-        ("convolution", True, "sigmoid", 2),
-        ("activation", False, "relu", 1),
-        ("activation", False, "sigmoid", 1),
-    ],
-)
-def test_the_input_of_an_attached_activation_is_kept_for_the_gradient(
-    profiling_registry, type_, attached, function, tensors
-):
-    layers = [
-        Layer("image", "input", params={"dims": "4x4x3"}),
-        Layer(
-            "it",
-            type_,
-            inputs=(Source("image"),),
-            params={"features": "3"} if attached else {},
-            activation=ActivationSpec(function),
-        ),
-        Layer("result", "output", inputs=(Source("it"),)),
-    ]
-    found = training_memory(cost_table(Inference(Graph(layers), profiling_registry)))
-    assert next(row.activations for row in found.rows if row.layer == "it") == tensors * 4 * 48
+@pytest.mark.parametrize("function", sorted(load(entry_points=False).activations))
+def test_memory_for_the_gradient_of_an_activation_is_what_autograd_keeps(profiling_registry, function):
+    torch = pytest.importorskip("torch")
+    from designer.operators.torch_program import build_program
+    from designer.runtime.engines.torch_engine import Interpreter, build_module
+
+    def layers(type_, **params):
+        image, result = (
+            Layer("image", "input", params={"dims": "4x6x8"}),
+            Layer("out", "output", inputs=(Source("it"),)),
+        )
+        it = Layer("it", type_, inputs=(Source("image"),), params=params, activation=ActivationSpec(function))
+        return [image, it, result]
+
+    inference = Inference(Graph(layers("activation")), profiling_registry)
+    program = build_program(inference, ["it"], [Source("image")], [Source("it")])
+    module = build_module(program).train()
+    made = (
+        torch.rand(1, 8, 6, 4).requires_grad_() * 2
+    )  # what the convolution made, of which autograd keeps its input only
+    kept = {}
+
+    def keep(tensor):
+        if tensor.numel() > 8:  # not slopes
+            kept[tensor.data_ptr()] = tensor.nbytes
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        (y,) = Interpreter(module, program)([made])
+    alone = {pointer: size for pointer, size in kept.items() if pointer != made.data_ptr()}
+    for graph, expected in (
+        (layers("convolution", features="8", kernel="1x1"), kept),
+        (layers("activation"), alone),
+    ):
+        found = training_memory(cost_table(Inference(Graph(graph), profiling_registry)))
+        memory = next(row.activations for row in found.rows if row.layer == "it")
+        assert memory == sum({**expected, y.data_ptr(): y.nbytes}.values())
 
 
 def test_layers_that_hand_their_input_on_need_no_training_memory(profiling_registry):
