@@ -52,15 +52,15 @@ class BitsMeasurement:
         engine = next(engine for engine in default_engines() if engine.formats)
         options = RunOptions(engine.name, threads=session.options.threads, agreed=session.options.agreed)
         graph = deploy(session.graph, session.registry)
-        self._weights: dict[str, int] = {}
+        self._shapes: dict[str, list[tuple[int, ...]]] = {}  # of the weights by layer
         self._session = Session(graph, session.registry, session.weights, options)
         for layer in session.fed_layers():
             if layer in graph:  # targets of the losses are not deployed
                 fed = session.fed(layer)
                 self._session.set_input(layer, fed.array, is_image=fed.is_image)
         for key, weight in required_weights(self._session.inference).items():
-            self._weights[key.layer] = self._weights.get(key.layer, 0) + prod(weight.shape)
-        self.layers = tuple(name for name in self._session.inference.graph.order()[0] if name in self._weights)
+            self._shapes.setdefault(key.layer, []).append(weight.shape)
+        self.layers = tuple(name for name in self._session.inference.graph.order()[0] if name in self._shapes)
         self._exact = self._result({})
 
     def psnr(self, formats: Mapping[str, str]) -> float:
@@ -69,8 +69,11 @@ class BitsMeasurement:
 
     def bytes(self, formats: Mapping[str, str]) -> int:
         """The size of the weights in these formats."""
-        bits = sum(count * FORMATS[formats.get(name, FLOAT32.name)].bits for name, count in self._weights.items())
+        bits = sum(self._bits(name, formats.get(name, FLOAT32.name)) for name in self._shapes)
         return -(-bits // 8)
+
+    def _bits(self, layer: str, format: str) -> int:
+        return sum(map(FORMATS[format].weight_bits, self._shapes[layer]))
 
     def layer_bits(self, progress: Progress | None = None) -> list[LayerBits]:
         """What each format below FP32 does to the result, layer by layer."""
@@ -79,21 +82,27 @@ class BitsMeasurement:
             if progress is not None:
                 progress(number, len(self.layers), tr("Measuring {layer}", layer=name))
             values = {format: self.psnr({name: format}) for format in LADDER[1:]}
-            found.append(LayerBits(name, self._weights[name], values))
+            found.append(LayerBits(name, sum(map(prod, self._shapes[name])), values))
         return found
 
     def points(self, layers: list[LayerBits], progress: Progress | None = None) -> list[SizePoint]:
-        """Choices from FP32 to the smallest formats, measured: each step is the one that costs the least error per byte saved."""
+        """Choices from FP32 to the smallest formats, measured: each step is the one that costs the least error per byte saved.
+
+        Formats that save nothing are left out: normalizations, and biases, have more bits with integers than in FP16.
+        """
         errors = {item.layer: [0.0, *(10 ** (-item.psnr[format] / 10) for format in LADDER[1:])] for item in layers}
         level = dict.fromkeys(errors, 0)
         choices: list[dict[str, str]] = [{}]
 
+        def saved(name: str) -> int:
+            now = level[name]
+            return self._bits(name, LADDER[now]) - self._bits(name, LADDER[now + 1]) if now + 1 < len(LADDER) else 0
+
         def cost(name: str) -> float:
             now = level[name]
-            saved = self._weights[name] * (FORMATS[LADDER[now]].bits - FORMATS[LADDER[now + 1]].bits)
-            return (errors[name][now + 1] - errors[name][now]) / saved
+            return (errors[name][now + 1] - errors[name][now]) / saved(name)
 
-        while open_ := [name for name, now in level.items() if now + 1 < len(LADDER)]:
+        while open_ := [name for name in level if saved(name) > 0]:
             level[min(open_, key=cost)] += 1
             choices.append({name: LADDER[now] for name, now in level.items() if now})
         chosen = sorted({round(i) for i in np.linspace(0, len(choices) - 1, POINTS)})

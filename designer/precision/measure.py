@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import nan, prod
+from math import nan
 from pathlib import Path
 from time import perf_counter
 
@@ -23,7 +23,7 @@ from designer.runtime.engines.ort_engine import inference_session
 from designer.runtime.engines.pytorch import TORCH
 from designer.runtime.machine import physical_cores
 from designer.runtime.network import evaluate
-from designer.runtime.number_formats import FLOAT32, FORMATS, OF_PRECISION, format_of
+from designer.runtime.number_formats import FORMATS, OF_PRECISION, format_of
 from designer.runtime.plan import AnalysisStep, PartStep
 from designer.runtime.session import Session
 from designer.texts import tr
@@ -178,13 +178,9 @@ def _run_deployed(session: Session, model: Callable[[], bytes]) -> _Run | None:
 def weight_bytes(variant: Variant, inference: Inference) -> int:
     """The bytes of the weights, each tensor in the format of its layer; with integers those of one dimension have 32 bits."""
     otherwise = FORMATS[INT8] if variant.precision == INT8 else OF_PRECISION[variant.precision]
-    needed = required_weights(inference)
-
-    def bits(layer: str, shape: tuple[int, ...]) -> int:
-        own = format_of(layer, variant.formats, otherwise)
-        return prod(shape) * (FLOAT32.bits if own.is_integer and len(shape) == 1 else own.bits)
-
-    return (sum(bits(key.layer, weight.shape) for key, weight in needed.items()) + 7) // 8
+    needed = required_weights(inference).items()
+    bits = (format_of(key.layer, variant.formats, otherwise).weight_bits(weight.shape) for key, weight in needed)
+    return (sum(bits) + 7) // 8
 
 
 def _weights(session: Session, variant: Variant) -> Weights:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 
 from designer.graph.template import enclosing
 
@@ -23,6 +24,10 @@ class NumberFormat:
     @property
     def is_integer(self) -> bool:
         return not self.largest
+
+    def weight_bits(self, shape: Sequence[int]) -> int:
+        """The bits of weights in this format; with integers those of one dimension (biases, normalizations) have 32 bits each."""
+        return prod(shape) * (FLOAT32.bits if self.is_integer and len(shape) == 1 else self.bits)
 
 
 FLOAT32 = NumberFormat("float32", 32, 3.4028234663852886e38, 2.0**-149)

@@ -82,5 +82,5 @@ def test_fewer_bits_cost_more_and_choices_get_smaller(network):
     sizes = [point.bytes for point in points]
     assert sizes == sorted(sizes, reverse=True)
     assert set(points[-1].formats.values()) == {"int2"}
-    assert points[-1].bytes < points[0].bytes / 15
+    assert points[-1].bytes < points[0].bytes / 13  # of 16: biases stay in 32 bits
     assert points[2].psnr > points[-1].psnr + 10

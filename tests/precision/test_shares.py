@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from runtime_networks import layer
 
-from designer.files.weights import WeightKey, Weights
+from designer.files.variants import Variant
+from designer.files.weights import WeightKey, Weights, fill_missing, required_weights
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
@@ -16,6 +17,7 @@ from designer.graph.model import Source
 from designer.precision.bits import EQUAL, BitsMeasurement, LayerBits
 from designer.precision.blame import Blame, Blamed, Computation, Operator, Step, blame
 from designer.precision.emulation import RangeObserver
+from designer.precision.measure import weight_bytes
 from designer.precision.mixed import PrecisionResult, Validation, result_psnr
 from designer.precision.normalization import normalization_groups
 from designer.runtime.api import RunOptions
@@ -227,8 +229,31 @@ def test_bytes_of_weights_by_format(bits):
     assert bits.layers == ("a", "b")
     assert bits.bytes({}) == 26 * 4
     assert bits.bytes({"a": "float16"}) == 16 * 2 + 10 * 4
-    assert bits.bytes({"b": "int6"}) == 16 * 4 + 8  # 60 bits are 7.5 bytes
-    assert bits.bytes({"a": "int2", "b": "int2"}) == 7
+    assert bits.bytes({"b": "int6"}) == 16 * 4 + 6 + 2 * 4  # biases have 32 bits
+    assert bits.bytes({"a": "int2", "b": "int2"}) == 3 + 4 * 4 + 2 + 2 * 4
+
+
+def test_the_bytes_of_a_choice_are_those_of_its_variant(registry):
+    """Normalizations have more bits with integers than in FP16, so that no choice has them in an integer format."""
+    graph = Graph(
+        [
+            layer("image", "input", dims="5x4x3"),
+            layer("conv", "convolution", "image", None, features="4", kernel="3x3"),
+            layer("norm", "batch_normalization", "conv"),
+            layer("result", "output", "norm"),
+        ]
+    )
+    inference = Inference(graph, registry)
+    weights = fill_missing(Weights(), required_weights(inference), seed=3)
+    session = Session(graph, registry, weights, RunOptions("torch", threads=1))
+    session.set_input("image", np.random.default_rng(4).random((1, 3, 4, 5), np.float32), is_image=True)
+    made = BitsMeasurement(session)
+    points = made.points(made.layer_bits())
+    assert [point.bytes for point in points] == [
+        weight_bytes(Variant("", formats=p.formats), inference) for p in points
+    ]
+    assert [point.bytes for point in points] == sorted({point.bytes for point in points}, reverse=True)
+    assert points[-1].formats == {"conv": "int2", "norm": "float16"}
 
 
 def test_bits_of_a_network_whose_result_is_no_image_and_that_has_a_target(registry):
@@ -262,7 +287,7 @@ def test_each_choice_is_the_least_error_per_byte_that_is_saved(bits):
     assert levels == [
         (None, None), *((each, None) for each in formats), *(("int2", each) for each in formats)
     ]  # fmt: skip
-    assert [each.bytes for each in found] == [104, 72, 56, 52, 48, 44, 24, 14, 12, 9, 7]
+    assert [each.bytes for each in found] == [104, 72, 68, 65, 62, 59, 39, 35, 33, 31, 29]
     assert found[0].psnr == EQUAL
     assert found[0].psnr > found[2].psnr > found[-1].psnr
     assert reports == [(number, 11) for number in range(11)]
