@@ -24,8 +24,9 @@ from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import Source
-from designer.graph.types import Size2D, Size3D
+from designer.graph.types import BATCH, Size2D, Size3D
 from designer.operators.deploy import deploy
+from designer.operators.library.input_output.input import Input
 from designer.operators.registry import Registry
 from designer.operators.training_branch import no_output
 from designer.profiling.configurations import AS_OPENED, Grid
@@ -209,7 +210,7 @@ def in_turns(measurements: Sequence[Measurement], limit: int | None = None) -> l
 
 def _memory(measurement: Measurement) -> int:
     """Bytes that a compiled configuration holds, roughly: its tensors at the peak, and weights twice, as engines keep copies in their order."""
-    batch = next((array.shape[0] for array in measurement.feeds.values()), measurement.batch)
+    batch = _batch(measurement.inference, measurement.feeds, measurement.batch)
     table = cost_table(measurement.inference, precision=measurement.options.precision, batch=batch)
     held = live_tensors(table, [(name,) for name, row in table.rows.items() if row.sources])
     return max((sum(tensors.values()) + tensors.get(WEIGHTS, 0) for tensors in held), default=0)
@@ -530,10 +531,12 @@ def _in_time(found: Quantity, factor: float) -> Quantity:
 
 def sized(graph: Graph, registry: Registry, size: Size2D | None) -> Inference:
     """The network with its first image input at `size`, and other images scaled by the same factors; None: as it is."""
-    result = graph.copy()
+    result, inference = graph.copy(), Inference(graph, registry)
     factors: tuple[float, float] | None = None
-    for name in input_layers(graph, Inference(graph, registry)) if size is not None else ():
-        dims = Size3D.parse(graph[name].params.get("dims", "256x256x3"))
+    for name in input_layers(graph, inference) if size is not None else ():
+        dims = getattr(operator_of(inference, name), "dims", None)
+        if not isinstance(dims, Size3D):
+            continue  # not an image
         assert size is not None
         factors = factors or (size.width / dims.width, size.height / dims.height)
         changed = Size3D(max(1, round(dims.width * factors[0])), max(1, round(dims.height * factors[1])), dims.channels)
@@ -542,9 +545,9 @@ def sized(graph: Graph, registry: Registry, size: Size2D | None) -> Inference:
 
 
 def fixed_batch(inference: Inference) -> int:
-    """The batch that the inputs of a network have, whatever is asked for; 0: any."""
-    names = input_layers(inference.graph, inference)
-    return max((int(getattr(operator_of(inference, name), "batch", 0)) for name in names), default=0)
+    """The batch that the images of a network have, whatever is asked for; 0: any."""
+    operators = (operator_of(inference, name) for name in input_layers(inference.graph, inference))
+    return max((operator.batch for operator in operators if isinstance(operator, Input)), default=0)
 
 
 def _fed(session: Session, graph: Graph) -> dict[str, Array]:
@@ -561,8 +564,7 @@ def _feeds(
     inference: Inference, inputs: tuple[str, ...], feeds: Mapping[str, Array], batch: int
 ) -> tuple[dict[Source, Array], int, list[str]]:
     """The tensor of each input, the batch size, and the inputs that get seeded noise."""
-    given = [feeds[name].shape[0] for name in inputs if name in feeds]
-    batch = given[0] if given else fixed_batch(inference) or batch
+    batch = _batch(inference, {name: feeds[name] for name in inputs if name in feeds}, batch)
     rng = np.random.default_rng(SEED)
     values: dict[Source, Array] = {}
     noise = []
@@ -575,6 +577,13 @@ def _feeds(
         values[Source(name)] = rng.random(outputs[0].concrete(batch), np.float32)
         noise.append(name)
     return values, batch, noise
+
+
+def _batch(inference: Inference, feeds: Mapping[str, Array], batch: int) -> int:
+    """The batch of the first fed tensor whose batch is open, else that of the images, else `batch`."""
+    kinds = ((array, (inference.states[name].outputs or ())[:1]) for name, array in feeds.items())
+    given = [array.shape[0] for array, kind in kinds if kind and BATCH in kind[0].shape[:1]]
+    return given[0] if given else fixed_batch(inference) or batch
 
 
 def _size(values: Mapping[Source, Array]) -> str:

@@ -167,6 +167,32 @@ def test_other_inputs_are_scaled_by_the_factors_of_the_first(profiling_registry)
     assert graph["image"].params["dims"] == "32x24x3"
 
 
+def test_inputs_that_are_not_images_have_no_size_and_fix_no_batch(profiling_registry):
+    graph = Graph(
+        [
+            layer_("table", "tensor_input", shape="7,5", batch="false"),
+            layer_("numbers", "tensor_input", shape="5"),
+            layer_("image", "input", dims="32x24x3"),
+            layer_("a", "fully_connected", "numbers", features=2),
+            layer_("b", "fully_connected", "image", features=2),
+            layer_("c", "fully_connected", "table", features=2),
+            layer_("ra", "output", "a"),
+            layer_("rb", "output", "b"),
+            layer_("rc", "output", "c"),
+        ]
+    )
+    found = sized(graph, profiling_registry, Size2D(64, 48))
+    assert not found.diagnostics()
+    assert found.graph["image"].params["dims"] == "64x48x3"
+    assert measure.fixed_batch(found) == 0
+    names = ("table", "numbers", "image")
+    values, batch, _ = measure._feeds(found, names, {}, 16)
+    assert (batch, [values[Source(name)].shape[0] for name in names]) == (16, [7, 16, 16])
+    given = {"table": np.ones((7, 5), np.float32), "numbers": np.ones((2, 5), np.float32)}
+    values, batch, noise = measure._feeds(found, names, given, 16)
+    assert (batch, noise, values[Source("image")].shape) == (2, ["image"], (2, 3, 48, 64))
+
+
 def test_inputs_without_data_are_noise_of_the_batch_of_the_others(profiling_registry):
     graph = Graph(
         [
