@@ -22,6 +22,24 @@ def psnr(a: NDArray[np.float32], b: NDArray[np.float32], peak: float = 1.0) -> f
     return inf if error == 0.0 else float(10.0 * log10(peak * peak / float(error)))
 
 
+def result_psnr(expected: NDArray[np.float32], made: NDArray[np.float32]) -> float:
+    """PSNR in dB of a result of a network; the peak is 1 for images, which are clipped, else the range of `expected`.
+
+    NaN and infinite values are the worst possible ones. Where `expected` has them, there is nothing to compare.
+    """
+    known = np.isfinite(expected)
+    expected = np.where(known, expected, np.float32(0))
+    values = expected[known] if expected.ndim != 4 and known.any() else np.array((0, 1), np.float32)
+    low, high = float(values.min()), float(values.max())
+    middle, peak = (low + high) / 2, (high - low) or 1.0
+    made = np.where(np.isfinite(made), made, np.where(expected < middle, np.float32(high), np.float32(low)))
+    made = np.where(known, made, expected)
+    if expected.ndim == 4:
+        return psnr(expected, made)
+    error = float(np.square(made - expected, dtype=np.float64).mean())
+    return 10 * log10(peak * peak / error) if error else inf
+
+
 def ssim(a: NDArray[np.float32], b: NDArray[np.float32], peak: float = 1.0) -> float:
     """Mean structural similarity (Wang et al. 2004) of N x C x H x W images, clipped to 0..peak; 1 for equal ones.
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from designer.files.weights import required_weights
+from designer.metrics import result_psnr
 from designer.operators.deploy import deploy
-from designer.precision.mixed import result_psnr
 from designer.runtime.api import Progress, RunOptions
 from designer.runtime.engine_registry import default_engines
 from designer.runtime.interrupt import current

@@ -21,8 +21,8 @@ from designer.files.variants import CalibrationRecipe, Variant
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.inference import Inference
 from designer.graph.types import Size2D
+from designer.metrics import result_psnr
 from designer.precision.image_set import ImageSet, read_image_set
-from designer.precision.mixed import result_psnr
 from designer.precision.variants import INT8
 from designer.runtime.api import Progress
 from designer.runtime.engines.forms import ONNX_RUNTIME, TENSORRT

@@ -13,10 +13,9 @@ from designer.files.weights import Weights, load_weights, required_weights, weig
 from designer.graph.diagnostics import DiagnosticError, errors
 from designer.graph.inference import Inference
 from designer.graph.model import Source
-from designer.metrics import psnr, ssim
+from designer.metrics import psnr, result_psnr, ssim
 from designer.operators.references import deployed_tensor, restorations
 from designer.operators.registry import Registry
-from designer.precision.mixed import result_psnr
 from designer.precision.variants import INT8, RunnableVariant, is_emulated, runnable_variant
 from designer.runtime.api import Array, RunOptions
 from designer.runtime.engines.ort_engine import inference_session

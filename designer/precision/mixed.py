@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import inf, isfinite, log10
+from math import inf, isfinite
 from pathlib import Path
 from statistics import fmean
 
 import numpy as np
 
 from designer.graph.diagnostics import DiagnosticError
-from designer.metrics import psnr
+from designer.metrics import result_psnr
 from designer.precision.emulation import Emulation, LayerRange, RangeObserver
 from designer.precision.image_set import image_input, read_images
 from designer.precision.normalization import normalization_groups
@@ -157,17 +157,6 @@ def choose_precision(
         bf16,
         len(ranges),
     )
-
-
-def result_psnr(expected: Array, made: Array) -> float:
-    """PSNR in dB; NaN and infinite values are the worst possible ones. The peak is 1 for images, else the range of `expected`."""
-    low, high = (0.0, 1.0) if expected.ndim == 4 else (float(expected.min()), float(expected.max()))
-    middle, peak = (low + high) / 2, (high - low) or 1.0
-    made = np.where(np.isfinite(made), made, np.where(expected < middle, np.float32(high), np.float32(low)))
-    if expected.ndim == 4:
-        return psnr(expected, made)
-    error = float(np.square(made - expected, dtype=np.float64).mean())
-    return 10 * log10(peak * peak / error) if error else inf
 
 
 def _middle(image: Array) -> Array:

@@ -9,6 +9,7 @@ from pathlib import Path
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
+from designer.graph.template import enclosing
 from designer.graph.types import Size2D
 from designer.operators.deploy import deploy
 from designer.operators.registry import Registry
@@ -131,7 +132,10 @@ class TrainingMemory:
 
 
 def training_memory(table: CostTable, optimizer: str = "adam") -> TrainingMemory:
-    """Activations, gradients and optimizer states of every layer that needs memory; weights that layers share count once."""
+    """Activations, gradients and optimizer states of every layer that needs memory.
+
+    Weights that layers share count once; those of frozen layers have neither gradients nor optimizer states.
+    """
     states = OPTIMIZER_STATES[optimizer]
     seen: set[str] = set()
     rows = []
@@ -139,7 +143,8 @@ def training_memory(table: CostTable, optimizer: str = "adam") -> TrainingMemory
         shared = table.graph[name].weights_name
         first = shared not in seen
         seen.add(shared)
-        learned = row.learned * table.item_bytes if first else 0
+        frozen = any(outer in table.graph and table.graph[outer].frozen for outer in enclosing(shared))
+        learned = row.learned * table.item_bytes if first and not frozen else 0
         activations = _kept(table, name, row.parameters)
         found = LayerTrainingMemory(name, row.weight_bytes if first else 0, learned, states * learned, activations)
         if found.total:

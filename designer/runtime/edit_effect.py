@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from designer.graph.model import Source
-from designer.metrics import psnr
+from designer.metrics import psnr, result_psnr
 from designer.operators.references import Restoration, restorations
 from designer.runtime.session import Session
 from designer.texts import tr
 
-KEPT = 1e-4  # largest difference of a kept function, relative to the largest value
+KEPT = 1e-4  # largest difference of an output of a kept function, relative to its largest value, or to 1
 
 Floats = NDArray[np.float32]
 
@@ -51,13 +51,20 @@ def edit_effect(before: Session, after: Session) -> EditEffect:
     pairs = [(one[name], other[name]) for name in one if name in other]
     if not pairs or any(a.shape != b.shape for a, b in pairs) or one.keys() != other.keys():
         return EditEffect(np.inf, False)
-    difference = float(np.max([np.abs(a - b).max(initial=0.0) for a, b in pairs]))  # NaN if one is
-    largest = max(float(np.abs(a).max(initial=0.0)) for a, _ in pairs)
-    if difference <= KEPT * max(1.0, largest):
+    differences = [_difference(a, b) for a, b in pairs]
+    difference = float(np.max([found for found, _ in differences]))  # NaN if one is
+    if all(found <= KEPT * max(1.0, largest) for found, largest in differences):
         return EditEffect(difference, True)
     if clean_one is not None and clean_other is not None:
         return EditEffect(difference, False, clean_one, clean_other)
-    return EditEffect(difference, False, None, min(psnr(a, b) for a, b in pairs))
+    return EditEffect(difference, False, None, min(result_psnr(a, b) for a, b in pairs))
+
+
+def _difference(a: Floats, b: Floats) -> tuple[float, float]:
+    """The largest difference of an output, NaN if it is not finite in one of them, and the largest finite value before."""
+    finite, equal = np.isfinite(a), (a == b) | (np.isnan(a) & np.isnan(b))
+    apart = np.where(equal, 0, a) - np.where(equal, 0, b)
+    return float(np.abs(apart).max(initial=0.0)), float(np.abs(a).max(where=finite, initial=0.0))
 
 
 def _run(session: Session) -> tuple[Mapping[str, Floats], float | None]:

@@ -20,10 +20,11 @@ from designer.files.weights import Weights
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
+from designer.metrics import result_psnr
 from designer.operators.registry import Registry
 from designer.precision import mixed
 from designer.precision.emulation import Emulation
-from designer.precision.mixed import Validation, choose_precision, result_psnr, validate
+from designer.precision.mixed import Validation, choose_precision, validate
 from designer.precision.normalization import normalization_groups
 from designer.runtime.api import RunOptions
 from exporters.mixed import export_precision

@@ -14,11 +14,12 @@ from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import Source
+from designer.metrics import result_psnr
 from designer.precision.bits import EQUAL, BitsMeasurement, LayerBits
 from designer.precision.blame import Blame, Blamed, Computation, Operator, Step, blame
 from designer.precision.emulation import RangeObserver
 from designer.precision.measure import weight_bytes
-from designer.precision.mixed import PrecisionResult, Validation, result_psnr
+from designer.precision.mixed import PrecisionResult, Validation
 from designer.precision.normalization import normalization_groups
 from designer.runtime.api import RunOptions
 from designer.runtime.session import Session
@@ -136,6 +137,9 @@ def test_how_many_terms_a_sum_has(operator, args, result, terms):
         (np.array([[4.0, 4.0]]), np.array([[4.0, 4.2]]), 10 * np.log10(1 / 0.02)),  # no range: 1
         (np.array([[4.0, 5.0]]), np.array([[4.0, 5.0]]), inf),
         (np.full((1, 1, 2, 2), 0.5), np.full((1, 1, 2, 2), 0.5), inf),
+        (np.array([[[[np.nan, 0.5, inf, 0.5]]]]), np.array([[[[np.nan, 0.4, 3.0, 0.6]]]]), 10 * np.log10(4 / 0.02)),
+        (np.array([[-3.0, 9.0, np.nan, -inf]]), np.array([[-3.0, 7.8, 5.0, -inf]]), 10 * np.log10(4 * 144 / 1.44)),
+        (np.array([[np.nan]]), np.array([[np.nan]]), inf),
     ],
 )
 def test_psnr_of_images_and_other_results(expected, made, db):

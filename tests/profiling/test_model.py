@@ -10,10 +10,13 @@ from generated_networks import generated_network
 from profiling_networks import layer_
 
 from designer.graph.diagnostics import DiagnosticError
+from designer.graph.freezing import freeze
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import ActivationSpec, Layer, Source
+from designer.graph.template_commands import edit_template, make_template
 from designer.graph.types import Size2D
+from designer.operators.deploy import deploy
 from designer.operators.registry import load
 from designer.profiling import calibration
 from designer.profiling.calibration import calibrate, calibrated
@@ -169,6 +172,26 @@ def test_memory_for_the_gradient_of_an_activation_is_what_autograd_keeps(profili
         found = training_memory(cost_table(Inference(Graph(graph), profiling_registry)))
         memory = next(row.activations for row in found.rows if row.layer == "it")
         assert memory == sum({**expected, y.data_ptr(): y.nbytes}.values())
+
+
+def test_frozen_layers_need_no_gradients(small_graph, profiling_registry):
+    def gradients(graph):
+        found = training_memory(cost_table(Inference(deploy(graph, profiling_registry), profiling_registry)), "adam")
+        assert all(row.weights for row in found.rows if row.gradients)
+        return {row.layer: (row.gradients, row.optimizer) for row in found.rows if row.weights}
+
+    sizes = {name: (4 * size, 8 * size) for name, size in (("conv a", 224), ("conv_b", 584), ("conv_c", 1200))}
+    assert gradients(small_graph) == sizes
+    small_graph.apply(freeze(small_graph, ["conv_b"]))
+    assert gradients(small_graph) == {**sizes, "conv_b": (0, 0)}
+    small_graph.apply(make_template(small_graph, ["conv_b", "up"], "Part"))
+    inside = {"conv a": sizes["conv a"], "Part_0.conv_b": (0, 0), "conv_c": sizes["conv_c"]}
+    assert gradients(small_graph) == inside
+    part = small_graph.templates["Part"].graph
+    small_graph.apply(edit_template(small_graph, "Part", freeze(part, ["conv_b"])))
+    assert gradients(small_graph) == {**inside, "Part_0.conv_b": sizes["conv_b"]}
+    small_graph.apply(freeze(small_graph, ["Part_0"]))
+    assert gradients(small_graph) == inside
 
 
 def test_layers_that_hand_their_input_on_need_no_training_memory(profiling_registry):

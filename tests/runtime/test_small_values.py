@@ -479,6 +479,45 @@ def test_what_an_edit_changes(runtime_registry):
     assert str(EditEffect(1.0, False, 30.126, 28.5)) == "changed: 30.13 -> 28.50 dB on this image"
 
 
+def outputs(registry, large, small, function="identity") -> Session:
+    """A network whose outputs are factors of its five numbers, the second after a function."""
+    layers = [Layer("numbers", "tensor_input", params={"shape": "5"})]
+    for name, factor in (("large", large), ("small", small)):
+        layers.append(
+            Layer(
+                f"{name}_factor",
+                "tensor_constant",
+                params={"shape": "1", "numbers": f"{factor!r}"},
+            )
+        )
+        sources = (Source("numbers"), Source(f"{name}_factor"))
+        layers.append(Layer(f"{name}_product", "element_wise", inputs=sources, params={"operation": "multiply"}))
+    layers.append(Layer("end", "unary", inputs=(Source("small_product"),), params={"function": function}))
+    layers.append(Layer("one", "output", inputs=(Source("large_product"),)))
+    layers.append(Layer("other", "output", inputs=(Source("end" if function != "identity" else "small_product"),)))
+    session = Session(Graph(layers), registry, Weights(), RunOptions("torch", threads=1))
+    session.set_input("numbers", np.array([[0, 1, 2, 3, 4]], np.float32), is_image=False)
+    return session
+
+
+def test_each_output_of_an_edited_network_has_its_own_scale(runtime_registry):
+    pytest.importorskip("torch")
+    before = outputs(runtime_registry, 1e4, 2.0)
+    assert edit_effect(before, outputs(runtime_registry, 1e4 + 0.5, 2.0)).kept
+    changed = edit_effect(before, outputs(runtime_registry, 1e4, 2.5))
+    assert (changed.kept, changed.difference) == (False, 2.0)
+    error = np.mean((0.5 * np.arange(5)) ** 2)
+    assert changed.after == pytest.approx(10 * np.log10(8.0**2 / error))  # not clipped to 0..1
+
+
+def test_equal_values_that_are_not_finite_are_kept(runtime_registry):
+    pytest.importorskip("torch")
+    before = outputs(runtime_registry, 1.0, 2.0, "log")  # minus infinity, and the logarithms
+    assert edit_effect(before, outputs(runtime_registry, 1.0, 2.0, "log")) == EditEffect(0.0, True)
+    assert not edit_effect(before, outputs(runtime_registry, 1.0, 2.5, "log")).kept
+    assert not edit_effect(before, outputs(runtime_registry, 1.0, -2.0, "log")).kept
+
+
 def test_an_edit_that_makes_nan_in_a_further_output_does_not_keep_the_function(monkeypatch):
     ones = np.ones((1, 1, 2, 2), np.float32)
     results = iter(({"a": ones, "b": ones}, {"a": ones, "b": ones * np.float32(np.nan)}))
