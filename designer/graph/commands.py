@@ -48,7 +48,7 @@ def remove_layers(graph: Graph, names: Iterable[str], *, heal: bool = False) -> 
                 continue
             layer = graph[consumer]
             inputs = tuple(_healed(graph, s, removed) if heal else _kept(s, removed) for s in layer.inputs)
-            edits[consumer] = (layer, replace(layer, inputs=_trim(inputs)))
+            edits[consumer] = (layer, routes.rewired(layer, _trim(inputs)))
     return Edit(
         tr("Delete {gone}", gone=gone[0]) if len(gone) == 1 else tr("Delete {count} layers", count=len(gone)), edits
     )
@@ -95,7 +95,7 @@ def connect(graph: Graph, source: Source, consumer: str, index: int) -> Edit:
         )
     return Edit(
         tr("Connect {source} to {consumer}", source=source, consumer=consumer),
-        {consumer: (layer, layer.with_input(index, source))},
+        {consumer: (layer, _with_input(layer, index, source))},
     )
 
 
@@ -114,8 +114,17 @@ def _without_input(layer: Layer, index: int, *, close_gap: bool) -> Layer:
     if index >= len(layer.inputs):
         return layer
     if not close_gap:
-        return layer.with_input(index, None)
-    return replace(layer, inputs=_trim(layer.inputs[:index] + layer.inputs[index + 1 :]))
+        return _with_input(layer, index, None)
+    origins = [i for i in range(len(layer.inputs)) if i != index]
+    return routes.rewired(layer, _trim(tuple(layer.inputs[i] for i in origins)), origins)
+
+
+def _with_input(layer: Layer, index: int, source: Source | None) -> Layer:
+    """`Layer.with_input`; waypoints of its other links stay with them."""
+    inputs = layer.with_input(index, source).inputs
+    if index < len(layer.inputs) and source == layer.inputs[index]:
+        return routes.rewired(layer, inputs)
+    return routes.rewired(layer, inputs, [i if i != index else None for i in range(len(inputs))])
 
 
 def move_link(graph: Graph, old: Key, source: Source, consumer: str, index: int, *, close_gap: bool = False) -> Edit:
@@ -129,10 +138,15 @@ def move_link(graph: Graph, old: Key, source: Source, consumer: str, index: int,
     if old[0] != consumer:
         title = tr("Move link to {consumer}", consumer=consumer)
         return connected.then(disconnect(graph, *old, close_gap=close_gap), title)
-    layer = connected.layers[consumer][1]
-    assert layer is not None
-    moved = _without_input(layer, old[1], close_gap=close_gap)
-    return Edit(tr("Move link of {consumer}", consumer=consumer), {consumer: (graph[consumer], moved)})
+    layer = graph[consumer]
+    origins: list[int | None] = list(range(max(len(layer.inputs), index + 1, old[1] + 1)))
+    origins[index] = old[1]
+    inputs: list[Source | None] = [*layer.inputs, *[None] * (len(origins) - len(layer.inputs))]
+    inputs[index], inputs[old[1]] = source, None
+    if close_gap:
+        del inputs[old[1]], origins[old[1]]
+    moved = routes.rewired(layer, _trim(tuple(inputs)), origins)
+    return Edit(tr("Move link of {consumer}", consumer=consumer), {consumer: (layer, moved)})
 
 
 def add_connected(graph: Graph, layer: Layer, source: Source | None, consumer: Key | None) -> Edit:
@@ -143,7 +157,7 @@ def add_connected(graph: Graph, layer: Layer, source: Source | None, consumer: K
     if consumer is None:
         return edit
     name, index = consumer
-    return Edit(edit.title, {**edit.layers, name: (graph[name], graph[name].with_input(index, Source(layer.name)))})
+    return Edit(edit.title, {**edit.layers, name: (graph[name], _with_input(graph[name], index, Source(layer.name)))})
 
 
 def insert_on_link(graph: Graph, layer: Layer, consumer: str, index: int) -> Edit:
@@ -160,7 +174,7 @@ def insert_on_link(graph: Graph, layer: Layer, consumer: str, index: int) -> Edi
     if layer.name not in graph:
         add_layer(graph, layer)  # refuses what cannot be added
     inserted = {layer.name: (graph.get(layer.name), layer.with_input(0, source))}
-    wired = target.with_input(index, Source(layer.name))
+    wired = _with_input(target, index, Source(layer.name))
     return Edit(tr("Insert {name}", name=layer.name), {**inserted, consumer: (target, wired)})
 
 

@@ -1,24 +1,25 @@
 """Waypoints of links, set by the user. They affect only how links are drawn.
 
 They are stored at the consumer, in an attribute of our namespace: `index/source/x,y/x,y//index/source/...`; names contain
-neither commas nor slashes. A route is valid as long as the input reads the same source; when inputs move up, it follows
-its source. Text that is not a route is preserved and ignored.
+neither commas nor slashes. A route is valid as long as the input reads the same source; `rewired` makes it follow its link.
+In files written elsewhere it follows its source. Text that is not a route is preserved and ignored.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.edits import Edit
 from designer.graph.graph import Graph
-from designer.graph.model import ROUTES, Layer
+from designer.graph.model import ROUTES, Layer, Source
 from designer.texts import tr
 
 Point = tuple[int, int]  # canvas units
 Points = tuple[Point, ...]
+Inputs = tuple[Source | None, ...]
 MOST = 64  # waypoints of one link
 _POINT = re.compile(r"(-?\d{1,7}),(-?\d{1,7})\Z")
 
@@ -69,6 +70,36 @@ def with_routes(layer: Layer, routes: Mapping[int, Points]) -> Layer:
             entries.append(f"{index}/{source}/{places}")
     rest = {name: text for name, text in layer.attributes.items() if name != ROUTES}
     return replace(layer, attributes={**rest, ROUTES: "//".join(entries)} if entries else rest)
+
+
+def rewired(layer: Layer, inputs: Inputs, origins: Sequence[int | None] | None = None) -> Layer:
+    """The layer with other inputs. Waypoints stay with their links, and new links have none.
+
+    `origins` is the previous index of each input, None for a new link. By default a link keeps its index, or, if the layer
+    still reads its source equally often, its rank among the links from that source.
+    """
+    after = replace(layer, inputs=inputs)
+    if ROUTES not in layer.attributes or (inputs == layer.inputs and origins is None):
+        return after
+    routes = routes_of(layer)
+    chosen = origins if origins is not None else _origins(layer.inputs, inputs)
+    kept = {
+        new: routes[old]
+        for new, old in enumerate(chosen)
+        if old in routes and new < len(inputs) and inputs[new] == layer.inputs[old]
+    }
+    return after if routes_of(after) == kept else with_routes(after, kept)
+
+
+def _origins(before: Inputs, after: Inputs) -> list[int | None]:
+    """The probable previous index of each input."""
+    found: list[int | None] = [i if i < len(before) and before[i] == s else None for i, s in enumerate(after)]
+    for source in {s for s in after if s is not None}:
+        old, new = ([i for i, s in enumerate(inputs) if s == source] for inputs in (before, after))
+        if len(old) == len(new):
+            for origin, index in zip(old, new, strict=True):
+                found[index] = origin
+    return found
 
 
 def set_route(graph: Graph, consumer: str, index: int, points: Iterable[Point], title: str = "Move link") -> Edit:

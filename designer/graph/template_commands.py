@@ -189,7 +189,7 @@ def make_template(
     ]
     for member in order:
         moved = tuple(Source(inputs[s]) if s in inputs else s for s in graph[member].inputs)
-        layers.append(replace(graph[member], inputs=moved))
+        layers.append(routes.rewired(graph[member], moved))
     edits: Layers = {n: (graph[n], None) for n in order}
     edits[instance] = (
         None,
@@ -199,7 +199,7 @@ def make_template(
     for consumer in dict.fromkeys(c for c, _ in outside):
         layer = graph[consumer]
         sources = tuple(_read(s, outputs, instance, first) for s in layer.inputs)
-        edits[consumer] = (layer, replace(layer, inputs=sources))
+        edits[consumer] = (layer, routes.rewired(layer, sources))
     frames = [frame for frame in graph.frames.values() if _holds_only(frame, graph, members)]
     made = Template(name, tuple(layers), frames=tuple(frames))
     if placed is not None and not frames:  # frames are around where the layers are
@@ -247,7 +247,7 @@ def dissolve(graph: Graph, instance: str) -> Edit:
         sources = tuple(
             results.get(s.port or first) if s is not None and s.layer == instance else s for s in reader.inputs
         )
-        edits[consumer] = (reader, replace(reader, inputs=_trim(sources)))
+        edits[consumer] = (reader, routes.rewired(reader, _trim(sources)))
     return Edit(tr("Dissolve {instance}", instance=instance), edits, frames=copies.frames())
 
 
@@ -432,13 +432,15 @@ class _Ports:
         return [(layer, self._follow(layer, instances) if instances else layer) for layer in layers.values()]
 
     def _follow(self, layer: Layer, instances: set[str]) -> Layer:
-        inputs = layer.inputs
         if layer.name in instances and tuple(self.places) != self.inputs:
-            by_port = dict(zip(self.places, inputs, strict=False))
-            surplus = inputs[len(self.places) :]
-            inputs = _trim((*(by_port.get(port) for port in self.inputs), *surplus))
-        inputs = tuple(self._source(s) if s is not None and s.layer in instances else s for s in inputs)
-        return layer if inputs == layer.inputs else replace(layer, inputs=inputs)
+            origins = {port: i for i, port in enumerate(self.places[: len(layer.inputs)])}
+            surplus = range(len(self.places), len(layer.inputs))
+            moved = [*(origins.get(port) for port in self.inputs), *surplus]
+            layer = routes.rewired(
+                layer, _trim(tuple(layer.inputs[i] if i is not None else None for i in moved)), moved
+            )
+        inputs = tuple(self._source(s) if s is not None and s.layer in instances else s for s in layer.inputs)
+        return layer if inputs == layer.inputs else routes.renamed(layer, replace(layer, inputs=inputs))
 
     def _source(self, source: Source) -> Source:
         port = source.port or self.first

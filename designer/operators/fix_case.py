@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple, cast
 
-from designer.graph import commands
+from designer.graph import commands, routes
 from designer.graph.arrangement import GAP, NODE_WIDTH, make_room
 from designer.graph.diagnostics import Diagnostic
 from designer.graph.edits import Edit
@@ -99,7 +99,7 @@ class Case:
         """Insert new layers into links of one layer."""
         taken = dict.fromkeys(self.graph.layers)
         layers: dict[str, tuple[Layer | None, Layer | None]] = {}
-        after = consumer
+        inputs = consumer.inputs
         for index, type_name, params, others in wanted:
             cls, source = self.registry.get(type_name), consumer.inputs[index]
             if cls is None or source is None or source.layer not in self.graph:
@@ -113,7 +113,8 @@ class Case:
             )
             texts = {**cls().texts(all=False), **params}
             layers[name] = (None, Layer(name, type_name, place, (source, *others), texts))
-            after = after.with_input(index, Source(name))
+            inputs = (*inputs[:index], Source(name), *inputs[index + 1 :])
+        after = routes.rewired(consumer, inputs)
         right = max(made.position[0] for _, made in layers.values() if made is not None) + NODE_WIDTH + GAP
         run = -(-(right - consumer.position[0]) // GRID) * GRID
         if run > 0:

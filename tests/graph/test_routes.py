@@ -10,13 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from designer.files.document import parse_document, write_document
-from designer.graph import commands
+from designer.graph import commands, template_commands
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.edits import ChangeSet
 from designer.graph.graph import Graph
 from designer.graph.history import History
 from designer.graph.model import ROUTES, Layer, Source
 from designer.graph.routes import MOST, cleared, routes_of, set_route, with_routes
+from designer.graph.template import INPUT, INSTANCE, PARAMETER, Template
 
 GOOD = Path(__file__).parents[1] / "data" / "good"
 
@@ -178,3 +179,123 @@ def test_routes_of_inputs_that_do_not_exist_are_not_written():
     assert with_routes(layer, {0: (), 1: ((1, 2),), 2: ((1, 2),), 3: ((1, 2),)}) == layer
     both = with_routes(replace(layer, inputs=(Source("a"), Source("b"))), {1: ((3, 4), (5, -6)), 0: ((1, 2),)})
     assert both.attributes == {"lw:other": "1", ROUTES: "0/a/1,2//1/b/3,4/5,-6"}
+
+
+def twice(*indices: int, extra: bool = False) -> tuple[Graph, History]:
+    """A concatenation that reads one layer twice, with a waypoint `(index, 0)` at each of these links."""
+    first = (Source("input_0"),) if extra else ()
+    graph = Graph(
+        [
+            Layer("input_0", "input"),
+            Layer("a", "convolution", (320, 0), (Source("input_0"),)),
+            Layer("cat", "concatenation", (640, 0), (*first, Source("a"), Source("a"))),
+        ]
+    )
+    history = History(graph)
+    for index in indices:
+        history.commit(set_route(graph, "cat", index, [(index, 0)]))
+    return graph, history
+
+
+CHANGES = {
+    "the routed link is removed": ((0,), False, lambda g: commands.disconnect(g, "cat", 0), {}),
+    "the routed link is removed and the other moves up": (
+        (0,),
+        False,
+        lambda g: commands.disconnect(g, "cat", 0, close_gap=True),
+        {},
+    ),
+    "the other link is removed and the routed one moves up": (
+        (1,),
+        False,
+        lambda g: commands.disconnect(g, "cat", 0, close_gap=True),
+        {0: ((1, 0),)},
+    ),
+    "both move up": (
+        (1, 2),
+        True,
+        lambda g: commands.disconnect(g, "cat", 0, close_gap=True),
+        {0: ((1, 0),), 1: ((2, 0),)},
+    ),
+    "the first of two that move up": (
+        (1,),
+        True,
+        lambda g: commands.disconnect(g, "cat", 0, close_gap=True),
+        {0: ((1, 0),)},
+    ),
+    "the second of two that move up": (
+        (2,),
+        True,
+        lambda g: commands.delete(g, [], [("cat", 0)], variadic=lambda *_: True),
+        {1: ((2, 0),)},
+    ),
+    "one of two is deleted": (
+        (1, 2),
+        True,
+        lambda g: commands.delete(g, [], [("cat", 1)], variadic=lambda *_: True),
+        {1: ((2, 0),)},
+    ),
+    "another layer is connected there": (
+        (1,),
+        False,
+        lambda g: commands.connect(g, Source("input_0"), "cat", 1),
+        {},
+    ),
+    "a layer is inserted into the link": (
+        (1,),
+        False,
+        lambda g: commands.insert_on_link(g, Layer("new", "relu"), "cat", 1),
+        {},
+    ),
+    "the link is moved to a third input": (
+        (0, 1),
+        False,
+        lambda g: commands.move_link(g, ("cat", 0), Source("a"), "cat", 2, close_gap=True),
+        {0: ((1, 0),), 1: ((0, 0),)},
+    ),
+    "the link is moved and leaves a gap": (
+        (0,),
+        False,
+        lambda g: commands.move_link(g, ("cat", 0), Source("a"), "cat", 2),
+        {2: ((0, 0),)},
+    ),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_links_from_one_source_do_not_exchange_their_routes(what):
+    routed_links, extra, change, expected = CHANGES[what]
+    graph, history = twice(*routed_links, extra=extra)
+    before = write_document(graph)
+    history.commit(change(graph))
+    assert points_of(graph, "cat") == expected
+    opened = parse_document(write_document(graph)).graph
+    assert routes_of(opened["cat"]) == expected
+    history.undo()
+    assert write_document(graph) == before
+    history.redo()
+    assert points_of(graph, "cat") == expected
+
+
+def test_a_new_link_does_not_begin_with_the_route_of_a_removed_one():
+    graph, history = twice(1)
+    history.commit(commands.disconnect(graph, "cat", 1))
+    history.commit(commands.connect(graph, Source("a"), "cat", 2))
+    assert points_of(graph, "cat") == {}
+
+
+def test_routes_into_an_instance_follow_its_ports():
+    inside = (Layer("x", INPUT, params={"index": "0"}), Layer("y", INPUT, params={"index": "1"}))
+    graph = Graph(
+        [
+            Layer("a", "input"),
+            Layer("use", INSTANCE, (320, 0), (Source("a"), Source("a")), {PARAMETER: "block"}),
+        ],
+        templates=[Template("block", inside)],
+    )
+    history = History(graph)
+    history.commit(set_route(graph, "use", 1, [(160, 96)]))
+    history.commit(
+        template_commands.edit_template(graph, "block", commands.remove_layers(graph.inside("block"), ["x"]))
+    )
+    assert points_of(graph, "use") == {0: ((160, 96),)}
