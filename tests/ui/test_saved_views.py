@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
-from PySide6.QtCore import QPointF
+from PySide6.QtCore import QPointF, QRectF
 from window_kit import press, show
 
 import samples
@@ -15,6 +15,8 @@ from app.ui.canvas.saved_views import SavedView
 from app.ui.document.template_view import ScopeStep
 from designer.files.document import parse_document, read_document, write_document
 from designer.graph import commands
+from designer.graph.graph import Graph
+from designer.graph.model import GRID, Layer
 
 
 @pytest.fixture
@@ -76,3 +78,30 @@ def test_a_way_that_is_gone_is_told(qtbot, window):
 def test_texts_that_are_no_views_are_none(text):
     view = SavedView.parse(text)
     assert view is None or view.way
+
+
+def test_the_whole_of_a_huge_network_is_a_view_like_others(empty_window):
+    """Zoom to Fit may go a little below the least scale of the wheel."""
+    window = show(empty_window, Graph([Layer("a", "input"), Layer("b", "output", (0, 30_000))]))
+    viewer = window.canvas.viewer
+    height = viewer.viewport().height()
+    viewer.frame_rect(QRectF(0, 0, 1000, height / 0.0195 - 4 * GRID))
+    far = viewer.zoom
+    assert far == pytest.approx(0.0195, abs=2e-4)
+    viewer.zoom_by(0.99)
+    assert viewer.zoom < far
+    press(window, "Ctrl+1")
+    stored, place = viewer.zoom, viewer.place()
+    viewer.zoom_by(1 / viewer.zoom)
+    press(window, "1")
+    assert viewer.zoom == pytest.approx(stored, abs=1e-4)
+    viewer.zoom_by(1 / viewer.zoom)
+    viewer.restore(place)
+    assert viewer.zoom == pytest.approx(stored)
+    viewer.frame_rect(QRectF(0, 0, 1000, 10 * height / 0.02))
+    viewer.zoom_by(0.01)
+    least = viewer.zoom
+    press(window, "Ctrl+1")
+    viewer.zoom_by(1 / viewer.zoom)
+    press(window, "1")
+    assert viewer.zoom == pytest.approx(least, abs=1e-4)

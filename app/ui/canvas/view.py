@@ -26,7 +26,7 @@ from designer.graph.model import GRID
 
 EXTENT = 4_000_000.0  # the canvas extends this far in each direction
 MARGIN = 2.0 * GRID  # around the area of a zoom to fit
-ZOOM_MIN, ZOOM_MAX = 0.02, 4.0
+ZOOM_MIN, ZOOM_MAX = 0.019, 4.0
 NEARLY = 0.95  # of a least scale: what fits at this much of it is shown whole; names still have two lines
 PORT_ZOOM = 0.25  # below this scale ports are too small to be hit
 
@@ -280,7 +280,7 @@ class CanvasView(NodeViewer):  # type: ignore[misc]
             return
         rect = rect.adjusted(-MARGIN, -MARGIN, MARGIN, MARGIN)
         self.fitInView(rect, Qt.AspectRatioMode.KeepAspectRatio)
-        wanted = min(1.0, self.zoom if self.zoom >= NEARLY * least else least)
+        wanted = min(1.0, self.zoom if self.zoom >= max(NEARLY * least, ZOOM_MIN) else least)
         too_wide = rect.width() * wanted > self.viewport().width()
         too_high = rect.height() * wanted > self.viewport().height()
         if wanted != self.zoom:
