@@ -167,6 +167,28 @@ def test_f2_and_double_click_change_the_title(framed):
     assert frame(framed).text == "text"
 
 
+@pytest.mark.parametrize("collapsed", [False, True])
+def test_a_frame_without_a_title_is_picked_and_gets_one(framed, collapsed):
+    document = framed.context.document
+    document.do(frames.set_frame(document.graph, "f", Frame("f", "", "first\nsecond", "", RECT, collapsed)))
+    before = document.graph.frames["f"]
+    kit.click(framed.canvas, at(framed, 340, -38))
+    assert [item.frame.id for item in framed.canvas.viewer.selected_frames()] == ["f"]
+    press(framed, "F2")
+    kit.write(framed, "")
+    assert frame(framed) == before
+    press(framed, "F2")
+    kit.write(framed, "stem")
+    assert (frame(framed).title, frame(framed).text) == ("stem", "first\nsecond")
+    press(framed, "Ctrl+Z", "F2")
+    (editor,) = (e for e in framed.canvas.viewer.viewport().findChildren(InlineEditor) if e.isVisible())
+    cursor = editor.field.textCursor()
+    cursor.movePosition(cursor.MoveOperation.End)
+    editor.field.setTextCursor(cursor)
+    kit.write(framed, " and last")
+    assert (frame(framed).title, frame(framed).text) == ("", "first\nsecond and last")
+
+
 def test_inside_a_frame_layers_and_the_rubber_band_work_as_ever(framed):
     kit.click(framed.canvas, kit.node(framed.canvas, "conv"))
     assert framed.context.selection == ("conv",)

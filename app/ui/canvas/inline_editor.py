@@ -90,10 +90,17 @@ class InlineEditor(QFrame):
         self.move(x, y)
 
     def _check(self) -> None:
-        text = self.field.toPlainText()
-        broken = self._rule(text.strip()) if text.strip() != self._before else None
+        text = self._text()
+        broken = self._rule(text) if text != self._before else None
         self._message.show_message(sentence(broken) if broken else "")
         self._fit()
+
+    def _text(self) -> str:
+        """The text without blanks around it. The first of several lines can be empty."""
+        text = self.field.toPlainText()
+        if not self._lines:
+            return text.strip()
+        return self._before if text.rstrip() == self._before.rstrip() else text.rstrip()
 
     def discard(self) -> None:
         """Close without a change."""
@@ -103,7 +110,7 @@ class InlineEditor(QFrame):
         if self._over:
             return
         self._over = True
-        text = self.field.toPlainText().strip()
+        text = self._text()
         self._view.viewport().removeEventFilter(self)
         self.hide()
         self.deleteLater()
