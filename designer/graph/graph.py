@@ -75,9 +75,10 @@ class Graph:
         return self._layers.get(name)
 
     def inside(self, template: str) -> Graph:
-        """The contents of a template as a network, which can use the same templates."""
-        item = self.templates[template]
-        return Graph(item.layers, name=template, frames=item.frames, templates=self.templates.values())
+        """The contents of a template as a network, which can use the same templates and XML prefixes."""
+        item, templates = self.templates[template], self.templates.values()
+        declared = {key: value for key, value in self.attributes.items() if key.startswith("xmlns:")}
+        return Graph(item.layers, name=template, attributes=declared, frames=item.frames, templates=templates)
 
     def instance_counts(self) -> Counter[str]:
         """The number of instances of each template; an instance inside a template counts once."""

@@ -381,7 +381,7 @@ def paste_with_templates(
 
     A template that the document already has is not added again; a different one of the same name is renamed.
     """
-    brought = {template.name: template for template in templates}
+    brought = {template.name: _undeclared(graph, template) for template in templates}
     names: dict[str, str] = {}
     taken = {*graph.templates, *brought}
     changed = True
@@ -405,6 +405,12 @@ def paste_with_templates(
         if new not in graph.templates:
             added[new] = (None, replace(template, name=new, layers=tuple(map(renamed, template.layers))))
     return replace(edit, templates=added)
+
+
+def _undeclared(graph: Graph, template: Template) -> Template:
+    """The template without the declarations of XML prefixes that the document's root already has."""
+    kept = {k: v for k, v in template.attributes.items() if not k.startswith("xmlns:") or graph.attributes.get(k) != v}
+    return replace(template, attributes=kept) if kept != template.attributes else template
 
 
 def _numbered(name: str, taken: set[str]) -> str:

@@ -12,6 +12,8 @@ from app.ui.engine.analysis import analysis_of
 from app.ui.engine.result import Phase
 from designer.files.document import parse_document, write_document
 from designer.graph import commands
+from designer.graph.template import INSTANCE
+from designer.graph.template_commands import make_template
 
 MYSTERY = """	<Layer name="mystery" type="warp_of_another_program" edit_pos="320,0" input="conv,image:second" x:mood="&lt;calm&gt;">
 		<Parameters Zeta="1.50" a_size="3 x 3" code="def f():&#10;&#09;return &quot;1&quot;&#13;&#10;" />
@@ -115,3 +117,31 @@ def test_a_copy_in_another_document_can_be_read_again(window) -> None:
     assert write_document(reading.graph) == data
     assert b'x:mood="&lt;calm&gt;"' in data
     assert b'xmlns:x="urn:somebody:else"' in data
+
+
+@pytest.mark.parametrize("inside", [True, False], ids=["a layer of a template", "an instance"])
+def test_copies_from_a_template_can_be_read_again(window, inside) -> None:
+    document = window.context.document
+    document.do(lambda g: make_template(g, ["mystery"], "block"))
+    (use,) = (n for n, layer in document.graph.layers.items() if layer.type == INSTANCE)
+    before = window.context.root.graph.templates["block"]
+    if inside:
+        window.context.enter(use)
+    window.context.select(("mystery" if inside else use,))
+    window.canvas.copy_selection()
+    window.canvas.paste()
+    root = window.context.root.graph
+    assert list(root.templates) == ["block"]
+    if inside:
+        assert len(root.templates["block"].layers) == len(before.layers) + 1
+    else:
+        assert root.templates["block"] == before
+    assert write_document(root).count(b"xmlns:x=") == 1
+    window.files.new()
+    window.canvas.paste()
+    data = write_document(window.context.document.graph)
+    reading = parse_document(data)
+    assert reading.graph is not None, reading.diagnostics
+    assert write_document(reading.graph) == data
+    assert b'x:mood="&lt;calm&gt;"' in data
+    assert data.count(b'xmlns:x="urn:somebody:else"') == 1

@@ -12,7 +12,7 @@ from designer.files.snippets import holds_layers, model_text
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.model import Layer
-from designer.graph.template import INSTANCE, PARAMETER, closure
+from designer.graph.template import INSTANCE, PARAMETER, Template, closure
 from designer.texts import tr
 
 
@@ -24,22 +24,44 @@ def copy(graph: Graph, names: Iterable[str]) -> None:
     used = {
         t: None for x in layers if x.type == INSTANCE for t in closure(graph.templates, x.params.get(PARAMETER, ""))
     }
-    part = Graph(layers, name=graph.name, templates=(graph.templates[t] for t in used if t in graph.templates))
+    templates = (_declaring(graph.templates[t], graph.attributes) for t in used if t in graph.templates)
+    part = Graph(layers, name=graph.name, templates=templates)
     # Text alone: a mime object made in Python would outlive Python in Qt's clipboard and end the process with a crash.
     QGuiApplication.clipboard().setText(write_document(part).decode("utf-8"))
 
 
 def _declared(layer: Layer, attributes: Mapping[str, str]) -> Layer:
     """The layer with the declarations of its foreign XML prefixes, taken from the document's root. Pasting removes redundant ones."""
+    used = _used(attributes, *_foreign_parts(layer))
+    return replace(layer, attributes={**used, **layer.attributes}) if used else layer
+
+
+def _declaring(template: Template, attributes: Mapping[str, str]) -> Template:
+    """The template with the declarations of the foreign XML prefixes in it. Pasting removes redundant ones."""
+    names, inside = list(template.attributes), "".join(item.xml for item in template.foreign)
+    for layer in template.layers:
+        more, text = _foreign_parts(layer)
+        names += more
+        inside += text
+    used = _used(attributes, names, inside)
+    return replace(template, attributes={**used, **template.attributes}) if used else template
+
+
+def _foreign_parts(layer: Layer) -> tuple[list[str], str]:
+    """The names of all attributes of a layer, and the text of its unknown elements."""
     spec = layer.activation
     names = [*layer.attributes, *layer.params, *((*spec.attributes, *spec.params) if spec is not None else ())]
-    inside = "".join(item.xml for item in (*layer.children, *(spec.children if spec is not None else ())))
-    used = {}
+    return names, "".join(item.xml for item in (*layer.children, *(spec.children if spec is not None else ())))
+
+
+def _used(attributes: Mapping[str, str], names: Iterable[str], inside: str) -> dict[str, str]:
+    """The declarations among these attributes whose prefix is used in names or in a text."""
+    used, known = {}, list(names)
     for key, value in attributes.items():
         prefix = f"{key.removeprefix('xmlns:')}:"
-        if key.startswith("xmlns:") and (prefix in inside or any(name.startswith(prefix) for name in names)):
+        if key.startswith("xmlns:") and (prefix in inside or any(name.startswith(prefix) for name in known)):
             used[key] = value
-    return replace(layer, attributes={**used, **layer.attributes}) if used else layer
+    return used
 
 
 def can_paste() -> bool:
