@@ -298,3 +298,21 @@ def test_layout_keeps_a_collapsed_frame_with_its_layers(window):
     }
     assert {"c", "d"} <= inside
     assert seen(window) == {"a", "b", "e"}
+
+
+@pytest.mark.parametrize("keys", [("Ctrl+Z",), ("Ctrl+Z", "Ctrl+Z", "Ctrl+Y")])
+def test_layers_that_undo_and_redo_hide_are_no_longer_selected(window, keys):
+    """Delete would remove layers that nobody sees."""
+    collapse(window)
+    press(window, "H")
+    if len(keys) == 3:
+        press(window, "Ctrl+Z", "Ctrl+Z")  # the second collapses it again
+        assert seen(window) == set("abcde")
+        keys = ("Ctrl+Y",)
+    window.context.select(("a", "c", "d"))
+    press(window, *keys)
+    assert seen(window) == {"a", "b", "e"}
+    assert window.context.selection == ("a",)
+    assert window.canvas.viewer.selected_names() == ["a"]
+    press(window, "Delete")
+    assert set(graph_of(window).layers) == set("bcde")

@@ -148,8 +148,10 @@ class Canvas(QWidget):
 
     def _on_changed(self, change: ChangeSet) -> None:
         self.viewer.cancel_drag()
-        self.projection.apply(change)
+        hidden = self.projection.apply(change)
         self._update_hint()
+        if hidden.intersection(self._context.selection):
+            self._context.select(tuple(n for n in self._context.selection if n not in hidden))
         self._select()
 
     def _on_states(self, names: object) -> None:

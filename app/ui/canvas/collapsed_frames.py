@@ -24,11 +24,11 @@ class CollapsedFrames:
         self._folded: dict[str, FrameItem] = {}
         self.shut: list[FrameItem] = []  # collapsed frames that are shown
 
-    def update(self, graph: Graph) -> None:
-        """Update from the graph. The frames must have their items already."""
+    def update(self, graph: Graph) -> set[str]:
+        """Update from the graph. The frames must have their items already. Returns the layers that are hidden from now on."""
         shut = {key: _outermost(graph, key) for key, frame in graph.frames.items() if frame.collapsed}
         if not shut and not self._folded and not self.shut:
-            return
+            return set()
         found = {
             x.name: item for x in graph if x.folded in shut and (item := self._frames.get(shut[x.folded])) is not None
         }
@@ -39,6 +39,7 @@ class CollapsedFrames:
             item.members = tuple(name for name, other in found.items() if other is item)
             item.moved = partial(self._follow_frame, item)
         changed = [n for n in graph.layers if found.get(n) is not self._folded.get(n)]
+        hidden = found.keys() - self._folded.keys()
         self._folded = found
         for name in changed:
             self._layers.fold(name, found.get(name))
@@ -47,6 +48,7 @@ class CollapsedFrames:
                 item_of.fold(found.get(name))
         for name in changed:
             self._follow_links(name)
+        return hidden
 
     def members(self, frame_id: str, graph: Graph) -> tuple[list[str], list[str]]:
         """The layers and frames inside a frame, by position or, if it is collapsed, by membership."""

@@ -226,8 +226,8 @@ class Projection:
         self._collapsed.update(document.graph)
         self._measuring.start(self._layers)
 
-    def apply(self, change: ChangeSet) -> None:
-        """Apply one change."""
+    def apply(self, change: ChangeSet) -> set[str]:
+        """Apply one change. Returns the layers that collapsed frames hide from now on."""
         self._finish_linking()
         document = self._document()
         for old, new in change.renamed.items():
@@ -253,10 +253,11 @@ class Projection:
         for name in added if self._eager else ():
             self._complete(name)
         self._frames.show(change.frames, document.graph.frames)
-        self._collapsed.update(document.graph)
+        hidden = self._collapsed.update(document.graph)
         self._edges.reroute()
         self.viewer.far_changed()
         self._measuring.start(self._layers)
+        return hidden
 
     def refresh(self, names: Iterable[str]) -> None:
         """Update these layers from their inferred state."""
