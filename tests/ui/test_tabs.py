@@ -18,7 +18,7 @@ from pathlib import Path
 from PySide6.QtCore import QCoreApplication, QEvent, QFileSystemWatcher, QMimeData, QPoint, QPointF, Qt, QTimer, QUrl
 from PySide6.QtGui import QContextMenuEvent, QDragEnterEvent, QDropEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QFileDialog, QMenu, QTabBar, QToolButton
+from PySide6.QtWidgets import QApplication, QFileDialog, QListWidget, QMenu, QTabBar, QToolButton
 
 from app.ui.document.document import Document
 from app.ui.document.unsaved import UnsavedDialog
@@ -26,6 +26,7 @@ from app.ui.engine.analysis import analysis_of
 from app.ui.engine.result import Phase
 from app.ui.shell.panels import PANELS
 from app.ui.shell.window import MainWindow, new_window, shown_windows
+from app.ui.widgets.findings import FindingsDialog
 from designer.files.document import read_document, save_document
 from designer.graph import commands
 from designer.graph.edits import Edit
@@ -310,6 +311,33 @@ def test_saving_under_another_name_renames_the_tab(window, files, tmp_path, monk
     window.actions_["file.save_as"].trigger()
     assert texts(window) == ["other.xml"]
     assert read_document(tmp_path / "other.xml").graph == read_document(files[0]).graph
+
+
+@pytest.mark.parametrize("where", ["tab", "window"])
+def test_a_file_that_is_open_elsewhere_is_not_saved_over(window, files, where, monkeypatch, qtbot):
+    window.files.open_all(files[:2] if where == "tab" else files[:1])
+    other = window if where == "tab" else new_window(window)
+    other.files.open(files[1])
+    changed = next(o for o in other.tabs.all if o.document.path == files[1]).document
+    changed.do(lambda g: commands.add_layer(g, Layer("mine", "identity")))
+    window.tabs.show(window.tabs.find(files[0]))
+    before = files[1].read_bytes()
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *a, **k: (str(files[1]), ""))
+    QApplication.processEvents()
+    window.actions_["file.save_as"].trigger()
+    dialog = window.findChild(FindingsDialog, "findings")
+    assert dialog is not None
+    assert "is open in another tab or window" in dialog.findChild(QListWidget).item(0).text()
+    dialog.close()
+    assert files[1].read_bytes() == before
+    assert window.context.root.path == files[0]
+    if other is window:
+        window.tabs.remove(window.tabs.find(files[1]))
+    else:
+        other.close_now()
+    window.actions_["file.save_as"].trigger()
+    assert window.context.root.path == files[1]
+    assert read_document(files[1]).graph == read_document(files[0]).graph
 
 
 def test_a_document_that_others_set_has_a_tab_too(window, files):

@@ -54,6 +54,7 @@ class Files:
         self.elsewhere: Callable[[Path], bool] = lambda path: (
             False
         )  # shows the document in another window that has it open
+        self.is_elsewhere: Callable[[Path], bool] = lambda path: False  # another window has the document open
 
     # --- opening ---------------------------------------------------------------------------------------------
 
@@ -244,6 +245,9 @@ class Files:
         opened = self._tabs.shown
         if opened is None:
             return False
+        if self._is_open(path, opened):
+            self._show_open(path)
+            return False
         self._models.wait_for_weights(opened)
         if path == opened.document.path and opened.check_disk() == "changed":
             answer = ask_changed(path.name, self._window)
@@ -271,6 +275,24 @@ class Files:
             self._context.message.emit("info", tr("Saved {name}", name=path.name))
         self._compare_project(opened.document)
         return True
+
+    def _is_open(self, path: Path, but: OpenDocument) -> bool:
+        """Whether another tab or window shows the file."""
+        own = but.document.path
+        if own is not None and resolved(own) == resolved(path):
+            return False
+        return self._tabs.find(path) is not None or self.is_elsewhere(path)
+
+    def _show_open(self, path: Path) -> None:
+        finding = Diagnostic(
+            "open-elsewhere",
+            tr("'{name}' is open in another tab or window", name=path.name),
+            remedy=tr("close it there first, or save under another name"),
+        )
+        text = tr(
+            "The network could not be saved to {path}. It is still open, and the old file is unchanged.", path=path
+        )
+        show_findings(tr("Not Saved"), text, (finding,), self._window)
 
     def _compare_project(self, document: Document) -> None:
         """Report if the exported project of the document was generated from another network."""

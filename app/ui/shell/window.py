@@ -88,6 +88,7 @@ class MainWindow(QMainWindow):
         self.models.on_shown = lambda: self.docks.show("import_report")
         self.files = Files(self, self.context, self.settings, self.tabs, self.models)
         self.files.elsewhere = lambda path: show_elsewhere(path, self)
+        self.files.is_elsewhere = lambda path: any(w is not self and w.tabs.find(path) for w in shown_windows())
         self.files.on_new = lambda: self.docks.set_workspace(DESIGN)
         self.disk = DiskWatch(self, self.context, self.tabs, self.files, self.compare_saved)
         self.recovery = Recovery(self, self.context, self.tabs)
