@@ -143,7 +143,7 @@ def _recover(file: Path, data: bytes, stream: int, changed: float) -> Unfinished
             case Header(format=version) as record if header is None and version == FORMAT:
                 header = record
             case BaseRecord() as record:  # a thread can write an older one after a newer one
-                base = record if base is None or record.base > base.base else base
+                base = record if base is None or record.base >= base.base else base
             case ChangeRecord() as record:
                 changes.append(record)
             case _:

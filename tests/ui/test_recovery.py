@@ -16,18 +16,22 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QMessageBox, QPlainTextEdit
 from window_kit import open_window
 
-from app.ui.document.open_document import journal_notifier
+from app.ui.document.document import Document
+from app.ui.document.open_document import OpenDocument, journal_notifier
+from app.ui.engine.training import training_of
 from app.ui.shell.window import MainWindow
 from designer.files.disk_watch import digest_of
 from designer.files.document import read_document, save_document, write_document
 from designer.files.journal import journal_folder
 from designer.files.safekeeping import Safekeeping
+from designer.files.settings import Settings
 from designer.graph import commands
 from designer.graph.edits import Edit
 from designer.graph.graph import Graph
 from designer.graph.history import History
 from designer.graph.model import Layer, Source
 from designer.graph.template_commands import make_template
+from designer.operators.registry import default_registry
 
 LEFT = Qt.MouseButton.LeftButton
 
@@ -342,3 +346,36 @@ def test_an_edit_inside_of_a_template_is_recovered(start, path):
     assert second.context.root.graph == lost
     assert second.context.enter(instance)
     assert second.context.document.graph["body"].params["features"] == "7"
+
+
+@pytest.mark.parametrize("how", ["trained first", "changed first"])
+def test_a_recovered_network_without_a_file_has_its_project_and_task(start, qapp, tmp_path, how):
+    """Its runs are in the project; its other settings that are stored nowhere else come back too."""
+    opened = OpenDocument(Document(network(), default_registry(), parent=qapp))
+    document = opened.document
+    document.restore_settings(recipe={"patch": "96"})
+    if how == "trained first":
+        document.use_project(tmp_path / "project", "denoising")
+    document.do(renamed("result"))
+    if how == "changed first":
+        document.use_project(tmp_path / "project", "denoising")
+    opened.journal.abandon()
+    window = start()
+    press(window.recovery.dialog, "recover")
+    root = window.context.root
+    assert root.graph == document.graph
+    assert root.path is None
+    assert root.project == tmp_path / "project"
+    assert training_of(window.context).project() == tmp_path / "project"
+    assert (root.settings.task, dict(root.settings.recipe)) == ("denoising", {"patch": "96"})
+    assert window.files.save_to(tmp_path / "mine.xml")
+    assert Document(root.graph, root.registry, tmp_path / "mine.xml", parent=qapp).project == tmp_path / "project"
+    document.deleteLater()
+
+
+def test_the_project_of_a_network_with_a_file_is_not_written_into_its_settings(qapp, path, tmp_path):
+    document = Document(network(), default_registry(), path, parent=qapp)
+    document.use_project(tmp_path / "project", "denoising")
+    assert document.project == tmp_path / "project"
+    assert document.settings == Settings()
+    document.deleteLater()

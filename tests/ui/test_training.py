@@ -78,6 +78,18 @@ def test_start_trains_in_a_process_and_draws_its_curve(window, training, exporte
     assert "PSNR (dB)" in widget(window, "training", "training.metrics").text()
 
 
+def test_a_network_without_a_file_keeps_the_project_that_it_trains_in(window, training, exported, qtbot, tmp_path):
+    """Its runs are found again after it is saved and opened again."""
+    run = start(training, qtbot, exported, steps="5")
+    wait_state(qtbot, run, RunState.FINISHED)
+    assert window.context.root.settings.project == str(exported)
+    assert window.files.save_to(tmp_path / "mine.xml")
+    window.files.new()
+    window.tabs.remove(window.tabs.find(tmp_path / "mine.xml"))
+    assert window.files.open(tmp_path / "mine.xml")
+    qtbot.waitUntil(lambda: [each.folder.path for each in training.runs] == [run.folder.path], timeout=WAIT)
+
+
 def test_pause_continue_stop_and_resume(window, training, exported, qtbot):
     run = start(training, qtbot, exported, steps="100000", delay="0.002")
     wait_state(qtbot, run, RunState.RUNNING)

@@ -36,6 +36,7 @@ class Document(QObject):
     clean_changed = Signal(bool)
     path_changed = Signal()
     settings_changed = Signal()
+    project_changed = Signal()  # the folder of the PyTorch project of a document without a file
     refused = Signal(object)  # tuple of Diagnostic: why an edit was refused
 
     def __init__(
@@ -118,7 +119,19 @@ class Document(QObject):
     def restore_settings(self, **values: Any) -> None:
         """Set recovered settings, without an undo step."""
         self.settings = replace(self.settings, **values)
+        if "project" in values:
+            self.project = Path(self.settings.project) if self.settings.project else None
         self.settings_changed.emit()
+
+    def use_project(self, folder: Path, task: str = "") -> None:
+        """Set the folder of the PyTorch project, in which the runs are. A document without a file has it in its settings too.
+
+        `task` is what the project trains, if it is known. This is not an undo step.
+        """
+        self.project = folder
+        if self.path is None and self.settings.project != str(folder):
+            self.restore_settings(project=str(folder), task=task or self.settings.task)
+            self.project_changed.emit()
 
     def add_finding(self, finding: Diagnostic) -> None:
         """Show a finding that is not about the current state of a layer."""

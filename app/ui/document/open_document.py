@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -72,6 +72,8 @@ class OpenDocument(QObject):
         )
         self._sync = QTimer(self, singleShot=True, interval=SYNC_AFTER, timeout=self.journal.sync)
         document.changed.connect(self._on_change)
+        document.clean_changed.connect(self.keep_settings)
+        document.project_changed.connect(self.keep_settings)
 
     @property
     def journal(self) -> Journal:
@@ -128,11 +130,17 @@ class OpenDocument(QObject):
         self.journal.keep(settings)
         self.document.mark_unsaved()
 
-    def keep_import(self) -> None:
-        """Write an edited import with its settings to the journal: they have no other file yet."""
-        document, settings = self.document, self.document.settings
-        if document.path is None and not self.is_clean:
-            self.journal.keep({"weights": settings.weights, "engine": settings.engine})
+    def keep_settings(self) -> None:
+        """Write a modified document without a file to the journal with its settings: they are stored nowhere else."""
+        if self.document.path is None and not self.is_clean:
+            settings, usual = self.document.settings, Settings()
+            changed = {
+                f.name: value
+                for f in fields(Settings)
+                if (value := getattr(settings, f.name)) != getattr(usual, f.name)
+            }
+            if changed:
+                self.journal.keep(changed)
 
     def check_disk(self) -> Disk:
         """Update and return the state of the file on disk."""

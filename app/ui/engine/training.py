@@ -236,7 +236,7 @@ class TrainingController(QObject):
             run_registry.remember(run.path, path)
             return run
 
-        document.project = request.project
+        document.use_project(request.project, request.task)
         self._work(work, self._on_started)
 
     def start_sweep(self, request: SweepRequest) -> None:
@@ -302,7 +302,7 @@ class TrainingController(QObject):
             trainer.write_samples(request.project, request.options, page)
             return page
 
-        document.project = request.project
+        document.use_project(request.project, request.task)
         self._work(work, self.samples_made.emit)
 
     def make_example_data(self) -> None:

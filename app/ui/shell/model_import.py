@@ -111,7 +111,6 @@ class ModelImport:
         if found.engine:
             document.restore_settings(engine=found.engine)
         opened = OpenDocument(document, "")
-        document.clean_changed.connect(opened.keep_import)
         self._runs[opened] = run
         run.weights_written.connect(lambda weights: self._on_weights(opened, weights))
         run.compared.connect(lambda report: self._on_compared(opened, report))
@@ -142,7 +141,7 @@ class ModelImport:
             return
         record.weights = weights
         opened.document.restore_settings(weights=str(weights))
-        opened.keep_import()
+        opened.keep_settings()
 
     def _on_compared(self, opened: OpenDocument, report: ImportReport) -> None:
         record = opened.document.imported
