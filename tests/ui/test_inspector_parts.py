@@ -13,8 +13,8 @@ pytest.importorskip("PySide6")
 import analysis_kit as kit
 from PIL import Image
 from pseudo_kit import Pseudo
-from PySide6.QtCore import QPointF, Qt
-from PySide6.QtGui import QColor, QImage
+from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtGui import QColor, QImage, QWheelEvent
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
@@ -212,6 +212,42 @@ def test_keys_move_through_the_grid_and_scroll(grid: ChannelGrid, qtbot: QtBot) 
     qtbot.keyClick(grid, Qt.Key.Key_Return)
     assert activated == [0]
     assert [grid.neighbour(0, step) for step in (-1, 1)] == [29, 1]
+
+
+def turn(grid: ChannelGrid, angle: int) -> None:
+    """One step of the wheel over the middle of the grid."""
+    place = QPointF(grid.viewport().rect().center())
+    event = QWheelEvent(
+        place,
+        QPointF(grid.viewport().mapToGlobal(place.toPoint())),
+        QPoint(),
+        QPoint(0, angle),
+        Qt.MouseButton.NoButton,
+        Qt.KeyboardModifier.NoModifier,
+        Qt.ScrollPhase.NoScrollPhase,
+        False,
+    )
+    QApplication.sendEvent(grid.viewport(), event)
+
+
+@pytest.mark.parametrize("size", [(400, 300), (260, 170), (900, 200)])
+def test_the_wheel_reaches_every_channel(grid: ChannelGrid, size: tuple[int, int]) -> None:
+    grid.resize(*size)
+    reached = set(grid.visible())
+    for channel in grid.visible():
+        assert grid.channel_at(grid.tile_rect(channel).center()) == channel
+    for _ in range(100):
+        turn(grid, -120)
+        reached |= set(grid.visible())
+    assert reached == set(range(30))
+    last = grid.tile_rect(29).adjusted(0, 0, 0, grid.fontMetrics().height())
+    assert grid.viewport().rect().contains(last.toAlignedRect())
+    assert grid.viewport().height() - last.bottom() < 3 * GAP  # nothing empty can be scrolled to
+    assert grid.current == 0
+    for _ in range(100):
+        turn(grid, 120)
+    assert grid.verticalScrollBar().value() == 0
+    assert grid.tile_rect(0).top() > 0
 
 
 def test_every_pixel_of_a_tile_is_found(grid: ChannelGrid) -> None:
