@@ -49,7 +49,8 @@ sizes: setup
 
 # Plants mistakes in a copy of the sources for ten minutes and prints those that no test finds: make mutants ONLY=designer/graph
 mutants: setup
-	$(BIN)/python tests/mutants.py $(if $(ONLY),--only $(ONLY))
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt coverage
+	$(BIN)/python tests/mutants.py $(if $(ONLY),--only $(ONLY)) $(if $(SEED),--seed $(SEED))
 
 lint: setup
 	$(BIN)/ruff check .
