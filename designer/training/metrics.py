@@ -29,6 +29,7 @@ class MetricsHeader(Struct, frozen=True):
     schema: int
     total_steps: int = 0
     task: str = ""
+    on_training: bool = False
 
 
 class MetricsLine(Struct, frozen=True):
@@ -55,13 +56,15 @@ _EMPTY = np.empty(0)
 class Curves:
     """The metrics by name, one value per entry of `steps`; NaN where a line has none.
 
-    Validation metrics are called `validation.psnr` and so on, terms of the loss `losses.l1`.
+    Validation metrics are called `validation.psnr` and so on, terms of the loss `losses.l1`. `on_training`: validation uses training
+    images, because no others were held out.
     """
 
     steps: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     values: Mapping[str, Values] = field(default_factory=dict)
     total_steps: int = 0
     task: str = ""
+    on_training: bool = False
     skipped: int = 0  # lines that could not be read
 
     def points(self, name: str) -> tuple[Values, Values]:
@@ -113,12 +116,12 @@ class MetricsFile:
         headers = [line for line in data if line.startswith(_HEADER_START)]
         lines, skipped = _decode([line for line in data if not line.startswith(_HEADER_START)] if headers else data)
         header = _header(headers[-1]) if headers else None
-        total, task = (header.total_steps, header.task) if header is not None else (known.total_steps, known.task)
+        about = header if header is not None else known
         steps = np.fromiter((line.step for line in lines), np.int64, len(lines))
         kept, values = known.steps, dict(known.values)
         for start, end in pairwise([*_starts(steps), len(lines)]):
             kept, values = _appended(kept, values, steps[start:end], lines[start:end])
-        self.curves = Curves(kept, values, total, task, known.skipped + skipped)
+        self.curves = Curves(kept, values, about.total_steps, about.task, about.on_training, known.skipped + skipped)
 
 
 def _starts(steps: NDArray[np.int64]) -> list[int]:

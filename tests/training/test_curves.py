@@ -114,12 +114,15 @@ def test_a_file_that_was_emptied_is_a_change(tmp_path):
 def test_a_header_is_kept_and_the_last_one_counts(tmp_path):
     path = tmp_path / "metrics.jsonl"
     file = written(
-        path, {"schema": 1, "total_steps": 5, "task": "a"}, {"step": 1}, {"schema": 1, "total_steps": 9, "task": "b"}
+        path,
+        {"schema": 1, "total_steps": 5, "task": "a"},
+        {"step": 1},
+        {"schema": 1, "total_steps": 9, "task": "b", "on_training": True},
     )
     with path.open("a") as stream:
         stream.write('{"step": 2}\n')
     file.read()
-    assert (file.curves.total_steps, file.curves.task) == (9, "b")
+    assert (file.curves.total_steps, file.curves.task, file.curves.on_training) == (9, "b", True)
     with path.open("a") as stream:
         stream.write('{"schema": "broken"}\n{"step": 3}\n')
     file.read()

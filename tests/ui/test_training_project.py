@@ -95,7 +95,8 @@ def test_a_run_of_the_real_project_from_start_to_weights_and_back_in_time(traine
     images = window.docks.panel("validation")
     qtbot.waitUntil(lambda: images.view.image is not None, timeout=WAIT)
     assert images.view.image.width() == 48
-    assert images.caption.text().startswith("step 20")
+    assert images.caption.text().startswith("step 20, all images, which are training images: PSNR (dB) ")
+    assert "validation images are training images" in window.docks.panel("training").progress.message.text()
     images.step.slider.setValue(images.step.slider.minimum())
     assert images.caption.text().startswith("step 10")
 

@@ -79,7 +79,7 @@ class RunProgress(QWidget):
         self.metrics.setText("\n".join(metric_lines(shot)))
         bad = shot.state in (RunState.FAILED, RunState.ENDED, RunState.MISSING) and not shot.can_follow
         role: theme.RoleName = "error" if bad else "warning" if shot.is_unreachable or shot.can_follow else "info"
-        self.message.show_message(_message(shot), role)
+        self.message.show_message(_message(shot) or _note(shot), role)
         trains, paused = shot.state.trains, shot.state is RunState.PAUSED
         self.pause.setText(tr("Continue") if paused else tr("Pause"))
         self.pause.setVisible(trains)
@@ -111,6 +111,15 @@ def _message(shot: RunSnapshot) -> str:
     """What the run says, without the hints for a terminal of one that was stopped or has finished."""
     hint = shot.state is RunState.FINISHED or (shot.state is RunState.STOPPED and shot.stopped_by is None)
     return "" if hint else sentence(shot.message)
+
+
+def _note(shot: RunSnapshot) -> str:
+    """What the metrics do not say by themselves."""
+    if not shot.curves.on_training:
+        return ""
+    return tr(
+        "The validation images are training images: with fewer than ten images none is held out. Choose another folder for validation."
+    )
 
 
 def state_text(shot: RunSnapshot) -> str:

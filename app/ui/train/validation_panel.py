@@ -158,13 +158,19 @@ class ValidationPanel(QWidget):
         return self.other.folder.validation_image(known[-1], name) if known else None
 
     def _caption(self, shot: RunSnapshot, step: int) -> str:
-        texts = [tr("step {step}", step=step)]
+        """The step, and its metrics, which are those of all images together."""
+        texts = []
         for name in shot.curves.validated:
             at, values = shot.curves.points(name)
             found = values[at == step]
             if len(found):
                 texts.append(f"{metric_title(name)} {digits(float(found[-1]))}")
-        return ", ".join(texts)
+        if not texts:
+            return tr("step {step}", step=step)
+        metrics = ", ".join(texts)
+        if shot.curves.on_training:
+            return tr("step {step}, all images, which are training images: {metrics}", step=step, metrics=metrics)
+        return tr("step {step}, all images: {metrics}", step=step, metrics=metrics)
 
     def _split(self, amount: float) -> None:
         self._amount = amount

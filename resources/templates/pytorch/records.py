@@ -1,7 +1,8 @@
 """The folder of a run: settings, metrics and state in files for other programs, and progress for the user.
 
 config.json     settings, versions, and the hash of model.py
-metrics.jsonl   one JSON object per line: first {"schema": 1, "total_steps": N, "task": ...}, then one per logged step
+metrics.jsonl   one JSON object per line: first {"schema": 1, "total_steps": N, "task": ..., "on_training": ...}, then one per logged
+                step; "on_training": validation uses training images
 status.json     state (running, paused, stopped, finished, failed), process, step
 control         written by others: pause, resume or stop
 """
@@ -102,8 +103,20 @@ class Records:
         self.results = (self.folder, HERE) if numbered else (self.folder,)
         self._replaces = bool(command.output) and not command.resume
 
-    def begin(self, config: Config, step: int, total: int, epoch_steps: int, details: Mapping[str, Any]) -> None:
-        """Begin a run, or continue one at `step`: later metrics of the interrupted run are removed."""
+    def begin(
+        self,
+        config: Config,
+        step: int,
+        total: int,
+        epoch_steps: int,
+        details: Mapping[str, Any],
+        *,
+        on_training: bool = False,
+    ) -> None:
+        """Begin a run, or continue one at `step`: later metrics of the interrupted run are removed.
+
+        `on_training`: validation uses training images.
+        """
         self._step, self._total, self._epoch_steps, self._batch = step, total, epoch_steps, config.batch
         self._log_every = max(1, total // MOST_LINES)
         if self.quiet:
@@ -114,7 +127,8 @@ class Records:
         settings = asdict(config)
         about = {"task": PROJECT["task"], "settings": settings, "seed": config.seed, "versions": versions(), **details}
         self._replace("config.json", json.dumps(about, indent=2))
-        header = json.dumps({"schema": 1, "total_steps": total, "task": PROJECT["task"]})
+        first = {"schema": 1, "total_steps": total, "task": PROJECT["task"], "on_training": on_training}
+        header = json.dumps(first)
         self._replace("metrics.jsonl", "\n".join([header, *self._lines_up_to(step)]) + "\n")
         if config.tensorboard and find_spec("tensorboard") is not None:
             from torch.utils.tensorboard import SummaryWriter

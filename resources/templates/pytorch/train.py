@@ -208,7 +208,7 @@ def train(command: Command, records: Records, signals: list[int]) -> int:
     if run.adopted is not None:
         details["adopted"] = str(run.adopted)
     try:
-        records.begin(config, run.step, run.steps, run.epoch_steps, details)
+        records.begin(config, run.step, run.steps, run.epoch_steps, details, on_training=run.validation.on_training)
         records.note_skipped(run.samples.broken_names())
         ended = run.train(signals)
     finally:

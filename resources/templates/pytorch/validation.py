@@ -21,7 +21,7 @@ class Validation:
 
     def __init__(self, shown: list[tuple[str, torch.Tensor, torch.Tensor]], on_training: bool, config: Config) -> None:
         self.shown = _with_own_names(shown)
-        self.on_training = on_training
+        self.on_training = on_training and bool(shown)
         self.patience = config.early_stopping
         self.best = -math.inf
         self.waited = 0
