@@ -49,6 +49,14 @@ def test_images_are_read_as_the_program_reads_them(script, tmp_path):
             np.testing.assert_allclose(found, read_image(path, channels), atol=1e-6, err_msg=f"{name} {channels}")
 
 
+def test_uncompressed_gray_tiff_files_are_upright(script, tmp_path):
+    path, stored = tmp_path / "gray.tif", np.arange(16 * 24).reshape(16, 24) % 251
+    for orientation in range(1, 9):
+        Image.fromarray(stored.astype(np.uint8)).save(path, tiffinfo={0x0112: orientation})
+        found, expected = script("processing").read_image(path, 1), read_image(path, 1)
+        np.testing.assert_allclose(found, expected, atol=1e-6, err_msg=str(orientation))
+
+
 @pytest.mark.parametrize(
     ("results", "status"),
     [

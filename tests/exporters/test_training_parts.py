@@ -83,6 +83,24 @@ def test_masks_are_upright_as_images_are(tmp_path, ending):
     assert images.load_image(path, 1)[:, :, 0].tolist() == mask.tolist()
 
 
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_uncompressed_gray_tiff_files_are_upright(tmp_path, orientation):
+    stored = np.arange(16 * 24, dtype=np.uint8).reshape(16, 24) % 251
+    path = tmp_path / "gray.tif"
+    Image.fromarray(stored).save(path, tiffinfo={0x0112: orientation})
+    upright = {3: 2, 6: 3, 8: 1}  # quarter turns against the clock of the orientations without a flip
+    flipped = {2: stored[:, ::-1], 4: stored[::-1], 5: stored.T, 7: stored[::-1, ::-1].T}
+    expected = flipped.get(orientation, np.rot90(stored, upright.get(orientation, 0)))
+    with scripts(tmp_path, "segmentation") as get:
+        images = get("images")
+    with scripts(tmp_path) as get:
+        (photo,) = get("synthetic").load_photos([str(path)])
+    assert images.image_size(path) == expected.shape
+    assert (images.load_image(path, 1)[:, :, 0] == expected).all()
+    assert (images.load_mask(path, 255)[:, :, 0] == expected).all()
+    assert (photo[:, :, 0] == expected).all()
+
+
 # --- classes -------------------------------------------------------------------------------------------------------
 
 

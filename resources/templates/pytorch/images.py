@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -35,13 +36,20 @@ def find_images(folder: str | Path, option: str = "--data") -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.suffix.lower() in ENDINGS and path.is_file())
 
 
+@contextmanager
+def opened_image(path: Path) -> Iterator[Image.Image]:
+    """An image file, opened as a stream: Pillow 13 garbles uncompressed gray TIFF files that are turned if it gets their path."""
+    with path.open("rb") as stream, Image.open(stream) as opened:
+        yield opened
+
+
 def load_image(path: Path, channels: int) -> np.ndarray:
     """Load an image as H x W x channels, 8 bits per value, upright by its EXIF orientation."""
     mode = {1: "L", 3: "RGB", 4: "RGBA"}.get(channels)
     if mode is None:
         raise DataError(f"the network takes {channels} channels, but images have 1, 3 or 4; change data.py")
     try:
-        with Image.open(path) as opened:
+        with opened_image(path) as opened:
             array = np.asarray(eight_bits(ImageOps.exif_transpose(opened)).convert(mode))
     except UNREADABLE as error:
         raise DataError(f"{path} cannot be read as an image ({error}); remove it from the folder") from error
@@ -57,7 +65,7 @@ def eight_bits(image: Image.Image) -> Image.Image:
 
 def image_size(path: Path) -> tuple[int, int]:
     """Height and width of an upright image, from the header of the file."""
-    with Image.open(path) as opened:
+    with opened_image(path) as opened:
         # Pillow reports the upright size of TIFF files.
         turned = opened.format != "TIFF" and opened.getexif().get(0x0112, 1) >= 5
         return (opened.width, opened.height) if turned else (opened.height, opened.width)
@@ -163,7 +171,7 @@ class ImageFiles:
 def load_mask(path: Path, classes: int) -> np.ndarray:
     """Load a mask, upright as images are, as H x W x 1 class numbers; its pixels are gray values or indices of a palette."""
     try:
-        with Image.open(path) as opened:
+        with opened_image(path) as opened:
             mask = np.asarray(ImageOps.exif_transpose(opened))
             mode = opened.mode
     except UNREADABLE as error:

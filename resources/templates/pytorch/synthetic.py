@@ -135,10 +135,12 @@ def load_photos(paths: Sequence[str]) -> list[np.ndarray]:
     photos = []
     for path in paths:
         try:
-            with Image.open(path) as opened:
+            # From a stream, as in images.py, which takes a second to import.
+            with open(path, "rb") as stream, Image.open(stream) as opened:
                 image: Image.Image = opened
-                if opened.mode.startswith("I"):  # 16 bits, as in images.py, which takes a second to import
-                    image = Image.fromarray((np.asarray(opened).clip(0, 65535) / 257 + 0.5).astype(np.uint8))
+                if opened.mode.startswith("I"):  # 16 bits
+                    deep = np.asarray(ImageOps.exif_transpose(opened))
+                    image = Image.fromarray((deep.clip(0, 65535) / 257 + 0.5).astype(np.uint8))
                 image.thumbnail((PHOTO_SIDE, PHOTO_SIDE))
                 photos.append(np.asarray(ImageOps.exif_transpose(image).convert("RGB")))
         except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):

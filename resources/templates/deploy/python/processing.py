@@ -34,7 +34,8 @@ def read_image(path: Path, channels: int) -> Array:
     modes = {1: "RGB", 3: "RGB", 4: "RGBA"}
     if channels not in modes:
         raise InputError(f"{path}: an image has 1, 3 or 4 channels, the input has {channels}; give an .npy file")
-    with Image.open(path) as opened:
+    # From a stream: Pillow 13 garbles uncompressed gray TIFF files that are turned if it gets their path.
+    with path.open("rb") as stream, Image.open(stream) as opened:
         image = ImageOps.exif_transpose(opened)
         if image.mode.startswith("I"):  # 16 bits, which `convert` would clip at 255
             gray = np.asarray(image).clip(0, 65535).astype(np.float32)[:, :, None] / np.float32(65535)
