@@ -16,7 +16,7 @@ from warm_python import run_python
 
 from designer.files.document import read_document
 from designer.graph.graph import Graph
-from exporters.pytorch import export_project
+from exporters.pytorch import Training, export_project
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "tests" / "data" / "training"
@@ -42,6 +42,19 @@ def test_an_output_without_weights_is_named(registry, tmp_path):
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
     assert "the first output, 'a', does not depend on trainable weights" in done.stderr
+
+
+def test_training_of_a_network_without_images_ends_with_a_message(registry, tmp_path):
+    layers = [
+        node("values", "tensor_input", shape=10),
+        node("scaled", "scale_shift", "values"),
+        node("o", "output", "scaled"),
+    ]
+    export_project(Graph(layers), registry, tmp_path / "numbers", "Numbers", Training("denoising"))
+    done = run(tmp_path / "numbers", "--synthetic", "2", "--patch", "16")
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert "'values' of the network is N x 10, but the data are images" in done.stderr
 
 
 @pytest.mark.parametrize(

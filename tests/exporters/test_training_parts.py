@@ -24,14 +24,25 @@ MODEL = "import torch\n\n\nclass NetworkClass(torch.nn.Module):\n    def forward
 
 
 @contextmanager
-def scripts(folder: Path, task: str = "denoising", *, classes: int = 3, targets: tuple = (), stubs: dict | None = None):
+def scripts(
+    folder: Path,
+    task: str = "denoising",
+    *,
+    classes: int = 3,
+    targets: tuple = (),
+    inputs: tuple = ((3, 8, 8),),
+    stubs: dict | None = None,
+):
     """Imports the scripts of a project for a task, as `get("images")`; they are forgotten afterwards."""
     shape = [classes, 8, 8] if task == "segmentation" else [classes] if task == "classification" else [3, 8, 8]
     information = {
         "task": task,
         "scale": 2,
         "probabilities": False,
-        "inputs": [{"name": "image", "shape": [3, 8, 8], "scale": 1.0, "shift": 0.0, "multiple": 4}],
+        "inputs": [
+            {"name": f"image{n or ''}", "shape": list(entry), "scale": 1.0, "shift": 0.0, "multiple": 4}
+            for n, entry in enumerate(inputs)
+        ],
         "outputs": [{"name": "result", "shape": shape}],
         "losses": ["loss"] if targets else [],
         "targets": [{"name": "label", "shape": list(entry), "scale": 1.0, "shift": 0.0} for entry in targets],
@@ -473,6 +484,42 @@ def test_an_empty_folder_for_validation_is_named(tmp_path):
         config = get("config").Config(data="", validation=str(tmp_path / "empty"), synthetic=1)
         with pytest.raises(get("images").DataError, match="empty; add images to the folder, or leave out --validation"):
             get("mixture").open_mixture(config, tmp_path / "cache")
+
+
+@pytest.mark.parametrize("shape", [(), (10,), (3, 8), (3, 4, 8, 8)])
+@pytest.mark.parametrize("task", TASKS)
+def test_a_network_without_an_image_for_the_data_is_an_error_with_its_shape(tmp_path, task, shape):
+    words = (
+        "'image' of the network is N"
+        + "".join(f" x {size}" for size in shape)
+        + ", but the data are images N x C x H x W"
+    )
+    paired = {"inputs": str(tmp_path), "targets": str(tmp_path)} if task in ("restoration", "segmentation") else {}
+    with scripts(tmp_path, task, inputs=(shape,)) as get:
+        config = get("config").Config(**(paired or {"data": str(tmp_path)}))
+        with pytest.raises(get("images").DataError, match=words):
+            get("data").open_data(config, tmp_path / "cache")
+        with pytest.raises(get("images").DataError, match=words):
+            get("infer").load_inputs([turned(tmp_path / "a.png", np.zeros((4, 6), np.uint8))])
+
+
+def test_the_data_have_the_channels_of_the_first_input_that_is_an_image(tmp_path):
+    (tmp_path / "images").mkdir()
+    turned(tmp_path / "images" / "a.png", np.zeros((20, 20), np.uint8))
+    with scripts(tmp_path, inputs=((), (3,), (1, 8, 8))) as get:
+        config = get("config").Config(data=str(tmp_path / "images"), synthetic=0, patch=8)
+        samples, shown, _ = get("data").open_data(config, tmp_path / "cache")
+        assert samples[0][0].shape == (1, 8, 8)
+    assert shown[0][1].shape == (1, 1, 20, 20)
+
+
+def test_a_target_with_one_number_per_sample_that_does_not_fit_is_named(tmp_path):
+    with scripts(tmp_path, targets=((),)) as get:
+        objective = get("objective")
+    image = torch.zeros(2, 3, 8, 8)
+    objective.check_fit((image,), (torch.zeros(2),))
+    with pytest.raises(objective.ObjectiveError, match=r"the target '.*' is N in the network, but .* \(2, 3, 8, 8\)"):
+        objective.check_fit((image,), (image,))
 
 
 def test_an_output_that_does_not_fit_the_target_is_an_error_of_training(tmp_path):

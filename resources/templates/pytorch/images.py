@@ -71,9 +71,21 @@ def image_size(path: Path) -> tuple[int, int]:
         return (opened.width, opened.height) if turned else (opened.height, opened.width)
 
 
+def image_entry(entries: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The first of these inputs, targets or outputs that is an image. Raises DataError if none is one."""
+    for entry in entries:
+        if len(entry["shape"]) == 3:
+            return entry
+    shape = " x ".join(map(str, ("N", *entries[0]["shape"])))
+    raise DataError(
+        f"'{entries[0]['name']}' of the network is {shape}, but the data are images N x C x H x W; "
+        "change open_data() and sample() in data.py"
+    )
+
+
 def check_patch(side: int) -> None:
     """Raise DataError if the network does not take patches of this size."""
-    multiple = PROJECT["inputs"][0]["multiple"]
+    multiple = image_entry(PROJECT["inputs"])["multiple"]
     if side % multiple:
         raise DataError(f"--patch must be a multiple of {multiple} for this network, not {side}")
 

@@ -17,7 +17,7 @@ import torch
 
 import model
 from config import HERE, PROJECT
-from images import DataError, load_image, resized, save_image, to_tensor
+from images import DataError, image_entry, load_image, resized, save_image, to_tensor
 from metrics import psnr
 from objective import prepare
 from storage import StorageError, read_weights
@@ -61,7 +61,7 @@ def load_inputs(paths: list[Path]) -> list[torch.Tensor]:
     if len(paths) != len(entries):
         names = ", ".join(entry["name"] for entry in entries)
         raise DataError(f"the network takes {len(entries)} images ({names}), not {len(paths)}")
-    arrays = [load_image(path, entry["shape"][0]) for path, entry in zip(paths, entries, strict=True)]
+    arrays = [load_image(path, image_entry([entry])["shape"][0]) for path, entry in zip(paths, entries, strict=True)]
     if PROJECT["task"] == "classification":
         shapes = [entry["shape"] for entry in entries]
         arrays = [resized(array, *shape[1:]) for array, shape in zip(arrays, shapes, strict=True)]

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from config import PROJECT, Config
-from images import PREFETCHED, WORKERS, DataError, ImageFiles, Samples, find_images, scaled_cut, turn
+from images import PREFETCHED, WORKERS, DataError, ImageFiles, Samples, find_images, image_entry, scaled_cut, turn
 from synthetic import SyntheticImages
 
 FEW = 16  # with fewer photos than this, synthetic images are added
@@ -65,7 +65,7 @@ def open_mixture(config: Config, cache: Path) -> tuple[ImageFiles, SyntheticImag
         raise DataError("there are no training images; use --data FOLDER, or --synthetic N for synthetic images only")
     if not images and not made:
         raise DataError(f"there are no images in {config.data}; add images to the folder, or use --synthetic 16")
-    channels = PROJECT["inputs"][0]["shape"][0]
+    channels = image_entry(PROJECT["inputs"])["shape"][0]
     photos = ImageFiles(images, channels)
     if len(photos) and photos.broken.all():
         photos.usable(0)

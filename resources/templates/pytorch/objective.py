@@ -107,8 +107,9 @@ def check_fit(inputs: tuple[torch.Tensor, ...], targets: tuple[torch.Tensor, ...
             "change it to return a tuple with one tensor for each target"
         )
     for entry, target in zip(TARGETS, targets, strict=True):
-        if target.dim() != len(entry["shape"]) + 1 or target.shape[1] != entry["shape"][0]:
+        if target.dim() != len(entry["shape"]) + 1 or list(target.shape[1:2]) != entry["shape"][:1]:
+            shape = " x ".join(map(str, ("N", *entry["shape"])))
             raise ObjectiveError(
-                f"the target '{entry['name']}' is N x {' x '.join(map(str, entry['shape']))} in the network, but "
+                f"the target '{entry['name']}' is {shape} in the network, but "
                 f"sample() in data.py returns {tuple(target.shape)}; change it to return a target of this shape"
             )

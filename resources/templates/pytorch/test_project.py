@@ -17,15 +17,19 @@ from PIL import Image
 import config
 import train
 
+IMAGES = [entry["shape"] for entry in config.PROJECT["inputs"] if len(entry["shape"]) == 3]
+MODE = {1: "L", 3: "RGB", 4: "RGBA"}.get(IMAGES[0][0]) if IMAGES else None
+# only classification segmentation
 CLASSES: int = config.PROJECT["outputs"][0]["shape"][0]
-CHANNELS: int = config.PROJECT["inputs"][0]["shape"][0]
-MODE = {1: "L", 3: "RGB", 4: "RGBA"}.get(CHANNELS)
+# only all
 
 
 @pytest.fixture
 def options(tmp_path: Path) -> list[str]:
     """The command line of a short run on random images."""
-    side = 2 * max(config.PROJECT["inputs"][0]["shape"][1:])
+    if MODE is None:
+        pytest.skip("the network does not take images")
+    side = 2 * max(IMAGES[0][1:])
     folders = ["images"]
     # only restoration segmentation
     folders = ["images", "targets"]
@@ -59,8 +63,6 @@ def entries(run: Path) -> list[dict[str, Any]]:
 
 
 def test_a_run_is_reported_and_continued(options: list[str], tmp_path: Path) -> None:
-    if MODE is None:
-        pytest.skip("the network does not take images")
     run = tmp_path / "run"
     assert train.main(options) == 0
     assert [entry["step"] for entry in entries(run)] == [1, 2]

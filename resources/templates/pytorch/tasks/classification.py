@@ -12,12 +12,11 @@ import numpy as np
 import torch
 
 from config import PROJECT, Config
-from images import DataError, ImageFiles, Samples, find_images, resized, to_tensor
+from images import DataError, ImageFiles, Samples, find_images, image_entry, resized, to_tensor
 from metrics import accuracy
 
 BEST = "accuracy"  # the metric that chooses the best checkpoint
 CLASSES: int = PROJECT["outputs"][0]["shape"][0]
-SHAPE: list[int] = PROJECT["inputs"][0]["shape"]  # channels, height, width
 TOGETHER = 64  # images of a validation that are run at once
 
 
@@ -60,7 +59,8 @@ class Labelled(Samples):
     def read(self, number: int) -> tuple[torch.Tensor, torch.Tensor]:
         """Image `number` in the size of the network's input, and its class."""
         number, image = self.photos.load(number)
-        return to_tensor(resized(image, SHAPE[1], SHAPE[2])), torch.tensor(self.labels[number])
+        _, height, width = image_entry(PROJECT["inputs"])["shape"]
+        return to_tensor(resized(image, height, width)), torch.tensor(self.labels[number])
 
     def broken_names(self) -> list[str]:
         return self.photos.broken_names()
@@ -75,6 +75,7 @@ def open_data(config: Config, cache: Path) -> tuple[Labelled, list[tuple[str, to
         raise DataError(
             "there are no training images; use --data with a folder that has a folder of images for each class"
         )
+    channels = image_entry(PROJECT["inputs"])["shape"][0]
     images = find_labelled(Path(config.data), "--data")
     if config.validation:
         held_out = find_labelled(Path(config.validation), "--validation")
@@ -82,7 +83,7 @@ def open_data(config: Config, cache: Path) -> tuple[Labelled, list[tuple[str, to
         held_out = images[::10][: len(images) // 10]
         images = [image for number, image in enumerate(images) if number % 10 or number // 10 >= len(held_out)]
     samples, others = (
-        Labelled(config, ImageFiles([path for path, _ in found], SHAPE[0]), [label for _, label in found])
+        Labelled(config, ImageFiles([path for path, _ in found], channels), [label for _, label in found])
         for found in (images, held_out or images)
     )
     samples.photos.usable(0)

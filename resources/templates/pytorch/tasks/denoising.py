@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from config import PROJECT, Config, levels
-from images import DataError, check_patch, image_views, load_image, to_tensor
+from images import DataError, check_patch, image_entry, image_views, load_image, to_tensor
 from metrics import psnr, ssim
 from mixture import Mixture, open_mixture
 
@@ -81,7 +81,7 @@ def epoch_steps(samples: NoisyPatches, config: Config) -> int:
 
 def validation_pair(path: Path, number: int, config: Config) -> list[tuple[str, torch.Tensor, torch.Tensor]]:
     """A validation image with fixed noise; nothing if it cannot be read."""
-    entry = PROJECT["inputs"][0]
+    entry = image_entry(PROJECT["inputs"])
     try:
         array = load_image(path, entry["shape"][0])[:LONGEST, :LONGEST]
     except DataError:

@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 
 from config import PROJECT, Config
-from images import check_patch, image_views, to_tensor
+from images import check_patch, image_entry, image_views, to_tensor
 from metrics import psnr, ssim
 from pairs import PairSamples, open_pairs
 
@@ -42,8 +42,8 @@ def measure(
 def open_data(config: Config, cache: Path) -> tuple[PairSamples, list[tuple[str, torch.Tensor, torch.Tensor]], bool]:
     """The training samples; the validation pairs with names; and whether these are training images, as no others exist."""
     check_patch(config.patch)
-    entry = PROJECT["inputs"][0]
-    channels = entry["shape"][0], (PROJECT["targets"] or PROJECT["outputs"])[0]["shape"][0]
+    entry = image_entry(PROJECT["inputs"])
+    channels = entry["shape"][0], image_entry(PROJECT["targets"] or PROJECT["outputs"])["shape"][0]
     files, held_out = open_pairs(config, *channels)
     shown = [
         (name, to_tensor(image)[None], to_tensor(target)[None])

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from config import PROJECT, Config
-from images import check_patch, to_tensor
+from images import check_patch, image_entry, to_tensor
 from metrics import IGNORED, Ratio, iou, pixel_accuracy
 from pairs import PairSamples, open_pairs
 
@@ -53,7 +53,7 @@ def as_classes(mask: np.ndarray) -> torch.Tensor:
 def open_data(config: Config, cache: Path) -> tuple[PairSamples, list[tuple[str, torch.Tensor, torch.Tensor]], bool]:
     """The training samples; the validation pairs with names; and whether these are training images, as no others exist."""
     check_patch(config.patch)
-    entry = PROJECT["inputs"][0]
+    entry = image_entry(PROJECT["inputs"])
     files, held_out = open_pairs(config, entry["shape"][0], 0, CLASSES)
     shown = [
         (name, to_tensor(image)[None], as_classes(mask)[None])

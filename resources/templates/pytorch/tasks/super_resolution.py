@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from config import PROJECT, Config
-from images import DataError, check_patch, image_views, load_image, to_tensor
+from images import DataError, check_patch, image_entry, image_views, load_image, to_tensor
 from metrics import psnr, psnr_y, ssim
 from mixture import Mixture, open_mixture
 from resizing import resize_bicubic
@@ -74,7 +74,7 @@ def epoch_steps(samples: SmallAndLarge, config: Config) -> int:
 
 def validation_pair(path: Path) -> list[tuple[str, torch.Tensor, torch.Tensor]]:
     """A validation image, small and large; nothing if it cannot be read."""
-    entry = PROJECT["inputs"][0]
+    entry = image_entry(PROJECT["inputs"])
     multiple = entry["multiple"] * SCALE
     try:
         array = load_image(path, entry["shape"][0])[:LONGEST, :LONGEST]
