@@ -165,7 +165,10 @@ def _run_once(session: Session, request: RunArguments) -> Iterator[str]:
         yield f"{source} -> {path}  {_shape(result.captures[source])}{_padding_note(session, source)}"
     if not request.outputs and not sources:
         yield "nothing was written: give --output NAME=PATH or --capture LAYER=PATH"
-    yield f"{session.options.engine} {request.variant or session.options.precision}: median {duration(median(times))} of {len(times)}"
+    took = f"median {duration(median(times))} of {len(times)}"
+    if request.iterations == 1:
+        took = f"{duration(times[0])}, including the time to build the network"
+    yield f"{session.options.engine} {request.variant or session.options.precision}: {took}"
 
 
 def _warn_of_nonfinite(session: Session, result: RunResult) -> None:

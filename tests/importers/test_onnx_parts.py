@@ -435,6 +435,27 @@ def test_a_file_that_the_runtime_does_not_know_is_run_by_the_reference(tmp_path:
         np.testing.assert_allclose(made, x / (1 + np.exp(-0.5 * x)), rtol=1e-5)
 
 
+def test_the_original_computes_integers_without_saturation_on_any_processor(tmp_path: Path) -> None:
+    weights = {
+        "one": np.float32(1),
+        "zero": np.uint8(0),
+        "middle": np.int8(0),
+        "coarse": np.float32(1e5),
+        "kernel": np.full((4, 64, 3, 3), 127, np.int8),
+    }
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "one", "zero"], ["q"]),
+        helper.make_node("QLinearConv", ["q", "one", "zero", "kernel", "one", "middle", "coarse", "zero"], ["c"]),
+        helper.make_node("DequantizeLinear", ["c", "one", "zero"], ["y"]),
+    ]
+    shapes = {name: np.asarray(array) for name, array in weights.items()}
+    runner = FileRunner(saved(model(nodes, {"x": [1, 64, 3, 3]}, {"y": [1, 4, 1, 1]}, shapes), tmp_path))
+    (made,) = runner.run(None, {"x": np.full((1, 64, 3, 3), 255, np.float32)})
+    assert made.reshape(-1).tolist() == [round(255 * 127 * 64 * 9 / 1e5)] * 4
+    options = runner._opened.get_session_options()  # only processors without VNNI show it in the values
+    assert options.get_session_config_entry("session.x64quantprecision") == "1"
+
+
 def test_cases_that_need_too_much_memory_are_left_out() -> None:
     small, large = {"x": ((2, 3), "float32")}, {"x": ((2**15, 2**14), "float32")}
     original = OnnxOriginal(Path("a"), {}, {}, [small, large])

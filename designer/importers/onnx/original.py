@@ -72,10 +72,9 @@ class FileRunner:
 
 
 def _session(path: Path) -> Any:
-    from designer.runtime.engines.ort import WRONG, runtime
+    from designer.runtime.engines.ort import WRONG, runtime, session_options
 
-    options = runtime().SessionOptions()
-    options.log_severity_level = 4
+    options = session_options(4)
     options.graph_optimization_level = runtime().GraphOptimizationLevel.ORT_ENABLE_BASIC
     providers = ["CPUExecutionProvider"]
     return runtime().InferenceSession(str(path), options, providers=providers, disabled_optimizers=[*WRONG])

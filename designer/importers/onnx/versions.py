@@ -16,12 +16,11 @@ def runnable_opset() -> int:
     """The newest opset whose models ONNX Runtime loads here."""
     from onnx import TensorProto, defs, helper
 
-    from designer.runtime.engines.ort import runtime
+    from designer.runtime.engines.ort import runtime, session_options
 
     entry = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1]) for name in "xy"]
     graph = helper.make_graph([helper.make_node("Identity", ["x"], ["y"])], "probe", entry[:1], entry[1:])
-    options = runtime().SessionOptions()
-    options.log_severity_level = 4
+    options = session_options(4)
     for version in range(int(defs.onnx_opset_version()), OPSET, -1):
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", version)], ir_version=8)
         try:

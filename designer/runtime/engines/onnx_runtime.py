@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from designer.runtime.engine_api import EngineDescriptor, requires
 from designer.runtime.engines.kernels import onnx_kernels
-from designer.runtime.engines.ort import runtime
+from designer.runtime.engines.ort import runtime, session_options
 from designer.runtime.engines.ort_engine import OrtEngine
 from designer.runtime.engines.ort_timing import OrtTimer
 
@@ -21,9 +21,8 @@ DROP_NAN = frozenset({
 
 def _run(model: bytes, feeds: dict[str, NDArray[np.float32]], threads: int) -> Callable[[], object]:
     ort = runtime()
-    options = ort.SessionOptions()
+    options = session_options(3)
     options.intra_op_num_threads = threads
-    options.log_severity_level = 3
     session = ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     return lambda: session.run(None, feeds)
 

@@ -15,7 +15,7 @@ from designer.graph.types import Symbol, TensorType
 from designer.runtime.api import ONE_TILE, Compiled, Part
 from designer.runtime.engine_api import Engine
 from designer.runtime.engines.onnx_model import build_model, build_model_of_weights, serialized, weight
-from designer.runtime.engines.ort import WRONG, reason_of, runtime
+from designer.runtime.engines.ort import WRONG, reason_of, runtime, session_options
 from designer.runtime.interrupt import current
 from designer.runtime.machine import threads
 from designer.runtime.network import type_of
@@ -193,7 +193,7 @@ def inference_session(model: bytes, count: int = 0, *, arena: bool = True, simpl
     That file has only operators of ONNX: constants are folded, and normalizations merged into convolutions.
     """
     ort = runtime()
-    options = ort.SessionOptions()
+    options = session_options(_QUIET)
     options.intra_op_num_threads = count
     options.inter_op_num_threads = 1
     options.enable_cpu_mem_arena = arena  # faster from the second run on, but keeps up to twice the memory
@@ -202,8 +202,6 @@ def inference_session(model: bytes, count: int = 0, *, arena: bool = True, simpl
     if simplified is not None:
         options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
         options.optimized_model_filepath = str(simplified)
-    options.add_session_config_entry("session.x64quantprecision", "1")  # or INT8 saturates on x86 without VNNI
-    options.log_severity_level = _QUIET
     return ort.InferenceSession(model, options, providers=["CPUExecutionProvider"], disabled_optimizers=[*WRONG])
 
 

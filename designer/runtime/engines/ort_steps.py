@@ -15,7 +15,7 @@ import numpy as np
 
 from designer.runtime.engine_api import PreparedStep, SingleStep
 from designer.runtime.engines.fusion import KernelGroup
-from designer.runtime.engines.ort import runtime
+from designer.runtime.engines.ort import runtime, session_options
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto, TensorProto
@@ -154,11 +154,10 @@ def _overhead(threads: int) -> float:
 def _session(model: ModelProto, threads: int, sizes: Mapping[str, int] | None = None) -> Any:
     """A session that leaves the model as it is."""
     ort = runtime()
-    options = ort.SessionOptions()
+    options = session_options(3)
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.log_severity_level = 3
     for name, size in (sizes or {}).items():
         options.add_free_dimension_override_by_name(name, size)
     return ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])

@@ -13,7 +13,7 @@ import numpy as np
 from designer.runtime.engine_api import Sample, SingleStep, StepTimer
 from designer.runtime.engines.fusion import KernelGroup, Node, groups
 from designer.runtime.engines.onnx_model import build_model, serialized
-from designer.runtime.engines.ort import WRONG, runtime
+from designer.runtime.engines.ort import WRONG, runtime, session_options
 from designer.runtime.engines.ort_steps import single_steps
 from designer.runtime.machine import threads
 
@@ -72,12 +72,11 @@ class OrtTimer(StepTimer):
 
     def _settings(self) -> Any:
         ort = runtime()
-        settings = ort.SessionOptions()
+        settings = session_options(3)
         settings.intra_op_num_threads = threads(self.engine.options)
         settings.inter_op_num_threads = 1
         settings.execution_mode = ort.ExecutionMode.ORT_SEQUENTIAL
         settings.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
-        settings.log_severity_level = 3
         return settings
 
     def _symbolic_sizes(self, model: ModelProto) -> dict[str, int]:
