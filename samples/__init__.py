@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent
@@ -32,6 +33,11 @@ def path(name: str) -> Path:
 def documents() -> list[Path]:
     """The sample documents, starting with the one to open first."""
     return [FOLDER / f"{name}.xml" for name in DOCUMENTS]
+
+
+def includes(document: Path) -> bool:
+    """Whether a file is in the folder of the samples, in which nothing is written."""
+    return FOLDER in Path(os.path.realpath(document)).parents
 
 
 def starting_point(name: str) -> Path:

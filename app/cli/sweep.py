@@ -33,7 +33,11 @@ def sweep_network(
     ] = 0,
     parallel: Annotated[int, typer.Option("--parallel", min=1, help="Trials at once.")] = 1,
     output: Annotated[
-        Path | None, typer.Option("--output", help="Folder of the sweep; by default FILE_sweep next to FILE.")
+        Path | None,
+        typer.Option(
+            "--output",
+            help="Folder of the sweep; by default FILE_sweep next to FILE, or for samples in your data folder.",
+        ),
     ] = None,
     cluster: Annotated[
         str, typer.Option("--cluster", metavar="ADDRESS", help="Run the trials on this Ray cluster.")
@@ -49,6 +53,7 @@ def sweep_network(
     from app.engine.sweep_job import prepare
     from app.engine.sweep_process import Place, conduct
     from app.opened_network import open_network
+    from app.training_folders import default_sweep
     from designer.files.settings import Settings, find_settings, read_settings
     from designer.runtime.api import RunOptions
     from designer.training import trainer
@@ -61,7 +66,7 @@ def sweep_network(
     network = open_network(file)
     with_trust(network, RunOptions(), trust_custom or ())
     document = file.absolute()
-    folder = (output or document.with_name(f"{document.stem}_sweep")).absolute()
+    folder = (output or default_sweep(document)).absolute()
     made = Sweep(folder, tuple(planned), options)
     stored = find_settings(file)
     settings = read_settings(stored).settings if stored is not None else Settings()

@@ -25,7 +25,11 @@ def train_network(
     context: typer.Context,
     file: FileArgument,
     output: Annotated[
-        Path | None, typer.Option("--output", help="Folder of the project; by default FILE_pytorch next to FILE.")
+        Path | None,
+        typer.Option(
+            "--output",
+            help="Folder of the project; by default FILE_pytorch next to FILE, or for samples in your data folder.",
+        ),
     ] = None,
     detach: Annotated[
         bool, typer.Option("--detach", help="Return at once. The window shows the run when it opens the file.")
@@ -44,6 +48,7 @@ def train_network(
     """
     from app.cli.trust import with_trust
     from app.opened_network import open_network
+    from app.training_folders import default_project
     from designer.files.settings import Settings, find_settings, read_settings
     from designer.runtime.api import RunOptions
     from designer.training import run_registry, ssh_host, trainer
@@ -54,7 +59,7 @@ def train_network(
     network = open_network(file)
     with_trust(network, RunOptions(), trust_custom or ())
     document = file.absolute()
-    project = (output or trainer.project_folder(document, network.graph.name)).absolute()
+    project = (output or default_project(document, network.graph.name)).absolute()
     stored = find_settings(file)
     settings = read_settings(stored).settings if stored is not None else Settings()
     training = Training.of(settings)

@@ -13,9 +13,9 @@ from weakref import WeakKeyDictionary
 import shiboken6
 from PySide6.QtCore import QObject, QTemporaryDir, QTimer, Signal
 
+from app import training_folders
 from app.process import module_command
 from app.ui.document.document import Document
-from app.ui.document.locations import is_sample
 from app.ui.engine.analysis import DIRECT
 from app.ui.engine.context import Context
 from app.ui.widgets.background import Background
@@ -33,7 +33,7 @@ from designer.training import run_registry, ssh_host, trainer
 from designer.training.run_folder import RUNS, Command, Notes, RunFolder, new_name, runs_of
 from designer.training.sweep import Sweep, Trial
 from designer.training.trail import write_frame
-from designer.training.trainer import Options, options_of, project_folder
+from designer.training.trainer import Options, options_of
 from designer.training.watched_run import RunSnapshot, WatchedRun
 from designer.training.watched_sweep import SweepSnapshot, read_sweep, sweep_of
 
@@ -496,14 +496,12 @@ class _Reading:
 
 
 def default_project(document: Document) -> Path:
-    """The default folder of a document's project. That of a sample is in the user's data folder: nothing is written next to samples.
+    """The default folder of a document's project.
 
     That of an unsaved document is one that no other document has used.
     """
     path = document.path
-    if path is not None and is_sample(path):
-        return project_folder(None, f"{path.stem}_sample")
-    proposed = project_folder(path, document.graph.name)
+    proposed = training_folders.default_project(path, document.graph.name)
     return proposed if path is not None else _own_project(document, proposed)
 
 
