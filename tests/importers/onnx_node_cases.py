@@ -474,6 +474,16 @@ def resizes() -> Iterator[NodeCase]:
             "Resize", image, {"scales": np.array([1, 1, 0.5, 1.5], np.float32)}, attributes, order=["x", "", "scales"]
         )
     yield NodeCase("Upsample", image, {"scales": np.array([1, 1, 3, 2], np.float32)}, {"mode": "nearest"}, opset=9)
+    yield NodeCase(
+        "Resize", x(2, 3, 7, 7), {"scales": np.array([1, 1, 1.5, 1.3], np.float32)}, floor, order=["x", "", "scales"]
+    )  # 10 x 9 pixels
+    for factors in (
+        (1.5, 1.25),
+        (0.5, 0.5),
+        (1.5, 0.5),
+    ):  # of 7 x 8 pixels: factors that are not the ratios of sizes too
+        scales = np.array([1, 1, *factors], np.float32)
+        yield NodeCase("Resize", x(2, 3, 7, 8), {"scales": scales}, {"mode": "nearest"}, opset=10, by_runtime=True)
     grid = np.random.default_rng(0).uniform(-1.25, 1.25, (2, 3, 5, 2)).astype(np.float32)
     for mode in ("linear", "nearest", "cubic"):
         for border in ("zeros", "border", "reflection"):
@@ -558,6 +568,8 @@ def refused() -> Iterator[tuple[NodeCase, str]]:
         (floor, (1, 1, 1.05, 2), 20, "ratios of sizes"),
         ({"mode": "nearest"}, (1, 1, 2, 1.05), 10, "ratios of sizes"),
         ({"mode": "linear"}, (1, 1, 2, 2), 10, "opset 11"),
+        ({"mode": "nearest"}, (1, 1, 0.75, 2), 10, "rounded up"),
+        ({"mode": "nearest"}, (1, 1, 1, 0.4), 10, "rounded up"),
     ):
         order = ["x", "scales"] if opset < 11 else ["x", "", "scales"]
         yield (

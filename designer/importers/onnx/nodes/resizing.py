@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from designer.graph.types import Size2D, Symbol
 from designer.importers.onnx.conversion import Conversion, OnnxOp, UnsupportedError
 from designer.importers.onnx.nodes.table import converts
@@ -18,13 +20,15 @@ def resize(c: Conversion, op: OnnxOp) -> None:
     height, width = _target(c, op, kind.shape)
     method, corners = _method(op)
     old_height, old_width = kind.dim(2), kind.dim(3)
+    axes = (old_height, height), (old_width, width)
     whole = height % old_height == 0 and width % old_width == 0
-    shrunk = [(old, new) for old, new in ((old_height, height), (old_width, width)) if new < old]
-    if (op.op_type == "Upsample" or op.opset < 11) and any(old % new for old, new in shrunk):
-        raise UnsupportedError("before opset 11 it samples at other positions")
+    shrunk = [(old, new) for old, new in axes if new < old]
+    nearest = not whole and method == "nearest" and _same_positions(c, op, axes)
+    if _is_old(op) and any(old % new for old, new in shrunk) and not nearest:
+        raise UnsupportedError("before opset 11 a smaller image has its pixels from positions that are rounded up")
     if op.attribute("coordinate_transformation_mode", "") == "pytorch_half_pixel" and any(n == 1 for _, n in shrunk):
         raise UnsupportedError("pytorch_half_pixel samples a single pixel at another position than torch")
-    if not (whole and corners) and not _exact(c, op, old_height, old_width):
+    if not (whole and corners) and not nearest and not _exact(c, op, old_height, old_width):
         raise UnsupportedError("its factors are not ratios of sizes")
     if whole:
         params: dict[str, Value] = {"factor": Size2D(width // old_width, height // old_height)}
@@ -60,8 +64,12 @@ def _target(c: Conversion, op: OnnxOp, shape: tuple[int | Symbol, ...]) -> tuple
 
 def _scales(c: Conversion, op: OnnxOp) -> Sequence[float] | None:
     """The factors of all axes; None if they are not constant."""
-    old = op.op_type == "Upsample" or op.opset < 11
-    return op.attribute("scales") or c.numbers(op.input(1 if old else 2))
+    return op.attribute("scales") or c.numbers(op.input(1 if _is_old(op) else 2))
+
+
+def _is_old(op: OnnxOp) -> bool:
+    """Whether the rules are those before opset 11."""
+    return op.op_type == "Upsample" or op.opset < 11
 
 
 def _exact(c: Conversion, op: OnnxOp, height: int, width: int) -> bool:
@@ -70,12 +78,30 @@ def _exact(c: Conversion, op: OnnxOp, height: int, width: int) -> bool:
     return all((size * factor).is_integer() for size, factor in zip((height, width), scales[2:], strict=False))
 
 
+def _same_positions(c: Conversion, op: OnnxOp, axes: Sequence[tuple[int, int]]) -> bool:
+    """Whether factors choose the pixels that torch and ONNX Runtime choose for the sizes before and after, for each axis.
+
+    Computed in float32, as they do. Before opset 11, positions of a smaller image are rounded up.
+    """
+    scales = () if op.input(3) else _scales(c, op) or ()
+    if not scales:
+        return False
+    for (old, new), factor in zip(axes, scales[2:], strict=True):
+        places, scale = np.arange(new, dtype=np.float32), np.float32(factor)
+        chosen = np.minimum((np.ceil if _is_old(op) and factor < 1 else np.floor)(places / scale), old - 1)
+        by_ratio = np.floor(places * (np.float32(old) / np.float32(new)))
+        by_factor = np.floor(places / (np.float32(new) / np.float32(old)))
+        if any(not np.array_equal(chosen, np.minimum(other, old - 1)) for other in (by_ratio, by_factor)):
+            return False
+    return True
+
+
 def _method(op: OnnxOp) -> tuple[str, bool]:
     """Interpolation, and whether corners are aligned. Raises UnsupportedError for what torch does not have."""
     mode = op.attribute("mode", "nearest")
     rounding, coefficient = op.attribute("nearest_mode", "round_prefer_floor"), op.attribute("cubic_coeff_a", -0.75)
     outside = op.attribute("exclude_outside", 0)
-    if op.op_type == "Upsample" or op.opset < 11:
+    if _is_old(op):
         if mode != "nearest":
             raise UnsupportedError("before opset 11 it samples at other positions")
         return "nearest", False
