@@ -58,10 +58,11 @@ class OutputView(QWidget):
         self.view.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         self.view.customContextMenuRequested.connect(self._menu)
         self._place: tuple[int, int] | None = None
+        self._split = (SplitMode.NONE, 0.5)  # of the whole tensor
         self._build(name)
         self.view.zoom_changed.connect(self._show_zoom)
         self.view.probed.connect(self._show_probe)
-        self.view.split_moved.connect(self.split_moved)
+        self.view.split_moved.connect(lambda amount: self.split_moved.emit(self._amount_of_tensor(amount)))
         self.view.split_released.connect(self.split_released)
 
     def _build(self, name: str) -> None:
@@ -122,6 +123,7 @@ class OutputView(QWidget):
         self._size = (array.shape[3], array.shape[2]) if array is not None and array.ndim == 4 else None
         array, self._offset = shown_part(array, operator)
         self._array = array
+        self._place_split()
         self._mode = DisplayMode.MAP if kind == "tensor" else DisplayMode.IMAGE
         self.export.setEnabled(array is not None)
         self.view.set_note(note)
@@ -209,7 +211,26 @@ class OutputView(QWidget):
         self.view.set_dimmed(dimmed)
 
     def set_split(self, split: SplitMode, amount: float) -> None:
-        self.view.set_split(split, amount)
+        """Draw a line at a share of the tensor's width or height; at the border of the image if it is beyond the part that is shown."""
+        self._split = (split, amount)
+        self._place_split()
+
+    def _place_split(self) -> None:
+        split, amount = self._split
+        whole, start, length = self._extent()
+        self.view.set_split(split, min(max((amount * whole - start) / length, 0.0), 1.0))
+
+    def _amount_of_tensor(self, amount: float) -> float:
+        """The share of the tensor that is a share of the part that is shown."""
+        whole, start, length = self._extent()
+        return (start + amount * length) / whole
+
+    def _extent(self) -> tuple[int, int, int]:
+        """Pixels of the tensor across the split line, and where the part begins that is shown, and its pixels."""
+        if self._size is None or self._array is None:
+            return 1, 0, 1
+        axis = 1 if self._split[0] is SplitMode.HORIZONTAL else 0
+        return self._size[axis], self._offset[axis], self._array.shape[3 - axis]
 
     def set_empty_text(self, text: str) -> None:
         self.view.set_empty_text(text or tr_data(EMPTY))
