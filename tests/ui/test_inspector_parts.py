@@ -78,16 +78,36 @@ def test_other_numbers_of_channels_are_in_the_chosen_order(panel: ChannelInspect
         assert list(panel.grid.order) == order_of(value[0], Order.ENERGY)
 
 
-@pytest.mark.parametrize("width", [720, 1000, 1200])
+def test_every_item_of_a_batch_is_in_the_chosen_order(panel: ChannelInspectorPanel) -> None:
+    panel.subjects.order.setCurrentIndex(list(Order).index(Order.ENERGY))
+    batch = np.random.default_rng(0).standard_normal((2, 8, 6, 5)).astype(np.float32)
+    orders = [order_of(item, Order.ENERGY) for item in batch]
+    assert orders[0] != orders[1]
+    show(panel, batch)
+    for item in (1, 0, 1):
+        panel.subjects.item.setValue(item)
+        assert list(panel.grid.order) == orders[item]
+    show(panel, batch[:1].copy())  # the item that was shown is gone
+    assert list(panel.grid.order) == orders[0]
+    show(panel, batch[1:].copy())  # an edit or another frame: tiles do not jump
+    assert list(panel.grid.order) == orders[0]
+
+
+@pytest.mark.parametrize("width", [600, 720, 800, 1000, 1200])
 def test_the_text_about_a_pixel_is_whole(panel: ChannelInspectorPanel, width: int) -> None:
-    show(panel, np.random.default_rng(0).standard_normal((1, 8, 60, 80)).astype(np.float32))
+    values = -np.abs(np.random.default_rng(0).standard_normal((1, 128, 200, 250))).astype(np.float32) * 1.2345e-3
+    values[:, 100, :40] = 0
+    show(panel, values)
     panel.resize(width, 500)
-    panel.probe._set_hover((3, 10, 20))
-    label = panel.probe.status
+    panel.probe._set_hover((100, 210, 120))
+    labels = (panel.probe.status, panel.probe.details)
     for _ in range(2):  # a layout that changes is arranged again
         QApplication.processEvents()
     assert panel.width() == width
-    assert label.fontMetrics().horizontalAdvance(label.text()) <= label.width()
+    texts = [label.text() for label in labels if label.isVisible()]
+    assert [part for part in ("channel 100", "-0.00", "mean", "zeros 20") if part not in "   ".join(texts)] == []
+    for label in labels:
+        assert label.fontMetrics().horizontalAdvance(label.text()) <= label.width() or not label.isVisible()
     assert panel.legend.width() == panel.legend.sizeHint().width()
 
 

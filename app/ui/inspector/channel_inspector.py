@@ -43,7 +43,7 @@ from designer.texts import tr
 from designer.units import dims_text, number
 
 LARGE = 2000  # layers of a network whose tensors are listed after it has been shown
-TEXT = 100  # characters of the probe's text about a pixel
+TEXT = 120  # characters of the probe's text about a pixel
 
 
 class ChannelInspectorPanel(QWidget):
@@ -62,7 +62,7 @@ class ChannelInspectorPanel(QWidget):
         self._left: WeakKeyDictionary[Document, str] = WeakKeyDictionary()  # what was inspected in other documents
         self.subject = Subject(self._analysis, self)
         self._tensor: Any = None  # that the page is made of
-        self._title = ""  # of the tensor that the page is made of
+        self._title, self._item = "", 0  # of the tensor that the page is made of
         self._look = Look()
         self._later = QTimer(self, singleShot=True, interval=0, timeout=self._list_later)
         self._build()
@@ -152,10 +152,11 @@ class ChannelInspectorPanel(QWidget):
         column.addLayout(self._foot)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Where the probe's text would be cut between the histogram and the legend, it is under them."""
+        """Where the probe's text would be cut between the histogram and the legend, it is under them, and there on two lines."""
         super().resizeEvent(event)
         text = TEXT * self._lines.findChild(QLabel).fontMetrics().averageCharWidth()
         narrow = event.size().width() < self._histogram.width() + text + self.legend.sizeHint().width()
+        self.probe.set_stacked(event.size().width() < text)
         self._foot.addWidget(self._lines, int(narrow), int(not narrow), 1, 3 if narrow else 1)
 
     # --- what is inspected -------------------------------------------------------------------------------------
@@ -166,7 +167,7 @@ class ChannelInspectorPanel(QWidget):
 
     @property
     def status_text(self) -> str:
-        return self.probe.status.text()
+        return "   ".join(filter(None, (self.probe.status.text(), self.probe.details.text())))
 
     @property
     def page(self) -> TensorPage | None:
@@ -305,6 +306,7 @@ class ChannelInspectorPanel(QWidget):
         pixel = self.subject.kind is Kind.GRADIENT and self.subject.at is not None
         self.shown.page = page = page_of(self._by_filter(value), self.subject.kind, self.shown.item, cut=pixel)
         self.shown.item = min(self.shown.item, page.items - 1)
+        same_item, self._item = self._item == self.shown.item, self.shown.item
         grid = page.data if page.form is Form.CHANNELS else None
         self.statistics.show_data(None if page.form is Form.VALUES else page.values)
         if self.shown.channel is not None and (grid is None or self.shown.channel >= len(grid)):
@@ -314,7 +316,7 @@ class ChannelInspectorPanel(QWidget):
         self.grid.set_names(self._channel_name if page.filters is not None else str)
         before = self.grid.channels
         self.grid.show_data(grid, page.gaps)
-        if grid is not None and (first or len(grid) != before):
+        if grid is not None and (first or not same_item or len(grid) != before):
             self._sort(self.subjects.chosen_order)
         self.matrix.show_values(page.data[0] if page.form is Form.MATRIX else None, page.axes)
         if page.form is Form.VALUES:

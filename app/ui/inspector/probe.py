@@ -29,7 +29,7 @@ MESSAGE_TIME = 6000  # ms that a message is shown in place of values
 
 
 class InspectorProbe(QObject):
-    """Two lines of text and the input image. `pin` is a pixel of the layer's output, whichever tensor is shown."""
+    """Lines of text and the input image. `pin` is a pixel of the layer's output, whichever tensor is shown."""
 
     changed = Signal()  # another channel is under the cursor
 
@@ -61,7 +61,11 @@ class InspectorProbe(QObject):
         self.same = ElidedLabel()
         self.same.setObjectName("channel_inspector.same_place")
         self.same.setAccessibleName(tr("Values of other tensors at the same place"))
-        for label in (self.status, self.same):
+        self.details = ElidedLabel()
+        self.details.setObjectName("channel_inspector.statistics")
+        self.details.setAccessibleName(tr("Statistics of the channel"))
+        self.details.hide()
+        for label in (self.status, self.details, self.same):
             label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.show_input = tool_button("show_input", "", tr("Show the input image next to the channels"), check=True)
         theme.set_icon(self.show_input, "image-outline")
@@ -79,14 +83,20 @@ class InspectorProbe(QObject):
         views.features.probed.connect(self._probe_feature)
 
     def lines(self, font: QFont) -> QVBoxLayout:
-        """The two lines of text."""
+        """The lines of text."""
         column = QVBoxLayout()
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
-        for label in (self.status, self.same):
+        for label in (self.status, self.details, self.same):
             label.setFont(font)
             column.addWidget(label)
         return column
+
+    def set_stacked(self, stacked: bool) -> None:
+        """Whether the statistics of the channel have a line of their own, below that of the pixel."""
+        if stacked is self.details.isHidden():
+            self.details.setVisible(stacked)
+            self._show_texts()
 
     # --- what the panel shows ------------------------------------------------------------------------------------
 
@@ -277,6 +287,7 @@ class InspectorProbe(QObject):
         self._show_texts()
 
     def _show_texts(self) -> None:
+        self.details.setText("")
         if self._message:
             self.status.setText(self._message)
             return
@@ -293,7 +304,11 @@ class InspectorProbe(QObject):
             self.status.setText(self._summary)
             self.same.setText("")
             return
-        self.status.setText(self._words(page, channel, x, y))
+        statistics = self._statistics.of(channel).text() if page.form is Form.CHANNELS and page.filters is None else ""
+        words = [self._words(page, channel, x, y), statistics]
+        if not self.details.isHidden():
+            self.details.setText(words.pop())
+        self.status.setText("   ".join(filter(None, words)))
         self.same.setText(self._same(page, (x, y)))
 
     def _words(self, page: TensorPage, channel: int, x: int, y: int) -> str:
@@ -314,16 +329,14 @@ class InspectorProbe(QObject):
             return tr(
                 "{down} {y}  {across} {x}   {value}", down=page.axes[0], y=y, across=page.axes[1], x=x, value=value
             )
-        statistics = self._statistics.of(channel).text()
         pinned = tr("pinned  ") if self.hover is None else ""
         return tr(
-            "{pinned}channel {c}  x {x}  y {y}   {value}   {statistics}",
+            "{pinned}channel {c}  x {x}  y {y}   {value}",
             pinned=pinned,
             c=channel,
             x=x,
             y=y,
             value=value,
-            statistics=statistics,
         )
 
     def _same(self, page: TensorPage, place: tuple[int, int]) -> str:
