@@ -27,6 +27,8 @@ from designer.texts import tr
 
 REFERENCE = "torch"  # computes in FP32 what emulated precisions round
 PLAIN = Variant("fp32", precision="fp32")  # the network itself; a variant of a document can have this name too
+ONNX = ".onnx"
+VARIANT = "variant:"  # before the name of a variant that would mean something else by itself
 
 
 @dataclass(frozen=True)
@@ -66,13 +68,28 @@ def computation_titles(variants: Sequence[Variant]) -> dict[str, str]:
         **precisions,
         **integers,
         **engines,
-        **{each.name: tr("{name} (variant)", name=each.name) for each in variants},
+        **{variant_name(each.name): tr("{name} (variant)", name=each.name) for each in variants},
     }
 
 
+def variant_name(name: str) -> str:
+    """What the computation of a variant is called: its name, after `variant:` if that is also a precision, an engine or a file."""
+    taken = (
+        name in VARIANT_PRECISIONS
+        or name in FORMATS
+        or name in default_engines().engines
+        or name.startswith(VARIANT)
+        or Path(name).suffix.lower() == ONNX
+        or DOCUMENTS.reads(Path(name))
+    )
+    return f"{VARIANT}{name}" if taken else name
+
+
 def _named(compared: Compared, base: EngineComputation, name: str) -> Computation:
+    if name in map(variant_name, (each.name for each in compared.variants)):
+        return _computation(compared, _variant(compared, name))
     path = Path(name)
-    if path.suffix.lower() == ".onnx":
+    if path.suffix.lower() == ONNX:
         return _file(compared, base, path)
     if DOCUMENTS.reads(path):
         network = open_network(path)
@@ -92,7 +109,7 @@ def _computation(compared: Compared, variant: Variant) -> EngineComputation:
 
 def _variant(compared: Compared, name: str) -> Variant:
     """The variant that a name means: one of the document, a precision, a number format of all layers, or an engine."""
-    found = next((variant for variant in compared.variants if variant.name == name), None)
+    found = next((variant for variant in compared.variants if variant_name(variant.name) == name), None)
     if found is not None:
         return found
     if name in VARIANT_PRECISIONS:

@@ -63,6 +63,21 @@ def sweeps(runs: Iterable[ProfileRun], axis: Axis) -> list[Sweep]:
     return [replace(sweep, runs=tuple(sorted(sweep.runs, key=sweep.position))) for sweep in made]
 
 
+def of_one_network(one: ProfileRun, other: ProfileRun) -> bool:
+    """Whether the same network was measured, maybe with its layers at other places or with another size of its input.
+
+    Documents with equal digests are equal. Others are compared by their layers with all parameters, which engines fuse differently.
+    """
+    digests = [run.provenance.get("document_sha256", "") for run in (one, other)]
+    return (digests[0] == digests[1] != "") or _computed(one) == _computed(other)
+
+
+def _computed(run: ProfileRun) -> tuple[object, ...]:
+    types = {kind for row in run.operators if row.layers for kind in row.type.split(" + ")}
+    parameters = {layer: dict(texts) for row in run.operators for layer, texts in row.parameters.items()}
+    return run.learned, types, parameters
+
+
 def pixels(run: ProfileRun) -> int:
     """The pixels of one input image; 0 if the run has no image input."""
     try:

@@ -9,7 +9,7 @@ import pytest
 from restoration_networks import restoring_unet, restoring_weights
 
 from app.cli import main as cli
-from app.computations import Compared, blame_between
+from app.computations import Compared, blame_between, computation_titles, tensors_of
 from designer.files.document import save_document
 from designer.files.variants import CalibrationRecipe, Variant
 from designer.files.weight_files import save_weights
@@ -135,6 +135,23 @@ def test_a_variant_called_fp32_does_not_replace_the_network_itself(files, networ
         files / "weights",
     )
     assert blame_between(compared, "torch", str(files / "unet.xml")).rms < 1e-6
+    assert blame_between(compared, "torch", "fp32").rms < 1e-6
+    assert blame_between(compared, "torch", "variant:fp32").rms > 1e-4
+
+
+@pytest.mark.parametrize("name", ["fp32", "int4", "float16", "torch", "half.onnx", "half.xml", "variant:half", "half"])
+def test_every_computation_has_its_name_whatever_variants_are_called(files, network, name):
+    variants = [Variant(name, precision="bf16")]
+    titles, plain = computation_titles(variants), computation_titles(())
+    assert titles.items() >= plain.items()
+    (called,) = titles.keys() - plain.keys()
+    assert titles[called] == f"{name} (variant)"
+    assert (called == name) is (name == "half")
+    compared = Compared(
+        *network, RunOptions(threads=1), lambda session: session.set_input("image", IMAGE, is_image=True), variants
+    )
+    variant, bf16 = tensors_of(compared, (called, "bf16"), Source("enc_0_a"))
+    np.testing.assert_array_equal(variant, bf16)
 
 
 def test_an_int8_file_is_compared_operator_by_operator(run, files, network):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from subprocess import Popen
 from threading import Event
@@ -203,6 +204,22 @@ def test_blame_of_a_variant_is_forgotten_when_it_changes(context: Context, qtbot
     assert "Repeat the measurement" in panel.status.text()
 
 
+def test_a_variant_called_fp32_is_offered_besides_the_network_itself(context: Context, qtbot: QtBot) -> None:
+    panel = BlamePanel(context)
+    qtbot.addWidget(panel)
+    context.root.change_settings(variants=(Variant("fp32", "fp16"),))
+    texts = [panel.a.itemText(row) for row in range(panel.a.count())]
+    assert (panel.a.currentText(), texts[-1]) == ("FP32", "fp32 (variant)")
+    panel.b.setCurrentIndex(panel.b.count() - 1)
+    panel._names, panel._titles = (panel.a.currentData(), panel.b.currentData()), ("FP32", "fp32 (variant)")
+    panel._variants = panel._compared_variants()
+    assert panel._variants == (Variant("fp32", "fp16"),)
+    panel._on_found(BlameReply((BlamedOperator("conv", 1.0, 0.1),), 0.02, "conv"))
+    assert panel.status.text() == "FP32 and fp32 (variant) differ by 0.02 RMS."
+    context.root.change_settings(variants=(Variant("fp32", "bf16"),))
+    assert panel.table.topLevelItemCount() == 0
+
+
 def test_an_answer_about_passes_that_were_changed_since_is_not_shown(context: Context, qtbot: QtBot) -> None:
     panel = PassesPanel(context)
     qtbot.addWidget(panel)
@@ -248,6 +265,40 @@ def test_an_earlier_run_that_was_repeated_has_its_sweep_too(context: Context) ->
     for entry in (first, repeated):
         sweep = sweep_of(entry, profiling.entries, "batch")
         assert [found.time_ms for found in sweep.runs] == [entry.run.time_ms, 12.0]
+
+
+@pytest.mark.parametrize("axis", ["batch", "size"])
+def test_runs_of_a_network_before_and_after_an_edit_are_no_sweep(context: Context, axis: str) -> None:
+    def profile(value: int, digest: str, *layers: tuple[str, str], learned: int = 9) -> Profile:
+        rows = tuple(
+            OperatorProfile((name,), "convolution", 1.0, parameters={name: {"dilation": text}}) for name, text in layers
+        )
+        batch, size = (value, "16x8") if axis == "batch" else (1, f"{8 * value}x8")
+        origin = {"document_sha256": digest} if digest else {}
+        run = ProfileRun(
+            "torch", "fp32", "nchw", "cpu", batch, size, 10.0, 0.0, rows, learned=learned, provenance=origin
+        )
+        return Profile(Machine("Test CPU", 2), "net", (run,))
+
+    profiling, two = profiling_of(context), (("a", "1"), ("b", "1"))
+    both = OperatorProfile(("a", "b"), "convolution", 2.0, parameters={name: {"dilation": "1"} for name in "ab"})
+    fused = replace(profile(3, "").runs[0], operators=(both,))
+    for run in (
+        profile(1, "before", *two),
+        profile(2, "layers were moved", *two),
+        replace(profile(3, ""), runs=(fused,)),  # of a file that does not say of which document it is
+        profile(4, "before"),  # the document is equal, whatever its operators are
+        profile(5, "after", ("a", "1"), ("b", "2")),
+        profile(6, "after", ("a", "1"), ("b", "2")),
+        profile(7, "shorter", ("a", "1")),
+        profile(8, "wider", *two, learned=10),
+    ):
+        profiling.add(run)
+    found = [sweep_of(entry, profiling.entries, axis) for entry in profiling.entries]
+    joined = [
+        sorted(entry.number for entry in profiling.entries if sweep and entry.run in sweep.runs) for sweep in found
+    ]
+    assert joined == [[1, 2, 3, 4], [1, 2, 3], [1, 2, 3], [1, 4], [5, 6], [5, 6], [], []]
 
 
 @pytest.mark.parametrize("other_is_shown", [False, True])

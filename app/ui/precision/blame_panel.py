@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.computations import computation_titles
+from app.computations import computation_titles, variant_name
 from app.engine.protocol import BlamedOperator, BlameReply
 from app.ui.engine.context import Context
 from app.ui.engine.document_watch import DocumentWatch
@@ -167,7 +167,7 @@ class BlamePanel(QWidget):
 
     def _compared_variants(self) -> tuple[Variant, ...]:
         """The variants of the document that are compared, as they are now."""
-        return tuple(each for each in self._context.root.settings.variants if each.name in self._names)
+        return tuple(each for each in self._context.root.settings.variants if variant_name(each.name) in self._names)
 
     def _forget(self) -> None:
         """Shares of another network, of other weights, of another input or of another variant are worth nothing."""

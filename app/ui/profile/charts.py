@@ -29,7 +29,7 @@ from app.ui.widgets.empty_state import EmptyStack, EmptyState
 from app.ui.widgets.sentences import placed_text
 from designer.graph.diagnostics import DiagnosticError
 from designer.profiling.schema import OperatorProfile, ProfileRun
-from designer.profiling.sweep import Axis, Sweep, sweeps
+from designer.profiling.sweep import Axis, Sweep, of_one_network, sweeps
 from designer.texts import mark, tr, tr_data, trn
 from designer.units import binary
 
@@ -196,15 +196,19 @@ class HasSweep(Protocol):
 
 
 def sweep_of(entry: Entry, entries: Sequence[Entry], name: str) -> Sweep | None:
-    """The runs that differ from a run in the axis of a chart only: of the same network and machine. It counts itself, also if it was
-    repeated later.
+    """The runs that differ from a run in the axis of a chart only: of the same machine and network, which was not edited between
+    them. It counts itself, also if it was repeated later.
     """
     axis = AXES.get(name)
     if axis is None:
         return None
     same = (entry.profile.network, entry.profile.machine)
     others = (
-        other.run for other in entries if other is not entry and (other.profile.network, other.profile.machine) == same
+        other.run
+        for other in entries
+        if other is not entry
+        and (other.profile.network, other.profile.machine) == same
+        and of_one_network(entry.run, other.run)
     )
     found = sweeps((*others, entry.run), axis)  # of runs with the same value the last one counts
     return next((sweep for sweep in found if any(run is entry.run for run in sweep.runs)), None)
