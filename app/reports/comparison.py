@@ -34,11 +34,15 @@ CLEAN = "the clean image"
 
 @dataclass(frozen=True, slots=True)
 class ImageMetrics:
-    """PSNR in dB and SSIM of one image against the reference, and the run time; unknown values are nan."""
+    """PSNR in dB and SSIM of one image against the reference, and the run time; unknown values are nan.
+
+    `failure` says why a variant has no result; it is empty if it has one.
+    """
 
     psnr: float
     ssim: float
     milliseconds: float = nan
+    failure: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,11 +231,12 @@ def measured(
     results: Sequence[ImageArray | None],
     times: Sequence[float],
     titles: Sequence[str] = (),
+    failures: Sequence[str] = (),
 ) -> Row:
     """The figures of one image; with `titles` (of the input, then of the variants) its images for a page too.
 
-    A variant that failed has None among the results, and figures that are nan. So have the reference itself and all
-    without a reference; the input is measured against clean images only.
+    A variant that failed has None among the results, the reason among `failures`, and figures that are nan. So have the reference
+    itself and all without a reference; the input is measured against clean images only.
     """
     from designer.metrics import worst_region
 
@@ -241,7 +246,9 @@ def measured(
         figures(reference.picture, noisy) if is_clean and reference.picture is not None else ImageMetrics(nan, nan)
     ]
     for column, (result, spent) in enumerate(zip(results, times, strict=True), 1):
-        if result is None or reference.picture is None or column == reference.column:
+        if result is None:
+            found.append(ImageMetrics(nan, nan, spent, failures[column - 1] if failures else tr("it has no result")))
+        elif reference.picture is None or column == reference.column:
             found.append(ImageMetrics(nan, nan, spent))
         else:
             found.append(figures(reference.picture, result, spent))
@@ -289,19 +296,23 @@ def summary(columns: Sequence[str], rows: Sequence[Row], *, times: bool = True) 
 
 def means(rows: Sequence[Row]) -> tuple[ImageMetrics, ...]:
     """Means of each column without infinite PSNR, or infinity if there is no other value."""
-    return tuple(ImageMetrics(*(_over(fmean, values) for values in column)) for column in _columns(rows))
+    return tuple(_combined(fmean, column) for column in _columns(rows))
 
 
 def deviations(rows: Sequence[Row]) -> tuple[ImageMetrics, ...]:
     """Standard deviations of the whole population."""
-    return tuple(ImageMetrics(*(_over(pstdev, values) for values in column)) for column in _columns(rows))
+    return tuple(_combined(pstdev, column) for column in _columns(rows))
 
 
 def as_dict(columns: Sequence[str], rows: Sequence[Row]) -> dict[str, Any]:
     """Plain data for JSON; what is infinite or not known is None."""
 
-    def plain(found: Sequence[ImageMetrics]) -> list[dict[str, float | None]]:
-        return [{"psnr": _finite(f.psnr), "ssim": _finite(f.ssim), "ms": _finite(f.milliseconds)} for f in found]
+    def plain(found: Sequence[ImageMetrics]) -> list[dict[str, float | str | None]]:
+        return [
+            {"psnr": _finite(f.psnr), "ssim": _finite(f.ssim), "ms": _finite(f.milliseconds)}
+            | ({"failure": f.failure} if f.failure else {})
+            for f in found
+        ]
 
     noises = dict.fromkeys(row.noise for row in rows)
     parts = {noise: [row for row in rows if row.noise == noise] for noise in noises}
@@ -329,11 +340,11 @@ def as_csv(columns: Sequence[str], rows: Sequence[Row]) -> str:
 
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(("picture", "noise", "variant", "psnr_db", "ssim", "time_ms", "reference"))
+    writer.writerow(("picture", "noise", "variant", "psnr_db", "ssim", "time_ms", "reference", "failure"))
     for row in rows:
         for name, found in zip(columns, row.figures, strict=True):
             values = (psnr_text(found.psnr), ssim_text(found.ssim), ms_text(found.milliseconds))
-            writer.writerow(as_cells((row.name, row.noise, name, *values, row.reference)))
+            writer.writerow(as_cells((row.name, row.noise, name, *values, row.reference, found.failure)))
     return text.getvalue()
 
 
@@ -351,7 +362,7 @@ def ms_text(value: float) -> str:
 
 
 def _texts(found: Sequence[ImageMetrics], times: bool) -> list[str]:
-    pairs = [text for f in found for text in (psnr_text(f.psnr), ssim_text(f.ssim))]
+    pairs = [text for f in found for text in (tr("failed") if f.failure else psnr_text(f.psnr), ssim_text(f.ssim))]
     return [*pairs, *(ms_text(f.milliseconds) for f in found[1:] if times)]
 
 
@@ -362,6 +373,11 @@ def _several(rows: Sequence[Row]) -> bool:
 def _columns(rows: Sequence[Row]) -> list[tuple[list[float], list[float], list[float]]]:
     columns = zip(*(row.figures for row in rows), strict=True)
     return [([f.psnr for f in c], [f.ssim for f in c], [f.milliseconds for f in c]) for c in columns]
+
+
+def _combined(measure: Any, column: tuple[list[float], list[float], list[float]]) -> ImageMetrics:
+    psnr, ssim, milliseconds = (_over(measure, values) for values in column)
+    return ImageMetrics(psnr, ssim, milliseconds)
 
 
 def _over(measure: Any, values: Sequence[float]) -> float:

@@ -82,7 +82,7 @@ def add_comparison(page: Page, columns: Sequence[str], rows: Sequence[Row]) -> N
             if item.whole:
                 page.picture_inside(item.whole, f"{item.name}{caption}")
             else:
-                page.text(f"{item.name} failed.")
+                page.text(f"{item.name} failed: {figure.failure}" if figure else f"{item.name} failed.")
         if row.shown:
             y, x = row.worst
             page.text(

@@ -400,7 +400,7 @@ def test_a_folder_gives_a_table_a_plot_and_files(side: Side, qtbot: QtBot, monke
     lines = (side.folder / "table.csv").read_text().splitlines()
     assert len(lines) == 1 + 3 * 3
     assert lines[-1].startswith("2.png,gaussian:25/255,B smooth,")
-    assert lines[-1].endswith(",the clean image")
+    assert lines[-1].endswith(",the clean image,")
     about = json.loads((side.folder / "table.csv.provenance.json").read_text())["provenance"]
     assert list(about) == ["A same", "B smooth"]
     for name, file in (("A same", "same.xml"), ("B smooth", "smooth.xml")):
@@ -499,7 +499,14 @@ def test_a_variant_that_fails_on_the_folder_is_named(side: Side, qtbot: QtBot) -
     assert "not an image like its input" in view.note.text()
     item = view.table.item(0, 7)
     assert item is not None
-    assert item.text() == "-"
+    assert item.text() == "failed"
+    assert "not an image like its input" in item.toolTip()
+    assert [view.table.item(0, column).toolTip() for column in (1, 3, 5)] == ["", "", ""]
+    for ending in ("csv", "json", "html"):
+        path = side.folder / f"table.{ending}"
+        view.save(path)
+        qtbot.waitUntil(lambda path=path: path.name in view.note.text(), timeout=WAIT)
+        assert "not an image like its input" in path.read_text(encoding="utf-8")
 
 
 def test_a_folder_can_be_cancelled_and_an_empty_one_says_so(side: Side, qtbot: QtBot) -> None:

@@ -80,6 +80,7 @@ class FolderRun(QObject):
         self._clean: ImageArray | None = None
         self._noisy: ImageArray | None = None
         self._made: dict[int, Made] = {}
+        self._failed: dict[int, str] = {}  # why variants have no result of the present image
         self._job: Background | None = None
         model.runner.made.connect(self._on_made)
         model.runner.failed.connect(self._on_failed)
@@ -155,7 +156,7 @@ class FolderRun(QObject):
     def _on_prepared(self, answer: object) -> None:
         assert isinstance(answer, tuple)
         self._clean, self._noisy = answer
-        self._made = {}
+        self._made, self._failed = {}, {}
         assert self._noisy is not None
         self._model.runner.run(self._variants, self._noisy)
 
@@ -169,6 +170,7 @@ class FolderRun(QObject):
         variant = self._variants[index] if self.running else None
         if variant is not None:
             self._made.pop(index, None)
+            self._failed[index] = why
             count = self.failures.get(variant.name, (0, ""))[0]
             self.failures[variant.name] = (count + 1, why)
 
@@ -183,13 +185,14 @@ class FolderRun(QObject):
             return
         results = [self._made[i].picture if i in self._made else None for i in there]
         times = [self._made[i].milliseconds if i in self._made else nan for i in there]
+        failures = [self._failed.get(i, "") for i in there]
         reference = Reference.first(results, self.columns[1:])
         if self._clean is not None:
             reference = Reference.clean(self._clean)
         assert self._noisy is not None
         titles = self.columns if len(self.rows) < SHOWN else []
         measure = partial(
-            measured, self._path.name, self._model.noise.text, reference, self._noisy, results, times, titles
+            measured, self._path.name, self._model.noise.text, reference, self._noisy, results, times, titles, failures
         )
         room = sum(p.nbytes for item in self.kept for p in item.pixels.values()) < KEPT
         kept = {LETTERS[i]: made.picture for i, made in self._made.items()} if room else {}

@@ -33,6 +33,7 @@ from app.ui.widgets.background import Background
 from app.ui.widgets.elided import ElidedLabel
 from app.ui.widgets.file_output import ask_path, write_in_thread
 from app.ui.widgets.image_view import ImageView
+from app.ui.widgets.tooltips import plain_tip
 from app.ui.widgets.typed_path import typed_path
 from designer.texts import tr
 
@@ -182,6 +183,10 @@ class FolderView(QWidget):
             for column, text in enumerate(texts[index]):
                 marked = of_picture and star > 0 and column == 1 + 2 * star
                 self._put(index, column, f"{BEST}{text}" if marked else text, bold=marked or not of_picture)
+        for place, found in enumerate(row.figures):
+            item = self.table.item(len(rows) - 1, 1 + 2 * place)
+            if item is not None and found.failure:
+                item.setToolTip(plain_tip(found.failure))
         self._mark_mean()
         self.table.scrollToBottom()
         self._show_state()
