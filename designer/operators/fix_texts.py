@@ -12,7 +12,7 @@ from designer.graph.template import INPUT, INSTANCE, OUTPUT, PARAMETER
 from designer.operators.api import Operator
 from designer.operators.fix_case import Case, Idea
 from designer.operators.params import ParamError, Parameter
-from designer.texts import tr
+from designer.texts import tr, tr_data
 
 NEAR = 0.6  # similarity from which a name is suggested for another
 _NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?")
@@ -36,10 +36,14 @@ def ideas(case: Case) -> Iterator[Idea]:
     elif code == "shared-shape":
         yield Idea(tr("Give this instance separate weights"), case.set_param(layer, "shared_weights", "false"))
     elif code == "outside-template" and layer.type in (INPUT, OUTPUT):
-        plain = case.registry.get("input" if layer.type == INPUT else "output")
+        name, title = (
+            ("input", tr("Make it an input of the network"))
+            if layer.type == INPUT
+            else ("output", tr("Make it an output of the network"))
+        )
+        plain = case.registry.get(name)
         if plain is not None:
-            after = case.change(layer, type=plain.type, params=plain().texts(all=False))
-            yield Idea(tr("Make it an {title} of the network", title=plain.title.lower()), after)
+            yield Idea(title, case.change(layer, type=plain.type, params=plain().texts(all=False)))
 
 
 def resets(case: Case, layer: Layer) -> Iterator[Idea]:
@@ -60,6 +64,7 @@ def _reset(case: Case, layer: Layer, parameter: Parameter) -> Idea:
 
 
 def _title(parameter: Parameter) -> str:
+    """Names of parameters are those of the files, in every language."""
     return parameter.title.lower()
 
 
@@ -150,14 +155,16 @@ def _activation(case: Case, layer: Layer) -> Iterator[Idea]:
     known = case.registry.activations
     if code == "no-activation" and cls is not None and cls.default_activation in known:
         made = ActivationSpec(cls.default_activation, known[cls.default_activation]().texts(all=False))
-        yield Idea(tr("Attach {title}", title=known[made.type].title), case.with_activation(layer, made))
+        yield Idea(tr("Attach {title}", title=tr_data(known[made.type].title)), case.with_activation(layer, made))
     if spec is None:
         return
     if code == "unknown-activation":
         for name in nearest(spec.type, known):
             params = {n: t for n, t in spec.params.items() if known[name].parameter(n) is not None}
             changed = ActivationSpec(name, params, spec.attributes, spec.children)
-            yield Idea(tr("Use {title} instead", title=known[name].title), case.with_activation(layer, changed))
+            yield Idea(
+                tr("Use {title} instead", title=tr_data(known[name].title)), case.with_activation(layer, changed)
+            )
     yield Idea(tr("Remove the activation"), case.with_activation(layer, None))
 
 

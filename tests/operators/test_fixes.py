@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from gettext import NullTranslations
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from designer import texts
 from designer.graph.diagnostics import Severity
 from designer.graph.graph import Graph
 from designer.graph.history import History
@@ -175,6 +177,11 @@ CASES = {
         "Use Leaky ReLU instead",
     ),
     "no activation": ([image(), layer("a", "activation", "in"), *end("a")], "no-activation", "Attach ReLU"),
+    "template input outside": (
+        [image(), layer("t", "template_input"), *end("in", "t")],
+        "outside-template",
+        "Make it an input of the network",
+    ),
     "activation on analysis": (
         [image(), layer("n", "noise", "in", activation=ActivationSpec("relu")), *end("n")],
         "activation-on-analysis",
@@ -374,3 +381,21 @@ def test_what_is_missing_at_the_end_is_a_note_not_a_problem():
     assert found.severity is Severity.INFO
     assert missing_output(Graph([image()]), REGISTRY) is None
     assert missing_output(Graph([image(), *end("in")]), REGISTRY) is None
+
+
+def test_fixes_name_operators_in_the_language_of_the_user():
+    class Shouted(NullTranslations):
+        def gettext(self, message):
+            return message if "{" in message else message.upper()
+
+    before = texts.take(Shouted())
+    try:
+        for case, expected in (
+            ("unknown activation", "Use LEAKY RELU instead"),
+            ("no activation", "Attach RELU"),
+            ("template input outside", "MAKE IT AN INPUT OF THE NETWORK"),
+        ):
+            layers, code, _ = CASES[case]
+            assert expected in [fix.title for fix in offered(Graph(layers), code)]
+    finally:
+        texts.take(before)
