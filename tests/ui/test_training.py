@@ -150,6 +150,26 @@ def test_two_windows_watch_one_run_and_one_of_them_resumes_it(qtbot, tmp_path, e
     assert not one.problem
 
 
+@pytest.mark.parametrize(
+    ("state", "problem", "shown"),
+    [
+        ("finished", None, ""),  # what the trainer says then are hints for a terminal
+        ("stopped", None, ""),
+        ("stopped", {"layer": "conv", "kind": "dead", "since": 3}, "Stopped by a rule: conv: dead units since step 3."),
+        ("failed", None, "Continue with --resume."),
+    ],
+)
+def test_what_a_run_says_when_it_has_ended(window, training, exported, qtbot, state, problem, shown):
+    folder = make_run(exported, "a", settings={})
+    status = {"state": state, "pid": 0, "step": 20, "message": "continue with --resume"}
+    (folder.path / "status.json").write_text(json.dumps(status))
+    folder.health.write_text(json.dumps({"step": 20, "layers": {}, "stopped_by": problem}) + "\n")
+    training.look()
+    qtbot.waitUntil(lambda: len(training.runs) == 1, timeout=WAIT)
+    training.choose(training.runs)
+    assert widget(window, "training", "training.message").text() == shown
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")
 def test_a_killed_trainer_is_reported_and_can_be_resumed(window, training, exported, qtbot):
     run = start(training, qtbot, exported, steps="100000", delay="0.002")
@@ -419,6 +439,8 @@ def test_the_dialogs_of_the_table_extend_name_and_delete_a_run(window, training,
 
     def name(dialog) -> None:
         assert dialog.name.placeholderText() == run.folder.name
+        assert not dialog.name.text()
+        assert not dialog.text.toPlainText()
         dialog.name.setText("short")
         dialog.text.setPlainText("more steps")
         dialog.accept()
@@ -428,6 +450,10 @@ def test_the_dialogs_of_the_table_extend_name_and_delete_a_run(window, training,
     assert not failures
     assert run.folder.notes() == Notes("short", "more steps")
     qtbot.waitUntil(lambda: run.snapshot.title == "short", timeout=WAIT)
+    failures = in_dialog(lambda dialog: dialog.accept())  # what was written is not lost
+    qtbot.mouseClick(buttons["notes"], Qt.MouseButton.LeftButton)
+    assert not failures
+    assert run.folder.notes() == Notes("short", "more steps")
 
     def answer(button):
         return lambda box: qtbot.mouseClick(box.button(button), Qt.MouseButton.LeftButton)
