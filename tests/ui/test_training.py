@@ -629,6 +629,37 @@ def test_a_starting_point_shows_its_recipe_and_gets_example_data(window, trainin
     assert panel.form.text("data").endswith("photographs")
 
 
+def test_the_task_follows_the_network_until_one_is_chosen(window, qtbot):
+    layers = [
+        Layer("input", "input", params={"dims": "16x16x3"}),
+        Layer("conv", "convolution", (160, 0), (Source("input"),), {"features": "32"}),
+        Layer("up", "depth_to_space", (320, 0), (Source("conv"),), {"block_size": "2"}),
+        Layer("output", "output", (480, 0), (Source("up"),)),
+    ]
+    show(window, Graph(layers, name="named"))
+    window.docks.set_workspace(TRAIN)
+    panel = window.docks.panel("training")
+    assert panel.task.currentData() == "denoising"
+    root = window.context.root
+    root.do(lambda g: set_params(g, {"conv": {"features": "12"}}))
+    qtbot.waitUntil(lambda: panel.task.currentData() == "super-resolution", timeout=WAIT)
+    assert panel.form.text("data").endswith("photographs")
+
+    with qtbot.waitSignal(panel._settled.timeout, timeout=WAIT):
+        root.do(lambda g: set_params(g, {"conv": {"features": "32"}}))
+    qtbot.waitUntil(lambda: panel.task.currentData() == "denoising", timeout=WAIT)
+
+    panel.task.setFocus()
+    qtbot.keyClick(panel.task, Qt.Key.Key_Home)
+    qtbot.waitUntil(lambda: panel.task.currentIndex() == 0, timeout=WAIT)
+    qtbot.keyClick(panel.task, Qt.Key.Key_Down)
+    chosen = panel.task.currentData()
+    assert chosen not in ("denoising", "super-resolution")
+    with qtbot.waitSignal(panel._settled.timeout, timeout=WAIT):
+        root.do(lambda g: set_params(g, {"conv": {"features": "12"}}))
+    assert panel.task.currentData() == chosen
+
+
 def test_run_train_shows_the_workspace(window, training):
     from window_kit import action
 

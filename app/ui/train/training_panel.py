@@ -6,6 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from PySide6.QtCore import Qt, QTimer
+from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import (
     QFileDialog,
     QHBoxLayout,
@@ -38,6 +39,8 @@ from designer.texts import tr, tr_data
 from designer.training.watched_run import WatchedRun
 
 LARGE = 5000  # layers; above, building the network to suggest a task would hold up the window
+MEDIUM = 200  # layers; the same after each edit
+PAUSE = 300  # ms without an edit before a task is suggested again
 
 
 class TrainingPanel(QWidget):
@@ -54,10 +57,12 @@ class TrainingPanel(QWidget):
         self._training = training_of(context)
         self._document: Document | None = None
         self._project = ""  # the folder that was suggested
+        self._suggested = ""  # the task; empty if the user chose one
         self._later = QTimer(self, singleShot=True, interval=0, timeout=self._enable)
+        self._settled = QTimer(self, singleShot=True, interval=PAUSE, timeout=self._follow_network)
         self.form = SettingsForm()
         self.task = ChoiceBox("training.task", tr("Task"), tr("What the network is trained for"))
-        self.task.chosen.connect(self._show_task)
+        self.task.chosen.connect(self._choose_task)
         self.example = QPushButton(tr("Make Example Data"))
         self.example.setObjectName("training.example")
         self.example.setToolTip(
@@ -93,6 +98,10 @@ class TrainingPanel(QWidget):
         self._training.samples_made.connect(lambda path: SamplesDialog(path, self).show())
         context.root_changed.connect(self._on_document)
         self._on_document()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self._settled.start()
 
     def _lay_out(self) -> None:
         browse = QToolButton()
@@ -137,11 +146,13 @@ class TrainingPanel(QWidget):
     def _on_document(self, *_: object) -> None:
         if self._document is not None:
             self._document.states_changed.disconnect(self._later.start)
+            self._document.states_changed.disconnect(self._settled.start)
             self._document.path_changed.disconnect(self._follow_project)
             self._document = None
         if self._context.has_document:
             self._document = self._context.root
             self._document.states_changed.connect(self._later.start)
+            self._document.states_changed.connect(self._settled.start)
             self._document.path_changed.connect(self._follow_project)
             self._suggest_project()
             self._suggest_task()
@@ -159,16 +170,34 @@ class TrainingPanel(QWidget):
 
     def _suggest_task(self) -> None:
         """Offer the tasks, with the one of the document, or else the one that the network suggests."""
-        from exporters.pytorch.tasks import TASKS, task_of_network
+        from exporters.pytorch.tasks import TASKS
+
+        self._suggested = self._context.root.settings.task or self._task_of_network(LARGE) or "denoising"
+        choices = [Choice(task.name, tr_data(task.title), "") for task in TASKS.values()]
+        self.task.show_choices(choices, self._suggested)
+        self._show_task(self._suggested)
+
+    def _choose_task(self, task: str) -> None:
+        self._suggested = ""
+        self._show_task(task)
+
+    def _follow_network(self) -> None:
+        """Suggest the task again after an edit, unless the user or the document has chosen one."""
+        if not self.isVisible() or not self._suggested or self._context.root.settings.task:
+            return
+        if self._task_of_network(MEDIUM) not in ("", self._suggested):
+            self._suggest_task()
+
+    def _task_of_network(self, most: int) -> str:
+        """The task that the network suggests; "" if it has errors or more layers than `most`."""
+        from exporters.pytorch.tasks import task_of_network
 
         document = self._context.root
-        suggested = document.settings.task or "denoising"
-        if not document.settings.task and len(document.graph) <= LARGE:
-            with suppress(DiagnosticError):  # an unfinished network
-                suggested = task_of_network(document.graph, document.registry).name
-        choices = [Choice(task.name, tr_data(task.title), "") for task in TASKS.values()]
-        self.task.show_choices(choices, suggested)
-        self._show_task(suggested)
+        if len(document.graph) > most:
+            return ""
+        with suppress(DiagnosticError):  # an unfinished network
+            return task_of_network(document.graph, document.registry).name
+        return ""
 
     def _show_task(self, task: str) -> None:
         """Show the fields of a task, with the recipe of the document if it is for this task."""
@@ -198,7 +227,7 @@ class TrainingPanel(QWidget):
         task = self.task.findData(run.snapshot.curves.task)
         if task >= 0:
             self.task.setCurrentIndex(task)
-            self._show_task(run.snapshot.curves.task)
+            self._choose_task(run.snapshot.curves.task)
         self.form.show_settings(run.snapshot.settings)
         self.project.setText(str(run.folder.project))
         self.form.setFocus()
