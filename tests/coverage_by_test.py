@@ -1,4 +1,4 @@
-"""A plugin of pytest that records which test executes which line, and how long it takes (`-p coverage_by_test`).
+"""A plugin of pytest that records which test executes which line, and how long it takes (`-n 2 -p coverage_by_test`).
 
 `RECORD` is the folder for the records and `MEASURED` lists folders of sources, separated by commas. `make mutants` uses it.
 """
@@ -15,13 +15,14 @@ import pytest
 from coverage import Coverage
 
 FOLDER = Path(os.environ["RECORD"])
-PROCESS = os.environ.get("PYTEST_XDIST_WORKER", "main")
+PROCESS = os.environ.get("PYTEST_XDIST_WORKER", "")  # the first process distributes the tests
 COVERAGE = Coverage(FOLDER / f"lines.{PROCESS}", source=os.environ["MEASURED"].split(","), config_file=False)
 SECONDS: dict[str, float] = {}
 
 
 def pytest_configure() -> None:
-    COVERAGE.start()
+    if PROCESS:
+        COVERAGE.start()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -36,6 +37,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 
 
 def pytest_unconfigure() -> None:
-    COVERAGE.stop()
-    COVERAGE.save()
-    (FOLDER / f"seconds.{PROCESS}.json").write_text(json.dumps(SECONDS), "utf-8")
+    if PROCESS:
+        COVERAGE.stop()
+        COVERAGE.save()
+        (FOLDER / f"seconds.{PROCESS}.json").write_text(json.dumps(SECONDS), "utf-8")
