@@ -161,7 +161,9 @@ def changes(tree: ast.Module, window: bool) -> Iterator[tuple[int, str, str]]:
                 field, value = "value", not old
             case ast.Constant(value=int() as old) if not window:  # there most are sizes of widgets
                 field, value = "value", old + 1
-            case ast.Call(args=[first, second], keywords=[]) if not isinstance(second, ast.Starred):
+            case ast.Call(func=called, args=[first, second], keywords=[]) if not isinstance(second, ast.Starred):
+                if ast.unparse(called) in ("max", "min") or ast.unparse(first) == ast.unparse(second):
+                    continue
                 field, value = "args", [second, first]
             case _:
                 continue
