@@ -227,11 +227,21 @@ def test_keys_move_through_the_grid_and_scroll(grid: ChannelGrid, qtbot: QtBot) 
         whole = grid.tile_rect(current).adjusted(0, 0, 0, grid.fontMetrics().height())
         assert grid.viewport().rect().contains(whole.toAlignedRect())
         assert current in grid.visible()
+    for channel in (columns, 1):  # whole in sight: nothing moves
+        grid.set_current(channel)
+        assert grid.verticalScrollBar().value() == 0
+    grid.set_current(0)
     activated: list[int] = []
     grid.activated.connect(activated.append)
     qtbot.keyClick(grid, Qt.Key.Key_Return)
     assert activated == [0]
     assert [grid.neighbour(0, step) for step in (-1, 1)] == [29, 1]
+
+
+def test_a_grid_without_channels_does_not_scroll(grid: ChannelGrid) -> None:
+    assert grid.verticalScrollBar().maximum() > 0
+    grid.show_data(None)
+    assert grid.verticalScrollBar().maximum() == 0
 
 
 def turn(grid: ChannelGrid, angle: int) -> None:

@@ -189,3 +189,16 @@ def test_from_the_menu_with_keys(qtbot, empty_window, tmp_path):
     assert "written to" in dialog.message.text()
     assert (tmp_path / "net.svg").stat().st_size > 1000
     dialog.close()
+
+
+def test_only_the_options_of_the_format_are_shown(qtbot, empty_window, tmp_path):
+    window = empty_window
+    assert window.files.open(samples.path("denoiser.xml"))
+    dialog = PictureDialog(window.context, window.canvas, parent=window)
+    qtbot.addWidget(dialog)
+    dialog.show()
+    rows = (dialog.scale, dialog.page, dialog.transparent)
+    for suffix, shown in (("png", (True, False, True)), ("svg", (False, False, True)), ("pdf", (False, True, False))):
+        dialog.target.setText(str(tmp_path / f"net.{suffix}"))
+        assert tuple(row.isVisible() for row in rows) == shown
+        assert ("pixels" in dialog.pixels.text()) == (suffix == "png")

@@ -253,8 +253,11 @@ def test_a_video_whose_frames_last_differently_long(bench: Bench, tmp_path: Path
 def test_a_folder_is_a_playlist(bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = pictures(tmp_path / "shots", 3)
     (folder / "notes.txt").write_text("no picture")
-    monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *args, **kw: str(folder))
+    began: list[str] = []
+    monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *args: began.append(args[2]) or str(folder))
+    bench.feed(folder / "shot9.png")
     bench.click("folder")
+    assert began == [str(folder)]
     assert bench.text("frame") == "1 / 3  shot8.png"
     assert bench.text("size") == "3 images"
     bench.run()

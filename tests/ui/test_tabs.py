@@ -24,6 +24,7 @@ from app.ui.document.document import Document
 from app.ui.document.unsaved import UnsavedDialog
 from app.ui.engine.analysis import analysis_of
 from app.ui.engine.result import Phase
+from app.ui.shell import session
 from app.ui.shell.panels import PANELS
 from app.ui.shell.window import MainWindow, new_window, shown_windows
 from app.ui.widgets.findings import FindingsDialog
@@ -288,6 +289,17 @@ def test_the_menu_of_a_tab(window, files, monkeypatch):
     assert shown == [str(files[1].parent)]
     choose("close_others")
     assert texts(window) == ["two.xml"]
+    window.menus.show_for_tab(window.tabs.all[0], QPoint(0, 0))
+    menu = window.findChild(QMenu, "tabs.menu")
+    assert [action.text() for action in menu.actions() if not action.isEnabled()] == ["Close &Others"]
+    menu.close()
+
+
+def test_the_tabs_are_stored_while_they_are_open(window, files):
+    """After a crash the next start opens them."""
+    window.files.open_all(files)
+    window.tabs.bar.setCurrentIndex(1)
+    assert session.stored_tabs(window.settings) == [(files[0], False), (files[1], True), (files[2], False)]
 
 
 def test_tabs_are_reached_by_keys(window, files):

@@ -22,7 +22,7 @@ class Tabs(QObject):
     Switching tabs stores the view and selection of the document that is left.
     """
 
-    changed = Signal()  # documents were opened, closed, moved or renamed
+    changed = Signal()  # documents were opened, closed, moved or renamed, or another one is shown
     close_asked = Signal(OpenDocument)
     menu_asked = Signal(OpenDocument, QPoint)  # and the global position
 
@@ -89,6 +89,7 @@ class Tabs(QObject):
             self._canvas.viewer.restore(opened.view)
         graph = self._context.document.graph
         self._context.select(tuple(n for n in opened.selection if n in graph))
+        self.changed.emit()
 
     def step(self, by: int) -> None:
         """Show the tab `by` positions further, wrapping around."""
