@@ -24,6 +24,7 @@ from pytestqt.qtbot import QtBot
 from side_kit import WAIT, Side
 
 from app.reports.analysis_report import Seen, statistics, write_analysis
+from app.ui.analysis.layer_infos import layer_infos
 from app.ui.analysis.report import save_report, seen_in
 from app.ui.compare.report import copy_of
 from app.ui.engine.client import EngineClient
@@ -85,8 +86,10 @@ def test_the_page_of_an_analysis(launched: kit.Launched, qtbot: QtBot, tmp_path:
     said = ("onnxruntime", "fp32", "picture.png", "noise_0", "gaussian 0.1", "Inspected: conv_0", "random", "processor")
     for word in (digest, *said):
         assert word in found.words, word
+    shapes = layer_infos(document.graph, document.registry, launched.analysis.inputs.shapes)
     for step in result.steps:
         assert ", ".join(step.layers) in found.words
+        assert found.words.count(shapes[step.layers[-1]].shape) >= 1
     assert [alt.split(":")[0] for alt in found.pictures][:2] == ["input_0", "output_0"]
     copy = tmp_path / "copy.png"
     source = next(s for alt, s in found.pictures.items() if alt.startswith("output_0"))

@@ -20,6 +20,7 @@ from PySide6.QtWidgets import QComboBox
 from pytestqt.qtbot import QtBot
 
 from analysis_layers.mix import SELECTIONS
+from analysis_layers.noise import SCALES
 from app.ui.analysis.analysis_panel import AnalysisPanel
 from app.ui.document.document import Document
 from app.ui.engine.client import EngineClient
@@ -114,6 +115,37 @@ def test_a_horizontal_line_is_dragged_and_the_picture_follows(bench: Bench) -> N
 
     analysis.set_capture("conv_0", ("noise_0",))
     qtbot.waitUntil(followed, timeout=kit.WAIT)
+
+
+def test_each_drag_of_the_line_is_undone_alone(bench: Bench) -> None:
+    view, qtbot = bench.view, bench.qtbot
+    amounts = [bench.amount]
+    for x, to in ((12, 18), (18, 6)):
+        on, end = view.place_of(x, 8).toPoint(), view.place_of(to, 8).toPoint()
+        qtbot.mouseMove(view, on)
+        qtbot.mousePress(view, Qt.MouseButton.LeftButton, pos=on)
+        qtbot.mouseMove(view, view.place_of((x + to) // 2, 8).toPoint())
+        qtbot.mouseMove(view, end)
+        qtbot.mouseRelease(view, Qt.MouseButton.LeftButton, pos=end)
+        amounts.append(bench.amount)
+    assert amounts == pytest.approx([amounts[0], 0.75, 0.25], abs=0.05)
+    bench.document.undo()
+    assert bench.amount == amounts[1]
+    bench.document.undo()
+    assert bench.amount == amounts[0]
+
+
+def test_a_kind_of_noise_that_is_measured_otherwise_begins_with_its_usual_scale(bench: Bench) -> None:
+    for kind in ("uniform", "blur", "jpeg", "gaussian"):
+        box = bench.panel.findChild(QComboBox, "analysis.noise_0.kind")  # other options replace it
+        assert box is not None
+        before = bench.document.graph["noise_0"].params
+        box.setCurrentIndex(box.findData(kind))
+        box.activated.emit(box.currentIndex())
+        params = bench.document.graph["noise_0"].params
+        assert params["kind"] == kind
+        same = SCALES[before["kind"]].measure == SCALES[kind].measure
+        assert float(params["scale"]) == (float(before["scale"]) if same else SCALES[kind].usual)
 
 
 def test_the_line_is_on_outputs_that_depend_on_its_mix(qtbot: QtBot) -> None:
