@@ -226,6 +226,24 @@ def test_the_sum_of_the_rows_and_the_shares_have_one_base(context, table, profil
     assert f"{digits(100 * total / 500)} % of the run's 500 ms" in table.summary.text()
 
 
+def test_the_summary_of_a_filtered_table_is_that_of_the_shown_steps(qtbot, context, table, profile, run):
+    profiling_of(context).add(profile)
+    whole = table.summary.text()
+    rows = [row for row in run.operators if "conv" in row.type]
+    assert 0 < len(rows) < len(run.operators)
+    for grouping in ("", "type"):
+        table.grouping.setCurrentIndex(table.grouping.findData(grouping))
+        qtbot.keyClicks(table.filter, rows[0].layers[0])
+        shown = [row for row in run.operators if rows[0].layers[0] in " ".join(row.layers)]
+        time = sum(row.time_ms for row in shown)
+        assert f"{len(shown)} of {len(run.operators)} shown" in table.summary.text()
+        assert f"{digits(time)} ms ({digits(100 * time / run.rows_ms)} %)" in table.summary.text()
+        table.filter.setText("no step has this")
+        assert table.summary.text() == f"0 of {len(run.operators)} shown"
+        table.filter.clear()
+        assert table.summary.text() == whole
+
+
 def test_a_fused_step_is_one_row(context, table, profile):
     profiling_of(context).add(profile)
     assert sum(" + " in name for name in cells(table, "layers")) == 1

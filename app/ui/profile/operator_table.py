@@ -109,7 +109,7 @@ class OperatorTablePanel(QWidget):
         self.grouping.currentIndexChanged.connect(lambda _: self._show(self._profiling.current))
         self.summary = ElidedLabel()
         self.summary.setObjectName("operator_table.summary")
-        self.summary.setAccessibleName(tr("Summary of the run and of the selected steps"))
+        self.summary.setAccessibleName(tr("Summary of the run, and of the selected or filtered steps"))
         self._save = QToolButton()
         self._save.setObjectName("operator_table.save")
         self._save.setAccessibleName(tr("Save the table"))
@@ -143,6 +143,10 @@ class OperatorTablePanel(QWidget):
     def rows(self) -> list[QModelIndex]:
         """The first cells of all rows from top to bottom, members after their group."""
         return list(self._walk(QModelIndex()))
+
+    def _shown(self) -> list[OperatorProfile]:
+        """The steps that the filter leaves, also those in folded groups."""
+        return [self.proxy.row_of(index) for index in self.rows() if index.parent().isValid() or not self.model.grouped]
 
     def _walk(self, parent: QModelIndex) -> Iterable[QModelIndex]:
         for row in range(self.proxy.rowCount(parent)):
@@ -218,6 +222,7 @@ class OperatorTablePanel(QWidget):
         self.proxy.set_words(words)
         if words and self.model.grouped:
             self.tree.frozen.expandAll()
+        self._show_summary()
 
     def _show_summary(self) -> None:
         entry = self._profiling.current
@@ -225,7 +230,15 @@ class OperatorTablePanel(QWidget):
             self.summary.clear()
             return
         chosen = self.selected()
-        self.summary.setText(_selection_text(entry.run, chosen) if chosen else run_text(entry.run))
+        if chosen:
+            text = tr("{count} selected", count=len(chosen)) + f"  ·  {_sums(entry.run, chosen)}"
+        elif self.filter.text().strip():
+            rows = self._shown()
+            text = tr("{count} of {all} shown", count=len(rows), all=len(entry.run.operators))
+            text += f"  ·  {_sums(entry.run, rows)}" if rows else ""
+        else:
+            text = run_text(entry.run)
+        self.summary.setText(text)
         self.summary.setToolTip(self.summary.text())
 
     def _on_current(self, entry: object) -> None:
@@ -305,11 +318,11 @@ def run_text(run: ProfileRun) -> str:
     return "  ·  ".join(parts)
 
 
-def _selection_text(run: ProfileRun, rows: list[OperatorProfile]) -> str:
+def _sums(run: ProfileRun, rows: list[OperatorProfile]) -> str:
+    """Time, share of the run and operations of some rows; the share is that of the sum of all rows."""
     total = combined(rows)
     return tr(
-        "{count} selected  ·  {time} ({share})  ·  {flops}",
-        count=len(rows),
+        "{time} ({share})  ·  {flops}",
         time=quantity(total.time_ms / 1e3, "s"),
         share=quantity(run.share(total), "%"),
         flops=quantity(total.flops, "FLOP"),
