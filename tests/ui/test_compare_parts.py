@@ -13,6 +13,7 @@ import pytest
 pytest.importorskip("PySide6")
 from PIL.Image import fromarray
 from PySide6.QtCore import QObject
+from PySide6.QtWidgets import QAbstractButton
 from pytestqt.qtbot import QtBot
 
 from app.engine.protocol import OpenRequest
@@ -21,7 +22,7 @@ from app.reports.votes import LEFT, Vote, VoteTrial
 from app.ui.compare.folder_run import FolderRun, Kept, best, conditions_of
 from app.ui.compare.folder_view import FolderView
 from app.ui.compare.metrics_view import VALUES, MetricsView
-from app.ui.compare.model import NoiseChoice, SideModel
+from app.ui.compare.model import NoiseChoice, SideModel, provenance_of
 from app.ui.compare.runner import Made, _Lane
 from app.ui.compare.variants import Variant, VariantChoice
 from app.ui.compare.vote_view import VoteView
@@ -190,3 +191,28 @@ def test_means_over_other_images_are_not_compared(qtbot: QtBot) -> None:
         view._on_row(run.rows[-1])
         texts = [view.table.item(len(run.rows), column).text() for column in (3, 5)]
         assert [text.startswith("★") for text in texts] == [False, len(run.rows) < 3]
+
+
+@pytest.mark.parametrize(
+    ("kind", "seed"), [("gaussian", "7"), ("salt_and_pepper", "7"), ("blur", ""), ("jpeg", ""), ("", "")]
+)
+def test_the_provenance_has_the_seed_of_noise_that_is_random(kind: str, seed: str) -> None:
+    variant = Variant("A", OpenRequest("text", "w"), "in", "out", 3, "a.xml", "ab" * 32)
+    made = Made(np.zeros((1, 3, 4, 4), np.float32), 1.0, weights="w.npz", weights_sha256="cd" * 32)
+    noise = NoiseChoice(kind, 1.5, seed=7)
+    origin = provenance_of(variant, made, noise)
+    assert (origin.noise_seed, origin.noise) == (seed, noise.text)
+    assert (origin.document, origin.document_sha256) == ("a.xml", "ab" * 32)
+    assert (origin.weights, origin.weights_sha256) == ("w.npz", "cd" * 32)
+
+
+def test_every_button_has_a_name_and_says_what_it_does(qtbot: QtBot) -> None:
+    model = SideModel(default_registry())
+    run = FolderRun(model, model)
+    views = [FolderView(run), VoteView(model, run)]
+    model.setParent(views[0])
+    for view in views:
+        qtbot.addWidget(view)
+    buttons = [b for view in views for b in view.findChildren(QAbstractButton) if not b.objectName().startswith("qt_")]
+    assert len(buttons) > len(views)
+    assert [b.objectName() for b in buttons if not (b.accessibleName() or b.text()) or not b.toolTip()] == []

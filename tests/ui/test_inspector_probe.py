@@ -223,3 +223,23 @@ def test_a_place_outside_of_a_smaller_tensor_is_not_marked_on_the_input(bench: B
         probe._set_hover(place)
         assert sum(isinstance(mark, CrossOverlay) for mark in probe.pane.view.overlays) == marks
         assert bool(probe.same.text()) == (marks == 2)
+
+
+def test_the_pinned_place_follows_the_size_of_the_image_once(bench: Bench, tmp_path: Path) -> None:
+    bench.pin(3, 10, 8)
+    probe = bench.panel.probe
+    size = bench.panel.page.size
+    for factor in (2, 1):
+        other = (24 * factor, 16 * factor)
+        bench.analysis.inputs.set_file("input_0", kit.picture(tmp_path, f"{factor}.png", other))
+        bench.qtbot.waitUntil(lambda other=other: bench.panel.page.size == other, timeout=kit.WAIT)
+        place = scaled((10, 8), size, (48, 32))
+        expected = place if factor == 2 else scaled(place, (48, 32), size)
+        assert probe.pin == (3, *expected)
+        for scale in ("0.2", "0.3"):  # runs of the same size leave it there
+            result = bench.analysis.result
+            bench.context.document.do(
+                lambda g, scale=scale, factor=factor: set_params(g, {"noise_0": {"scale": f"{scale}{factor}"}})
+            )
+            bench.qtbot.waitUntil(lambda result=result: bench.analysis.result is not result, timeout=kit.WAIT)
+            assert probe.pin == (3, *expected)

@@ -18,20 +18,23 @@ from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QTreeWidget, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.engine.protocol import SizePoint
+from app.engine.protocol import BitsReply, LayerBits, SizePoint
 from app.ui.canvas.viewer import FORMAT_MIME
+from app.ui.document.document import Document
 from app.ui.engine.client import EngineClient
-from app.ui.engine.number_formats import number_formats_of
+from app.ui.engine.context import Context
+from app.ui.engine.number_formats import TITLES, number_formats_of
 from app.ui.engine.result import Phase
 from app.ui.precision import number_formats_panel
 from app.ui.precision.blame_panel import BlamePanel
 from app.ui.precision.channel_pairs import ChannelPairs
-from app.ui.precision.number_formats_panel import FormatChip, NumberFormatsPanel
+from app.ui.precision.number_formats_panel import MEASURED, FormatChip, NumberFormatsPanel
 from app.ui.widgets import theme
 from app.ui.widgets.empty_state import EmptyState
 from designer.graph.commands import add_layer
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
+from designer.operators.registry import default_registry
 
 engine_is_let_go = kit.engine_is_let_go
 
@@ -258,3 +261,24 @@ def test_channels_with_values_that_are_not_finite_are_the_worst_ones(qtbot, bad)
     assert gray[1] == 255 > gray[0] > 150
     pairs.channel.setValue(2)
     assert pairs.text.text() == "Channel 0, from 0 to 0.572; the largest difference is 0.250"
+
+
+def test_every_format_that_is_measured_has_a_column_of_numbers(qtbot):
+    context = Context(default_registry())
+    context.set_document(Document(network(), context.registry, parent=context))
+    panel = NumberFormatsPanel(context)
+    context.setParent(panel)
+    qtbot.addWidget(panel)
+    psnr = dict(zip(MEASURED, (30.0 + number for number in range(len(MEASURED))), strict=True))
+    panel._found = BitsReply((LayerBits("conv_0", 162, psnr),), ())
+    panel._show_layers()
+    qtbot.waitUntil(lambda: panel.table.topLevelItemCount() == 2)
+    header, row = panel.table.headerItem(), panel.table.topLevelItem(0)
+    for column, name in enumerate(MEASURED, 2):
+        assert header.text(column) == TITLES[name]
+        assert "if only this layer has the format" in header.toolTip(column)
+        assert float(row.text(column)) == psnr[name]
+        for item in (header, row):
+            assert Qt.AlignmentFlag(item.textAlignment(column)) & Qt.AlignmentFlag.AlignRight
+    assert [header.text(column) for column in (0, 1, header.columnCount() - 1)] == ["Layer", "Format", "Reason"]
+    assert not header.toolTip(header.columnCount() - 1)

@@ -11,6 +11,7 @@ pytest.importorskip("PySide6")
 
 from PySide6.QtCore import Qt
 
+from app.engine.protocol import ProgressEvent
 from app.ui.document.document import Document
 from app.ui.engine.analysis import analysis_of
 from app.ui.engine.context import Context
@@ -180,3 +181,9 @@ def test_layers_that_stay_in_float32_are_found_with_reasons_and_changed_by_hand(
     (variant,) = context.root.settings.variants
     assert (variant.name, variant.precision) == ("Mixed", "fp16")
     assert variant.formats == {kept: "float32"}
+
+
+def test_progress_counts_from_the_first_variant_to_the_last(panel):
+    for done, text in ((0, "Running FP16 (1 of 2) ..."), (1, "Running FP16 (2 of 2) ...")):
+        panel._advance(ProgressEvent(1, done, 2, "FP16"))
+        assert panel.status.text() == text

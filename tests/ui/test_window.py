@@ -16,11 +16,13 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QPalette
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
+    QAbstractButton,
     QApplication,
     QFileDialog,
     QLabel,
     QLineEdit,
     QMenu,
+    QPushButton,
     QTabBar,
     QToolButton,
     QTreeWidget,
@@ -421,3 +423,20 @@ def test_the_status_bar_follows_the_theme_and_colors_the_message_alone(window, q
             assert window.status.palette().color(QPalette.ColorRole.WindowText) == theme.color("text")
     finally:
         theme.apply(qapp, "system")
+
+
+def test_every_button_of_a_panel_has_a_name_and_says_what_it_does(window):
+    for spec in PANELS:
+        window.docks.show(spec.id)
+    QApplication.processEvents()
+    silent = []
+    for spec in PANELS:
+        for button in window.docks.panel(spec.id).findChildren(QAbstractButton):
+            name = button.objectName()
+            if not name.startswith(f"{spec.id}.") or isinstance(button.parent(), EmptyState):
+                continue
+            if "&" in button.accessibleName() or not (button.accessibleName() or button.text() or button.isHidden()):
+                silent.append(f"{name}: {button.accessibleName()!r}")
+            if isinstance(button, QToolButton | QPushButton) and not button.toolTip():
+                silent.append(f"{name} has no tooltip")
+    assert silent == []
