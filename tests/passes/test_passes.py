@@ -120,6 +120,21 @@ def test_layers_with_shared_weights_take_their_own_normalizations_and_slopes(reg
         assert optimized(network(*layers), registry).graph["a"].params["apply_bias"] == "true"
 
 
+def test_layers_that_share_the_weights_of_a_folded_layer_share_them_afterwards(registry: Registry) -> None:
+    found = optimized(
+        network(
+            layer("a", "convolution", "image", None, features=3),
+            layer("norm", "batch_normalization", "a", None),
+            replace(layer("b", "convolution", "norm", None, features=3), weights_of="a"),
+            replace(layer("c", "convolution", "b", None, features=3), weights_of="a"),
+        ),
+        registry,
+    )
+    assert "norm" not in found.graph
+    assert found.graph["b"].weights_name == found.graph["c"].weights_name != found.graph["a"].weights_name
+    assert {key.layer for key in found.weights.tensors} == {"a", found.graph["b"].weights_name}
+
+
 def test_each_pass_can_be_left_out(registry: Registry) -> None:
     found = optimized(block(), registry, *chosen(without=["fold_normalizations"]))
     assert "norm" in found.graph

@@ -206,6 +206,29 @@ def test_a_channel_that_may_become_infinite_cannot_be_added() -> None:
         widen(patient(graph, trained(graph)), "head", 1)
 
 
+@pytest.mark.parametrize("kind", ["convolution", "transposed_convolution"])
+def test_a_normalization_is_folded_into_the_layer_before_it(kind: str) -> None:
+    """The kernel of a transposed convolution has its output channels on the second axis."""
+    graph = chain(
+        Layer("up", kind, inputs=(Source("head"),), params={"features": "5", "kernel": "3x3"}),
+        Layer("norm", "batch_normalization", inputs=(Source("up"),)),
+    )
+    weights = trained(graph)
+    expected = result(graph, weights)
+    made = fold_batch_normalization(patient(graph, weights), "norm")
+    graph.apply(made.edit)
+    assert "norm" not in graph
+    np.testing.assert_allclose(result(graph, made.weights), expected, atol=1e-5 * np.abs(expected).max())
+
+
+def test_parameters_are_set_inside_and_outside_of_templates() -> None:
+    graph = blocks(shared=True)
+    ill = patient(graph, trained(graph))
+    found = ill.set_params({"one.wide": {"features": "7"}, "in": {"dims": "16x16x3"}})
+    graph.apply(found)
+    assert (graph.inside("block")["wide"].params["features"], graph["in"].params["dims"]) == ("7", "16x16x3")
+
+
 def chain(*layers: Layer) -> Graph:
     """An image, a convolution with 8 channels, the layers, and a convolution."""
     conv = Layer("head", "convolution", inputs=(Source("in"),), params={"features": "8"})
