@@ -420,6 +420,20 @@ def test_trained_weights_of_a_transposed_matrix_are_restored(
     assert WeightKey("absent", "x") not in trained
 
 
+def test_only_outputs_of_images_are_viewed_as_images(registry: Registry) -> None:
+    nodes = [
+        helper.make_node("Relu", ["x"], ["image"]),
+        helper.make_node("ArgMax", ["x"], ["classes"], axis=1, keepdims=1),
+        helper.make_node("GlobalAveragePool", ["x"], ["means"]),
+        helper.make_node("Flatten", ["means"], ["scores"]),
+    ]
+    proto = model(nodes, {"x": [1, 3, 8, 8]}, {"image": None, "classes": None, "scores": None})
+    proto.graph.output[1].type.tensor_type.elem_type = TensorProto.INT64
+    graph = imported(proto, registry).graph
+    views = {layer.name: layer.params["analysis_view"] for layer in graph if layer.type == "output"}
+    assert views == {"image": "image", "classes": "tensor", "scores": "tensor"}
+
+
 def test_a_file_that_the_runtime_does_not_know_is_run_by_the_reference(tmp_path: Path) -> None:
     known = relu({"x": [2, 3]})
     x = random(2, 3)

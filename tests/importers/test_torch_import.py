@@ -191,6 +191,24 @@ def test_a_tensor_that_layers_of_different_types_share_is_copied_and_named(regis
     assert "head.kernel" in warning
 
 
+class WithoutState(nn.Module):
+    """Adds a ramp and multiplies by weights; the state dict has the weights only."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gain = nn.Parameter(torch.rand(4, 1, 1))
+        self.register_buffer("ramp", torch.arange(6.0).reshape(1, 6), persistent=False)
+
+    def forward(self, x):
+        return (x + self.ramp) * self.gain
+
+
+def test_buffers_that_the_state_dict_lacks_are_imported(registry: Registry) -> None:
+    report = import_module(WithoutState(), [torch.rand(1, 4, 5, 6)], registry).verified(registry).report
+    assert report.opaque == 0
+    assert report.agrees
+
+
 class WritesToItsInput(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         x *= 255

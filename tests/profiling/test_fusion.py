@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from designer.runtime.engines.fusion import KernelGroup, Node, groups
+from designer.runtime.engines.fusion import KernelGroup, Node, groups, kernel_groups
 from designer.runtime.engines.ort_timing import samples
 
 ORIGINAL = [
@@ -78,12 +78,31 @@ def test_a_folded_normalization_goes_with_its_convolution():
     assert kernels(found) == {("a", "bn"): ["a/Conv"]}
 
 
+@pytest.mark.parametrize("op", ["Conv", "FusedConv"])
+def test_a_layer_without_a_trace_joins_the_kernel_before_it_whatever_its_reader_is_fused_with(op):
+    original = [
+        Node("Conv", "a/Conv", ("x", "k"), ("a",)),
+        Node("Mul", "scale/Mul", ("a", "f"), ("scale",)),
+        Node("Conv", "c/Conv", ("scale", "l"), ("c/Conv:y",)),
+        Node("Relu", "c/Relu", ("c/Conv:y",), ("c",)),
+    ]
+    optimized = [Node("Conv", "a/Conv", ("x", "k2"), ("a",)), Node(op, "c/Conv", ("a", "l"), ("c",))]
+    assert kernels(groups(original, optimized, ("a", "scale", "c"))) == {("a", "scale"): ["a/Conv"], ("c",): ["c/Conv"]}
+
+
 def test_several_kernels_of_one_layer_are_one_group():
     original = [
         Node("MatMul", "m/MatMul", ("x", "w"), ("m/MatMul:y",)),
         Node("Erf", "m/Erf", ("m/MatMul:y",), ("m",)),
     ]
     assert kernels(groups(original, original, ("m",))) == {("m",): ["m/MatMul", "m/Erf"]}
+
+
+def test_a_kernel_that_runs_layers_of_two_others_is_one_group_with_both():
+    nodes = [Node("Conv", name, (), (f"{name}:y",)) for name in ("first", "second", "both", "later")]
+    ran = [{"a": None}, {"b": None}, {"a": None, "b": None}, {"b": None}]
+    found = kernel_groups(nodes, ran)
+    assert kernels(found) == {("a", "b"): ["first", "second", "both", "later"]}
 
 
 def test_transposes_at_the_border_belong_to_what_they_convert_for():

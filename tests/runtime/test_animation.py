@@ -61,3 +61,16 @@ def test_frames_of_a_folder(runtime_registry, tmp_path, animate):
     assert np.array_equal(frames[0], frames[1]) == (animate == "false")
     assert np.array_equal(frames[1], frames[2]) == (animate == "false")
     assert session.graph["noise"].params["seed"] == "5"
+
+
+def test_a_range_of_a_folder_has_the_noise_of_its_frames(runtime_registry, tmp_path):
+    for number in range(4):
+        write_image(tmp_path / f"in_{number}.png", np.full((1, 3, 12, 16), 0.5, np.float32))
+    whole, part = tmp_path / "whole", tmp_path / "part"
+    for folder, start in ((whole, 0), (part, 2)):
+        session = noisy(runtime_registry, animate="true")
+        process(session, VideoJob({"image": tmp_path}, {"result": folder}, start, 4))
+    frames = sorted(part.iterdir())
+    assert len(frames) == 2
+    for path, expected in zip(frames, sorted(whole.iterdir())[2:], strict=True):
+        np.testing.assert_array_equal(read_image(path), read_image(expected))

@@ -637,6 +637,9 @@ def test_digests_of_weights_depend_on_values_shapes_types_and_names():
     both = WeightPrints(Weights({WeightKey("b", "kernel"): one, WeightKey("a", "kernel"): one.copy()}))
     assert both.of("a") == WeightPrints(Weights({WeightKey("a", "kernel"): one})).of("a")
     assert both.of("none") == WeightPrints(Weights()).of("a")
+    pair = {WeightKey("a", "kernel"): one, WeightKey("a", "bias"): one}
+    turned = dict(reversed(pair.items()))  # as another file has them
+    assert WeightPrints(Weights(pair)).of("a") == WeightPrints(Weights(turned)).of("a")
     assert Result({Source("a"): one, Source("b"): one.astype(np.float64)}, {}).nbytes == 72
 
 
