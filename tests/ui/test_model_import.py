@@ -34,6 +34,7 @@ from app.ui.shell.module_dialog import ModuleDialog
 from app.ui.shell.window import MainWindow
 from app.ui.widgets.code_consent import CodeConsent
 from app.ui.widgets.findings import FindingsDialog, located_finding
+from app.ui.widgets.sentences import sentence
 from designer.files.weight_versions import weight_versions
 from designer.files.weights import load_weights, required_weights
 from designer.graph import commands
@@ -100,6 +101,8 @@ def test_a_dropped_onnx_file_opens_runs_and_is_saved_with_its_weights(
     assert report.agrees
     assert report.max_rel_difference is not None, report.not_compared_because
     qtbot.waitUntil(window.docks["import_report"].isVisible)
+    shown = window.docks.panel("import_report").findChild(object, "import_report.result")
+    assert shown.text() == sentence(report.comparison())
     (weights,) = weights_folder.iterdir()
     assert document.settings.weights == str(weights)
 

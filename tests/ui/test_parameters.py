@@ -228,6 +228,10 @@ def test_help_is_shown_on_demand(qtbot, panel, context):
     assert "Number of filters" in doc.text()
     qtbot.mouseClick(field(panel, "help", QToolButton), Qt.MouseButton.LeftButton)
     assert "Apply learned filters" in text_of(panel, "doc")
+    context.select(("odd_0",))  # its type is not known
+    assert not panel.findChild(QLabel, "parameters.doc").isVisible()
+    context.select(("conv_0",))
+    assert panel.findChild(QLabel, "parameters.doc").isVisible()
 
 
 def test_renaming_keeps_the_links_the_selection_and_the_focus(qtbot, panel, context):
@@ -300,6 +304,7 @@ def test_a_problem_upstream_is_named_and_leads_there(qtbot, panel, context):
 
 def test_several_layers_share_their_parameters(qtbot, panel, context):
     context.select(("conv_0", "conv_1"))
+    assert text_of(panel, "heading") == "2 layers: Convolution"
     features = field(panel, "features")
     assert features.text() == ""
     assert field(panel, "kernel.width").text() == "3"
@@ -308,6 +313,8 @@ def test_several_layers_share_their_parameters(qtbot, panel, context):
     context.document.undo()
     assert [params(context, n)["features"] for n in ("conv_0", "conv_1")] == ["8", "16"]
     assert not field(panel, "name", QLineEdit).isVisible()
+    context.select(("conv_0", "odd_0"))
+    assert text_of(panel, "heading") == "2 layers"
 
 
 def test_a_check_box_of_layers_that_differ_is_half_checked(qtbot, panel, context):
