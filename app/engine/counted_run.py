@@ -23,6 +23,7 @@ from designer.profiling.measure import SEED
 from designer.profiling.network_part import whole_part
 from designer.runtime.api import RunOptions
 from designer.runtime.engines.pytorch import TORCH
+from designer.runtime.input_data import noise
 
 ON_CPU = "hardware counters need an NVIDIA GPU; choose the device cuda"
 ONLY_TORCH = "hardware counters are read with the engine torch only; choose it"
@@ -75,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for source in part.feeds:
         kind = inference.type_of(source)
         assert kind is not None
-        feeds[source] = rng.random(kind.concrete(given.batch), np.float32)
+        feeds[source] = noise(kind, given.batch, rng)
     timer = TorchTimer(TorchEngine(inference, weights, options), part, wanted, feeds)
     numbers = {layer: number for number, layer in enumerate(part.layers)}
     timer.counted(lambda layer: f"{RANGE}{numbers[layer]}")

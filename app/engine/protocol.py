@@ -221,11 +221,15 @@ class CompareTensorReply(Struct, frozen=True):
 
 
 class LayerBits(Struct, frozen=True):
-    """A layer with weights: the number of its weights, and PSNR in dB by number format if only this layer has the format."""
+    """A layer with weights: the number of its weights, and PSNR in dB by number format if only this layer has the format.
+
+    `vectors` of the weights are in tensors of one dimension.
+    """
 
     layer: str
     weights: Count
     psnr: dict[str, float]
+    vectors: Count = 0
 
 
 class SizePoint(Struct, frozen=True):

@@ -116,7 +116,7 @@ def bits(session: Session, progress: Progress) -> BitsReply:
     layers = measurement.layer_bits(progress)
     points = measurement.points(layers, progress)
     return BitsReply(
-        tuple(LayerBits(item.layer, item.weights, dict(item.psnr)) for item in layers),
+        tuple(LayerBits(item.layer, item.weights, dict(item.psnr), item.vectors) for item in layers),
         tuple(SizePoint(item.bytes, item.psnr, dict(item.formats)) for item in points),
     )
 

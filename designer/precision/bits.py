@@ -26,11 +26,15 @@ EQUAL = 200.0  # dB, reported for equal images
 
 @dataclass(frozen=True)
 class LayerBits:
-    """A layer, the number of its weights, and PSNR in dB against FP32 by format, if only this layer has the format."""
+    """A layer, the number of its weights, and PSNR in dB against FP32 by format, if only this layer has the format.
+
+    `vectors` of the weights are in tensors of one dimension.
+    """
 
     layer: str
     weights: int
     psnr: Mapping[str, float]
+    vectors: int = 0
 
 
 @dataclass(frozen=True)
@@ -82,7 +86,9 @@ class BitsMeasurement:
             if progress is not None:
                 progress(number, len(self.layers), tr("Measuring {layer}", layer=name))
             values = {format: self.psnr({name: format}) for format in LADDER[1:]}
-            found.append(LayerBits(name, sum(map(prod, self._shapes[name])), values))
+            shapes = self._shapes[name]
+            vectors = sum(shape[0] for shape in shapes if len(shape) == 1)
+            found.append(LayerBits(name, sum(map(prod, shapes)), values, vectors))
         return found
 
     def points(self, layers: list[LayerBits], progress: Progress | None = None) -> list[SizePoint]:

@@ -45,6 +45,7 @@ from designer.profiling.schema import OperatorProfile, Profile, ProfileRun, RunP
 from designer.runtime.api import RunOptions
 from designer.runtime.engine_api import Sample
 from designer.runtime.engine_registry import default_engines
+from designer.runtime.input_data import noise
 from designer.runtime.machine import free_memory, threads
 from designer.runtime.network import input_layers, operator_of
 from designer.runtime.provenance import Provenance, provenance, written_at
@@ -270,7 +271,7 @@ class RunMeasurement:
         _check_iterations(measurement.iterations)
         inference, options = measurement.inference, measurement.options
         part, wanted, inputs = whole_part(inference)
-        values, batch, noise = _feeds(inference, inputs, measurement.feeds, measurement.batch)
+        values, batch, unfed = _feeds(inference, inputs, measurement.feeds, measurement.batch)
         self._measurement = measurement
         self._blocks = _blocks(measurement.iterations)
         self._done = 0
@@ -282,7 +283,7 @@ class RunMeasurement:
         self._timing = Timing()
         self._counted = self._read_counters(batch)
         self._peaks = measurement.peaks or _kept_peaks(options, measurement.store)
-        notes = (tr("inputs of seeded noise: {inputs}", inputs=", ".join(noise)),) if noise else ()
+        notes = (tr("inputs of seeded noise: {inputs}", inputs=", ".join(unfed)),) if unfed else ()
         total = self._table.total()
         self._base = ProfileRun(
             engine=options.engine,
@@ -567,16 +568,16 @@ def _feeds(
     batch = _batch(inference, {name: feeds[name] for name in inputs if name in feeds}, batch)
     rng = np.random.default_rng(SEED)
     values: dict[Source, Array] = {}
-    noise = []
+    unfed = []
     for name in inputs:
         if name in feeds:
             values[Source(name)] = feeds[name]
             continue
         outputs = inference.states[name].outputs
         assert outputs is not None  # make_plan has checked that the network runs
-        values[Source(name)] = rng.random(outputs[0].concrete(batch), np.float32)
-        noise.append(name)
-    return values, batch, noise
+        values[Source(name)] = noise(outputs[0], batch, rng)
+        unfed.append(name)
+    return values, batch, unfed
 
 
 def _batch(inference: Inference, feeds: Mapping[str, Array], batch: int) -> int:

@@ -7,7 +7,6 @@ threads that wait for each other between operators.
 from __future__ import annotations
 
 from dataclasses import replace
-from math import prod
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +30,7 @@ from designer.profiling.schema import ProfileRun
 from designer.runtime.api import Progress, RunOptions
 from designer.runtime.checked_engine import CheckedTimer
 from designer.runtime.engine_registry import default_engines
+from designer.runtime.input_data import noise
 from designer.runtime.provenance import written_at
 from designer.texts import tr
 
@@ -77,15 +77,15 @@ def predict_here(
 def step_timer(inference: Inference, options: RunOptions, batch: int) -> CheckedTimer | None:
     """The step timer of the network with seeded weights and inputs; None if the inputs are too large to be made."""
     part, wanted, inputs = whole_part(inference)
-    shapes = {}
+    kinds = {}
     for name in inputs:
         outputs = inference.states[name].outputs
         assert outputs is not None  # whole_part has checked that the network runs
-        shapes[Source(name)] = outputs[0].concrete(batch)
-    if sum(4 * prod(shape) for shape in shapes.values()) > LARGEST:
+        kinds[Source(name)] = outputs[0]
+    if sum(kind.nbytes(batch) for kind in kinds.values()) > LARGEST:
         return None
     rng = np.random.default_rng(SEED)
-    feeds = {source: rng.random(shape, np.float32) for source, shape in shapes.items()}
+    feeds = {source: noise(kind, batch, rng) for source, kind in kinds.items()}
     weights = fill_missing(Weights(), required_weights(inference), SEED)
     return default_engines().step_timer(inference, weights, options, part, wanted, feeds)
 

@@ -63,7 +63,7 @@ def edit_effect(before: Session, after: Session) -> EditEffect:
 def _difference(a: Floats, b: Floats) -> tuple[float, float]:
     """The largest difference of an output, NaN if it is not finite in one of them, and the largest finite value before."""
     finite, equal = np.isfinite(a), (a == b) | (np.isnan(a) & np.isnan(b))
-    apart = np.where(equal, 0, a) - np.where(equal, 0, b)
+    apart = np.where(equal, 0, a).astype(np.float64) - np.where(equal, 0, b)
     return float(np.abs(apart).max(initial=0.0)), float(np.abs(a).max(where=finite, initial=0.0))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.model import Layer
-from designer.graph.types import Size2D, Size3D, Symbol
+from designer.graph.types import Size2D, Size3D, Symbol, TensorType
 from designer.operators.api import Operator
 from designer.runtime.api import Array, Tensor
 from designer.texts import tr
@@ -104,6 +104,12 @@ def _check_tensor(layer: str, operator: Operator, array: Tensor) -> None:
             layer=layer,
             remedy=tr("choose an .npy file with that number of dimensions"),
         )
+
+
+def noise(kind: TensorType, batch: int, source: np.random.Generator) -> Tensor:
+    """A tensor of a type for an input without data: uniform from 0 to 1, and 0 where it has integers, which may be indices."""
+    shape, dtype = kind.concrete(batch), np.dtype(kind.dtype.value)
+    return source.random(shape, np.float32).astype(dtype, copy=False) if kind.dtype.is_float else np.zeros(shape, dtype)
 
 
 def padded_extent(operator: Operator, extent: Extent) -> Extent:

@@ -8,9 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from designer.files.weights import Weights, fill_missing, required_weights
 from designer.graph.commands import set_params
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
+from designer.graph.inference import Inference
 from designer.graph.model import Layer, Source
 from designer.graph.types import Size2D
 from designer.profiling import measure as measuring
@@ -27,6 +29,7 @@ from designer.profiling.measure import (
     profiling_overhead,
 )
 from designer.profiling.peaks import Peaks
+from designer.profiling.predicted_here import step_timer
 from designer.profiling.quantities import ValueSource, measured, unavailable
 from designer.profiling.quantities import measured as figure
 from designer.profiling.roofline import place
@@ -159,6 +162,25 @@ def test_a_batch_that_the_network_fixes_counts(session, small_graph):
     assert (other.batch, other.flops, other.inputs) == (3, 3 * first.flops, {"image": "3 x 3 x 24 x 32"})
     found = predicted_run(graph, session().registry, RunOptions("torch"), machine="T4")
     assert (found.batch, found.flops) == (3, other.flops)
+
+
+@pytest.mark.parametrize("engine", ["torch", "onnxruntime"])
+def test_inputs_of_integers_without_data_are_indices(profiling_registry, engine):
+    graph = Graph(
+        [
+            Layer("words", "tensor_input", params={"shape": "6", "dtype": "int64"}),
+            Layer("vectors", "embedding", inputs=(Source("words"),), params={"vocabulary": "2", "features": "4"}),
+            Layer("result", "output", inputs=(Source("vectors"),)),
+        ]
+    )
+    weights = fill_missing(Weights(), required_weights(Inference(graph, profiling_registry)), 0)
+    made = Session(graph, profiling_registry, weights, RunOptions(engine, threads=1))
+    run = profiled(made, 1, Grid(batches=(2,))).runs[0]
+    assert (run.batch, run.inputs) == (2, {"words": "2 x 6"})
+    assert "vectors" in {name for row in run.operators for name in row.layers}
+    timer = step_timer(Inference(graph, profiling_registry), made.options, 2)
+    assert timer is not None
+    assert timer.whole(1, 0, lambda: None)
 
 
 def test_analysis_layers_are_left_out_and_named(session, small_graph):

@@ -34,7 +34,10 @@ from app.ui.widgets.empty_state import EmptyState
 from designer.graph.commands import add_layer
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
+from designer.graph.template_commands import make_template
 from designer.operators.registry import default_registry
+from designer.runtime.number_formats import FLOAT32, format_of
+from designer.units import binary
 
 engine_is_let_go = kit.engine_is_let_go
 
@@ -117,6 +120,19 @@ def rows(table: QTreeWidget) -> list[list[str]]:
     return [[table.topLevelItem(i).text(column) for column in (0, 1)] for i in range(table.topLevelItemCount())]
 
 
+def test_layers_inside_an_instance_have_its_format_or_their_own(bench):
+    bench.document.do(lambda g: make_template(g, ["conv_0", "conv_1"], "Part"))
+    formats = bench.formats
+    formats.set_format("int8", ["Part_0"])
+    shown = {name: formats.format_of(name) for name in ("Part_0", "Part_0.conv_0", "Part_0.conv_1", "output_0")}
+    assert shown == {"Part_0": "int8", "Part_0.conv_0": "int8", "Part_0.conv_1": "int8", "output_0": "float32"}
+    formats.set_format("float32", ["Part_0.conv_0", "output_0"])
+    assert formats.formats == {"Part_0": "int8", "Part_0.conv_0": "float32"}
+    assert formats.format_of("Part_0.conv_0") == "float32"
+    for path in shown:  # as they run
+        assert formats.format_of(path) == format_of(path, formats.formats, FLOAT32).name
+
+
 def test_all_layers_are_listed_with_their_format_before_anything_is_measured(bench):
     table = bench.part(NumberFormatsPanel(bench.context), QTreeWidget, "number_formats.layers")
     assert rows(table) == [["conv_0", "FP32"], ["conv_1", "FP32"]]
@@ -192,10 +208,13 @@ def test_measured_bits_are_in_the_table_on_the_canvas_and_in_the_curve(bench):
     heat = bench.heat[-1]
     assert heat.label("conv_0") == f"{table.topLevelItem(0).text(column)} dB"
     assert panel.plot is not None
-    chosen = next(point for point in panel._found.points if point.formats)
-    panel.plot.chosen.emit(chosen)
-    assert bench.formats.formats == chosen.formats
-    assert "instead of" in bench.part(panel, QLabel, "number_formats.size").text()
+    plain, *choices = panel._found.points
+    assert not plain.formats
+    size = bench.part(panel, QLabel, "number_formats.size")
+    for chosen in (choices[0], choices[-1]):
+        panel.plot.chosen.emit(chosen)
+        assert bench.formats.formats == chosen.formats
+        assert size.text() == f"Weights: {binary(chosen.bytes)} instead of {binary(plain.bytes)}"
 
 
 def test_blame_names_the_first_deviating_operator_and_opens_its_channels(bench):

@@ -26,6 +26,7 @@ from app.ui.engine.context import Context
 from app.ui.engine.question import EngineQuestion
 from app.ui.widgets.theme import RoleName
 from designer.files.variants import BY_HAND, Variant
+from designer.graph.template import enclosing
 from designer.precision.variants import added, base_format, changed, with_formats, with_pass
 from designer.runtime.number_formats import FLOAT32, FORMATS
 from designer.texts import mark, tr
@@ -78,9 +79,9 @@ class NumberFormats(QObject):
         return self.variant.reasons if self.variant is not None else {}
 
     def format_of(self, path: str) -> str:
-        """The format of a layer in the current variant."""
+        """The format of a layer in the current variant: its own, or that of the innermost instance around it that has one."""
         usual = FLOAT32.name if self.variant is None else base_format(self.variant)
-        return self.formats.get(path, usual)
+        return next((self.formats[name] for name in enclosing(path) if name in self.formats), usual)
 
     def set_format(self, name: str, layers: Iterable[str] | None = None) -> None:
         """Give layers, by default the selected ones, a number format; one undo step. FP32 is the format of the network."""
@@ -93,7 +94,11 @@ class NumberFormats(QObject):
         settings = document.settings
         variant = settings.current_variant
         usual = base_format(variant) if variant is not None else FLOAT32.name
-        wanted = {layer: name for layer, name in formats.items() if name != usual}
+        wanted = {
+            layer: name
+            for layer, name in formats.items()
+            if name != usual or any(outer in formats for outer in enclosing(layer)[1:])
+        }
         if variant is not None:
             document.change_settings(variants=changed(settings.variants, variant.name, with_formats(variant, wanted)))
         elif wanted:

@@ -222,8 +222,10 @@ class NumberFormatsPanel(QWidget):
     def _size_text(self) -> str:
         if self._found is None:
             return ""
-        found = ((item.weights, self._formats.format_of(item.layer)) for item in self._found.layers)
-        bits = sum(count * FORMATS.get(name, FLOAT32).bits for count, name in found)  # settings may have any text
+        bits = 0
+        for item in self._found.layers:
+            format = FORMATS.get(self._formats.format_of(item.layer), FLOAT32)  # settings may have any text
+            bits += format.weight_bits((item.vectors,)) + format.weight_bits((1, item.weights - item.vectors))
         plain = sum(item.weights * 32 for item in self._found.layers)
         return tr("Weights: {size} instead of {plain}", size=binary(-(-bits // 8)), plain=binary(plain // 8))
 
