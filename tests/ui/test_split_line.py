@@ -27,6 +27,7 @@ from app.ui.engine.client import EngineClient
 from app.ui.engine.context import Context
 from app.ui.widgets.image_view import ImageView, SplitMode
 from designer.graph.bypass import bypass
+from designer.graph.commands import set_params
 from designer.graph.edits import Edit
 from designer.graph.model import Source
 from designer.operators.registry import default_registry
@@ -115,6 +116,17 @@ def test_a_horizontal_line_is_dragged_and_the_picture_follows(bench: Bench) -> N
 
     analysis.set_capture("conv_0", ("noise_0",))
     qtbot.waitUntil(followed, timeout=kit.WAIT)
+
+
+def test_a_mix_without_stored_parameters_has_the_line_of_the_defaults(bench: Bench) -> None:
+    view, qtbot = bench.view, bench.qtbot
+    assert view is not None
+    bench.document.do(lambda g: set_params(g, {"mix_0": dict.fromkeys(g["mix_0"].params)}))
+    assert not bench.document.graph["mix_0"].params
+    assert view.split is SplitMode.VERTICAL
+    view.setFocus()
+    qtbot.keyClick(view, Qt.Key.Key_Right)
+    assert bench.amount == pytest.approx(0.51)
 
 
 def test_each_drag_of_the_line_is_undone_alone(bench: Bench) -> None:

@@ -324,10 +324,10 @@ class AnalysisPanel(QWidget):
             return {}
         found = {}
         for layer in self._document.graph:
-            selection = layer.params.get("selection", "")
-            if layer.type == "mix" and selection in (SplitMode.VERTICAL, SplitMode.HORIZONTAL) and not layer.bypassed:
+            if layer.type == "mix" and not layer.bypassed:
                 operator = self._document.inference.read(layer.name).operator
-                if operator is not None:
+                selection = getattr(operator, "selection", "")
+                if selection in (SplitMode.VERTICAL, SplitMode.HORIZONTAL):
                     found[layer.name] = (SplitMode(selection), float(getattr(operator, "amount", 0.5)))
         return found
 
