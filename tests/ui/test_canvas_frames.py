@@ -189,6 +189,16 @@ def test_a_frame_without_a_title_is_picked_and_gets_one(framed, collapsed):
     assert (frame(framed).title, frame(framed).text) == ("", "first\nsecond and last")
 
 
+def test_the_menu_of_a_frame_acts_on_the_frame(framed):
+    """Delete and Rename would act on the layer that was selected before."""
+    framed.context.select(("free",))
+    QTest.mousePress(framed.canvas.viewer.viewport(), Qt.MouseButton.RightButton, pos=at(framed, 400, -38))
+    QTest.mouseRelease(framed.canvas.viewer.viewport(), Qt.MouseButton.RightButton, pos=at(framed, 400, -38))
+    assert framed.context.selection == ()
+    assert [item.frame.id for item in framed.canvas.viewer.selected_frames()] == ["f"]
+    assert framed.canvas.viewer.selected_names() == []
+
+
 def test_inside_a_frame_layers_and_the_rubber_band_work_as_ever(framed):
     kit.click(framed.canvas, kit.node(framed.canvas, "conv"))
     assert framed.context.selection == ("conv",)

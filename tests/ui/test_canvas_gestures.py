@@ -75,6 +75,20 @@ def test_selected_layers_move_together(canvas):
     assert canvas.context.selection == ("free", "conv")
 
 
+@pytest.mark.parametrize("other", [kit.MIDDLE, Qt.MouseButton.RightButton])
+def test_another_button_does_not_end_a_drag(canvas, other):
+    view, start = canvas.viewer.viewport(), kit.node(canvas, "conv")
+    place = canvas.projection["conv"].pos()
+    QTest.mousePress(view, kit.LEFT, pos=start)
+    QTest.mouseMove(view, start + QPoint(0, 40))
+    QTest.mousePress(view, other, pos=start + QPoint(0, 40))
+    QTest.mouseRelease(view, other, pos=start + QPoint(0, 40))
+    QTest.mouseMove(view, start + QPoint(0, 96))
+    QTest.mouseRelease(view, kit.LEFT, pos=start + QPoint(0, 96))
+    run = canvas.projection["conv"].pos() - place
+    assert run.y() * canvas.viewer.zoom == pytest.approx(96, abs=8 * canvas.viewer.zoom)
+
+
 def test_escape_takes_a_move_back(canvas):
     view = canvas.viewer.viewport()
     start = kit.node(canvas, "free")

@@ -355,9 +355,7 @@ def gesture_at(viewer: CanvasView, point: QPoint, keys: Qt.KeyboardModifier) -> 
         near_source = to_source < QLineF(place, hit.target.center()).length()
         return DragLink(viewer, hit.target if near_source else hit.source, point, hit)
     if isinstance(hit, FrameItem):
-        viewer.select_items([])
-        hit.setSelected(True)
-        viewer.selection_changed.emit()
+        viewer.select_frame(hit)
         return DragFrame(viewer, hit, hit.grip(viewer.mapToScene(point), viewer.zoom), point)
     return RubberBand(viewer, point, extend=toggle)
 

@@ -237,6 +237,12 @@ class CanvasView(NodeViewer):  # type: ignore[misc]
         link.setSelected(True)
         self.selection_changed.emit()
 
+    def select_frame(self, frame: FrameItem) -> None:
+        """Select only this frame."""
+        self.select_items([])
+        frame.setSelected(True)
+        self.selection_changed.emit()
+
     # --- viewport ---------------------------------------------------------------------------------------------
 
     def get_zoom(self) -> float:

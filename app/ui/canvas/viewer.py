@@ -48,6 +48,7 @@ class LayerViewer(CanvasView):
             self.scene().removeItem(shadow)
         self._ctx_menu_bar.clear()
         self.menu_place: QPointF | None = None  # where the context menu was opened by the mouse
+        self._button = Qt.MouseButton.NoButton  # that was pressed for the gesture
         self._marked = ""  # the layer whose mark of a problem is pressed
         self._edge = EdgeScroll(self, self.pan, self._drag_on)
         self.setObjectName("canvas")
@@ -68,6 +69,7 @@ class LayerViewer(CanvasView):
         if self._gesture is not None:
             return
         button, keys = event.button(), event.modifiers()
+        self._button, self._marked = button, ""
         if button == Qt.MouseButton.MiddleButton or (
             button == Qt.MouseButton.LeftButton and keys == Qt.KeyboardModifier.AltModifier
         ):
@@ -83,6 +85,8 @@ class LayerViewer(CanvasView):
                 self.selection_changed.emit()
             elif isinstance(hit, LinkItem) and not hit.isSelected():
                 self.select_link(hit)
+            elif isinstance(hit, FrameItem) and not hit.isSelected():
+                self.select_frame(hit)
 
     @property
     def scrolling(self) -> bool:
@@ -108,7 +112,7 @@ class LayerViewer(CanvasView):
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         event.accept()
-        if event.button() == Qt.MouseButton.RightButton or self._gesture is None:
+        if event.button() != self._button or self._gesture is None:
             return
         self._edge.stop()
         gesture, self._gesture = self._gesture, None
