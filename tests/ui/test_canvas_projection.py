@@ -11,7 +11,7 @@ import random
 from dataclasses import replace
 
 import canvas_kit as kit
-from PySide6.QtCore import QPoint, QPointF
+from PySide6.QtCore import QPoint, QPointF, QRectF, QSizeF, QTimer
 from PySide6.QtGui import QColor, QGuiApplication
 from PySide6.QtWidgets import QLabel
 
@@ -19,12 +19,14 @@ from app.ui.canvas import layer_clipboard
 from app.ui.canvas import projection as module
 from app.ui.canvas.canvas import Canvas
 from app.ui.canvas.frames import FrameItem
+from app.ui.canvas.layer_index import LayerIndex
+from app.ui.canvas.node_look import node_look
 from app.ui.document.document import Document
 from app.ui.engine.context import Context
 from app.ui.widgets import theme
 from designer.graph import commands, frames
 from designer.graph.graph import Graph
-from designer.graph.model import Frame, Layer, Source
+from designer.graph.model import ActivationSpec, Frame, Layer, Source
 from designer.operators.api import Category
 from designer.operators.registry import default_registry
 
@@ -367,3 +369,86 @@ def test_comment_frames_follow_the_document(qtbot, context):
     assert "input" in context.selection
     document.undo()
     assert not [i for i in canvas.viewer.scene().items() if isinstance(i, FrameItem)]
+
+
+def test_a_layer_that_is_not_measured_is_found_where_it_will_be_painted(qapp):
+    """The estimate of its size is generous, also after it was moved or shown again: else it would not be drawn at its edges."""
+    name = "a concatenation of very many feature maps"
+    graph = Graph(
+        [
+            Layer("input", "input", params={"dims": "16x16x3"}),
+            Layer(name, "concatenation", (320, 0), tuple(Source("input") for _ in range(60))),
+        ]
+    )
+    document = Document(graph, default_registry(), parent=qapp)
+    exact = LayerIndex(lambda layer: node_look(document, layer))
+    exact.put(graph)
+    size = exact.measured(name).area()
+    for move in (False, True):
+        index = LayerIndex(lambda layer: node_look(document, layer))
+        index.put(graph)
+        place = QPointF(0, 0)
+        if move:
+            index.move(name, (5000, 700))
+            place = QPointF(5000 - 320, 700)
+        assert index[name].area().contains(size.translated(place))
+        corners = (size.topLeft(), size.bottomRight() - QPointF(1, 1))
+        assert all(name in index.near(QRectF(corner + place, QSizeF(1, 1))) for corner in corners)
+    document.deleteLater()
+
+
+@pytest.mark.parametrize("count", [40, 1100])
+def test_a_canvas_without_work_is_idle(qtbot, context, count):
+    """A timer that is not stopped would keep a core busy."""
+    canvas = shown(qtbot, context, chain(count))
+
+    def working() -> list[QTimer]:
+        return [t for t in canvas.findChildren(QTimer) if t.isActive() and t.interval() == 0]
+
+    qtbot.waitUntil(lambda: not working())
+    context.document.do(lambda g: commands.remove_layers(g, ["l5"]))
+    context.document.undo()
+    qtbot.waitUntil(lambda: not working())
+    assert canvas.projection.measured
+    assert not canvas.projection.busy
+
+
+def test_the_far_view_follows_what_was_measured_while_idle(qtbot, context):
+    canvas = shown(qtbot, context, chain(400))
+    qtbot.waitUntil(lambda: not canvas.projection.busy)
+    seen: list[bool] = []
+    canvas.viewer.far_stale.connect(lambda: seen.append(canvas.projection.measured))
+    context.document.do(lambda g: commands.collapse_layers(g, ["l399"], True))
+    assert seen
+    assert not seen[-1]
+    qtbot.waitUntil(lambda: seen[-1])
+
+
+LONG = "a name that is so long that the box of its layer has to be wider"
+LOOKS = {
+    "parameters": lambda g: commands.set_params(g, {"conv": {"features": "100000000", "kernel": "1001x1001"}}),
+    "activation": lambda g: commands.set_activation(g, ["conv", "cat"], ActivationSpec("leaky_relu")),
+    "no activation": lambda g: commands.set_activation(g, ["conv"], None),
+    "collapsed": lambda g: commands.collapse_layers(g, ["conv", "cat"], True),
+    "expanded": lambda g: commands.collapse_layers(g, ["conv", "cat"], False),
+    "name": lambda g: commands.rename_layer(g, "conv", LONG),
+}
+
+
+def test_links_end_at_the_ports_of_layers_that_get_another_size(qtbot, context):
+    canvas = shown(qtbot, context, kit.small_graph())
+    document = context.document
+    moved = set()
+    for what, edit in LOOKS.items():
+        before = {n: [dot.pos() for dot in canvas.projection[n].outputs] for n in document.graph.layers}
+        assert document.do(edit)
+        check(canvas, document)
+        if any(
+            n in before and [dot.pos() for dot in canvas.projection[n].outputs] != before[n]
+            for n in document.graph.layers
+        ):
+            moved.add(what)
+    assert {"collapsed", "expanded"} <= moved
+    for _ in LOOKS:
+        document.undo()
+        check(canvas, document)

@@ -18,6 +18,7 @@ from app.ui.document.template_view import ScopeStep
 from designer.files.document import parse_document, read_document, write_document
 from designer.graph import commands, template_commands
 from designer.graph.graph import Graph
+from designer.graph.model import ActivationSpec
 
 
 @pytest.fixture
@@ -131,6 +132,20 @@ def test_ctrl_g_makes_a_template_and_ctrl_shift_g_dissolves_it(window):
     assert window.context.selection == ("stem_0.conv",)
     press(window, "Ctrl+Z", "Ctrl+Z")
     assert graph_of(window) == before
+
+
+def test_all_that_dissolving_leaves_is_selected(window):
+    """Also the layer that keeps the activation of the instance."""
+    show(window, kit.small_graph())
+    window.context.select(("conv",))
+    press(window, "Ctrl+G")
+    name_it(window, "stem")
+    window.context.document.do(lambda g: commands.set_activation(g, ["stem_0"], ActivationSpec("tanh")))
+    press(window, "Ctrl+Shift+G")
+    graph = graph_of(window)
+    assert graph["stem_0"].activation == ActivationSpec("tanh")
+    assert sorted(window.context.selection) == ["stem_0", "stem_0.conv"]
+    assert sorted(window.canvas.viewer.selected_names()) == ["stem_0", "stem_0.conv"]
 
 
 def test_what_belongs_to_the_whole_network_is_refused(qtbot, window):
@@ -389,6 +404,27 @@ def test_find_looks_into_the_templates(window):
     assert window.context.scope == (ScopeStep("group_1", "residual_group"), ScopeStep("block_1", "residual_block"))
     assert window.context.selection == ("conv_2",)
     assert window.context.way_to("nowhere") == (ScopeStep("", "nowhere"),)
+
+
+def test_find_in_a_template_begins_with_its_layers(window):
+    window.context.enter("group_1")
+    window.context.enter("block_1")
+    press(window, "Ctrl+F")
+    edit = window.findChild(QLineEdit, "find.text")
+    QTest.keyClicks(edit, "convolution")
+    tree = window.findChild(QTreeWidget, "find.list")
+    rows = [(tree.topLevelItem(i).text(0), tree.topLevelItem(i).text(1)) for i in range(tree.topLevelItemCount())]
+    assert [name for name, where in rows if not where.startswith("in ")] == ["conv_1", "conv_2"]
+    assert rows[:2] == [row for row in rows if not row[1].startswith("in ")]
+    QTest.keyClick(edit, Qt.Key.Key_Return)
+    assert window.context.scope[-1].template == "residual_block"
+    assert window.context.selection == ("conv_1",)
+    press(window, "F3")
+    assert window.context.selection == ("conv_2",)
+    press(window, "F3")
+    assert window.context.selection == ("conv_1",)
+    press(window, "Shift+F3")
+    assert window.context.selection == ("conv_2",)
 
 
 def test_a_template_is_renamed_where_it_is_shown(window):

@@ -10,16 +10,17 @@ pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
 import canvas_kit as kit
-from PySide6.QtCore import QByteArray, QMimeData, QPointF, Qt
+from PySide6.QtCore import QByteArray, QMimeData, QPointF, QRectF, Qt
 from PySide6.QtGui import QCursor, QDropEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLineEdit
 from window_kit import press, show
 
+from app.ui.canvas.placement import AIR, free_rect
 from app.ui.canvas.viewer import OPERATOR_MIME
-from designer.graph import frames
+from designer.graph import commands, frames
 from designer.graph.graph import Graph
-from designer.graph.model import Frame, Layer, Source
+from designer.graph.model import GRID, Frame, Layer, Source
 from designer.operators.fixes import fixes
 
 
@@ -208,3 +209,16 @@ def test_selected_layers_are_aligned_and_distributed(window):
     boxes = [window.canvas.projection.entry(n).box() for n in ("conv", "cat", "out")]
     gaps = [b.left() - a.right() for a, b in pairwise(boxes)]
     assert abs(gaps[0] - gaps[1]) <= 16
+
+
+@pytest.mark.parametrize("shift", range(0, 16, 3))
+def test_a_free_place_has_the_whole_space_to_what_is_above(window, shift):
+    """Positions of layers need not be on the grid; steps of the grid are rounded away from them."""
+    window.context.document.do(lambda g: commands.move_layers(g, {"free": (320, 160 + shift)}))
+    projection = window.canvas.projection
+    wanted = QRectF(330, 160, 160, 64)
+    free = free_rect(projection, wanted)
+    assert not projection.within(free.adjusted(0, 1 - AIR, 0, 0))
+    run = free.topLeft() - wanted.topLeft()
+    assert (run.x(), run.y() % GRID) == (0, 0)
+    assert projection.entry("free").area().bottom() + AIR <= free.top()

@@ -6,11 +6,13 @@ import pytest
 
 pytest.importorskip("PySide6")
 import canvas_kit as kit
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QTextDocument
-from PySide6.QtWidgets import QLabel
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QLabel
 from window_kit import show
 
+from app.ui.canvas.format_marks import Badge
 from app.ui.canvas.frames import FrameItem
 from app.ui.widgets.message import Message
 from app.ui.widgets.notice import Notice
@@ -45,3 +47,15 @@ def test_the_comment_of_a_frame_is_no_markup(empty_window):
     assert window.context.document.do(lambda g: frames.set_frame(g, "f", frame))
     tips = [item.toolTip() for item in window.canvas.viewer.scene().items() if isinstance(item, FrameItem)]
     assert tips == [plain_tip(FOREIGN)]
+
+
+def test_a_badge_of_a_format_says_why_where_the_pointer_is(empty_window):
+    window = show(empty_window, kit.small_graph())
+    canvas = window.canvas
+    item = canvas.formats.item
+    area = QRectF(100, 300, 60, 20)
+    item.show_badges([Badge(area, "INT8", "first"), Badge(area.translated(0, 100), "FP16", "second")])
+    for place, tip in ((area.center(), "first"), (area.center() + QPointF(0, 100), "second")):
+        QTest.mouseMove(canvas.viewer.viewport(), kit.at(canvas, place))
+        QApplication.processEvents()
+        assert item.toolTip() == tip
