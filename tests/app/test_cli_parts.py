@@ -579,3 +579,17 @@ def test_training_and_sweeps_of_samples_write_into_the_data_folder(
     assert len(started) == 4
     assert all(projects in folder.parents for folder in started)
     assert started[1] == projects / f"{Path(sample).stem}_sample_sweep"
+
+
+def test_warnings_of_check_are_not_counted_as_errors(layerwright: Run, tmp_path: Path) -> None:
+    path = network(
+        tmp_path / "n.xml",
+        Layer("x", "input", params={"dims": "6x4x3"}),
+        Layer("conv", "convolution", inputs=(Source("x"),), params={"strange": "1"}),
+        Layer("y", "output", inputs=(Source("conv"),)),
+    )
+    done = layerwright("check", path)
+    assert done.code == 0
+    assert "3 layers, " in done.out
+    assert " parameters, 0 errors" in done.out
+    assert "warning" in done.out + done.err

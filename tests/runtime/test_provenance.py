@@ -6,6 +6,7 @@ import hashlib
 import json
 from dataclasses import replace
 from datetime import datetime
+from importlib import metadata
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ from designer.files.weights import Weights, save_weights
 from designer.graph.graph import Graph
 from designer.graph.model import Layer
 from designer.runtime.api import RunOptions
-from designer.runtime.provenance import Provenance, digest_of, noise_layers, provenance, written_at
+from designer.runtime.provenance import Provenance, digest_of, noise_layers, provenance, versions, written_at
 
 
 def sha256(path: Path) -> str:
@@ -54,11 +55,27 @@ def test_the_hashes_are_those_of_the_files(weights: Path) -> None:
     assert {"version.python", "version.numpy", "version.onnxruntime"} <= texts.keys()
 
 
+def test_versions_of_packages_that_are_not_installed_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    installed, whole = metadata.version, versions()
+
+    def version(name: str) -> str:
+        if name == "numpy":
+            raise metadata.PackageNotFoundError(name)
+        return installed(name)
+
+    monkeypatch.setattr(metadata, "version", version)
+    assert versions() == {name: text for name, text in whole.items() if name != "numpy"}
+    assert {"numpy", "onnxruntime"} <= whole.keys()
+
+
 def test_the_hash_of_an_inlined_network_depends_on_which_layers_share_weights() -> None:
     alone = [Layer("a", "convolution"), Layer("b", "convolution")]
     shared = [alone[0], replace(alone[1], weights_of="a")]
     assert digest_of(Graph(shared)) == digest_of(Graph(shared))
     assert digest_of(Graph(shared)) != digest_of(Graph(alone))
+    three = [*alone, Layer("c", "convolution")]
+    with_a, with_b = ([*three[:2], replace(three[2], weights_of=name)] for name in "ab")
+    assert digest_of(Graph(with_a)) != digest_of(Graph(with_b))
 
 
 def test_the_hash_of_a_folder_is_that_of_its_list(tmp_path: Path) -> None:
