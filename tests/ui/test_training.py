@@ -352,6 +352,30 @@ def test_validation_images_of_two_runs_are_compared_step_by_step(window, trainin
     assert [panel.right.itemText(number) for number in range(panel.right.count())] == ["Input", "Output", "Target"]
 
 
+def test_health_that_was_not_measured_is_not_called_good(window, training, exported, qtbot):
+    run = make_run(exported, "a", settings={})
+    run.trail.mkdir()
+    frame = {"step": 5, "file": "5.npz", "kind": "key"}
+    (run.trail / "index.jsonl").write_text(json.dumps(frame) + "\n")
+    training.look()
+    qtbot.waitUntil(lambda: len(training.runs) == 1, timeout=WAIT)
+    training.choose(training.runs)
+    summary, problems = (widget(window, "network_health", f"network_health.{name}") for name in ("summary", "problems"))
+    assert summary.text() == "The health of the layers was not measured up to this step."
+
+    def measured(step: int, *found: dict[str, object]) -> None:
+        with run.health.open("a") as stream:
+            stream.write(json.dumps({"step": step, "layers": {}, "problems": found}) + "\n")
+        training.runs[0].read()
+        training.updated.emit()
+
+    measured(10)
+    assert summary.text() == "No problems at this step."
+    measured(20, {"layer": "conv", "kind": "dead", "since": 15})
+    assert [problems.item(row).text() for row in range(problems.count())] == ["conv: dead units since step 15"]
+    assert not summary.text()
+
+
 def test_a_validation_that_is_being_written_keeps_the_chosen_image(window, training, exported, qtbot):
     """The images of a validation are written one after the other, each output before its input."""
 

@@ -137,7 +137,10 @@ class HealthPanel(QWidget):
         else:
             self.where.setText(tr("The analysis shows the weights of the document. Move the slider to go to a step."))
         self._list(health.problems if health is not None else ())
-        self.summary.show_message("" if self.list.count() else tr("No problems at this step."), "positive")
+        if health is None:
+            self.summary.show_message(tr("The health of the layers was not measured up to this step."), "info")
+        else:
+            self.summary.show_message("" if self.list.count() else tr("No problems at this step."), "positive")
 
     def _recorded(self, frames: Sequence[int]) -> int:
         """The step of the run whose weights are shown: the last recorded one that is not after the step of the slider."""
