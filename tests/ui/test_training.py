@@ -16,7 +16,7 @@ import pytest
 pytest.importorskip("PySide6")
 
 from PySide6.QtCore import Qt, QTimer
-from PySide6.QtGui import QColor, QImage, QPen
+from PySide6.QtGui import QColor, QImage, QPainter, QPen
 from PySide6.QtWidgets import QApplication, QLabel, QMessageBox
 from training_kit import WAIT, exported, make_run, training
 from window_kit import network, open_window, show
@@ -619,6 +619,32 @@ def test_unsaved_networks_of_one_name_have_projects_of_their_own(qapp, tmp_path,
     assert default_project(third) == tmp_path / "net_pytorch"
     for each in (first, second, third):
         each.deleteLater()
+
+
+def test_numbers_at_an_axis_are_values_after_a_change_of_the_theme(qtbot):
+    """pyqtgraph multiplies them by 1000 where values are below 1, and by 1e-9 above 1e9; its label then says so, ours does not."""
+    from app.ui.train.curve_plot import Curve, CurvePlot
+    from app.ui.widgets import theme
+
+    plot = CurvePlot("plot")
+    qtbot.addWidget(plot)
+    plot.resize(500, 400)
+    plot.show()
+    qtbot.waitExposed(plot)
+    axis = plot.getAxis("left")
+    for low, high in ((0.05, 0.45), (2e9, 9e9)):
+        plot.show_curves("loss", [Curve("a", np.array([1.0, 9.0]), np.array([low, high]))], False)
+        qtbot.waitUntil(lambda high=high: high <= axis.range[1] < 2 * high, timeout=WAIT)
+        for _ in range(2):
+            QApplication.processEvents()
+            plot.grab()
+            picture = QImage(plot.size(), QImage.Format.Format_RGB32)
+            painter = QPainter(picture)
+            found = [float(text) for *_, text in axis.generateDrawSpecs(painter)[2]]
+            painter.end()
+            assert found
+            assert all(axis.range[0] <= value <= axis.range[1] for value in found)
+            theme.changes().changed.emit()
 
 
 def test_the_project_of_a_sample_is_not_next_to_it(window):

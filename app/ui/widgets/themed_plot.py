@@ -40,7 +40,8 @@ class ThemedPlot(pg.PlotWidget):  # type: ignore[misc]
             axis.setPen(theme.color("outline"))
             axis.setTextPen(theme.color("text"))
             axis.setTickFont(self.font())
-            axis.enableAutoSIPrefix(False)
+            axis.setSIPrefixEnableRanges(())
+            axis.enableAutoSIPrefix(False)  # alone it only hides the prefix, by which the numbers stay multiplied
         legend = self.getPlotItem().legend
         if legend is not None:
             legend.setLabelTextColor(theme.color("text"))
@@ -49,4 +50,4 @@ class ThemedPlot(pg.PlotWidget):  # type: ignore[misc]
             legend.setBrush(ground)
 
     def label_axis(self, side: str, text: str) -> None:
-        self.setLabel(side, text, color=theme.color("text").name())
+        self.setLabel(side, text, siPrefixEnableRanges=(), color=theme.color("text").name())
