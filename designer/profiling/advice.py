@@ -188,6 +188,9 @@ def unfolded_normalization(subject: Advisable) -> Iterator[Advice]:
         producer = subject.graph.get(layer.inputs[0].layer) if layer.inputs and layer.inputs[0] is not None else None
         if producer is None or "convolution" not in producer.type or producer.activation is not None:
             continue
+        computed = producer.type == "dynamic_convolution"  # its filters are a tensor of the network
+        if computed or layer.params.get("track_running_stats", "true") != "true":
+            continue
         if len(subject.graph.consumers(producer.name)) > 1:
             continue
         yield Advice(
@@ -202,16 +205,14 @@ def unfolded_normalization(subject: Advisable) -> Iterator[Advice]:
             tr("fold it into the weights of the convolution, or use an engine that does"),
             row.time_ms,
             tr("the whole time of the layer"),
-            fold=layer.name if _can_fold(producer, layer) else "",
+            fold=layer.name if _can_fold(producer) else "",
         )
 
 
-def _can_fold(before: Layer, normalization: Layer) -> bool:
+def _can_fold(before: Layer) -> bool:
     """Whether an edit of the weights can fold a normalization into a convolution; engines fold into others too."""
     one_group = before.type == "transposed_convolution" and before.params.get("groups", "1") == "1"
-    return (before.type == "convolution" or one_group) and normalization.params.get(
-        "track_running_stats", "true"
-    ) == "true"
+    return before.type == "convolution" or one_group
 
 
 def unfused_chain(subject: Advisable) -> Iterator[Advice]:

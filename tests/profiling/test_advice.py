@@ -258,7 +258,6 @@ def test_a_larger_batch_must_gain_fifteen_percent(run):
         ({"odd": {"type": "transposed_convolution", "params": {"groups": "4"}}}, ""),
         ({"odd": {"type": "depthwise_convolution"}}, ""),
         ({"odd": {"type": "separable_convolution"}}, ""),
-        ({"norm": {"params": {"track_running_stats": "false"}}}, ""),
     ],
 )
 def test_only_a_fold_that_is_possible_is_offered(run, change, fold):
@@ -274,6 +273,8 @@ def test_only_a_fold_that_is_possible_is_offered(run, change, fold):
         {"big": {"inputs": (Source("odd"),)}},  # reads the convolution too
         {"norm": {"inputs": ()}},
         {"norm": {"inputs": (None,)}},
+        {"norm": {"params": {"track_running_stats": "false"}}},  # divides by the statistics of the batch
+        {"odd": {"type": "dynamic_convolution"}},
     ],
 )
 def test_a_batch_normalization_that_cannot_be_folded(run, change):
