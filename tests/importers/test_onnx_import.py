@@ -19,7 +19,7 @@ from designer.graph.types import DataType
 from designer.importers.formats import ImportOptions
 from designer.importers.imported import Imported
 from designer.importers.onnx.importing import import_onnx
-from designer.importers.verification import compare
+from designer.importers.verification import compare, run_document
 from designer.operators.registry import Registry
 from designer.operators.size_contract import size_contract
 
@@ -138,6 +138,29 @@ def test_a_loop_that_declares_no_shapes_follows_the_size_of_the_image(tmp_path: 
 
 def branch(name: str, node: Any) -> onnx.GraphProto:
     return helper.make_graph([node], name, [], [helper.make_tensor_value_info(node.output[0], FLOAT, [2, 3])])
+
+
+def test_every_result_of_a_branch_is_an_output_of_its_layer(tmp_path: Path, registry: Registry) -> None:
+    def results(name: str, first: str, second: str) -> onnx.GraphProto:
+        nodes = [helper.make_node(first, ["x"], [f"{name}_1"]), helper.make_node(second, ["x"], [f"{name}_2"])]
+        entries = [helper.make_tensor_value_info(f"{name}_{number}", FLOAT, [2, 3]) for number in (1, 2)]
+        return helper.make_graph(nodes, name, [], entries)
+
+    then, other = results("then", "Exp", "Neg"), results("else", "Neg", "Exp")
+    nodes = [
+        helper.make_node("ReduceMax", ["x"], ["highest"], keepdims=0),
+        helper.make_node("Greater", ["highest", "limit"], ["flag"]),
+        helper.make_node("If", ["flag"], ["a", "b"], then_branch=then, else_branch=other),
+    ]
+    proto = model(nodes, {"x": [2, 3]}, {"a": [2, 3], "b": [2, 3]}, {"limit": np.array(0.5, np.float32)})
+    found = imported(proto, tmp_path, registry)
+    assert [layer.params["output_count"] for layer in found.graph if layer.type == "opaque"] == ["2"]
+    assert found.report.max_abs_difference == 0
+    x = random(2, 3)
+    x[0, 0] = 1.0
+    made = run_document(found.graph, registry, found.weights, {"x": x})
+    np.testing.assert_allclose(made["a"], np.exp(x), rtol=1e-5)
+    np.testing.assert_allclose(made["b"], -x, rtol=1e-5)
 
 
 def test_a_branch_in_a_loop_reads_values_of_the_loop(tmp_path: Path, registry: Registry) -> None:
