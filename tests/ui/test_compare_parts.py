@@ -216,3 +216,23 @@ def test_every_button_has_a_name_and_says_what_it_does(qtbot: QtBot) -> None:
     buttons = [b for view in views for b in view.findChildren(QAbstractButton) if not b.objectName().startswith("qt_")]
     assert len(buttons) > len(views)
     assert [b.objectName() for b in buttons if not (b.accessibleName() or b.text()) or not b.toolTip()] == []
+
+
+def test_a_network_with_other_channels_says_so(qtbot: QtBot) -> None:
+    def network(channels: int) -> Document:
+        image = Layer("image", "input", params={"dims": f"16x8x{channels}"})
+        return Document(
+            Graph([image, Layer("output", "output", inputs=(Source("image"),))]), model.registry, parent=model
+        )
+
+    model = SideModel(default_registry())
+    model.choices = [VariantChoice(network(channels)) for channels in (3, 1, 3)]
+    told: list[int] = []
+    model.status_changed.connect(told.append)
+    variants = model.make_variants()
+    assert [variant is None for variant in variants] == [False, True, False]
+    assert model.errors[1].startswith("It takes 1 channels and A ")
+    assert "takes 3" in model.errors[1]
+    assert (model.errors[0], model.errors[2]) == ("", "")
+    assert 1 in told[3:]  # after all were made
+    model.deleteLater()

@@ -15,7 +15,7 @@ from PIL import Image
 from pseudo_kit import Pseudo
 from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QColor, QImage, QWheelEvent
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.ui.document.document import Document
@@ -26,7 +26,7 @@ from app.ui.engine.result import Phase
 from app.ui.inspector.animation import save_animation
 from app.ui.inspector.channel_grid import GAP, ChannelGrid
 from app.ui.inspector.channel_inspector import ChannelInspectorPanel
-from app.ui.inspector.channel_statistics import BINS, TensorStatistics, channel_statistics
+from app.ui.inspector.channel_statistics import BINS, NAMED, TensorStatistics, channel_statistics
 from app.ui.inspector.color_bar import LINE, ColorBar
 from app.ui.inspector.enlarged import EnlargedPage
 from app.ui.inspector.export import statistics as table_of
@@ -328,6 +328,11 @@ def test_many_channels_with_a_flag_are_counted_and_the_first_are_named(qtbot: Qt
     assert statistics.flagged() == {"dead": 14, "not finite": 1}
     assert statistics.flagged_texts() == ["14 dead (3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14 …)", "1 not finite (1)"]
     assert (statistics.flag(2), statistics.flag(3)) == ("", "dead")
+    data[3 + NAMED :] = data[0]
+    with qtbot.waitSignal(statistics.changed):
+        statistics.show_data(data)
+    qtbot.waitUntil(lambda: statistics.complete)
+    assert statistics.flagged_texts()[0] == f"{NAMED} dead (3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14)"
     statistics.show_data(data[:2])
     assert not statistics.complete
     assert statistics.range(0) is None
@@ -514,3 +519,37 @@ def test_a_smaller_batch_shows_an_item_that_it_has(panel: ChannelInspectorPanel)
     show(panel, batch[:1])
     assert not item.isVisible()
     np.testing.assert_array_equal(panel.page.values, batch[0])
+
+
+def test_the_tensors_that_can_be_chosen_are_those_of_the_layer(qtbot: QtBot) -> None:
+    bar = SubjectBar()
+    qtbot.addWidget(bar)
+    bar.resize(1600, 60)
+    bar.show()
+    for tensors, shown in (
+        ([("weight", "weight  8 x 3"), ("bias", "bias  8")], "bias"),
+        ([("weight", "weight  8 x 3"), ("bias", "bias  8")], "weight"),
+        ([("bias", "bias  4")], "bias"),
+        ([], ""),
+        ([("scale", "scale  2")], "gone"),
+    ):
+        bar.show_tensors(tensors, shown)
+        assert [(bar.tensor.itemData(i), bar.tensor.itemText(i)) for i in range(bar.tensor.count())] == tensors
+        assert bar.tensor.isVisible() is bool(tensors)
+        expected = tensors[0][0] if tensors and shown == "gone" else shown
+        assert (bar.tensor.currentData() or "") == expected
+    more = QPushButton("more")
+    bar.add_buttons(more)
+    QApplication.processEvents()
+    assert bar.export.x() > more.x() > bar.order.x()  # the button to export is the last one
+
+
+def test_a_channel_is_removed_where_the_output_is_shown_only(panel: ChannelInspectorPanel) -> None:
+    values = np.random.default_rng(0).standard_normal((8, 3, 5, 5)).astype(np.float32)
+    for kind, there in ((Kind.OUTPUT, True), (Kind.WEIGHTS, False), (Kind.GRADIENT, False), (Kind.OUTPUT, True)):
+        panel.look_at(kind)
+        show(panel, values.copy())
+        assert panel._remove.isHidden()  # of all channels none is chosen
+        panel.enlarge(2)
+        assert panel.shown.channel == 2
+        assert panel._remove.isHidden() is not there

@@ -44,3 +44,15 @@ def test_the_cost_of_many_layers_is_counted_between_events(qtbot):
     assert facts.facts()["Parameters"] == "…"
     qtbot.waitUntil(lambda: facts.facts()["Parameters"] != "…")
     assert facts.facts()["Parameters"] == f"{12 * len(names):,}"
+
+
+def test_the_cost_of_a_layer_names_weights_and_outputs(qtbot):
+    conv = Layer("conv", "convolution", (0, 0), (Source("in"),), {"features": "3", "kernel": "1x1"})
+    document = Document(Graph([Layer("in", "input", params={"dims": "8x8x3"}), conv]), default_registry())
+    facts = LayerFacts("facts")
+    qtbot.addWidget(facts)
+    facts.show_layers(document, ["conv"])
+    qtbot.waitUntil(lambda: facts.facts().get("Parameters", "…") != "…")
+    weights, outputs = facts.facts()["Memory, FP32"].split(", ")
+    assert weights.endswith("48.0 B weights")
+    assert outputs.endswith("768 B outputs")
