@@ -621,6 +621,19 @@ def test_unsaved_networks_of_one_name_have_projects_of_their_own(qapp, tmp_path,
         each.deleteLater()
 
 
+def test_the_curve_of_a_finished_run_is_drawn_when_the_workspace_is_first_shown(window, exported, qtbot):
+    make_run(exported, "a", settings={"steps": 20})
+    show(window, Graph([layer for layer in network() if layer.name != "strange"], name="named"))
+    window.context.root.project = exported
+    training = training_of(window.context)
+    training.look()
+    qtbot.waitUntil(lambda: len(training.runs) == 1 and len(training.runs[0].snapshot.curves.steps) == 20, timeout=WAIT)
+    window.docks.set_workspace(TRAIN)
+    panel = window.docks.panel("training_runs")
+    qtbot.waitUntil(lambda: panel.plot is not None and panel.plot.isVisible(), timeout=WAIT)
+    assert [len(x) for x, _ in panel.plot.bundle.lines(0, 20, 400)] == [20]
+
+
 def test_numbers_at_an_axis_are_values_after_a_change_of_the_theme(qtbot):
     """pyqtgraph multiplies them by 1000 where values are below 1, and by 1e-9 above 1e9; its label then says so, ours does not."""
     from app.ui.train.curve_plot import Curve, CurvePlot

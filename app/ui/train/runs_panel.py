@@ -307,7 +307,7 @@ class TrainingRunsPanel(QWidget):
             self.metric_box.setCurrentIndex(max(self.metric_box.findData(current), 0))
 
     def _draw(self) -> None:
-        if self.plot is None or not self.plot.isVisible():
+        if self.plot is None or not self.isVisible():
             return
         metric: Any = self.metric_box.currentData() or "loss"
         curves = [self._curve(run, metric) for run in self._training.chosen]
