@@ -120,7 +120,6 @@ def _write_imported(model: Any, weights: Weights, target: Path) -> OnnxReport:
     stored = {tensor.name for tensor in model.graph.initializer}
     inputs = [entry for entry in model.graph.input if entry.name not in stored]
     opset = next((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), 0)
-    as_imported = OpenSizes(0, reason=tr("the file is exported as it was imported"))
     return OnnxReport(
         target,
         _entries(inputs),
@@ -129,7 +128,7 @@ def _write_imported(model: Any, weights: Weights, target: Path) -> OnnxReport:
         len(data),
         opset,
         (),
-        as_imported,
+        OpenSizes(0, as_imported=True),
         weights.note,
     )
 

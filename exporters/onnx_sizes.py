@@ -31,13 +31,19 @@ LARGEST_STEP = 256
 
 @dataclass(frozen=True, slots=True)
 class OpenSizes:
-    """Heights and widths must be multiples of `multiple`; 0 if they are fixed, because of `layer` and `reason`."""
+    """Heights and widths must be multiples of `multiple`; 0 if they are fixed, because of `layer` and `reason`.
+
+    `as_imported`: the file is an imported one, whose sizes were not examined.
+    """
 
     multiple: int
     layer: str = ""
     reason: str = ""
+    as_imported: bool = False
 
     def __str__(self) -> str:
+        if self.as_imported:
+            return tr("Heights and widths are those of the imported file, which is exported as it was")
         if not self.multiple:
             because = tr(" because of '{layer}'", layer=self.layer) if self.layer else ""
             return tr("Height and width are fixed{because}: {reason}", because=because, reason=self.reason)

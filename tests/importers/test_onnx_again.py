@@ -46,6 +46,7 @@ def test_an_unedited_file_is_exported_as_it_was(
     again = onnx.load(target)
     assert again == proto
     assert report.opset == proto.opset_import[0].version
+    assert str(report.sizes) == "Heights and widths are those of the imported file, which is exported as it was"
     for ours, theirs in zip(run(target, feeds), run(path, feeds), strict=True):
         assert ours.tobytes() == theirs.tobytes()
 
