@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 pytest.importorskip("PySide6")
@@ -9,10 +11,11 @@ pytestmark = pytest.mark.gui
 
 from PySide6.QtCore import QSettings, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QComboBox, QInputDialog
+from PySide6.QtWidgets import QApplication, QComboBox, QInputDialog, QLabel
 from window_kit import open_window
 
-from app.ui.shell.panels import WORKSPACES
+import app.ui
+from app.ui.shell.panels import PANELS, WORKSPACES
 
 
 def entries(window) -> dict[str, object]:
@@ -51,6 +54,26 @@ def test_a_layout_comes_back_with_its_workspace(window):
     assert window.dockWidgetArea(window.docks["palette"]) is right
     window.docks.set_workspace("Profile")
     assert seen(window) == profile
+
+
+@pytest.mark.parametrize(
+    ("module", "text", "said"),
+    [
+        ("nowhere", "", "No module named 'app.ui.nowhere'"),
+        ("broken", "raise ImportError('libGL.so.1: no such file')", "libGL.so.1: no such file"),
+    ],
+)
+def test_a_panel_that_cannot_be_loaded_says_why_in_its_place(window, tmp_path, monkeypatch, module, text, said):
+    """The rest of the window works."""
+    if text:
+        (tmp_path / f"{module}.py").write_text(text)
+        monkeypatch.setattr(app.ui, "__path__", [*app.ui.__path__, str(tmp_path)])
+    spec = next(spec for spec in PANELS if spec.id == "utilisation")
+    monkeypatch.setitem(window.docks._specs, spec.id, replace(spec, module=module))
+    label = window.docks.panel(spec.id)
+    assert isinstance(label, QLabel)
+    assert label.text() == f"{spec.title} is not available: {said}. Reinstall the program."
+    assert label.wordWrap()
 
 
 def test_layouts_are_there_at_the_next_start_until_they_are_deleted(window, qtbot, tmp_path):

@@ -92,7 +92,7 @@ class Docks(QObject):
     def _build(self, spec: PanelSpec) -> QWidget:
         try:
             cls = getattr(importlib.import_module(f"app.ui.{spec.module}"), spec.class_name)
-        except ModuleNotFoundError as error:
+        except ImportError as error:  # a module or a library of the system is missing
             label = QLabel(
                 tr(
                     "{title} is not available: {error}. Reinstall the program.",
