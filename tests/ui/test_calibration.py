@@ -86,6 +86,10 @@ def test_a_calibration_becomes_a_variant_with_its_report(qtbot, context, panel, 
     found = rows(dialog)
     assert {name: item.text(1) for name, item in found.items() if item.checkState(0) is Qt.CheckState.Checked} == KEPT
     sensitive = found["dec_0_b"]
+    dialog.layers.scrollToItem(sensitive)
+    place = dialog.layers.visualItemRect(sensitive).center()
+    qtbot.mouseClick(dialog.layers.viewport(), Qt.MouseButton.LeftButton, pos=place)
+    assert context.selection == ("dec_0_b",)
     assert float(sensitive.text(2)) > 10
     assert float(sensitive.text(3)) > 10
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(tmp_path / "report.json"), ""))

@@ -233,6 +233,8 @@ def test_an_unknown_domain_opens_with_the_reason_why_it_is_not_compared(qtbot, w
     assert "com.example" in document.imported.report.not_compared_because
     (row,) = panel.nodes.source.rows
     assert row.marked
+    assert panel.nodes.source.index(0, 0).data(Qt.ItemDataRole.DecorationRole) is not None
+    assert panel.nodes.source.index(0, 1).data(Qt.ItemDataRole.DecorationRole) is None
     assert "Sparkle" in row.texts[4]
 
 
