@@ -277,6 +277,20 @@ def test_an_activation_is_attached_with_its_parameters(qtbot, panel, context):
     assert context.document.graph["conv_0"].activation is None
 
 
+def test_an_activation_layer_is_not_said_to_have_no_parameters(panel, context):
+    """Its parameters are those of the attached activation."""
+    layers = [
+        Layer("relu_0", "activation", inputs=(Source("input_0"),), activation=ActivationSpec("relu", {"alpha": "0.1"})),
+        Layer("same_0", "identity", inputs=(Source("input_0"),)),
+    ]
+    for layer in layers:
+        context.document.do(lambda g, layer=layer: commands.add_layer(g, layer))
+    context.select(("same_0",))
+    assert text_of(panel, "note") == "This operator has no parameters."
+    context.select(("relu_0",))
+    assert text_of(panel, "note") == ""
+
+
 def test_shapes_learned_values_and_work_are_shown_and_follow(qtbot, panel, context):
     context.select(("conv_0",))
     shown = panel.findChild(LayerFacts, "parameters.facts")

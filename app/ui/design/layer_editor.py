@@ -354,7 +354,7 @@ class ParametersPanel(QWidget):
                 ),
                 "info",
             )
-        elif self._operator_rows is None:
+        elif self._operator_rows is None and {layer.type for layer in layers} != {"activation"}:
             text = tr("This operator has no parameters.") if one else tr("These layers have no parameters in common.")
             self._note.show_message(text, "info")
 
