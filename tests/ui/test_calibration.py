@@ -88,8 +88,9 @@ def test_a_calibration_becomes_a_variant_with_its_report(qtbot, context, panel, 
     sensitive = found["dec_0_b"]
     dialog.layers.scrollToItem(sensitive)
     place = dialog.layers.visualItemRect(sensitive).center()
-    qtbot.mouseClick(dialog.layers.viewport(), Qt.MouseButton.LeftButton, pos=place)
-    assert context.selection == ("dec_0_b",)
+    with qtbot.waitSignal(context.reveal_requested) as shown:
+        qtbot.mouseClick(dialog.layers.viewport(), Qt.MouseButton.LeftButton, pos=place)
+    assert shown.args == ["dec_0_b"]
     assert float(sensitive.text(2)) > 10
     assert float(sensitive.text(3)) > 10
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(tmp_path / "report.json"), ""))
