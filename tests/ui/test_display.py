@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("PySide6")
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QColor
+from PySide6.QtGui import QAction, QColor, QGuiApplication, QImage
 from PySide6.QtWidgets import QLabel, QToolButton
 from pytestqt.qtbot import QtBot
 
@@ -147,3 +147,58 @@ def test_the_split_line_is_where_the_tensor_is_split_also_on_a_part_of_it(
     key = Qt.Key.Key_Right if mode is SplitMode.VERTICAL else Qt.Key.Key_Down
     qtbot.keyClick(image, key, Qt.KeyboardModifier.ShiftModifier)
     assert moved == [pytest.approx(4 / whole + 0.1)]
+
+
+def test_everything_around_the_output_is_of_what_is_shown_now(qtbot: QtBot) -> None:
+    """An image with a note, the pixel under the cursor, a copy of it, another result, a row of values, and nothing."""
+    view = OutputView("y", lambda: Provenance("y.xml", "0" * 64))
+    qtbot.addWidget(view)
+    view.resize(700, 400)
+    view.show()
+
+    def texts() -> list[str]:
+        found = (view.findChild(QLabel, f"analysis.output.y.{name}") for name in ("probe", "zoom", "range"))
+        return [label.text() for label in found if label is not None]
+
+    def click(name: str) -> None:
+        button = view.findChild(QToolButton, f"analysis.output.y.{name}")
+        assert button is not None
+        qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+
+    def copied() -> QImage:
+        QGuiApplication.clipboard().clear()
+        copy = view.findChild(QAction, "analysis.output.y.export.copy")
+        assert copy is not None
+        copy.trigger()
+        assert texts()[0] == "The image is on the clipboard."
+        return QGuiApplication.clipboard().image()
+
+    assert texts() == ["", "", ""]
+    assert not view.export.isEnabled()
+    image = np.arange(240, dtype=np.float32).reshape(1, 3, 8, 10) / 200 - 0.1
+    view.show_array(image, note="random weights")
+    assert view.view.note == "random weights"
+    assert view.export.isEnabled()
+    assert texts() == ["", f"{view.view.zoom * 100:.0f} %", "< 0: 8.33 %   > 1: 7.92 %"]  # 20 and 19 of the 240
+    click("one")
+    assert texts()[1] == "100 %"
+    click("fit")
+    assert texts()[1] == f"{view.view.zoom * 100:.0f} %" != "100 %"
+    qtbot.mouseMove(view.view, view.view.place_of(3.5, 2.5).toPoint())
+    qtbot.waitUntil(lambda: texts()[0] == "x 3  y 2   R 0.015  G 0.415  B 0.815")
+    assert copied().pixelColor(3, 2).getRgb()[:3] == (4, 106, 208)
+    view.show_array(image * 2)  # the cursor has not moved
+    assert texts()[0] == "x 3  y 2   R 0.03  G 0.83  B 1.63"
+    assert not view.view.note
+    view.show_array(np.array([[0.5, -1.0, 2.0]], np.float32), note="random weights")
+    assert view.features.isVisible()
+    assert texts() == ["", "", ""]
+    plain = copied()
+    assert plain.size() == view.features.grab().toImage().size()
+    view.show_array(np.array([[0.5, -1.0, 2.0]], np.float32))
+    assert copied() != plain  # without the note
+    view.show_array(image)
+    view.show_array(None)
+    assert texts() == ["", "", ""]
+    assert view.view.isVisible()
+    assert not view.export.isEnabled()

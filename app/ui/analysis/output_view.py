@@ -137,6 +137,7 @@ class OutputView(QWidget):
         channels = as_channels(array)
         if channels is None or kind == "labels":
             self.features.show_values(array)
+            self.view.show_image(None)  # its zoom is that of no image any more
             self._stack.setCurrentWidget(self.features)
             self._range.setText("")
             return
