@@ -12,21 +12,25 @@ import pytest
 
 pytest.importorskip("PySide6")
 from PIL.Image import fromarray
-from PySide6.QtCore import QObject
-from PySide6.QtWidgets import QAbstractButton
+from PySide6.QtCore import QObject, Qt
+from PySide6.QtWidgets import QAbstractButton, QFileDialog
 from pytestqt.qtbot import QtBot
 
+import samples
+from analysis_layers.noise import KINDS, RANDOM
 from app.engine.protocol import OpenRequest
 from app.reports.comparison import ImageMetrics, Row
-from app.reports.votes import LEFT, Vote, VoteTrial
+from app.reports.votes import EQUAL, LEFT, RIGHT, Vote, VoteTrial
 from app.ui.compare.folder_run import FolderRun, Kept, best, conditions_of
 from app.ui.compare.folder_view import FolderView
 from app.ui.compare.metrics_view import VALUES, MetricsView
-from app.ui.compare.model import NoiseChoice, SideModel, provenance_of
+from app.ui.compare.model import MOST, NoiseChoice, SideModel, provenance_of
 from app.ui.compare.runner import Made, _Lane
+from app.ui.compare.setup import Setup
 from app.ui.compare.variants import Variant, VariantChoice
 from app.ui.compare.vote_view import VoteView
 from app.ui.document.document import Document
+from app.ui.engine.inputs import photographs
 from designer.graph.commands import set_params
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
@@ -120,6 +124,112 @@ def test_a_vote_on_a_folder_names_the_variants_that_the_folder_was_run_with(qtbo
     view.start()
     view.show_votes([Vote(VoteTrial(0, "A", "B", None), LEFT, 1.0)])
     assert view.table.item(0, 0).text() == "A mild / B strong"
+
+
+def test_the_table_of_a_vote_names_the_preferred_variant_of_each_pair(qtbot: QtBot) -> None:
+    model = SideModel(default_registry())
+    run = FolderRun(model, model)
+    view = VoteView(model, run)
+    model.setParent(view)
+    qtbot.addWidget(view)
+    names, pixels = {"A": "A mild", "B": "B strong", "C": "C none"}, np.zeros((8, 8), np.uint32)
+    run.kept, run.names = [Kept(f"{image}.png", dict.fromkeys("ABC", pixels)) for image in range(6)], names
+    view.refresh()
+    view.pictures.setCurrentIndex(1)
+    view.start()
+    answers = {"AB": [LEFT] * 6, "AC": [RIGHT] * 5 + [EQUAL], "BC": [RIGHT] * 6}
+    view.show_votes(
+        [Vote(VoteTrial(i, *pair), answer, 1.0) for pair, found in answers.items() for i, answer in enumerate(found)]
+    )
+    shown = [[view.table.item(row, column).text() for column in range(6)] for row in range(view.table.rowCount())]
+    assert shown == [
+        ["A mild / B strong", "6", "0", "0", "0.0312", "A mild is preferred (p < 0.05)"],  # 2 / 2^6
+        ["A mild / C none", "0", "5", "1", "0.0625", "not significant at 5 %"],  # 2 / 2^5
+        ["B strong / C none", "0", "6", "0", "0.0312", "C none is preferred (p < 0.05)"],
+    ]
+    assert all(button.isEnabled() for button in view.save_buttons.values())
+    view.show_votes([])
+    assert view.table.rowCount() == 0
+    assert not any(button.isEnabled() for button in view.save_buttons.values())
+
+
+def test_what_is_compared_is_chosen_from_the_lists(
+    qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Each image and noise writes what it names into the model, once; what cannot be chosen with it is disabled."""
+    model = SideModel(default_registry())
+    model.picture, model.noise = samples.HELD_OUT, NoiseChoice("")
+    setup, changes = Setup(model, list), []
+    model.setParent(setup)
+    qtbot.addWidget(setup)
+    setup.show()
+    setup.show_picture()
+    setup.changed.connect(lambda: changes.append(model.picture))
+    box, known = setup.picture, [samples.HELD_OUT, *photographs()]
+    for path in known[1:]:
+        qtbot.keyClick(box, Qt.Key.Key_Down)
+        assert model.picture == path == changes[-1]
+        assert box.currentText() == path.name
+    assert len(changes) == len(known) - 1
+    own = tmp_path / "own.png"
+    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (str(own), ""))
+    qtbot.keyClick(box, Qt.Key.Key_End)
+    assert model.picture == own == changes.pop()
+    shown = [box.itemText(row) for row in range(box.count())]
+    assert shown == [*(path.name for path in (own, *known)), "", "Choose a file..."]
+    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: ("", ""))
+    qtbot.keyClick(box, Qt.Key.Key_End)
+    assert (model.picture, box.currentText()) == (own, "own.png")
+    model.clean_file = tmp_path / "clean.png"
+    setup.show_picture()
+    names = [setup.clean.itemText(row) for row in range(setup.clean.count())]
+    assert names == ["unknown: the first variant is the measure", "clean.png", "", "Choose a file..."]
+    qtbot.keyClick(setup.clean, Qt.Key.Key_End)  # and no file
+    assert (model.clean_file, setup.clean.currentText()) == (tmp_path / "clean.png", "clean.png")
+    qtbot.keyClick(setup.clean, Qt.Key.Key_Home)
+    assert model.clean_file is None
+    assert setup.clean.count() == 3
+    for kind in KINDS:
+        qtbot.keyClick(setup.kind, Qt.Key.Key_Down)
+        assert model.noise.kind == kind
+        fields = (setup.scale, setup.seed, setup.clean)
+        assert [field.isEnabled() for field in fields] == [True, kind in RANDOM, False]
+        assert setup.clean.currentText() == "the image itself"
+    qtbot.keyClick(setup.kind, Qt.Key.Key_Home)
+    assert [field.isEnabled() for field in (setup.scale, setup.seed, setup.clean)] == [False, False, True]
+
+
+def test_variants_are_added_and_removed_by_their_own_buttons(qtbot: QtBot) -> None:
+    model = SideModel(default_registry())
+    paths = samples.documents()[:3]
+    model.choices = [VariantChoice(path) for path in paths[:2]]
+    setup, changes = Setup(model, list), []
+    model.setParent(setup)
+    qtbot.addWidget(setup)
+    setup.show()
+    setup.show_choices()
+    setup.changed.connect(lambda: changes.append([choice.source for choice in model.choices]))
+
+    def can() -> tuple[bool, list[bool]]:
+        return setup.add.isEnabled(), [row.remove.isEnabled() for row in setup.rows]
+
+    assert can() == (True, [False, False])
+    qtbot.mouseClick(setup.add, Qt.MouseButton.LeftButton)
+    assert changes.pop() == [paths[0], paths[1], paths[1]]
+    assert can() == (True, [True] * 3)
+    setup.rows[2].source.setFocus()
+    qtbot.keyClick(setup.rows[2].source, Qt.Key.Key_Down)
+    assert changes.pop() == list(paths)
+    qtbot.mouseClick(setup.add, Qt.MouseButton.LeftButton)
+    assert can() == (False, [True] * MOST)
+    assert changes.pop() == [*paths, paths[2]]
+    qtbot.mouseClick(setup.rows[1].remove, Qt.MouseButton.LeftButton)
+    assert changes.pop() == [paths[0], paths[2], paths[2]]
+    assert [row.source.currentText().split()[0] for row in setup.rows] == [paths[row].name for row in (0, 2, 2)]
+    qtbot.mouseClick(setup.rows[0].remove, Qt.MouseButton.LeftButton)
+    assert changes.pop() == [paths[2], paths[2]]
+    assert can() == (True, [False, False])
+    assert not changes
 
 
 def test_images_keep_their_provenance_when_a_folder_is_run_after_an_edit(
