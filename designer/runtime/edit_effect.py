@@ -14,7 +14,8 @@ from designer.operators.references import Restoration, restorations
 from designer.runtime.session import Session
 from designer.texts import tr
 
-KEPT = 1e-4  # largest difference of an output of a kept function, relative to its largest value, or to 1
+KEPT = 1e-4  # largest difference of an output of a kept function, relative to its largest value
+ROUNDING = float(np.finfo(np.float32).eps)  # a smaller difference is kept: an output may be 0 everywhere
 
 Floats = NDArray[np.float32]
 
@@ -53,7 +54,7 @@ def edit_effect(before: Session, after: Session) -> EditEffect:
         return EditEffect(np.inf, False)
     differences = [_difference(a, b) for a, b in pairs]
     difference = float(np.max([found for found, _ in differences]))  # NaN if one is
-    if all(found <= KEPT * max(1.0, largest) for found, largest in differences):
+    if all(found <= max(KEPT * largest, ROUNDING) for found, largest in differences):
         return EditEffect(difference, True)
     if clean_one is not None and clean_other is not None:
         return EditEffect(difference, False, clean_one, clean_other)

@@ -510,6 +510,22 @@ def test_each_output_of_an_edited_network_has_its_own_scale(runtime_registry):
     assert changed.after == pytest.approx(10 * np.log10(8.0**2 / error))  # not clipped to 0..1
 
 
+@pytest.mark.parametrize(
+    ("factor", "other", "kept"),
+    [
+        (1e-3, 1e-3 + 2e-5, False),
+        (1e-3, 1e-3 + 5e-8, True),
+        (1e-6, 2e-6, False),
+        (0.0, 2e-8, True),
+        (0.0, 1e-5, False),
+    ],
+)
+def test_an_output_of_small_values_is_not_measured_against_one(runtime_registry, factor, other, kept):
+    pytest.importorskip("torch")
+    before, after = (outputs(runtime_registry, 1.0, each) for each in (factor, other))
+    assert edit_effect(before, after).kept is kept
+
+
 def test_equal_values_that_are_not_finite_are_kept(runtime_registry):
     pytest.importorskip("torch")
     before = outputs(runtime_registry, 1.0, 2.0, "log")  # minus infinity, and the logarithms
