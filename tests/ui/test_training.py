@@ -352,6 +352,36 @@ def test_validation_images_of_two_runs_are_compared_step_by_step(window, trainin
     assert [panel.right.itemText(number) for number in range(panel.right.count())] == ["Input", "Output", "Target"]
 
 
+def test_a_pair_of_different_sizes_is_drawn_with_every_pixel_of_the_larger_image(window, training, exported, qtbot):
+    folder = make_run(exported, "a", settings={}).path / "validation"
+    small, large = QImage(4, 2, QImage.Format.Format_RGB32), QImage(8, 4, QImage.Format.Format_RGB32)
+    small.fill(QColor("#102030"))
+    for y in range(4):
+        for x in range(8):
+            large.setPixelColor(x, y, QColor(x * 30, y * 60, 0))
+    for name, image in (("step_000010", large), ("inputs", small), ("targets", large)):
+        (folder / name).mkdir(parents=True)
+        assert image.save(str(folder / name / "photo.png"))
+    training.look()
+    qtbot.waitUntil(lambda: len(training.runs) == 1, timeout=WAIT)
+    training.choose(training.runs)
+    panel = window.docks.panel("validation")
+
+    def pixels(columns: range) -> list[str]:
+        return [panel.view.image.pixelColor(x, y).name() for y in range(4) for x in columns]
+
+    for sides, low, high in (
+        (("Input", "Target"), range(4), range(4, 8)),
+        (("Output", "Input"), range(4, 8), range(4)),
+    ):
+        for box, text in zip((panel.left, panel.right), sides, strict=True):
+            box.setCurrentIndex(box.findText(text))
+            box.activated.emit(box.currentIndex())
+        assert (panel.view.image.width(), panel.view.image.height()) == (8, 4)
+        assert pixels(high) == [large.pixelColor(x, y).name() for y in range(4) for x in high]
+        assert set(pixels(low)) == {"#102030"}
+
+
 def test_health_that_was_not_measured_is_not_called_good(window, training, exported, qtbot):
     run = make_run(exported, "a", settings={})
     run.trail.mkdir()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from PySide6.QtCore import QRect, Qt
+from PySide6.QtCore import QRect, QSize, Qt
 from PySide6.QtGui import QImage, QPainter
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
@@ -182,16 +182,20 @@ class ValidationPanel(QWidget):
             self.view.set_split(SplitMode.NONE, self._amount)
             self.view.show_image(left or right)
             return
-        whole = left.convertToFormat(QImage.Format.Format_RGB32)
-        cut = round(self._amount * whole.width())
+        size = max(left.size(), right.size(), key=lambda each: each.width() * each.height())
+        whole, part = (_enlarged(image, size) for image in (left, right))
+        cut = round(self._amount * size.width())
         painter = QPainter(whole)
-        part = right.scaled(
-            whole.size(), Qt.AspectRatioMode.IgnoreAspectRatio, Qt.TransformationMode.FastTransformation
-        )
-        painter.drawImage(QRect(cut, 0, whole.width() - cut, whole.height()), part, part.rect().adjusted(cut, 0, 0, 0))
+        painter.drawImage(QRect(cut, 0, size.width() - cut, size.height()), part, part.rect().adjusted(cut, 0, 0, 0))
         painter.end()
         self.view.set_split(SplitMode.VERTICAL, self._amount)
         self.view.show_image(whole)
+
+
+def _enlarged(image: QImage, size: QSize) -> QImage:
+    """The image at the size of the larger one of a pair, with square pixels; input and target of super-resolution differ."""
+    scaled = image.scaled(size, Qt.AspectRatioMode.IgnoreAspectRatio, Qt.TransformationMode.FastTransformation)
+    return scaled.convertToFormat(QImage.Format.Format_RGB32)
 
 
 def _load(path: Path | None) -> QImage | None:
