@@ -57,6 +57,27 @@ def test_what_is_out_of_range_is_painted() -> None:
     assert below not in Display(DisplayMode.SIGNED, mark=True).pixels(GRAY, DisplayMode.IMAGE)[0, 1:-1].tolist()
 
 
+@pytest.mark.parametrize(
+    ("shape", "note"),
+    [
+        ((3, 5), "item 0 of 3"),
+        ((2, 3, 8, 10), "item 0 of 2"),
+        ((2, 1, 4, 8, 10), "item 0 of 2"),
+        ((1, 5), ""),
+        ((5,), ""),
+        ((1, 3, 8, 10), ""),
+        ((4, 8, 10), ""),  # all of it is shown
+    ],
+)
+def test_an_output_says_that_it_shows_one_item_of_a_batch(qtbot: QtBot, shape: tuple[int, ...], note: str) -> None:
+    view = OutputView("y", lambda: Provenance("y.xml", "0" * 64))
+    qtbot.addWidget(view)
+    for weights in ("", "random weights"):
+        view.show_array(np.zeros(shape, np.float32), note=weights)
+        expected = "; ".join(text for text in (note, weights) if text)
+        assert (view.view.note, view.features.note) == (expected, expected)
+
+
 def test_the_view_follows_its_controls(qtbot: QtBot) -> None:
     view = OutputView("y", lambda: Provenance("y.xml", "0" * 64))
     qtbot.addWidget(view)

@@ -117,10 +117,12 @@ class OutputView(QWidget):
     ) -> None:
         """Show a result, N x C x H x W or of another rank, as its output layer's operator says; None clears.
 
+        Of a batch the first item is shown, and a note says so.
         The result of a recipe is shown as signed if many of its values are negative: `alpha * (a-b)` is black as an image.
         """
         kind = getattr(operator, "analysis_view", "image")
         self._size = (array.shape[3], array.shape[2]) if array is not None and array.ndim == 4 else None
+        note = "; ".join(filter(None, (_item_of_batch(array, kind), note)))
         array, self._offset = shown_part(array, operator)
         self._array = array
         self._place_split()
@@ -251,6 +253,13 @@ class OutputView(QWidget):
         texts = [f"{names[i]} {text}" if names else text for i, text in enumerate(numbers([float(v) for v in values]))]
         more = " …" if channels.shape[0] > 4 else ""
         self._probe.setText(f"x {x + self._offset[0]}  y {y + self._offset[1]}   {'  '.join(texts)}{more}")
+
+
+def _item_of_batch(array: Array | None, kind: str) -> str:
+    """Which part of a batch is shown: its first item. N x T x F is shown as N channels."""
+    if array is None or array.ndim < 2 or len(array) < 2 or (array.ndim == 3 and kind != "labels"):
+        return ""
+    return tr("item {item} of {count}", item=0, count=len(array))
 
 
 def shown_part(array: Array | None, operator: object) -> tuple[Array | None, tuple[int, int]]:

@@ -52,6 +52,10 @@ class FeatureView(QWidget):
         """The indices of the largest values, largest first, NaN last."""
         return [int(i) for i in np.argsort(-self._values, kind="stable")[:TOP]]
 
+    @property
+    def note(self) -> str:
+        return self._note
+
     def set_note(self, note: str) -> None:
         self._note = note
         self.update()
