@@ -205,7 +205,7 @@ def record(copy: Path, room: str) -> Record:
     measured = "app/ui" if TESTS[room] is WINDOW else room
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", "auto", "--dist", "worksteal", "-m", marks]
-        command += ["-p", "coverage_by_test", "-p", "no:cacheprovider", *TESTS[room]]
+        command += ["-p", "executed_lines", "-p", "no:cacheprovider", *TESTS[room]]
         settings = environment(copy, RECORD=folder, MEASURED=str(copy / measured))
         if subprocess.run(command, cwd=copy, env=settings, check=False).returncode:
             sys.exit(f"the tests of {room} fail without a mistake: mend them first")

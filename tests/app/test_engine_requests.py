@@ -229,7 +229,8 @@ def test_comparisons_of_layers_in_other_formats(peer):
     assert sum(item.share for item in blamed.operators) == pytest.approx(1, abs=1e-6)
     bits = peer.ask(BitsRequest())
     assert [(item.layer, item.weights) for item in bits.layers] == [("conv", 20)]
-    assert [point.bytes for point in bits.points] == [80, 40, 20, 15, 10, 5]
+    # 18 weights of the kernel, and two biases that have 32 bits in integer formats.
+    assert [point.bytes for point in bits.points] == [80, 40, 26, 22, 17, 13]
     rows = peer.ask(MeasureVariantsRequest((Variant("half", "fp16"), Variant("bad", "fp31")), "torch", threads=1)).rows
     assert [(row.name, row.bytes, row.emulated) for row in rows] == [
         ("", 80, False),

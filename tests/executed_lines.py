@@ -1,4 +1,4 @@
-"""A plugin of pytest that records which test executes which line, and how long it takes (`-n 2 -p coverage_by_test`).
+"""A plugin of pytest that records which test executes which line, and how long it takes (`-n 2 -p executed_lines`).
 
 `RECORD` is the folder for the records and `MEASURED` lists folders of sources, separated by commas. `make mutants` uses it.
 """
