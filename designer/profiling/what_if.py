@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from designer.graph.template import enclosing
 from designer.graph.types import Size2D
 from designer.operators.deploy import deploy
 from designer.operators.registry import Registry
-from designer.profiling.cost import CostTable, cost_table
+from designer.profiling.cost import CostTable, LayerCost, cost_table
 from designer.profiling.devices import DEVICES, device_named
 from designer.profiling.layer_work import ALIASES
 from designer.profiling.measure import fixed_batch, sized
@@ -134,28 +134,63 @@ class TrainingMemory:
 def training_memory(table: CostTable, optimizer: str = "adam") -> TrainingMemory:
     """Activations, gradients and optimizer states of every layer that needs memory.
 
-    Weights that layers share count once; those of frozen layers have neither gradients nor optimizer states.
+    Weights that layers share count once; those of frozen layers have neither gradients nor optimizer states. Of layers before
+    the first trained one, only the inputs and the tensors that a layer with a gradient reads are kept.
     """
     states = OPTIMIZER_STATES[optimizer]
+    differentiated = _differentiated(table)
+    read = _read_for_gradients(table, differentiated)
     seen: set[str] = set()
     rows = []
     for name, row in table.rows.items():
         shared = table.graph[name].weights_name
         first = shared not in seen
         seen.add(shared)
-        frozen = any(outer in table.graph and table.graph[outer].frozen for outer in enclosing(shared))
-        learned = row.learned * table.item_bytes if first and not frozen else 0
-        activations = _kept(table, name, row.parameters)
+        learned = row.learned * table.item_bytes if first and not _is_frozen(table, name) else 0
+        activations = 0
+        if name in differentiated:
+            activations = _kept(table, name, row.parameters)
+        elif not _is_alias(row) and (name in read or not row.sources):
+            activations = sum(table.bytes_of(kind) for kind in row.outputs)
         found = LayerTrainingMemory(name, row.weight_bytes if first else 0, learned, states * learned, activations)
         if found.total:
             rows.append(found)
     return TrainingMemory(optimizer, tuple(rows))
 
 
+def _is_frozen(table: CostTable, name: str) -> bool:
+    shared = table.graph[name].weights_name
+    return any(outer in table.graph and table.graph[outer].frozen for outer in enclosing(shared))
+
+
+def _differentiated(table: CostTable) -> set[str]:
+    """The layers whose outputs need gradients: those with trained weights, and all that depend on one."""
+    found: set[str] = set()
+    for name, row in table.rows.items():
+        trained = row.learned and not _is_frozen(table, name)
+        if trained or any(source.layer in found for source in row.sources):
+            found.add(name)
+    return found
+
+
+def _read_for_gradients(table: CostTable, differentiated: Collection[str]) -> set[str]:
+    """The layers whose outputs are inputs of `differentiated` layers, also through layers that hand their input on."""
+    found: set[str] = set()
+    for name, row in reversed(list(table.rows.items())):
+        if name in differentiated or (name in found and _is_alias(row)):
+            found.update(source.layer for source in row.sources)
+    return found
+
+
+def _is_alias(row: LayerCost) -> bool:
+    """Whether the output is the memory of the input."""
+    return row.type in ALIASES and not row.parameters.get("activation", "")
+
+
 def _kept(table: CostTable, name: str, parameters: Mapping[str, str]) -> int:
     """Bytes of the outputs, and of what autograd keeps for an activation besides its result."""
     row, activation = table.rows[name], parameters.get("activation", "")
-    if row.type in ALIASES and not activation:
+    if _is_alias(row):
         return 0
     kept = [table.bytes_of(kind) for kind in row.outputs]
     if activation and activation not in KEEP_RESULT and row.type != "activation":

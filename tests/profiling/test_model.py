@@ -149,6 +149,12 @@ def test_memory_for_the_gradient_of_an_activation_is_what_autograd_keeps(profili
         it = Layer("it", type_, inputs=(Source("image"),), params=params, activation=ActivationSpec(function))
         return [image, it, result]
 
+    def after_convolution(chain):
+        """The chain with a trained layer in front: without one nothing is kept for a gradient."""
+        image, it, *rest = chain
+        trained = layer_("trained", "convolution", "image", features="8", kernel="1x1")
+        return [image, trained, replace(it, inputs=(Source("trained"),)), *rest]
+
     inference = Inference(Graph(layers("activation")), profiling_registry)
     program = build_program(inference, ["it"], [Source("image")], [Source("it")])
     module = build_module(program).train()
@@ -167,7 +173,7 @@ def test_memory_for_the_gradient_of_an_activation_is_what_autograd_keeps(profili
     alone = {pointer: size for pointer, size in kept.items() if pointer != made.data_ptr()}
     for graph, expected in (
         (layers("convolution", features="8", kernel="1x1"), kept),
-        (layers("activation"), alone),
+        (after_convolution(layers("activation")), alone),
     ):
         found = training_memory(cost_table(Inference(Graph(graph), profiling_registry)))
         memory = next(row.activations for row in found.rows if row.layer == "it")
@@ -192,6 +198,48 @@ def test_frozen_layers_need_no_gradients(small_graph, profiling_registry):
     assert gradients(small_graph) == {**inside, "Part_0.conv_b": sizes["conv_b"]}
     small_graph.apply(freeze(small_graph, ["Part_0"]))
     assert gradients(small_graph) == inside
+
+
+@pytest.mark.parametrize("frozen", [(), ("a",), ("b",), ("a", "b"), ("a", "b", "c")])
+def test_nothing_is_kept_before_the_first_trained_layer(profiling_registry, frozen):
+    torch = pytest.importorskip("torch")
+    from designer.operators.torch_program import build_program
+    from designer.runtime.engines.torch_engine import Interpreter, build_module
+
+    layers = [Layer("image", "input", params={"dims": "6x8x3"})]
+    for name, features in (("noisy", ""), ("a", "4"), ("b", "8"), ("same", ""), ("c", "16"), ("d", "32")):
+        source = (Source(layers[-1].name),)
+        if features:
+            params, activation = {"features": features, "kernel": "3x3"}, ActivationSpec("silu")
+            layers.append(Layer(name, "convolution", inputs=source, params=params, activation=activation))
+        else:
+            kind, params = ("scale_shift", {"scale": "2"}) if name == "noisy" else ("identity", {})
+            layers.append(Layer(name, kind, inputs=source, params=params))
+    layers.append(Layer("out", "output", inputs=(Source("d"),)))
+    graph = Graph(layers)
+    if frozen:
+        graph.apply(freeze(graph, frozen))
+    inference = Inference(graph, profiling_registry)
+    names = [layer.name for layer in layers[1:]]
+    program = build_program(inference, names, [Source("image")], [Source("out")])
+    module = build_module(program).train()
+    for bound in program.weights:
+        if bound.weight.trainable:
+            module.get_parameter(bound.key).requires_grad_(bound.layer not in frozen)
+    weights = {parameter.data_ptr() for parameter in module.parameters()}
+    kept = {}
+
+    def keep(tensor):
+        if tensor.data_ptr() not in weights:
+            kept[tensor.data_ptr()] = tensor.nbytes
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        (y,) = Interpreter(module, program)([torch.rand(1, 3, 8, 6)])
+        loss = (y * y).sum()
+    assert loss.requires_grad
+    found = training_memory(cost_table(inference))
+    assert sum(row.activations for row in found.rows if row.layer != "image") == sum(kept.values())
 
 
 def test_layers_that_hand_their_input_on_need_no_training_memory(profiling_registry):
