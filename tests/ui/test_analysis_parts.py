@@ -14,6 +14,7 @@ from app.ui.analysis.input_row import InputRow
 from app.ui.document.document import Document
 from app.ui.engine.analysis import analysis_of
 from app.ui.engine.context import Context
+from app.ui.engine.inputs import photographs
 from app.ui.engine.network_inputs import NetworkInputs
 from designer.graph import commands
 from designer.graph.diagnostics import Diagnostic
@@ -49,3 +50,11 @@ def test_the_error_of_an_input_ends_with_its_layer(qtbot: QtBot) -> None:
     assert set(inputs.errors) == {"a"}
     document.do(lambda graph: commands.remove_layers(graph, ["a"]))
     assert not inputs.errors
+
+
+@pytest.mark.parametrize(("params", "fed"), [({}, True), ({"dims": "64x64x1"}, True), ({"dims": "64x64x8"}, False)])
+def test_an_input_of_one_or_three_channels_is_fed_with_a_photograph(params: dict[str, str], fed: bool) -> None:
+    document = Document(Graph([Layer("a", "input", params=params)]), default_registry())
+    inputs = NetworkInputs(document)
+    inputs.set_document(document)
+    assert inputs.path("a") == (photographs()[0] if fed else None)

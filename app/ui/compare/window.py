@@ -268,7 +268,7 @@ class SideWindow(QWidget):
         if document is not None:
             for layer in layers_of(document.graph, document.registry, Role.INPUT):
                 chosen = document.settings.input_files.get(layer)
-                found = Path(chosen) if chosen else default_picture(document.graph, layer)
+                found = Path(chosen) if chosen else default_picture(document.graph, document.registry, layer)
                 if found is not None and (IMAGES.reads(found) or str(found).startswith(PATTERN)):
                     return found
         return samples.HELD_OUT

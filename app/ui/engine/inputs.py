@@ -14,7 +14,7 @@ from PySide6.QtGui import QImage
 from app.ui.widgets.render import picture_pixels, to_image
 from designer.files.settings import CAMERA, PATTERN
 from designer.graph.graph import Graph
-from designer.operators.api import Role
+from designer.operators.api import Role, Size3D
 from designer.operators.registry import Registry
 from designer.operators.training_branch import training_branch
 from designer.runtime.images import IMAGES
@@ -42,10 +42,10 @@ def photographs() -> tuple[Path, ...]:
     return tuple(sorted(p for p in folder.glob("*") if IMAGES.reads(p)))
 
 
-def default_picture(graph: Graph, layer: str) -> Path | None:
+def default_picture(graph: Graph, registry: Registry, layer: str) -> Path | None:
     """A photograph for an input of one or three channels that nothing was chosen for."""
-    dims = graph[layer].params.get("dims", "").split("x")
-    if len(dims) == 3 and dims[2] in ("1", "3"):
+    dims = getattr(registry.read(graph[layer]).operator, "dims", None)  # other inputs have no size of an image
+    if isinstance(dims, Size3D) and dims.channels in (1, 3):
         return next(iter(photographs()), None)
     return None
 

@@ -42,10 +42,11 @@ class NetworkInputs(QObject):
 
     def path(self, layer: str) -> Path | None:
         """The chosen file, or else the sample photo."""
-        if self._document is None or layer not in self._document.graph:
+        document = self._document
+        if document is None or layer not in document.graph:
             return None
-        chosen = self._document.settings.input_files.get(layer)
-        return Path(chosen) if chosen else default_picture(self._document.graph, layer)
+        chosen = document.settings.input_files.get(layer)
+        return Path(chosen) if chosen else default_picture(document.graph, document.registry, layer)
 
     def set_file(self, layer: str, path: Path) -> None:
         """Feed an image, a video, a folder or an `.npy` file to an input layer."""
