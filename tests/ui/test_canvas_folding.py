@@ -250,7 +250,7 @@ def test_from_afar_selected_layers_of_a_collapsed_frame_are_not_drawn(window, mo
     graph = graph_of(window).copy()
     window.context.root.history.mark_clean()
     window.context.set_document(Document(graph, window.context.registry, parent=window.context))
-    window.canvas.select_all()
+    window.context.select(tuple("abcde"))
     projection = window.canvas.projection
     assert projection.marked >= {"c", "d"}
     selected = projection.collect_far().selected
@@ -316,3 +316,49 @@ def test_layers_that_undo_and_redo_hide_are_no_longer_selected(window, keys):
     assert window.canvas.viewer.selected_names() == ["a"]
     press(window, "Delete")
     assert set(graph_of(window).layers) == set("bcde")
+
+
+@pytest.mark.parametrize(("start", "key", "found"), [("a", "Ctrl+A", "abe"), ("e", "[", "abe"), ("b", "]", "be")])
+def test_no_hidden_layer_is_selected(window, start, key, found):
+    collapse(window)
+    window.context.select((start,))
+    press(window, key)
+    assert set(window.context.selection) == set(found)
+
+
+def test_select_all_and_delete_remove_nothing_that_is_hidden(window):
+    before = graph_of(window).copy()
+    collapse(window)
+    press(window, "Ctrl+A")
+    assert [item.frame.id for item in window.canvas.viewer.selected_frames()] == ["f"]
+    press(window, "Del")
+    assert set(graph_of(window).layers) == seen(window) == {"c", "d"}
+    assert graph_of(window).frames == {}
+    press(window, "Ctrl+Z", "Ctrl+Z")
+    assert graph_of(window) == before
+
+
+def test_a_hidden_layer_that_a_panel_selected_is_not_deleted(window):
+    collapse(window)
+    said: list[str] = []
+    window.context.message.connect(lambda _severity, text: said.append(text))
+    window.context.select(("c",))
+    press(window, "Del")
+    assert set(graph_of(window).layers) == set("abcde")
+    assert "hidden in a collapsed frame" in said[-1]
+
+
+def test_all_that_is_selected_is_dragged_with_the_collapsed_frame(window):
+    collapse(window)
+    press(window, "Ctrl+A")
+    before = graph_of(window).copy()
+    run = kit.at(window.canvas, QPointF(0, 160)) - kit.at(window.canvas, QPointF())
+    start = kit.node(window.canvas, "b")
+    kit.drag(window.canvas, start, start + run)
+    graph = graph_of(window)
+    assert {name: graph[name].position for name in "abcde"} == {
+        name: (before[name].position[0], before[name].position[1] + 160) for name in "abcde"
+    }
+    assert graph.frames["f"].rect == (496, 96, 512, 192)
+    press(window, "Ctrl+Z")
+    assert graph_of(window) == before

@@ -207,6 +207,26 @@ def test_inside_a_frame_layers_and_the_rubber_band_work_as_ever(framed):
     assert frame(framed).rect == RECT
 
 
+@pytest.mark.parametrize("keys", [Qt.KeyboardModifier.NoModifier, Qt.KeyboardModifier.ShiftModifier])
+@pytest.mark.parametrize("kind", ["frame", "link"])
+def test_escape_from_a_rubber_band_selects_a_frame_or_a_link_again(framed, kind, keys):
+    viewer = framed.canvas.viewer
+    if kind == "frame":
+        kit.click(framed.canvas, at(framed, 400, -38))
+    else:
+        viewer.select_link(framed.canvas.projection.link("out", 0))
+    before = viewer.scene().selectedItems()
+    assert len(before) == 1
+    corner, end = at(framed, 560, 130), at(framed, 400, 10)
+    QTest.mousePress(viewer.viewport(), kit.LEFT, keys, corner)
+    QTest.mouseMove(viewer.viewport(), end)
+    assert viewer.selected_names() == ["conv"]
+    QTest.keyClick(viewer, Qt.Key.Key_Escape)
+    QTest.mouseRelease(viewer.viewport(), kit.LEFT, keys, end)
+    assert viewer.scene().selectedItems() == before
+    assert framed.context.selection == ()
+
+
 def test_far_out_the_title_stands_above_the_frame_and_takes_hold_there(framed):
     viewer = framed.canvas.viewer
     viewer.zoom_by(0.3 / viewer.zoom)

@@ -362,7 +362,7 @@ CANVAS: tuple[Action[Canvas], ...] = (
     Action(
         "select.all",
         "&All",
-        "Select all layers",
+        "Select all layers and collapsed frames",
         Canvas.select_all,
         ("Select/reach",),
         ("Ctrl+A",),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from functools import partial
 from typing import cast
 
@@ -256,8 +257,12 @@ class Canvas(QWidget):
         return bool(self.viewer.scene().selectedItems() or self.projection.marked)
 
     def select_all(self) -> None:
+        """Select what is shown: layers, and collapsed frames in place of the layers in them."""
         if self._document is not None:
-            self._context.select(tuple(self._document.graph.layers))
+            self._context.select(tuple(n for n in self._document.graph.layers if not self.projection.hides(n)))
+            for item in self.projection.collapsed_frames:
+                item.setSelected(True)
+            self.selection_state_changed.emit()
 
     def reveal(self, name: str) -> None:
         """Select a layer and bring it into view."""
@@ -291,15 +296,28 @@ class Canvas(QWidget):
     # --- editing ---------------------------------------------------------------------------------------------
 
     def delete_selection(self, *, heal: bool = False) -> None:
-        layers = self._selected_names()
+        """Delete what is selected and shown. The layers hidden in a deleted frame stay, and are shown again."""
+        self._delete([item.frame.id for item in self.viewer.selected_frames()], heal=heal)
+
+    def _delete(self, ids: list[str], *, heal: bool = False) -> None:
+        """Delete the selected layers and links, and these frames."""
+        document, names = self._document, self._selected_names()
+        layers = [n for n in names if not self.projection.hides(n)]
         links = [link.key for link in self.viewer.selected_links()]
-        ids = [item.frame.id for item in self.viewer.selected_frames()]
+        if document is None:
+            return
         if layers or links:
-            self.do(
-                lambda d: commands.delete(d.graph, layers, links, variadic=partial(is_variadic, d.inference), heal=heal)
-            )
+            with document.group(tr("Delete selection")) if ids else nullcontext():
+                variadic = partial(is_variadic, document.inference)
+                done = self.do(lambda d: commands.delete(d.graph, layers, links, variadic=variadic, heal=heal))
+                if ids and done is not None:
+                    self.do(lambda d: frames.remove_frames(d.graph, ids))
         elif ids:
             self.do(lambda d: frames.remove_frames(d.graph, ids))
+        elif names:
+            self._context.message.emit(
+                "info", tr("What is selected is hidden in a collapsed frame. Expand the frame to delete it.")
+            )
 
     def copy_selection(self) -> None:
         names = self._selected_names()
@@ -308,7 +326,7 @@ class Canvas(QWidget):
 
     def cut_selection(self) -> None:
         self.copy_selection()
-        self.delete_selection()
+        self._delete([])
 
     def paste(self, *, keep_links: bool = False) -> None:
         """Paste the layers of the clipboard at the pointer, or next to the originals, without covering other layers, and select them."""

@@ -5,6 +5,8 @@ A gesture changes only the items. When it ends, it emits a request; `cancel` res
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
+
 from PySide6.QtCore import QLineF, QPoint, QPointF, QRect, QRectF, Qt
 from PySide6.QtWidgets import QToolTip
 
@@ -50,7 +52,9 @@ class RubberBand:
         self._start = start
         self._from = viewer.mapToScene(start)  # fixed on the canvas while it scrolls
         self._before = viewer.selected_names()
+        self._others = [*viewer.selected_links(), *viewer.selected_frames()]
         self._kept = self._before if extend else []
+        self._extend = extend
         self._moved = False
         if not extend:
             viewer.select_items([])
@@ -62,19 +66,26 @@ class RubberBand:
         rect = QRect(self._viewer.mapFromScene(self._from), point).normalized()
         self._viewer.show_band(rect)
         area = self._viewer.mapToScene(rect).boundingRect()
-        self._viewer.select_names({*self._kept, *self._viewer.layers_within(area)})
+        names = {*self._kept, *self._viewer.layers_within(area)}
+        self._select(names, others=self._extend and len(names) == len(self._kept))
+
+    def _select(self, names: Collection[str], *, others: bool) -> None:
+        """Select exactly these layers; with `others`, also the links and frames that were selected before."""
+        self._viewer.select_names(names)
+        for item in self._others if others else ():
+            item.setSelected(True)
 
     def release(self, point: QPoint) -> None:
         self._viewer.show_band(None)
         self._viewer.selection_changed.emit()
 
     def cancel(self) -> None:
-        self._viewer.select_names(self._before)
+        self._select(self._before, others=True)
         self.release(self._start)
 
 
 class MoveLayers:
-    """Drag the selected nodes, snapped to the grid; one request at the end."""
+    """Drag the selected nodes and collapsed frames, snapped to the grid; one request at the end."""
 
     moves_items = True
 
@@ -85,6 +96,7 @@ class MoveLayers:
         self._from = viewer.mapToScene(start)
         self._single_on_click = single_on_click
         self._origins = {item: QPointF(item.pos()) for item in viewer.selected_layers()}
+        self._frames = {item: item.rect for item in viewer.selected_frames() if item.frame.collapsed}
         self._inner = {
             link
             for item in self._origins
@@ -92,7 +104,7 @@ class MoveLayers:
             if link.points and link.source.node in self._origins and link.target.node in self._origins
         }
         self._moved = False
-        self._inserts = len(self._origins) == 1 and lead in self._origins and can_insert(lead)
+        self._inserts = len(self._origins) == 1 and not self._frames and lead in self._origins and can_insert(lead)
         self._onto: LinkItem | None = None  # the link that the node would be inserted into
 
     def move(self, point: QPoint) -> None:
@@ -107,6 +119,8 @@ class MoveLayers:
         self._shift(step)
         for item, place in self._origins.items():
             item.move_to(place + step)
+        for frame, rect in self._frames.items():
+            frame.show_rect(rect.translated(step))
         if self._inserts:
             self._aim(link_under(self._viewer, self._lead))
 
@@ -130,7 +144,13 @@ class MoveLayers:
         if moved and onto is not None:
             self._viewer.dropped_on_link.emit(self._lead.layer, self._lead.pos(), onto)
         elif moved:
-            self._viewer.layers_moved.emit({name: (round(p.x()), round(p.y())) for name, p in moved.items()})
+            places = {name: (round(p.x()), round(p.y())) for name, p in moved.items()}
+            if not self._frames:
+                self._viewer.layers_moved.emit(places)
+                return
+            first, *others = self._frames
+            places |= members_moved(self._viewer, self._frames, first.rect.topLeft() - self._frames[first].topLeft())
+            self._viewer.frame_dragged.emit(first.frame.id, first.rect, places, [item.frame.id for item in others])
         elif self._single_on_click and not self._moved:
             self._viewer.select_items([self._lead])
             self._viewer.selection_changed.emit()
@@ -140,6 +160,8 @@ class MoveLayers:
         self._aim(None)
         for item, origin in self._origins.items():
             item.move_to(origin)
+        for frame, rect in self._frames.items():
+            frame.show_rect(rect)
 
 
 class DragFrame:
@@ -193,11 +215,8 @@ class DragFrame:
         rect = self._frame.rect
         if rect != self._rect:
             places = {item.layer: (round(item.pos().x()), round(item.pos().y())) for item in self._origins}
-            if self._viewer.supply is not None:
-                run = rect.topLeft() - self._rect.topLeft()
-                for name in (n for f in (self._frame, *self._inner) if f.frame.collapsed for n in f.members):
-                    place = self._viewer.supply.entry(name).pos() + run
-                    places[name] = (round(place.x()), round(place.y()))
+            run = rect.topLeft() - self._rect.topLeft()
+            places |= members_moved(self._viewer, (self._frame, *self._inner), run)
             inner = [item.frame.id for item in self._inner]
             self._viewer.frame_dragged.emit(self._frame.frame.id, rect, places, inner)
 
@@ -315,6 +334,13 @@ def best_port(dots: list[PortDot]) -> PortDot | None:
     fitting = [d for d in willing if not d.misfit]
     free = [d for d in fitting if not d.is_input or not d.links]
     return next(iter(free or fitting or willing or dots), None)
+
+
+def members_moved(viewer: CanvasView, frames: Iterable[FrameItem], run: QPointF) -> dict[str, tuple[int, int]]:
+    """The new positions of the layers hidden in the collapsed ones of these frames, which move with them."""
+    names = [name for frame in frames if frame.frame.collapsed for name in frame.members]
+    places = {name: viewer.supply.entry(name).pos() + run for name in names} if viewer.supply is not None else {}
+    return {name: (round(place.x()), round(place.y())) for name, place in places.items()}
 
 
 def snap(point: QPointF) -> QPointF:

@@ -95,6 +95,15 @@ class Projection:
         """The measured index entry of a layer, without creating its item."""
         return self._layers.measured(layer)
 
+    def hides(self, layer: str) -> bool:
+        """Whether a layer is hidden in a collapsed frame."""
+        return self._layers[layer].folded is not None
+
+    @property
+    def collapsed_frames(self) -> Sequence[FrameItem]:
+        """The collapsed frames that are shown."""
+        return tuple(self._collapsed.shut)
+
     def within(self, area: QRectF) -> list[str]:
         """The layers whose boxes intersect an area, without creating their items."""
         return self._layers.within(area)

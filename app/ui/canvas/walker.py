@@ -42,7 +42,7 @@ class Walker:
 
     def _shown(self, name: str) -> bool:
         """Whether no collapsed frame hides a layer."""
-        return self._canvas.projection.entry(name).folded is None
+        return not self._canvas.projection.hides(name)
 
     def _joined(self, name: str, direction: Direction) -> list[str]:
         """The layers that feed a layer, or that it feeds. Links into collapsed frames are followed until they leave them."""
@@ -72,16 +72,16 @@ class Walker:
         return best[1] if best is not None else None
 
     def upstream(self) -> None:
-        """Extend the selection to all layers that it depends on."""
+        """Extend the selection to all layers that it depends on, except those hidden in collapsed frames."""
         self._reach(self._context.document.graph.upstream(self._context.selection))
 
     def downstream(self) -> None:
-        """Extend the selection to all layers that depend on it."""
+        """Extend the selection to all layers that depend on it, except those hidden in collapsed frames."""
         self._reach(self._context.document.graph.downstream(self._context.selection))
 
     def _reach(self, names: set[str]) -> None:
         before = self._context.selection
-        self._context.select((*sorted(n for n in names if n not in before), *before))
+        self._context.select((*sorted(n for n in names if n not in before and self._shown(n)), *before))
 
     def nudge(self, direction: Direction) -> None:
         """Move the selected layers by one grid step; consecutive steps are undone together."""
