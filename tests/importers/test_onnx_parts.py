@@ -367,6 +367,32 @@ def test_modules_around_a_node(name: str, metadata: str, scope: tuple[str, ...])
     assert scope_of(node) == scope
 
 
+@pytest.mark.parametrize(
+    ("node", "name"),
+    [
+        ("/e1/c1/Conv", "e1_c1"),
+        ("/e1/Conv_1", "e1"),
+        ("/layer1/layer1.0/conv1/Conv", "layer1_0_conv1"),
+        ("/body/body.0/body.0.1/Conv", "body_0_1"),
+        ("Conv", "Conv"),
+        ("/e1/c1", "e1_c1"),
+    ],
+)
+def test_a_folded_convolution_is_named_after_its_module_as_others_are(node: str, name: str, registry: Registry) -> None:
+    """torch.onnx folds batch normalization, and the names of the weights are lost."""
+    nodes = [
+        helper.make_node("Conv", ["x", "onnx::Conv_60", "onnx::Conv_61"], ["a"], name=node),
+        helper.make_node("Conv", ["a", "other.c2.weight"], ["y"], name="/other/c2/Conv"),
+    ]
+    weights = {
+        "onnx::Conv_60": random(4, 3, 3, 3),
+        "onnx::Conv_61": random(4),
+        "other.c2.weight": random(4, 4, 3, 3),
+    }
+    found = imported(model(nodes, {"x": [1, 3, 9, 9]}, {"y": None}, weights), registry)
+    assert [layer.name for layer in found.graph if layer.type == "convolution"] == [name, "other_c2"]
+
+
 # --- the kept file -------------------------------------------------------------------------------------------------
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from re import escape, fullmatch
 from typing import Any, NamedTuple
 
 import msgspec
@@ -313,11 +315,19 @@ class Conversion:
         return made
 
     def _hint(self, op: OnnxOp, tensors: Mapping[str, Tensor]) -> str:
-        """A name for a layer: that of the module in the names of its weights, else the node's."""
+        """A name for a layer: that of the module in the names of its weights, else the node's.
+
+        torch.onnx gives folded weights names such as `onnx::Conv_60`; their module is the path in the node's name, `/e1/c1/Conv`.
+        """
+        folded = False
         for tensor in tensors.values():
             module, dot, _ = tensor.name.rpartition(".")
             if dot and not module.startswith("onnx::"):
                 return module
+            folded |= tensor.name.startswith("onnx::")
+        *path, last = op.name.strip("/").split("/")
+        if folded and path and fullmatch(rf"{escape(op.op_type)}(_\d+)?", last):
+            return _module(path)
         return op.name.strip("/").replace("/", ".") or op.op_type.lower()
 
     def put(self, name: str, source: Source) -> None:
@@ -397,3 +407,9 @@ def _text(value: Any) -> str:
     if isinstance(value, np.floating):
         return str(value)
     return str(int(value))
+
+
+def _module(path: Sequence[str]) -> str:
+    """The module of a path such as `layer1/layer1.0/conv1`, in which members of a sequence repeat its name: `layer1.0.conv1`."""
+    around = [part for part, inside in pairwise(path) if not inside.startswith(f"{part}.")]
+    return ".".join((*around, path[-1]))
