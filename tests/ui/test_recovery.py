@@ -19,7 +19,7 @@ from window_kit import open_window
 from app.ui.document.document import Document
 from app.ui.document.open_document import OpenDocument, journal_notifier
 from app.ui.engine.training import training_of
-from app.ui.shell.window import MainWindow
+from app.ui.shell.window import MainWindow, new_window
 from designer.files.disk_watch import digest_of
 from designer.files.document import read_document, save_document, write_document
 from designer.files.journal import journal_folder
@@ -79,6 +79,23 @@ def start(qtbot, settings, tmp_path):
     return make
 
 
+@pytest.fixture
+def answer():
+    """Answer the next question with a button."""
+
+    def plan(button) -> None:
+        def act() -> None:
+            box = QApplication.activeModalWidget()
+            if isinstance(box, QMessageBox):
+                QTest.mouseClick(box.button(button), LEFT)
+            else:
+                QTimer.singleShot(20, act)
+
+        QTimer.singleShot(20, act)
+
+    return plan
+
+
 def journals() -> list[Path]:
     folder = journal_folder()
     return sorted(folder.iterdir()) if folder.exists() else []
@@ -130,6 +147,7 @@ def test_what_is_recovered_survives_another_crash(start, path):
     opened = first.tabs.shown
     lost = opened.document.graph.copy()
     opened.journal.abandon()  # the process ends
+    first.close_now()
     second = start()
     press(second.recovery.dialog, "recover")
     assert second.context.root.graph == lost
@@ -149,6 +167,44 @@ def test_a_restored_tab_of_the_same_file_makes_room(start, path, tmp_path):
     assert set(window.canvas.projection.layers) == {"in", "result"}
 
 
+@pytest.mark.parametrize("where", ["tab", "window"])
+def test_a_tab_with_other_changes_takes_what_is_recovered_and_undo_gives_them_back(start, path, where):
+    crash(path, renamed("result"), lambda g: Edit("Precision", settings={"precision": ("fp32", "fp16")}))
+    window = start()
+    other = window if where == "tab" else new_window(window)
+    assert other.files.open(path)
+    root = other.context.root
+    root.do(renamed("mine"))
+    mine = root.graph.copy()
+    lost = window.recovery.left[0].graph
+    press(window.recovery.dialog, "recover")
+    assert [o.document for w in {window, other} for o in w.tabs.all if o.document.path == path] == [root]
+    assert root.graph == lost
+    assert root.settings.precision == "fp16"
+    assert len(journals()) == 1
+    root.undo()
+    assert root.graph == mine
+    assert root.settings.precision == "fp32"
+    if other is not window:
+        other.close_now()
+
+
+@pytest.mark.parametrize("agreed", [True, False])
+def test_what_no_edit_can_express_replaces_a_tab_with_other_changes_if_agreed(start, path, answer, agreed):
+    path.write_bytes(path.read_bytes().replace(b"<NetworkModel ", b'<NetworkModel mood="calm" ', 1))
+    crash(path, renamed("result"))
+    save_document(network(), path)  # another program dropped what edits cannot express
+    window = start(path)
+    window.context.root.do(renamed("mine"))
+    answer(QMessageBox.StandardButton.Discard if agreed else QMessageBox.StandardButton.Cancel)
+    press(window.recovery.dialog, "recover")
+    assert [o.document.path for o in window.tabs.all] == [path]
+    assert ("result" if agreed else "mine") in window.context.root.graph
+    assert len(window.recovery.left) == (0 if agreed else 1)
+    if not agreed:
+        window.recovery.dialog.close()
+
+
 def test_compare_lists_what_differs_from_the_file(start, path, qtbot):
     crash(path, renamed("result"), lambda g: commands.set_params(g, {"in": {"dims": "64x64x3"}}))
     window = start()
@@ -162,20 +218,10 @@ def test_compare_lists_what_differs_from_the_file(start, path, qtbot):
     assert window.recovery.dialog.isVisible()
 
 
-def test_discard_asks_and_then_forgets(start, path):
+def test_discard_asks_and_then_forgets(start, path, answer):
     before = path.read_bytes()
     crash(path, renamed("result"))
     window = start()
-
-    def answer(button) -> None:
-        def act() -> None:
-            box = QApplication.activeModalWidget()
-            if isinstance(box, QMessageBox):
-                QTest.mouseClick(box.button(button), LEFT)
-            else:
-                QTimer.singleShot(20, act)
-
-        QTimer.singleShot(20, act)
 
     answer(QMessageBox.StandardButton.Cancel)
     press(window.recovery.dialog, "discard")
@@ -341,6 +387,7 @@ def test_an_edit_inside_of_a_template_is_recovered(start, path):
     lost = first.context.root.graph.copy()
     assert lost != read_document(path).graph
     first.tabs.shown.journal.abandon()  # the process ends
+    first.close_now()
     second = start()
     press(second.recovery.dialog, "recover")
     assert second.context.root.graph == lost

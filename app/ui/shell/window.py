@@ -92,6 +92,9 @@ class MainWindow(QMainWindow):
         self.files.on_new = lambda: self.docks.set_workspace(DESIGN)
         self.disk = DiskWatch(self, self.context, self.tabs, self.files, self.compare_saved)
         self.recovery = Recovery(self, self.context, self.tabs)
+        self.recovery.elsewhere = lambda path: next(
+            (w.tabs for w in shown_windows() if w is not self and w.tabs.find(path) is not None), None
+        )
         self.setCentralWidget(self._centre())
         self._may_close = False  # the user has already confirmed
         self.walker = Walker(self.context, self.canvas)
