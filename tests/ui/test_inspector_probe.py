@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -243,3 +244,23 @@ def test_the_pinned_place_follows_the_size_of_the_image_once(bench: Bench, tmp_p
             )
             bench.qtbot.waitUntil(lambda result=result: bench.analysis.result is not result, timeout=kit.WAIT)
             assert probe.pin == (3, *expected)
+
+
+def test_the_input_image_stays_while_values_are_computed_at_a_reduced_size(bench: Bench) -> None:
+    """The full image is seen meanwhile, with a place on it that is one of the full image."""
+    bench.click("show_input")
+    probe, full = bench.panel.probe, bench.analysis.result
+    assert full is not None
+    bench.qtbot.waitUntil(lambda: probe.pane.size_of_picture == (24, 16))
+    captures = {name: np.ascontiguousarray(array[..., ::2, ::2]) for name, array in full.captures.items()}
+    for result, size in (
+        (replace(full, captures=captures, coarse=2), (24, 16)),
+        (replace(full, captures=captures), (12, 8)),  # that one is of a smaller image
+        (full, (24, 16)),
+    ):
+        bench.analysis.result = result
+        bench.analysis.result_changed.emit()
+        assert probe.pane.size_of_picture == size
+        assert probe.pane.title.text() == "input_0"
+    bench.click("show_input")
+    assert not probe.pane.isVisible()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,12 +25,14 @@ from app.ui.analysis.overview_model import HEAT, LAYER, MEMORY, SHAPE, STATE, TI
 from app.ui.document.document import Document
 from app.ui.engine.client import EngineClient
 from app.ui.engine.profiling import profiling_of
+from app.ui.engine.result import Phase
 from designer.graph.commands import add_layer, connect, set_params
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.operators.registry import Registry, default_registry
 from designer.profiling.machine import Machine
 from designer.profiling.schema import OperatorProfile, Profile, ProfileRun
+from designer.units import binary
 
 pytestmark = pytest.mark.gui
 engine_is_let_go = kit.engine_is_let_go
@@ -76,6 +79,33 @@ def test_steps_stand_in_running_order_with_the_sizes_of_what_was_fed(bench: Benc
     assert bench.text(model.find("conv_h"), SHAPE) == "N x 8 x 20 x 40"
     assert bench.text(group, STATE) == "run"
     assert float(bench.text(group, TIME)) > 0
+
+
+def test_shapes_and_memory_are_those_of_the_network_after_each_edit(bench: Bench) -> None:
+    document, model = bench.context.document, bench.panel.model
+
+    def row(layer: str) -> tuple[str, str]:
+        index = model.find(layer)
+        return bench.text(index, SHAPE), bench.text(index, MEMORY)
+
+    def run(edit: Callable[[], object]) -> None:
+        before = bench.analysis.result
+        edit()
+        bench.qtbot.waitUntil(lambda: bench.analysis.result is not before, timeout=kit.WAIT)
+        bench.wait(Phase.READY)
+
+    def wide(features: int) -> tuple[str, str]:
+        return f"N x {features} x 20 x 40", binary(features * 20 * 40 * 4)
+
+    assert row("conv_h") == wide(8)
+    run(lambda: document.do(lambda g: set_params(g, {"conv_h": {"features": "16"}})))
+    assert row("conv_h") == wide(16)
+    run(document.undo)
+    assert row("conv_h") == wide(8)
+    run(lambda: document.do(lambda g: connect(g, Source("noise_0"), "conv_0", 0)))
+    assert not model.find("conv_h").isValid()
+    run(document.undo)
+    assert row("conv_h") == wide(8)
 
 
 def test_what_is_too_large_to_be_kept_is_shown_so() -> None:

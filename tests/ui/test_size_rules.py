@@ -20,6 +20,7 @@ from app.ui.document.document import Document
 from app.ui.engine.client import EngineClient
 from app.ui.engine.context import Context
 from app.ui.engine.result import Phase
+from app.ui.engine.size_rules import size_rules_of
 from designer.graph.commands import set_params
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
@@ -94,6 +95,34 @@ def test_a_large_network_waits_for_the_user(qtbot: QtBot, monkeypatch: pytest.Mo
     qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: text(panel, "network_settings.sizes.text") == "input_0: multiples of 4")
     assert not button.isVisible()
+
+
+def test_the_rule_is_of_the_network_that_is_open_and_only_when_it_is_wanted(
+    qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.ui.engine.size_rules._PAUSE_MS", 1)
+    context = Context(default_registry())
+    first = Document(blocks(), context.registry, parent=context)
+    context.set_document(first)
+    rules, told = size_rules_of(context), []
+    assert size_rules_of(context) is rules
+    rules.request()
+    first.do(lambda g: set_params(g, {n: {"block_size": "2"} for n in ("blocks", "back")}))
+    qtbot.waitUntil(lambda: not rules._later.isActive())
+    assert not rules._background.running  # it was wanted of the network before the edit
+    assert rules.contract is None
+    rules.request()
+    qtbot.waitUntil(lambda: rules.contract is not None)
+    assert "multiples of 2" in str(rules.contract.of("input_0").width)
+    rules.changed.connect(lambda: told.append(rules.contract))
+    context.set_document(Document(blocks(8), context.registry, parent=context))
+    assert told == [None]
+    rules.request()
+    qtbot.waitUntil(lambda: rules.contract is not None)
+    assert "multiples of 8" in str(rules.contract.of("input_0").width)
+    assert len(told) == 2
+    first.do(lambda g: set_params(g, {"blocks": {"block_size": "4"}}))  # nobody watches it any more
+    assert rules.contract is not None
 
 
 def test_an_image_of_an_invalid_size_is_offered_the_edit(qtbot: QtBot, engine: EngineClient, tmp_path: Path) -> None:
