@@ -352,6 +352,55 @@ def test_validation_images_of_two_runs_are_compared_step_by_step(window, trainin
     assert [panel.right.itemText(number) for number in range(panel.right.count())] == ["Input", "Output", "Target"]
 
 
+def test_the_output_of_another_run_names_its_step_if_it_is_an_earlier_one(window, training, exported, qtbot):
+    image = QImage(8, 4, QImage.Format.Format_RGB32)
+    image.fill(QColor("#102030"))
+    for name, steps in (("a", (5, 10, 20)), ("<b>b</b>", (10,))):
+        run = make_run(exported, "b" if name != "a" else name, settings={})
+        run.write_notes(Notes(name, ""))
+        for step in steps:
+            folder = run.path / "validation" / f"step_{step:06d}"
+            folder.mkdir(parents=True)
+            assert image.save(str(folder / "photo.png"))
+    training.look()
+    qtbot.waitUntil(lambda: len(training.runs) == 2, timeout=WAIT)
+    training.choose(training.runs)
+    panel = window.docks.panel("validation")
+    captions, slider = [panel.caption.text()], panel.step.slider
+    for place in ((slider.minimum() + slider.maximum()) // 2, slider.minimum()):
+        slider.setValue(place)
+        captions.append(panel.caption.text())
+    assert captions == [
+        "step 20\nThe output of <b>b</b> is of step 10.",
+        "step 10",
+        "step 5\n<b>b</b> has no output up to this step.",
+    ]
+    assert panel.caption.textFormat() is Qt.TextFormat.PlainText
+    panel.right.setCurrentIndex(panel.right.findData("target"))
+    panel.right.activated.emit(panel.right.currentIndex())
+    assert panel.caption.text() == "step 5"
+
+
+def test_a_validation_image_that_a_resumed_run_writes_again_is_shown(window, training, exported, qtbot):
+    run = make_run(exported, "a", settings={})
+    path = run.path / "validation" / "step_000010" / "photo.png"
+    pair = run.path / "validation" / "inputs" / "photo.png"
+    for each in (path, pair):
+        each.parent.mkdir(parents=True)
+    image = QImage(8, 4, QImage.Format.Format_RGB32)
+    panel = window.docks.panel("validation")
+    for number, color in enumerate(("#ff0000", "#0000ff")):
+        image.fill(QColor(color))
+        for each in (path, pair):
+            assert image.save(str(each))
+            os.utime(each, ns=(10**18 + number, 10**18 + number))
+        training.look()
+        qtbot.waitUntil(lambda: len(training.runs) == 1, timeout=WAIT)
+        training.choose(training.runs)
+        training.updated.emit()
+        assert panel.view.image.pixelColor(7, 1).name() == color
+
+
 def test_a_pair_of_different_sizes_is_drawn_with_every_pixel_of_the_larger_image(window, training, exported, qtbot):
     folder = make_run(exported, "a", settings={}).path / "validation"
     small, large = QImage(4, 2, QImage.Format.Format_RGB32), QImage(8, 4, QImage.Format.Format_RGB32)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 from PySide6.QtCore import QRect, QSize, Qt
@@ -19,6 +20,7 @@ from designer.texts import tr
 from designer.training.watched_run import RunSnapshot, WatchedRun
 from designer.units import digits
 
+_Written = tuple[Path, int] | None
 INPUT, TARGET, OUTPUT, OTHER = "input", "target", "output", "other"
 
 
@@ -36,7 +38,7 @@ class ValidationPanel(QWidget):
         self._run: WatchedRun | None = None
         self._following = True
         self._amount = 0.5
-        self._shown: tuple[Path | None, Path | None] = (None, None)
+        self._shown: tuple[_Written, _Written] = (None, None)
         self._images: tuple[QImage | None, QImage | None] = (None, None)
         self._name = ""  # of the image that the user chose, which may not be written yet at the latest step
         self.image_box = self._box("image", tr("Validation image"))
@@ -50,6 +52,7 @@ class ValidationPanel(QWidget):
         self.step.changed.connect(lambda _value: self._on_slider())
         self.caption = QLabel()
         self.caption.setObjectName("validation.caption")
+        self.caption.setTextFormat(Qt.TextFormat.PlainText)  # it may contain the name of a run
         self.caption.setWordWrap(True)
         self._lay_out()
         self._training.updated.connect(self._update)
@@ -139,10 +142,11 @@ class ValidationPanel(QWidget):
             return
         step = steps[min(round(self.step.value), len(steps) - 1)]
         paths = (self._path(run, self.left.currentData(), step), self._path(run, self.right.currentData(), step))
-        if paths != self._shown or None in self._images:  # an image may not have been written yet
-            self._shown = paths
+        shown = (_written(paths[0]), _written(paths[1]))
+        if shown != self._shown or None in self._images:  # an image may not have been written yet
+            self._shown = shown
             self._images = (_load(paths[0]), _load(paths[1]))
-        self.caption.setText(self._caption(run.snapshot, step))
+        self.caption.setText("\n".join(filter(None, (self._caption(run.snapshot, step), self._other_caption(step)))))
         self._compose()
 
     def _path(self, run: WatchedRun, side: str, step: int) -> Path | None:
@@ -152,10 +156,13 @@ class ValidationPanel(QWidget):
             return pair[0] if side == INPUT else pair[1]
         if side == OUTPUT:
             return run.folder.validation_image(step, name)
-        if self.other is None:
-            return None
-        known = [each for each in self.other.snapshot.validations if each <= step]
-        return self.other.folder.validation_image(known[-1], name) if known else None
+        at = self._other_step(step)
+        return self.other.folder.validation_image(at, name) if self.other is not None and at is not None else None
+
+    def _other_step(self, step: int) -> int | None:
+        """The step of the other run whose output is compared with that of `step`: its last validation that is not after it."""
+        validated = self.other.snapshot.validations if self.other is not None else ()
+        return max((each for each in validated if each <= step), default=None)
 
     def _caption(self, shot: RunSnapshot, step: int) -> str:
         """The step, and its metrics, which are those of all images together."""
@@ -171,6 +178,15 @@ class ValidationPanel(QWidget):
         if shot.curves.on_training:
             return tr("step {step}, all images, which are training images: {metrics}", step=step, metrics=metrics)
         return tr("step {step}, all images: {metrics}", step=step, metrics=metrics)
+
+    def _other_caption(self, step: int) -> str:
+        """Where the output of the other run is of another step, or missing."""
+        if self.other is None or OTHER not in (self.left.currentData(), self.right.currentData()):
+            return ""
+        at, title = self._other_step(step), self.other.snapshot.title
+        if at is None:
+            return tr("{run} has no output up to this step.", run=title)
+        return tr("The output of {run} is of step {step}.", run=title, step=at) if at != step else ""
 
     def _split(self, amount: float) -> None:
         self._amount = amount
@@ -190,6 +206,13 @@ class ValidationPanel(QWidget):
         painter.end()
         self.view.set_split(SplitMode.VERTICAL, self._amount)
         self.view.show_image(whole)
+
+
+def _written(path: Path | None) -> _Written:
+    """What identifies the content of a file: a resumed run writes images of the same steps again."""
+    with suppress(OSError):
+        return (path, path.stat().st_mtime_ns) if path is not None else None
+    return None
 
 
 def _enlarged(image: QImage, size: QSize) -> QImage:
