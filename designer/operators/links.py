@@ -25,6 +25,11 @@ def input_port(inference: Inference, layer: str, index: int) -> Port | None:
     return ports[-1] if ports and ports[-1].variadic else None
 
 
+def port_name(port: Port, number: int) -> str:
+    """The name of a link at a port: `b`, or `b 2` for the second one of a variadic port."""
+    return f"{port.name} {number + 1}" if number else port.name
+
+
 def is_variadic(inference: Inference, layer: str, index: int) -> bool:
     """Whether input `index` belongs to a port that accepts any number of links."""
     port = input_port(inference, layer, index)

@@ -13,6 +13,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractSpinBox, QApplication, QLineEdit, QTreeWidget
 from window_kit import open_window, show
 
+import samples
+from designer.graph import commands
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 
@@ -86,6 +88,39 @@ def test_a_residual_block_is_built_and_wired_by_keys_alone(window):
     type_and_choose(window, "connect", "input > b")
     assert graph["add_0"].inputs == (Source("convolution_0"), Source("input_0"))
     assert graph["output_0"].inputs == (Source("add_0"),)
+
+
+def test_a_layer_is_connected_in_place_of_an_operand_not_as_another_one(window):
+    assert window.files.open(samples.path("dncnn.xml"))
+    noise = Layer("noise", "noise", (160, -160), (Source("input_image"),))
+    window.context.document.do(lambda g: commands.add_layer(g, noise))
+    window.context.select(("noise",))
+    keys("W")
+    type_and_choose(window, "connect", "subtract_noise")
+    subtract = window.context.document.graph["subtract_noise"]
+    assert subtract.inputs == (Source("noise"), Source("conv_noise"))
+    window.context.select(("noise",))
+    keys("W")
+    type_and_choose(window, "connect", "subtract_noise b 2")
+    subtract = window.context.document.graph["subtract_noise"]
+    assert subtract.inputs == (Source("noise"), Source("conv_noise"), Source("noise"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "inputs", "names"),
+    [
+        ("element_wise", "", ["a", "b"]),
+        ("element_wise", "i", ["a", "b"]),
+        ("element_wise", "ii", ["a", "b", "b 2"]),
+        ("element_wise", "iii", ["a", "b", "b 2", "b 3"]),
+        ("concatenation", "ii", ["x", "x", "x"]),
+    ],
+)
+def test_inputs_beyond_those_with_names_are_numbered(window, kind, inputs, names):
+    show(window, Graph([Layer("i", "input"), Layer("all", kind, (320, 0), tuple(map(Source, inputs)))]))
+    ports = window.canvas.projection["all"].look.inputs
+    assert [port.name for port in ports] == names
+    assert [port.extra for port in ports] == [name[-1].isdigit() for name in names]
 
 
 def test_ports_that_take_nothing_of_it_cannot_be_chosen(window):

@@ -8,7 +8,7 @@ from typing import NamedTuple, cast
 from PySide6.QtCore import QPoint
 from PySide6.QtWidgets import QWidget
 
-from app.ui.canvas.node_look import input_ports, output_ports
+from app.ui.canvas.node_look import PortLook, input_ports, output_ports
 from app.ui.document.document import Document
 from app.ui.widgets.search_popup import SearchMatch, SearchPopup
 from designer.graph.model import Source
@@ -20,17 +20,18 @@ SHOWN = 60  # ports checked for one query
 
 
 class Offer(NamedTuple):
-    """A possible link. `replaces` is the current source of the input."""
+    """A possible link. `replaces` is the current source of the input; `extra`: it adds an operand to those that have names."""
 
     source: Source
     consumer: str
     at: int
     text: str
     replaces: Source | None
+    extra: bool = False
 
 
 class ConnectSearch(SearchPopup):
-    """Open inputs and nearby layers come first. `chosen` emits the index of an offer."""
+    """Open inputs and nearby layers come first, extra inputs last. `chosen` emits the index of an offer."""
 
     def __init__(self, parent: QWidget) -> None:
         self._document: Document | None = None
@@ -50,9 +51,10 @@ class ConnectSearch(SearchPopup):
         offers = _leaving(document, layer) if outgoing else _arriving(document, layer)
         x, y = document.graph[layer].position
 
-        def order(offer: Offer) -> tuple[bool, int, str]:
+        def order(offer: Offer) -> tuple[bool, bool, int, str]:
             other = document.graph[offer.consumer if outgoing else offer.source.layer].position
-            return offer.replaces is not None, abs(other[0] - x) + abs(other[1] - y), offer.text
+            added = offer.extra and offer.replaces is None
+            return added, offer.replaces is not None, abs(other[0] - x) + abs(other[1] - y), offer.text
 
         self._offers = sorted(offers, key=order)
         self.open_at(place)
@@ -86,7 +88,7 @@ def _leaving(document: Document, layer: str) -> Iterator[Offer]:
             for source, _ in sources:
                 start = f"{source.port} > " if len(sources) > 1 else ""
                 if present != source:
-                    yield Offer(source, consumer, index, f"{start}{consumer} · {port}", present)
+                    yield Offer(source, consumer, index, f"{start}{consumer} · {port.name}", present, port.extra)
 
 
 def _arriving(document: Document, layer: str) -> Iterator[Offer]:
@@ -94,9 +96,9 @@ def _arriving(document: Document, layer: str) -> Iterator[Offer]:
     inputs = list(_inputs(document, layer))
     for producer in graph.layers.keys() - graph.downstream([layer]):
         for source, port in _sources(document, producer):
-            for index, name, present in inputs:
+            for index, into, present in inputs:
                 if present != source:
-                    yield Offer(source, layer, index, f"{producer} · {port} > {name}", present)
+                    yield Offer(source, layer, index, f"{producer} · {port} > {into.name}", present, into.extra)
 
 
 def _sources(document: Document, layer: str) -> list[tuple[Source, str]]:
@@ -106,8 +108,8 @@ def _sources(document: Document, layer: str) -> list[tuple[Source, str]]:
     return [(Source(layer, port.name if number else ""), port.name) for number, port in enumerate(ports)]
 
 
-def _inputs(document: Document, layer: str) -> Iterable[tuple[int, str, Source | None]]:
-    """The inputs of a layer: index, port name and current source."""
+def _inputs(document: Document, layer: str) -> Iterable[tuple[int, PortLook, Source | None]]:
+    """The inputs of a layer: index, port and current source."""
     read, item = cast(Read, document.inference.read(layer)), document.graph[layer]
     for index, port in enumerate(input_ports(item, read.operator, document.registry.get(item.type))):
-        yield index, port.name, item.inputs[index] if index < len(item.inputs) else None
+        yield index, port, item.inputs[index] if index < len(item.inputs) else None

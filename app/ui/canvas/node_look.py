@@ -15,6 +15,7 @@ from designer.graph.inference import LayerState
 from designer.graph.model import Layer
 from designer.graph.template import INSTANCE, PARAMETER
 from designer.graph.types import TensorType
+from designer.operators import links
 from designer.operators.api import Category, Operator, Port
 from designer.operators.registry import Read
 from designer.texts import tr, tr_data, trn
@@ -22,11 +23,12 @@ from designer.texts import tr, tr_data, trn
 
 @dataclass(frozen=True, slots=True)
 class PortLook:
-    """One port. `free` marks the extra empty input of a variadic port."""
+    """One port. `free` marks the empty input of a variadic port, `extra` one that is beyond the inputs with names of their own."""
 
     name: str
     tip: str = ""
     free: bool = False
+    extra: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,9 +131,12 @@ def input_ports(layer: Layer, operator: Operator | None, cls: type[Operator] | N
         if not port.variadic:
             looks.append(PortLook(port.name, _port_tip(port)))
             continue
-        connected = max(0, len(layer.inputs) - len(looks))
-        looks += [PortLook(port.name, _port_tip(port, i)) for i in range(connected)]
-        looks.append(PortLook(port.name, _port_tip(port, connected), free=True))
+        first = len(looks)
+        connected = max(0, len(layer.inputs) - first)
+        for number in range(connected + 1):
+            extra = number > 0 and first > 0
+            name = links.port_name(port, number) if extra else port.name  # the inputs of one port alone need no numbers
+            looks.append(PortLook(name, _port_tip(port, number), free=number == connected, extra=extra))
     while len(looks) < len(layer.inputs):  # excess connections are shown so that they can be removed
         looks.append(PortLook(tr("input {number}", number=len(looks)), tr("excess connection: remove it")))
     return looks
@@ -146,7 +151,7 @@ def output_ports(operator: Operator | None, cls: type[Operator] | None) -> list[
 
 def _port_tip(port: Port, number: int | None = None) -> str:
     ranks = (port.rank,) if isinstance(port.rank, int) else port.rank or ()
-    parts = [port.name if number is None else f"{port.name} {number + 1}"]
+    parts = [port.name if number is None else links.port_name(port, number)]
     if ranks:
         parts.append(tr("rank {ranks}", ranks=tr(" or ").join(str(r) for r in ranks)))
     if port.dtypes:

@@ -15,6 +15,7 @@ from app.ui.widgets.sentences import finding_text
 from designer.graph.diagnostics import Diagnostic
 from designer.graph.inference import LayerState
 from designer.graph.model import Layer
+from designer.operators import links
 from designer.operators.api import Operator
 from designer.operators.live_cost import LiveCost, Total
 from designer.operators.registry import Read
@@ -145,7 +146,8 @@ def _shapes(operator: Operator | None, layer: Layer, state: LayerState) -> list[
     facts = []
     connected = [i for i, source in enumerate(layer.inputs) if source is not None]
     for position, index in enumerate(connected[:PORTS]):
-        port = ports[min(index, len(ports) - 1)].name if ports else str(index)
+        last = len(ports) - 1
+        port = links.port_name(ports[min(index, last)], max(0, index - last)) if ports else str(index)
         label = tr("Input {port}", port=port) if len(connected) > 1 or len(ports) > 1 else tr("Input")
         shape = str(state.inputs[position]) if position < len(state.inputs) else tr_data(UNKNOWN)
         facts.append((label, tr("{shape}\nfrom {source}", shape=shape, source=layer.inputs[index])))
