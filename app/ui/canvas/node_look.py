@@ -151,7 +151,7 @@ def output_ports(operator: Operator | None, cls: type[Operator] | None) -> list[
 
 def _port_tip(port: Port, number: int | None = None) -> str:
     ranks = (port.rank,) if isinstance(port.rank, int) else port.rank or ()
-    parts = [port.name if number is None else links.port_name(port, number)]
+    parts = [port.name if number is None else f"{port.name} {number + 1}"]
     if ranks:
         parts.append(tr("rank {ranks}", ranks=tr(" or ").join(str(r) for r in ranks)))
     if port.dtypes:
