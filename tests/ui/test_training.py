@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import sys
+from ast import literal_eval
 from pathlib import Path
 from threading import Event
 
@@ -21,11 +22,13 @@ from PySide6.QtWidgets import QApplication, QLabel, QMessageBox
 from training_kit import WAIT, exported, make_run, training
 from window_kit import network, open_window, show
 
+import resources
 import samples
 from app.ui.document.document import Document
 from app.ui.engine.training import StartRequest, default_project, training_of
 from app.ui.shell.panels import TRAIN
 from app.ui.train.curve_legend import LINE, CurveLegend
+from app.ui.train.settings_form import FIELDS, SettingsForm
 from designer.files.weights import Weights, fill_missing, load_weights, required_weights, save_weights
 from designer.graph.commands import set_params
 from designer.graph.graph import Graph
@@ -33,6 +36,7 @@ from designer.graph.model import Layer, Source
 from designer.operators.registry import default_registry
 from designer.training.run_folder import Notes, RunFolder
 from designer.training.watched_run import RunState, WatchedRun
+from exporters.pytorch.tasks import SETTING, TASKS, for_task
 
 pytestmark = pytest.mark.gui
 __all__ = ["exported", "training"]
@@ -769,6 +773,29 @@ def test_a_starting_point_shows_its_recipe_and_gets_example_data(window, trainin
     assert panel.form.fields["steps"].placeholderText() == "500"
     assert not example.isVisibleTo(panel)
     assert panel.form.text("data").endswith("photographs")
+
+
+@pytest.mark.parametrize("task", sorted(TASKS))
+def test_the_form_asks_for_settings_of_the_task_and_shows_their_defaults(task, qtbot):
+    template = Path(resources.__file__).parent / "templates" / "pytorch" / "config.py"
+    known = {
+        found["name"]: literal_eval(found["default"])
+        for found in SETTING.finditer(for_task(template.read_text("utf-8"), TASKS[task]))
+    }
+    form = SettingsForm()
+    qtbot.addWidget(form)
+    form.show_task(task)
+    form.show_defaults({})
+    asked = [field for number, field in enumerate(FIELDS) if form.rows.isRowVisible(number)]
+    assert {field.name for field in asked} <= known.keys()
+    texts = {
+        field.name: form.fields[field.name].placeholderText()
+        for field in asked
+        if field.kind == "text" and field.default
+    }
+    assert texts.pop("steps") == f"{known['epochs']} epochs"
+    assert texts.pop("device") == "automatic"
+    assert texts == {name: str(known[name]) for name in texts}
 
 
 def test_the_task_follows_the_network_until_one_is_chosen(window, qtbot):
