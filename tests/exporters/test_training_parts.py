@@ -531,6 +531,42 @@ def test_an_output_that_does_not_fit_the_target_is_an_error_of_training(tmp_path
             train.Run.losses(run, (output,), (target,))
 
 
+@pytest.mark.parametrize(
+    ("shape", "words"),
+    [
+        (
+            (1, 8, 16, 16),
+            "output is N x 8 x 16 x 16, .* make an output of the shape N x 3 x 8 x 8, or choose another task$",
+        ),
+        ((1, 8, 8, 8), "output is N x 8 x 8 x 8, .* give the output 3 channels, or choose another task$"),
+        ((1,), "output is N, .* make an output of the shape N x 3 x 8 x 8, or choose another task$"),
+    ],
+)
+def test_a_wrong_output_names_the_task_and_the_shape_that_it_needs(tmp_path, shape, words):
+    with scripts(tmp_path) as get:
+        loss = get("losses").Losses()
+    with pytest.raises(ValueError, match=words) as caught:
+        loss(torch.zeros(shape), torch.zeros(1, 3, 8, 8))
+    assert "the target of the task 'denoising' is N x 3 x 8 x 8" in str(caught.value)
+    assert "data.py" not in str(caught.value)
+
+
+def test_an_output_of_another_size_than_the_masks_names_the_task(tmp_path):
+    with scripts(tmp_path, "segmentation") as get:
+        loss = get("losses").Losses()
+    with pytest.raises(ValueError, match="the task 'segmentation' are N x 8 x 8; make an output with scores") as caught:
+        loss(torch.zeros(1, 3, 4, 4), torch.zeros(1, 8, 8, dtype=torch.int64))
+    assert "data.py" not in str(caught.value)
+
+
+def test_an_input_of_channels_that_no_image_has_is_named(tmp_path):
+    with (
+        scripts(tmp_path) as get,
+        pytest.raises(get("images").DataError, match=r"8 channels, .* give the input one of"),
+    ):
+        get("images").load_image(tmp_path / "a.png", 8)
+
+
 def test_photos_of_16_bits_give_their_colors_to_synthetic_images(tmp_path):
     ramp = np.linspace(0, 65535, 40 * 50).reshape(40, 50).astype(np.uint16)
     Image.fromarray(ramp).save(tmp_path / "gray.png")

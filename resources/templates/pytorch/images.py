@@ -47,7 +47,9 @@ def load_image(path: Path, channels: int) -> np.ndarray:
     """Load an image as H x W x channels, 8 bits per value, upright by its EXIF orientation."""
     mode = {1: "L", 3: "RGB", 4: "RGBA"}.get(channels)
     if mode is None:
-        raise DataError(f"the network takes {channels} channels, but images have 1, 3 or 4; change data.py")
+        raise DataError(
+            f"the network takes {channels} channels, but images have 1, 3 or 4; give the input one of these"
+        )
     try:
         with opened_image(path) as opened:
             array = np.asarray(eight_bits(ImageOps.exif_transpose(opened)).convert(mode))

@@ -17,8 +17,9 @@ class Losses(nn.Module):
         scores = output if output.dim() == target.dim() + 1 else output.flatten(1)
         if scores.shape[:1] + scores.shape[2:] != target.shape:
             raise ValueError(
-                f"the network's output is {tuple(output.shape)}, but sample() in data.py returns classes of the shape "
-                f"{tuple(target.shape)}; change it to return one class for each row of scores"
+                f"the network's output is {' x '.join(map(str, ('N', *output.shape[1:])))}, but the classes of the task "
+                f"'{PROJECT['task']}' are {' x '.join(map(str, ('N', *target.shape[1:])))}; make an output with scores for "
+                "each of them, or choose another task"
             )
         ignored = IGNORED if target.dim() > 1 else -1  # only masks have pixels that do not count
         if PROJECT["probabilities"]:
