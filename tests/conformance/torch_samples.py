@@ -21,6 +21,7 @@ RANDOM = (  # operators of which at least some samples draw numbers, from a gene
     *("multinomial", "normal", "rand", "rrelu", "uniform"),
 )
 NOT_TENSORS_OF_NUMBERS = ("_foreach", "combinations", "complex", "signal.", "sparse")
+CUDA_ONLY = ("jiterator",)
 
 
 class SampledCall(nn.Module):
@@ -57,7 +58,7 @@ def databases(*, converted: bool) -> dict[str, Samples]:
     for info in op_db:
         if (
             torch.float32 in info.supported_dtypes("cpu")
-            and not any(part in info.name for part in (*RANDOM, *NOT_TENSORS_OF_NUMBERS))
+            and not any(part in info.name for part in (*RANDOM, *NOT_TENSORS_OF_NUMBERS, *CUDA_ONLY))
             and not (converted and info.name.rpartition(".")[2] not in CONVERTERS)
         ):
             found[info.formatted_name] = partial(_of_operator, info)

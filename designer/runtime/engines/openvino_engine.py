@@ -406,11 +406,11 @@ def _rounds_a_quotient(node: Any, producers: Mapping[str, Any], constants: Colle
 
 
 def _reads_one_channel(node: Any, kernels: Mapping[str, Sequence[int]]) -> bool:
-    """Whether a node is a convolution that makes several channels of one."""
+    """Whether a node is a convolution of one channel."""
     if node.op_type != "Conv":
         return False
-    features, channels, *_ = kernels.get(node.input[1], (1, 1))
-    return channels == 1 < features and not any(a.name == "group" and a.i > 1 for a in node.attribute)
+    _, channels, *_ = kernels.get(node.input[1], (1, 0))
+    return channels == 1 and not any(a.name == "group" and a.i > 1 for a in node.attribute)
 
 
 def _normalizes_a_reduction(node: Any, producers: Mapping[str, Any]) -> bool:
