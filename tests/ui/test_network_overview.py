@@ -26,7 +26,7 @@ from app.ui.document.document import Document
 from app.ui.engine.client import EngineClient
 from app.ui.engine.profiling import profiling_of
 from app.ui.engine.result import Phase
-from designer.graph.commands import add_layer, connect, set_params
+from designer.graph.commands import add_layer, connect, remove_layers, set_params
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.operators.registry import Registry, default_registry
@@ -106,6 +106,27 @@ def test_shapes_and_memory_are_those_of_the_network_after_each_edit(bench: Bench
     assert not model.find("conv_h").isValid()
     run(document.undo)
     assert row("conv_h") == wide(8)
+
+
+def test_deleted_layers_go_although_the_network_cannot_run_any_more(bench: Bench) -> None:
+    document, model = bench.context.document, bench.panel.model
+
+    def listed() -> set[str]:
+        groups = [model.index(row, LAYER) for row in range(model.rowCount())]
+        rows = [index for group in groups for index in (group, *(model.index(n, 0, group) for n in range(9)))]
+        return {model.layer_at(index) for index in rows} - {""}
+
+    every = listed()
+    assert "conv_h" in every
+    document.do(lambda g: remove_layers(g, ["conv_h", "output_0"]))
+    assert listed() == every - {"conv_h", "output_0"}
+    document.do(lambda g: remove_layers(g, list(g.layers)))
+    assert model.rowCount() == 0
+    assert not bench.panel.tree.isVisible()
+    for _ in range(2):
+        document.undo()
+    bench.qtbot.waitUntil(lambda: listed() == every, timeout=kit.WAIT)
+    assert bench.panel.tree.isVisible()
 
 
 def test_what_is_too_large_to_be_kept_is_shown_so() -> None:

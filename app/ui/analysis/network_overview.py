@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 from PySide6.QtCore import QModelIndex, QPoint, Qt, QTimer, Signal
 from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QHeaderView, QLabel, QMenu, QTreeView, QVBoxLayout, QWidget
@@ -17,6 +19,7 @@ from app.ui.document.document import Document
 from app.ui.engine.analysis import analysis_of
 from app.ui.engine.context import Context
 from app.ui.engine.profiling import profiling_of
+from app.ui.engine.result import AnalysisResult
 from app.ui.widgets.empty_state import EmptyStack, EmptyState
 from app.ui.widgets.notice import Notice
 from designer.graph.edits import ChangeSet
@@ -101,6 +104,7 @@ class NetworkOverviewPanel(QWidget):
         self.infos.changed.connect(self._show)
         self.model.modelReset.connect(self._on_other_steps)
         self._sized = False
+        self._deleted = False  # since the last result
         self._revision = 0
         self._document: Document | None = None
         self._selecting = False
@@ -128,6 +132,9 @@ class NetworkOverviewPanel(QWidget):
     def _on_change(self, change: ChangeSet) -> None:
         if change.added or change.removed or change.rewired:
             self._outdate()
+        if self._deleted or change.removed - change.renamed.keys():  # perhaps nothing runs again without them
+            self._deleted = True
+            self._show()
 
     def _outdate(self) -> None:
         """Types or shapes may be others; a slider's values leave them as they are."""
@@ -135,6 +142,7 @@ class NetworkOverviewPanel(QWidget):
 
     def _on_result(self) -> None:
         """Less often while a video plays: nobody reads values at that rate, and drawing them costs a frame."""
+        self._deleted = False
         if not self._analysis.playback.playing:
             self._show()
         elif not self._calm.isActive():
@@ -145,7 +153,8 @@ class NetworkOverviewPanel(QWidget):
         result = self._analysis.result
         if result is not None and result.coarse and self._sized:
             return  # times at a reduced size are not those of the network
-        if result is None or self._document is None:
+        steps = self._steps_of(result) if result is not None else ()
+        if result is None or self._document is None or not steps:
             self._stack.show_content(False)
             self.model.show((), {})
             return
@@ -153,11 +162,11 @@ class NetworkOverviewPanel(QWidget):
         self.infos.ask(
             self._document, self._analysis.inputs.shapes, self._revision, entry.run if entry is not None else None
         )
-        run = {name for step in result.steps for name in step.layers}
+        run = {name for step in steps for name in step.layers}
         first = tuple(RunStep((n,), "-", 0.0, False) for n in self._analysis.inputs.layers() if n not in run)
         last = tuple(RunStep((n,), "-", 0.0, False) for n in self._analysis.output_layers() if n not in run)
         before = self.model.rowCount()
-        self.model.show((*first, *result.steps, *last), self.infos.infos)
+        self.model.show((*first, *steps, *last), self.infos.infos)
         if before == 0 or not self._sized:
             self._sized = True
             self.tree.expandAll()
@@ -177,6 +186,16 @@ class NetworkOverviewPanel(QWidget):
             note += "  ·  " + tr("times of layers by profile {title}", title=entry.title)
         self._summary.setText(f"{result.summary()}{note}")
         self._stack.show_content(True)
+
+    def _steps_of(self, result: AnalysisResult) -> Sequence[RunStep]:
+        """Without the layers that were deleted since."""
+        if not self._deleted:
+            return result.steps
+        steps = (
+            msgspec.structs.replace(step, layers=tuple(name for name in step.layers if self._context.find(name)))
+            for step in result.steps
+        )
+        return tuple(step for step in steps if step.layers)
 
     def _on_other_steps(self) -> None:
         """They come as they ran; the header may say otherwise."""
