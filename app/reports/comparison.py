@@ -265,7 +265,7 @@ def measured(
 
 
 def reference_text(rows: Sequence[Row]) -> str:
-    """What the figures of a table are measured against, as a sentence."""
+    """What the metrics of a table are measured against, as a sentence."""
     titles = list(dict.fromkeys(row.reference for row in rows))
     if not any(titles):
         return "PSNR and SSIM need a reference: add noise, or choose the clean images."
@@ -274,7 +274,7 @@ def reference_text(rows: Sequence[Row]) -> str:
 
 def headings(columns: Sequence[str], rows: Sequence[Row], *, times: bool = True) -> list[str]:
     """Titles of the table's columns: PSNR and SSIM of each column, then with `times` those of the variants."""
-    first = ["picture", "noise"] if _several(rows) else ["picture"]
+    first = ["image", "noise"] if _several(rows) else ["image"]
     return [
         *first,
         *(text for name in columns for text in (f"{name} PSNR (dB)", "SSIM")),
@@ -318,12 +318,12 @@ def as_dict(columns: Sequence[str], rows: Sequence[Row]) -> dict[str, Any]:
     parts = {noise: [row for row in rows if row.noise == noise] for noise in noises}
     return {
         "columns": list(columns),
-        "pictures": [
+        "images": [
             {
                 "name": r.name,
                 "noise": r.noise,
                 "reference": r.reference or None,
-                "figures": plain(r.figures),
+                "metrics": plain(r.figures),
                 "worst": {"x": r.worst[1], "y": r.worst[0]},
             }
             for r in rows
@@ -340,7 +340,7 @@ def as_csv(columns: Sequence[str], rows: Sequence[Row]) -> str:
 
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(("picture", "noise", "variant", "psnr_db", "ssim", "time_ms", "reference", "failure"))
+    writer.writerow(("image", "noise", "variant", "psnr_db", "ssim", "time_ms", "reference", "failure"))
     for row in rows:
         for name, found in zip(columns, row.figures, strict=True):
             values = (psnr_text(found.psnr), ssim_text(found.ssim), ms_text(found.milliseconds))

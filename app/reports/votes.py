@@ -112,7 +112,7 @@ def as_csv(votes: Sequence[Vote], pictures: Sequence[str], names: dict[str, str]
     """One line per vote; `names` are those of the variants by key."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(("trial", "picture", "x", "y", "side", "left", "right", "answer", "preferred", "seconds"))
+    writer.writerow(("trial", "image", "x", "y", "side", "left", "right", "answer", "preferred", "seconds"))
     for number, vote in enumerate(votes, 1):
         trial = vote.trial
         square = trial.square or ("", "", "")
@@ -148,7 +148,7 @@ def as_json(
         ],
         "votes": [
             {
-                "picture": pictures[v.trial.picture],
+                "image": pictures[v.trial.picture],
                 "square": list(v.trial.square) if v.trial.square else None,
                 "left": names[v.trial.left],
                 "right": names[v.trial.right],

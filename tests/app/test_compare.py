@@ -219,15 +219,15 @@ def test_several_noises_and_json(
     assert not stop.value.code
     found = json.loads(target.read_text())
     assert {item["noise"] for item in found["provenance"].values()} == {"gaussian:25/255; salt_and_pepper:0.1"}
-    assert [(p["name"], p["noise"]) for p in found["pictures"]] == [
+    assert [(p["name"], p["noise"]) for p in found["images"]] == [
         ("0.png", "gaussian:25/255"), ("1.png", "gaussian:25/255"), ("0.png", "salt_and_pepper:0.1"), ("1.png", "salt_and_pepper:0.1")
     ]  # fmt: skip
     assert found["columns"] == ["input", "A same", "B smooth"]
     for noise in ("gaussian:25/255", "salt_and_pepper:0.1"):
-        values = [p["figures"][2]["psnr"] for p in found["pictures"] if p["noise"] == noise]
+        values = [p["metrics"][2]["psnr"] for p in found["images"] if p["noise"] == noise]
         assert found["mean"][noise][2]["psnr"] == pytest.approx(np.mean(values))
         assert found["deviation"][noise][2]["psnr"] == pytest.approx(np.std(values))
-    assert {"x", "y"} == set(found["pictures"][0]["worst"])
+    assert {"x", "y"} == set(found["images"][0]["worst"])
 
 
 def test_a_noise_layer_of_the_document_does_not_disturb_it_twice(folder: Path) -> None:

@@ -51,6 +51,7 @@ def test_votes_count_for_the_variant_not_for_the_side() -> None:
     assert (second.a, second.b, second.wins_a, second.wins_b, second.p) == ("A", "C", 1, 0, 1.0)
     names = {"A": "A one", "B": 'B "two", again', "C": "C three"}
     lines = as_csv(votes, ["p.png", "q.png"], names).splitlines()
+    assert lines[0] == "trial,image,x,y,side,left,right,answer,preferred,seconds"
     assert lines[2].endswith('"B ""two"", again",A one,right,A one,1.00')
     assert lines[5].startswith("5,q.png,3,4,5,C three,A one,right,A one")
     found = json.loads(as_json(votes, ["p.png", "q.png"], names, 7, {"A one": Provenance("a.xml", "0" * 64)}))
@@ -59,6 +60,7 @@ def test_votes_count_for_the_variant_not_for_the_side() -> None:
     assert found["seed"] == 7
     assert found["pairs"][0]["a_preferred"] == 2
     assert found["votes"][3]["preferred"] is None
+    assert [vote["image"] for vote in found["votes"]] == [f"{'pq'[vote.trial.picture]}.png" for vote in votes]
 
 
 def test_no_name_becomes_a_formula_of_a_spreadsheet():

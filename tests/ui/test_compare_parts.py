@@ -110,33 +110,30 @@ def test_the_plot_of_a_run_before_is_not_shown(qtbot: QtBot, monkeypatch: pytest
     assert view.plot.image is None
 
 
-def test_a_vote_on_a_folder_names_the_variants_that_the_folder_was_run_with(qtbot: QtBot) -> None:
+def started_vote(qtbot: QtBot, images: int, names: dict[str, str]) -> VoteView:
+    """A vote on the images of a folder that was run with variants of these names; others are chosen now."""
     model = SideModel(default_registry())
     run = FolderRun(model, model)
     view = VoteView(model, run)
     model.setParent(view)
     qtbot.addWidget(view)
     pixels = np.zeros((8, 8), np.uint32)
-    run.kept, run.names = [Kept("a.png", {"A": pixels, "B": pixels})], {"A": "A mild", "B": "B strong"}
+    run.kept, run.names = [Kept(f"{image}.png", dict.fromkeys(names, pixels)) for image in range(images)], names
     model.choices = [VariantChoice(Path("other.xml")), VariantChoice(Path("new.xml"))]
     view.refresh()
     view.pictures.setCurrentIndex(1)
     view.start()
+    return view
+
+
+def test_a_vote_on_a_folder_names_the_variants_that_the_folder_was_run_with(qtbot: QtBot) -> None:
+    view = started_vote(qtbot, 1, {"A": "A mild", "B": "B strong"})
     view.show_votes([Vote(VoteTrial(0, "A", "B", None), LEFT, 1.0)])
     assert view.table.item(0, 0).text() == "A mild / B strong"
 
 
 def test_the_table_of_a_vote_names_the_preferred_variant_of_each_pair(qtbot: QtBot) -> None:
-    model = SideModel(default_registry())
-    run = FolderRun(model, model)
-    view = VoteView(model, run)
-    model.setParent(view)
-    qtbot.addWidget(view)
-    names, pixels = {"A": "A mild", "B": "B strong", "C": "C none"}, np.zeros((8, 8), np.uint32)
-    run.kept, run.names = [Kept(f"{image}.png", dict.fromkeys("ABC", pixels)) for image in range(6)], names
-    view.refresh()
-    view.pictures.setCurrentIndex(1)
-    view.start()
+    view = started_vote(qtbot, 6, {"A": "A mild", "B": "B strong", "C": "C none"})
     answers = {"AB": [LEFT] * 6, "AC": [RIGHT] * 5 + [EQUAL], "BC": [RIGHT] * 6}
     view.show_votes(
         [Vote(VoteTrial(i, *pair), answer, 1.0) for pair, found in answers.items() for i, answer in enumerate(found)]

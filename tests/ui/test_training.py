@@ -647,14 +647,21 @@ def test_curves_keep_every_peak_when_they_are_reduced():
     assert x[-1] >= 800
 
 
-def test_curves_are_painted_up_to_their_last_step_while_they_grow(qtbot):
-    from app.ui.train.curve_plot import Curve, CurvePlot
+@pytest.fixture
+def plot(qtbot):
+    from app.ui.train.curve_plot import CurvePlot
 
-    plot = CurvePlot("plot")
-    qtbot.addWidget(plot)
-    plot.resize(400, 300)
-    plot.show()
-    qtbot.waitExposed(plot)
+    made = CurvePlot("plot")
+    qtbot.addWidget(made)
+    made.resize(500, 400)
+    made.show()
+    qtbot.waitExposed(made)
+    return made
+
+
+def test_curves_are_painted_up_to_their_last_step_while_they_grow(plot, qtbot):
+    from app.ui.train.curve_plot import Curve
+
     for count in (20, 120):
         steps = np.arange(1.0, count + 1)
         plot.show_curves("loss", [Curve("a", steps, np.sqrt(steps))], logarithmic=False)
@@ -673,11 +680,9 @@ def test_the_project_folder_follows_the_first_save_unless_it_was_chosen(window, 
     assert panel.project.text() == "chosen"
 
 
-def test_axes_have_no_numbers_without_points(qtbot):
-    from app.ui.train.curve_plot import Curve, CurvePlot
+def test_axes_have_no_numbers_without_points(plot):
+    from app.ui.train.curve_plot import Curve
 
-    plot = CurvePlot("plot")
-    qtbot.addWidget(plot)
     for values, logarithmic, known in (
         ([], False, False),
         ([2.0], False, True),
@@ -717,16 +722,11 @@ def test_the_curve_of_a_finished_run_is_drawn_when_the_workspace_is_first_shown(
     assert [len(x) for x, _ in panel.plot.bundle.lines(0, 20, 400)] == [20]
 
 
-def test_numbers_at_an_axis_are_values_after_a_change_of_the_theme(qtbot):
+def test_numbers_at_an_axis_are_values_after_a_change_of_the_theme(plot, qtbot):
     """pyqtgraph multiplies them by 1000 where values are below 1, and by 1e-9 above 1e9; its label then says so, ours does not."""
-    from app.ui.train.curve_plot import Curve, CurvePlot
+    from app.ui.train.curve_plot import Curve
     from app.ui.widgets import theme
 
-    plot = CurvePlot("plot")
-    qtbot.addWidget(plot)
-    plot.resize(500, 400)
-    plot.show()
-    qtbot.waitExposed(plot)
     axis = plot.getAxis("left")
     for low, high in ((0.05, 0.45), (2e9, 9e9)):
         plot.show_curves("loss", [Curve("a", np.array([1.0, 9.0]), np.array([low, high]))], False)

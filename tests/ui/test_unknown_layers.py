@@ -105,10 +105,8 @@ def test_a_copy_keeps_its_text(window, how: str) -> None:
     assert MYSTERY in text
 
 
-def test_a_copy_in_another_document_can_be_read_again(window) -> None:
-    """The declaration of the foreign prefix is kept; without it the file would not be XML with namespaces."""
-    window.context.select(("mystery",))
-    window.canvas.copy_selection()
+def paste_into_another_document(window) -> None:
+    """Paste into a new document, which can be read again: without one declaration of the prefix it would not be XML with namespaces."""
     window.files.new()
     window.canvas.paste()
     data = write_document(window.context.document.graph)
@@ -116,7 +114,13 @@ def test_a_copy_in_another_document_can_be_read_again(window) -> None:
     assert reading.graph is not None, reading.diagnostics
     assert write_document(reading.graph) == data
     assert b'x:mood="&lt;calm&gt;"' in data
-    assert b'xmlns:x="urn:somebody:else"' in data
+    assert data.count(b'xmlns:x="urn:somebody:else"') == 1
+
+
+def test_a_copy_in_another_document_can_be_read_again(window) -> None:
+    window.context.select(("mystery",))
+    window.canvas.copy_selection()
+    paste_into_another_document(window)
 
 
 @pytest.mark.parametrize("inside", [True, False], ids=["a layer of a template", "an instance"])
@@ -137,11 +141,4 @@ def test_copies_from_a_template_can_be_read_again(window, inside) -> None:
     else:
         assert root.templates["block"] == before
     assert write_document(root).count(b"xmlns:x=") == 1
-    window.files.new()
-    window.canvas.paste()
-    data = write_document(window.context.document.graph)
-    reading = parse_document(data)
-    assert reading.graph is not None, reading.diagnostics
-    assert write_document(reading.graph) == data
-    assert b'x:mood="&lt;calm&gt;"' in data
-    assert data.count(b'xmlns:x="urn:somebody:else"') == 1
+    paste_into_another_document(window)

@@ -117,7 +117,7 @@ class FolderView(QWidget):
         self.table.setToolTip(tr("Double-click a row to look at its image"))
         self.table.cellDoubleClicked.connect(self._on_double)
         self.table.horizontalHeader().hide()
-        self.plot = ImageView("side.folder.plot", tr("Plot of the figures"), tr("Run over a folder to see the plot."))
+        self.plot = ImageView("side.folder.plot", tr("Plot of the metrics"), tr("Run over a folder to see the plot."))
         split = QSplitter(Qt.Orientation.Horizontal)
         split.addWidget(self.table)
         split.addWidget(self.plot)

@@ -167,9 +167,6 @@ class CurvePlot(ThemedPlot):
         super().__init__(name, tr("Training curves"), parent)
         self.bundle = CurveBundle()
         self.addItem(self.bundle)
-        self.marker = pg.InfiniteLine(angle=90, movable=False)
-        self.marker.hide()
-        self.addItem(self.marker, ignoreBounds=True)
         self._curves: list[Curve] = []
         self._title = ""
         self._logarithmic = False
@@ -189,18 +186,11 @@ class CurvePlot(ThemedPlot):
         """Show the whole curves, also when they grow."""
         self.getViewBox().enableAutoRange()
 
-    def mark_step(self, step: int | None) -> None:
-        """Mark a step by a vertical line."""
-        self.marker.setVisible(step is not None)
-        if step is not None:
-            self.marker.setValue(step)
-
     def mouseDoubleClickEvent(self, event: object) -> None:
         self.follow()
 
     def redraw(self) -> None:
         super().redraw()
-        self.marker.setPen(pg.mkPen(theme.color("warning"), width=2, style=Qt.PenStyle.DashLine))
         self._named = ()
         self._draw_curves()
 
