@@ -50,7 +50,7 @@ class ImportReport(msgspec.Struct, frozen=True):
 
     The relative difference is the largest absolute difference divided by the largest magnitude in the output. Without a
     comparison the differences are None and `not_compared_because` says why. `weights` maps the names of tensors in the
-    original to `<layer>.<tensor>`.
+    original to `<layer>.<tensor>`. `size_note` says why the document is right at one size only, if it is.
     """
 
     source: str
@@ -65,6 +65,7 @@ class ImportReport(msgspec.Struct, frozen=True):
     max_abs_difference: float | None = None
     max_rel_difference: float | None = None
     not_compared_because: str = ""
+    size_note: str = ""
     cases: tuple[ComparedCase, ...] = ()
     warnings: tuple[str, ...] = ()
     outcomes: tuple[NodeOutcome, ...] = ()
@@ -81,7 +82,11 @@ class ImportReport(msgspec.Struct, frozen=True):
         lines.append(self.counts())
         lines += [f"template {name}: {count} instances" for name, count in self.templates.items()]
         lines.append(self.comparison())
-        return "\n".join([*lines, *(f"warning: {text}" for text in self.warnings)])
+        return "\n".join([*lines, *(f"warning: {text}" for text in self.notes())])
+
+    def notes(self) -> tuple[str, ...]:
+        """What the user should know before relying on the document."""
+        return (*self.warnings, self.size_note) if self.size_note else self.warnings
 
     def counts(self) -> str:
         """The number of nodes by outcome."""

@@ -12,13 +12,16 @@ from designer.files.settings import DEFAULT_ENGINE
 from designer.files.weights import Weights
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
-from designer.importers.report import UNBOUNDED, ComparedCase
+from designer.importers.report import TOLERANCE, UNBOUNDED, ComparedCase
 from designer.operators.registry import Registry
 from designer.runtime.api import RunOptions
 from designer.runtime.session import Session
+from designer.texts import tr
+from designer.units import dims_text
 
 Feeds = Mapping[str, NDArray[Any]]
 SEED = 1
+NAMED = 5  # layers in a message
 
 
 class Original(Protocol):
@@ -29,6 +32,9 @@ class Original(Protocol):
 
         Later cases have another batch or size, where the original allows it.
         """
+
+    def size_bound(self, case: Mapping[str, tuple[tuple[int, ...], str]], weights: Weights) -> Sequence[str]:
+        """The layers of the document that have other values if the original is imported with inputs of these sizes."""
 
     def run(self, feeds: Feeds) -> Feeds:
         """The outputs of the original. Any exception is the reason why the two are not compared."""
@@ -50,11 +56,16 @@ def compare(
 ) -> dict[str, Any]:
     """The fields of a report about the comparison. Never raises: what fails is the reason in `not_compared_because`."""
     cases: list[ComparedCase] = []
-    reason = ""
+    reason = size_note = ""
     for case in original.cases():
         feeds = seeded_feeds(case)
         try:
-            cases.append(_compare_case(graph, registry, weights, original, feeds, options))
+            found = _compare_case(graph, registry, weights, original, feeds, options)
+            differs = cases and cases[0].max_rel_difference <= TOLERANCE < found.max_rel_difference
+            if differs and (layers := original.size_bound(case, weights)):
+                size_note = _size_note(cases[0], layers)
+            else:
+                cases.append(found)
         except Exception as error:  # the original is run by a foreign runtime, which may raise anything
             reason = reason or _reason(error)
             if not cases:
@@ -64,9 +75,19 @@ def compare(
     worst = max(cases, key=lambda item: item.max_rel_difference)
     return {
         "cases": tuple(cases),
+        "size_note": size_note,
         "max_abs_difference": max(item.max_abs_difference for item in cases),
         "max_rel_difference": worst.max_rel_difference,
     }
+
+
+def _size_note(agreed: ComparedCase, layers: Sequence[str]) -> str:
+    names = ", ".join(f"'{name}'" for name in layers[:NAMED])
+    return tr(
+        "the document is right only for inputs of {sizes}: the original computes values of {layers} from the size; import it again for another size",
+        sizes=", ".join(map(dims_text, agreed.inputs.values())),
+        layers=names if len(layers) <= NAMED else tr("{names} and more layers", names=names),
+    )
 
 
 def _compare_case(

@@ -195,7 +195,7 @@ def test_a_variant_is_deployed_with_its_difference_to_single_precision(calibrate
     call("export", "deploy", calibrated, *weights, "--output", folder, "--variant", "int8")
     found = json.loads((folder / "deploy.json").read_text())
     assert found["precision"] == "INT8 + FP32"
-    assert 0 < found["measured"]["outputs"]["result"]["difference"] < found["check"]["tolerance"]
+    assert 0 < found["measured"]["outputs"]["result"]["difference"] < found["check"]["tolerances"][0]
     with pytest.raises(DiagnosticError, match="both choose the model"):
         call("export", "deploy", calibrated, "--output", folder, "--variant", "int8", "--onnx", folder / "model.onnx")
 

@@ -114,7 +114,43 @@ def test_the_tolerance_follows_the_largest_output_of_either_sign(scale, tmp_path
     check = json.loads((tmp_path / "out" / "deploy.json").read_text())["check"]
     largest = np.abs(np.load(tmp_path / "out" / check["outputs"][0])).max()
     assert largest > 50
-    assert check["tolerance"] == pytest.approx(largest * 1e-4)
+    assert check["tolerances"] == pytest.approx([largest * 1e-4])
+
+
+def test_a_wrong_output_of_small_values_is_not_accepted_because_another_has_large_ones(tmp_path):
+    """The model computes the double of the small output."""
+    onnx = pytest.importorskip("onnx")
+    graph = Graph(
+        [
+            layer("image", "input", dims="8x8x1"),
+            layer("scaled", "scale_shift", "image", scale=0.0001),
+            layer("small", "output", "scaled"),
+            layer("enlarged", "scale_shift", "image", scale=100),
+            layer("large", "output", "enlarged"),
+            layer("emptied", "scale_shift", "image", scale=0),
+            layer("empty", "output", "emptied"),
+        ],
+        name="scaled",
+    )
+    export_deployment(graph, REGISTRY, Weights(), tmp_path / "out")
+    tolerances = json.loads((tmp_path / "out" / "deploy.json").read_text())["check"]["tolerances"]
+    assert tolerances == pytest.approx([1e-6, 1e-2, 1e-6], rel=0.1)
+
+    def doubled(model):
+        (node,) = [node for node in model.graph.node if "small" in node.output]
+        node.output[0] = "half"
+        model.graph.node.append(onnx.helper.make_node("Add", ["half", "half"], ["small"]))
+        return model
+
+    found = export_deployment(graph, REGISTRY, Weights(), tmp_path / "other", convert=doubled)
+    assert found.measured.outputs["small"].ok
+    accepted = json.loads((tmp_path / "other" / "deploy.json").read_text())["check"]["tolerances"]
+    assert accepted == pytest.approx([1.5 * found.measured.outputs["small"].difference, 1e-2, 1e-6], rel=0.1)
+    shutil.copy(tmp_path / "other" / "model.onnx", tmp_path / "out" / "model.onnx")
+    done = run(tmp_path / "out", "check.py")
+    assert done.returncode == 1
+    assert done.stdout.startswith("small: DIFFERENT within 1e-06")
+    assert "large: equal within" in done.stdout
 
 
 def test_python_computes_what_the_program_computes(deployed, photo, tmp_path):
@@ -141,7 +177,7 @@ def test_images_are_written_and_wrong_files_are_named(deployed, photo, tmp_path)
 def test_the_check_passes_and_finds_a_changed_model(deployed, tmp_path):
     done = run(deployed, "check.py")
     assert done.returncode == 0, done.stdout
-    assert done.stdout.splitlines()[-1].startswith("equal within")
+    assert done.stdout.startswith("result: equal within")
     broken = tmp_path / "broken"
     shutil.copytree(deployed, broken)
     onnx = pytest.importorskip("onnx")
@@ -184,7 +220,7 @@ def test_a_model_in_another_precision_is_measured_against_fp32(deployed, tmp_pat
     difference = found.measured.outputs["result"].difference
     assert 1e-5 < difference < 0.1
     information = json.loads((tmp_path / "out" / "deploy.json").read_text())
-    assert information["check"]["tolerance"] == pytest.approx(max(1.5 * difference, 1e-4))
+    assert information["check"]["tolerances"] == pytest.approx([1.5 * difference])
     assert information["precision"] == "FP32"
     assert (tmp_path / "out" / "model.onnx").read_bytes() == (tmp_path / "rounded.onnx").read_bytes()
     assert run(tmp_path / "out", "check.py").returncode == 0

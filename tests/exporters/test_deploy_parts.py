@@ -162,15 +162,17 @@ def test_values_of_the_readme_are_not_searched_for_placeholders():
 def test_measured_values_are_a_table_with_the_files_and_what_they_show(monkeypatch, tmp_path):
     monkeypatch.setattr(deployment, "cpu_name", lambda: "a processor")
     report = OnnxReport(tmp_path / "m.onnx", {}, {}, 17, 3_500_000, 20, (), OpenSizes(4))
-    check = Check(["check/input_1.ppm", "check/input_2.npy"], ["a.png", "random values"], ["o.npy"], 0.00025)
-    measured = Measured({"scores": Difference(0.00012345, 61.26), "m`p": Difference(0.0, float("inf"))}, 12.34, True)
+    check = Check(["check/input_1.ppm", "check/input_2.npy"], ["a.png", "random values"], ["o.npy"], [0.00025, 0.01])
+    measured = Measured(
+        {"scores": Difference(0.00012345, 61.26, True), "m`p": Difference(0.0, float("inf"), True)}, 12.34, True
+    )
     assert deployment._measured_text(report, check, measured).splitlines() == [
-        "| output | largest difference to FP32 in PyTorch | PSNR |",
-        "|---|---|---|",
-        "| `scores` | 0.00012 | 61.3 dB |",
-        "| `m'p` | 0 | inf dB |",
+        "| output | largest difference to FP32 in PyTorch | accepted | PSNR |",
+        "|---|---|---|---|",
+        "| `scores` | 0.00012 | 0.00025 | 61.3 dB |",
+        "| `m'p` | 0 | 0.01 | inf dB |",
         "",
-        "Outputs are equal within 0.00025; `python python/check.py` repeats the check. Median time for check/input_1.ppm "
+        "`python python/check.py` repeats the check. Median time for check/input_1.ppm "
         "(a.png), check/input_2.npy (random values) with pre- and post-processing on a processor: 12.3 ms. "
         "The model has 17 nodes and takes 3.34 MiB.",
     ]
@@ -411,7 +413,7 @@ def test_an_engine_without_a_readable_description_is_refused(text, tmp_path):
     ("printed", "error", "code", "words"),
     [
         (
-            '{"outputs": {"a": {"difference": 0.25, "psnr_db": 9}, "b": {"difference": 1.5, "psnr_db": 1}}, "milliseconds": 2, "ok": false}',
+            '{"outputs": {"a": {"difference": 2.5, "psnr_db": 9, "ok": true}, "b": {"difference": 1.5, "psnr_db": 1, "ok": false}}, "milliseconds": 2, "ok": false}',
             "", "deploy-differs", "the output 'b' of the exported model differs by 1.5 from the network in torch",
         ),
         ("", "Traceback\nImportError: no runtime\n", "deploy-failed", "does not run the model: ImportError: no runtime"),

@@ -63,6 +63,8 @@ def test_uncompressed_gray_tiff_files_are_upright(script, tmp_path):
         ([[0.5], [0.25]], 0),
         ([[0.5], [0.35]], 0),
         ([[0.5], [0.36]], 1),
+        ([[0.51], [0.25]], 0),
+        ([[0.52], [0.25]], 1),
         ([[0.39], [0.25]], 1),
         ([[0.5], [np.nan]], 1),
         ([[np.nan], [0.25]], 1),
@@ -74,14 +76,16 @@ def test_the_check_accepts_what_is_within_the_tolerance(script, tmp_path, result
     expected = {"a": [0.5], "b": [0.25]}
     for name, values in expected.items():
         np.save(tmp_path / f"{name}.npy", np.array(values, np.float32))
-    check = {"inputs": [], "outputs": ["a.npy", "b.npy"], "tolerance": 0.1001}
+    check = {"inputs": [], "outputs": ["a.npy", "b.npy"], "tolerances": [0.0101, 0.1001]}
     information = {"check": check, "outputs": [{"name": name} for name in expected]}
     (tmp_path / "deploy.json").write_text(json.dumps(information), "utf-8")
     files = [str(tmp_path / f"{number}.npy") for number in range(2)]
     for file, values in zip(files, results, strict=True):
         np.save(file, np.array(values, np.float32))
     assert script("check").main(["--results", *files]) == status
-    assert ("DIFFERENT" in capsys.readouterr().out) == bool(status)
+    lines = capsys.readouterr().out.splitlines()
+    assert any("DIFFERENT within" in line for line in lines) == bool(status)
+    assert len(lines) == len(expected)
     assert script("check").main(["--json", "--results", *files]) == status
     found = msgspec.json.decode(capsys.readouterr().out)  # which takes no NaN and no infinity
     assert found["ok"] == (not status)

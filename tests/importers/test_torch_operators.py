@@ -12,6 +12,7 @@ from torch.nn import functional as F
 
 from designer.graph.diagnostics import DiagnosticError
 from designer.importers.pytorch.importing import import_module
+from designer.importers.pytorch.original import TorchOriginal
 from designer.operators.registry import Registry
 
 
@@ -136,6 +137,26 @@ def test_layers_follow_the_module_to_another_size(name: str, registry: Registry)
     assert found.report.cases[-1].inputs["x"][2] > 5
     assert found.report.max_rel_difference is not None
     assert found.report.max_rel_difference <= 1e-5
+    assert found.report.size_note == ""
+
+
+def test_a_module_that_computes_numbers_from_the_size_is_said_to_be_right_at_that_size_only(registry: Registry) -> None:
+    module = Calls(lambda x, m: x.sum((2, 3), keepdim=True) / torch.ones(x.shape[2:]).sum() + m[0, 0])
+    report = import_module(module.eval(), [torch.rand(2, 3, 5, 6)], registry).verified(registry).report
+    assert {case.inputs["x"][2:] for case in report.cases} == {(5, 6)}
+    assert report.agrees
+    assert "inputs of 1 x 3 x 5 x 6" in report.size_note
+    assert "'constant'" in report.size_note
+    assert report.summary().endswith(f"warning: {report.size_note}")
+
+
+def test_a_document_that_differs_at_another_size_by_itself_does_not_agree(registry: Registry) -> None:
+    found = import_module(Calls(lambda x, m: x.roll(1, 2)).eval(), [torch.rand(2, 3, 5, 6)], registry)
+    assert isinstance(found.original, TorchOriginal)
+    found.original.module = Calls(lambda x, m: x.roll(x.shape[2] - 4, 2)).eval()
+    report = found.verified(registry).report
+    assert not report.agrees
+    assert not report.size_note
 
 
 KEPT: dict[str, Callable[[Tensor, Tensor], Tensor]] = {

@@ -373,6 +373,25 @@ def test_a_module_is_imported_after_its_code_was_read(qtbot, window, tmp_path, m
     dismiss(qtbot, again)
 
 
+DIVIDES_BY_THE_SIZE = """
+from torch import nn
+class Mean(nn.Module):
+    def forward(self, image):
+        return image.sum((2, 3), keepdim=True) / (image.shape[2] * image.shape[3])
+"""
+
+
+def test_a_module_that_computes_with_its_size_has_a_warning_of_the_only_right_size(qtbot, window, tmp_path) -> None:
+    (tmp_path / "mean.py").write_text(DIVIDES_BY_THE_SIZE)
+    ask(qtbot, window, tmp_path / "mean.py", "Mean", "1x3x8x6")
+    document = imported(qtbot, window)
+    assert document.imported.report.agrees
+    (finding,) = [found for found in document.diagnostics() if found.code == "import-one-size"]
+    assert "1 x 3 x 8 x 6" in finding.message
+    panel = window.docks.panel("import_report")
+    assert sentence(finding.message) in panel._warnings.text()
+
+
 def test_without_consent_no_code_runs(qtbot, window, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "models.py").write_text(GOOD)

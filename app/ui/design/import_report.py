@@ -226,7 +226,6 @@ class ImportReportPanel(QWidget):
     def _show(self, report: ImportReport) -> None:
         self._head.setText(headline(report))
         self._facts.show_message(sentence(report.facts) if report.facts else "", "info")
-        self._warnings.show_message("\n".join(sentence(text) for text in report.warnings), "warning")
         self.nodes.show_rows(node_rows(report.outcomes))
         self.weights.show_rows([_weight_row(key, place) for key, place in report.weights.items()])
         self.templates.show_rows(
@@ -250,6 +249,7 @@ class ImportReportPanel(QWidget):
     def _show_comparison(self) -> None:
         assert self._record is not None
         report = self._record.report
+        self._warnings.show_message("\n".join(map(sentence, report.notes())), "warning")
         if self._record.comparing:
             self._result.show_message(tr("Comparing with the original ..."), "info")
         elif report.max_rel_difference is None:

@@ -25,7 +25,7 @@ from designer.importers.formats import PROGRAMS
 from designer.importers.report import ImportReport
 from designer.texts import tr
 
-DIFFERS = "import-differs"  # code of the finding
+DIFFERS, ONE_SIZE = "import-differs", "import-one-size"  # codes of findings
 REPORT_MS = 100  # until the report opens: the first picture of the network is painted before
 
 
@@ -151,6 +151,8 @@ class ModelImport:
             remedy = tr("see the Import Report; do not rely on the results of this document")
             opened.document.add_finding(Diagnostic(DIFFERS, message, Severity.WARNING, remedy=remedy))
             self._context.message.emit("warning", sentence(message))
+        if report.size_note:
+            opened.document.add_finding(Diagnostic(ONE_SIZE, report.size_note, Severity.WARNING))
         record.compared(report)
 
     def _on_failed(self, source: ImportSource, found: tuple[Diagnostic, ...]) -> None:

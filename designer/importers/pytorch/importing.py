@@ -91,6 +91,8 @@ def import_module(
         other = _imported(fixed, module, registry, title, progress)
         if found is None or _gaps(other) < _gaps(found):
             found = other
+    if isinstance(found.original, TorchOriginal):
+        found.original.again = lambda others: import_module(module, others, registry, name=name)
     if not unsteady:
         return found
     note = tr("two runs with the same input give different results: the module changes itself or draws random numbers")

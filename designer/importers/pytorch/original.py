@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from designer.files.weights import Weights
+from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
-from designer.graph.model import Source
+from designer.graph.model import Layer, Source
 from designer.graph.types import Symbol
-from designer.importers.verification import Feeds
+from designer.importers.imported import Imported
+from designer.importers.verification import Feeds, seeded_feeds
+from designer.operators.inlining import inline
 from designer.operators.registry import Registry
 
 if TYPE_CHECKING:
@@ -33,6 +37,7 @@ class TorchOriginal:
     outputs: Sequence[str]
     graph: Graph
     registry: Registry
+    again: Callable[[Sequence[torch.Tensor]], Imported] | None = None  # imports the module for other inputs
 
     def cases(self) -> Sequence[Case]:
         """The size of the document, another batch, and another size if the document follows the module there."""
@@ -81,6 +86,23 @@ class TorchOriginal:
                 return False
         return True
 
+    def size_bound(self, case: Case, weights: Weights) -> Sequence[str]:
+        import torch
+
+        if self.again is None:
+            return ()
+        try:
+            other = self.again([torch.from_numpy(array) for array in seeded_feeds(case).values()])
+        except DiagnosticError:
+            return ()
+        before, after = (inline(graph, self.registry) for graph in (self.graph, other.graph))
+        changed = [layer.name for layer in before if layer.name not in case and _differs(layer, after.get(layer.name))]
+        for key, array in weights.tensors.items():
+            found = other.weights.tensors.get(key)
+            if found is None or not np.array_equal(array, found, equal_nan=True):
+                changed.append(key.layer)
+        return list(dict.fromkeys(changed))
+
     def run(self, feeds: Feeds) -> dict[str, NDArray[Any]]:
         import torch
 
@@ -93,3 +115,8 @@ class TorchOriginal:
             for name, item in zip(self.outputs, leaves, strict=True)
             if name and isinstance(item, torch.Tensor)
         }
+
+
+def _differs(layer: Layer, other: Layer | None) -> bool:
+    """Whether a layer computes something else, or reads other layers."""
+    return other is None or replace(other, position=layer.position) != layer

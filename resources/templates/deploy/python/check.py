@@ -3,7 +3,7 @@
     python check.py                                    runs the model on the files in check/
     python check.py --results result.npy ...           checks files that another program wrote for the same inputs
 
-Exit status 1 if an output differs by more than the tolerance in deploy.json.
+Exit status 1 if an output differs by more than its tolerance in deploy.json.
 """
 
 from __future__ import annotations
@@ -66,13 +66,17 @@ def main(argv: list[str] | None = None) -> int:
     found["outputs"] = {
         name: compare(result, right) for name, result, right in zip(names, results, expected, strict=True)
     }
-    found["ok"] = all(entry["difference"] <= check["tolerance"] for entry in found["outputs"].values())
+    for entry, tolerance in zip(found["outputs"].values(), check["tolerances"], strict=True):
+        entry["ok"] = entry["difference"] <= tolerance
+    found["ok"] = all(entry["ok"] for entry in found["outputs"].values())
     if args.json:
         print(json.dumps(found))
     else:
-        for name, entry in found["outputs"].items():
-            print(f"{name}: largest difference {entry['difference']:.2g}, PSNR {entry['psnr_db']:.1f} dB")
-        print(f"{'equal' if found['ok'] else 'DIFFERENT'} within {check['tolerance']:.2g}")
+        for (name, entry), tolerance in zip(found["outputs"].items(), check["tolerances"], strict=True):
+            print(
+                f"{name}: {'equal' if entry['ok'] else 'DIFFERENT'} within {tolerance:.2g}: "
+                f"largest difference {entry['difference']:.2g}, PSNR {entry['psnr_db']:.1f} dB"
+            )
     return 0 if found["ok"] else 1
 
 
