@@ -61,7 +61,9 @@ class RunSnapshot:
     curves: Curves = field(default_factory=Curves)
     health: tuple[Health, ...] = ()
     frames: tuple[int, ...] = ()  # steps of the weight trail
-    validations: tuple[int, ...] = ()  # steps with validation images
+    validations: tuple[
+        int, ...
+    ] = ()  # steps with validation images; later than the metrics are those of an interrupted attempt
     host: str = ""  # the other machine that it trains on
     changed: Mapping[str, str] = field(default_factory=dict)  # what a trial of a sweep changes in the network
     is_unreachable: bool = False  # the connection to the host is lost; `message` says why
@@ -143,7 +145,7 @@ class WatchedRun:
             curves,
             self._health.measured,
             tuple(frame.step for frame in self._trail.frames),
-            tuple(folder.validation_steps()),
+            tuple(each for each in folder.validation_steps() if not last or each <= last),
             remote.host if remote is not None else "",
             self._changed,
             bool(lost),

@@ -12,6 +12,7 @@ import onnxruntime
 import pytest
 from PIL import Image
 from restoration_networks import restoring_unet, restoring_weights
+from runtime_networks import chain
 from typer.testing import CliRunner
 
 from app.cli.main import app
@@ -21,7 +22,7 @@ from designer.files.variants import CalibrationRecipe, Variant
 from designer.files.weight_files import save_weights
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
-from designer.graph.model import Layer, Source
+from designer.graph.model import Source
 from designer.operators.registry import load
 from designer.runtime.engines.ort_engine import inference_session
 from designer.runtime.images import write_image
@@ -34,14 +35,9 @@ LATER = Variant("later", "fp8")
 @pytest.fixture
 def document(tmp_path: Path) -> Path:
     """Two layers that scale, with variants in the settings, and an image `a.png`."""
-    layers = [
-        Layer("image", "input", params={"dims": "16x12x3"}),
-        Layer("scaled", "scale_shift", inputs=(Source("image"),), params={"scale": "0.3"}),
-        Layer("kept", "scale_shift", inputs=(Source("scaled"),), params={"scale": "3.3"}),
-        Layer("result", "output", inputs=(Source("kept"),)),
-    ]
     path = tmp_path / "x.xml"
-    save_document(Graph(layers, name="x"), path)
+    scales = (("scaled", "scale_shift", {"scale": 0.3}), ("kept", "scale_shift", {"scale": 3.3}))
+    save_document(chain(*scales, size="16x12x3"), path)
     save_settings(Settings(variants=(HALF, COARSE, LATER)), settings_path(path))
     Image.fromarray(np.random.default_rng(0).integers(0, 250, (12, 16, 3), np.uint8)).save(tmp_path / "a.png")
     return path

@@ -593,6 +593,22 @@ def test_a_run_that_replaces_another_removes_its_results_when_it_begins(tmp_path
     assert sorted(path.name for path in run.iterdir()) == ["config.json", "metrics.jsonl", "notes.txt", "status.json"]
 
 
+def test_a_resumed_run_drops_metrics_and_validation_images_after_its_checkpoint(tmp_path):
+    run = tmp_path / "run"
+    kept, dropped = ("inputs", "step_000010", "step_000020", "step_x"), ("step_000021", "step_1000030")
+    for name in (*kept, *dropped):
+        (run / "validation" / name).mkdir(parents=True)
+        (run / "validation" / name / "a.png").touch()
+    lines = [json.dumps(line) for line in ({"schema": 1}, *({"step": step} for step in (10, 20, 21)))]
+    (run / "metrics.jsonl").write_text("\n".join(lines) + "\n")
+    with scripts(tmp_path) as get:
+        records, Config = get("records").Records(as_json=True), get("config").Config
+    records.folder = run
+    records.begin(Config(tensorboard=False), 20, 40, 1, {})
+    assert sorted(path.name for path in (run / "validation").iterdir()) == sorted(kept)
+    assert (run / "metrics.jsonl").read_text().splitlines()[1:] == lines[1:3]
+
+
 @pytest.mark.parametrize("channels", [1, 2, 3, 5])
 def test_synthetic_images_of_any_channels_are_kept_in_files(tmp_path, monkeypatch, channels):
     with scripts(tmp_path) as get:

@@ -197,44 +197,22 @@ def twice(*indices: int, extra: bool = False) -> tuple[Graph, History]:
     return graph, history
 
 
+def without_first(graph):
+    return commands.disconnect(graph, "cat", 0, close_gap=True)
+
+
+def without_link(index):
+    return lambda graph: commands.delete(graph, [], [("cat", index)], variadic=lambda *_: True)
+
+
 CHANGES = {
     "the routed link is removed": ((0,), False, lambda g: commands.disconnect(g, "cat", 0), {}),
-    "the routed link is removed and the other moves up": (
-        (0,),
-        False,
-        lambda g: commands.disconnect(g, "cat", 0, close_gap=True),
-        {},
-    ),
-    "the other link is removed and the routed one moves up": (
-        (1,),
-        False,
-        lambda g: commands.disconnect(g, "cat", 0, close_gap=True),
-        {0: ((1, 0),)},
-    ),
-    "both move up": (
-        (1, 2),
-        True,
-        lambda g: commands.disconnect(g, "cat", 0, close_gap=True),
-        {0: ((1, 0),), 1: ((2, 0),)},
-    ),
-    "the first of two that move up": (
-        (1,),
-        True,
-        lambda g: commands.disconnect(g, "cat", 0, close_gap=True),
-        {0: ((1, 0),)},
-    ),
-    "the second of two that move up": (
-        (2,),
-        True,
-        lambda g: commands.delete(g, [], [("cat", 0)], variadic=lambda *_: True),
-        {1: ((2, 0),)},
-    ),
-    "one of two is deleted": (
-        (1, 2),
-        True,
-        lambda g: commands.delete(g, [], [("cat", 1)], variadic=lambda *_: True),
-        {1: ((2, 0),)},
-    ),
+    "the routed link is removed and the other moves up": ((0,), False, without_first, {}),
+    "the other link is removed and the routed one moves up": ((1,), False, without_first, {0: ((1, 0),)}),
+    "both move up": ((1, 2), True, without_first, {0: ((1, 0),), 1: ((2, 0),)}),
+    "the first of two that move up": ((1,), True, without_first, {0: ((1, 0),)}),
+    "the second of two that move up": ((2,), True, without_link(0), {1: ((2, 0),)}),
+    "one of two is deleted": ((1, 2), True, without_link(1), {1: ((2, 0),)}),
     "another layer is connected there": (
         (1,),
         False,

@@ -17,6 +17,14 @@ def layer(name, type_, inputs="", activation=None, **params):
     return Layer(name, type_, inputs=sources, params={k: str(v) for k, v in params.items()}, activation=activation)
 
 
+def chain(*layers, size="32x24x3") -> Graph:
+    """Layers (name, type, parameters) one after the other, between the input `image` and the output `result`."""
+    made = [layer("image", "input", dims=size)]
+    for name, type_, params in layers:
+        made.append(layer(name, type_, made[-1].name, **params))
+    return Graph([*made, layer("result", "output", made[-1].name)])
+
+
 def unet_layers(features=8, size="32x24x3", tiling=0, before="image", **image):
     f = features
     return [

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from runtime_networks import layer, pixels, unet, unet_weights
+from runtime_networks import chain, layer, pixels, unet, unet_weights
 
 from designer.files.document import read_document
 from designer.files.weights import Weights, fill_missing, required_weights
@@ -33,14 +33,6 @@ def session_of(graph, registry, height=24, width=32, **feeds) -> Session:
     for name, array in (feeds or {"image": pixels(height, width)}).items():
         session.set_input(name, array, is_image=False)
     return session
-
-
-def chain(*layers, size="32x24x3") -> Graph:
-    """Layers one after the other: (name, type, parameters)."""
-    made = [layer("image", "input", dims=size)]
-    for name, type_, params in layers:
-        made.append(layer(name, type_, made[-1].name, **params))
-    return Graph([*made, layer("result", "output", made[-1].name)])
 
 
 def poisoned(session, y, x):

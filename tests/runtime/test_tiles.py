@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from runtime_networks import analysed, layer, pixels, unet, unet_weights
+from runtime_networks import analysed, chain, layer, pixels, unet, unet_weights
 
 import samples
 from designer.files.document import read_document
@@ -41,13 +41,6 @@ def pair(graph, registry, side, *shape, weights=None, engine="torch", **feeds):
             session.set_input(name, array, is_image=False)
         made.append(session)
     return made
-
-
-def chain(*layers, size="64x48x3") -> Graph:
-    made = [layer("image", "input", dims=size)]
-    for name, type_, params in layers:
-        made.append(layer(name, type_, made[-1].name, **params))
-    return Graph([*made, layer("result", "output", made[-1].name)])
 
 
 def conv(number, kernel="3x3", **params):

@@ -123,7 +123,7 @@ def test_a_run_elsewhere_shows_its_host_its_paths_and_the_connection(run: RunFol
 
 def test_what_else_the_folder_has(run: RunFolder) -> None:
     write(run, "status.json", status("finished", step=1))
-    write(run, "metrics.jsonl", '{"step": 7}\n{"step": 12}\n')
+    write(run, "metrics.jsonl", '{"step": 7}\n{"step": 312}\n')
     write(run, "notes.json", {"title": "My run", "text": "better"})
     for name in ("step_000300", "step_000020", "step_x", "inputs", "other_5"):
         (run.path / "validation" / name).mkdir(parents=True)
@@ -133,7 +133,7 @@ def test_what_else_the_folder_has(run: RunFolder) -> None:
         run, "trail/index.jsonl", '{"step": 9, "file": "b", "kind": "key"}\n{"step": 2, "file": "a", "kind": "key"}\n'
     )
     found = shot(run)
-    assert (found.step, found.title, found.notes) == (12, "My run", Notes("My run", "better"))
+    assert (found.step, found.title, found.notes) == (312, "My run", Notes("My run", "better"))
     assert found.validations == (20, 300)
     assert found.frames == (2, 9)
     assert run.validation_images(20) == ["a.JPG", "b.png", "c.jpeg"]
@@ -143,6 +143,15 @@ def test_what_else_the_folder_has(run: RunFolder) -> None:
     assert pair == ["validation/inputs/b.png", "validation/targets/b.png"]
     write(run, "notes.json", {"title": ""})
     assert shot(run).title == "a"
+
+
+def test_validation_images_after_the_last_metrics_are_those_of_an_interrupted_attempt(run: RunFolder) -> None:
+    for step in (20, 40):
+        (run.path / "validation" / f"step_{step:06}").mkdir(parents=True)
+    assert shot(run).validations == (20, 40), "no metrics are known"
+    for lines, shown in (("", (20,)), ('{"step": 39}\n', (20,)), ('{"step": 39}\n{"step": 40}\n', (20, 40))):
+        write(run, "metrics.jsonl", '{"step": 20}\n' + lines)
+        assert shot(run).validations == shown
 
 
 def test_whether_a_reading_is_another_one(run: RunFolder) -> None:

@@ -8,6 +8,7 @@ pytest.importorskip("PySide6")
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QTreeWidget, QTreeWidgetItem
 from pytestqt.qtbot import QtBot
+from runtime_networks import chain
 
 from app.engine.protocol import BlamedOperator, BlameReply, PassesReply, PassRow
 from app.ui.document.document import Document
@@ -18,7 +19,6 @@ from app.ui.precision.passes_panel import NAME, PassesPanel
 from app.ui.widgets import theme
 from designer.graph.commands import set_params
 from designer.graph.graph import Graph
-from designer.graph.model import Layer, Source
 from designer.operators.registry import default_registry
 
 pytestmark = pytest.mark.gui
@@ -26,14 +26,9 @@ pytestmark = pytest.mark.gui
 
 @pytest.fixture
 def context(qtbot: QtBot) -> Context:
-    layers = [
-        Layer("image", "input", params={"dims": "16x8x3"}),
-        Layer("conv", "convolution", inputs=(Source("image"),), params={"features": "4"}),
-        Layer("last", "convolution", inputs=(Source("conv"),), params={"features": "3"}),
-        Layer("output", "output", inputs=(Source("last"),)),
-    ]
     made = Context(default_registry())
-    made.set_document(Document(Graph(layers), made.registry, parent=made))
+    convolutions = (("conv", "convolution", {"features": 4}), ("last", "convolution", {"features": 3}))
+    made.set_document(Document(chain(*convolutions, size="16x8x3"), made.registry, parent=made))
     return made
 
 

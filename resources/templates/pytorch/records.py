@@ -113,7 +113,7 @@ class Records:
         *,
         on_training: bool = False,
     ) -> None:
-        """Begin a run, or continue one at `step`: later metrics of the interrupted run are removed.
+        """Begin a run, or continue one at `step`: later metrics and validation images of the interrupted run are removed.
 
         `on_training`: validation uses training images.
         """
@@ -124,6 +124,10 @@ class Records:
         (self.folder / "control").unlink(missing_ok=True)
         for path in (path for name in RESULTS for path in self.folder.glob(name)) if self._replaces else ():
             remove(path)  # only now, because a run can start from the weights of the one that it replaces
+        for path in (self.folder / "validation").glob("step_*"):
+            number = path.name.removeprefix("step_")
+            if number.isdecimal() and int(number) > step:
+                remove(path)
         settings = asdict(config)
         about = {"task": PROJECT["task"], "settings": settings, "seed": config.seed, "versions": versions(), **details}
         self._replace("config.json", json.dumps(about, indent=2))
