@@ -15,7 +15,9 @@ from PySide6.QtWidgets import (
     QAbstractButton,
     QAbstractItemView,
     QAbstractSlider,
+    QAbstractSpinBox,
     QComboBox,
+    QDoubleSpinBox,
     QGroupBox,
     QHeaderView,
     QLabel,
@@ -144,7 +146,7 @@ def _inside_a_view(widget: QWidget, root: QWidget) -> bool:
     """Parts of item views, plots and menus are read with them."""
     parent = widget.parentWidget()
     while parent is not None and widget is not root:
-        if isinstance(parent, QAbstractItemView | QHeaderView | PlotWidget | QMenu | QComboBox | QSpinBox):
+        if isinstance(parent, QAbstractItemView | QHeaderView | PlotWidget | QMenu | QComboBox | QAbstractSpinBox):
             return True
         widget, parent = parent, parent.parentWidget()
     return False
@@ -207,7 +209,7 @@ def _of_combo(combo: QComboBox) -> Iterator[tuple[str, Any]]:
     yield "current", combo.currentText()
 
 
-def _of_spin(spin: QSpinBox) -> Iterator[tuple[str, Any]]:
+def _of_spin(spin: QSpinBox | QDoubleSpinBox) -> Iterator[tuple[str, Any]]:
     yield "value", (spin.text(), spin.minimum(), spin.maximum())
 
 
@@ -294,7 +296,7 @@ READERS: tuple[tuple[Any, Callable[[Any], Iterator[tuple[str, Any]]]], ...] = (
     (QComboBox, _of_combo),
     (QLabel, _of_label),
     (QLineEdit, lambda w: iter((("text", w.text()), ("placeholder", w.placeholderText())))),
-    (QSpinBox, _of_spin),
+    (QSpinBox | QDoubleSpinBox, _of_spin),
     (QTabBar, _of_tabs),
     (PlotWidget, _of_plot),
     (QAbstractItemView, _of_view),

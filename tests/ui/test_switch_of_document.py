@@ -19,6 +19,7 @@ pytestmark = [
 from onnx_models import saved, small_network
 from PySide6.QtWidgets import QLineEdit, QTableView, QWidget
 from pytestqt.qtbot import QtBot
+from recorded_state import compare, lines
 from shown_state import WAIT, Shown, at_rest, differences, shown
 from training_kit import make_run
 from window_kit import open_window
@@ -55,6 +56,7 @@ STAYS = (  # what a window keeps when another document is shown, by design
     "status status.engine",  # whether the engine process runs
 )
 MEASURED = (  # times of this machine
+    "variants variants.table row 0 column 7",
     "analysis analysis.status",
     "network_overview network_overview.summary",
     "network_overview network_overview.legend",
@@ -280,21 +282,25 @@ def test_a_document_is_shown_as_in_a_window_that_had_nothing_else_open(qtbot, op
     choices(window)
     with_runs(window)
     alone = shown(qtbot, window)
+    recorded("small", alone)
     window.close_now()
 
     window = opened(large)
     choices(window)
     use(qtbot, window, tmp_path)
+    recorded("large", shown(qtbot, window), alone)
     window.files.open(small)
     same(alone, shown(qtbot, window))
 
     window.files.open(broken(folder))
     find_problems(qtbot, window)
+    recorded("broken", shown(qtbot, window), alone)
     window.files.open(small)
     same(alone, shown(qtbot, window))
 
     window.files.open(saved(small_network(), tmp_path))
     look_at_import(qtbot, window)
+    recorded("imported", shown(qtbot, window), alone)
     window.files.open(small)
     same(alone, shown(qtbot, window))
 
@@ -315,6 +321,10 @@ def test_a_document_is_shown_as_in_a_window_that_had_nothing_else_open(qtbot, op
     launch(qtbot, window)
     window.context.select(("encode",))
     same(shown(qtbot, window), again, *FROM_HISTORY, *MEASURED, "analysis analysis.output.output.zoom")
+
+
+def recorded(name: str, now: Shown, since: Shown | None = None) -> None:
+    compare(name, lines(now, MEASURED, since))
 
 
 def look_at_import(qtbot: QtBot, window: MainWindow) -> None:

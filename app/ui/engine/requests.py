@@ -116,8 +116,8 @@ def blocked(document: Document, input_path: Callable[[str], Path | None]) -> Dia
     if not outputs:
         return Diagnostic("no-output", tr("the network has no output layer"), remedy=tr("add one and connect it"))
     upstream = document.graph.upstream(outputs)
-    for name in upstream:
-        state = document.inference.states.get(name)
+    for layer in document.graph:  # always the same problem first
+        state = document.inference.states.get(layer.name) if layer.name in upstream else None
         found = errors(state.diagnostics) if state is not None else ()
         if found:
             return found[0]

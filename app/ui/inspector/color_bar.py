@@ -18,6 +18,7 @@ from designer.texts import tr
 GAINS = (1e-3, 1e5)  # of the slider
 LIMITS = (1e-9, 1e12)
 DIGITS = 4  # significant digits of magnify and shift
+EXTENT = 2.0  # of the shift before there are values
 LINE = 520  # pixels that the bar asks for at least: what it takes is missing left and right of it. It wraps below 722
 
 
@@ -51,7 +52,9 @@ class ColorBar(QWidget):
         self.gain.set_value(1.0)
         self.gain.setToolTip(tr("Values are multiplied by this before they become colors"))
         self.gain.changed.connect(self._touch)
-        self.shift = NumberSlider("channel_inspector.shift", tr("Shift"), -2.0, 2.0, 0.01, significant=DIGITS)
+        self.shift = NumberSlider(
+            "channel_inspector.shift", tr("Shift"), -EXTENT, EXTENT, EXTENT / 200, significant=DIGITS
+        )
         self.shift.set_value(0.0)
         self.shift.setToolTip(tr("Is added to the values before they are magnified"))
         self.shift.changed.connect(self._touch)
@@ -98,7 +101,7 @@ class ColorBar(QWidget):
             self.shift.set_value(shift)
         self._emit_look()
 
-    def show_extent(self, extent: float) -> None:
+    def show_extent(self, extent: float = EXTENT) -> None:
         """Let the slider shift by as much as the largest magnitude of the values."""
         if extent > 0 and isfinite(extent):
             decade = 10.0 ** floor(log10(extent))

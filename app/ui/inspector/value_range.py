@@ -36,6 +36,7 @@ class Ranges(QObject):
         self._own.clear()
         if not self._bar.locked:
             self._bar.set_look(1.0, 0.0)
+            self._bar.show_extent()
 
     def other_picture(self) -> None:
         """The next values are of another image, which needs another range."""
