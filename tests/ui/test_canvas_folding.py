@@ -9,14 +9,30 @@ pytestmark = pytest.mark.gui
 
 import canvas_kit as kit
 from PySide6.QtCore import QPoint, QPointF, QRectF, Qt
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QDialog
 from window_kit import press, show
 
+from app.ui.canvas import layer_clipboard
+from app.ui.canvas.actions import (
+    ACTIONS,
+    ANYTHING,
+    FOLDABLE,
+    INSTANCES,
+    MANY,
+    ONE,
+    ONE_LAYER,
+    SELECTION,
+    SEVERAL,
+)
+from app.ui.canvas.inline_editor import InlineEditor
 from app.ui.document.document import Document
 from designer.files.document import parse_document, write_document
 from designer.graph import commands, frames
 from designer.graph.graph import Graph
 from designer.graph.model import Frame, Layer, Source
+from designer.graph.template import Template
 
 
 def chain() -> Graph:
@@ -338,14 +354,78 @@ def test_select_all_and_delete_remove_nothing_that_is_hidden(window):
     assert graph_of(window) == before
 
 
-def test_a_hidden_layer_that_a_panel_selected_is_not_deleted(window):
-    collapse(window)
+HIDDEN = "The selected layers are hidden in a collapsed frame. Expand the frame to edit them."
+EDITS = [
+    declared.id
+    for group in ACTIONS
+    for declared in group.actions
+    if {SELECTION, ANYTHING, SEVERAL, MANY, ONE_LAYER, ONE, FOLDABLE, INSTANCES}.intersection(declared.needs)
+    and not declared.id.startswith("select.")
+]
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_no_command_acts_on_hidden_layers_that_a_panel_selected(window, name):
+    """Not on the graph, the clipboard or the screen; with a layer that is shown, only on that one."""
+    inner = (Layer("in", "template_input"), Layer("out", "template_output", (256, 0), (Source("in"),)))
+    conv = {"features": "3", "kernel": "3x3", "padding": "same"}
+    layers = [Layer("a", "input", (0, 0), params={"dims": "64x64x3"})]
+    layers += [Layer(n, "convolution", (256 * i + 256, 32 * i), (Source("abc"[i]),), conv) for i, n in enumerate("bcd")]
+    layers.append(Layer("i", "template", (1024, 0), (Source("d"),), {"template": "t"}))
+    layers.append(Layer("e", "output", (1536, 0), (Source("i"),)))
+    frame = Frame("f", "Middle", rect=(496, -64, 816, 256))
+    show(window, Graph(layers, frames=(frame,), templates=(Template("t", inner),)))
+    window.context.document.do(lambda g: frames.collapse(g, [], ["f"], window.canvas.projection.members))
+    assert seen(window) == {"a", "b", "e"}
+    QGuiApplication.clipboard().setText("nothing")
+    before = graph_of(window).copy()
     said: list[str] = []
     window.context.message.connect(lambda _severity, text: said.append(text))
-    window.context.select(("c",))
-    press(window, "Del")
-    assert set(graph_of(window).layers) == set("abcde")
-    assert "hidden in a collapsed frame" in said[-1]
+    for names in (("c",), ("i",), ("c", "d", "i")):
+        window.context.select(names)
+        QApplication.processEvents()  # actions follow with the next turn
+        if window.actions_[name].isEnabled():
+            said.clear()
+            window.actions_[name].trigger()
+            assert said == [HIDDEN], names
+            assert graph_of(window) == before
+            assert window.context.selection == names
+            assert QGuiApplication.clipboard().text() == "nothing"
+            assert not any(w.isVisible() for kind in (InlineEditor, QDialog) for w in window.findChildren(kind))
+            assert QApplication.activePopupWidget() is None
+    assert said
+
+
+@pytest.mark.parametrize("names", [("b", "c", "d"), ("a", "b", "c")], ids="".join)
+@pytest.mark.parametrize("name", [name for name in EDITS if "align" in name or "distribute" in name])
+def test_hidden_layers_are_not_aligned_with_those_that_are_shown(window, name, names):
+    collapse(window)
+    window.context.document.do(lambda g: commands.move_layers(g, {"b": (304, 48)}))
+    before = {layer.name: layer.position for layer in graph_of(window)}
+    window.context.select(names)
+    QApplication.processEvents()
+    window.actions_[name].trigger()
+    moved = {layer.name for layer in graph_of(window) if layer.position != before[layer.name]}
+    assert moved <= {"a", "b"}
+    assert bool(moved) is (names[0] == "a" and "align" in name)
+
+
+@pytest.mark.parametrize("key", ["Ctrl+C", "Ctrl+X", "Ctrl+D", "Alt+Down", "M", "Del"])
+def test_commands_act_on_those_of_the_selected_layers_that_are_shown(window, key):
+    collapse(window)
+    before = graph_of(window).copy()
+    window.context.select(("c", "b", "d"))
+    press(window, key)
+    after = graph_of(window)
+    assert all(n in after and after[n].position == before[n].position for n in "cd")
+    assert [n for n in after.layers if after[n].bypassed] == (["b"] if key == "M" else [])
+    if key in ("Ctrl+C", "Ctrl+X"):
+        assert set(layer_clipboard.pasted().layers) == {"b"}
+    elif key == "Ctrl+D":
+        assert len(after) == len(before) + 1
+    elif key == "Alt+Down":
+        assert after["b"].position == (256, 16)
+    assert ("b" in after) is (key not in ("Ctrl+X", "Del"))
 
 
 def test_all_that_is_selected_is_dragged_with_the_collapsed_frame(window):

@@ -96,6 +96,47 @@ def test_a_node_gets_the_link_at_the_port_that_fits(canvas):
     assert canvas.context.document.graph["add"].inputs == (Source("half"),)
 
 
+@pytest.mark.parametrize("zoom", [0.26, 0.4, 0.7, 1.0, 2.5])
+def test_the_port_nearest_to_the_pointer_is_hit(canvas, zoom):
+    """The areas in which ports are hit overlap, more so at small scales: one above the other, and of two layers side by side."""
+    document = canvas.context.document
+    document.do(lambda g: commands.connect(g, Source("input"), "add", 1))
+    close = canvas.projection["add"].box().right() + 12
+    document.do(lambda g: commands.move_layers(g, {"conv": (round(close), 0)}))
+    dots = [
+        dot for name in ("add", "conv") for dot in (*canvas.projection[name].inputs, *canvas.projection[name].outputs)
+    ]
+    assert len(dots) > 5
+    canvas.viewer.zoom_by(zoom / canvas.viewer.zoom)
+    canvas.viewer.centerOn(760, 100)
+    for dot in dots:
+        for way in (QPointF(), QPointF(0, 7), QPointF(0, -7), QPointF(8, 0), QPointF(-8, 0)):
+            point = kit.at(canvas, dot.center() + way)
+            place = canvas.viewer.mapToScene(point)
+            hit = canvas.viewer.hit(point)
+            assert (hit.center() - place).manhattanLength() == min(
+                (other.center() - place).manhattanLength() for other in dots
+            ), (dot.node.layer, dot.look.name, way)
+
+
+@pytest.mark.parametrize("away", [QPoint(), QPoint(0, 8), QPoint(0, -8), QPoint(8, 0), QPoint(-8, 0)])
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_link_dropped_on_a_connected_port_replaces_its_link(canvas, number, away):
+    """Also if every port of the layer is connected: only its free port and its body add an input."""
+    document = canvas.context.document
+    document.do(lambda g: commands.connect(g, Source("input"), "add", 1))
+    document.do(lambda g: commands.add_layer(g, Layer("other", "input", (0, 480), params={"dims": "64x48x3"})))
+    kit.drag(canvas, kit.output(canvas, "other"), kit.port(canvas, "add", number) + away)
+    inputs = [Source("input"), Source("input")]
+    inputs[number] = Source("other")
+    assert document.graph["add"].inputs == tuple(inputs)
+    document.undo()
+    for free in (kit.port(canvas, "add", 2), kit.node(canvas, "add")):
+        kit.drag(canvas, kit.output(canvas, "other"), free)
+        assert document.graph["add"].inputs == (Source("input"), Source("input"), Source("other"))
+        document.undo()
+
+
 def test_a_loop_and_a_surplus_are_refused_outright(canvas):
     items = canvas.projection
     press(canvas, kit.output(canvas, "conv"), QPoint(20, 30))

@@ -89,7 +89,9 @@ class Canvas(QWidget):
         viewer.format_dropped.connect(context.format_dropped)
         viewer.menu_requested.connect(self.menu_requested)
         viewer.fixes_requested.connect(self.fixes_requested)
-        self.links = LinkEditor(context, viewer, self.projection, self.do, self.add, self.open_search)
+        self.links = LinkEditor(
+            context, viewer, self.projection, self.do, self.add, self.open_search, self.selection_to_edit
+        )
         self.routes = RouteEditor(viewer, self.projection, self.do)
         viewer.link_refused.connect(lambda why: context.message.emit("error", tr("Not connected: {why}", why=why)))
         context.document_changed.connect(self._show)
@@ -301,9 +303,8 @@ class Canvas(QWidget):
 
     def _delete(self, ids: list[str], *, heal: bool = False) -> None:
         """Delete the selected layers and links, and these frames."""
-        document, names = self._document, self._selected_names()
-        layers = [n for n in names if not self.projection.hides(n)]
-        links = [link.key for link in self.viewer.selected_links()]
+        document, links = self._document, [link.key for link in self.viewer.selected_links()]
+        layers = self._shown_names() if links or ids else self.selection_to_edit()
         if document is None:
             return
         if layers or links:
@@ -314,18 +315,15 @@ class Canvas(QWidget):
                     self.do(lambda d: frames.remove_frames(d.graph, ids))
         elif ids:
             self.do(lambda d: frames.remove_frames(d.graph, ids))
-        elif names:
-            self._context.message.emit(
-                "info", tr("What is selected is hidden in a collapsed frame. Expand the frame to delete it.")
-            )
 
     def copy_selection(self) -> None:
-        names = self._selected_names()
+        names = self.selection_to_edit()
         if self._document is not None and names:
             layer_clipboard.copy(self._document.graph, names)
 
     def cut_selection(self) -> None:
-        self.copy_selection()
+        if self._shown_names():
+            self.copy_selection()
         self._delete([])
 
     def paste(self, *, keep_links: bool = False) -> None:
@@ -340,7 +338,7 @@ class Canvas(QWidget):
 
     def duplicate_selection(self, *, keep_links: bool = False) -> None:
         if self._document is not None:
-            names = self._selected_names()
+            names = self.selection_to_edit()
             self._add_copies([self._document.graph[n] for n in names], None, keep_links=keep_links)
 
     def _add_copies(
@@ -356,7 +354,8 @@ class Canvas(QWidget):
 
     def rename_selection(self) -> None:
         """Edit the name of the selected layer, or the text of the selected frame, on the canvas."""
-        names, selected = self._selected_names(), self.viewer.selected_frames()
+        selected = self.viewer.selected_frames()
+        names = self._shown_names() if selected else self.selection_to_edit()
         if len(names) == 1:
             self._edit_name(self.projection[names[0]])
         elif not names and len(selected) == 1:
@@ -392,7 +391,7 @@ class Canvas(QWidget):
 
     def add_frame(self) -> None:
         """Add a comment frame around the selected layers, or in the middle of the view, and edit its title."""
-        names = self._selected_names()
+        names = self._shown_names()
         if names and self._document is not None:
             places = {n: self._document.graph[n].position for n in names}
             rect = around(places, {n: layout_boxes.box_of(self.projection.entry(n)) for n in names})
@@ -429,13 +428,13 @@ class Canvas(QWidget):
 
     def bypass_selection(self) -> None:
         """Bypass the selected layers, or stop bypassing them if all are bypassed."""
-        names = self._selected_names()
+        names = self.selection_to_edit()
         if names:
             self.do(lambda d: bypass(d.graph, d.inference, names, ends=network_ends(d.graph, d.registry, names)))
 
     def freeze_selection(self) -> None:
         """Keep the weights of the selected layers in training, or train them again if all are frozen."""
-        names = self._selected_names()
+        names = self.selection_to_edit()
         if names:
             self.do(lambda d: freeze(d.graph, names))
 
@@ -443,7 +442,7 @@ class Canvas(QWidget):
         """Open the search to insert an operator into the link under the pointer, after the selected layer, or at the pointer."""
         pointer = self.viewer.pointer()
         hit = self.viewer.hit(self.viewer.mapFromScene(pointer)) if pointer is not None else None
-        item = self.projection.get(self._context.selection[-1]) if self._context.selection else None
+        item = self._last_selected()
         if isinstance(hit, LinkItem) and pointer is not None:
             self._on_quick_add(pointer, hit)
         elif item is not None:
@@ -454,25 +453,45 @@ class Canvas(QWidget):
 
     def arrange(self, *, everything: bool = False) -> None:
         """Lay out the selected layers, or all layers."""
-        names = None if everything else self._selected_names()
+        names = None if everything else self.selection_to_edit()
         if names is None or names:
             self.do(lambda d: layout_boxes.arranged(d, self.projection, names))
 
     def align(self, side: Side) -> None:
         """Align the selected layers at one side."""
-        names = self._selected_names()
-        self.do(lambda d: align(d.graph, self._sizes(names), names, side))
+        names = self.selection_to_edit()
+        if len(names) > 1:
+            self.do(lambda d: align(d.graph, self._sizes(names), names, side))
 
     def distribute(self, *, vertical: bool) -> None:
         """Space the selected layers equally."""
-        names = self._selected_names()
-        self.do(lambda d: distribute(d.graph, self._sizes(names), names, vertical=vertical))
+        names = self.selection_to_edit()
+        if len(names) > 2:
+            self.do(lambda d: distribute(d.graph, self._sizes(names), names, vertical=vertical))
 
     def _sizes(self, names: Iterable[str]) -> dict[str, tuple[float, float]]:
         return {n: self.projection.entry(n).box().size().toTuple() for n in names}
 
+    def selection_to_edit(self) -> list[str]:
+        """The selected layers that a command acts on: those that are shown. Reports it if collapsed frames hide them all.
+
+        A panel can select a hidden layer; editing it here would change the network where nothing is seen to change.
+        """
+        names = self._shown_names()
+        if self._selected_names() and not names:
+            text = tr("The selected layers are hidden in a collapsed frame. Expand the frame to edit them.")
+            self._context.message.emit("info", text)
+        return names
+
+    def _shown_names(self) -> list[str]:
+        return [n for n in self._selected_names() if not self.projection.hides(n)]
+
     def _selected_names(self) -> list[str]:
         return [n for n in self._context.selection if n in self.projection]
+
+    def _last_selected(self) -> LayerItem | None:
+        names = self._shown_names()
+        return self.projection[names[-1]] if names else None
 
     def _on_moved(self, moved: object) -> None:
         places = cast(dict[str, Position], moved)
@@ -493,7 +512,7 @@ class Canvas(QWidget):
 
     def _on_add_requested(self, type_name: str) -> None:
         """Add an operator from the palette (double-click or Enter): after the selected layer and connected to it, or in the middle."""
-        item = self.projection.get(self._context.selection[-1]) if self._context.selection else None
+        item = self._last_selected()
         if item is None:
             self._add(type_name, self.viewer.visible_center(), None)
         else:

@@ -62,6 +62,7 @@ class LinkEditor:
         do: CommitEdit,
         add: AddLayers,
         search: OpenSearch,
+        selection: Callable[[], Sequence[str]],
     ) -> None:
         self._context = context
         self._viewer = viewer
@@ -69,6 +70,7 @@ class LinkEditor:
         self._do = do
         self._add = add
         self._search = search
+        self._selection = selection
         self._drag: gestures.DragLink | None = None
         self._connect_search = ConnectSearch(viewer)
         self._connect_search.chosen.connect(self._on_offer_chosen)
@@ -93,7 +95,7 @@ class LinkEditor:
         self._ask(outgoing=False)
 
     def _ask(self, *, outgoing: bool) -> None:
-        document, names = self._projection.document, self._context.selection
+        document, names = self._projection.document, self._selection()
         item = self._projection.get(names[-1]) if names else None
         if document is not None and item is not None:
             self._viewer.bring(item)

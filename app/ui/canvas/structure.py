@@ -71,7 +71,9 @@ class Structure:
         """Ask for a name and make a template from the selection. An invalid selection is refused before the dialog opens."""
         from app.ui.canvas.template_name import TemplateNameDialog
 
-        document, names = self._context.document, self._context.selection
+        document, names = self._context.document, self._canvas.selection_to_edit()
+        if not names:
+            return
         name = _free(document, "block")
         try:
             tried = self._made(document, names, name)
@@ -96,7 +98,7 @@ class Structure:
         ).open()
 
     def _make(self, name: str) -> None:
-        names = self._context.selection
+        names = self._canvas.selection_to_edit()
         edit = self._canvas.do(lambda d: self._made(d, names, name))
         if edit is not None:
             self._context.select(tuple(n for n, (old, _) in edit.layers.items() if old is None))
@@ -113,7 +115,8 @@ class Structure:
 
     def dissolve(self) -> None:
         """Replace each selected instance with copies of its template's layers."""
-        names = [layer.name for layer in self.instances()]
+        instances = {layer.name for layer in self.instances()}
+        names = [n for n in self._canvas.selection_to_edit() if n in instances]
         made: list[str] = []
 
         def all_of(document: Document) -> Edit:
@@ -156,7 +159,7 @@ class Structure:
     def move_port(self, step: int) -> None:
         """Move the selected port of the template in the order of ports."""
         names = self.ports()
-        if len(names) == 1:
+        if len(names) == 1 and self._canvas.selection_to_edit():
             self._canvas.do(lambda d: template_commands.move_port(d.graph, names[0], step))
 
     def ports(self) -> list[str]:
@@ -170,8 +173,8 @@ class Structure:
 
     def collapse(self) -> None:
         """Collapse the selected layers and frames to their titles, or expand them if all are collapsed."""
-        names = list(self._context.selection)
         ids = [item.frame.id for item in self._canvas.viewer.selected_frames()]
+        names = self._canvas.selection_to_edit()
         if names or ids:
             members = self._canvas.projection.members
             edit = self._canvas.do(lambda d: frames.collapse(d.graph, names, ids, members))

@@ -159,21 +159,25 @@ class CanvasView(NodeViewer):  # type: ignore[misc]
     # --- items -----------------------------------------------------------------------------------------------
 
     def hit(self, point: QPoint) -> Hit | None:
-        """The item at a viewport point, in this order: port, node, link, title or edge of a frame."""
+        """The item at a viewport point, in this order: nearest port, node, link, title or edge of a frame."""
+        place = self.mapToScene(point)
+        ports: list[PortDot] = []  # they overlap
         node: LayerItem | None = None
         link: LinkItem | None = None
         frame: FrameItem | None = None
         for item in self.items(self.need_at(point)):
             if isinstance(item, PortDot):
                 if self.zoom >= PORT_ZOOM:
-                    return item
+                    ports.append(item)
             elif isinstance(item, LayerItem):
-                if node is None and item.covers(self.mapToScene(point), self.zoom):
+                if node is None and item.covers(place, self.zoom):
                     node = item
             elif isinstance(item, LinkItem) and link is None:
                 link = item
-            elif isinstance(item, FrameItem) and frame is None and item.grip(self.mapToScene(point), self.zoom):
+            elif isinstance(item, FrameItem) and frame is None and item.grip(place, self.zoom):
                 frame = item
+        if ports:
+            return min(ports, key=lambda port: QLineF(place, port.center()).length())
         return node or link or frame
 
     def layer_items(self, area: QRectF | None = None) -> list[LayerItem]:

@@ -87,7 +87,9 @@ class Walker:
         """Move the selected layers by one grid step; consecutive steps are undone together."""
         document = self._context.document
         dx, dy = direction.value
-        positions = {n: document.graph[n].position for n in self._context.selection}
+        positions = {n: document.graph[n].position for n in self._canvas.selection_to_edit()}
+        if not positions:
+            return
         places = {n: (x + dx * GRID, y + dy * GRID) for n, (x, y) in positions.items()}
         edit = commands.move_layers(document.graph, places)
         document.do(replace(edit, merge_key=f"nudge {' '.join(sorted(places))}"))
