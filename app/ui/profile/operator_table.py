@@ -55,6 +55,7 @@ class OperatorTablePanel(QWidget):
         self._profiling = profiling_of(context)
         self._following = False
         self._sized = False
+        self._groups: list[str] = []  # of the rows, in running order
         self._document: Document | None = None
         self._rest = QTimer(self, singleShot=True, interval=REST_MS, timeout=self._regroup)
         self._empty = EmptyState(
@@ -176,10 +177,12 @@ class OperatorTablePanel(QWidget):
 
     def _show(self, entry: Entry | None) -> None:
         key = self._key()
+        self._groups = _groups(entry, key)
         self._following = True  # the reset clears the selection, which must not select layers
         self.model.show(entry.run if entry is not None else None, key)
         self._following = False
         self.tree.set_grouped(key is not None)
+        self._expand_found()
         self._stack.show_content(entry is not None)
         if entry is not None and not self._sized:
             self._sized = True
@@ -220,9 +223,13 @@ class OperatorTablePanel(QWidget):
 
     def _filter(self, words: str) -> None:
         self.proxy.set_words(words)
-        if words and self.model.grouped:
-            self.tree.frozen.expandAll()
+        self._expand_found()
         self._show_summary()
+
+    def _expand_found(self) -> None:
+        """What the filter finds is seen in groups too."""
+        if self.filter.text().strip() and self.model.grouped:
+            self.tree.frozen.expandAll()
 
     def _show_summary(self) -> None:
         entry = self._profiling.current
@@ -253,9 +260,10 @@ class OperatorTablePanel(QWidget):
         self._regroup()
 
     def _regroup(self) -> None:
-        """Templates and frames are those of the open document."""
-        if self.grouping.currentData() in ("template", "frame"):
-            self._show(self._profiling.current)
+        """Templates and frames are those of the open document. Other edits leave the table as it is, with its expanded groups."""
+        entry = self._profiling.current
+        if self.grouping.currentData() in ("template", "frame") and _groups(entry, self._key()) != self._groups:
+            self._show(entry)
 
     # --- selection ---------------------------------------------------------------------------------------------
 
@@ -299,6 +307,11 @@ class OperatorTablePanel(QWidget):
         menu.addAction(theme.icon("content-copy"), tr("Copy Rows"), self.copy_rows)
         menu.addAction(theme.icon("content-save-outline"), tr("Save..."), self.save)
         menu.popup(place)
+
+
+def _groups(entry: Entry | None, key: Key | None) -> list[str]:
+    """The group of each row of a run; none without groups."""
+    return [key(row) for row in entry.run.operators] if entry is not None and key is not None else []
 
 
 def run_text(run: ProfileRun) -> str:

@@ -17,7 +17,7 @@ from designer.profiling.difference import RowDifference, RunDifference
 from designer.texts import mark, tr, tr_data
 from designer.units import UNAVAILABLE_SIGN, digits, quantity, signed_duration
 
-LAYERS = HEAT + 1
+LAYERS, VERDICT_OF = HEAT + 1, HEAT + 2
 HEADERS = (
     mark("Layers"),
     mark("Before\nms"),
@@ -26,7 +26,7 @@ HEADERS = (
     mark("Noise\nms"),
     mark("Verdict"),
 )
-DIFFERENCE = 3
+DIFFERENCE, VERDICT = 3, 5
 RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 VERDICTS = {
     "none": mark("none"),
@@ -35,6 +35,7 @@ VERDICTS = {
     "only before": mark("only before"),
     "only after": mark("only after"),
 }
+_ROLES: dict[str, theme.RoleName] = {"faster": "positive", "slower": "negative"}
 
 
 class RunDifferencesPanel(QWidget):
@@ -49,6 +50,7 @@ class RunDifferencesPanel(QWidget):
         self.setAccessibleName(tr("Run Differences"))
         self._context = context
         self._profiling = profiling_of(context)
+        self._filling = False
         self._empty = EmptyState(
             "run_differences",
             "compare-horizontal",
@@ -85,6 +87,7 @@ class RunDifferencesPanel(QWidget):
         self._stack = EmptyStack(self, self._empty, page)
         self._profiling.compared_changed.connect(self._show)
         self._profiling.state_changed.connect(self._enable)
+        theme.changes().changed.connect(self._color)
         self._show()
 
     def _show_headers(self) -> None:
@@ -98,7 +101,9 @@ class RunDifferencesPanel(QWidget):
         found = self._profiling.difference()
         self._enable()
         self._stack.show_content(found is not None)
+        self._filling = True  # rows that go are no longer selected, which must not select layers
         self.model.removeRows(0, self.model.rowCount())
+        self._filling = False
         if found is None:
             return
         most = max((abs(row.difference_ms) for row in found.rows if row.verdict != "none"), default=0.0)
@@ -107,8 +112,17 @@ class RunDifferencesPanel(QWidget):
             if most > 0 and row.verdict != "none":
                 items[DIFFERENCE].setData(row.difference_ms / most, HEAT)
             self.model.appendRow(items)
+        self._color()
         self.summary.setText(self._summary(found))
         self.tree.fit_columns(260)
+
+    def _color(self) -> None:
+        """Verdicts in the colors of the theme."""
+        for row in range(self.model.rowCount()):
+            item = self.model.item(row, VERDICT)
+            role = _ROLES.get(item.data(VERDICT_OF))
+            if role is not None:
+                item.setForeground(theme.color(role))
 
     def _enable(self, *_: object) -> None:
         pair = self._profiling.compared
@@ -145,6 +159,8 @@ class RunDifferencesPanel(QWidget):
         return f"{text}\n{tr('note: {note}', note=found.doubt)}" if found.doubt else text
 
     def _select_layers(self, *_: object) -> None:
+        if self._filling:
+            return
         shown = self._context.in_sight
         chosen: list[QModelIndex] = self.tree.selected_rows()
         layers = [layer for index in chosen for layer in index.data(LAYERS)]
@@ -158,8 +174,7 @@ def _items(row: RowDifference) -> list[QStandardItem]:
     name.setData(list(row.layers), LAYERS)
     verdict = QStandardItem(tr_data(VERDICTS[row.verdict]))
     verdict.setData(verdict.text(), SORT)
-    if row.verdict in ("faster", "slower"):
-        verdict.setForeground(theme.color("positive" if row.verdict == "faster" else "negative"))
+    verdict.setData(row.verdict, VERDICT_OF)
     values = [
         _number(row.before_ms),
         _number(row.after_ms),
