@@ -17,22 +17,25 @@ from PySide6.QtWidgets import QApplication, QMenu, QStyleOptionViewItem, QToolBu
 from pytestqt.qtbot import QtBot
 from window_kit import shown
 
-from app.engine.protocol import OpenRequest
+from app.engine.protocol import OpenRequest, PredictReply, PredictRequest, TrainingMemoryRow
 from app.ui.document.document import Document
 from app.ui.engine.context import Context
 from app.ui.engine.profiling import Entry, ProfilingController, State
 from app.ui.profile.columns import COLUMNS
+from app.ui.profile.dialogs import open_profile, save_profile_as
 from app.ui.profile.heat_bar import MARGIN, DifferenceBarDelegate, HeatBarDelegate
 from app.ui.profile.operator_table import OperatorTablePanel, column_of
 from app.ui.profile.run_differences import DIFFERENCE, RunDifferencesPanel
 from app.ui.profile.run_logger import RunLoggerPanel
 from app.ui.profile.run_model import RUN_COLUMNS
 from app.ui.profile.table_model import HEAT
+from app.ui.profile.what_if_panel import WhatIfPanel
 from app.ui.widgets import theme
 from designer.graph import commands, frames
 from designer.graph.graph import Graph
 from designer.graph.model import Frame
 from designer.graph.template_commands import make_template
+from designer.profiling.devices import DEVICES
 from designer.profiling.quantities import ValueSource, measured, unavailable
 from designer.profiling.schema import (
     Energy,
@@ -977,3 +980,85 @@ def test_verdicts_have_the_colors_of_the_theme(
         assert [index.data() for index in differences.tree.selected_rows()] == ["stem"]
     finally:
         theme.apply(qapp, "dark")
+
+
+# --- files -------------------------------------------------------------------------------------------------------
+
+
+def test_a_run_is_saved_in_the_format_that_is_chosen(
+    qtbot: QtBot, logger: RunLoggerPanel, profiling: ProfilingController, tmp_path: Path
+) -> None:
+    runs = [replace(RUN, engine=engine, date="2026-01-02T03:04:05+00:00") for engine in ("torch", "onnxruntime")]
+    profiling.add(profile_of(*runs))
+    dialog = save_profile_as(logger, profiling, profiling.entries[0])
+    assert [Path(path).name for path in dialog.selectedFiles()] == ["net-torch-fp16-2026-01-02.json"]
+    assert {dialog.defaultSuffix()} == {"json"}
+    suffixes = {}
+    for chosen in dialog.nameFilters():
+        dialog.filterSelected.emit(chosen)
+        suffixes[chosen] = dialog.defaultSuffix()
+    assert all(f"*.{suffix}" in chosen for chosen, suffix in suffixes.items())
+    assert {"json", "csv"} <= set(suffixes.values())
+    dialog.fileSelected.emit(str(tmp_path / "one.json"))
+    dialog.reject()
+    dialog = open_profile(logger, profiling)
+    dialog.fileSelected.emit(str(tmp_path / "one.json"))
+    dialog.reject()
+    assert [entry.run.engine for entry in profiling.entries] == ["torch", "onnxruntime", "torch"]  # that run alone
+    assert profiling.entries[2].path == tmp_path / "one.json"
+
+
+# --- what if -----------------------------------------------------------------------------------------------------
+
+
+def test_what_if_asks_for_what_is_chosen_and_shows_the_answer(
+    qtbot: QtBot, context: Context, profiling: ProfilingController, monkeypatch: Any
+) -> None:
+    panel = shown(qtbot, WhatIfPanel(context), 360, 600)
+    asked: list[PredictRequest] = []
+    answers: list[Any] = []
+    monkeypatch.setattr(
+        profiling, "predict", lambda ask, done, failed: (asked.append(ask), answers.append((done, failed)))
+    )
+
+    def ask() -> Any:
+        qtbot.mouseClick(panel.predict, LEFT)
+        return asked[-1]
+
+    assert ask() == PredictRequest("", "fp32", 1, None, "adam")
+    assert (panel.predict.text(), panel.status.text()) == ("Stop", "Predicting …")
+    answers[-1][1]("it failed")
+    assert (panel.predict.text(), panel.status.text()) == ("Predict", "it failed")
+    for box in (panel.machine, panel.precision, panel.optimizer):
+        box.setCurrentIndex(box.count() - 1)
+    panel.batch.setValue(6)
+    panel.size_.setText("64x48")
+    assert ask() == PredictRequest(DEVICES[-1].name, "bf16", 6, (64, 48), "rmsprop")
+    predicted = replace(RUN, precision="bf16", batch=6, size="64x48", source=ValueSource.MODELLED, notes=("first",))
+    rows = (TrainingMemoryRow("stem", 1024, 2048, 4096, 8192), TrainingMemoryRow("body", 1, 2, 4, 2**20))
+    profiling.add(profile_of(replace(RUN, batch=2, size="64x48", time_ms=10.0)))
+    answers[-1][0](PredictReply(profile_of(predicted), rows))
+    assert panel.result.text().split("\n") == [
+        f"{DEVICES[-1].name}, BF16, batch 6, 64x48: 20.0 ms (modelled)",
+        "1.50 x the images per second of run #1 (measured)",
+        "memory of a training step: 1.01 MiB (modelled)",
+        "note: first",
+    ]
+    assert not panel.status.text()
+    shown_rows = [panel.memory.topLevelItem(row) for row in range(2)]
+    assert [[item.text(column) for column in range(6)] for item in shown_rows if item is not None] == [
+        ["body", "1.00 MiB", "1.00 B", "2.00 B", "4.00 B", "1.00 MiB"],
+        ["stem", "15.0 KiB", "1.00 KiB", "2.00 KiB", "4.00 KiB", "8.00 KiB"],
+    ]
+    titles = [panel.memory.headerItem().text(column) for column in range(6)]
+    assert titles == ["Layer", "Total", "Weights", "Gradients", "Optimizer", "Activations"]
+    with qtbot.waitSignal(context.reveal_requested) as told:
+        place = panel.memory.visualItemRect(shown_rows[1]).center()
+        qtbot.mouseClick(panel.memory.viewport(), LEFT, pos=place)
+    assert told.args == ["stem"]
+    assert [entry.run.source for entry in profiling.entries] == [ValueSource.MEASURED, ValueSource.MODELLED]
+    for state, can in ((State.RUNNING, False), (State.IDLE, True)):
+        profiling._set_state(state, "")
+        assert panel.predict.isEnabled() is can
+    tips = [panel.machine.itemData(row, ROLE.ToolTipRole) for row in range(1, panel.machine.count())]
+    assert tips == [device.source for device in DEVICES]
