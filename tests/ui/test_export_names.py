@@ -29,3 +29,10 @@ def test_a_network_s_name_proposes_one_file(network: str, ending: str) -> None:
 def test_usual_names_stay_as_they_are() -> None:
     assert file_name("my denoiser.onnx") == "my denoiser.onnx"
     assert file_name("denoiser_pytorch") == "denoiser_pytorch"
+    assert file_name("denoiser v1.5_pytorch") == "denoiser v1.5_pytorch"
+    assert file_name("1.5 (small).onnx") == "1.5 (small).onnx"
+
+
+def test_a_long_text_behind_a_dot_is_not_a_suffix() -> None:
+    assert len(file_name("v1." + "x" * 300)) == 60
+    assert file_name("x" * 300 + ".onnx") == "x" * 60 + ".onnx"
