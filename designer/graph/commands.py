@@ -345,7 +345,7 @@ def paste(
         position = (x + offset[0], y + offset[1])
         plain = routes.moved(_plain(graph, layer), offset).folded_into("")  # the frame is not copied
         edits[name] = (None, routes.renamed(plain, replace(plain, name=name, inputs=_trim(inputs), position=position)))
-    return Edit(tr("Paste {count} layer{part}", count=len(edits), part="s" if len(edits) != 1 else ""), edits)
+    return Edit(trn("Paste layer", "Paste {count} layers", len(edits)), edits)
 
 
 def _plain(graph: Graph, layer: Layer) -> Layer:

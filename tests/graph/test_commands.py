@@ -369,7 +369,7 @@ def test_names_and_links_of_copies() -> None:
     assert [layer.name for layer in graph][4:] == ["conv_1", "pool_0", "conv_2"]
     assert inputs(graph, "conv_1") == [None, None, "conv_2:y"]
     assert [graph[name].position for name in ("conv_1", "pool_0", "conv_2")] == [(11, -18), (13, -16), (15, -14)]
-    assert commands.paste(graph, copies[:1]).title == "Paste 1 layer"
+    assert commands.paste(graph, copies[:1]).title == "Paste layer"
 
 
 def test_replaced_layers_must_be_legal(graph: Graph) -> None:

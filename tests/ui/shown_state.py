@@ -89,13 +89,13 @@ def shown(qtbot: QtBot, window: MainWindow) -> Shown:
     for spec in PANELS:
         window.docks.show(spec.id)
         at_rest(qtbot, window)
-        found |= _named(spec.id, _of_tree(window.docks.panel(spec.id)))
-    found |= _named("tabs", _of_tree(window.tabs.bar))
-    found |= _named("notices", _of_tree(window.disk.bar))
-    found |= _named("canvas", _of_canvas(window))
-    found |= _named("status", _of_tree(window.status))
-    found |= _named("menu", _of_menus(window))
-    found |= _named(
+        found |= named(spec.id, of_tree(window.docks.panel(spec.id)))
+    found |= named("tabs", of_tree(window.tabs.bar))
+    found |= named("notices", of_tree(window.disk.bar))
+    found |= named("canvas", _of_canvas(window))
+    found |= named("status", of_tree(window.status))
+    found |= named("menu", _of_menus(window))
+    found |= named(
         "action", (line for name in window.actions_.declared for line in _action(name, window.actions_[name]))
     )
     found["title"] = f"{window.windowTitle()} {window.isWindowModified()}"
@@ -112,7 +112,7 @@ def differences(before: Shown, after: Shown, stays: Iterable[str] = ()) -> list[
     ]
 
 
-def _named(room: str, found: Iterable[tuple[str, Any]]) -> Shown:
+def named(room: str, found: Iterable[tuple[str, Any]]) -> Shown:
     """Facts by place; equal places are numbered."""
     count: Counter[str] = Counter()
     named = {}
@@ -126,7 +126,7 @@ def _named(room: str, found: Iterable[tuple[str, Any]]) -> Shown:
 # --- widgets ---------------------------------------------------------------------------------------------------------
 
 
-def _of_tree(root: QWidget) -> Iterator[tuple[str, Any]]:
+def of_tree(root: QWidget) -> Iterator[tuple[str, Any]]:
     """The facts of a widget and of all in it that can be seen."""
     if root.isHidden():
         return
@@ -334,17 +334,17 @@ def _of_canvas(window: MainWindow) -> Iterator[tuple[str, Any]]:
 
 def _of_menus(window: MainWindow) -> Iterator[tuple[str, Any]]:
     for top in window.menuBar().actions():
-        yield from _menu(top.menu(), top.text())
+        yield from of_menu(top.menu(), top.text())
 
 
-def _menu(menu: QMenu | None, path: str) -> Iterator[tuple[str, Any]]:
+def of_menu(menu: QMenu | None, path: str) -> Iterator[tuple[str, Any]]:
     if menu is None:
         return
     menu.aboutToShow.emit()
     for action in menu.actions():
         if action.isVisible() and not action.isSeparator():
             yield from _action(f"{path} > {action.text()}", action)
-            yield from _menu(action.menu(), f"{path} > {action.text()}")
+            yield from of_menu(action.menu(), f"{path} > {action.text()}")
 
 
 def _action(name: str, action: QAction) -> Iterator[tuple[str, Any]]:

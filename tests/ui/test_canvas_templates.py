@@ -381,7 +381,7 @@ def test_an_instance_of_another_document_brings_its_templates_into_a_template(wi
     root = window.context.root
     assert set(root.graph.templates) == {"stem", "residual_group", "residual_block"}
     assert "group_1" in root.graph.inside("stem")
-    assert root.history.undo_title == "Paste 1 layer in stem"
+    assert root.history.undo_title == "Paste layer in stem"
     press(window, "Ctrl+Z")
     assert set(root.graph.templates) == {"stem"}
 

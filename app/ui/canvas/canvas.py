@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from typing import cast
 
@@ -39,7 +40,7 @@ from designer.graph.template import INSTANCE, Template, would_recur
 from designer.graph.template_commands import paste_with_templates
 from designer.operators.default_layers import default_layer
 from designer.operators.links import is_variadic, network_ends
-from designer.texts import tr
+from designer.texts import tr, trn
 
 NOTE_SIZE = (12 * GRID, 5 * GRID)
 OPENING_ZOOM = 0.25  # least opening scale: names are readable; a larger document opens where it begins
@@ -339,16 +340,26 @@ class Canvas(QWidget):
     def duplicate_selection(self, *, keep_links: bool = False) -> None:
         if self._document is not None:
             names = self.selection_to_edit()
-            self._add_copies([self._document.graph[n] for n in names], None, keep_links=keep_links)
+            title = trn("Duplicate layer", "Duplicate {count} layers", len(names))
+            self._add_copies([self._document.graph[n] for n in names], None, keep_links=keep_links, title=title)
 
     def _add_copies(
-        self, layers: list[Layer], center: QPointF | None, *, keep_links: bool, templates: Iterable[Template] = ()
+        self,
+        layers: list[Layer],
+        center: QPointF | None,
+        *,
+        keep_links: bool,
+        templates: Iterable[Template] = (),
+        title: str = "",
     ) -> None:
         if not layers:
             return
-        edit = self.add(
-            lambda d: paste_with_templates(d.graph, layers, templates, keep_links=keep_links), center=center
-        )
+
+        def copies(document: Document) -> Edit:
+            edit = paste_with_templates(document.graph, layers, templates, keep_links=keep_links)
+            return replace(edit, title=title or edit.title)
+
+        edit = self.add(copies, center=center)
         if edit is not None:
             self._context.select(tuple(n for n, (old, _) in edit.layers.items() if old is None))
 
