@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from app.cli.console import err, out
-from app.cli.options import FileArgument, SeedOption, ThreadsOption, TrustOption, WeightsOption, extent
+from app.cli.options import FileArgument, SeedOption, TrustOption, WeightsOption, extent
 from designer.files.atomic import write_atomic
 from designer.files.tables import JSON
 from designer.graph.diagnostics import DiagnosticError
@@ -88,7 +88,7 @@ def precision(
         Form, typer.Option(help="int8, bf16: the runtime. OpenVINO takes that of onnxruntime.")
     ] = Form.ONNXRUNTIME,
     report: Annotated[Path | None, typer.Option(metavar="OUT", help="Write a report as .json.")] = None,
-    threads: ThreadsOption = 0,
+    threads: Annotated[int, typer.Option(help="fp16, bf16, mixed: number of threads; 0 uses all cores.")] = 0,
     trust_custom: TrustOption = None,
 ) -> None:
     """Convert a network to a smaller number format, judged on your own images, and write an ONNX file.

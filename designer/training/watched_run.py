@@ -61,9 +61,7 @@ class RunSnapshot:
     curves: Curves = field(default_factory=Curves)
     health: tuple[Health, ...] = ()
     frames: tuple[int, ...] = ()  # steps of the weight trail
-    validations: tuple[
-        int, ...
-    ] = ()  # steps with validation images; later than the metrics are those of an interrupted attempt
+    validations: tuple[int, ...] = ()  # steps with validation images, without later ones of an interrupted attempt
     host: str = ""  # the other machine that it trains on
     changed: Mapping[str, str] = field(default_factory=dict)  # what a trial of a sweep changes in the network
     is_unreachable: bool = False  # the connection to the host is lost; `message` says why

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pytest
+from cli_kit import Run, layerwright
 from rich.table import Table
 
 import samples
@@ -22,6 +21,7 @@ from designer.files.settings import Settings, save_settings, settings_path
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 
+__all__ = ["layerwright"]
 NETWORK = """<?xml version="1.0"?>
 <NetworkModel name="tiny" version="2" user_version_tag="1">
 	<Layer name="conv_1" type="convolution" edit_pos="160,0" input="picture">
@@ -38,30 +38,6 @@ NETWORK = """<?xml version="1.0"?>
 	</Layer>
 </NetworkModel>
 """
-
-
-class Done(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-Run = Callable[..., Done]
-
-
-@pytest.fixture
-def layerwright(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    def run(*arguments: object) -> Done:
-        monkeypatch.setattr("sys.argv", ["layerwright", *(str(a) for a in arguments)])
-        try:
-            cli.main()
-            code = 0
-        except SystemExit as stop:
-            code = int(stop.code or 0)
-        captured = capsys.readouterr()
-        return Done(code, captured.out, captured.err)
-
-    return run
 
 
 @pytest.fixture

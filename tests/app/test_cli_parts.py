@@ -7,13 +7,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
+from cli_kit import Run, layerwright
 
 import samples
-from app.cli import compare_request, console, main, precision, prune, run_request, sizes
+from app.cli import compare_request, console, main, precision, prune, run_request, sizes, train
 from app.cli.blame import _files
 from app.cli.compare_request import CompareArguments
 from app.cli.options import extent, one_each, pairs
@@ -26,34 +27,19 @@ from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.operators.api import Role
+from designer.passes.passes import Optimized, PassResult, Traffic
+from designer.precision.blame import Blame, Blamed
+from designer.profiling.machine import Machine
+from designer.profiling.profile_files import load_profile, save_profile
+from designer.profiling.schema import OperatorProfile, Profile, ProfileRun, TrainingStep
 from designer.runtime.api import AUTO, RunOptions
+from designer.runtime.edit_effect import EditEffect
 from designer.runtime.images import write_image
 from designer.runtime.session import Session
+from designer.training.run_folder import RunFolder
 from exporters.sparse_sweep import SweepRow
 
-
-class Done(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-Run = Callable[..., Done]
-
-
-@pytest.fixture
-def layerwright(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    def run(*arguments: object) -> Done:
-        monkeypatch.setattr("sys.argv", ["layerwright", *(str(a) for a in arguments)])
-        code: Any = 0
-        try:
-            main.main()
-        except SystemExit as stop:
-            code = stop.code or 0
-        captured = capsys.readouterr()
-        return Done(code, captured.out, captured.err)
-
-    return run
+__all__ = ["layerwright"]
 
 
 def network(path: Path, *layers: Layer) -> Path:
@@ -593,3 +579,114 @@ def test_warnings_of_check_are_not_counted_as_errors(layerwright: Run, tmp_path:
     assert "3 layers, " in done.out
     assert " parameters, 0 errors" in done.out
     assert "warning" in done.out + done.err
+
+
+# --- blame, passes, profile, train ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rows", [1, 2, 10])
+def test_blame_prints_as_many_operators_as_asked(
+    layerwright: Run, dense: Path, monkeypatch: pytest.MonkeyPatch, rows: int
+) -> None:
+    operators = (Blamed("first", -0.25, 0.5), Blamed("second", 1.25, 0.125), Blamed("third", 0.0, 0.0078125))
+    monkeypatch.setattr("app.computations.blame_between", lambda *_: Blame(operators, 0.0312, "first"))
+    weights = ("--weights", dense.parent / "weights", "--rows", rows)
+    done = layerwright("blame", dense, "--a", "fp32", "--b", "int8", "--input", "a.png", *weights)
+    cells = [[cell.strip() for cell in line.split("│")[1:-1]] for line in done.out.splitlines() if "│" in line]
+    expected = [["second", "125.0%", "0.12"], ["first", "-25.0%", "0.5"], ["third", "0.0%", "0.0078"]]
+    assert cells == expected[:rows]
+    assert done.out.splitlines()[-2:] == ["error of the result: 0.0312 RMS", "first operator that deviates: first"]
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_passes_print_every_pass_and_end_with_1_if_the_outputs_differ(
+    layerwright: Run, dense: Path, monkeypatch: pytest.MonkeyPatch, kept: bool
+) -> None:
+    results = (
+        PassResult("fold_constants", 2, Traffic(9, 4096), Traffic(7, 3072)),
+        PassResult("fuse_activations", 1, Traffic(7, 3072), Traffic(6, 1024)),
+    )
+    made = Optimized(open_network(dense).graph, Weights(), results)
+    monkeypatch.setattr("designer.passes.passes.optimize", lambda *_: made)
+    monkeypatch.setattr("designer.passes.effect.pass_effect", lambda *_: EditEffect(0.25, kept))
+    weights, output = ("--weights", dense.parent / "weights"), dense.with_suffix(".onnx")
+    done = layerwright("passes", dense, *weights)
+    assert done.code == (0 if kept else 1)
+    cells = [[cell.strip() for cell in line.split("│")[1:-1]] for line in done.out.splitlines() if "│" in line]
+    assert cells == [
+        ["fold_constants", "2", "9 -> 7", "4.00 KiB -> 3.00 KiB"],
+        ["fuse_activations", "1", "7 -> 6", "3.00 KiB -> 1.00 KiB"],
+    ]
+    assert done.out.splitlines()[-1] == str(EditEffect(0.25, kept))
+    found = json.loads(layerwright("passes", dense, *weights, "--json").out)
+    assert (found["max_abs"], found["equal"]) == (0.25, kept)
+    assert [entry["after"]["bytes"] for entry in found["passes"]] == [3072, 1024]
+    monkeypatch.setattr("exporters.onnx.export_onnx", lambda graph, _, __, path: path.write_text(graph.name))
+    assert layerwright("passes", dense, *weights, "-o", output).code == (0 if kept else 1)
+    assert output.read_text() == made.graph.name
+
+
+def profiled(*times: float) -> Profile:
+    """Runs of one operator each, with these times in ms."""
+    runs = (
+        ProfileRun("torch", "fp32", "nchw", "cpu", number, "6x4", time, 0.0, (OperatorProfile(("first",), "convolution", time),))
+        for number, time in enumerate(times, 1)
+    )  # fmt: skip
+    return Profile(Machine("Test CPU", 2), "net", tuple(runs))
+
+
+def test_a_profile_has_the_training_step_and_the_difference_to_another_one(
+    layerwright: Run, dense: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    step = TrainingStep(4, 15.0, 5.0, 4.0, 3.0, 2.0, 1.0, "compute", "the device is never idle")
+    monkeypatch.setattr("designer.profiling.measure.profile_session", lambda *_, **__: profiled(8.0, 9.0))
+    monkeypatch.setattr("app.engine.training_profile.profile_training", lambda *_: step)
+    path, other = dense.with_suffix(".json"), dense.with_name("other.json")
+    save_profile(other, profiled(6.0))
+    words = ("profile", dense, "--weights", dense.parent / "weights", "--json", path)
+    done = layerwright(*words, "--training", "--against", other)
+    assert done.code == 0, done.err
+    assert [run.training for run in load_profile(path).runs] == [step, None]
+    assert done.out.count("Training step of batch 4: 15.0 ms") == 1
+    assert "whole network" in done.out
+    table = [line for line in done.out.splitlines() if line.startswith("│ whole network")]
+    assert [cell.strip() for cell in table[0].split("│")[2:5]] == ["6.00 ms", "8.00 ms", "2.00 ms"]
+    assert layerwright(*words).out.count("Training step") == 0
+
+
+def test_an_interrupted_profile_prints_and_keeps_what_was_measured(
+    layerwright: Run, dense: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object, on_profile: Callable[[Profile], None], **__: object) -> None:
+        on_profile(profiled(8.0))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("designer.profiling.measure.profile_session", interrupted)
+    path = dense.with_suffix(".json")
+    done = layerwright("profile", dense, "--weights", dense.parent / "weights", "--json", path)
+    assert (done.code, done.err) == (130, "stopped\n")
+    assert "whole network 8.00 ms" in done.out
+    assert [run.time_ms for run in load_profile(path).runs] == [8.0]
+
+
+@pytest.mark.parametrize(
+    ("state", "code", "said"),
+    [
+        ("finished", 0, "finished: weights are in w"),
+        ("stopped", 130, "stopped: weights are in w"),
+        ("failed", 1, "failed: weights are in w"),
+        ("running", 1, "interrupted: The process ended unexpectedly. Resume continues from the last checkpoint."),
+    ],
+)
+def test_following_a_run_prints_its_steps_and_ends_with_its_state(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, state: str, code: int, said: str
+) -> None:
+    run = RunFolder(tmp_path / "p" / "runs" / "a")
+    run.path.mkdir(parents=True)
+    status = {"state": state, "pid": 0, "step": 12, "total_steps": 40, "message": "weights are in w"}
+    (run.path / "status.json").write_text(json.dumps(status))
+    line = {"step": 12, "loss": 0.123456, "validation": {"psnr": 31.5, "ssim": 0.875}}
+    run.metrics.write_text(json.dumps({"schema": 1, "total_steps": 40}) + "\n" + json.dumps(line) + "\n")
+    assert train._follow(run.path, lambda: iter(())) == code
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == ["step 12 of 40, loss 0.1235, psnr 31.5, ssim 0.875", said]
