@@ -247,7 +247,8 @@ def measured(
     ]
     for column, (result, spent) in enumerate(zip(results, times, strict=True), 1):
         if result is None:
-            found.append(ImageMetrics(nan, nan, spent, failures[column - 1] if failures else tr("it has no result")))
+            why = failures[column - 1] if failures else ""
+            found.append(ImageMetrics(nan, nan, spent, why or tr("it has no result")))
         elif reference.picture is None or column == reference.column:
             found.append(ImageMetrics(nan, nan, spent))
         else:

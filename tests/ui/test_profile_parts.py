@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -21,7 +21,7 @@ from app.engine.protocol import OpenRequest, PredictReply, PredictRequest, Train
 from app.ui.document.document import Document
 from app.ui.engine.context import Context
 from app.ui.engine.profiling import Entry, ProfilingController, State
-from app.ui.profile.columns import COLUMNS
+from app.ui.profile.columns import COLUMNS, bound_text
 from app.ui.profile.dialogs import open_profile, save_profile_as
 from app.ui.profile.heat_bar import MARGIN, DifferenceBarDelegate, HeatBarDelegate
 from app.ui.profile.operator_table import OperatorTablePanel, column_of
@@ -38,6 +38,7 @@ from designer.graph.template_commands import make_template
 from designer.profiling.devices import DEVICES
 from designer.profiling.quantities import ValueSource, measured, unavailable
 from designer.profiling.schema import (
+    Bound,
     Energy,
     OperatorProfile,
     ProfileRun,
@@ -199,6 +200,13 @@ def test_the_time_says_how_it_was_found(
     tips = dict(zip(column(table, "layers"), column(table, "time", ROLE.ToolTipRole), strict=True))
     assert tips["stem + body"] == tip
     assert tips["head"] == "modelled: measured by itself, not in the network"
+
+
+def test_each_bound_has_its_name() -> None:
+    row = OperatorProfile(("a",), "x", 1.0, roof_ms=1.0, saving_ms=0.5)
+    for bound in get_args(Bound):
+        assert bound_text(replace(row, bound=bound)) == (bound or "-")
+        assert bound_text(replace(row, bound=bound, saving_ms=0.0)) == (f"{bound}, at roof" if bound else "-")
 
 
 def expected_key(key: str, row: OperatorProfile) -> float | str:

@@ -139,7 +139,7 @@ class OutputView(QWidget):
         channels = as_channels(array)
         if channels is None or kind == "labels":
             self.features.show_values(array)
-            self.view.show_image(None)  # its zoom is that of no image any more
+            self.view.show_image(None)  # the zoom of an image that is not shown would remain
             self._stack.setCurrentWidget(self.features)
             self._range.setText("")
             return

@@ -28,7 +28,7 @@ RATES = (0.5, 3.0)  # changes a second; not more, so that nobody is put at risk
 
 
 class ModeBar(QWidget):
-    """Controls of a `Images`."""
+    """Controls of `Pictures`."""
 
     mode_changed = Signal(object)
 
@@ -114,14 +114,18 @@ class ModeBar(QWidget):
         self._pictures.swap()
 
     def refresh(self) -> None:
-        """Names of images that can be chosen."""
+        """Names of images that can be chosen. What was chosen stays while it is there."""
+        pictures = self._pictures
         keys = [*self._model.keys, INPUT, *([CLEAN] if self._model.knows_clean else [])]
-        first, second = self._pictures.pair
+        first, second = pictures.pair
+        first = first if first in keys else next(key for key in keys if key != second)
+        second = second if second in keys else next(key for key in keys if key != first)
         for box, present in ((self.first, first), (self.second, second)):
             _fill(box, [(self._model.title(k), k) for k in keys], present)
         choices = [(tr("reference"), ""), *((self._model.title(k), k) for k in keys)]
-        _fill(self.against, choices, self._pictures.against)
-        self._on_pair()
+        _fill(self.against, choices, pictures.against)
+        pictures.pair, pictures.against = (first, second), str(self.against.currentData())
+        pictures.show_alone(pictures.alone if pictures.alone in keys else first)
 
     # --- pages -------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,566 @@
+"""The views of Side by Side on results that no engine made: each cell, image, caption and control against the images themselves."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("PySide6")
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QColor
+from PySide6.QtWidgets import QWidget
+from pytestqt.qtbot import QtBot
+from window_kit import shown
+
+from app.engine.protocol import OpenRequest
+from app.reports.comparison import CROP, ImageArray
+from app.ui.compare.differences import absolute_pixels, levels, mean_levels, signed_pixels
+from app.ui.compare.metrics_view import BEST, MetricsView
+from app.ui.compare.mode_bar import ModeBar
+from app.ui.compare.model import CLEAN, INPUT, NoiseChoice, SideModel, coloured, measure_all
+from app.ui.compare.pictures import Pictures, ViewMode, values_at
+from app.ui.compare.report import copy_of, write_comparison
+from app.ui.compare.runner import Made
+from app.ui.compare.variants import Variant, VariantChoice
+from app.ui.widgets.overlays import BoxOverlay, CrossOverlay, LabelOverlay
+from app.ui.widgets.render import palette, picture_pixels
+from designer.metrics import psnr, ssim, worst_regions
+from designer.operators.registry import default_registry
+
+pytestmark = pytest.mark.gui
+LEFT = Qt.MouseButton.LeftButton
+WIDE, HIGH = 200, 150
+MODES = list(ViewMode)
+
+
+def image(seed: int, spread: float = 0.0, base: ImageArray | None = None) -> ImageArray:
+    """A smooth image, or `base` with errors that grow to the right and down."""
+    rng = np.random.default_rng(seed)
+    if base is None:
+        ys, xs = np.mgrid[:HIGH, :WIDE] / WIDE
+        return np.stack([xs, ys, (xs + ys) / 2])[None].astype(np.float32)
+    ys, xs = np.mgrid[:HIGH, :WIDE]
+    return (base + rng.normal(0, spread, base.shape) * (0.2 + (xs // 70 + ys // 70))).astype(np.float32)
+
+
+class Bench:
+    """A model with results for its variants, as after a comparison."""
+
+    def __init__(self, parent: QWidget) -> None:
+        self.owner = parent
+        self.model = SideModel(default_registry(), parent)
+
+    def fill(self, letters: str = "ABC", *, clean: bool = True, failed: str = "") -> None:
+        """Compare: one variant has smaller errors than the other; those that failed have no result."""
+        model = self.model
+        model.choices = [VariantChoice(Path(f"net_{letter}.xml")) for letter in letters]
+        model.noise = NoiseChoice() if clean else NoiseChoice("")
+        model.clean = image(0)
+        model.noisy = image(1, 0.1, model.clean)
+        model.variants = model.compared = [
+            None
+            if each in failed
+            else Variant(model.title(each), OpenRequest("text", each), "in", "out", 3, f"{each}.xml", "0" * 64)
+            for each in letters
+        ]
+        model.made, model.errors, model.status = {}, [""] * len(letters), [""] * len(letters)
+        spreads = {"A": 0.06, "B": 0.02, "C": 0.04, "D": 0.03}
+        for number, letter in enumerate(letters):
+            if letter in failed:
+                model.errors[number] = f"{letter} is broken."
+            else:
+                model.made[letter] = Made(image(2 + number, spreads[letter], model.clean), 10.0 * (number + 1))
+        model.colours = {key: coloured(model.pixels(key))[0] for key in (INPUT, CLEAN, *model.made)}  # type: ignore[arg-type]
+        key = model.reference
+        reference = model.pixels(key)
+        assert reference is not None
+        model.measured = measure_all(key, reference, model.noisy, dict(model.made))
+        for signal in (model.pictures_changed, model.measured_changed, model.finished):
+            signal.emit()
+
+    def pixels(self, key: str) -> ImageArray:
+        found = self.model.pixels(key)
+        assert found is not None
+        return found
+
+
+@pytest.fixture
+def bench(qtbot: QtBot) -> Bench:
+    owner = QWidget()
+    qtbot.addWidget(owner)
+    return Bench(owner)
+
+
+# --- metrics -----------------------------------------------------------------------------------------------------
+
+
+def cells(view: MetricsView) -> list[list[str]]:
+    table = view.table
+    found = []
+    for row in range(table.rowCount()):
+        items = [table.item(row, column) for column in range(6)]
+        found.append([item.text() if item is not None else "" for item in items])
+    return found
+
+
+def headers(view: MetricsView) -> list[str]:
+    items = [view.table.horizontalHeaderItem(column) for column in range(6)]
+    return [item.text() if item is not None else "" for item in items]
+
+
+def worst_psnr(reference: ImageArray, made: ImageArray) -> float:
+    """PSNR of the worst square, searched here."""
+    error = np.square(np.clip(made, 0, 1) - np.clip(reference, 0, 1))[0].sum(0)
+    ((y, x),) = worst_regions(error.astype(np.float64), CROP, 1)
+    part = (..., slice(y, y + CROP), slice(x, x + CROP))
+    return psnr(reference[part], made[part])
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_every_cell_of_the_metrics_is_of_its_image(qtbot: QtBot, bench: Bench, clean: bool) -> None:
+    view = shown(qtbot, MetricsView(bench.model), 900, 260)
+    titles = ["Image", "PSNR (dB)", "SSIM", "Time (ms)", "Worst region (dB)", "Value at pointer"]
+    assert headers(view) == titles
+    bench.fill("ABCD", clean=clean, failed="C")
+    keys = [INPUT, *([CLEAN] if clean else []), *"ABCD"]
+    reference = bench.pixels(CLEAN if clean else "A")
+    expected = []
+    for key in keys:
+        title = bench.model.title(key)
+        if key == "C":
+            expected.append([title, "failed", "-", "-", "-", ""])
+        elif key == CLEAN or (key == INPUT and not clean):
+            expected.append([title, "-", "-", "-", "-", ""])
+        else:
+            made = bench.pixels(key)
+            star = BEST if key == "B" else ""
+            time = f"{bench.model.made[key].milliseconds:.1f}" if key in bench.model.made else "-"
+            of_variant = key not in (INPUT, "A" if not clean else "")
+            worst = f"{worst_psnr(reference, made):.2f}" if of_variant else "-"
+            expected.append(
+                [title, f"{star}{psnr(reference, made):.2f}", f"{star}{ssim(reference, made):.4f}", time, worst, ""]
+            )
+    assert cells(view) == expected
+    assert [row[0] for row in expected][:2] == (["Input (gaussian:25/255)", "Clean"] if clean else ["Input", "A net_A"])
+    against = "Clean" if clean else "A net_A"
+    assert view.note.text() == f"Measured against: {against}. {BEST}= best"
+    for row in range(len(keys)):
+        for column in range(6):
+            item = view.table.item(row, column)
+            assert item is not None
+            assert item.font().bold() is item.text().startswith(BEST)
+            side = Qt.AlignmentFlag.AlignRight if column else Qt.AlignmentFlag.AlignLeft
+            assert item.textAlignment() & side
+    bench.fill("AB", clean=clean)  # fewer rows
+    assert [row[0] for row in cells(view)] == [bench.model.title(key) for key in keys[:-2]]
+    bench.model.started.emit()
+
+
+def test_the_values_at_the_pointer_are_those_of_every_image(qtbot: QtBot, bench: Bench) -> None:
+    view = shown(qtbot, MetricsView(bench.model), 900, 260)
+    bench.fill("AB", failed="B")
+    for x, y in ((0, 0), (WIDE - 1, HIGH - 1), (60, 40)):
+        view.probe((x, y))
+        assert headers(view)[5] == f"Value at {x}, {y}"
+        for key, row in zip((INPUT, CLEAN, "A"), cells(view), strict=False):
+            values = [float(text) for text in row[5].split()]
+            assert values == pytest.approx(bench.pixels(key)[0, :, y, x].tolist(), abs=0.006)
+        assert cells(view)[3][5] == ""
+    bench.fill("AB")
+    assert cells(view)[3][5] != ""  # the place stays
+    view.probe((WIDE, 0))
+    assert {row[5] for row in cells(view)} == {""}
+    view.probe(None)
+    assert headers(view)[5] == "Value at pointer"
+    assert values_at(bench.model, "A", (0, HIGH)) == ()
+    assert values_at(bench.model, "nothing", (0, 0)) == ()
+
+
+def test_the_worst_regions_are_stepped_through_in_a_circle(qtbot: QtBot, bench: Bench) -> None:
+    view = shown(qtbot, MetricsView(bench.model), 900, 260)
+    marked: list[tuple[Any, str]] = []
+    view.region_wanted.connect(lambda corner, label: marked.append((corner, label)))
+    assert not view.next.isEnabled()
+    view.step(1)
+    assert marked == []
+    bench.fill("AB")
+    regions = bench.model.measured.regions
+    for row, key, who in ((-1, "", "all variants"), (2, "A", "A net_A"), (3, "B", "B net_B")):
+        if row >= 0:
+            view.table.selectRow(row)
+        corners = regions[key]
+        assert len(corners) > 1
+        assert view.next.isEnabled()
+        assert view.back.isEnabled()
+        count = len(corners)
+        for place in [*range(count), 0]:
+            qtbot.mouseClick(view.next, LEFT)
+            x, y = corners[place]
+            assert marked[-1] == ((x, y), f"{place + 1} of {count}")
+            assert view.region.text() == f"{place + 1} of {count} of {who}: x {x}, y {y}"
+        qtbot.mouseClick(view.back, LEFT)
+        assert marked[-1] == (corners[-1], f"{count} of {count}")
+    view.table.selectRow(0)  # the input has no regions of its own: those of all variants
+    qtbot.mouseClick(view.back, LEFT)
+    assert marked[-1] == (regions[""][0], f"1 of {len(regions[''])}")
+    bench.model.measured = replace(bench.model.measured, regions={})
+    bench.model.started.emit()
+    assert marked[-1] == (None, "")
+    assert not view.region.text()
+    assert not view.next.isEnabled()
+    assert not view.back.isEnabled()
+
+
+# --- images ------------------------------------------------------------------------------------------------------
+
+
+class Shown:
+    """The images and the bar over them."""
+
+    def __init__(self, qtbot: QtBot, bench: Bench) -> None:
+        self.qtbot, self.bench, self.model = qtbot, bench, bench.model
+        self.pictures = shown(qtbot, Pictures(bench.model), 900, 600)
+        self.bar = shown(qtbot, ModeBar(bench.model, self.pictures), 1000, 40)
+
+    def compare(self, letters: str = "AB", **options: Any) -> None:
+        self.bench.fill(letters, **options)
+        self.model.started.emit()
+        self.model.pictures_changed.emit()
+
+    def mode(self, mode: ViewMode) -> None:
+        self.qtbot.mouseClick(self.bar.modes[mode], LEFT)
+
+    def choose(self, box: Any, value: str) -> None:
+        box.setCurrentIndex(box.findData(value))
+        box.activated.emit(box.currentIndex())
+
+    def captions(self) -> dict[str, str]:
+        return {
+            key: next((o.text for o in pane.overlays if isinstance(o, LabelOverlay)), pane._empty)
+            for key, pane in self.pictures.grid.panes.items()
+        }
+
+
+@pytest.fixture
+def view(qtbot: QtBot, bench: Bench) -> Shown:
+    return Shown(qtbot, bench)
+
+
+def same(shown_image: Any, expected: np.ndarray) -> bool:
+    """Whether an image has these colors at some places."""
+    assert shown_image is not None
+    assert (shown_image.width(), shown_image.height()) == expected.shape[::-1]
+    places = [(3, 5), (120, 31), (WIDE - 1, HIGH - 1), (77, 90)]
+    return all(QColor(shown_image.pixel(x, y)) == QColor(int(expected[y, x])) for x, y in places)
+
+
+def test_every_pane_of_the_grid_has_its_own_image_and_title(view: Shown) -> None:
+    assert view.captions() == {INPUT: "Press Compare to run the variants."} | dict.fromkeys(
+        [CLEAN], "Press Compare to run the variants."
+    )
+    view.compare("ABC", failed="B")
+    grid = view.pictures.grid
+    assert list(grid.panes) == [INPUT, CLEAN, "A", "B", "C"]
+    for key, pane in grid.panes.items():
+        if key == "B":
+            assert pane.image is None
+            assert pane.overlays == ()
+        else:
+            assert same(pane.image, picture_pixels(view.bench.pixels(key)[0]))
+    titles = {key: view.model.title(key) for key in grid.panes}
+    assert view.captions() == {**titles, "B": "B net_B: B is broken."}
+    assert {pane.accessibleName() for pane in grid.panes.values()} == set(titles.values())
+    for box, key in ((view.bar.with_input, INPUT), (view.bar.with_clean, CLEAN)):
+        box.click()
+        assert key not in grid.panes
+        box.click()
+        assert list(grid.panes) == [INPUT, CLEAN, "A", "B", "C"]
+    view.compare("AB", clean=False)
+    assert list(grid.panes) == [INPUT, "A", "B"]
+    before = grid.panes["A"].image
+    view.model.pictures_changed.emit()
+    assert grid.panes["A"].image is before  # what did not change is not drawn again
+    view.compare("BA")
+    assert same(grid.panes["A"].image, picture_pixels(view.bench.pixels("A")[0]))
+
+
+def test_what_is_missing_says_why(view: Shown) -> None:
+    view.compare("AB", failed="AB")
+    model = view.model
+    assert [model.waits(key) for key in (INPUT, "A", "B")] == [
+        "Press Compare to run the variants.",
+        "A net_A: A is broken.",
+        "B net_B: B is broken.",
+    ]
+    model.errors = ["", ""]
+    model.busy = True
+    assert model.waits("A") == "A net_A: waits for its turn"
+    model.problem = "The image is broken."
+    assert model.waits("A") == "The image is broken."
+    model.busy, model.problem = False, ""
+    assert model.title("C") == "C"
+    view.compare("AB")
+    assert model.columns() == ["gaussian:25/255", "A net_A", "B net_B"]
+    view.compare("AB", failed="AB")
+    assert model.keys == ["A", "B"]
+    assert model.columns() == ["gaussian:25/255"]
+    model.noise = NoiseChoice("")
+    assert model.columns() == ["input"]
+    assert (model.knows_clean, model.reference) == (False, "")
+    model.clean_file = Path("clean.png")
+    assert (model.knows_clean, model.reference) == (True, CLEAN)
+
+
+@pytest.mark.parametrize("gain", [1.0, 8.0])
+@pytest.mark.parametrize("signed", [False, True])
+@pytest.mark.parametrize("against", ["", "A", INPUT])
+def test_a_difference_is_that_of_its_two_images(view: Shown, gain: float, signed: bool, against: str) -> None:
+    view.compare("ABC")
+    view.mode(ViewMode.DIFFERENCE)
+    view.choose(view.bar.against, against)
+    if signed:
+        view.bar.signed.click()
+    view.bar.gain.box.setValue(gain)
+    other = against or CLEAN
+    panes = view.pictures.grid.panes
+    assert list(panes) == [key for key in "ABC" if key != against]
+    sign = "-" if signed else "to"
+    for key, pane in panes.items():
+        caption = f"{view.model.title(key)} {sign} {view.model.title(other)}  x {gain:g}"
+        assert view.captions()[key] == caption
+        error = np.clip(view.bench.pixels(key)[0], 0, 1) - np.clip(view.bench.pixels(other)[0], 0, 1)
+        for x, y in ((3, 5), (120, 31), (WIDE - 1, HIGH - 1)):
+            got = QColor(pane.image.pixel(x, y))
+            if signed:
+                mean = float(error[:, y, x].mean()) * gain
+                expected = QColor(int(palette("green / red")[int(np.clip(mean * 127 + 128.5, 1, 255))]))
+            else:
+                expected = QColor(*(min(255, round(abs(float(e)) * gain * 255)) for e in error[:, y, x]))
+            for mine, theirs in zip(got.getRgb()[:3], expected.getRgb()[:3], strict=True):
+                assert abs(mine - theirs) <= (6 if signed else 1)
+    view.mode(ViewMode.GRID)
+    assert "C" in panes
+    assert view.captions()["C"] == "C net_C"
+
+
+@pytest.mark.parametrize("channels", [1, 3, 4])
+def test_levels_of_a_difference_have_its_sign_and_size(channels: int) -> None:
+    rng = np.random.default_rng(channels)
+    mine, other = (rng.uniform(-0.2, 1.2, (1, channels, 9, 7)).astype(np.float32) for _ in range(2))
+    error = np.clip(mine[0], 0, 1) - np.clip(other[0], 0, 1)
+    found = levels(mine, other)
+    np.testing.assert_allclose((found.astype(float) - 32768) / 32767, error, atol=2e-5)
+    np.testing.assert_allclose((mean_levels(found).astype(float) - 32768) / 32767, error.mean(0), atol=1e-4)
+    for gain in (1.0, 5.0, 100.0):
+        pixels = absolute_pixels(found, gain)
+        shown_error = np.abs(error if channels > 2 else np.repeat(error[:1], 3, 0))
+        expected = np.clip(shown_error * gain * 255 + 0.5, 0, 255).astype(int)
+        for channel in range(3):
+            got = (pixels >> (16 - 8 * channel)) & 0xFF
+            assert np.abs(got.astype(int) - expected[channel]).max() <= 1 + gain * 0.01
+        assert ((pixels >> 24) == 255).all()
+        colors = signed_pixels(mean_levels(found), gain)
+        brighter = QColor(int(colors[np.unravel_index(error.mean(0).argmax(), error[0].shape)]))
+        darker = QColor(int(colors[np.unravel_index(error.mean(0).argmin(), error[0].shape)]))
+        assert brighter.green() > brighter.red()
+        assert darker.red() > darker.green()
+    zero = levels(mine, mine)
+    assert (absolute_pixels(zero, 100.0) == 0xFF000000).all()
+
+
+def test_split_and_turns_show_what_is_there(view: Shown) -> None:
+    view.compare("ABC", failed="B")
+    view.mode(ViewMode.SPLIT)
+    split = view.pictures.split
+    assert split.isVisible()
+    assert [label.text for label in split.labels()] == ["A net_A", "C net_C"]
+    assert [o for o in split.overlays if isinstance(o, LabelOverlay)] == split.labels()
+    view.mode(ViewMode.TURNS)
+    single = view.pictures.single
+    assert single.isVisible()
+    seen = []
+    for key in (INPUT, CLEAN, "A", "B", "C"):
+        view.bar.show_only(key)
+        seen.append(view.pictures.alone)
+        if key == "B":
+            assert single.image is None
+            assert single._empty == "B net_B: B is broken."
+        else:
+            assert same(single.image, picture_pixels(view.bench.pixels(key)[0]))
+        labels = [o.text for o in single.overlays if isinstance(o, LabelOverlay)]
+        assert labels == [view.model.title(key)]
+        assert view.bar.other.toolTip() == f"Shown: {view.model.title(key)}. Show the other one (X)"
+    assert seen == [INPUT, CLEAN, "A", "B", "C"]
+    keys = [view.bar.first.itemData(row) for row in range(view.bar.first.count())]
+    assert keys == [*"ABC", INPUT, CLEAN]
+    assert [view.bar.first.itemText(row) for row in range(len(keys))] == [view.model.title(key) for key in keys]
+    view.choose(view.bar.first, "C")
+    view.choose(view.bar.second, CLEAN)
+    assert view.pictures.pair == ("C", CLEAN)
+    turns = []
+    for _ in range(3):
+        view.qtbot.mouseClick(view.bar.other, LEFT)
+        turns.append(view.pictures.alone)
+    assert turns == [CLEAN, "C", CLEAN]
+    view.mode(ViewMode.GRID)
+    view.bar.swap()
+    assert (view.pictures.mode, view.pictures.alone) == (ViewMode.TURNS, "C")
+
+
+def test_the_pair_and_what_is_looked_at_stay_in_another_comparison(view: Shown) -> None:
+    view.compare("ABC")
+    view.mode(ViewMode.TURNS)
+    view.choose(view.bar.second, "C")
+    view.choose(view.bar.against, "C")
+    view.compare("ABC")
+    assert view.pictures.pair == ("A", "C")
+    assert (view.bar.first.currentData(), view.bar.second.currentData()) == ("A", "C")
+    view.bar.show_only(INPUT)
+    view.compare("ABC")
+    assert view.pictures.alone == INPUT
+    view.bar.show_only("C")
+    view.compare("AB")  # C was removed
+    assert view.pictures.pair == ("A", "B")
+    assert view.pictures.alone == "A"
+    assert (view.bar.first.currentData(), view.bar.second.currentData()) == ("A", "B")
+    assert view.bar.against.currentData() == ""
+    assert view.pictures.difference_to() == CLEAN
+    view.bar.swap()
+    assert view.pictures.alone == "B"
+
+
+def test_turning_by_itself_ends_with_the_mode(view: Shown) -> None:
+    view.compare("AB")
+    pictures, bar = view.pictures, view.bar
+    bar.automatic.click()
+    assert not pictures.turning  # not in the grid
+    view.mode(ViewMode.TURNS)
+    assert pictures.turning
+    for rate, interval in ((1.0, 1000), (2.5, 400)):
+        bar.rate.box.setValue(rate)
+        assert pictures._turns.interval() == interval
+    for mode in (ViewMode.GRID, ViewMode.SPLIT, ViewMode.DIFFERENCE):
+        view.mode(mode)
+        assert not pictures.turning
+        view.mode(ViewMode.TURNS)
+        assert pictures.turning
+    before = pictures.alone
+    with view.qtbot.waitSignal(pictures.turned, timeout=5000):
+        bar.rate.box.setValue(3.0)
+    assert pictures.alone != before
+    bar.automatic.click()
+    assert not pictures.turning
+    bar.rate.box.setValue(1.0)
+    assert not pictures.turning
+
+
+def test_each_button_shows_its_mode_and_each_mode_its_options(view: Shown) -> None:
+    view.compare("AB")
+    pages = {
+        ViewMode.GRID: view.bar.with_input,
+        ViewMode.TURNS: view.bar.first,
+        ViewMode.DIFFERENCE: view.bar.against,
+    }
+    for mode in [*MODES, ViewMode.GRID]:
+        view.mode(mode)
+        assert view.pictures.mode is mode
+        for each, button in view.bar.modes.items():
+            looks = (button.isChecked(), button.font().bold(), button.font().underline())
+            assert looks == (each is mode,) * 3
+        assert {each for each, widget in pages.items() if widget.isVisible()} == ({mode} & pages.keys())
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_zoom_and_place_are_kept_in_every_mode(view: Shown, mode: ViewMode) -> None:
+    view.compare("AB")
+    zooms = {text: view.bar.findChild(QWidget, f"side.zoom.{text}") for text in ("fit", "one", "two")}
+    view.qtbot.mouseClick(zooms["two"], LEFT)
+    assert view.bar.zoom_label.text() == "200 %"
+    view.mode(mode)
+    found = view.pictures.shown_view()
+    assert found is not None
+    assert found.isVisible()
+    assert found.zoom == 2.0
+    view.qtbot.mouseClick(zooms["one"], LEFT)
+    assert (found.zoom, view.bar.zoom_label.text()) == (1.0, "100 %")
+    view.qtbot.mouseClick(zooms["fit"], LEFT)
+    assert view.bar.zoom_label.text() == f"{found.zoom * 100:.0f} %"
+    assert found.zoom > 1.0
+    view.qtbot.mouseClick(zooms["two"], LEFT)
+    start = found.rect().center()
+    view.qtbot.mousePress(found, LEFT, pos=start + QPoint(40, 40))
+    view.qtbot.mouseMove(found, start + QPoint(10, 25))
+    view.qtbot.mouseRelease(found, LEFT, pos=start + QPoint(10, 25))
+    place = found.view
+    view.compare("AB")
+    assert found.view == place
+    for other in MODES:
+        view.mode(other)
+        now = view.pictures.shown_view()
+        assert now is not None
+        assert now.view == place
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_region_and_the_pointer_are_marked_on_every_image(view: Shown, mode: ViewMode) -> None:
+    view.compare("AB")
+    view.mode(mode)
+    pictures = view.pictures
+    pictures.mark_region((WIDE - CROP + 10, 20), "2 of 5")
+    views = list(pictures.grid.panes.values()) if pictures.grid.isVisible() else [pictures.shown_view()]
+    box = BoxOverlay(WIDE - CROP + 10, 20, WIDE, 20 + CROP, "2 of 5", "warning")  # not beyond the image
+    for each in views:
+        assert [o for o in each.overlays if isinstance(o, BoxOverlay)] == [box]
+        assert each.rect().contains(each.place_of(WIDE - 10, 50).toPoint())
+    seen: list[Any] = []
+    pictures.probed.connect(seen.append)
+    place = views[-1].place_of(WIDE - 19.5, 40.5).toPoint()
+    view.qtbot.mouseMove(views[-1], place - QPoint(2, 2))
+    view.qtbot.mouseMove(views[-1], place)
+    assert seen[-1] == (WIDE - 20, 40)
+    crosses = [[o for o in each.overlays if isinstance(o, CrossOverlay)] for each in views]
+    in_grid = pictures.grid.isVisible()
+    assert crosses == [[CrossOverlay(WIDE - 20, 40)] if in_grid else []] * len(views)
+    view.model.started.emit()
+    view.model.pictures_changed.emit()
+    assert not any(isinstance(o, BoxOverlay) for each in views for o in each.overlays)
+    pictures.mark_region((0, 0), "1 of 5")
+    pictures.mark_region(None, "")
+    assert not any(isinstance(o, BoxOverlay) for each in views for o in each.overlays)
+
+
+# --- the page ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_the_page_has_the_values_of_the_window(qtbot: QtBot, bench: Bench, tmp_path: Path, clean: bool) -> None:
+    view = shown(qtbot, MetricsView(bench.model), 900, 260)
+    bench.fill("ABC", clean=clean, failed="C")
+    model = bench.model
+    model.picture = Path("some") / "photo.png"
+    model.made["B"] = replace(model.made["B"], note="random weights")
+    seen = copy_of(model, None, 5.0, (), (), b"")
+    assert seen.region == model.measured.regions[""][0]
+    assert copy_of(model, (7, 9), 5.0, (), (), b"").region == (7, 9)
+    assert list(seen.pictures) == ([CLEAN] if clean else []) + [INPUT, "A", "B"]
+    assert seen.notes == ["B net_B: random weights", "C failed: C is broken."]
+    path = tmp_path / "page.html"
+    write_comparison(path, replace(seen, seed=7, noise=model.noise.text))
+    page = path.read_text(encoding="utf-8")
+    rows = [row for row in cells(view) if row[1] not in ("-", "failed")]
+    for row in rows:
+        line = "".join(f"<td[^>]*>{re.escape(text.replace(BEST, '* '))}</td>" for text in row[:5])
+        assert re.search(line, page), row
+    noise = "with gaussian:25/255 noise (seed 7), identical for all variants" if clean else "without added noise"
+    assert f"photo.png {noise}." in page
+    assert f"Against {'Clean' if clean else 'A net_A'};" in page
+    assert "Differences x 5" in page
+    x, y = model.measured.regions[""][0]
+    assert f"The region that begins at x {x}, y {y}" in page
+    differences = 2 if clean else 1
+    assert page.count("data:image/webp") == 2 * len(seen.pictures) + differences
