@@ -25,16 +25,22 @@ DIGITS = re.compile(r"\d+\.\d{6,}(?:e[-+]\d+)?")
 
 def check_recorded(name: str, text: str) -> None:
     """Fails with the lines that differ from the recorded text. With `RECORD=1` the text is recorded instead."""
-    path = FOLDER / name
     if os.environ.get("RECORD") == "1":
+        path = FOLDER / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, "utf-8")
         return
-    before = path.read_text("utf-8").splitlines() if path.exists() else []
+    before = recorded_lines(name)
     lines = list(difflib.unified_diff(before, text.splitlines(), f"{name} (recorded)", f"{name} (now)", "", "", 2, ""))
     more = [f"... and {len(lines) - MOST} more lines"] if len(lines) > MOST else []
     help_ = "If the new text is right, record it with RECORD=1 in the environment of pytest."
     assert not lines, "\n".join([*lines[:MOST], *more, "", help_])
+
+
+def recorded_lines(name: str) -> list[str]:
+    """The lines of a recorded text; none if there is no such text."""
+    path = FOLDER / name
+    return path.read_text("utf-8").splitlines() if path.exists() else []
 
 
 def check_files(folder: str, names: Collection[str]) -> None:

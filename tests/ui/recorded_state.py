@@ -1,22 +1,14 @@
-"""Records of what a window shows: texts in `tests/data/recorded`, which a test compares with what the window shows now.
-
-`RECORD=1 pytest ...` writes the records of the tests that run anew; the difference is read before it is committed.
-"""
+"""Records of what a window shows: texts in `tests/data/recorded/window`, which a test compares with what the window shows now."""
 
 from __future__ import annotations
 
-import difflib
 import math
-import os
 import re
 from collections.abc import Iterable, Mapping
-from itertools import zip_longest
-from pathlib import Path
 
-import pytest
+from recorded import check_recorded, recorded_lines
 from shown_state import Shown
 
-FOLDER = Path(__file__).parents[1] / "data" / "recorded" / "window"
 NUMBER = re.compile(r"(-?\d+(?:\.\d+)?(?:e[-+]?\d+)?)")
 FRACTION = re.compile(r"-?\d+(\.\d+(e[-+]?\d+)?|e[-+]?\d+)")
 TOLERANCE = 0.02  # by which fractions may differ: processors round differently
@@ -55,19 +47,12 @@ def lines(shown: Shown, without: Iterable[str] = (), since: Mapping[str, object]
 
 
 def compare(name: str, found: list[str]) -> None:
-    """Fail with the lines that differ from the record `name`, or write it if `RECORD` is set."""
-    path = FOLDER / f"{name}.txt"
-    if os.environ.get("RECORD"):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("\n".join([*found, ""]), "utf-8")
-        return
-    expected = path.read_text("utf-8").splitlines()
-    alike = [before if same(before, now) else now for before, now in zip_longest(expected, found, fillvalue="")]
-    if len(expected) != len(found) or alike != expected:
-        kept = {line: line for line in expected}
-        now = [kept.get(line) or next((e for e in expected if same(e, line)), line) for line in found]
-        changes = difflib.unified_diff(expected, now, "recorded", "shown", lineterm="", n=0)
-        pytest.fail("\n".join([f"the window shows something else than {path.name} (RECORD=1 writes it)", *changes]))
+    """Fails with the lines that differ from the record `window/name`, apart from the last digits of fractions."""
+    record = f"window/{name}.txt"
+    expected = recorded_lines(record)
+    kept = set(expected)
+    alike = (line if line in kept else next((e for e in expected if same(e, line)), line) for line in found)
+    check_recorded(record, "".join(f"{line}\n" for line in alike))
 
 
 def same(before: str, now: str) -> bool:

@@ -53,7 +53,7 @@ SELECTIONS = {  # by name: the template that is open, the layers that are select
     "a port": ("block", ("z",)),
 }
 CENTER = (600, 100)
-ZOOMS = ("view.zoom", "view.recall", "view.frame_selection")
+ZOOMS = ("view.zoom", "view.recall")
 
 
 def network() -> Graph:
@@ -162,6 +162,7 @@ def undo_all(window: MainWindow) -> None:
 
 @pytest.mark.parametrize("selection", SELECTIONS)
 def test_what_an_action_does(selection: str, window: MainWindow) -> None:
+    QApplication.clipboard().clear()
     found, before, was = [], [""], ""
     opened = Opened(window, rows=selection == "nothing")
     for name in [name for name, _ in actions(window)]:
@@ -188,4 +189,4 @@ def test_what_an_action_does(selection: str, window: MainWindow) -> None:
         undo_all(window)
         if not name.startswith("view.store"):  # views are not part of the history
             assert write_document(window.context.root.graph) == write_document(network()), name
-    compare(f"actions {selection}", found)
+    compare(f"actions_{selection.replace(' ', '_')}", found)
