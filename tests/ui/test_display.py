@@ -186,6 +186,11 @@ def test_everything_around_the_output_is_of_what_is_shown_now(qtbot: QtBot) -> N
         assert button is not None
         qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
 
+    def enabled() -> list[bool]:
+        """Fit, 1:1, and how an image is displayed: a row of values has neither."""
+        found = (view.findChild(QToolButton, f"analysis.output.y.{name}") for name in ("fit", "one", "adjust"))
+        return [button.isEnabled() for button in found if button is not None] + [view.display_bar.isEnabled()]
+
     def copied() -> QImage:
         QGuiApplication.clipboard().clear()
         copy = view.findChild(QAction, "analysis.output.y.export.copy")
@@ -196,11 +201,13 @@ def test_everything_around_the_output_is_of_what_is_shown_now(qtbot: QtBot) -> N
 
     assert texts() == ["", "", ""]
     assert not view.export.isEnabled()
+    assert enabled() == [False, False, True, True]
     image = np.arange(240, dtype=np.float32).reshape(1, 3, 8, 10) / 200 - 0.1
     view.show_array(image, note="random weights")
     assert view.view.note == "random weights"
     assert view.export.isEnabled()
     assert texts() == ["", f"{view.view.zoom * 100:.0f} %", "< 0: 8.33 %   > 1: 7.92 %"]  # 20 and 19 of the 240
+    assert enabled() == [True] * 4
     click("one")
     assert texts()[1] == "100 %"
     click("fit")
@@ -214,12 +221,17 @@ def test_everything_around_the_output_is_of_what_is_shown_now(qtbot: QtBot) -> N
     view.show_array(np.array([[0.5, -1.0, 2.0]], np.float32), note="random weights")
     assert view.features.isVisible()
     assert texts() == ["", "", ""]
+    assert enabled() == [False] * 4
     plain = copied()
     assert plain.size() == view.features.grab().toImage().size()
     view.show_array(np.array([[0.5, -1.0, 2.0]], np.float32))
     assert copied() != plain  # without the note
     view.show_array(image)
+    assert enabled() == [True] * 4
+    view.show_array(image, default_registry().get("output")(analysis_view="labels"))
+    assert enabled() == [False] * 4
     view.show_array(None)
+    assert enabled() == [False, False, True, True]
     assert texts() == ["", "", ""]
     assert view.view.isVisible()
     assert not view.export.isEnabled()

@@ -19,7 +19,7 @@ from app.ui.engine.client import EngineClient
 from app.ui.engine.pixel_positions import reading, scaled
 from app.ui.inspector.subject import Kind
 from app.ui.widgets.overlays import BoxOverlay, CrossOverlay
-from designer.graph.commands import set_params
+from designer.graph.commands import rename_layer, set_params
 from designer.units import number, numbers
 
 pytestmark = pytest.mark.gui
@@ -39,6 +39,9 @@ class Bench(Inspecting):
     def pin(self, channel: int, x: int, y: int) -> None:
         viewport = self.panel.grid.viewport()
         self.qtbot.mouseClick(viewport, Qt.MouseButton.RightButton, pos=self.place(channel, x, y))
+
+    def leave(self) -> None:
+        self.panel.probe.leave()
 
     def values(self, name: str, x: int, y: int) -> str:
         result = self.analysis.result
@@ -77,6 +80,32 @@ def test_the_place_under_the_cursor_is_told_in_all_tensors(bench: Bench) -> None
     before = bench.panel.grid.grab().toImage()
     bench.qtbot.mouseMove(bench.panel.grid.viewport(), bench.place(2, 2, 12))
     assert bench.panel.grid.grab().toImage() != before  # a mark and a value in every channel
+
+
+@pytest.mark.parametrize("width", [560, 700, 1000])
+def test_values_of_other_tensors_are_whole(bench: Bench, width: int) -> None:
+    bench.panel.resize(width, 500)
+    for _ in range(2):  # a layout that changes is arranged again
+        QApplication.processEvents()
+    assert bench.panel.width() == width
+    same, viewport = bench.panel.probe.same, bench.panel.grid.viewport()
+    output = "output_of_a_network_with_a_long_name"
+    bench.context.document.do(lambda g: rename_layer(g, "output_0", output))
+    bench.qtbot.waitUntil(lambda: output in bench.analysis.result.outputs, timeout=kit.WAIT)
+    bench.qtbot.mouseMove(viewport, bench.place(2, 20, 4))
+    lines = same.text().split("\n")
+    for name in ("input_0", output):
+        assert f"{name} (20, 4)  {bench.values(name, 20, 4)}" in same.text()
+    for _ in range(2):
+        QApplication.processEvents()
+    needed = [same.fontMetrics().horizontalAdvance(line) for line in lines]
+    assert max(needed) <= same.width()
+    assert same.height() >= len(lines) * same.fontMetrics().height()
+    height = bench.panel.grid.height()
+    bench.leave()
+    for _ in range(3):
+        QApplication.processEvents()
+    assert bench.panel.grid.height() == height  # the image does not move under the cursor
 
 
 def test_a_pinned_place_stays_while_values_change(bench: Bench) -> None:

@@ -220,6 +220,32 @@ def test_the_validation_images_follow_the_newest_step_until_the_slider_is_moved_
     assert not panel.view.isVisible()
 
 
+def test_the_names_of_validation_images_are_those_of_the_step_of_the_slider(
+    qtbot: QtBot, context: Context, runs: Runs
+) -> None:
+    panel = ValidationPanel(context)
+    shown(qtbot, panel)
+    run = runs.add("a")
+    runs.training.choose((run,))
+    names = {5: ("cat",), 10: ("cat", "dog"), 15: ("ant", "dog")}
+    for step, written in names.items():
+        runs.validate(run, step, **{name: f"#{step:02}{len(name):02}00" for name in written})
+    panel.step.slider.setFocus()
+    for key, step in ((Qt.Key.Key_Home, 5), (Qt.Key.Key_Right, 10), (Qt.Key.Key_Right, 15), (Qt.Key.Key_Left, 10)):
+        qtbot.keyClick(panel.step.slider, key)
+        box = panel.image_box
+        assert [box.itemText(row) for row in range(box.count())] == [f"{name}.png" for name in names[step]]
+        assert panel.caption.text() == f"step {step}"
+        image = panel.view.image
+        assert image is not None
+        assert image.pixelColor(7, 1).name() == f"#{step:02}0300"
+    qtbot.keyClick(panel.image_box, Qt.Key.Key_End)
+    assert panel.image_box.currentText() == "dog.png"
+    for key, name in ((Qt.Key.Key_Home, "cat.png"), (Qt.Key.Key_End, "dog.png")):  # chosen where it is written
+        qtbot.keyClick(panel.step.slider, key)
+        assert panel.image_box.currentText() == name
+
+
 def test_the_health_follows_the_newest_step_until_the_slider_is_moved(
     qtbot: QtBot, context: Context, runs: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -70,10 +70,12 @@ class OutputView(QWidget):
         self._zoom = _label(f"{name}.zoom", tr("Zoom"))
         bar = QHBoxLayout()
         bar.setContentsMargins(0, 0, 0, 0)
-        bar.addWidget(_button(f"{name}.fit", tr("Fit"), tr("Show the whole image (Ctrl+0)"), self.view.fit))
-        bar.addWidget(
-            _button(f"{name}.one", "1:1", tr("One image pixel per screen pixel (Ctrl+1)"), self.view.one_to_one)
-        )
+        fit = _button(f"{name}.fit", tr("Fit"), tr("Show the whole image (Ctrl+0)"), self.view.fit)
+        one = _button(f"{name}.one", "1:1", tr("One image pixel per screen pixel (Ctrl+1)"), self.view.one_to_one)
+        self._zooms = (fit, one)
+        for button in self._zooms:
+            button.setEnabled(False)
+            bar.addWidget(button)
         bar.addWidget(self._zoom)
         self.display_bar = DisplayBar(name)
         self.display_bar.changed.connect(self._draw)
@@ -83,11 +85,11 @@ class OutputView(QWidget):
         self._range.setToolTip(tr("Shares of the values below 0 and above 1, which an image cannot show"))
         bar.addWidget(self._range)
         bar.addStretch(1)
-        adjust = _button(f"{name}.adjust", "", tr("Signed view, exposure, gamma, values out of range"), None)
-        theme.set_icon(adjust, "tune-variant")
-        adjust.setCheckable(True)
-        adjust.toggled.connect(self.display_bar.setVisible)
-        bar.addWidget(adjust)
+        self._adjust = _button(f"{name}.adjust", "", tr("Signed view, exposure, gamma, values out of range"), None)
+        theme.set_icon(self._adjust, "tune-variant")
+        self._adjust.setCheckable(True)
+        self._adjust.toggled.connect(self.display_bar.setVisible)
+        bar.addWidget(self._adjust)
         self.export = ExportButton(name)
         self.export.requested.connect(self._export)
         bar.addWidget(self.export)
@@ -130,13 +132,18 @@ class OutputView(QWidget):
         self.export.setEnabled(array is not None)
         self.view.set_note(note)
         self.features.set_note(note)
+        channels = as_channels(array) if array is not None else None
+        values = array is not None and (channels is None or kind == "labels")
+        for button in self._zooms:
+            button.setEnabled(array is not None and not values)
+        for control in (self._adjust, self.display_bar):  # they can also be set before the first result
+            control.setEnabled(not values)
         if array is None:
             self._stack.setCurrentWidget(self.view)
             self.view.show_image(None)
             self._probe.setText("")
             self._range.setText("")
             return
-        channels = as_channels(array)
         if channels is None or kind == "labels":
             self.features.show_values(array)
             self.view.show_image(None)  # the zoom of an image that is not shown would remain

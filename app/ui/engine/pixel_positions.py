@@ -46,6 +46,6 @@ def reading(name: str, array: NDArray[Any], place: tuple[int, int], here: tuple[
 
 def readings(
     tensors: Iterable[tuple[str, NDArray[Any]]], place: tuple[int, int], here: tuple[int, int], item: int = 0
-) -> str:
-    """One line about several tensors."""
-    return "  ·  ".join(text for name, array in tensors if (text := reading(name, array, place, here, item)))
+) -> list[str]:
+    """The readings of those tensors that have one."""
+    return [text for name, array in tensors if (text := reading(name, array, place, here, item))]

@@ -93,9 +93,10 @@ class InspectorProbe(QObject):
         return column
 
     def set_stacked(self, stacked: bool) -> None:
-        """Whether the statistics of the channel have a line of their own, below that of the pixel."""
+        """Whether the statistics of the channel, and each of the other tensors, have lines of their own below that of the pixel."""
         if stacked is self.details.isHidden():
             self.details.setVisible(stacked)
+            self.same.setMinimumHeight(0)
             self._show_texts()
 
     # --- what the panel shows ------------------------------------------------------------------------------------
@@ -309,7 +310,7 @@ class InspectorProbe(QObject):
         if not self.details.isHidden():
             self.details.setText(words.pop())
         self.status.setText("   ".join(filter(None, words)))
-        self.same.setText(self._same(page, (x, y)))
+        self._show_same(self._same(page, (x, y)))
 
     def _words(self, page: TensorPage, channel: int, x: int, y: int) -> str:
         value = number(float(page.data[channel, y - page.offset[1], x - page.offset[0]]))
@@ -339,10 +340,17 @@ class InspectorProbe(QObject):
             value=value,
         )
 
-    def _same(self, page: TensorPage, place: tuple[int, int]) -> str:
+    def _show_same(self, texts: list[str]) -> None:
+        """The values of other tensors, in one line or in lines that keep their height when the cursor leaves."""
+        stacked = not self.details.isHidden()
+        self.same.setText(("\n" if stacked else "  ·  ").join(texts))
+        if stacked:
+            self.same.setMinimumHeight(max(self.same.minimumHeight(), self.same.sizeHint().height()))
+
+    def _same(self, page: TensorPage, place: tuple[int, int]) -> list[str]:
         size, result = self._size(), self._analysis.result
         if size is None or result is None:
-            return ""
+            return []
         shown = self._subject.key
         known = {
             **{n: result.captures[n] for n in self._analysis.inputs.layers() if n in result.captures},

@@ -197,7 +197,9 @@ class SweepDialog(GrowingDialog):
                 problem = error.diagnostics[0].message
         self.message.show_message(problem)
         missing = ""
-        if not entered:
+        if not self.rows:
+            missing = tr("Add a setting")
+        elif not entered:
             missing = tr("Enter the values of each setting")
         elif cluster and not self.address.text().strip():
             missing = tr("Enter the address of the cluster")

@@ -103,13 +103,18 @@ class ValidationPanel(QWidget):
         self.step.set_range(0, max(last, 1), 1)
         if self._following:
             self.step.set_value(last)
-        names = run.folder.validation_images(steps[min(round(self.step.value), last)])
+        self._fill_names(run)
+        self._fill_sides(run)
+        self._show()
+
+    def _fill_names(self, run: WatchedRun) -> None:
+        """The images that were written at the step of the slider."""
+        steps = self._steps()
+        names = run.folder.validation_images(steps[min(round(self.step.value), len(steps) - 1)])
         if names != [self.image_box.itemText(number) for number in range(self.image_box.count())]:
             self.image_box.clear()
             self.image_box.addItems(names)
             self.image_box.setCurrentIndex(max(self.image_box.findText(self._name), 0))
-        self._fill_sides(run)
-        self._show()
 
     def _fill_sides(self, run: WatchedRun) -> None:
         entries = [(tr("Input"), INPUT), (tr("Output"), OUTPUT), (tr("Target"), TARGET)]
@@ -128,6 +133,8 @@ class ValidationPanel(QWidget):
 
     def _on_slider(self) -> None:
         self._following = round(self.step.value) >= len(self._steps()) - 1
+        if self._run is not None and self._steps():
+            self._fill_names(self._run)
         self._show()
 
     def _remember_name(self) -> None:

@@ -1,4 +1,4 @@
-"""A single-line label that elides text which does not fit and shows it in a tooltip."""
+"""A label that elides lines which do not fit and shows the whole text in a tooltip."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from app.ui.widgets.tooltips import plain_tip
 
 
 class ElidedLabel(QLabel):
-    """A single-line label that never requires more width than is available."""
+    """A label whose lines never require more width than is available."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -20,7 +20,8 @@ class ElidedLabel(QLabel):
         return QSize(0, super().minimumSizeHint().height())
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        shown = self.fontMetrics().elidedText(self.text(), Qt.TextElideMode.ElideRight, self.width())
+        metrics, lines = self.fontMetrics(), self.text().split("\n")
+        shown = "\n".join(metrics.elidedText(line, Qt.TextElideMode.ElideRight, self.width()) for line in lines)
         tip = plain_tip(self.text())
         if tip != self.toolTip():
             self.setToolTip(tip)
