@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -66,6 +67,14 @@ def engine_is_let_go() -> Iterator[None]:
         if shiboken6.isValid(done.analysis):  # not so of a test of a module without this fixture
             done.analysis.blockSignals(True)  # what a test connected must not hear of it
             done.open(Graph())
+
+
+@pytest.fixture
+def silent_engine(context: Context) -> Iterator[EngineClient]:
+    """An engine that never answers."""
+    context.engine = EngineClient(context, command=(sys.executable, "-c", "import time; time.sleep(60)"))
+    yield context.engine
+    context.engine.close(kill=True)
 
 
 class Launched:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from subprocess import Popen
@@ -13,6 +12,7 @@ from threading import Event
 import numpy as np
 import pytest
 import shiboken6
+from analysis_kit import silent_engine
 
 pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
@@ -66,6 +66,8 @@ from designer.training.sweep import Axis, Sweep, trials
 from designer.training.trail import Frame, Trail
 from designer.training.watched_run import RunState, WatchedRun
 from designer.training.watched_sweep import SweepSnapshot
+
+__all__ = ["silent_engine"]
 
 
 @pytest.fixture
@@ -226,14 +228,6 @@ def test_an_answer_about_passes_that_were_changed_since_is_not_shown(context: Co
     number_formats_of(context).set_pass("fold_constants", True)
     panel._on_found(PassesReply((PassRow("fold_constants", False, 3, (9, 6), (90, 60), 0.0),)))
     assert {panel.table.topLevelItem(row).text(1) for row in range(panel.table.topLevelItemCount())} == {"-"}
-
-
-@pytest.fixture
-def silent_engine(context: Context) -> Iterator[EngineClient]:
-    """An engine that never answers."""
-    context.engine = EngineClient(context, command=(sys.executable, "-c", "import time; time.sleep(60)"))
-    yield context.engine
-    context.engine.close(kill=True)
 
 
 @edited
