@@ -5,10 +5,15 @@ from __future__ import annotations
 from PySide6.QtCore import QPoint, QPointF, QRect, QRectF, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
 
+from app.ui.canvas.canvas import Canvas
 from app.ui.canvas.inline_editor import InlineEditor
+from app.ui.document.document import Document
+from app.ui.engine.context import Context
 from designer.graph.graph import Graph
 from designer.graph.model import ActivationSpec, Layer, Source
+from designer.operators.registry import default_registry
 
 LEFT, MIDDLE = Qt.MouseButton.LeftButton, Qt.MouseButton.MiddleButton
 
@@ -26,6 +31,41 @@ def small_graph() -> Graph:
         ],
         name="small",
     )
+
+
+def open_canvas(qtbot: QtBot, graph: Graph, size: tuple[int, int] = (1300, 700)) -> Canvas:
+    """A canvas without a window around it. `messages` collects what it reports."""
+    context = Context(default_registry())
+    canvas = Canvas(context)
+    qtbot.addWidget(canvas)
+    canvas.resize(*size)
+    canvas.show()
+    qtbot.waitExposed(canvas)
+    context.set_document(Document(graph, context.registry, parent=context))
+    canvas.context = context
+    canvas.messages = []
+    context.message.connect(lambda severity, text: canvas.messages.append((severity, text)))
+    return canvas
+
+
+def check(canvas, document) -> None:
+    """Items, places and links are those of the graph."""
+    graph = document.graph
+    assert set(canvas.projection.layers) == set(graph.layers)
+    assert {i.layer for i in canvas.viewer.layer_items()} == set(graph.layers)
+    links = set()
+    for name in graph.layers:
+        item = canvas.projection[name]
+        assert item.pos() == QPointF(*graph[name].position)
+        for dot in item.inputs:
+            for link in dot.links:
+                assert link.target is dot
+                assert link.path().pointAtPercent(1) == dot.center()
+                assert link.path().pointAtPercent(0) == link.source.center()
+                links.add((link.source.node.layer, name, dot.index))
+    wanted = {(s, c, i) for s, _, c, i in graph.links() if s in graph}
+    assert links == wanted
+    assert {i.layer for i in canvas.viewer.selected_layers()} == set(canvas.context.selection)
 
 
 def at(canvas, place: QPointF) -> QPoint:

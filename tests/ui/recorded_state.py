@@ -43,7 +43,12 @@ def lines(shown: Shown, without: Iterable[str] = (), since: Mapping[str, object]
         if (counts(place, value) or (place in before and counts(place, before[place]))) and before.get(place) != value
     ]
     gone = [f"{place}: (gone)" for place, value in before.items() if place not in shown and counts(place, value)]
-    return [ELSEWHERE.sub(_elsewhere, DIGEST.sub("<...>", line)).replace("\n", "\\n") for line in (*found, *gone)]
+    return [plain(line) for line in (*found, *gone)]
+
+
+def plain(line: str) -> str:
+    """A line without what depends on the machine and on the day."""
+    return ELSEWHERE.sub(_elsewhere, DIGEST.sub("<...>", line)).replace("\n", "\\n")
 
 
 def compare(name: str, found: list[str]) -> None:

@@ -13,13 +13,10 @@ from PySide6.QtGui import QContextMenuEvent, QDragEnterEvent, QDropEvent, QWheel
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLineEdit
 
-from app.ui.canvas.canvas import Canvas
 from app.ui.canvas.viewer import OPERATOR_MIME
 from app.ui.document.document import Document
-from app.ui.engine.context import Context
 from designer.graph import commands, frames
 from designer.graph.model import Frame, Source
-from designer.operators.registry import default_registry
 
 SHIFT, CTRL, ALT = (
     Qt.KeyboardModifier.ShiftModifier,
@@ -30,17 +27,7 @@ SHIFT, CTRL, ALT = (
 
 @pytest.fixture
 def canvas(qtbot):
-    context = Context(default_registry())
-    canvas = Canvas(context)
-    qtbot.addWidget(canvas)
-    canvas.resize(1300, 700)
-    canvas.show()
-    qtbot.waitExposed(canvas)
-    context.set_document(Document(kit.small_graph(), context.registry, parent=context))
-    canvas.context = context
-    canvas.messages = []
-    context.message.connect(lambda severity, text: canvas.messages.append((severity, text)))
-    return canvas
+    return kit.open_canvas(qtbot, kit.small_graph())
 
 
 def document(canvas) -> Document:

@@ -47,30 +47,10 @@ def shown(qtbot, context, graph) -> Canvas:
     return canvas
 
 
-def check(canvas, document) -> None:
-    """Items, places and links are those of the graph."""
-    graph = document.graph
-    assert set(canvas.projection.layers) == set(graph.layers)
-    assert {i.layer for i in canvas.viewer.layer_items()} == set(graph.layers)
-    links = set()
-    for name in graph.layers:
-        item = canvas.projection[name]
-        assert item.pos() == QPointF(*graph[name].position)
-        for dot in item.inputs:
-            for link in dot.links:
-                assert link.target is dot
-                assert link.path().pointAtPercent(1) == dot.center()
-                assert link.path().pointAtPercent(0) == link.source.center()
-                links.add((link.source.node.layer, name, dot.index))
-    wanted = {(s, c, i) for s, _, c, i in graph.links() if s in graph}
-    assert links == wanted
-    assert {i.layer for i in canvas.viewer.selected_layers()} == set(canvas.context.selection)
-
-
 def test_random_edits_undo_and_redo(qtbot, context):
     canvas = shown(qtbot, context, kit.small_graph())
     document = context.document
-    check(canvas, document)
+    kit.check(canvas, document)
     dice = random.Random(7)
     for step in range(120):
         names = list(document.graph.layers)
@@ -99,7 +79,7 @@ def test_random_edits_undo_and_redo(qtbot, context):
             document.undo()
         elif what == "redo":
             document.redo()
-        check(canvas, document)
+        kit.check(canvas, document)
 
 
 def test_rename_keeps_item_selection_and_links(qtbot, context):
@@ -110,7 +90,7 @@ def test_rename_keeps_item_selection_and_links(qtbot, context):
     assert canvas.projection["encoder"] is item
     assert item.look.name == "encoder"
     assert context.selection == ("encoder",)
-    check(canvas, context.document)
+    kit.check(canvas, context.document)
 
 
 def test_node_shows_name_type_summary_shape_and_activation(qtbot, context):
@@ -193,7 +173,7 @@ def test_copy_and_paste_as_text(qtbot, context):
     context.document.undo()
     context.document.undo()
     assert "conv_0" not in graph
-    check(canvas, context.document)
+    kit.check(canvas, context.document)
 
 
 def test_paste_of_plain_text_from_elsewhere(qtbot, context):
@@ -245,7 +225,7 @@ def test_cut_duplicate_and_heal(qtbot, context):
     canvas.cut_selection()
     assert "conv" not in graph
     assert graph["cat"].inputs == (None, Source("input"))
-    check(canvas, context.document)
+    kit.check(canvas, context.document)
 
 
 def test_adding_from_the_palette_by_key_connects_to_the_selection(qtbot, context):
@@ -254,16 +234,16 @@ def test_adding_from_the_palette_by_key_connects_to_the_selection(qtbot, context
     context.add_requested.emit("pooling")
     assert context.document.graph["pooling_0"].inputs == (Source("conv"),)
     assert context.selection == ("pooling_0",)
-    check(canvas, context.document)
+    kit.check(canvas, context.document)
 
 
 def test_another_document_replaces_everything(qtbot, context):
     canvas = shown(qtbot, context, kit.small_graph())
     first = context.document
     context.set_document(Document(Graph([Layer("only", "input")]), context.registry, parent=context))
-    check(canvas, context.document)
+    kit.check(canvas, context.document)
     first.do(lambda g: commands.remove_layers(g, ["conv"]))  # the old one is not listened to any more
-    check(canvas, context.document)
+    kit.check(canvas, context.document)
     context.set_document(Document(Graph(), context.registry, parent=context))
     assert not list(canvas.projection.layers)
     assert canvas.findChild(QLabel, "canvas.hint").isVisible()
@@ -442,7 +422,7 @@ def test_links_end_at_the_ports_of_layers_that_get_another_size(qtbot, context):
     for what, edit in LOOKS.items():
         before = {n: [dot.pos() for dot in canvas.projection[n].outputs] for n in document.graph.layers}
         assert document.do(edit)
-        check(canvas, document)
+        kit.check(canvas, document)
         if any(
             n in before and [dot.pos() for dot in canvas.projection[n].outputs] != before[n]
             for n in document.graph.layers
@@ -451,4 +431,4 @@ def test_links_end_at_the_ports_of_layers_that_get_another_size(qtbot, context):
     assert {"collapsed", "expanded"} <= moved
     for _ in LOOKS:
         document.undo()
-        check(canvas, document)
+        kit.check(canvas, document)

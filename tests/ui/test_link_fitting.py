@@ -12,15 +12,12 @@ from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QRubberBand, QToolTip
 
-from app.ui.canvas.canvas import Canvas
 from app.ui.canvas.edge_scroll import EDGE
 from app.ui.document.document import Document
-from app.ui.engine.context import Context
 from designer.graph import commands
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.operators import links
-from designer.operators.registry import default_registry
 
 NONE = Qt.KeyboardModifier.NoModifier
 
@@ -42,16 +39,7 @@ def fitting_graph() -> Graph:
 
 @pytest.fixture
 def canvas(qtbot):
-    context = Context(default_registry())
-    canvas = Canvas(context)
-    qtbot.addWidget(canvas)
-    canvas.resize(1300, 700)
-    canvas.show()
-    qtbot.waitExposed(canvas)
-    canvas.context = context
-    canvas.messages = []
-    context.message.connect(lambda severity, text: canvas.messages.append((severity, text)))
-    context.set_document(Document(fitting_graph(), context.registry, parent=context))
+    canvas = kit.open_canvas(qtbot, fitting_graph())
     canvas.viewer.zoom_by(1 / canvas.viewer.zoom)
     canvas.viewer.centerOn(560, 220)
     return canvas

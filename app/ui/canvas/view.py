@@ -284,6 +284,7 @@ class CanvasView(NodeViewer):  # type: ignore[misc]
         If that needs a much smaller scale than `least`, use `least` and show the left end at the height `start`, or the top left
         corner.
         """
+        self._fitted = False
         if rect.isEmpty():
             self.resetTransform()
             self.centerOn(0, 0)

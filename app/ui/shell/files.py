@@ -212,9 +212,9 @@ class Files:
             return True
         if len(unsaved) == 1:
             self._tabs.show(unsaved[0])
-            answer = ask_unsaved(unsaved[0].document.title, self._window)
+            answer = ask_unsaved(self._tabs.title(unsaved[0]), self._window)
             return self.save() if answer == "save" else answer == "discard"
-        chosen = ask_unsaved_many([o.document.title for o in unsaved], self._window)
+        chosen = ask_unsaved_many([self._tabs.title(o) for o in unsaved], self._window)
         if chosen is None:
             return False
         for number in chosen:

@@ -31,6 +31,7 @@ class Tabs(QObject):
         self._context = context
         self._canvas = canvas
         self._files: dict[int, OpenDocument] = {}
+        self._names: dict[int, str] = {}  # of the tabs
         self._shown: OpenDocument | None = None
         self.bar = TabBar()
         self.bar.shown.connect(lambda number: self.show(self._files[number]))
@@ -59,6 +60,15 @@ class Tabs(QObject):
 
     def of(self, document: Document) -> OpenDocument | None:
         return next((o for o in self._files.values() if o.document is document), None)
+
+    def title(self, opened: OpenDocument) -> str:
+        """The name of a document in questions: that of its tab, which differs from those of all other tabs."""
+        number = next(n for n, o in self._files.items() if o is opened)
+        return (
+            self._names[number]
+            if opened.document.path is not None
+            else tr("{name} (unsaved)", name=self._names[number])
+        )
 
     def add(self, opened: OpenDocument, *, show: bool = True) -> None:
         """Add a tab for an opened document; it replaces a current tab that is blank."""
@@ -105,7 +115,7 @@ class Tabs(QObject):
             place = files.index(opened)
             self.show(files[place + 1] if place + 1 < len(files) else files[place - 1])
         self.bar.remove(number)
-        del self._files[number]
+        del self._files[number], self._names[number]
         opened.close()
         garbage.restore()
         self._label()
@@ -169,6 +179,7 @@ class Tabs(QObject):
             elif path is None:
                 seen.append(name)
                 name = name if seen.count(name) == 1 else f"{name} ({seen.count(name)})"
+            self._names[number] = name
             tip = str(path) if path is not None else tr("Not saved yet")
             if path is None and document.imported is not None:
                 tip = tr("Imported from {source}\nNot saved yet", source=document.imported.report.source)

@@ -1,0 +1,231 @@
+"""Sessions with files, tabs and panels: what the window, its settings and the disk show after each step is recorded and compared."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("PySide6")
+pytestmark = pytest.mark.gui
+
+from collections.abc import Callable
+from pathlib import Path
+
+from effects import SessionEffects
+from PySide6.QtCore import QCoreApplication, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QFileDialog, QToolButton
+from recorded_state import compare, plain
+
+from app.ui.document.locations import sample_files
+from app.ui.shell.window import MainWindow
+from designer.files.document import save_document
+from designer.graph import commands
+from designer.graph.graph import Graph
+from designer.graph.model import Layer, Source
+
+LEFT = Qt.MouseButton.LeftButton
+
+
+def network(count: int) -> Graph:
+    layers = [Layer("in", "input", params={"dims": "16x16x3"})]
+    layers += [
+        Layer(f"n{i}", "identity", (320 * i, 0), (Source(layers[-1].name if i == 1 else f"n{i - 1}"),))
+        for i in range(1, count)
+    ]
+    return Graph(layers)
+
+
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    """Documents, two of the same name in different folders, and one that cannot be read."""
+    place = tmp_path / "documents"
+    (place / "inner").mkdir(parents=True)
+    for number, name in enumerate(("one", "two", "three", "inner/one")):
+        save_document(network(2 + number), place / f"{name}.xml")
+    (place / "bad.xml").write_text("<NetworkModel")
+    return place
+
+
+class Session:
+    """Takes steps and writes down what each changes."""
+
+    def __init__(self, window: MainWindow, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.window, self.folder = window, folder
+        self.lines: list[str] = []
+        self._effects = SessionEffects(window, folder)
+        self._patch = monkeypatch
+
+    def step(self, what: str, act: Callable[[], object], *answers: str) -> None:
+        QApplication.processEvents()
+        found = self._effects.of(act, *answers)
+        self.lines += ["", f"# {what}", *map(plain, found)]
+
+    def do(self, action: str, *answers: str) -> None:
+        """Trigger an action of the window."""
+        QApplication.processEvents()
+        assert self.window.actions_[action].isEnabled(), action
+        self.step(action, self.window.actions_[action].trigger, *answers)
+
+    def open(self, *names: str) -> None:
+        paths = [self.folder / name for name in names]
+        self.step(f"open {' '.join(names)}", lambda: self.window.files.open_all(paths))
+
+    def edit(self, text: str) -> None:
+        root = self.window.context.root
+        self.step(f"edit {text}", lambda: root.do(lambda g: commands.set_property(g, "author_notes", text)))
+
+    def save_as(self, name: str, *answers: str) -> None:
+        self._patch.setattr(
+            QFileDialog, "getSaveFileName", lambda *a, **k: (str(self.folder / name) if name else "", "")
+        )
+        self.do("file.save_as", *answers)
+
+    def show(self, number: int) -> None:
+        self.step(f"show tab {number}", lambda: self.window.tabs.bar.setCurrentIndex(number))
+
+    def notice(self, name: str, *answers: str) -> None:
+        """Press a button of the bar above the canvas."""
+        button = self.window.disk.bar.findChild(QToolButton, f"disk.{name}")
+        assert button is not None
+        assert button.isVisible()
+        self.step(f"notice {name}", lambda: QTest.mouseClick(button, LEFT), *answers)
+
+    def other_program(self, name: str, count: int | None) -> None:
+        """Another program writes or deletes a file; the window looks when it becomes active."""
+        path = self.folder / name
+
+        def write() -> None:
+            if count is None:
+                path.unlink()
+            else:
+                save_document(network(count), path)
+            self.window.disk.check()
+
+        self.step(f"another program writes {name}" if count else f"another program deletes {name}", write)
+
+
+@pytest.fixture
+def session(window, folder, monkeypatch) -> Session:
+    return Session(window, folder, monkeypatch)
+
+
+def test_opening_saving_and_closing(session):
+    window = session.window
+    session.open("one.xml")
+    session.edit("a")
+    session.do("edit.undo")
+    session.do("edit.redo")
+    session.do("file.save")
+    session.edit("b")
+    session.save_as("")
+    session.save_as("copy.xml")
+    session.open("one.xml", "inner/one.xml", "bad.xml", "gone.xml")
+    session.save_as("copy.xml")  # it is open
+    session.do("file.new")
+    session.edit("c")
+    session.do("file.close", "Cancel")
+    session.do("file.close", "Discard")
+    session.do("file.new")
+    session.edit("d")
+    session.save_as("made.xml")
+    session.edit("e")
+    session.do("file.close", "Save")
+    session.do("file.reopen")
+    session.do("file.close")
+    (session.folder / "made.xml").unlink()
+    session.do("file.close")
+    session.do("file.reopen")
+    for number in range(len(window.tabs)):
+        window.tabs.all[number].document.keep("author_notes", f"x{number}")
+    session.step("quit", window.confirm_close, "Cancel")
+    session.step("quit", window.confirm_close, f"-{window.tabs.all[0].document.title}", "Save")
+    session.do("file.save")
+    for opened in window.tabs.all[1:3]:
+        opened.document.keep("author_notes", "y")
+    session.step("close others", lambda: window.files.close_others(window.tabs.all[0]), "Discard All")
+    session.do("file.reopen")
+    session.step("open a sample", lambda: window.files.open(sample_files()[0]))
+    session.edit("f")
+    session.save_as("sample.xml")
+    session.step("clear", window.files.clear_recent)
+    compare("session_files", session.lines)
+
+
+def test_tabs(session):
+    window = session.window
+    session.open("one.xml", "two.xml", "three.xml")
+    window.canvas.viewer.zoom_by(0.83 / window.canvas.viewer.zoom)
+    window.context.select(("n1",))
+    session.edit("a")
+    session.do("tab.next")
+    window.context.select(("in", "n2"))
+    window.canvas.viewer.zoom_by(1.7 / window.canvas.viewer.zoom)
+    session.do("tab.next")
+    session.do("tab.next")
+    session.do("tab.previous")
+    session.show(1)
+    session.step("move", lambda: window.tabs.bar.moveTab(1, 0))
+    session.do("tab.next")
+    session.do("edit.undo")
+    session.step("close a tab in the background", lambda: window.tabs.close_asked.emit(window.tabs.all[2]))
+    session.do("file.close")
+    session.do("file.close")
+    session.do("file.reopen")
+    session.do("file.reopen")
+    session.do("file.reopen")
+    session.do("file.new")
+    session.do("file.new")
+    session.edit("b")
+    session.do("file.new")
+    session.edit("c")
+    session.step("name", lambda: window.context.root.do(lambda g: commands.set_property(g, "name", "mine")))
+    session.do("file.close", "Discard")
+    compare("session_tabs", session.lines)
+
+
+def test_files_that_other_programs_change(session):
+    window = session.window
+    session.open("one.xml", "two.xml")
+    session.other_program("one.xml", 6)
+    session.notice("compare")
+    session.notice("reload")
+    session.do("edit.undo")
+    session.other_program("one.xml", 7)
+    session.notice("keep")
+    session.do("file.save")
+    session.other_program("two.xml", 8)
+    session.do("tab.next")
+    session.edit("a")
+    session.do("file.save", "Cancel")
+    session.do("file.save", "Overwrite")
+    session.other_program("two.xml", None)
+    session.notice("keep")
+    session.other_program("one.xml", None)
+    session.show(0)
+    session.notice("save")
+    session.do("file.close")
+    session.other_program("two.xml", 3)
+    compare("session_disk", session.lines)
+    window.context.root.history.mark_clean()
+
+
+def test_panels_and_options(session):
+    window = session.window
+    session.open("one.xml")
+    names = [n for n in window.actions_.declared if n.startswith(("workspace.", "panel.", "view.links", "view.figure"))]
+    for name in (*names, "view.minimap", "view.minimap", "view.theme_dark", "view.theme_light", "view.theme_system"):
+        session.do(name)
+    session.step("close a panel", window.docks["training_runs"].close)
+    session.do("workspace.profile")
+    session.do("view.reset_layout")
+    session.step("layout", lambda: window.layouts.save("mine"))
+    session.step("panel", lambda: window.docks.show("differences"))
+    session.step("layout", lambda: window.layouts.show("mine"))
+    session.step("layout", lambda: window.layouts.show("none"))
+    session.step("layout", lambda: window.layouts.delete("mine"))
+    session.step("inspect", lambda: window.context.inspect_requested.emit("n1"))
+    session.step("problems", window.status.problems.click)
+    session.step("compare", window.compare_saved)
+    session.do("run.train")
+    QCoreApplication.processEvents()
+    compare("session_panels", session.lines)
