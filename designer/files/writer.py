@@ -16,12 +16,14 @@ from designer.texts import tr
 def write_tree(graph: Graph) -> str:
     """The document as text. Raises DiagnosticError for characters that XML cannot store."""
     extra = {k: v for k, v in graph.properties.items() if k not in ROOT_PROPERTIES}
-    body: list[str] = []
-    body.extend(f"\t{item.xml}\n" for item in graph.foreign)
+    foreign = [f"\t{item.xml}\n" for item in graph.foreign]
+    invalid = [text for text in foreign if text.startswith(f"\t<{PREFIX}:")]  # a second frame of an id stays the second
+    body = [text for text in foreign if text not in invalid]
     body.extend(_template(graph.templates[key]) for key in sorted(graph.templates))
     if extra:
         body.append(_document(extra))
     body.extend(_frame(graph.frames[key], "\t") for key in sorted(graph.frames))
+    body.extend(invalid)
     body.extend(_layer(layer, "\t") for layer in sorted(graph, key=lambda layer: layer.name))
     root = [("name", graph.properties.get("name", "")), ("version", VERSION)]
     if "user_version_tag" in graph.properties:

@@ -178,6 +178,40 @@ def test_everything_in_the_file_reaches_the_graph() -> None:
     assert [layer.name for layer in graph.templates["block"].layers] == ["in", "out"]
 
 
+@pytest.mark.parametrize(
+    "element",
+    [
+        '<lw:Document><lw:Property name="view.1">5</lw:Property></lw:Document>',
+        '<lw:Document><lw:Property name="new">5</lw:Property><lw:Property name="new">6</lw:Property></lw:Document>',
+        "<lw:Document><lw:Property>5</lw:Property></lw:Document>",
+        '<lw:Document><lw:Property name="">5</lw:Property></lw:Document>',
+        '<lw:Document><lw:Property name="name">5</lw:Property></lw:Document>',
+        '<lw:Document><lw:Property name="new" kind="number">5</lw:Property></lw:Document>',
+        '<lw:Document><lw:Property name="new"><b /></lw:Property></lw:Document>',
+        '<lw:Document><lw:Other name="new">5</lw:Other></lw:Document>',
+        '<lw:Document><Property name="new">5</Property></lw:Document>',
+        '<lw:Document>text<lw:Property name="new">5</lw:Property></lw:Document>',
+        '<lw:Document kind="new"><lw:Property name="new">5</lw:Property></lw:Document>',
+        '<lw:Frame id="f" title="new" color="" rect="5,5,5,5" />',
+    ],
+)
+def test_properties_that_are_not_as_ours_are_kept_as_they_are(element: str) -> None:
+    first = '<lw:Document><lw:Property name="view.1">1,2,0.5</lw:Property></lw:Document>'
+    first += '<lw:Frame id="f" title="first" color="" rect="0,0,320,160" />'
+    graph = parse_document(
+        f'<NetworkModel name="n" version="2" xmlns:lw="urn:layerwright:1">{first}{element}</NetworkModel>'.encode()
+    ).graph
+    assert graph is not None
+    assert graph.frames["f"].title == "first"
+    assert graph.properties["view.1"] == "1,2,0.5"
+    assert graph.properties["name"] == "n"
+    assert "new" not in graph.properties
+    assert element in [foreign.xml for foreign in graph.foreign]
+    again = parse_document(write_document(graph)).graph
+    assert again is not None
+    assert (again.properties, again.frames, again.foreign) == (graph.properties, graph.frames, graph.foreign)
+
+
 def test_what_stands_around_the_layers_is_kept() -> None:
     graph = read_document(DATA / "good" / "loose" / "untidy.xml").graph
     assert graph is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import product
 
 import pytest
 from hypothesis import given
@@ -17,7 +18,7 @@ from designer.graph.model import Layer, Source
 from designer.graph.types import ShapeError, TensorType
 from designer.operators.api import Operator, Port
 from designer.operators.registry import load
-from designer.operators.size_contract import SizeContract, SizeRule, size_contract
+from designer.operators.size_contract import SizeContract, SizeRule, _differences, size_contract
 from designer.operators.size_fix import _progression, accept_every_size, is_free, obstacle
 from designer.operators.symbolic_size import RefinePeriod, Region
 
@@ -342,6 +343,21 @@ def test_which_sizes_a_rule_has() -> None:
     assert SizeRule(1, (), 1, ()).smallest is None
     free = (SizeRule(), SizeRule(2), SizeRule(minimum=2), SizeRule(remainders=()))
     assert [each.is_free for each in free] == [True, False, False, False]
+
+
+SMALL_RULES = [
+    SizeRule(multiple, remainders, minimum, others)
+    for multiple in (1, 2, 3, 6)
+    for remainders in ((), (0,), (multiple - 1,), tuple(range(multiple)))
+    for minimum in (1, 2, 4)
+    for others in ((), (2,), (5,))
+]
+
+
+def test_differences_of_two_rules_are_all_found_or_have_no_end() -> None:
+    for one, other in product(SMALL_RULES, SMALL_RULES):
+        found = [n for n in range(1, 40) if (n in one) != (n in other)]
+        assert _differences(one, other) == (None if any(n > 20 for n in found) else found), (one, other)
 
 
 def test_padding_keeps_a_minimum_that_is_above_the_smallest_remainder() -> None:
