@@ -24,13 +24,14 @@ from app.ui.engine.profiling import ProfilingController
 from app.ui.profile.advice_panel import AdvicePanel
 from app.ui.profile.charts import PLOTS, ChartsPanel
 from app.ui.profile.plots import POINT, SiAxis, tip
-from app.ui.profile.utilization import UtilizationPanel
+from app.ui.profile.utilization import UtilizationPanel, kinds
 from app.ui.profile.utilization_bars import BAR, UtilizationBars
 from app.ui.widgets import theme
 from app.ui.widgets.sentences import sentence
 from designer.graph import commands
 from designer.graph.graph import Graph
-from designer.profiling.quantities import measured, modelled, unavailable
+from designer.profiling.machine import Machine
+from designer.profiling.quantities import ValueSource, measured, modelled, unavailable
 from designer.profiling.schema import OperatorProfile, PeakMemory, ProfileRun, RunPeaks, TrainingStep
 from designer.profiling.sweep import pixels
 from designer.units import quantity
@@ -95,13 +96,18 @@ def test_the_roofs_are_those_of_the_machine_and_points_are_under_them(
         OperatorProfile((name,), "x", 1.0 + n, flops=10**6 * (n + 2), bytes=10**5 * (3 * n + 1), bound=bound)
         for n, (name, bound) in enumerate(zip("abcde", bounds, strict=True))
     )
-    others = (OperatorProfile(("free",), "x", 1.0, bytes=5), OperatorProfile(("still",), "x", 0.0, flops=5, bytes=5))
-    profiling.add(profile_of(replace(FULL, operators=(*rows, *others), peak_memory=None)))
+    others = (
+        OperatorProfile(("free",), "x", 1.0, bytes=5),
+        OperatorProfile(("still",), "x", 0.0, flops=5, bytes=5),
+        OperatorProfile(("light",), "x", 1.0, flops=5),
+    )
+    every = (*others, *rows)
+    profiling.add(profile_of(replace(FULL, operators=every, peak_memory=None)))
     plot = plot_of(charts, "roofline")
     points = plot.points.points()
     assert len(points) == len(rows)
     for point in points:
-        row = rows[point.data()]
+        row = every[point.data()]
         assert point.pos().x() == pytest.approx(log10(row.flops / row.bytes))
         assert point.pos().y() == pytest.approx(log10(row.flops / row.time_ms * 1e3))
         roles = {"compute": "accent", "memory": "warning", "cache": "info", "launch": "positive_alt", "": "muted"}
@@ -121,11 +127,11 @@ def test_the_roofs_are_those_of_the_machine_and_points_are_under_them(
     profiling.choose_rows([rows[3]])
     charts._rest.timeout.emit()
     marked = [point for point in plot.points.points() if point.symbol() == "d"]
-    assert [point.data() for point in marked] == [3]
+    assert [every[point.data()].name for point in marked] == ["d"]
     assert marked[0].size() > POINT
-    assert plot.points.points()[-1].data() == 3  # above the others
+    assert every[plot.points.points()[-1].data()].name == "d"  # above the others
     plot._clicked(None, [plot.points.points()[0]], None)
-    assert profiling.chosen_rows == (rows[plot.points.points()[0].data()],)
+    assert profiling.chosen_rows == (every[plot.points.points()[0].data()],)
 
 
 @pytest.mark.parametrize(
@@ -220,6 +226,8 @@ def test_a_bar_has_the_color_of_its_bound_and_its_name(
     QApplication.processEvents()
     assert plot.bars._chosen == {1}
     assert plot.grab().toImage() != plain
+    for x, is_marked in ((4.0, True), (6.0, True), (16.0, False)):
+        assert (color(x) == theme.color("text")) is is_marked
 
 
 def test_the_memory_is_that_of_each_step_with_its_peak(charts: ChartsPanel, profiling: ProfilingController) -> None:
@@ -241,10 +249,10 @@ def test_the_memory_is_that_of_each_step_with_its_peak(charts: ChartsPanel, prof
         (15.9, 3),
         (16.0, None),
     ]
-    profiling.choose_rows([profiling.entries[-1].run.operators[n] for n in (3, 1)])
+    profiling.choose_rows([profiling.entries[-1].run.operators[n] for n in (3, 1, 0)])
     charts._rest.timeout.emit()
     regions = [item.getRegion() for item in plot.getPlotItem().items if isinstance(item, pg.LinearRegionItem)]
-    assert regions == [(4.0, 6.0), (6.0, 16.0)]
+    assert regions == [(0.0, 4.0), (4.0, 6.0), (6.0, 16.0)]
     assert charts.facts.text() == "Peak 12.0 MiB at head: head 8.00 MiB, stem 4.00 MiB"
 
 
@@ -281,6 +289,7 @@ def test_each_phase_of_a_training_step_is_named_at_its_bar(charts: ChartsPanel, 
     plot = plot_of(charts, "training")
     (bars,) = (item for item in plot.getPlotItem().items if isinstance(item, pg.BarGraphItem))
     names = ticks(plot, "left")
+    assert list(bars.opts["y"]) == sorted(bars.opts["y"], reverse=True)  # from top to bottom
     assert {names[y]: width for y, width in zip(bars.opts["y"], bars.opts["width"], strict=True)} == {
         "data 10.0 ms": 10.0,
         "forward 30.0 ms": 30.0,
@@ -328,9 +337,15 @@ def test_a_sweep_is_drawn_over_its_axis_with_the_knee(
     only = replace(RUN, engine="onnxruntime")
     profiling.add(profile_of(only))  # no other run of this engine
     assert not plot.isVisible()
+    profiling.add(
+        replace(profile_of(replace(runs[0], **{axis: {"batch": 32, "size": "64x64"}[axis]})), machine=Machine("B", 2))
+    )
+    assert not plot.isVisible()  # nor of this machine
     profiling.show(profiling.entries[0])
     assert plot.isVisible()
     assert curves(plot) == found
+    profiling.add(profile_of(*(replace(run, precision="fp32", time_ms=(run.time_ms or 0) * 2) for run in runs)))
+    assert curves(plot)["throughput"][1::2] == pytest.approx([rate / 2 for rate in rates])
 
 
 # --- the panel of the charts ---------------------------------------------------------------------------------------
@@ -495,6 +510,8 @@ def test_the_text_of_the_utilization_is_of_run_and_selection(
         assert utilization.reasons.text().split("\n") == [*whole, "", name, *values, *notes]
         assert chart._selection == name
         assert chart.accessibleDescription() == utilization.reasons.text()
+        QApplication.processEvents()
+        assert chart.height() == chart.sizeHint().height()
     context.select(())
     assert chart.selected is None
     outside = replace(steps()[3], layers=())
@@ -504,6 +521,13 @@ def test_the_text_of_the_utilization_is_of_run_and_selection(
     assert chart._selection == "outside of operators"
 
 
+@pytest.mark.parametrize("key", ["tensor_core", "occupancy"])
+def test_one_counter_is_enough_for_the_bars_of_a_gpu(key: str) -> None:
+    row = OperatorProfile(("a",), "x", 1.0, **{key: measured(1.0)})
+    assert kinds(replace(RUN, operators=(row,))) == ("tensor_core", "memory_throughput", "occupancy")
+    assert kinds(replace(RUN, operators=steps()[2:])) == ("compute_throughput", "memory_throughput")
+
+
 def row_of_bar(bars: UtilizationBars, kind: int, part: int) -> int:
     """The middle of a bar: of the kind-th value, of the whole network or of the selection."""
     return round(bars._line() + kind * bars._step() + bars._line() + part * (BAR + 4) + BAR / 2)
@@ -511,10 +535,10 @@ def row_of_bar(bars: UtilizationBars, kind: int, part: int) -> int:
 
 def test_bars_are_as_long_as_their_values(qtbot: QtBot) -> None:
     bars = shown(qtbot, UtilizationBars(), 400, 300)
-    kinds = ("tensor_core", "memory_throughput", "occupancy")
+    keys = ("tensor_core", "memory_throughput", "occupancy")
     whole = {"tensor_core": measured(50.0), "memory_throughput": modelled(100.0), "occupancy": unavailable("none")}
     selected = {"tensor_core": measured(200.0), "memory_throughput": measured(25.0), "occupancy": measured(0.0)}
-    bars.show_values(kinds, whole, selected, "conv")
+    bars.show_values(keys, whole, selected, "conv")
     bars.resize(400, bars.sizeHint().height())
     image = bars.grab().toImage()
 
@@ -541,11 +565,17 @@ def test_bars_are_as_long_as_their_values(qtbot: QtBot) -> None:
     ground = image.pixelColor(image.width() - 1, image.height() - 1)
     assert image.pixelColor(full // 2 + 60, row_of_bar(bars, 2, 1)) == ground
     height = bars.sizeHint().height()
-    bars.show_values(kinds, whole, None, "")
+    bars.show_values(keys, whole, None, "")
     assert bars.sizeHint().height() == height - 3 * (BAR + 4)
-    bars.show_values(kinds[:2], whole, None, "")
+    bars.show_values(keys[:2], whole, None, "")
     assert bars.sizeHint().height() < height - 3 * (BAR + 4)
     assert bars.minimumSizeHint().height() == bars.sizeHint().height()
+    small = {"tensor_core": measured(25.0), "memory_throughput": measured(50.0)}
+    bars.show_values(keys[:2], small, None, "")
+    image = bars.grab().toImage()
+    quarter, half = painted(0, 0), painted(1, 0)
+    assert half == pytest.approx(2 * quarter, abs=2)
+    assert half < full - 60  # of 100 %, not of the largest value
     second = bars.grab().toImage()
     accent = theme.color("positive_alt")
     assert not any(second.pixelColor(x, y) == accent for x in range(0, 300, 2) for y in range(second.height()))
@@ -591,8 +621,11 @@ def test_each_card_says_what_its_advice_says(
     qtbot: QtBot, advice: AdvicePanel, context: Context, profiling: ProfilingController
 ) -> None:
     profiling.add(profile_of(slow_run(context, stem=10.0, body=40.0, head=5.0)))
+    profiling.add(profile_of(replace(profiling.entries[0].run, engine="onnxruntime", time_ms=20.0)))
+    profiling.show(profiling.entries[0])
     found = advice.advice
-    assert len(found) >= 2
+    assert {each.source for each in found} == {ValueSource.MEASURED, ValueSource.MODELLED}
+    assert {bool(each.layers) for each in found} == {True, False}
     assert [each.saving_ms for each in found] == sorted((each.saving_ms for each in found), reverse=True)
     shown_cards = cards(advice)
     assert [name for name, _ in shown_cards] == [f"advice.{number}" for number in range(len(found))]
@@ -624,7 +657,13 @@ def test_advice_follows_edits_settings_and_the_document(
     assert ("stem",) not in [each.layers for each in advice.advice]
     advice.show()  # made up for
     assert [each.layers for each in advice.advice] == about
+    first.change_settings(precision="bf16")
+    assert advice._rest.isActive()
+    qtbot.waitUntil(lambda: not advice._rest.isActive())
     fast = replace(profiling.entries[0].run, engine="onnxruntime", time_ms=20.0)
+    profiling.add(replace(profile_of(fast), machine=Machine("faster", 64)))
+    profiling.show(profiling.entries[0])
+    assert "better-engine" not in [each.rule for each in advice.advice]
     profiling.add(profile_of(fast))
     profiling.show(profiling.entries[0])
     assert "better-engine" in [each.rule for each in advice.advice]
@@ -639,12 +678,15 @@ def test_advice_follows_edits_settings_and_the_document(
 
 
 @pytest.mark.parametrize(
-    ("change", "counts"),
+    ("change", "origin", "counts"),
     [
-        ({}, True),
-        ({"batch": 9}, False),
-        ({"size": "1x1"}, False),
-        ({"time_ms": None}, False),
+        ({}, {}, True),
+        ({"batch": 9}, {}, False),
+        ({"size": "1x1"}, {}, False),
+        ({"time_ms": None}, {}, False),
+        ({"source": ValueSource.MODELLED}, {}, False),
+        ({}, {"path": Path("run.json")}, False),
+        ({}, {"network": "another"}, False),
     ],
 )
 def test_only_a_run_of_the_same_inputs_measures_what_was_applied(
@@ -653,6 +695,7 @@ def test_only_a_run_of_the_same_inputs_measures_what_was_applied(
     context: Context,
     profiling: ProfilingController,
     change: dict[str, Any],
+    origin: dict[str, Any],
     counts: bool,
 ) -> None:
     profiling.add(profile_of(slow_run(context, stem=10.0, body=40.0)))
@@ -667,6 +710,9 @@ def test_only_a_run_of_the_same_inputs_measures_what_was_applied(
     assert words[1] == f"Applied. Predicted saving {first.saving_ms:.1f} ms."
     assert words[2] == "not measured yet"
     assert words[0] not in [each for _, text in cards(advice)[1:] for each in text]
-    profiling.add(profile_of(replace(slow_run(context, stem=10.0, body=20.0), **change)))
+    run = replace(slow_run(context, stem=10.0, body=20.0), **change)
+    profiling.add(profile_of(run, network=origin.get("network", "net")), origin.get("path"))
     profiling.add(profile_of(slow_run(context, stem=1.0, body=1.0)))  # a later one
     assert cards(advice)[0][1][2].split("\n")[0] == ("measured 20.0 ms" if counts else "measured 48.0 ms")
+    context.set_document(Document(Graph(), context.registry, parent=context))
+    assert "advice.applied" not in [name for name, _ in cards(advice)]

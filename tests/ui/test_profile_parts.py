@@ -13,7 +13,7 @@ pytest.importorskip("PySide6")
 from profile_kit import RUN, context, profile_of, profiling, steps
 from PySide6.QtCore import QItemSelectionModel, QModelIndex, QPoint, QRect, Qt
 from PySide6.QtGui import QColor, QGuiApplication, QImage, QPainter
-from PySide6.QtWidgets import QApplication, QMenu, QStyleOptionViewItem, QToolButton
+from PySide6.QtWidgets import QApplication, QFileDialog, QMenu, QStyleOptionViewItem, QToolButton
 from pytestqt.qtbot import QtBot
 from window_kit import shown
 
@@ -31,11 +31,13 @@ from app.ui.profile.run_model import RUN_COLUMNS
 from app.ui.profile.table_model import HEAT
 from app.ui.profile.what_if_panel import WhatIfPanel
 from app.ui.widgets import theme
+from app.ui.widgets.tooltips import plain_tip
 from designer.graph import commands, frames
 from designer.graph.graph import Graph
 from designer.graph.model import Frame
 from designer.graph.template_commands import make_template
 from designer.profiling.devices import DEVICES
+from designer.profiling.profile_files import load_profile
 from designer.profiling.quantities import ValueSource, measured, unavailable
 from designer.profiling.schema import (
     Bound,
@@ -557,23 +559,23 @@ def test_every_column_of_a_run_shows_its_own_value(
     logger: RunLoggerPanel, profiling: ProfilingController, tmp_path: Path
 ) -> None:
     today = datetime.now().astimezone().replace(microsecond=0).isoformat()
-    old = "2024-05-06T07:08:09+00:00"
+    old = "2024-05-06T23:50:00-14:00"
     second = replace(
         RUN, engine="onnxruntime", precision="fp32", layout="nchw", device="cuda", batch=8, size="", time_ms=None,
         iterations=0, date=old, weights="random weights (seed 5)", partial="it was stopped",
     )  # fmt: skip
     third = replace(RUN, source=ValueSource.MODELLED, device="H100", date="someday")
-    profiling.add(profile_of(replace(RUN, date=today)))
-    profiling.add(profile_of(second, third, network="<b>other</b>"), tmp_path / "a.json")
+    profiling.add(profile_of(replace(RUN, date=today), network="<i>net</i>"))
+    profiling.add(profile_of(second, third, network="other"), tmp_path / "a.json")
     titles = ["#", "Median\nms", "Batch", "Size", "Engine", "Precision", "Layout", "Chip", "Source", "Network"]
     titles += ["Time", "Runs", "Weights", "From"]
     model = logger.model
     assert [header(model, number) for number in range(model.columnCount())] == titles
     texts = [[model.index(row, number).data() for number in range(len(titles))] for row in range(3)]
     assert [row[:10] for row in texts] == [
-        ["1", "20.0", "3", "16x8", "torch", "fp16", "nhwc", "Test CPU", "measured", "net"],
-        ["2", "-", "8", "", "onnxruntime", "fp32", "nchw", "Test GPU", "partial", "<b>other</b>"],
-        ["3", "20.0", "3", "16x8", "torch", "fp16", "nhwc", "H100", "modelled", "<b>other</b>"],
+        ["1", "20.0", "3", "16x8", "torch", "fp16", "nhwc", "Test CPU", "measured", "<i>net</i>"],
+        ["2", "-", "8", "", "onnxruntime", "fp32", "nchw", "Test GPU", "partial", "other"],
+        ["3", "20.0", "3", "16x8", "torch", "fp16", "nhwc", "H100", "modelled", "other"],
     ]
     assert [row[10:] for row in texts] == [
         [local(today, "%H:%M:%S"), "7", "from file", "this session"],
@@ -591,11 +593,11 @@ def test_every_column_of_a_run_shows_its_own_value(
             fonts.append(index.data(ROLE.FontRole))
             tip = index.data(ROLE.ToolTipRole)
             assert ("a.json" in tip) is (row > 0)
-            assert "<b>" not in tip
+            assert "<i>" not in tip  # a name is not markup
         assert fonts[0] == fonts[1] == (theme.mono_font() if title in numbers else None)
         assert fonts[2].italic()
         assert (fonts[2].family() == theme.mono_font().family()) is (title in numbers)
-    assert model.index(0, 0).data(ROLE.ToolTipRole) == profiling.entries[0].title
+    assert model.index(0, 0).data(ROLE.ToolTipRole) == plain_tip(profiling.entries[0].title)
 
 
 @pytest.mark.parametrize(
@@ -694,7 +696,7 @@ def test_the_details_of_a_run_are_of_its_values(
 
 
 def test_buttons_and_panels_follow_the_selected_runs(
-    qtbot: QtBot, logger: RunLoggerPanel, profiling: ProfilingController
+    qtbot: QtBot, logger: RunLoggerPanel, profiling: ProfilingController, tmp_path: Path
 ) -> None:
     save, remove = (logger.findChild(QToolButton, f"run_logger.{name}") for name in ("save", "remove"))
     assert save is not None
@@ -717,9 +719,10 @@ def test_buttons_and_panels_follow_the_selected_runs(
     assert profiling.current is second
     assert "median 15.0 ms" in logger.details.text()
     qtbot.mouseClick(save, LEFT)
-    dialog = logger.findChild(object, "run_logger.save_dialog")
-    assert dialog is not None
+    dialog = logger.findChild(QFileDialog, "run_logger.save_dialog")
+    dialog.fileSelected.emit(str(tmp_path / "run.json"))
     dialog.reject()
+    assert load_profile(tmp_path / "run.json").runs == (second.run,)
     assert choose(2, 0) == (False, True)
     assert profiling.compared == (first, third)  # the upper one is the one before
     assert profiling.current is third  # it was the only one for a moment

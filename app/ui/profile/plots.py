@@ -208,7 +208,7 @@ class TimelineBars(pg.GraphicsObject):  # type: ignore[misc]
         marked = QPen(theme.color("text"), 3)
         marked.setCosmetic(True)
         scale = painter.worldTransform().m11()
-        for bar in self.bars:
+        for bar in sorted(self.bars, key=lambda bar: bar.row in self._chosen):  # no bar covers a marked edge
             row = self._run.operators[bar.row]
             painter.setPen(marked if bar.row in self._chosen else edge)
             painter.setBrush(QBrush(theme.color(BOUND_ROLES[row.bound])))
