@@ -17,7 +17,7 @@ import pytest
 pytest.importorskip("PySide6")
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor
-from PySide6.QtWidgets import QFileDialog
+from PySide6.QtWidgets import QFileDialog, QLabel
 from pytestqt.qtbot import QtBot
 from side_kit import WAIT, network, photograph
 from window_kit import shown
@@ -26,11 +26,13 @@ import samples
 from app.engine.protocol import OpenRequest
 from app.reports.comparison import ImageMetrics, Reference, Row, as_csv, as_dict, measured
 from app.reports.votes import EQUAL, LEFT, RIGHT, VoteTrial
+from app.ui.compare import folder_run
 from app.ui.compare.folder_run import FolderRun, Kept
 from app.ui.compare.folder_view import FolderView
 from app.ui.compare.model import CLEAN, INPUT, NoiseChoice, SideModel
 from app.ui.compare.pictures import ViewMode
 from app.ui.compare.runner import Made
+from app.ui.compare.setup import Setup
 from app.ui.compare.variant_row import FILE, VariantRow
 from app.ui.compare.variants import RANDOM, Variant, VariantChoice, make_variant
 from app.ui.compare.vote_page import VotePage
@@ -150,6 +152,43 @@ def test_a_row_asks_for_files_and_to_be_removed(qtbot: QtBot, row: VariantRow, t
     for text, role in (("why", "error"), ("how", "info"), ("", "info")):
         row.show_message(text, role)  # type: ignore[arg-type]
         assert row.state == text
+
+
+def test_files_that_are_chosen_belong_to_their_variant(qtbot: QtBot, tmp_path: Path, monkeypatch: Any) -> None:
+    model = SideModel(default_registry())
+    paths = [network(tmp_path, name) for name in ("one", "two")]
+    model.choices = [VariantChoice(path, "/w/old", "torch", variant="half") for path in paths]
+    model.noise = NoiseChoice(seed=3)
+    setup = shown(qtbot, Setup(model, list), 320, 700)
+    model.setParent(setup)
+    setup.show_choices()
+    setup.show_picture()
+    changes: list[object] = []
+    setup.changed.connect(lambda: changes.append(list(model.choices)))
+    third = network(tmp_path, "three")
+    for answer, expected in (("", model.choices[1]), (str(third), VariantChoice(third, "", "torch"))):
+        monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_, answer=answer: (answer, ""))
+        setup.rows[1].source.setCurrentIndex(setup.rows[1].source.count() - 1)
+        setup.rows[1].source.activated.emit(setup.rows[1].source.count() - 1)
+        assert model.choices == [model.choices[0], expected]
+        assert len(changes) == bool(answer)
+        assert setup.rows[1].source.currentText() == expected.title + ".xml"  # never "Choose a file..."
+    for answer, expected in (("", model.choices[0]), ("/w/new", replace(model.choices[0], weights="/w/new"))):
+        monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_, answer=answer: answer)
+        row = setup.rows[0]
+        row.weights.setCurrentIndex(row.weights.findData(FILE))
+        row.weights.activated.emit(row.weights.currentIndex())
+        assert model.choices[0] == expected
+        assert row.weights.currentData() == expected.weights
+    assert len(changes) == 2
+    assert third in setup.sources()
+    assert set(samples.documents()) <= set(setup.sources())
+    assert setup.seed.value() == 3
+    setup.seed.setValue(11)
+    setup.seed.editingFinished.emit()
+    assert (model.noise.seed, len(changes)) == (11, 3)
+    setup.seed.editingFinished.emit()
+    assert len(changes) == 3  # nothing is different
 
 
 # --- what is opened ------------------------------------------------------------------------------------------------
@@ -485,6 +524,22 @@ def test_a_folder_is_run_image_by_image(qtbot: QtBot, folder: Folder, tmp_path: 
     assert (run.running, run.problem) == (False, "It cannot be read.")
 
 
+def test_only_the_first_images_of_a_folder_are_kept_for_pages_and_votes(
+    qtbot: QtBot, folder: Folder, tmp_path: Path, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(folder_run, "SHOWN", 1)
+    monkeypatch.setattr(folder_run, "KEPT", 1)
+    fake, run = FakeRunner(folder, monkeypatch, 2), folder.run
+    for number in range(2):
+        photograph(tmp_path / f"{number}.png", number)
+    run.start(tmp_path)
+    for _ in range(2):
+        fake.answer(qtbot, 0.01, 0.1)
+    qtbot.waitUntil(lambda: not run.running, timeout=WAIT)
+    assert [[item.name for item in row.shown] for row in run.rows] == [["clean", *run.columns], []]
+    assert [kept.name for kept in run.kept] == ["0.png"]
+
+
 def test_without_noise_the_first_variant_is_the_measure_where_it_has_a_result(
     qtbot: QtBot, folder: Folder, tmp_path: Path, monkeypatch: Any
 ) -> None:
@@ -557,7 +612,7 @@ def test_each_key_does_what_its_tooltip_says(qtbot: QtBot, window: SideWindow, m
 
 
 def test_the_line_at_the_foot_follows_the_comparison(window: SideWindow) -> None:
-    model, folder_run = window.model, window.folder_run
+    model, run = window.model, window.folder_run
     model.picture = Path("photo.png")
 
     def state() -> tuple[str, bool, bool, bool]:
@@ -587,9 +642,9 @@ def test_the_line_at_the_foot_follows_the_comparison(window: SideWindow) -> None
     assert state()[0] == "photo.png, 6 x 4, no noise added"
     model.problem = "There is no image."
     assert state()[0] == "There is no image."
-    folder_run.running = True
+    run.running = True
     assert state()[1:] == (True, False, False)
-    folder_run.running = False
+    run.running = False
 
 
 def test_what_is_compared_first(qtbot: QtBot, tmp_path: Path) -> None:
@@ -644,9 +699,8 @@ def test_choices_start_a_comparison_and_a_row_of_a_folder_its_image(
     model.status[0], model.status[2] = "random weights", "Running …"
     for index in range(3):
         model.status_changed.emit(index)
-    assert "random weights" in window.setup.rows[0].state
-    assert "It broke." in window.setup.rows[1].state
-    assert "Running …" in window.setup.rows[2].state
+    states = [window.setup.findChild(QLabel, f"side.variant.{letter}.state").accessibleName() for letter in "ABC"]
+    assert states == ["warning: random weights", "error: It broke.", "note: Running …"]
 
 
 # --- the vote ------------------------------------------------------------------------------------------------------

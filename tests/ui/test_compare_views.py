@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from math import inf, isnan, nan
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,20 +17,24 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
+from side_kit import WAIT, network, photograph
 from window_kit import shown
 
-from app.engine.protocol import OpenRequest
-from app.reports.comparison import CROP, ImageArray
+from app.engine.protocol import OpenRequest, ProgressEvent
+from app.reports.comparison import CROP, ImageArray, ImageMetrics
 from app.ui.compare.differences import absolute_pixels, levels, mean_levels, signed_pixels
+from app.ui.compare.grid import PictureGrid
 from app.ui.compare.metrics_view import BEST, MetricsView
 from app.ui.compare.mode_bar import ModeBar
-from app.ui.compare.model import CLEAN, INPUT, NoiseChoice, SideModel, coloured, measure_all
+from app.ui.compare.model import CLEAN, INPUT, Measured, NoiseChoice, SideModel, coloured, measure_all
 from app.ui.compare.pictures import Pictures, ViewMode, values_at
 from app.ui.compare.report import copy_of, write_comparison
-from app.ui.compare.runner import Made
+from app.ui.compare.runner import Made, SideRunner
+from app.ui.compare.sectors import SectorView
 from app.ui.compare.variants import Variant, VariantChoice
 from app.ui.widgets.overlays import BoxOverlay, CrossOverlay, LabelOverlay
-from app.ui.widgets.render import palette, picture_pixels
+from app.ui.widgets.render import palette, picture_pixels, to_image
+from designer.graph.diagnostics import Diagnostic, Severity
 from designer.metrics import psnr, ssim, worst_regions
 from designer.operators.registry import default_registry
 
@@ -564,3 +570,273 @@ def test_the_page_has_the_values_of_the_window(qtbot: QtBot, bench: Bench, tmp_p
     assert f"The region that begins at x {x}, y {y}" in page
     differences = 2 if clean else 1
     assert page.count("data:image/webp") == 2 * len(seen.pictures) + differences
+
+
+# --- parts ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("psnrs", "reference", "best"),
+    [
+        ({"A": 30.0, "B": 31.0, INPUT: 40.0}, CLEAN, {"B"}),  # the input takes no part
+        ({"A": 30.004, "B": 30.001}, CLEAN, set()),  # they are written alike
+        ({"A": 31.0, "B": 30.0, "C": 31.0}, CLEAN, {"A", "C"}),
+        ({"A": inf, "B": 30.0, "C": 29.0}, "A", {"B"}),  # nor what is measured against
+        ({"A": nan, "B": 30.0}, CLEAN, set()),
+        ({"A": nan, "B": 30.0, "C": 29.0}, CLEAN, {"B"}),
+    ],
+)
+def test_the_best_variant_is_the_best_as_it_is_written(psnrs: dict[str, float], reference: str, best: set[str]) -> None:
+    figures = {key: ImageMetrics(psnr, psnr / 100) for key, psnr in psnrs.items()}
+    assert Measured(reference, figures).best("psnr") == best
+    finer = {key: ImageMetrics(1.0, 0.5 + psnr / 1e6) for key, psnr in psnrs.items()}
+    assert Measured(reference, finer).best("ssim") == set()  # four digits are equal
+
+
+@pytest.mark.parametrize(
+    ("size", "count", "columns"),
+    [
+        ((900, 300), 2, 2),
+        ((300, 900), 2, 1),
+        ((900, 300), 3, 3),
+        ((600, 460), 4, 2),
+        ((300, 1000), 3, 1),
+        ((900, 500), 5, 3),
+    ],
+)
+def test_images_have_equal_places_as_large_as_possible(
+    qtbot: QtBot, size: tuple[int, int], count: int, columns: int
+) -> None:
+    grid = shown(qtbot, PictureGrid("grid", ""), *size)
+    keys = list("ABCDE"[:count])
+    grid.show_keys(keys, {key: f"title {key}" for key in keys})
+    for key in keys:
+        grid.show_image(key, to_image(np.full((HIGH, WIDE), 0xFF000000, np.uint32)), [])
+    areas = [grid.panes[key].geometry() for key in keys]
+    assert len({area.left() for area in areas}) == columns
+    assert len({(area.width(), area.height()) for area in areas}) == 1
+    assert [(area.top(), area.left()) for area in areas] == sorted((area.top(), area.left()) for area in areas)
+    for number, area in enumerate(areas):
+        assert grid.rect().contains(area)
+        assert not any(area.intersects(other) for other in areas[number + 1 :])
+    assert areas[-1].bottom() > grid.height() - 10
+    assert max(area.right() for area in areas) > grid.width() - 10
+    grid.show_keys(keys[1:], {key: f"title {key}" for key in keys})
+    assert list(grid.panes) == keys[1:]
+    assert grid.first() is grid.panes[keys[1]]
+    for other in keys[1:]:
+        grid.panes[other].set_zoom(2.0 + ord(other) % 2)
+        assert {pane.zoom for pane in grid.panes.values()} == {2.0 + ord(other) % 2}
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4])
+def test_arrow_keys_move_the_lines_that_there_are(qtbot: QtBot, count: int) -> None:
+    view = shown(qtbot, SectorView("split", "Split", ""), 400, 300)
+    view.show_pictures([np.full((HIGH, WIDE), 0xFF000000, np.uint32)] * count, list("ABCD")[:count])
+    key, shift = Qt.Key, Qt.KeyboardModifier.ShiftModifier
+    for pressed, keys, moved in (
+        (key.Key_Right, Qt.KeyboardModifier.NoModifier, (0.01, 0.0)),
+        (key.Key_Left, shift, (-0.1, 0.0)),
+        (key.Key_Down, Qt.KeyboardModifier.NoModifier, (0.0, 0.01)),
+        (key.Key_Up, shift, (0.0, -0.1)),
+    ):
+        across, down = view.amounts
+        qtbot.keyClick(view, pressed, keys)
+        expected = (across + moved[0] * (count > 1), down + moved[1] * (count > 2))
+        assert view.amounts == pytest.approx(expected)
+    view.set_amounts(0.0, 1.0)
+    qtbot.keyClick(view, key.Key_Left)
+    qtbot.keyClick(view, key.Key_Down)
+    assert view.amounts == (0.0, 1.0)
+
+
+def test_a_difference_to_a_variant_without_a_result_is_that_to_the_reference(view: Shown) -> None:
+    view.compare("ABC")
+    view.mode(ViewMode.DIFFERENCE)
+    view.choose(view.bar.against, "C")
+    view.compare("ABC", failed="C")
+    assert view.captions()["A"] == "A net_A to Clean  x 8"
+    assert view.captions()["C"] == "C net_C: C is broken."
+    view.compare("ABC")
+    assert view.captions()["A"] == "A net_A to C net_C  x 8"
+
+
+# --- the steps of a comparison ---------------------------------------------------------------------------------------
+
+
+class Comparison:
+    """A model whose variants are run by the test."""
+
+    def __init__(self, bench: Bench, folder: Path, monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+        self.bench, self.model = bench, bench.model
+        self.ran: list[np.ndarray] = []
+        names = "ABCD"[:count]
+        self.model.choices = [VariantChoice(network(folder, f"net_{name}")) for name in names]
+        self.model.picture = photograph(folder / "photo.png")
+        monkeypatch.setattr(self.model.runner, "run", lambda variants, image: self.ran.append(image))
+
+    def begin(self, qtbot: QtBot) -> ImageArray:
+        count = len(self.ran)
+        self.model.compare()
+        qtbot.waitUntil(lambda: len(self.ran) > count, timeout=WAIT)
+        return self.ran[-1]
+
+
+def test_a_comparison_from_its_start_to_its_values(
+    qtbot: QtBot, bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = Comparison(bench, tmp_path, monkeypatch, 3)
+    model, runner = task.model, bench.model.runner
+    for first in (True, False):
+        ended: list[bool] = []
+        model.finished.connect(lambda ended=ended: ended.append(model.busy))
+        noisy = task.begin(qtbot)
+        assert model.busy
+        assert (model.made, model.measured.figures, model.problem) == ({}, {}, "")
+        assert list(model.colours) == [CLEAN, INPUT]
+        np.testing.assert_array_equal(noisy, bench.pixels(INPUT))
+        runner.progress.emit(0, "Running …")
+        assert model.status == ["Running …", "", ""]
+        cold = Made((noisy * 0.5).astype(np.float32), nan)
+        broken = noisy.copy()
+        broken[:, 0] = nan
+        for index, made in (
+            (0, cold),
+            (0, Made((noisy * 0.9).astype(np.float32), 5.0, "random weights")),
+            (1, Made(broken.astype(np.float32), nan, emulated=True)),
+        ):
+            runner.made.emit(index, made)
+        runner.made.emit(2, Made(noisy, 1.0))
+        runner.failed.emit(2, "It broke.")
+        runner.finished.emit()
+        qtbot.waitUntil(lambda ended=ended: bool(ended), timeout=WAIT)
+        assert ended == [False]
+        assert list(model.made) == ["A", "B"]
+        assert model.status == ["random weights", "33.3 % of its values are NaN or infinite", ""]
+        assert model.errors == ["", "", "It broke."]
+        assert model.measured.figures["A"].psnr == pytest.approx(psnr(bench.pixels(CLEAN), noisy * np.float32(0.9)))
+        assert set(model.measured.regions) == {"", "A", "B"}
+        assert list(model.provenance()) == ["A net_A", "B net_B"]
+        model.finished.disconnect()
+        if first:
+            runner.progress.emit(0, "late")
+            runner.failed.emit(0, "late")
+            assert (model.status[0], model.errors[0]) == ("random weights", "")
+
+
+@pytest.mark.parametrize(
+    ("picture", "networks", "problem"),
+    [(None, True, "Choose an image."), ("gone.png", True, "gone.png"), ("photo.png", False, "No network can be run.")],
+)
+def test_what_keeps_a_comparison_from_running_is_said(
+    qtbot: QtBot, bench: Bench, tmp_path: Path, picture: str | None, networks: bool, problem: str
+) -> None:
+    photograph(tmp_path / "photo.png")
+    model = bench.model
+    path = network(tmp_path, "net") if networks else tmp_path / "gone.xml"
+    model.choices = [VariantChoice(path)] * 2
+    model.picture = tmp_path / picture if picture else None
+    with qtbot.waitSignal(model.finished, timeout=WAIT):
+        model.compare()
+    assert problem in model.problem
+    assert not model.busy
+    assert [bool(why) for why in model.errors] == [not networks] * 2
+
+
+def test_networks_that_are_made_for_a_folder_leave_what_is_said_about_the_image(bench: Bench, tmp_path: Path) -> None:
+    bench.fill("ABC", failed="BC")
+    model = bench.model
+    model.choices = [VariantChoice(network(tmp_path, f"net_{name}")) for name in "AB"] + [
+        VariantChoice(tmp_path / "no.xml")
+    ]
+    model.status = ["random weights", "", ""]
+    model.errors = ["", "It broke.", "before"]
+    made = model.make_variants(shown=True)
+    assert [variant is None for variant in made] == [False, False, True]
+    assert model.status == ["random weights", "", ""]
+    assert model.errors[:2] == ["", "It broke."]
+    assert "no.xml" in model.errors[2]
+    model.make_variants()
+    assert (model.status, model.errors[:2]) == (["", "", ""], ["", ""])
+
+
+class Lane:
+    """Stands for an engine process."""
+
+    def __init__(self) -> None:
+        self.warm = False
+        self.works: list[Any] = []
+        self.stopped = 0
+        self.client = self
+
+    def run(self, variant: Variant, picture: ImageArray, work: Any) -> None:
+        self.works.append(work)
+
+    def take(self, handle: Any) -> Any:
+        return handle
+
+    def stop(self) -> None:
+        self.stopped += 1
+
+
+def reply(array: ImageArray, milliseconds: float = 7.0, **fields: Any) -> Any:
+    usual = {"note": "", "weights": "w.npz", "weights_sha256": "ab", "emulated": False}
+    return SimpleNamespace(outputs={"out": array, "other": array * 0}, milliseconds=milliseconds, **{**usual, **fields})
+
+
+def test_variants_run_in_order_and_the_first_time_of_each_is_not_counted() -> None:
+    runner = SideRunner()
+    lanes = [Lane() for _ in range(3)]
+    runner._lanes = lanes  # type: ignore[assignment]
+    told: list[tuple[Any, ...]] = []
+    runner.progress.connect(lambda index, text: told.append((index, text)))
+    runner.made.connect(lambda index, made: told.append((index, made)))
+    runner.failed.connect(lambda index, why: told.append((index, why)))
+    runner.finished.connect(lambda: told.append(("finished",)))
+    noisy = image(0)
+
+    def variant(name: str) -> Variant:
+        return Variant(name, OpenRequest("text", name), "in", "out", 3, f"{name}.xml", "")
+
+    variants = [variant("A"), None, variant("C")]
+    runner.run(variants, noisy)
+    assert told == [(0, "Running …")]
+    lanes[0].works[0].progress(ProgressEvent(1, 0, 2, "conv"))
+    assert told.pop() == (0, "Running conv …")
+    lanes[0].works[0].done(reply(noisy * 0.5))
+    _, (index, made), again = told
+    assert (index, again) == (0, (0, "Timing …"))
+    assert isnan(made.milliseconds)
+    np.testing.assert_array_equal(made.picture, noisy * 0.5)
+    assert (made.weights, made.weights_sha256) == ("w.npz", "ab")
+    told.clear()
+    lanes[0].works[1].done(reply(noisy, 7.0, note="random weights"))
+    assert (told[0][1].milliseconds, told[0][1].note) == (7.0, "random weights")
+    assert told[1:] == [(2, "Running …")]
+    told.clear()
+    lanes[2].works[0].done(reply(noisy, 7.0, emulated=True))  # no second run: its time says nothing
+    assert isnan(told[0][1].milliseconds)
+    assert "emulated" in told[0][1].note
+    assert told[1:] == [("finished",)]
+    assert not runner.running
+    told.clear()
+    runner.run(variants, noisy)  # the networks are warm now
+    lanes[0].works[-1].done(reply(noisy))
+    assert told[1][1].milliseconds == 7.0
+    lanes[2].works[-1].failed((Diagnostic("w", "a warning", severity=Severity.WARNING), Diagnostic("e", "it broke")))
+    assert told[-2][0] == 2
+    assert "t broke" in told[-2][1]
+    assert told[-1] == ("finished",)
+    runner.run(variants, noisy)
+    told.clear()
+    late = lanes[0].works[-1]
+    runner.cancel()
+    assert [lane.stopped for lane in lanes] == [1, 0, 0]
+    assert not runner.running
+    runner.run([variant("A")], noisy)
+    told.clear()
+    lanes[0].works[-1].done(reply(noisy[..., :-1]))
+    assert "not an image like its input" in told[0][1]
+    assert told[-1] == ("finished",)
+    assert late is not lanes[0].works[-1]
+    runner._lanes = []

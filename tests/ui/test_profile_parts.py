@@ -669,7 +669,11 @@ DETAILS: list[tuple[dict[str, Any], list[str]]] = [
         ],
     ),
     (
-        {"threads": 0, "inputs": {}, "energy": Energy(unavailable("no sensor"), measured(1.0), measured(1.0))},
+        {
+            "threads": 0,
+            "inputs": {},
+            "energy": Energy(unavailable("no sensor"), unavailable("no watts"), measured(1.0)),
+        },
         [
             "net, torch fp16 nhwc batch 3 16x8 on Test CPU",
             "median 20.0 ms ± 500 µs of 7 runs",
@@ -727,7 +731,8 @@ def test_buttons_and_panels_follow_the_selected_runs(
     assert profiling.compared == (first, third)  # the upper one is the one before
     assert profiling.current is third  # it was the only one for a moment
     assert logger.details.text().split("\n")[0] == "#1 10.0 ms, #3 40.0 ms: #3 takes 4.00 x of #1"
-    assert choose(0, 1, 2) == (False, True)
+    assert choose(2, 1, 0) == (False, True)
+    assert profiling.current is third
     assert (profiling.compared, logger.details.text()) == (None, "")
     assert choose() == (False, False)
     assert choose(0, 2) == (False, True)
