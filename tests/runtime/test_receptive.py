@@ -15,8 +15,10 @@ from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import ActivationSpec, Source
 from designer.operators.inlining import inline
+from designer.operators.torch_data import TorchCall, TorchExpr, TorchInput, TorchMethod, TorchModule
 from designer.runtime.api import RunOptions
 from designer.runtime.gradient import gradient
+from designer.runtime.reach import obstacle
 from designer.runtime.receptive import receptive
 from designer.runtime.session import Session
 
@@ -249,3 +251,25 @@ def test_places_that_are_not_there(runtime_registry):
             receptive(session, RESULT, y, x, "image")
     with pytest.raises(DiagnosticError, match="no input layer"):
         receptive(session, RESULT, 0, 0, "conv_1")
+
+
+@pytest.mark.parametrize(
+    ("expr", "reason"),
+    [
+        (TorchMethod("permute", TorchInput(0), (0, 1, 3, 2)), "it changes the order of the axes"),
+        (TorchMethod("transpose", TorchInput(0), (2, 3)), "it changes the order of the axes"),
+        (
+            TorchCall("torch.tanh", (TorchMethod("transpose", TorchInput(0), (2, 3)),)),
+            "it changes the order of the axes",
+        ),
+        (
+            TorchCall("torch.nn.functional.pad", (TorchInput(0), (1, 1)), {"mode": "circular"}),
+            "its border wraps around",
+        ),
+        (TorchModule("torch.nn.Conv2d", {"padding_mode": "circular"}), "its border wraps around"),
+        (TorchCall("torch.nn.functional.pad", (TorchInput(0), (1, 1)), {"mode": "reflect"}), ""),
+        (TorchMethod("clamp", TorchInput(0), (0, 1)), ""),
+    ],
+)
+def test_layers_that_cannot_run_on_crops_say_why(expr: TorchExpr, reason: str) -> None:
+    assert obstacle(expr) == reason
