@@ -62,6 +62,11 @@ MEASURED = (  # times of this machine
     "network_overview network_overview.legend",
     *(f"network_overview network_overview.steps row {row} column 1" for row in (*range(8), "2.0", "2.1")),
 )
+INSTALLED = (  # engines and devices of this machine
+    *(f"network_settings network_settings.{name} item" for name in ("engine", "device", "precision")),
+    "blame blame.a item",
+    "blame blame.b item",
+)
 FROM_HISTORY = ("action edit.undo", "action edit.redo", "menu &Edit > &Undo", "menu &Edit > &Redo")
 
 
@@ -324,7 +329,7 @@ def test_a_document_is_shown_as_in_a_window_that_had_nothing_else_open(qtbot, op
 
 
 def recorded(name: str, now: Shown, since: Shown | None = None) -> None:
-    compare(name, lines(now, MEASURED, since))
+    compare(name, lines(now, (*MEASURED, *INSTALLED), since))
 
 
 def look_at_import(qtbot: QtBot, window: MainWindow) -> None:
