@@ -14,6 +14,7 @@ from PySide6.QtWidgets import (
     QCheckBox,
     QDialog,
     QLabel,
+    QLineEdit,
     QListWidget,
     QPlainTextEdit,
     QToolButton,
@@ -65,6 +66,7 @@ class Effects:
         found["selected links"] = str(sorted(link.key for link in viewer.selected_links()))
         found["selected frames"] = str(sorted(item.frame.id for item in viewer.selected_frames()))
         found["scope"] = "/".join(step.instance or step.template for step in context.scope)
+        found["path"] = " ".join(crumb.text() for crumb in window.structure.breadcrumb.findChildren(QLabel))
         center = viewer.visible_center()
         found["center"] = f"{round(center.x() / 8)} {round(center.y() / 8)}"
         found["zoom"] = f"{viewer.zoom:.2f}"
@@ -155,6 +157,7 @@ def _texts(dialog: QDialog) -> str:
     texts += [label.text() for label in dialog.findChildren(QLabel) if label.text()]
     for entries in dialog.findChildren(QListWidget):
         texts += [entries.item(row).text() for row in range(entries.count())]
+    texts += [field.text() for field in dialog.findChildren(QLineEdit)]
     texts += [button.text() for button in dialog.findChildren(QAbstractButton) if button.text()]
     return " | ".join(texts)
 
@@ -213,7 +216,9 @@ def _opened(window: MainWindow) -> list[str]:
     found = []
     for kind in OPENED:
         for widget in window.findChildren(kind):
-            if widget.isVisible():
+            if isinstance(widget, QDialog) and widget.isVisible():
+                found.append(_texts(widget))
+            elif widget.isVisible():
                 field = widget.findChild(QPlainTextEdit)
                 found.append(f"{widget.objectName()}{f' {field.toPlainText()!r}' if field is not None else ''}")
     return found

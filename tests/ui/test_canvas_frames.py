@@ -17,6 +17,7 @@ from window_kit import press, show
 from app.ui.canvas.frames import needed_height
 from app.ui.canvas.inline_editor import InlineEditor
 from app.ui.widgets import theme
+from app.ui.widgets.tooltips import plain_tip
 from designer.files.document import parse_document, write_document
 from designer.graph import frames
 from designer.graph.model import GRID, Frame
@@ -261,6 +262,7 @@ def test_a_note_is_written_on_the_canvas_and_grows_with_its_text(window):
     (note,) = document.graph.frames.values()
     assert note.title == "Why 48 features"
     assert note.text.startswith("More gave")
+    assert window.canvas.projection.frame(note.id).toolTip() == plain_tip(note.text)
     assert note.rect[3] >= needed_height(note.rect[2], note.content) > 5 * GRID
     assert parse_document(write_document(document.graph)).graph == document.graph
     window.canvas.viewer.zoom_by(1 / window.canvas.viewer.zoom)

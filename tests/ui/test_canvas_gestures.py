@@ -150,6 +150,25 @@ def test_drag_from_input_to_output_connects(canvas):
     assert inputs(canvas, "free") == (Source("input"),)
 
 
+@pytest.mark.parametrize("button", [Qt.MouseButton.RightButton, kit.MIDDLE])
+@pytest.mark.parametrize("place", [(380, 12), (160, 320)], ids=["layer", "nothing"])
+def test_a_double_click_with_another_button_opens_nothing(canvas, button, place):
+    asked = []
+    canvas.context.inspect_requested.connect(asked.append)
+    QTest.mouseDClick(canvas.viewer.viewport(), button, pos=kit.at(canvas, QPointF(*place)))
+    assert not asked
+    assert not canvas.findChild(QLineEdit, "quick_add.text").isVisible()
+
+
+@pytest.mark.parametrize("start", [kit.output, kit.port])
+def test_a_link_that_is_dropped_on_its_own_layer_is_given_up(canvas, start):
+    kit.drag(canvas, start(canvas, "free"), kit.node(canvas, "free"))
+    assert document(canvas).history.is_clean
+    assert not canvas.findChild(QLineEdit, "quick_add.text").isVisible()
+    assert canvas.messages == []
+    assert not canvas.viewer.busy
+
+
 def test_drop_on_a_node_takes_its_free_port(canvas):
     kit.drag(canvas, kit.output(canvas, "free"), kit.node(canvas, "cat"))
     assert inputs(canvas, "cat") == (Source("conv"), Source("input"), Source("free"))

@@ -125,6 +125,16 @@ def test_a_link_dropped_on_a_connected_port_replaces_its_link(canvas, number, aw
         document.undo()
 
 
+def test_a_port_that_is_still_open_is_not_reported_as_the_fault_of_the_link(canvas):
+    document = canvas.context.document
+    document.do(lambda g: commands.add_layer(g, Layer("mix", "mix", (576, 400))))
+    kit.drag(canvas, kit.output(canvas, "input"), kit.port(canvas, "mix", 0))
+    assert document.graph["mix"].inputs == (Source("input"),)
+    assert canvas.messages == []
+    kit.drag(canvas, kit.output(canvas, "half"), kit.port(canvas, "mix", 1))
+    assert [severity for severity, _ in canvas.messages] == ["warning"]
+
+
 def test_a_loop_and_a_surplus_are_refused_outright(canvas):
     items = canvas.projection
     press(canvas, kit.output(canvas, "conv"), QPoint(20, 30))

@@ -8,14 +8,15 @@ pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
 
-from PySide6.QtCore import QPoint, QSettings, Qt, QTimer
+from PySide6.QtCore import QPoint, QPointF, QRect, QSettings, Qt, QTimer
+from PySide6.QtGui import QRegion
 from PySide6.QtTest import QTest
 from window_kit import show
 
 from app.ui.widgets import theme
 from designer.graph import commands
 from designer.graph.graph import Graph
-from designer.graph.model import Layer, Source
+from designer.graph.model import Frame, Layer, Source
 
 
 @pytest.fixture
@@ -50,6 +51,47 @@ def test_a_click_and_a_drag_go_there(window, qtbot):
     assert viewer.visible_center().x() > before.x() + 3000
     assert window.context.selection == ()
     assert window.context.document.history.is_clean
+
+
+def test_the_rectangle_is_around_what_is_seen(window, qtbot):
+    """A click into its middle moves nothing, and it is as wide as the part of the network that is seen."""
+    minimap, viewer = window.canvas.minimap, window.canvas.viewer
+    viewer.zoom_by(0.8 / viewer.zoom)
+    viewer.go(QPointF(2200, 500))
+    qtbot.waitUntil(minimap.isVisible)
+    minimap.redraw()
+    image, color = minimap.grab().toImage(), theme.color("link_active")
+    marked = QRegion()
+    for x in range(image.width()):
+        for y in range(image.height()):
+            if sum(abs(a - b) for a, b in zip(image.pixelColor(x, y).getRgb(), color.getRgb(), strict=True)) < 90:
+                marked += QRect(x, y, 1, 1)
+    around = marked.boundingRect()
+    before, seen = viewer.visible_center(), viewer.seen()
+    QTest.mouseClick(minimap, Qt.MouseButton.LeftButton, pos=around.center())
+    step = viewer.supply.extent().width() / (minimap.width() - 12)  # of the canvas for a pixel
+    assert (viewer.visible_center() - before).manhattanLength() < 4 * step
+    assert around.width() == pytest.approx(seen.width() / step, abs=4)
+    QTest.mouseMove(minimap, QPoint(20, 60))  # without a button
+    assert (viewer.visible_center() - before).manhattanLength() < 4 * step
+
+
+def test_hidden_where_it_would_cover_much(window, qtbot):
+    minimap, viewer = window.canvas.minimap, window.canvas.viewer
+    viewer.zoom_by(1 / viewer.zoom)
+    qtbot.waitUntil(minimap.isVisible)
+    for width, height, seen in ((500, 400, False), (560, 300, False), (560, 400, True)):
+        viewer.resize(width, height)
+        viewer.pan(QPoint(1, 0))
+        assert minimap.isVisible() is seen
+
+
+def test_a_frame_far_from_all_layers_counts(empty_window, qtbot):
+    window = show(empty_window, Graph([Layer("n", "input")], frames=(Frame("f", "Far", rect=(9000, 0, 300, 200)),)))
+    viewer = window.canvas.viewer
+    viewer.zoom_by(1 / viewer.zoom)
+    viewer.go(QPointF(0, 0))
+    qtbot.waitUntil(window.canvas.minimap.isVisible)
 
 
 def test_follows_edits(window, qtbot):

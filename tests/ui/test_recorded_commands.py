@@ -87,9 +87,11 @@ def network() -> Graph:
         Layer("out", "output", (1920, 0), (Source("block_2"),)),
         Layer("hidden", "identity", (960, 640), (Source("low"),)),
         Layer("wrong", "convolution", (1280, 640), (Source("hidden"),), {**conv, "kernel": "0x0"}),
+        Layer("another_wrong", "convolution", (1600, 640), (Source("hidden"),), {**conv, "kernel": "0x0"}),
+        Layer("third_wrong", "convolution", (1920, 640), (Source("hidden"),), {**conv, "kernel": "0x0"}),
     ]
     both = (Frame("f", "Open", "Text", "", (288, -64, 272, 208)), Frame("g", "Closed", rect=(928, 576, 272, 208)))
-    graph = Graph(layers, frames=both, templates=(Template("block", inner),))
+    graph = Graph(layers, frames=both, templates=(Template("block", inner), Template("block_2", inner)))
     graph.apply(set_route(graph, "sum", 1, [(640, 208), (800, 208)]))
     return graph
 

@@ -549,6 +549,21 @@ def test_another_window_has_everything_of_its_own(window, files, qtbot):
     assert shown_windows() == [window]
 
 
+def test_a_second_window_covers_neither_the_first_nor_its_stored_tabs(window, files):
+    window.files.open_all(files[:2])
+    stored = session.stored_tabs(window.settings)
+    other = new_window(window)
+    assert other.pos() != window.pos()
+    other.files.open(files[2])
+    window.tabs.step(1)
+    assert session.stored_tabs(window.settings) == stored
+    other.close()
+    window.tabs.step(1)
+    assert session.stored_tabs(window.settings) == stored
+    window.tabs.step(1)
+    assert [now for _, now in session.stored_tabs(window.settings)] == [False, True]
+
+
 def test_quitting_asks_for_all_windows(window, files, qtbot):
     window.files.open(files[0])
     other = new_window(window)

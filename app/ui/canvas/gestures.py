@@ -300,6 +300,8 @@ class DragLink:
     def release(self, point: QPoint) -> None:
         target = self._target(point) if self.live is not None else None
         dragged = self.live is not None
+        hit = self._viewer.hit(point)
+        home = (hit.node if isinstance(hit, PortDot) else hit) is self.anchor.node
         self._end()
         if not dragged:
             if self.detached is not None:
@@ -307,6 +309,8 @@ class DragLink:
             return
         refusal = target.refusal if target is not None else ""
         self._viewer.link_ended.emit()
+        if home and self.detached is None:
+            return  # back where it came from
         if refusal:
             self._viewer.link_refused.emit(refusal)
         else:
