@@ -18,6 +18,9 @@ from designer.texts import tr
 
 Case = Mapping[str, tuple[tuple[int, ...], str]]
 MAX_ELEMENTS = 2**28  # of all inputs of a case
+INTEGERS = frozenset(
+    "ConvInteger DynamicQuantizeMatMul MatMulInteger MatMulIntegerToFloat QAttention QGemm QLinearConv QLinearMatMul".split()
+)
 
 
 @dataclass
@@ -77,10 +80,14 @@ class FileRunner:
 
 
 def _session(path: Path) -> Any:
+    """A session with as few optimizations as possible: sums of products of integers are exact from the second level on."""
+    from onnx import load
+
     from designer.runtime.engines.ort import WRONG, runtime, session_options
 
-    options = session_options(4)
-    options.graph_optimization_level = runtime().GraphOptimizationLevel.ORT_ENABLE_BASIC
+    options, levels = session_options(4), runtime().GraphOptimizationLevel
+    integers = any(node.op_type in INTEGERS for node in load(path, load_external_data=False).graph.node)
+    options.graph_optimization_level = levels.ORT_ENABLE_EXTENDED if integers else levels.ORT_ENABLE_BASIC
     providers = ["CPUExecutionProvider"]
     return runtime().InferenceSession(str(path), options, providers=providers, disabled_optimizers=[*WRONG])
 

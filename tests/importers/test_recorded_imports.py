@@ -1,0 +1,118 @@
+"""What is imported, compared with recorded texts: layers with their parameters, names, templates, frames and the report."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import onnx
+import pytest
+from onnx_models import random, small_network
+from onnx_node_cases import CASES, KEPT, REFUSED
+from recorded import check_files, check_recorded, rounded
+
+from designer.graph.graph import Graph
+from designer.graph.model import Layer
+from designer.graph.template import Template
+from designer.importers.formats import ImportOptions
+from designer.importers.imported import Imported
+from designer.importers.onnx.importing import import_proto
+from designer.importers.report import Outcome
+from designer.operators.registry import Registry
+
+ENDS = ("input", "tensor_input", "output")
+TORCH = ("diffusion", "lstm", "shared", "unet", "vit")
+
+
+def layer_text(layer: Layer, registry: Registry) -> str:
+    """A layer with the parameters that are not its defaults."""
+    cls = registry.get(layer.type)
+    usual = cls().texts() if cls is not None else {}
+    params = "".join(f" {key}={text!r}" for key, text in layer.params.items() if usual.get(key) != text)
+    function = layer.activation
+    attached = f" -> {function.type} {dict(function.params)}" if function is not None else ""
+    shared = f" weights of {layer.weights_of}" if layer.weights_of else ""
+    return f"{layer.name}: {layer.type}({', '.join(map(str, layer.inputs))}){params}{attached}{shared}"
+
+
+def lines(graph: Graph | Template, registry: Registry) -> Iterator[str]:
+    layers = graph.layers if isinstance(graph, Template) else list(graph)
+    frames = graph.frames if isinstance(graph, Template) else graph.frames.values()
+    yield from (f"  {layer_text(layer, registry)}" for layer in layers)
+    yield from (f"  frame {frame.title!r} {frame.rect}" for frame in frames)
+
+
+def document_text(found: Imported, registry: Registry) -> str:
+    """The document, the shapes of its weights, and the report without what depends on the installed packages."""
+    graph, report = found.graph, found.report
+    text = [graph.name, *lines(graph, registry)]
+    for template in graph.templates.values():
+        text += [f"template {template.name}", *lines(template, registry)]
+    text += [f"weight {key.layer}.{key.tensor}: {array.shape}" for key, array in sorted(found.weights.tensors.items())]
+    text += [f"{name} is {place}" for name, place in report.weights.items()]
+    text += [report.counts(), f"{report.templates}", *report.warnings]
+    kept = (item for item in report.outcomes if item.outcome is not Outcome.KNOWN)
+    text += [f"{item.type}: {item.outcome.value} {', '.join(item.layers)} {item.reason}" for item in kept]
+    return rounded("\n".join([*text, ""]))
+
+
+def blocks() -> onnx.ModelProto:
+    """Three modules that are equal but for their weights, the last of which has those of the first, in nested scopes."""
+    nodes, weights = [], {}
+    for place, own in enumerate(("a", "b", "a")):
+        scope = f"/stage/block.{place}"
+        for name, read, made in (("first", f"x{place}", f"c{place}"), ("second", f"r{place}", f"d{place}")):
+            weights |= {f"{own}.{name}.weight": random(4, 4, 3, 3), f"{own}.{name}.bias": random(4)}
+            reads = [read, f"{own}.{name}.weight", f"{own}.{name}.bias"]
+            nodes.append(onnx.helper.make_node("Conv", reads, [made], f"{scope}/{name}/Conv", pads=[1, 1, 1, 1]))
+            if name == "first":
+                nodes.append(onnx.helper.make_node("Relu", [made], [f"r{place}"], f"{scope}/Relu"))
+        nodes.append(onnx.helper.make_node("Add", [f"d{place}", f"x{place}"], [f"x{place + 1}"], f"{scope}/Add"))
+    entry = [
+        onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1, 4, "height", "width"])
+        for name in ("x0", "x3")
+    ]
+    stored = [onnx.numpy_helper.from_array(array, name) for name, array in weights.items()]
+    graph = onnx.helper.make_graph(nodes, "blocks", entry[:1], entry[1:], stored)
+    return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 20)], ir_version=9)
+
+
+ONNX = {"blocks": blocks, "small": small_network}
+
+
+@pytest.mark.parametrize("name", ONNX)
+def test_the_document_of_an_onnx_model(name: str, registry: Registry) -> None:
+    found = import_proto(ONNX[name](), Path("model.onnx"), registry, ImportOptions())
+    check_recorded(f"imports/onnx_{name}.txt", document_text(found, registry))
+
+
+@pytest.mark.parametrize("name", TORCH)
+def test_the_document_of_a_torch_module(name: str, registry: Registry) -> None:
+    pytest.importorskip("torch")
+    import torch_models
+
+    from designer.importers.pytorch.importing import import_module
+
+    check_recorded(
+        f"imports/torch_{name}.txt", document_text(import_module(*torch_models.build(name), registry), registry)
+    )
+
+
+def test_the_layers_of_single_onnx_nodes(registry: Registry) -> None:
+    """Of each operator the first two that become layers, and all that do not."""
+    text, counts = [], Counter[tuple[str, int]]()
+    for case in (*CASES, *KEPT, *(case for case, _ in REFUSED)):
+        counts[case.op, case.opset] += 1
+        if any(case is other for other in CASES) and counts[case.op, case.opset] > 2:
+            continue
+        found = import_proto(case.model(), Path("node.onnx"), registry, ImportOptions())
+        made = [layer_text(layer, registry) for layer in found.graph if layer.type not in ENDS]
+        reasons = [item.reason for item in found.report.outcomes if item.reason]
+        text += [f"{case} | {' | '.join(line for line in made if ': opaque(' not in line)}{'; '.join(reasons)}"]
+    check_recorded("imports/onnx_nodes.txt", rounded("\n".join([*text, ""])))
+
+
+def test_no_other_import_is_recorded() -> None:
+    names = [*(f"onnx_{name}" for name in (*ONNX, "nodes")), *(f"torch_{name}" for name in TORCH)]
+    check_files("imports", [f"{name}.txt" for name in names])
