@@ -132,6 +132,8 @@ class ChannelGrid(QAbstractScrollArea):
     @property
     def on_sheet(self) -> int:
         """Number of channels that a sheet has room for."""
+        if self._data is None:
+            return 0
         across, down = self._pitch()
         return min(self.channels, max(1, int(MAX_PIXELS // (across * down))))
 

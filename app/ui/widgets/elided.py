@@ -14,7 +14,13 @@ class ElidedLabel(QLabel):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self._tip = ""
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+
+    def setToolTip(self, tip: str) -> None:
+        """Set a plain text as the tip, which follows the text of the label where that is elided."""
+        self._tip = tip
+        super().setToolTip(plain_tip(tip))
 
     def minimumSizeHint(self) -> QSize:
         return QSize(0, super().minimumSizeHint().height())
@@ -22,9 +28,10 @@ class ElidedLabel(QLabel):
     def paintEvent(self, event: QPaintEvent) -> None:
         metrics, lines = self.fontMetrics(), self.text().split("\n")
         shown = "\n".join(metrics.elidedText(line, Qt.TextElideMode.ElideRight, self.width()) for line in lines)
-        tip = plain_tip(self.text())
+        parts = (self.text() if shown != self.text() else "", self._tip) if self._tip else (self.text(),)
+        tip = plain_tip("\n".join(filter(None, parts)))
         if tip != self.toolTip():
-            self.setToolTip(tip)
+            super().setToolTip(tip)
         painter = QPainter(self)
         painter.setPen(self.palette().color(self.foregroundRole()))
         painter.drawText(self.rect(), self.alignment() | Qt.AlignmentFlag.AlignVCenter, shown)

@@ -1,0 +1,867 @@
+"""What the views of the Channel Inspector paint, which clicks and keys they report, and how its controls act on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import analysis_kit as kit
+import numpy as np
+import pytest
+
+pytest.importorskip("PySide6")
+from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, Qt
+from PySide6.QtGui import QColor, QGuiApplication, QImage, QMouseEvent, QRegion, QWheelEvent
+from PySide6.QtWidgets import QApplication, QComboBox, QFileDialog, QToolButton, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.ui.document.document import Document
+from app.ui.engine.context import Context
+from app.ui.engine.weight_surgery import weight_surgery_of
+from app.ui.inspector import channel_inspector
+from app.ui.inspector.channel_grid import ChannelGrid
+from app.ui.inspector.channel_inspector import ChannelInspectorPanel
+from app.ui.inspector.channel_statistics import channel_statistics
+from app.ui.inspector.color_bar import ColorBar
+from app.ui.inspector.enlarged import EnlargedPage
+from app.ui.inspector.histogram_strip import HistogramStrip
+from app.ui.inspector.legend import BAR, Legend
+from app.ui.inspector.look import Look, fit, pixels
+from app.ui.inspector.matrix_view import MatrixView
+from app.ui.inspector.order import Order, order_of
+from app.ui.inspector.subject import Kind
+from app.ui.widgets import theme
+from app.ui.widgets.feature_view import FeatureView
+from app.ui.widgets.image_view import DIMMED, ImageView, SplitMode
+from app.ui.widgets.overlays import CrossOverlay
+from app.ui.widgets.render import PALETTES, palette, to_image
+from designer.graph.commands import remove_layers, rename_layer
+from designer.operators.registry import default_registry
+from designer.units import number
+
+pytestmark = pytest.mark.gui
+LEFT, RIGHT, MIDDLE = Qt.MouseButton.LeftButton, Qt.MouseButton.RightButton, Qt.MouseButton.MiddleButton
+PLAIN, SHIFT, CONTROL = (
+    Qt.KeyboardModifier.NoModifier,
+    Qt.KeyboardModifier.ShiftModifier,
+    Qt.KeyboardModifier.ControlModifier,
+)
+VALUES = np.random.default_rng(0).standard_normal((1, 8, 6, 5)).astype(np.float32)
+
+
+def made(qtbot: QtBot, widget: QWidget, width: int = 400, height: int = 300) -> QWidget:
+    qtbot.addWidget(widget)
+    widget.resize(width, height)
+    widget.show()
+    qtbot.waitExposed(widget)
+    return widget
+
+
+def near(one: QColor, other: QColor, levels: int = 12) -> bool:
+    return all(abs(a - b) <= levels for a, b in zip(one.getRgb(), other.getRgb(), strict=True))
+
+
+def has(image: QImage, area: tuple[float, float, float, float], color: QColor, levels: int = 12) -> bool:
+    """Whether a color is in an area (left, top, right, bottom)."""
+    left, top, right, bottom = map(int, area)
+    return any(near(image.pixelColor(x, y), color, levels) for x in range(left, right) for y in range(top, bottom))
+
+
+class Painted(QObject):
+    """The parts of a widget that are painted."""
+
+    def __init__(self, widget: QWidget) -> None:
+        super().__init__(widget)
+        self.area = QRegion()
+        widget.installEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() is QEvent.Type.Paint:
+            self.area = self.area.united(event.region())  # type: ignore[attr-defined]
+        return False
+
+
+# --- painting ---------------------------------------------------------------------------------------------------------
+
+
+def changes_of(kind: type) -> tuple[Callable[[], QWidget], dict[str, Callable[[QWidget], object]]]:
+    """A widget with values, and the changes that are visible."""
+    plane = VALUES[0, 0]
+    image, other = (to_image(pixels(each, Look())) for each in (plane, -plane))
+
+    def grid() -> QWidget:
+        found = ChannelGrid("grid", "Channels")
+        found.show_data(VALUES[0])
+        return found
+
+    def matrix() -> QWidget:
+        found = MatrixView("matrix", "Map")
+        found.show_values(plane)
+        return found
+
+    def features() -> QWidget:
+        found = FeatureView("features", "Values")
+        found.show_values(plane[0])
+        return found
+
+    def view() -> QWidget:
+        found = ImageView("view", "Image", "")
+        found.show_image(image)
+        return found
+
+    table: dict[type, tuple[Callable[[], QWidget], dict[str, Callable[[object], object]]]] = {
+        ChannelGrid: (
+            grid,
+            {
+                "values": lambda w: w.show_data(-VALUES[0]),  # type: ignore[attr-defined]
+                "order": lambda w: w.set_order(list(range(7, -1, -1))),  # type: ignore[attr-defined]
+                "names": lambda w: w.set_names(lambda channel: f"filter {channel}"),  # type: ignore[attr-defined]
+                "mark": lambda w: w.set_mark((1, 2)),  # type: ignore[attr-defined]
+                "look": lambda w: w.set_look(Look("gray")),  # type: ignore[attr-defined]
+                "side": lambda w: w.set_side(60),  # type: ignore[attr-defined]
+                "note": lambda w: w.set_note("random weights"),  # type: ignore[attr-defined]
+                "dimmed": lambda w: w.set_dimmed(True),  # type: ignore[attr-defined]
+                "nothing": lambda w: w.show_data(None),  # type: ignore[attr-defined]
+            },
+        ),
+        MatrixView: (
+            matrix,
+            {
+                "values": lambda w: w.show_values(-plane),  # type: ignore[attr-defined]
+                "axes": lambda w: w.show_values(-plane, ("filter", "input")),  # type: ignore[attr-defined]
+                "look": lambda w: w.set_look(Look("gray")),  # type: ignore[attr-defined]
+                "note": lambda w: w.set_note("random weights"),  # type: ignore[attr-defined]
+                "dimmed": lambda w: w.set_dimmed(True),  # type: ignore[attr-defined]
+                "nothing": lambda w: w.show_values(None),  # type: ignore[attr-defined]
+            },
+        ),
+        FeatureView: (
+            features,
+            {
+                "values": lambda w: w.show_values(plane[1]),  # type: ignore[attr-defined]
+                "labels": lambda w: w.set_labels(("cat", "dog", "emu", "fox", "gnu")),  # type: ignore[attr-defined]
+                "note": lambda w: w.set_note("random weights"),  # type: ignore[attr-defined]
+            },
+        ),
+        ImageView: (
+            view,
+            {
+                "image": lambda w: w.show_image(other),  # type: ignore[attr-defined]
+                "split": lambda w: w.set_split(SplitMode.VERTICAL, 0.5),  # type: ignore[attr-defined]
+                "amount": lambda w: w.set_split(SplitMode.VERTICAL, 0.25),  # type: ignore[attr-defined]
+                "overlays": lambda w: w.set_overlays((CrossOverlay(1, 2),)),  # type: ignore[attr-defined]
+                "note": lambda w: w.set_note("random weights"),  # type: ignore[attr-defined]
+                "dimmed": lambda w: w.set_dimmed(True),  # type: ignore[attr-defined]
+                "zoom": lambda w: w.one_to_one(),  # type: ignore[attr-defined]
+                "fit": lambda w: w.fit(),  # type: ignore[attr-defined]
+                "nothing": lambda w: w.show_image(None),  # type: ignore[attr-defined]
+                "empty": lambda w: w.set_empty_text("nothing yet"),  # type: ignore[attr-defined]
+            },
+        ),
+        Legend: (
+            Legend,
+            {
+                "look": lambda w: w.show_look(Look("gray"), "value"),  # type: ignore[attr-defined]
+                "unit": lambda w: w.show_look(Look("gray"), "weight"),  # type: ignore[attr-defined]
+            },
+        ),
+        HistogramStrip: (
+            HistogramStrip,
+            {
+                "values": lambda w: w.show_statistics(channel_statistics(plane)),  # type: ignore[attr-defined]
+                "others": lambda w: w.show_statistics(channel_statistics(plane + 2)),  # type: ignore[attr-defined]
+                "nothing": lambda w: w.show_statistics(None),  # type: ignore[attr-defined]
+            },
+        ),
+    }
+    return table[kind]  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("kind", [ChannelGrid, MatrixView, FeatureView, ImageView, Legend, HistogramStrip])
+def test_every_change_is_painted_at_once(qtbot: QtBot, kind: type) -> None:
+    make, changes = changes_of(kind)
+    widget = made(qtbot, make())
+    surface = widget.viewport() if isinstance(widget, ChannelGrid) else widget
+    painted = Painted(surface)
+    before = surface.grab().toImage()
+    for name, change in changes.items():
+        QApplication.processEvents()
+        painted.area = QRegion()
+        change(widget)
+        qtbot.waitUntil(lambda: painted.area.contains(surface.rect().center()), timeout=2000)
+        assert QRegion(surface.rect()).subtracted(painted.area).isEmpty(), name
+        if isinstance(widget, ChannelGrid):
+            qtbot.waitUntil(lambda: widget.complete, timeout=2000)
+        after = surface.grab().toImage()
+        assert after != before, name
+        before = after
+
+
+class Around(QWidget):
+    """Accepts the clicks that a view leaves to the window around it."""
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        event.accept()
+
+
+@pytest.fixture
+def grid(qtbot: QtBot) -> Iterator[ChannelGrid]:
+    """Three channels of 4 x 2 pixels: -0.5, 0.5, and a column of ones on zeros."""
+    window = made(qtbot, Around(), 420, 200)
+    found = ChannelGrid("grid", "Channels", window)
+    found.resize(420, 200)
+    data = np.zeros((3, 2, 4), np.float32)
+    data[0], data[1], data[2, :, 3] = -0.5, 0.5, 1
+    found.set_side(120)
+    found.show_data(data)
+    found.show()
+    qtbot.waitUntil(lambda: found.complete)
+    yield found
+    window.close()
+
+
+def test_tiles_are_painted_with_their_values_captions_and_marks(grid: ChannelGrid, qtbot: QtBot) -> None:
+    def color(channel: int, x: float, y: float) -> QColor:
+        rect = grid.tile_rect(channel)
+        place = rect.topLeft() + QPointF(x * rect.width() / 4, y * rect.height() / 2)
+        return grid.seen().pixelColor(place.toPoint())
+
+    def caption(channel: int, role: theme.RoleName) -> bool:
+        rect = grid.tile_rect(channel)
+        height = grid.fontMetrics().height()
+        area = (rect.left(), rect.bottom() + 2, rect.right(), rect.bottom() + height)
+        return has(grid.seen(), area, theme.color(role), 40)
+
+    def framed(channel: int, role: theme.RoleName, away: int) -> bool:
+        rect = grid.tile_rect(channel)
+        line = [grid.seen().pixelColor(QPoint(int(rect.left()) + x, int(rect.top()) - away)) for x in (20, 40, 60)]
+        return all(near(each, theme.color(role)) for each in line)
+
+    assert near(color(0, 1.5, 0.5), QColor(128, 0, 0))
+    assert near(color(1, 1.5, 0.5), QColor(0, 128, 0))
+    assert near(color(2, 2.95, 0.5), QColor(0, 0, 0))  # edges of pixels are sharp
+    assert near(color(2, 3.05, 0.5), QColor(0, 255, 0))
+    assert [caption(channel, "warning") for channel in range(3)] == [False] * 3
+    assert all(caption(channel, "muted") for channel in range(3))
+    grid.set_captions(lambda channel: "dead" if channel == 1 else "", lambda channel: (0.0, 1.0))
+    assert [caption(channel, "warning") for channel in range(3)] == [False, True, False]
+    assert [framed(channel, "warning", 1) for channel in range(3)] == [False, True, False]
+    grid.set_mark((3, 0))
+    assert not caption(1, "warning")  # the value at the mark is there
+    assert framed(1, "warning", 1)
+    assert grid.caption(2, 120) == "2   1"
+    rect = grid.tile_rect(0)
+    at = (rect.topLeft() + QPointF(3.5 * rect.width() / 4, 0.5 * rect.height() / 2)).toPoint()
+    seen = grid.seen()
+    assert near(seen.pixelColor(at + QPoint(-6, 0)), theme.color("accent"))
+    assert near(seen.pixelColor(at + QPoint(0, 6)), theme.color("accent"))
+    assert near(seen.pixelColor(at), QColor(128, 0, 0))  # the pixel itself can be seen
+    grid.set_mark(None)
+    grid.setFocus()
+    grid.set_current(2)
+    qtbot.waitUntil(grid.hasFocus)
+    assert [framed(channel, "accent", 2) for channel in range(3)] == [False, False, True]
+    grid.clearFocus()
+    assert not framed(2, "accent", 2)
+    ground = theme.color("sunken")
+    grid.set_dimmed(True)
+    mixed = [
+        round(DIMMED * value + (1 - DIMMED) * part) for value, part in zip((0, 128, 0), ground.getRgb(), strict=False)
+    ]
+    assert near(color(1, 1.5, 0.5), QColor(*mixed))
+    area = (0, grid.viewport().height() - 30, 100, grid.viewport().height())
+    assert not has(grid.seen(), area, theme.color("warning"), 40)
+    grid.set_note("random weights")
+    assert has(grid.seen(), area, theme.color("warning"), 40)
+
+
+def test_captions_have_what_there_is_room_for(grid: ChannelGrid) -> None:
+    grid.set_captions(lambda channel: "", lambda channel: (-1.0, 2.0) if channel else None)
+    assert [grid.caption(1, width) for width in (109, 110)] == ["1", "1   -1 … 2"]
+    assert grid.caption(0, 400) == "0"  # not known yet
+    grid.set_names(lambda channel: f"filter {channel}")
+    assert grid.caption(1, 400) == "filter 1"
+    heights = []
+    for side in (47, 48):
+        grid.set_side(side)
+        below = grid.tile_rect(0).bottomLeft() + QPointF(5, 5)
+        heights.append(grid.channel_at(below))
+    assert heights == [None, 0]  # small tiles have no captions
+
+
+def test_other_numbers_of_channels_begin_at_the_first(grid: ChannelGrid, qtbot: QtBot) -> None:
+    many = np.zeros((100, 2, 4), np.float32)
+    grid.show_data(many)
+    grid.set_order(list(range(99, -1, -1)))
+    grid.set_current(3)
+    scrolled = grid.verticalScrollBar().value()
+    assert scrolled > 0
+    grid.show_data(many + 1)  # the next run: all stays
+    assert (grid.current, grid.verticalScrollBar().value(), list(grid.order)[:2]) == (3, scrolled, [99, 98])
+    grid.show_data(many[:60])
+    assert (grid.current, grid.verticalScrollBar().value(), list(grid.order)) == (0, 0, list(range(60)))
+    qtbot.keyClick(grid, Qt.Key.Key_End)
+    grid.show_data(many[:2])
+    assert grid.current == 0
+    chosen: list[int] = []
+    grid.activated.connect(chosen.append)
+    qtbot.keyClick(grid, Qt.Key.Key_Return)
+    assert chosen == [0]
+
+
+def test_the_note_is_painted_once_while_the_grid_scrolls(grid: ChannelGrid) -> None:
+    grid.show_data(np.zeros((100, 2, 4), np.float32))
+    QApplication.processEvents()
+    for note in ("random weights", ""):
+        grid.set_note(note)
+        QApplication.processEvents()
+        painted = Painted(grid.viewport())
+        grid.verticalScrollBar().setValue(grid.verticalScrollBar().value() + 7)
+        QApplication.processEvents()
+        assert QRegion(grid.viewport().rect()).subtracted(painted.area).isEmpty() is bool(note)
+
+
+# --- mouse and keys ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("button", "modifiers", "reported"),
+    [
+        (LEFT, PLAIN, ["activated"]),
+        (LEFT, CONTROL, ["activated"]),
+        (LEFT, SHIFT, ["pinned"]),
+        (RIGHT, PLAIN, ["pinned"]),
+        (MIDDLE, PLAIN, []),
+    ],
+)
+def test_clicks_on_a_channel(
+    grid: ChannelGrid,
+    qtbot: QtBot,
+    button: Qt.MouseButton,
+    modifiers: Qt.KeyboardModifier,
+    reported: list[str],
+) -> None:
+    found: list[tuple[str, object]] = []
+    grid.activated.connect(lambda channel: found.append(("activated", channel)))
+    grid.pinned.connect(lambda place: found.append(("pinned", place)))
+    rect = grid.tile_rect(2)
+    place = rect.topLeft() + QPointF(3.5 * rect.width() / 4, 0.5 * rect.height() / 2)
+    qtbot.mouseClick(grid.viewport(), button, modifiers, place.toPoint())
+    value = {"activated": 2, "pinned": (2, 3, 0)}
+    assert found == [(name, value[name]) for name in reported]
+    assert grid.current == (2 if reported else 0)
+    qtbot.mouseClick(grid.viewport(), button, modifiers, QPoint(2, 2))
+    assert len(found) == len(reported)  # nothing is there
+
+
+def test_the_cursor_is_a_hand_over_channels_and_its_place_is_reported(grid: ChannelGrid, qtbot: QtBot) -> None:
+    found: list[object] = []
+    grid.probed.connect(found.append)
+    for place, pixel, shape in (
+        (grid.tile_rect(1).topLeft() + QPointF(2, 2), (1, 0, 0), Qt.CursorShape.PointingHandCursor),
+        (grid.tile_rect(1).bottomLeft() + QPointF(2, 5), None, Qt.CursorShape.PointingHandCursor),  # its caption
+        (grid.tile_rect(1).topLeft() - QPointF(3, -5), None, Qt.CursorShape.ArrowCursor),
+    ):
+        qtbot.mouseMove(grid.viewport(), place.toPoint())
+        assert found[-1] == pixel
+        assert grid.viewport().cursor().shape() is shape
+    qtbot.mouseMove(grid.viewport(), grid.tile_rect(1).center().toPoint())
+    assert found[-1] is not None
+    QApplication.sendEvent(grid, QEvent(QEvent.Type.Leave))
+    assert found[-1] is None
+
+
+@pytest.mark.parametrize("key", [Qt.Key.Key_Return, Qt.Key.Key_Enter])
+def test_both_enter_keys_enlarge(grid: ChannelGrid, qtbot: QtBot, key: Qt.Key) -> None:
+    grid.set_current(1)
+    with qtbot.waitSignal(grid.activated) as chosen:
+        qtbot.keyClick(grid, key)
+    assert chosen.args == [1]
+
+
+def turned(widget: QWidget, notches: int, modifiers: Qt.KeyboardModifier) -> None:
+    place = QPointF(widget.rect().center())
+    event = QWheelEvent(
+        place,
+        QPointF(widget.mapToGlobal(place.toPoint())),
+        QPoint(),
+        QPoint(0, 120 * notches),
+        Qt.MouseButton.NoButton,
+        modifiers,
+        Qt.ScrollPhase.NoScrollPhase,
+        False,
+    )
+    QApplication.sendEvent(widget, event)
+
+
+def test_control_and_the_wheel_change_the_size_within_its_limits(grid: ChannelGrid) -> None:
+    sides: list[int] = []
+    grid.side_changed.connect(sides.append)
+    turned(grid.viewport(), 1, CONTROL)
+    turned(grid.viewport(), -2, CONTROL)
+    assert sides == [144, 100]
+    assert grid.tile_rect(0).width() == 100
+    for notches, limit in ((40, 512), (-40, 24)):
+        turned(grid.viewport(), notches, CONTROL)
+        assert sides[-1] == grid.tile_rect(0).width() == limit
+
+
+def test_buttons_and_keys_of_a_single_channel(qtbot: QtBot) -> None:
+    page = made(qtbot, EnlargedPage(), 500, 300)
+    assert isinstance(page, EnlargedPage)
+    page.show_plane(np.zeros((10, 20), np.float32), Look(), None, False)
+    QApplication.processEvents()
+    found: list[object] = []
+    page.left.connect(lambda: found.append("left"))
+    page.walked.connect(found.append)
+    for name, expected in (("back", "left"), ("previous", -1), ("next", 1)):
+        qtbot.mouseClick(page.findChild(QToolButton, f"channel_inspector.{name}"), LEFT)
+        assert found.pop() == expected
+    for key, expected in (
+        (Qt.Key.Key_Escape, "left"),
+        (Qt.Key.Key_Backspace, "left"),
+        (Qt.Key.Key_Left, -1),
+        (Qt.Key.Key_Right, 1),
+    ):
+        qtbot.keyClick(page.view, key)
+        assert found.pop() == expected
+    assert not found
+    fitted = page.view.zoom
+    assert fitted > 1
+    for name, zoom in (("one", 1.0), ("fit", fitted)):
+        qtbot.mouseClick(page.findChild(QToolButton, f"channel_inspector.{name}"), LEFT)
+        assert page.view.zoom == zoom
+
+
+# --- colors -----------------------------------------------------------------------------------------------------------
+
+
+def test_every_control_of_the_colors_reports_its_look(qtbot: QtBot) -> None:
+    bar = made(qtbot, ColorBar(), 900, 80)
+    assert isinstance(bar, ColorBar)
+    found: list[str] = []
+    looks: list[Look] = []
+    bar.look_changed.connect(looks.append)
+    bar.look_touched.connect(lambda: found.append("touched"))
+    bar.scale_changed.connect(lambda: found.append("scale"))
+    bar.auto_requested.connect(lambda: found.append("auto"))
+    bar.side_changed.connect(lambda side: found.append(f"side {side}"))
+    look = Look()
+    bar.set_look(1.0, 0.0)
+
+    def click(name: str) -> None:
+        qtbot.mouseClick(bar.findChild(QToolButton, f"channel_inspector.{name}"), LEFT)
+
+    def write(box: QWidget, text: str) -> None:
+        box.selectAll()  # type: ignore[attr-defined]
+        qtbot.keyClicks(box, f"{text}\r")
+
+    for act, expected, reported in (
+        (lambda: write(bar.gain.box, "4"), replace(look, gain=4.0), ["touched"]),
+        (lambda: write(bar.shift.box, "0.5"), replace(look, gain=4.0, shift=0.5), ["touched"]),
+        (lambda: click("reset"), look, ["touched"]),
+        (lambda: click("log"), replace(look, log=True), []),
+        (lambda: click("log"), look, []),
+        (lambda: click("each"), replace(look, each=True), ["scale"]),
+        (lambda: click("each"), look, ["scale"]),
+        (lambda: qtbot.keyClick(bar.palette_box, Qt.Key.Key_End), replace(look, palette=PALETTES[-1]), ["scale"]),
+    ):
+        found.clear()
+        act()
+        assert looks[-1] == bar.look == expected
+        assert found == reported
+    found.clear()
+    click("auto")
+    assert found == ["auto"]
+    for key, side in ((Qt.Key.Key_Home, 24), (Qt.Key.Key_End, 512)):
+        qtbot.keyClick(bar.side, key)
+        assert found[-1] == f"side {side}"
+    assert not bar.locked
+    click("lock")
+    assert bar.locked
+
+
+@pytest.mark.parametrize("name", PALETTES)
+def test_the_legend_has_the_colors_of_the_map_between_its_values(qtbot: QtBot, name: str) -> None:
+    legend = Legend()
+    made(qtbot, legend, *legend.sizeHint().toTuple())
+    legend.show_look(Look(name, gain=2.0, shift=0.25), "weight")
+    assert legend.toolTip() == "weight: ≤ -0.75 · -0.25 · ≥ 0.25"
+    image, table = legend.grab().toImage(), palette(name)
+    for place in (0.02, 0.25, 0.5, 0.75, 0.98):
+        expected = QColor(int(table[1 + round(place * 254)]))
+        assert near(image.pixelColor(round(place * legend.width()), BAR // 2), expected, 16)
+    ends = []
+    for text in ("≤ -0.75", "≥ 0.25"):  # a wider text needs more room
+        width = legend.fontMetrics().horizontalAdvance(text)
+        ends.append(width)
+    inks = [
+        [x for x in range(legend.width()) if has(image, (x, BAR + 3, x + 1, legend.height()), theme.color("muted"), 60)]
+    ][0]
+    assert min(inks) <= 3
+    first = max(x for x in inks if x <= ends[0] + 1)
+    assert first >= ends[0] - 4
+    last = min(x for x in inks if x >= legend.width() - ends[1] - 2)
+    assert last <= legend.width() - ends[1] + 4
+    legend.show_look(Look(name, each=True), "weight")
+    assert legend.toolTip() == "share of each channel's own range: low · of each channel · high"
+
+
+# --- the panel --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def panel(qtbot: QtBot) -> Iterator[ChannelInspectorPanel]:
+    """On the hidden convolution of a network that does not run."""
+    context = Context(default_registry())
+    context.set_document(Document(kit.small_network(8), context.registry))
+    found = ChannelInspectorPanel(context)
+    context.setParent(found)
+    made(qtbot, found, 1000, 600)
+    found.inspect("conv_h")
+    yield found
+    found.exporter.background.wait()
+
+
+def show(panel: ChannelInspectorPanel, value: np.ndarray) -> None:
+    panel.subject.value = value
+    panel.subject.changed.emit()
+
+
+def choose(qtbot: QtBot, panel: ChannelInspectorPanel, name: str, row: int) -> None:
+    """With the keyboard, as a user does."""
+    box = panel.findChild(QComboBox, f"channel_inspector.{name}")
+    qtbot.keyClick(box, Qt.Key.Key_Home)
+    for _ in range(row):
+        qtbot.keyClick(box, Qt.Key.Key_Down)
+
+
+FORMS = {  # values and their kind: what is visible besides the view, and whether colors can be chosen
+    "channels": (VALUES, Kind.OUTPUT, {"histogram", "legend", "order"}, True),
+    "batch": (np.concatenate([VALUES, -VALUES]), Kind.OUTPUT, {"histogram", "legend", "order", "item"}, True),
+    "filters": (VALUES[0][:, None], Kind.WEIGHTS, {"histogram", "legend", "order"}, True),
+    "matrix": (VALUES[0, :, 0], Kind.WEIGHTS, {"histogram", "legend"}, True),
+    "sequence": (VALUES[0, :1], Kind.OUTPUT, {"histogram", "legend"}, True),
+    "bias": (VALUES[0, :, 0, 0], Kind.WEIGHTS, set(), False),
+    "values": (VALUES[0, :1, 0], Kind.OUTPUT, set(), False),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_controls_and_notes_are_those_of_the_form_of_a_tensor(panel: ChannelInspectorPanel, form: str) -> None:
+    value, kind, visible, colors = FORMS[form]
+    assert not panel.subjects.export.isEnabled()
+    show(panel, VALUES)
+    panel.look_at(kind)
+    assert panel.subjects.export.isEnabled() is (kind is Kind.OUTPUT)
+    panel.subject.note = "random weights"
+    show(panel, value.copy())
+    assert panel.subjects.export.isEnabled()
+    names = ("histogram", "legend", "order", "item")
+    parts = {name: panel.findChild(QWidget, f"channel_inspector.{name}") for name in names}
+    assert {name for name, part in parts.items() if part.isVisible()} == visible
+    assert panel.bar.isEnabled() is colors
+    view = {"matrix": panel.matrix, "sequence": panel.matrix, "bias": panel.features, "values": panel.features}
+    shown = view.get(form, panel.grid)
+    assert shown.isVisible()
+    assert panel.status_text.startswith(f"{panel.subject.title}   {' x '.join(map(str, value.shape))}")
+    surface = shown.viewport() if isinstance(shown, ChannelGrid) else shown
+    area = (0, surface.height() // 2, 150, surface.height())
+    assert has(surface.grab().toImage(), area, theme.color("warning"), 40)
+    assert panel.view.note == "random weights"
+    panel.subject.forget()
+    panel.subject.message = "It has no weights."
+    panel.subject.changed.emit()
+    assert not panel.subjects.export.isEnabled()
+    assert panel._empty.isVisible()
+
+
+def test_what_is_stale_is_dimmed_in_every_view(panel: ChannelInspectorPanel) -> None:
+    def bright() -> dict[str, int]:
+        show(panel, np.ones((1, 8, 6, 5), np.float32))
+        panel.bar.set_look(1.0, 0.0)
+        seen = {"grid": panel.grid.seen().pixelColor(panel.grid.tile_rect(0).center().toPoint())}
+        panel.enlarge(0)
+        seen["channel"] = panel.view.grab().toImage().pixelColor(panel.view.rect().center())
+        panel.shrink()
+        show(panel, np.ones((1, 8, 6), np.float32))
+        panel.bar.set_look(1.0, 0.0)
+        seen["matrix"] = panel.matrix.grab().toImage().pixelColor(panel.matrix.area().center().toPoint())
+        return {name: color.green() for name, color in seen.items()}
+
+    views = ("grid", "channel", "matrix")
+    assert bright() == dict.fromkeys(views, 255)
+    panel._analysis.stale_changed.emit(True)
+    assert all(value < 150 for value in bright().values())
+    panel._analysis.stale_changed.emit(False)
+    assert bright() == dict.fromkeys(views, 255)
+
+
+@pytest.mark.parametrize("row", range(len(PALETTES)))
+@pytest.mark.parametrize("each", [False, True])
+def test_every_view_has_the_chosen_colors(panel: ChannelInspectorPanel, qtbot: QtBot, row: int, each: bool) -> None:
+    show(panel, VALUES)
+    choose(qtbot, panel, "palette", row)
+    if each:
+        qtbot.mouseClick(panel.findChild(QToolButton, "channel_inspector.each"), LEFT)
+    look = panel.bar.look
+    assert (look.palette, look.each) == (PALETTES[row], each)
+    if not each:
+        fitted = fit(VALUES[0], look.palette)
+        assert (look.gain, look.shift) == (pytest.approx(fitted.gain), pytest.approx(fitted.shift))
+    panel.enlarge(5)
+    own = fit(VALUES[0, 5], look.palette) if each else None
+    assert panel.view.image == to_image(pixels(VALUES[0, 5], look, own))
+    qtbot.mouseClick(panel.findChild(QToolButton, "channel_inspector.log"), LEFT)
+    look = panel.bar.look
+    assert look.log
+    assert panel.view.image == to_image(pixels(VALUES[0, 5], look, own))
+    assert panel.legend.texts()[0] == ("low" if each else f"≤ {number(-1 / look.gain - look.shift)}")
+    show(panel, VALUES[0, :1].copy())
+    look = panel.bar.look
+    own = fit(VALUES[0, 0], look.palette) if each else None
+    assert panel.matrix.image == to_image(pixels(VALUES[0, 0], look, own))
+
+
+def test_each_channel_is_titled_walked_and_removed_by_its_number(
+    panel: ChannelInspectorPanel, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    removed: list[tuple[object, ...]] = []
+    surgery = weight_surgery_of(panel._context)
+    monkeypatch.setattr(surgery, "operate", lambda kind, source, channels: removed.append((kind, source, channels)))
+    show(panel, VALUES)
+    title = panel.enlarged.title
+    panel.enlarge(6)
+    for step, channel in (("next", 7), ("next", 0), ("previous", 7), ("previous", 6)):
+        qtbot.mouseClick(panel.findChild(QToolButton, f"channel_inspector.{step}"), LEFT)
+        assert title.text() == f"channel {channel} (0 to 7)  ·  conv_h"
+        low, high = VALUES[0, channel].min(), VALUES[0, channel].max()
+        assert panel.status_text.startswith(f"channel {channel}   {number(low)} … {number(high)}")
+        histogram = panel.findChild(HistogramStrip, "channel_inspector.histogram").statistics
+        assert (histogram.low, histogram.high) == (low, high)
+        qtbot.mouseClick(panel.findChild(QToolButton, "channel_inspector.remove_channel"), LEFT)
+        assert removed.pop() == ("remove", "conv_h", (channel,))
+    qtbot.mouseClick(panel.findChild(QToolButton, "channel_inspector.back"), LEFT)
+    assert panel.grid.isVisible()
+    assert panel.grid.current == 6
+    panel.enlarge(7)
+    show(panel, VALUES[:, :4].copy())  # fewer channels: all of them are shown
+    assert panel.grid.isVisible()
+    panel.look_at(Kind.WEIGHTS)
+    show(panel, VALUES[0][:, None].copy())
+    panel.enlarge(2)
+    assert title.text().startswith("filter 2 (0 to 7)  ·  conv_h")
+
+
+def test_the_histogram_is_that_of_the_channel_under_the_cursor(panel: ChannelInspectorPanel, qtbot: QtBot) -> None:
+    show(panel, VALUES)
+    qtbot.waitUntil(lambda: panel.statistics.complete)
+    strip = panel.findChild(HistogramStrip, "channel_inspector.histogram")
+
+    def channel() -> int:
+        assert strip.statistics is not None
+        return [float(plane.min()) for plane in VALUES[0]].index(strip.statistics.low)
+
+    panel.grid.set_current(1)
+    for hovered in (4, 7):
+        qtbot.mouseMove(panel.grid.viewport(), panel.grid.tile_rect(hovered).center().toPoint())
+        assert channel() == hovered
+    QApplication.sendEvent(panel, QEvent(QEvent.Type.Leave))
+    assert channel() == 1
+    assert panel.probe.hover is None
+    flat = VALUES.copy()
+    flat[0, (2, 5)] = 0.5
+    show(panel, flat)
+    qtbot.waitUntil(lambda: panel.statistics.complete)
+    assert panel.status_text == "conv_h   1 x 8 x 6 x 5   2 dead (2, 5)"
+
+
+def test_size_order_and_selection_follow_their_controls(panel: ChannelInspectorPanel, qtbot: QtBot) -> None:
+    show(panel, VALUES)
+    for row, order in enumerate(Order):
+        choose(qtbot, panel, "order", row)
+        assert list(panel.grid.order) == order_of(VALUES[0], order)
+    qtbot.keyClick(panel.bar.side, Qt.Key.Key_Home)
+    assert max(panel.grid.tile_rect(0).size().toTuple()) == 24
+    turned(panel.grid.viewport(), 2, CONTROL)
+    assert panel.bar.side.value() == max(panel.grid.tile_rect(0).size().toTuple()) == 35
+    panel._context.select(("conv_0",))
+    assert panel.source == "conv_h"
+    qtbot.mouseClick(panel.findChild(QToolButton, "channel_inspector.follow"), LEFT)  # what is selected already
+    assert panel.source == "conv_0"
+    assert panel.subjects.layer.currentText() == "conv_0"
+    panel._context.select(("mix_0", "conv_h"))
+    assert panel.source == "conv_0"
+    panel._context.inspect_requested.emit("mix_0")
+    assert panel.subjects.layer.currentText() == "mix_0"
+    panel.look_at(Kind.WEIGHTS)
+    assert panel.subjects.kind.currentData() == Kind.WEIGHTS
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_the_inspected_layer_is_followed_until_it_is_deleted(
+    panel: ChannelInspectorPanel, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, large: bool
+) -> None:
+    if large:
+        monkeypatch.setattr(channel_inspector, "LARGE", 2)
+    context, reported = panel._context, []
+    context.inspected.connect(reported.append)
+    document, box = context.document, panel.subjects.layer
+    show(panel, VALUES)
+    panel.probe.toggle((1, 2, 3))
+    assert document.do(lambda g: rename_layer(g, "conv_h", "first"))
+    qtbot.waitUntil(lambda: box.findText("first") >= 0)
+    assert (panel.source, box.currentText(), reported) == ("first", "first", ["first"])
+    assert panel.page is not None
+    assert panel.probe.pin == (1, 2, 3)
+    assert document.do(lambda g: remove_layers(g, ["first"]))
+    qtbot.waitUntil(lambda: box.findText("first") < 0)
+    assert (panel.source, box.currentText(), reported) == ("", "", ["first", ""])
+    assert panel.page is None
+    assert not panel.grid.isVisible()
+    panel.inspect("conv_0")
+    show(panel, VALUES)
+    panel.probe.toggle((1, 2, 3))
+    panel.inspect("mix_0")
+    assert panel.probe.pin is None  # it was one of another layer
+    assert panel.page is None
+    panel.bar.set_look(3.0, 0.5)
+    panel.probe.pin = (1, 2, 3)
+    context.set_document(Document(kit.small_network(4), context.registry))
+    assert panel.probe.pin is None
+    assert (panel.bar.look.gain, panel.bar.look.shift) == (1.0, 0.0)
+    panel.bar.set_look(3.0, 0.5)
+    panel.bar.lock.setChecked(True)
+    context.set_document(Document(kit.small_network(4), context.registry))
+    assert (panel.bar.look.gain, panel.bar.look.shift) == (3.0, 0.5)
+
+
+def test_a_range_is_kept_for_each_kind_of_map_and_scale(panel: ChannelInspectorPanel, qtbot: QtBot) -> None:
+    show(panel, VALUES)
+    kept = {}
+    for gain, (row, each) in enumerate(((0, False), (3, False), (3, True), (0, True)), 2):
+        choose(qtbot, panel, "palette", row)
+        panel.bar.each.setChecked(each)
+        panel.bar.gain.box.selectAll()
+        qtbot.keyClicks(panel.bar.gain.box, f"{gain}\r")
+        kept[row, each] = float(gain)
+    for (row, each), expected in kept.items():
+        choose(qtbot, panel, "palette", row)
+        panel.bar.each.setChecked(each)
+        assert panel.bar.look.gain == expected
+    qtbot.mouseClick(panel.findChild(QToolButton, "channel_inspector.auto"), LEFT)
+    auto = panel.bar.look.gain
+    for layer in ("conv_0", "conv_h"):
+        panel.inspect(layer)
+        show(panel, VALUES.copy())
+    assert panel.bar.look.gain == auto  # what was fitted by hand is kept, too
+    qtbot.mouseClick(panel.findChild(QToolButton, "channel_inspector.reset"), LEFT)
+    for layer in ("conv_0", "conv_h"):
+        panel.inspect(layer)
+        show(panel, VALUES.copy())
+    assert panel.bar.look.gain == 1
+
+
+# --- exports ----------------------------------------------------------------------------------------------------------
+
+
+def test_files_are_named_after_the_tensor_and_have_what_is_shown(
+    panel: ChannelInspectorPanel, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    proposed: list[str] = []
+
+    def answer(_parent: object, _title: str, name: str, *_filters: str) -> tuple[str, str]:
+        proposed.append(Path(name).name)
+        return str(tmp_path / Path(name).name), ""
+
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", answer)
+
+    def saved(way: str) -> str:
+        panel.exporter.export(way)
+        panel.exporter.background.wait()
+        qtbot.waitUntil(lambda: not panel.exporter.background.running)
+        qtbot.waitUntil(lambda: panel.status_text.startswith("Saved"))
+        return proposed.pop()
+
+    def copied() -> QImage:
+        QGuiApplication.clipboard().clear()
+        panel.exporter.export("copy")
+        return QGuiApplication.clipboard().image()
+
+    panel.exporter.export("copy")  # nothing is shown yet
+    assert panel.status_text == ""
+    show(panel, VALUES)
+    assert copied().size() == panel.grid.sheet().size()
+    panel.enlarge(3)
+    assert [saved(way) for way in ("picture", "tensor", "statistics")] == ["conv_h_3.png", "conv_h.npy", "conv_h.csv"]
+    np.testing.assert_array_equal(np.load(tmp_path / "conv_h.npy"), VALUES)
+    assert QImage(str(tmp_path / "conv_h_3.png")).text("Comment").startswith("{")
+    assert copied().size().toTuple() == (5, 6)
+    panel.look_at(Kind.WEIGHTS)
+    panel.subject.tensor = "weight"
+    kernels = VALUES[0][:, None].repeat(5, 1)  # five kernels in each filter, with gaps between them
+    show(panel, kernels)
+    assert saved("statistics") == "conv_h_weight.csv"
+    rows = (tmp_path / "conv_h_weight.csv").read_text().splitlines()[1:]
+    means = [float(row.split(",")[3]) for row in rows]
+    assert means == pytest.approx(kernels.mean(axis=(1, 2, 3)).tolist(), rel=1e-4)
+    panel.subject.tensor = "bias"
+    show(panel, VALUES[0, :, 0, 0].copy())
+    assert copied().size() == panel.features.grab().toImage().size()
+    assert saved("picture") == "conv_h_bias.png"
+    for way in ("channels", "runs"):
+        panel.exporter.export(way)
+        assert panel.status_text.startswith("Nothing is there to be animated")
+    show(panel, VALUES[0, :, 0].copy())
+    shown = copied()
+    assert shown == panel.matrix.grab().toImage().convertToFormat(shown.format())
+    panel.look_at(Kind.GRADIENT)
+    show(panel, VALUES)
+    assert saved("tensor") == "conv_h_gradient.npy"
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: ("", ""))
+    for way in ("picture", "tensor", "statistics", "channels"):
+        panel.probe.show_message("nothing was written")
+        panel.exporter.export(way)
+        assert panel.status_text == "nothing was written", way
+
+
+def test_a_sheet_without_room_for_all_channels_says_so(
+    panel: ChannelInspectorPanel, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(tmp_path / "sheet.png"), ""))
+    monkeypatch.setattr("app.ui.inspector.channel_grid.MAX_PIXELS", 150 * 180 * 3)
+    show(panel, VALUES)
+    panel.exporter.export("picture")
+    assert panel.status_text == "Writing …"
+    panel.exporter.export("tensor")  # one after the other
+    assert panel.status_text.startswith("Another file is being written")
+    qtbot.waitUntil(lambda: panel.status_text.startswith("Saved"))
+    assert f"with the first {panel.grid.on_sheet} of 8 channels" in panel.status_text
+    assert 1 < panel.grid.on_sheet < 8
+
+
+def test_a_recording_has_the_runs_since_it_began(panel: ChannelInspectorPanel) -> None:
+    record = panel.subjects.export._actions["record"]
+    for _ in range(2):
+        record.trigger()
+        for number_of_run in range(2):
+            show(panel, VALUES + number_of_run)
+        assert len(panel.exporter._frames) == 3 - (_ == 0)
+        record.trigger()
+        show(panel, VALUES.copy())
+        assert len(panel.exporter._frames) == 3 - (_ == 0)
+
+
+def test_frames_of_channels_are_in_the_order_and_shape_of_the_grid(panel: ChannelInspectorPanel, qtbot: QtBot) -> None:
+    wide = VALUES.repeat(2, 3)
+    show(panel, wide)
+    choose(qtbot, panel, "order", list(Order).index(Order.ENERGY))
+    for each in (False, True):
+        panel.bar.each.setChecked(each)
+        make = panel.exporter.channels()
+        assert make is not None
+        for frame, channel in zip(make(), order_of(wide[0], Order.ENERGY), strict=True):
+            own = fit(wide[0, channel], panel.bar.look.palette) if each else None
+            expected = to_image(pixels(wide[0, channel], panel.bar.look, own))
+            assert frame == expected.scaled(10 * 13, 6 * 13)
