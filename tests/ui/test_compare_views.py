@@ -311,6 +311,7 @@ def test_what_is_missing_says_why(view: Shown) -> None:
     model.busy, model.problem = False, ""
     assert model.title("C") == "C"
     view.compare("AB")
+    model.compared = []  # those of the image; columns are of the variants that were made last
     assert model.columns() == ["gaussian:25/255", "A net_A", "B net_B"]
     view.compare("AB", failed="AB")
     assert model.keys == ["A", "B"]
@@ -733,6 +734,7 @@ def test_what_keeps_a_comparison_from_running_is_said(
 ) -> None:
     photograph(tmp_path / "photo.png")
     model = bench.model
+    bench.fill("AB")
     path = network(tmp_path, "net") if networks else tmp_path / "gone.xml"
     model.choices = [VariantChoice(path)] * 2
     model.picture = tmp_path / picture if picture else None
@@ -740,6 +742,8 @@ def test_what_keeps_a_comparison_from_running_is_said(
         model.compare()
     assert problem in model.problem
     assert not model.busy
+    assert [model.pixels(key) for key in (INPUT, CLEAN, "A", "B")] == [None] * 4
+    assert model.measured == Measured()
     assert [bool(why) for why in model.errors] == [not networks] * 2
 
 

@@ -640,6 +640,12 @@ def test_each_card_says_what_its_advice_says(
         qtbot.mouseClick(reveal, LEFT)
     assert told.args == ["stem"]
     assert [row.name for row in profiling.chosen_rows] == ["stem"]
+    number = next(n for n, each in enumerate(found) if each.rule == "better-engine")
+    assert context.root.settings.engine != "torch"
+    qtbot.mouseClick(advice.findChildren(QPushButton, f"advice.{number}.apply")[-1], LEFT)  # others are deleted later
+    titles = [words[0] for _, words in cards(advice)]
+    assert titles[0] == sentence(found[number].message)
+    assert titles.count(titles[0]) == 1  # it is not offered again before a run has measured it
 
 
 def test_advice_follows_edits_settings_and_the_document(
