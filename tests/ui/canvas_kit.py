@@ -13,6 +13,7 @@ from app.ui.document.document import Document
 from app.ui.engine.context import Context
 from designer.graph.graph import Graph
 from designer.graph.model import ActivationSpec, Layer, Source
+from designer.operators.api import Category
 from designer.operators.registry import default_registry
 
 LEFT, MIDDLE = Qt.MouseButton.LeftButton, Qt.MouseButton.MiddleButton
@@ -66,6 +67,36 @@ def check(canvas, document) -> None:
     wanted = {(s, c, i) for s, _, c, i in graph.links() if s in graph}
     assert links == wanted
     assert {i.layer for i in canvas.viewer.selected_layers()} == set(canvas.context.selection)
+    check_indexes(canvas)
+
+
+def check_indexes(canvas) -> None:
+    """What is computed without items (bounds, ends of links, the far view) is what the items show."""
+    items = canvas.projection
+    shown = [name for name in items.layers if not items.hides(name)]
+    assert {name for name in items.layers if items[name].isVisible()} == set(shown)
+    areas = [items.entry(name).area() for name in shown] + [frame.seen for frame in items.collapsed_frames]
+    extent = QRectF()
+    for area in areas:
+        extent = extent.united(area)
+    assert items.extent() == extent
+    for area in [items.entry(name).box().adjusted(30, 20, 200, -9) for name in shown[:12]]:
+        assert set(items.within(area)) == {n for n in shown if items.entry(n).box().intersects(area)}
+    lines = 0
+    for edge in list(items.links):
+        item, ends = items.link(*edge.key), items.ends(edge)
+        if item is not None and ends is not None:
+            assert ends == (item.source.center().toTuple(), item.target.center().toTuple())
+            lines += item.isVisible()
+    far = items.collect_far()
+    tabs = far.blocks[Category.ACTIVATION]
+    blocks = [rect for rects in far.blocks.values() if rects is not tabs for rect in rects]
+    assert len(blocks) == len(areas)
+    for name in shown:
+        item = items[name]
+        assert item.layout.block.translated(item.pos()) in blocks
+    assert len(far.selected) == len([n for n in canvas.context.selection if not items.hides(n)])
+    assert bool(lines) is not far.links.isEmpty()
 
 
 def at(canvas, place: QPointF) -> QPoint:

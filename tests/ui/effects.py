@@ -118,6 +118,8 @@ class SessionEffects(Effects):
             texts = (bar.tabText(index), bar.tabToolTip(index), bar.accessibleTabName(index))
             shown[f"tab {index}"] = " | ".join(texts)
         shown["tab"] = bar.tabText(bar.currentIndex())
+        shown["scope"] = "/".join(f"{step.instance}:{step.template}" for step in window.context.scope)
+        shown["path"] = window.structure.breadcrumb.accessibleDescription() if window.context.scope else ""
         shown["document"] = f"{root.path.name if root.path else None} {sorted(root.graph.layers)}"
         shown |= {f"property {key}": text for key, text in root.graph.properties.items()}
         shown["iterations"] = str(root.settings.iterations)

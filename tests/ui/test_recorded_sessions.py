@@ -22,6 +22,8 @@ from designer.files.document import save_document
 from designer.graph import commands
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
+from designer.graph.template import Template
+from designer.graph.template_commands import rename_template
 
 LEFT = Qt.MouseButton.LeftButton
 
@@ -198,6 +200,9 @@ def test_files_that_other_programs_change(session):
     session.edit("a")
     session.do("file.save", "Cancel")
     session.do("file.save", "Overwrite")
+    session.other_program("two.xml", 4)
+    session.save_as("elsewhere.xml")  # nothing is overwritten
+    session.open("two.xml")
     session.other_program("two.xml", None)
     session.notice("keep")
     session.other_program("one.xml", None)
@@ -207,6 +212,38 @@ def test_files_that_other_programs_change(session):
     session.other_program("two.xml", 3)
     compare("session_disk", session.lines)
     window.context.root.history.mark_clean()
+
+
+def test_inside_a_template(session):
+    """What belongs to the file follows edits in a template: title, tab, undo, saving, and the tab that comes back."""
+    context = session.window.context
+    inner = (Layer("p", "template_input"), Layer("o", "template_output", (320, 0), (Source("p"),)))
+    graph = network(2)
+    layers = [
+        *graph,
+        *(Layer(f"b{i}", "template", (640, 160 * i), (Source("n1"),), {"template": "t"}) for i in range(2)),
+    ]
+    save_document(Graph(layers, templates=(Template("t", inner),)), session.folder / "with.xml")
+    session.open("with.xml", "two.xml")
+    session.step("enter", lambda: context.enter("b1"))
+    session.step("add", lambda: context.document.do(lambda g: commands.add_layer(g, Layer("x", "identity", (160, 0)))))
+    session.step("settings", lambda: context.document.change_settings(iterations=7))
+    session.do("edit.undo")
+    session.do("edit.undo")
+    session.do("edit.redo")
+    session.do("file.save")
+    session.step("select", lambda: context.select(("x",)))
+    session.do("tab.next")
+    session.do("tab.next")
+    session.step("rename", lambda: context.root.do(lambda g: rename_template(g, "t", "u")))
+    session.step("rename", lambda: context.root.do(lambda g: commands.rename_layer(g, "b1", "c")))
+    session.save_as("inside.xml")
+    session.step("view", lambda: context.document.keep("author_notes", "z"))
+    session.step("remove", lambda: context.root.do(lambda g: commands.remove_layers(g, ["c"])))
+    session.do("edit.undo")
+    session.step("enter", lambda: context.enter("c"))
+    session.do("file.close", "Discard")
+    compare("session_template", session.lines)
 
 
 def test_panels_and_options(session):
