@@ -290,6 +290,24 @@ def test_variants_are_measured_with_the_options_of_the_document(
     assert [row[STATUS] for row in texts(variants.table)[1:]] == ["measured", "not measured"]
 
 
+def test_a_variant_that_is_changed_while_it_is_measured_has_no_value_of_before(
+    qtbot: QtBot, context: Context, variants: VariantsPanel, silent_engine: EngineClient
+) -> None:
+    found = Variant("a", "fp16", {"conv": "float32"}, reasons={"conv": "it overflows"})
+    context.root.change_settings(variants=(found,))
+    variants._judged = {"a": found}
+    variants._done(MeasureVariantsReply((VariantRow("a", 8),)))
+    qtbot.mouseClick(variants.measure, Qt.MouseButton.LeftButton)
+    with qtbot.waitSignal(
+        variants._again.timeout
+    ):  # changed formats are measured again, but not while the engine works
+        context.root.change_settings(variants=(replace(found, formats={"conv": "bfloat16"}),))
+    variants._question._calls[-1].finish(MeasureVariantsReply((VariantRow("a", 16),)))
+    assert texts(variants.table)[1][STATUS] == "not measured"
+    qtbot.waitUntil(lambda: variants._question.busy)
+    assert variants._question._calls[-1].request.variants == context.root.settings.variants
+
+
 def test_what_can_be_done_with_a_variant_is_enabled(
     qtbot: QtBot, context: Context, variants: VariantsPanel, silent_engine: EngineClient
 ) -> None:

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 pytest.importorskip("PySide6")
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QColor, QImage
-from PySide6.QtWidgets import QToolButton, QWidget
+from PySide6.QtWidgets import QDialog, QInputDialog, QLineEdit, QToolButton, QWidget
 from pytestqt.qtbot import QtBot
 from training_kit import WAIT, make_run
 
@@ -22,10 +22,11 @@ from app.ui.engine.analysis import analysis_of
 from app.ui.engine.context import Context
 from app.ui.engine.run_health import run_health_of
 from app.ui.engine.time_machine import time_machine_of
-from app.ui.engine.training import TrainingController, training_of
+from app.ui.engine.training import StartRequest, TrainingController, training_of
 from app.ui.train.health_panel import HealthPanel
-from app.ui.train.run_progress import RunProgress
+from app.ui.train.run_progress import RunProgress, metric_title, time_text
 from app.ui.train.runs_panel import TrainingRunsPanel
+from app.ui.train.training_panel import TrainingPanel
 from app.ui.train.validation_panel import ValidationPanel
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
@@ -34,6 +35,8 @@ from designer.training.run_folder import Notes
 from designer.training.watched_run import RunState, WatchedRun
 
 pytest.importorskip("pyqtgraph")
+from app.ui.train.curve_plot import Curve
+
 pytestmark = pytest.mark.gui
 
 
@@ -303,3 +306,193 @@ def test_the_health_follows_the_newest_step_until_the_slider_is_moved(
     runs.training.choose(())
     assert not panel.step.isVisible()
     qtbot.waitUntil(lambda: not machine._job.running, timeout=WAIT)
+
+
+# --- progress, curves and settings ---------------------------------------------------------------------------------
+
+
+def test_the_latest_metrics_are_those_of_the_run(qtbot: QtBot, context: Context, runs: Runs) -> None:
+    progress = RunProgress(runs.training)
+    shown(qtbot, progress)
+    run = runs.add("a")
+    validation = {
+        "psnr": 31.25,
+        "noisy_psnr": 20.125,
+        "ssim": 0.875,
+        "iou": 0.625,
+        "accuracy": 0.5,
+        "loss": 0.75,
+        "own_value": 3.0,
+    }
+    lines = [
+        {"step": 21, "loss": 9.0, "elapsed": 10.0, "learning_rate": 0.5, "throughput": 1.0, "memory": 1, "validation": validation},
+        {"step": 22, "loss": 0.12345, "elapsed": 14.0, "learning_rate": 0.00012345, "throughput": 123.4, "memory": 3 << 20},
+    ]  # fmt: skip
+    with run.folder.metrics.open("a") as stream:
+        stream.writelines(json.dumps(line) + "\n" for line in lines)
+    runs.training.choose((run,))
+    runs.read(run)
+    found = [
+        line.rsplit(maxsplit=1) if not line.endswith("iB") else line.rsplit(maxsplit=2)
+        for line in progress.metrics.text().splitlines()
+    ]
+    assert [(title, " ".join(value)) for title, *value in found] == [
+        ("loss", "0.123"), ("PSNR (dB)", "31.2"), ("PSNR of the inputs (dB)", "20.1"), ("SSIM", "0.875"), ("mean IoU", "0.625"),
+        ("accuracy", "0.500"), ("validation loss", "0.750"), ("validation own value", "3.00"), ("learning rate", "0.000123"),
+        ("images/s", "123"), ("memory", "3.00 MiB"),
+    ]  # fmt: skip
+    ends = {len(line) - len(line.split("  ")[-1].lstrip()) for line in progress.metrics.text().splitlines()}
+    assert len(ends) == 1, "the values are one below the other"
+    run.snapshot = replace(
+        run.snapshot, state=RunState.RUNNING, total_steps=60, curves=replace(run.snapshot.curves, on_training=True)
+    )
+    runs.training.updated.emit()
+    assert progress.state.text() == "running, step 22 of 60, 2 min 32 s left"  # 38 x 4 s
+    assert progress.message.text().startswith("The validation images are training images: ")
+    run.snapshot = replace(run.snapshot, host="gpu", message="no route to the host", is_unreachable=True)
+    runs.training.updated.emit()
+    assert progress.state.text() == "running on gpu, step 22 of 60"
+    assert (progress.message.text(), progress.message._role) == ("No route to the host.", "warning")
+    for state, role in ((RunState.FAILED, "error"), (RunState.ENDED, "warning"), (RunState.MISSING, "error")):
+        run.snapshot = replace(run.snapshot, state=state, is_unreachable=False)
+        runs.training.updated.emit()
+        assert progress.message._role == role
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.4, "0 s"), (59.4, "59 s"), (59.6, "1 min 0 s"), (61, "1 min 1 s"), (3599.4, "59 min 59 s"), (3599.6, "1 h 0 min"),
+        (3660, "1 h 1 min"), (90000, "25 h 0 min"),
+    ],
+)  # fmt: skip
+def test_durations_have_their_two_largest_units(seconds: float, text: str) -> None:
+    assert time_text(seconds) == text
+
+
+def test_curves_are_those_of_the_chosen_metric_and_runs(qtbot: QtBot, context: Context, runs: Runs) -> None:
+    panel = TrainingRunsPanel(context)
+    shown(qtbot, panel)
+    made = [runs.add(name) for name in "ab"]
+    for number, run in enumerate(made, 1):
+        lines = [
+            {"step": step, "epoch": 1, "time": 5.0, "elapsed": step, "loss": number / step, "learning_rate": number * 0.5,
+             "losses": {"l1": number * step}, "memory": 7 + number, "throughput": 10.0 * number,
+             "validation": {"ssim": 0.25 * number, "psnr": 30.0 + number, "loss": 0.5}}
+            for step in (21, 22)
+        ]  # fmt: skip
+        with run.folder.metrics.open("a") as stream:
+            stream.writelines(json.dumps(line) + "\n" for line in lines)
+        runs.read(run)
+    runs.training.choose(made)
+    box, plot = panel.metric_box, panel.plot
+    names = [box.itemData(row) for row in range(box.count())]
+    assert names == [
+        "loss", "validation.psnr", "validation.ssim", "learning_rate", "throughput", "memory", "losses.l1", "validation.loss"
+    ]  # fmt: skip
+
+    def drawn() -> list[tuple[str, list[float], list[float]]]:
+        return [(curve.title, curve.x.tolist(), curve.y.tolist()) for curve in plot._curves]
+
+    for row, name in enumerate(names):
+        box.setFocus()
+        qtbot.keyClick(box, Qt.Key.Key_Home)
+        for _ in range(row):
+            qtbot.keyClick(box, Qt.Key.Key_Down)
+        assert box.currentData() == name
+        points = [run.snapshot.curves.points(name) for run in made]
+        assert drawn() == [(title, x.tolist(), y.tolist()) for title, (x, y) in zip("ab", points, strict=True)]
+        assert plot.getAxis("left").labelText == box.currentText() == metric_title(name)
+    runs.training.choose(made[1:])
+    assert (box.currentData(), len(drawn())) == ("validation.loss", 1)  # what was chosen stays
+    qtbot.keyClick(box, Qt.Key.Key_Home)
+    panel.logarithmic.click()
+    assert plot.bundle._curves[0].y.tolist() == pytest.approx(np.log10(plot._curves[0].y).tolist())
+    panel.logarithmic.click()
+    assert plot.bundle._curves[0].y.tolist() == plot._curves[0].y.tolist()
+    for row, share in enumerate((0.0, 0.02, 0.1)):
+        panel.smoothing.setCurrentIndex(row)
+        expected = Curve("b", *made[1].snapshot.curves.points("loss")).smoothed(share)
+        assert drawn() == [("b", expected.x.tolist(), expected.y.tolist())]
+        assert panel.smoothing.currentText() == (f"Smoothed over {round(100 * share)} %" if share else "Not smoothed")
+    made[1].folder.write_notes(Notes("renamed", ""))
+    runs.read(made[1])
+    assert drawn()[0][0] == "renamed"
+
+
+def test_a_run_is_extended_to_twice_its_steps_by_default(
+    qtbot: QtBot, context: Context, runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    panel = TrainingRunsPanel(context)
+    shown(qtbot, panel)
+    run, asked, resumed = runs.add("a"), [], []
+    (run.folder.path / "checkpoints").mkdir()
+    (run.folder.path / "checkpoints" / "last.pt").touch()
+    runs.training.choose((run,))
+    monkeypatch.setattr(QInputDialog, "getInt", lambda *words: (asked.append(words[3:]), answers.pop())[1])
+    monkeypatch.setattr(runs.training, "resume", lambda *words: resumed.append(words))
+    button = panel.findChild(QToolButton, "training_runs.extend")
+    for step, total, proposed, least in ((20, 20, 40, 21), (30, 10, 31, 31)):
+        run.snapshot = replace(run.snapshot, step=step, total_steps=total)
+        runs.training.updated.emit()
+        answers = [(50, True), (50, False)]
+        for _ in range(2):
+            qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+        assert [words[:2] for words in asked] == [(proposed, least)] * 2
+        assert [words[1] for words in resumed] == [{"steps": "50"}]
+        asked.clear()
+        resumed.clear()
+
+
+def test_everything_that_the_panel_says_is_in_the_request_of_a_run(
+    qtbot: QtBot, context: Context, runs: Runs, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    panel, asked = TrainingPanel(context), []
+    shown(qtbot, panel)
+    for name in ("start", "make_samples"):
+        monkeypatch.setattr(runs.training, name, lambda request, name=name: asked.append((name, request)))
+    opened: list[StartRequest] = []
+    monkeypatch.setattr(
+        "app.ui.train.training_panel.SweepDialog", lambda _document, base, _parent: opened.append(base) or FakeDialog()
+    )
+    panel.project.setText(str(tmp_path / "mine"))
+    for task, fields in TASK_FIELDS.items():
+        panel.task.setCurrentIndex(panel.task.findData(task))
+        panel.task.activated.emit(panel.task.currentIndex())
+        values = {name: f"value of {name}" for name in fields if name != "amp"}
+        for name, widget in panel.form.fields.items():
+            if isinstance(widget, QLineEdit):
+                widget.setText(values.get(name, "hidden") if name != "more" else "--ema 0.5")
+            else:
+                widget.setChecked(True)
+        for host, python in (("", "~/python"), ("gpu", ""), ("gpu", "~/python")):
+            panel.place.box.setCurrentText(host or "This machine")
+            panel.place.python_line.setText(python)
+            assert panel.place.python_line.isVisible() is bool(host)
+            options = {**values, "amp": True, "ema": "0.5"}
+            expected = StartRequest(tmp_path / "mine", options, task, host, python or "python3")
+            for button in (panel.start, panel.samples, panel.sweep):
+                qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+            assert asked == [("start", expected), ("make_samples", expected)]
+            assert opened == [expected]
+            asked.clear()
+            opened.clear()
+
+
+class FakeDialog(QDialog):
+    """Stands in for the dialog of a sweep."""
+
+    requested = Signal(object)
+
+    def open(self) -> None:
+        pass
+
+
+SHARED = {"validation", "steps", "batch", "lr", "validate_every", "seed", "device", "stop_on", "amp"}
+TASK_FIELDS = {
+    "denoising": SHARED | {"data", "noise", "patch"},
+    "restoration": SHARED | {"inputs", "targets", "patch"},
+    "super-resolution": SHARED | {"data", "patch"},
+    "segmentation": SHARED | {"inputs", "targets", "patch"},
+    "classification": SHARED | {"data"},
+}
