@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from importlib import import_module
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from cli_kit import Run, layerwright
+from reached import ReachedError, reach
 from runtime_networks import chain
 
 from app.cli import main
@@ -54,23 +52,6 @@ ELSEWHERE = {  # what they do is tested where the command is
     "prune": {"--weights", "--pattern", "--output", "--report", "--validate"},
     "engine-layers": {"--json"},
 }
-
-
-class ReachedError(Exception):
-    """Raised by what a command calls, with the arguments that it got."""
-
-
-def reach(monkeypatch: pytest.MonkeyPatch, target: str) -> None:
-    """Let a function raise ReachedError."""
-    module, _, name = target.rpartition(".")
-    signature = inspect.signature(getattr(import_module(module), name))
-
-    def called(*arguments: object, **more: object) -> None:
-        bound = signature.bind(*arguments, **more)
-        bound.apply_defaults()
-        raise ReachedError(SimpleNamespace(**bound.arguments))
-
-    monkeypatch.setattr(target, called)
 
 
 @dataclass(frozen=True)

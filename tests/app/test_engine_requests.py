@@ -2,22 +2,37 @@
 
 from __future__ import annotations
 
+import json
 import os
+from dataclasses import replace
+from math import inf, isfinite, nan
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
+from reached import ReachedError, reach
 
-from app.engine import sweep_process, worker
+from app.engine import queries, sweep_process, worker
+from app.engine.counted_run import count
 from app.engine.protocol import (
     Asked,
     BitsRequest,
     BlameRequest,
+    ChoosePrecisionReply,
+    ChoosePrecisionRequest,
     CompareTensorRequest,
+    ExportVideoReply,
+    ExportVideoRequest,
     GradientRequest,
+    LayerSensitivity,
     MeasureVariantsRequest,
     NonfiniteShare,
     OpenRequest,
+    PassesRequest,
+    PassRow,
     PingRequest,
     PredictRequest,
     ProfileRequest,
@@ -29,19 +44,32 @@ from app.engine.protocol import (
     SetWeightsRequest,
     TraceNonfiniteRequest,
     UpdateRequest,
+    VariantRow,
     WeightsRequest,
 )
+from app.engine.video_job import VideoJob
 from app.engine.worker import Worker
 from designer.files.document import write_document
-from designer.files.variants import Variant
+from designer.files.variants import CalibrationRecipe, Variant
 from designer.files.weight_files import save_weights
 from designer.files.weights import WeightKey, WeightStatus
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
+from designer.graph.types import Size2D
+from designer.passes.effect import PassEffect
+from designer.passes.passes import PassResult, Traffic
+from designer.precision.int8 import Sensitivity
+from designer.precision.measure import VariantMeasurement
+from designer.precision.mixed import PrecisionResult
 from designer.profiling import measure
+from designer.profiling.configurations import Grid
+from designer.profiling.machine import Machine
 from designer.profiling.peaks import Peaks
+from designer.profiling.profile_files import load_profile
 from designer.profiling.quantities import measured
+from designer.profiling.schema import Profile, ProfileRun, TrainingStep
+from designer.runtime.edit_effect import EditEffect
 from designer.runtime.shared import SharedFolder
 from designer.training.sweep import Axis, Sweep, trials
 from designer.training.watched_run import RunState
@@ -260,6 +288,162 @@ def test_nothing_is_answered_before_a_network_is_open(tmp_path):
     with pytest.raises(DiagnosticError, match="no network is open"):
         Peer(tmp_path / "shared").ask(RunRequest())
     assert worker._partial_file("") is None
+
+
+# --- what requests ask for, and what is answered -----------------------------------------------------------------
+
+
+def reached(peer: Peer, monkeypatch: pytest.MonkeyPatch, target: str, request: object) -> Any:
+    """The arguments with which a request calls a function."""
+    with monkeypatch.context() as patch:
+        reach(patch, target)
+        with pytest.raises(ReachedError) as found:
+            peer.ask(request)
+    return found.value.args[0]
+
+
+def test_every_field_of_a_profile_request_is_measured(peer, monkeypatch, tmp_path):
+    target, partial = "designer.profiling.measure.profile_session", tmp_path / "partial.json"
+    request = ProfileRequest(
+        7, (2, 5), ((8, 4), (6, 10)), ("onnxruntime",), ("fp16",), ("nhwc",), counters=True, partial=str(partial)
+    )
+    call = reached(peer, monkeypatch, target, request)
+    sizes = (Size2D(8, 4), Size2D(6, 10))
+    assert (call.session, call.iterations) == (peer.worker.session, 7)
+    assert replace(call.grid, sizes=tuple(call.grid.sizes)) == Grid(
+        ("onnxruntime",), ("fp16",), ("nhwc",), (2, 5), sizes
+    )
+    assert call.more["counters"] is count
+    made = Profile(Machine("Test CPU", 2), "net", (ProfileRun("torch", "fp32", "nchw", "cpu", 1, "6x4", 8.0, 0.0, ()),))
+    call.on_profile(made)
+    assert load_profile(partial) == made
+    call = reached(peer, monkeypatch, target, ProfileRequest(counters=False))
+    assert (call.iterations, replace(call.grid, sizes=()), call.more["counters"], call.on_profile) == (
+        10,
+        Grid(),
+        None,
+        None,
+    )
+    step = TrainingStep(4, 15.0, 5.0, 4.0, 3.0, 2.0, 1.0, "compute", "the device is never idle")
+    monkeypatch.setattr(target, lambda *_, **__: made)
+    monkeypatch.setattr("app.engine.training_profile.profile_training", lambda *_: step)
+    for training in (False, True):
+        (run,) = peer.ask(ProfileRequest(training=training)).profile.runs
+        assert run.training == (step if training else None)
+
+
+def test_variants_are_measured_with_the_options_of_the_request(peer, monkeypatch):
+    variants = (Variant("half", "fp16"), Variant("coarse", "int8"))
+    target, said = "designer.precision.measure.measure_variants", []
+    call = reached(peer, monkeypatch, target, MeasureVariantsRequest(variants, "onnxruntime", "nhwc", "cuda", 3))
+    assert (call.session, call.variants) == (peer.worker.session, variants)
+    opened = peer.worker.session.options
+    assert call.base == replace(opened, engine="onnxruntime", layout="nhwc", device="cuda", threads=3)
+    rows = (
+        VariantMeasurement("", 80, nan, nan, 20.125, 0.25, 12.5),
+        VariantMeasurement("half", 40, inf, 1.0, -inf, 0.5, nan, emulated=True),
+        VariantMeasurement("coarse", error="it cannot run"),
+    )
+
+    def measured_here(fed, base, asked, export, progress):
+        progress(1, "half")
+        return rows
+
+    monkeypatch.setattr(target, measured_here)
+    found = queries.measure(peer.worker.session, MeasureVariantsRequest(variants), lambda *each: said.append(each))
+    assert said == [(1, 3, "half")]
+    assert found.rows == (
+        VariantRow("", 80, None, None, 20.125, 0.25, 12.5),
+        VariantRow("half", 40, 999.0, 1.0, -inf, 0.5, None, True),
+        VariantRow("coarse", error="it cannot run"),
+    )
+
+
+def test_a_precision_is_chosen_as_the_request_says(peer, monkeypatch, tmp_path):
+    validation = SimpleNamespace(images={"a": 1, "b": 2}, skipped={"c.txt": "not an image"})
+    seen = []
+    monkeypatch.setattr(
+        "designer.precision.mixed.validate", lambda emulation, folder, _: seen.append(folder) or validation
+    )
+    request = ChoosePrecisionRequest("mixed", str(tmp_path), 33.5)
+    call = reached(peer, monkeypatch, "designer.precision.mixed.choose_precision", request)
+    assert (call.validation, call.target, call.budget_db, call.keep) == (validation, "mixed", 33.5, ())
+    assert seen == [tmp_path]
+    for psnr, shown, bf16 in ((41.25, 41.25, 38.5), (inf, None, inf)):
+        chosen = PrecisionResult("mixed", psnr, 33.5, {"conv": "it overflows"}, {"conv": 7e4}, bf16_db=bf16)
+        monkeypatch.setattr("designer.precision.mixed.choose_precision", lambda *_, chosen=chosen, **__: chosen)
+        assert peer.ask(request) == ChoosePrecisionReply(
+            chosen.precision, shown, True, {"conv": "it overflows"}, 2, {"c.txt": "not an image"}, overflow={"conv": 7e4},
+            bf16_db=bf16 if isfinite(bf16) else None,
+        )  # fmt: skip
+
+
+def test_int8_is_calibrated_as_the_request_says(peer, monkeypatch):
+    recipe = CalibrationRecipe("/images", 9, "48x32", "percentile", 99.5, "tensorrt")
+    request = ChoosePrecisionRequest("int8+fp16", "/images", 33.5, recipe, "float16")
+    call = reached(peer, monkeypatch, "exporters.int8.quantize_network", request)
+    session = peer.worker.session
+    assert (call.graph, call.registry, call.weights) == (session.graph, session.registry, session.weights)
+    assert (call.recipe, call.budget_db, call.format) == (recipe, 33.5, "float16")
+    sensitivity = (Sensitivity("less", 50.0, 30.0), Sensitivity("conv", 31.25, inf))
+    result = SimpleNamespace(psnr_db=41.25, met=False, kept={"conv": "first layer"}, sensitivity=sensitivity)
+    images = SimpleNamespace(names=("a", "b"), skipped={"c.txt": "not an image"})
+    report = SimpleNamespace(result=result, images=images, bytes=1024, bytes_fp32=4096, as_dict=lambda: {"bytes": 1024})
+    monkeypatch.setattr("exporters.int8.quantize_network", lambda *_, **__: (b"", report))
+    found = peer.ask(request)
+    assert json.loads(found.report) == {"bytes": 1024}
+    assert msgspec.structs.replace(found, report="") == ChoosePrecisionReply(
+        "int8", 41.25, False, {"conv": "first layer"}, 2, {"c.txt": "not an image"}, "float16",
+        sensitivity=(LayerSensitivity("conv", 31.25, 999.0), LayerSensitivity("less", 50.0, 30.0)), bytes=1024, bytes_fp32=4096,
+    )  # fmt: skip
+
+
+def test_passes_are_answered_with_their_effects(peer, monkeypatch):
+    target = "designer.passes.effect.pass_effects"
+    call = reached(peer, monkeypatch, target, PassesRequest(("fold_constants",)))
+    assert (call.session, call.names) == (peer.worker.session, ("fold_constants",))
+    effects = [
+        PassEffect(PassResult("a", 2, Traffic(9, 4096), Traffic(7, 3072)), True, EditEffect(0.25, False)),
+        PassEffect(PassResult("b", 1, Traffic(7, 3072), Traffic(6, 1024)), False, EditEffect(inf, False)),
+        PassEffect(PassResult("c", 0, Traffic(6, 1024), Traffic(6, 1024)), False, None),
+    ]
+    monkeypatch.setattr(target, lambda *_: effects)
+    assert peer.ask(PassesRequest(())).rows == (
+        PassRow("a", True, 2, (9, 7), (4096, 3072), 0.25, False),
+        PassRow("b", False, 1, (7, 6), (3072, 1024), None, False),
+        PassRow("c", False, 0, (6, 6), (1024, 1024), None, True),
+    )
+
+
+def test_every_field_of_an_exported_video_is_in_its_job(peer, monkeypatch):
+    files = ({"image": "/a.mp4"}, {"result": "/b.mkv"})
+    request = ExportVideoRequest(*files, 2, 9, 12.5, "mjpeg", 80, ".npy", "0f")
+    call = reached(peer, monkeypatch, "app.engine.video_job.process", request)
+    paths = ({"image": Path("/a.mp4")}, {"result": Path("/b.mkv")})
+    assert (call.session, call.job) == (peer.worker.session, VideoJob(*paths, 2, 9, 12.5, "mjpeg", 80, ".npy", "0f"))
+    done = SimpleNamespace(frames=7, fps=12.5, seconds=1.5, notes=("a note",))
+    monkeypatch.setattr("app.engine.video_job.process", lambda *_: done)
+    assert peer.ask(request) == ExportVideoReply(7, 12.5, 1.5, ("a note",))
+
+
+def test_a_network_is_opened_as_its_variant(peer, weights, monkeypatch):
+    deployed = Variant("coarse", "int8", calibration=CalibrationRecipe("/images"))
+    request = OpenRequest(document(), weights, engine="torch", deployed=deployed, formats={"conv": "float16"})
+    call = reached(peer, monkeypatch, "app.engine.worker.variant_session", request)
+    assert (call.variant, call.options.formats) == (deployed, (("conv", "float16"),))
+    with pytest.raises(DiagnosticError, match="no network is open"):
+        peer.ask(RunRequest())  # not the one of before
+    for passes in ((), ("fold_constants",)):
+        peer.ask(OpenRequest(document(), weights, engine="torch", passes=passes))
+        assert (peer.worker._optimized is not None) is bool(passes)
+    for sparsity in ("dense", "2:4"):
+        reach_sparse = []
+        monkeypatch.setattr(
+            "app.engine.worker.sparse_weights", lambda *each, seen=reach_sparse: seen.append(each) or each[-1]
+        )
+        peer.ask(OpenRequest(document(), weights, engine="torch", sparsity=sparsity))
+        peer.ask(SetWeightsRequest(weights))
+        assert len(reach_sparse) == (2 if sparsity == "2:4" else 0)
 
 
 # --- sweeps ------------------------------------------------------------------------------------------------------

@@ -229,7 +229,7 @@ AT_ROOF = replace(
 )
 UNKNOWN = OperatorProfile((), "", 0.5)
 RUN = ProfileRun(
-    "torch", "fp32", "nchw", "cpu", 1, "6x4", 5.5, 0.125, (UNKNOWN, AT_ROOF, OPERATOR), iterations=25, flops=16_000_000,
+    "torch", "fp32", "nchw", "cpu", 1, "6x4", 6.0, 0.125, (UNKNOWN, AT_ROOF, OPERATOR), iterations=25, flops=16_000_000,
     peak_memory=PeakMemory(3_500_000, 1, {"a": 3_000_000}),
 )  # fmt: skip
 CELLS = {
@@ -277,7 +277,7 @@ def test_every_column_of_a_profile_has_the_value_of_its_operator(tmp_path: Path)
 def test_a_profile_says_what_the_whole_network_takes(tmp_path: Path) -> None:
     run = replace(RUN, partial="the time is over", notes=("a note",))
     write_page(tmp_path / "p.html", profile_of(RUN, run))
-    said = "whole network 5.50 ms ± 125 µs; sum of the rows 5.50 ms; 16.0 MFLOP, 2.91 GFLOP/s; at the roof 2.60 ms; peak memory 3.34 MiB"
+    said = "whole network 6.00 ms ± 125 µs; sum of the rows 5.50 ms; 16.0 MFLOP, 2.67 GFLOP/s; at the roof 2.60 ms; peak memory 3.34 MiB"
     texts = paragraphs(tmp_path / "p.html")
     assert texts.count(said) == 2
     assert [texts.count(text) for text in ("Partial: the time is over.", "a note")] == [1, 1]

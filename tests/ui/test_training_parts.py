@@ -326,7 +326,7 @@ def test_the_latest_metrics_are_those_of_the_run(qtbot: QtBot, context: Context,
     }
     lines = [
         {"step": 21, "loss": 9.0, "elapsed": 10.0, "learning_rate": 0.5, "throughput": 1.0, "memory": 1, "validation": validation},
-        {"step": 22, "loss": 0.12345, "elapsed": 14.0, "learning_rate": 0.00012345, "throughput": 123.4, "memory": 3 << 20},
+        {"step": 22, "loss": 0.12345, "elapsed": 14.0, "learning_rate": 1.2345e-6, "throughput": 123.4, "memory": 3 << 20},
     ]  # fmt: skip
     with run.folder.metrics.open("a") as stream:
         stream.writelines(json.dumps(line) + "\n" for line in lines)
@@ -338,7 +338,7 @@ def test_the_latest_metrics_are_those_of_the_run(qtbot: QtBot, context: Context,
     ]
     assert [(title, " ".join(value)) for title, *value in found] == [
         ("loss", "0.123"), ("PSNR (dB)", "31.2"), ("PSNR of the inputs (dB)", "20.1"), ("SSIM", "0.875"), ("mean IoU", "0.625"),
-        ("accuracy", "0.500"), ("validation loss", "0.750"), ("validation own value", "3.00"), ("learning rate", "0.000123"),
+        ("accuracy", "0.500"), ("validation loss", "0.750"), ("validation own value", "3.00"), ("learning rate", "1.23e-06"),
         ("images/s", "123"), ("memory", "3.00 MiB"),
     ]  # fmt: skip
     ends = {len(line) - len(line.split("  ")[-1].lstrip()) for line in progress.metrics.text().splitlines()}

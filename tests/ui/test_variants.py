@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -15,7 +17,7 @@ from app.engine.protocol import ProgressEvent
 from app.ui.document.document import Document
 from app.ui.engine.analysis import analysis_of
 from app.ui.engine.context import Context
-from app.ui.engine.requests import difference
+from app.ui.engine.requests import difference, open_request, open_variant, run_settings, variant_options
 from app.ui.precision.variants_panel import HEADERS, STATUS, VariantsPanel, precision_text
 from designer.files.settings import Settings
 from designer.files.variants import Variant
@@ -187,3 +189,65 @@ def test_progress_counts_from_the_first_variant_to_the_last(panel):
     for done, text in ((0, "Running FP16 (1 of 2) ..."), (1, "Running FP16 (2 of 2) ...")):
         panel._advance(ProgressEvent(1, done, 2, "FP16"))
         assert panel.status.text() == text
+
+
+# --- how the network is opened -------------------------------------------------------------------------------------
+
+OTHERS = {  # another value than the usual one for every setting that the engine gets
+    "weights": "/w", "random_seed": 7, "engine": "torch", "precision": "fp16", "layout": "nhwc", "device": "cuda", "threads": 3,
+    "tile": 512,
+}  # fmt: skip
+IN_REQUEST = {"random_seed": "seed"}
+
+
+def test_every_setting_of_the_engine_is_in_the_request_and_opens_the_network_again() -> None:
+    plain = open_request(Settings(), "text")
+    assert plain.document == "text"
+    for name, value in OTHERS.items():
+        other = Settings(**{name: value})
+        expected = msgspec.structs.replace(plain, **{IN_REQUEST.get(name, name): value})
+        assert open_request(other, "text") == expected != plain, name
+        assert difference(Settings(), other) == (True, set()), name
+        assert run_settings(other) != run_settings(Settings()), name
+    assert plain.weights is None
+    files = Settings(input_files={"a": "1", "b": "2"})
+    for other, changed in (
+        ({"a": "1"}, {"b"}),
+        ({"a": "3", "b": "2"}, {"a"}),
+        ({"c": "4", **files.input_files}, {"c"}),
+    ):
+        found = replace(files, input_files=other)
+        assert difference(files, found) == (False, changed)
+        assert run_settings(files) != run_settings(found)
+    for name in ("iterations", "project", "task"):
+        value = {"iterations": 7}.get(name, "other")
+        other = Settings(**{name: value})
+        assert difference(Settings(), other) == (False, set()), name
+        assert run_settings(other) == run_settings(Settings()), name
+
+
+@pytest.mark.parametrize("chosen", [None, "/chosen"])
+@pytest.mark.parametrize("own", ["", "/own"])
+def test_a_variant_is_opened_with_everything_that_it_has(context, chosen: str | None, own: str) -> None:
+    document = context.root
+    settings = {name: value for name, value in OTHERS.items() if name not in ("precision", "device", "layout")}
+    document.change_settings(**settings)
+    variant = Variant("v", "fp32", {"conv": "float16"}, "2:4", passes=("fold_constants",), weights=own)
+    document.change_settings(variants=(variant,), variant="v")
+    request = open_variant(document, Path(chosen) if chosen else None)
+    options = variant_options(document)
+    assert (request.weights, request.seed, request.threads, request.tile) == (chosen or own or "/w", 7, 3, 512)
+    assert (request.engine, request.precision, request.layout, request.device) == (
+        options.engine, options.precision, options.layout, options.device
+    )  # fmt: skip
+    assert options.engine == "emulated"
+    assert (request.formats, request.passes, request.sparsity) == ({"conv": "float16"}, ("fold_constants",), "2:4")
+    document.change_settings(variant="")
+    plain = open_variant(document)
+    assert (plain.weights, plain.engine, plain.formats, plain.passes, plain.sparsity) == (
+        "/w",
+        "torch",
+        {},
+        (),
+        "dense",
+    )
