@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
+
 import numpy as np
 import pytest
 
@@ -16,9 +18,11 @@ from app.ui.analysis.output_view import OutputView
 from app.ui.widgets import theme
 from app.ui.widgets.image_view import SplitMode
 from app.ui.widgets.overlays import CrossOverlay
+from app.ui.widgets.render import to_image
 from designer.graph.types import Size3D
 from designer.operators.registry import default_registry
 from designer.runtime.provenance import Provenance
+from designer.units import numbers
 
 pytestmark = pytest.mark.gui
 VALUES = np.array([[-1.5, -1.0, -0.25, 0.0, 0.25, 1.0, 1.5]], np.float32)
@@ -168,6 +172,55 @@ def test_the_split_line_is_where_the_tensor_is_split_also_on_a_part_of_it(
     key = Qt.Key.Key_Right if mode is SplitMode.VERTICAL else Qt.Key.Key_Down
     qtbot.keyClick(image, key, Qt.KeyboardModifier.ShiftModifier)
     assert moved == [pytest.approx(4 / whole + 0.1)]
+
+
+@pytest.mark.parametrize(("channels", "names"), [(1, ""), (2, ""), (3, "RGB"), (4, "RGBA"), (5, ""), (9, "")])
+def test_the_values_of_a_pixel_are_named_and_its_place_is_that_in_the_tensor(
+    qtbot: QtBot, channels: int, names: str
+) -> None:
+    view = OutputView("y", lambda: Provenance("y.xml", "0" * 64))
+    qtbot.addWidget(view)
+    view.resize(700, 400)
+    view.show()
+    output = default_registry().get("output")
+    assert output is not None
+    array = np.random.default_rng(0).random((1, channels, 8, 10), np.float32)
+    probe = view.findChild(QLabel, "analysis.output.y.probe")
+    assert probe is not None
+    for part, (left, top) in ((output(), (0, 0)), (output(width=6, height=5, offset=Size3D(3, 2, 0)), (3, 2))):
+        view.show_array(array, part)
+        for x, y in ((4, 3), (5, 2)):
+            qtbot.mouseMove(view.view, view.view.place_of(x - left + 0.5, y - top + 0.5).toPoint())
+            texts = numbers([float(value) for value in array[0, :4, y, x]])
+            values = "  ".join(f"{name} {text}".strip() for name, text in zip_longest(names, texts, fillvalue=""))
+            assert probe.text() == f"x {x}  y {y}   {values}{' …' if channels > 4 else ''}"
+
+
+@pytest.mark.parametrize("of_recipe", [False, True])
+@pytest.mark.parametrize("kind", ["image", "tensor", "labels"])
+def test_an_output_is_colored_as_its_layer_says(qtbot: QtBot, kind: str, of_recipe: bool) -> None:
+    """A recipe whose result is negative for more than a quarter of the values is shown as signed."""
+    view = OutputView("y", lambda: Provenance("y.xml", "0" * 64))
+    qtbot.addWidget(view)
+    view.resize(700, 400)
+    view.show()
+    for negative, positive in ((10, 60), (30, 10), (30, 60)):
+        array = np.full((1, 3, 10, 10), 0.5, np.float32)
+        array.reshape(3, -1)[:, :negative] = -0.5
+        array.reshape(3, -1)[:, 100 - positive :] = 1.5
+        operator = default_registry().get("output")
+        assert operator is not None
+        view.show_array(array, operator(analysis_view=kind), of_recipe=of_recipe)
+        assert view.features.isVisible() is (kind == "labels")
+        if kind == "labels":
+            continue
+        signed = of_recipe and negative > 25
+        own = DisplayMode.MAP if kind == "tensor" else DisplayMode.SIGNED if signed else DisplayMode.IMAGE
+        assert view.view.image == to_image(Display().pixels(array[0], own))
+        shares = "< 0: {} %   > 1: {} %".format(*(f"{float(each):.1f}" for each in (negative, positive)))
+        label = view.findChild(QLabel, "analysis.output.y.range")
+        assert label is not None
+        assert label.text() == ("" if kind == "tensor" else "0 is mid-gray" if signed else shares)
 
 
 def test_everything_around_the_output_is_of_what_is_shown_now(qtbot: QtBot) -> None:

@@ -18,6 +18,7 @@ from pytestqt.qtbot import QtBot
 
 from app.ui.document.document import Document
 from app.ui.engine.context import Context
+from app.ui.engine.result import AnalysisResult
 from app.ui.engine.weight_surgery import weight_surgery_of
 from app.ui.inspector import channel_inspector
 from app.ui.inspector.channel_grid import ChannelGrid
@@ -28,17 +29,19 @@ from app.ui.inspector.enlarged import EnlargedPage
 from app.ui.inspector.histogram_strip import HistogramStrip
 from app.ui.inspector.legend import BAR, Legend
 from app.ui.inspector.look import Look, fit, pixels
-from app.ui.inspector.matrix_view import MatrixView
+from app.ui.inspector.matrix_view import MatrixView, ticks
 from app.ui.inspector.order import Order, order_of
 from app.ui.inspector.subject import Kind
 from app.ui.widgets import theme
 from app.ui.widgets.feature_view import FeatureView
 from app.ui.widgets.image_view import DIMMED, ImageView, SplitMode
 from app.ui.widgets.overlays import CrossOverlay
-from app.ui.widgets.render import PALETTES, palette, to_image
+from app.ui.widgets.render import PALETTES, palette, picture_pixels, to_image
 from designer.graph.commands import remove_layers, rename_layer
+from designer.graph.graph import Graph
+from designer.graph.model import Layer, Source
 from designer.operators.registry import default_registry
-from designer.units import number
+from designer.units import number, numbers
 
 pytestmark = pytest.mark.gui
 LEFT, RIGHT, MIDDLE = Qt.MouseButton.LeftButton, Qt.MouseButton.RightButton, Qt.MouseButton.MiddleButton
@@ -522,6 +525,8 @@ def panel(qtbot: QtBot) -> Iterator[ChannelInspectorPanel]:
     found.inspect("conv_h")
     yield found
     found.exporter.background.wait()
+    if context.engine is not None:
+        context.engine.close()
 
 
 def show(panel: ChannelInspectorPanel, value: np.ndarray) -> None:
@@ -720,6 +725,8 @@ def test_the_inspected_layer_is_followed_until_it_is_deleted(
     assert (panel.source, box.currentText(), reported) == ("", "", ["first", ""])
     assert panel.page is None
     assert not panel.grid.isVisible()
+    assert panel.probe.pin is None
+    assert not panel.probe.unpin_button.isVisible()
     panel.inspect("conv_0")
     show(panel, VALUES)
     panel.probe.toggle((1, 2, 3))
@@ -761,6 +768,144 @@ def test_a_range_is_kept_for_each_kind_of_map_and_scale(panel: ChannelInspectorP
         panel.inspect(layer)
         show(panel, VALUES.copy())
     assert panel.bar.look.gain == 1
+
+
+# --- the probe --------------------------------------------------------------------------------------------------------
+
+
+def finish(panel: ChannelInspectorPanel, **captures: np.ndarray) -> None:
+    """A run of the network whose hidden tensors are these."""
+    outputs = {"output_0": captures.pop("output_0")}
+    panel._analysis.result = AnalysisResult(outputs, captures)
+    panel._analysis.result_changed.emit()
+
+
+def test_the_probe_is_of_the_item_and_the_channel_that_are_shown(panel: ChannelInspectorPanel, qtbot: QtBot) -> None:
+    rng = np.random.default_rng(0)
+    hidden = rng.standard_normal((2, 8, 6, 5)).astype(np.float32)
+    image, result = (rng.random((2, 3, 6, 5)).astype(np.float32) for _ in range(2))
+    finish(panel, conv_h=hidden, input_0=image, output_0=result)
+    probe, pane = panel.probe, panel.probe.pane
+    qtbot.mouseClick(probe.show_input, LEFT)
+    QApplication.processEvents()
+    for item in (0, 1):
+        panel.subjects.item.setValue(item)
+        assert pane.view.image == to_image(picture_pixels(image[item]))
+        assert pane.title.text() == "input_0"
+        for channel in (2, 5):
+            panel.grid.set_current(channel)
+            if item:
+                panel.enlarge(channel)
+            for x, y in ((3, 1), (4, 5), (0, 0)):
+                qtbot.mouseMove(pane.view, pane.view.place_of(x + 0.5, y + 0.5).toPoint())
+                value = number(float(hidden[item, channel, y, x]))
+                assert panel.status_text.startswith(f"channel {channel}  x {x}  y {y}   {value}")
+                assert probe.same.text().replace("\n", "  ·  ") == "  ·  ".join(
+                    f"{name} ({x}, {y})  {' '.join(numbers([float(each) for each in array[item, :, y, x]]))}"
+                    for name, array in (("input_0", image), ("output_0", result))
+                )
+                assert panel.grid._mark == (x, y)
+            for button in (LEFT, RIGHT):
+                assert not probe.unpin_button.isVisible()
+                place = pane.view.place_of(3.5, 1.5).toPoint()
+                qtbot.mouseMove(pane.view, place)
+                qtbot.mouseClick(pane.view, button, pos=place)
+                assert probe.pin == (channel, 3, 1)
+                assert probe.unpin_button.isVisible()
+                assert panel.status_text.startswith(f"channel {channel}  x 3  y 1   ")
+                probe.leave()
+                assert panel.status_text.startswith(f"pinned  channel {channel}  x 3  y 1   ")
+                assert CrossOverlay(3, 1) in pane.view.overlays
+                qtbot.mouseClick(probe.unpin_button, LEFT)
+                assert probe.pin is None
+                qtbot.mouseMove(pane.view, pane.view.place_of(0.5, 0.5).toPoint())
+            panel.shrink()
+
+
+def test_a_message_goes_and_a_value_that_the_cursor_has_left_too(panel: ChannelInspectorPanel, qtbot: QtBot) -> None:
+    show(panel, VALUES[0, :1, 0])
+    summary = panel.status_text
+    panel.features.set_labels(("cat",))
+    for index, name in ((0, "0 cat"), (4, "4")):
+        place = QPoint(round((index + 0.5) * panel.features._across() / 5), 50)
+        qtbot.mouseMove(panel.features, place)
+        assert panel.status_text == f"feature {name}   {number(float(VALUES[0, 0, 0, index]))}"
+    QApplication.sendEvent(panel.features, QEvent(QEvent.Type.Leave))
+    assert panel.status_text == summary
+    show(panel, VALUES[0, :1])
+    area = panel.matrix.area()
+    place = area.topLeft() + QPointF(3.5 * area.width() / 5, 1.5 * area.height() / 6)
+    qtbot.mouseMove(panel.matrix, place.toPoint())
+    assert panel.status_text == f"position 1  feature 3   {number(float(VALUES[0, 0, 1, 3]))}"
+    QApplication.sendEvent(panel.matrix, QEvent(QEvent.Type.Leave))
+    assert panel.status_text.startswith("conv_h   1 x 6 x 5")
+    panel.probe._message_timer.setInterval(20)
+    panel.probe.show_message("Saved image.png")
+    assert panel.status_text == "Saved image.png"
+    qtbot.waitUntil(lambda: panel.status_text.startswith("conv_h   1 x 6 x 5"))
+
+
+def test_the_input_next_to_the_channels_is_one_that_the_layer_depends_on(qtbot: QtBot) -> None:
+    layers = [
+        Layer("a", "input", params={"dims": "8x8x3"}),
+        Layer("b", "input", params={"dims": "8x8x3"}),
+        Layer("of_a", "relu", inputs=(Source("a"),)),
+        Layer("of_b", "relu", inputs=(Source("b"),)),
+        Layer("both", "element_wise", inputs=(Source("of_a"), Source("of_b"))),
+        Layer("y", "output", inputs=(Source("both"),)),
+    ]
+    context = Context(default_registry())
+    context.set_document(Document(Graph(layers), context.registry))
+    panel = ChannelInspectorPanel(context)
+    context.setParent(panel)
+    made(qtbot, panel, 1000, 600)
+    panel.probe.show_input.setChecked(True)
+    tensors = {
+        name: np.full((1, 3, 8, 8), n / 4, np.float32) for n, name in enumerate(("a", "b", "of_a", "of_b", "both"))
+    }
+    for layer, name in (("of_b", "b"), ("of_a", "a"), ("both", "a"), ("b", "b")):
+        panel.inspect(layer)
+        finish(panel, output_0=tensors["both"], **tensors)
+        assert panel.probe.pane.title.text() == name
+        assert panel.probe.pane.view.image == to_image(picture_pixels(tensors[name][0]))
+
+
+def test_ticks_and_names_of_axes_are_at_their_rows_and_columns(qtbot: QtBot) -> None:
+    view = MatrixView("matrix", "Map")
+    made(qtbot, view, 500, 300)
+    data = np.zeros((3, 40), np.float32)
+
+    def ink(axes: tuple[str, str]) -> tuple[bool, bool]:
+        """Whether there is a text at the left and at the bottom."""
+        view.show_values(data, axes)
+        image, color, line = view.grab().toImage(), theme.color("text"), view.fontMetrics().height()
+        left = has(image, (0, 0, line + 2, view.height() - 2 * line - 8), color, 60)
+        return left, has(image, (0, view.height() - line, view.width(), view.height()), color, 60)
+
+    assert [ink(axes) for axes in (("", ""), ("filter", ""), ("", "input"), ("filter", "input"))] == [
+        (False, False),
+        (True, False),
+        (False, True),
+        (True, True),
+    ]
+    image, area = view.grab().toImage(), view.area()
+    marks = [
+        x
+        for x in range(round(area.left()), round(area.right()))
+        if near(image.pixelColor(x, round(area.bottom()) + 2), theme.color("muted"), 40)
+    ]
+    expected = [area.left() + (number + 0.5) * area.width() / 40 for number in ticks(40, area.width())]
+    assert len(expected) > 3
+    assert all(any(abs(x - mark) <= 1.5 for mark in marks) for x in expected)
+    assert all(any(abs(x - mark) <= 1.5 for x in expected) for mark in marks)
+    down = [
+        y
+        for y in range(round(area.top()), round(area.bottom()))
+        if near(image.pixelColor(round(area.left()) - 3, y), theme.color("muted"), 40)
+    ]
+    rows = [area.top() + (number + 0.5) * area.height() / 3 for number in range(3)]
+    assert all(any(abs(y - mark) <= 1.5 for mark in down) for y in rows)
+    assert all(any(abs(y - mark) <= 1.5 for y in rows) for mark in down)
 
 
 # --- exports ----------------------------------------------------------------------------------------------------------

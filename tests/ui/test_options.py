@@ -25,8 +25,9 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
-from app.ui.analysis.options import OptionsArea
+from app.ui.analysis.options import LayerOptions, OptionsArea
 from app.ui.document.document import Document
+from designer.graph.commands import remove_layers
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.operators.registry import load
@@ -206,3 +207,55 @@ def test_a_number_without_bounds_can_be_negative(qtbot: QtBot) -> None:
     QTest.keyClicks(box, "-2.5")
     QTest.keyClick(box, Qt.Key.Key_Return)
     assert document.graph["histo"].params["low"] == "-2.5"
+
+
+def test_options_are_those_of_the_layers_and_each_control_has_its_own_undo(qtbot: QtBot) -> None:
+    registry = load([], entry_points=False)
+    layers = [
+        Layer("input_0", "input", params={"dims": "8x8x3"}),
+        Layer("noise", "noise", inputs=(Source("input_0"),)),
+        Layer("mix", "mix", inputs=(Source("input_0"), Source("noise"))),
+        Layer("output_0", "output", inputs=(Source("mix"),)),
+    ]
+    document, area = Document(Graph(layers), registry), OptionsArea()
+    qtbot.addWidget(area)
+    area.show_document(document)
+    document.changed.connect(area.follow)
+    area.show()
+
+    def groups() -> list[str]:
+        found = (group for group in area.findChildren(LayerOptions) if group.isVisible())
+        return sorted(group.objectName().removeprefix("analysis.options.") for group in found)
+
+    assert groups() == ["mix", "noise"]
+    assert not area._empty.isVisible()
+    for number, left in ((1, ["mix"]), (2, [])):
+        document.do(lambda g, name=("noise", "mix")[number - 1]: remove_layers(g, [name]))
+        qtbot.waitUntil(lambda left=left: groups() == left)
+    assert area._empty.isVisible()
+    for _ in range(2):
+        document.undo()
+    qtbot.waitUntil(lambda: groups() == ["mix", "noise"])
+    assert not area._empty.isVisible()
+    boxes = area.findChildren(QComboBox)
+    assert len(boxes) >= 2
+    for box in boxes:
+        assert [box.itemText(row) for row in range(box.count())] == [
+            str(box.itemData(row)).replace("_", " ") for row in range(box.count())
+        ]
+    scale = area.findChild(QDoubleSpinBox, "analysis.noise.scale.number")
+    amount = area.findChild(QDoubleSpinBox, "analysis.mix.amount.number")
+    assert scale is not None
+    assert amount is not None
+    for box, text in ((scale, "25/255"), (amount, "0.125")):
+        box.selectAll()
+        QTest.keyClicks(box, text)
+        QTest.keyClick(box, Qt.Key.Key_Return)
+        assert box.toolTip() or box.parentWidget().toolTip()
+    params = document.graph["noise"].params, document.graph["mix"].params
+    assert [params[0]["scale"], params[1]["amount"]] == ["0.098039216", "0.125"]
+    document.undo()
+    assert document.graph["noise"].params["scale"] == "0.098039216"
+    assert amount.value() == 0.5
+    document.undo()
+    assert scale.value() != pytest.approx(25 / 255)

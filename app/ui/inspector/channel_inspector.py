@@ -275,6 +275,7 @@ class ChannelInspectorPanel(QWidget):
         self._list()
         if layer and not after:
             self._drop()
+            self.probe.unpin()
             self._choose_nothing()
         elif after != layer:
             before = self.subject.title

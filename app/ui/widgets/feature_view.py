@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QPoint, QPointF, QRectF, Qt, Signal
+from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QToolTip, QWidget
 
@@ -86,6 +86,10 @@ class FeatureView(QWidget):
             QToolTip.showText(
                 event.globalPosition().toPoint(), f"{self.name_of(index)}: {number(float(self._values[index]))}", self
             )
+
+    def leaveEvent(self, event: QEvent) -> None:
+        super().leaveEvent(event)
+        self.probed.emit(None)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
