@@ -335,7 +335,7 @@ def test_the_statistics_of_a_report_are_those_of_every_channel(tmp_path: Path) -
     random = np.random.default_rng(0)
     tensor = random.normal(size=(2, 3, 6, 8)).astype(np.float32)
     tensor[:, 1, :3] = 0
-    tensor[0, 2, 0, 0] = np.nan
+    tensor[0, 2, :2], tensor[0, 2, 2:4] = np.nan, 0
     seen = Seen(Provenance("n.xml", "0" * 64), inspected=("conv", tensor), milliseconds=12.5,
                 options=(("noise", "Noise", "gaussian 0.1"),), overview=(("conv", "torch", "3.5", "1 x 3"),))  # fmt: skip
     write_analysis(tmp_path / "a.html", seen)

@@ -403,8 +403,11 @@ def test_curves_are_those_of_the_chosen_metric_and_runs(qtbot: QtBot, context: C
         points = [run.snapshot.curves.points(name) for run in made]
         assert drawn() == [(title, x.tolist(), y.tolist()) for title, (x, y) in zip("ab", points, strict=True)]
         assert plot.getAxis("left").labelText == box.currentText() == metric_title(name)
+    with made[1].folder.metrics.open("a") as stream:
+        stream.write(json.dumps({"step": 23, "loss": 0.5, "losses": {"l2": 1.0}}) + "\n")
+    runs.read(made[1])
     runs.training.choose(made[1:])
-    assert (box.currentData(), len(drawn())) == ("validation.loss", 1)  # what was chosen stays
+    assert (box.currentData(), box.count(), len(drawn())) == ("validation.loss", 9, 1)  # what was chosen stays
     qtbot.keyClick(box, Qt.Key.Key_Home)
     panel.logarithmic.click()
     assert plot.bundle._curves[0].y.tolist() == pytest.approx(np.log10(plot._curves[0].y).tolist())

@@ -48,7 +48,7 @@ from designer.texts import mark, tr, tr_data, trn
 
 Index = QModelIndex | QPersistentModelIndex
 COLUMNS = (mark("Severity"), mark("Layer"), mark("Where"), mark("Problem"), mark("What to do"))
-_SEVERITIES = {Severity.ERROR: mark("Error"), Severity.WARNING: mark("Warning"), Severity.INFO: mark("Info")}
+_SEVERITIES = {Severity.ERROR: mark("Error"), Severity.WARNING: mark("Warning"), Severity.INFO: mark("Note")}
 _NO_DOCUMENT = mark("Open or create a network to see its problems here.")
 _FITTED_ROWS = 200  # measuring more rows would cause a noticeable delay
 _RANK = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}

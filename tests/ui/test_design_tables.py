@@ -1,0 +1,219 @@
+"""The tables of Import Report, Differences and Type Checking: each cell and message compared with the data that it comes from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+pytest.importorskip("PySide6")
+from PySide6.QtCore import QAbstractItemModel, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QToolButton
+from pytestqt.qtbot import QtBot
+
+from app.ui.design.differences import rows as difference_rows
+from app.ui.design.import_report import ImportReportPanel
+from app.ui.design.type_checking import TypeCheckingPanel, row_texts, unique
+from app.ui.document.document import Document
+from app.ui.document.import_record import ImportRecord
+from app.ui.engine.context import Context
+from designer.graph.compare import NetworkComparison, ValueDifference
+from designer.graph.diagnostics import Diagnostic, Severity
+from designer.graph.graph import Graph
+from designer.importers.report import UNBOUNDED, ComparedCase, ImportReport, NodeOutcome, Outcome
+from designer.operators.registry import default_registry
+
+pytestmark = pytest.mark.gui
+
+
+def cells(model: QAbstractItemModel) -> list[list[str]]:
+    return [
+        [model.index(row, column).data() for column in range(model.columnCount())] for row in range(model.rowCount())
+    ]
+
+
+def titles(model: QAbstractItemModel) -> list[str]:
+    return [model.headerData(column, Qt.Orientation.Horizontal) for column in range(model.columnCount())]
+
+
+@pytest.fixture
+def context(qtbot: QtBot) -> Context:
+    made = Context(default_registry())
+    made.set_document(Document(Graph(), made.registry, parent=made))
+    return made
+
+
+# --- imports -------------------------------------------------------------------------------------------------------
+
+REPORT = ImportReport(
+    "net.onnx", "pytorch 2.9", 17, "an architecture; its license is MIT", 4, 2, 1, 1, {"block": 3, "head": 1}, 0.0125, 2.5e-7,
+    cases=(
+        ComparedCase({"x": (1, 3, 8, 16), "t": (1,)}, 0.0125, 2.5e-7, "out"), ComparedCase({"x": (2, 3, 8, 16)}, UNBOUNDED, UNBOUNDED),
+    ),
+    warnings=("the first warning", "the second one"),
+    outcomes=(
+        NodeOutcome("n1", "Conv", Outcome.KNOWN, ("conv", "relu")), NodeOutcome("n2", "Constant", Outcome.FOLDED, ("conv",)),
+        NodeOutcome("n3", "Strange", Outcome.OPAQUE, ("strange",), "it is not known"), NodeOutcome("n4", "Add", Outcome.KNOWN),
+    ),
+    weights={"head.weight": "block.conv.kernel", "head.bias": "conv.bias"},
+)  # fmt: skip
+
+
+def test_every_cell_of_an_import_report_is_of_the_import(qtbot: QtBot, context: Context) -> None:
+    panel = ImportReportPanel(context)
+    qtbot.addWidget(panel)
+    panel.show()
+    context.root.imported = ImportRecord(Path("/models/net.onnx"), REPORT, context.root)
+    context.root.imported.comparing = False
+    context.root_changed.emit(context.root)
+    tables = {"nodes": panel.nodes, "weights": panel.weights, "templates": panel.templates, "cases": panel.cases}
+    assert {name: titles(table.model()) for name, table in tables.items()} == {
+        "nodes": ["Node", "Type", "Outcome", "Layers", "Reason"], "weights": ["Tensor of the original", "Layer", "Tensor of the layer"],
+        "templates": ["Template", "Instances"], "cases": ["Inputs", "Largest difference", "Relative", "Output"],
+    }  # fmt: skip
+    assert cells(panel.nodes.model()) == [
+        ["n3", "Strange", "opaque", "strange", "it is not known"], ["n1", "Conv", "known", "conv, relu", ""],
+        ["n4", "Add", "known", "", ""], ["n2", "Constant", "folded", "conv", ""],
+    ]  # fmt: skip
+    assert [panel.nodes.model().index(row, 0).data(Qt.ItemDataRole.DecorationRole) is not None for row in range(4)] == [
+        True, False, False, False
+    ]  # fmt: skip
+    assert cells(panel.weights.model()) == [["head.weight", "block.conv", "kernel"], ["head.bias", "conv", "bias"]]
+    assert cells(panel.templates.model()) == [["block", "3 instances"], ["head", "1 instance"]]
+    assert cells(panel.cases.model()) == [
+        ["x 1 x 3 x 8 x 16, t 1", "0.0125", "2.5e-07", "out"], ["x 2 x 3 x 8 x 16", "not comparable", "not comparable", ""]
+    ]  # fmt: skip
+    tabs = panel._tabs
+    shown = [tabs.tabText(number) for number in range(tabs.count()) if tabs.isTabVisible(number)]
+    assert shown == ["Nodes (4)", "Weights (2)", "Templates (2)", "Comparison (2)"]
+    assert panel._head.text() == f"net.onnx  ·  pytorch 2.9  ·  opset 17  ·  {REPORT.counts()}"
+    assert panel._facts.text() == "An architecture; its license is MIT."
+    assert panel._warnings.text().splitlines()[-2:] == ["The first warning.", "The second one."]
+    assert (panel._result._role, panel._facts._role, panel._warnings._role) == ("positive", "info", "warning")
+    assert not panel.cases.isColumnHidden(3)
+
+
+@pytest.mark.parametrize(
+    ("changes", "comparing", "role", "words"),
+    [
+        ({"max_rel_difference": 2.5e-7}, False, "positive", None), ({"max_rel_difference": 0.5}, False, "warning", None),
+        ({"max_rel_difference": None, "not_compared_because": "it has no inputs"}, False, "info", None),
+        ({}, True, "info", "Comparing with the original ..."),
+    ],
+)  # fmt: skip
+def test_the_result_of_a_comparison_has_its_severity(
+    qtbot: QtBot, context: Context, changes: dict[str, object], comparing: bool, role: str, words: str | None
+) -> None:
+    panel = ImportReportPanel(context)
+    qtbot.addWidget(panel)
+    report = msgspec.structs.replace(REPORT, **changes, templates={}, cases=())
+    record = context.root.imported = ImportRecord(None, report, context.root)
+    record.comparing = comparing
+    context.root_changed.emit(context.root)
+    assert panel._result._role == role
+    text = panel._result.text()
+    assert text == words if words else text.rstrip(".").casefold() == report.comparison().rstrip(".").casefold()
+    tabs = panel._tabs
+    assert [tabs.isTabVisible(number) for number in range(tabs.count())] == [True, True, False, False]
+    panel.weights.show_rows([])
+    assert panel.weights.isColumnHidden(2)
+    context.set_document(Document(Graph(), context.registry, parent=context))
+    assert panel._stack.currentIndex() == 0
+
+
+# --- differences ---------------------------------------------------------------------------------------------------
+
+
+def test_every_difference_is_a_row_with_its_values() -> None:
+    value, other = ValueDifference("features", "8", "16"), ValueDifference("input 1", "a", "b")
+    found = NetworkComparison(
+        added=("new",), removed=("old",), renamed={"before": "after"}, changed={"b": (value,), "a": (value, other)},
+        rewired={"b": (other,), "c": (other,)}, moved={"m": ((1, 2), (3, 4))}, properties=(value,), frames=(other,),
+        templates_added=("t1",), templates_removed=("t2",), templates={"t3": NetworkComparison(added=("x",))},
+        types={"new": "relu", "old": "pooling"},
+    )  # fmt: skip
+    assert list(difference_rows(found)) == [
+        ("+", "added", "new", ["relu"]), ("−", "removed", "old", ["pooling"]), ("=", "renamed", "after", ["before → after"]),
+        ("~", "changed", "a", [str(value), str(other)]), ("~", "changed", "b", [str(value), str(other)]),
+        ("~", "changed", "c", [str(other)]), ("+", "added template", "t1", [""]), ("−", "removed template", "t2", [""]),
+        ("~", "changed template", "t3", [found.templates["t3"].summary()]), ("~", "frame", "", [str(other)]),
+        ("~", "document", "", [str(value)]), ("→", "moved", "m", ["1, 2 → 3, 4"]),
+    ]  # fmt: skip
+
+
+# --- findings ------------------------------------------------------------------------------------------------------
+
+
+def finding(number: int, severity: Severity = Severity.ERROR, **where: object) -> Diagnostic:
+    """Texts in another order in every column."""
+    return Diagnostic(f"code-{number}", f"message {9 - number}", severity, remedy=f"remedy {(number * 7) % 5}", **where)
+
+
+FINDINGS = (
+    finding(1, Severity.INFO, layer="d", line=7), finding(2, layer="a", port="input 2", parameter="kernel", line=3),
+    finding(3, Severity.WARNING, layer="c", parameter="features"), finding(4, layer="b"),
+)  # fmt: skip
+
+
+RANKS = ("Error", "Warning", "Note")
+
+
+def test_the_cells_of_a_finding_name_its_place() -> None:
+    assert [row_texts(each) for each in FINDINGS] == [
+        ("Note", "d", "line 7", "Message 8.", "Remedy 2."), ("Error", "a", "input 2", "Message 7.", "Remedy 4."),
+        ("Warning", "c", "features", "Message 6.", "Remedy 1."), ("Error", "b", "", "Message 5.", "Remedy 3."),
+    ]  # fmt: skip
+    twice = (*FINDINGS, reported_again(FINDINGS[1]), finding(2, layer="a", port="input 3", parameter="kernel"))
+    assert [(each.code, each.port) for each in unique(twice)] == [
+        ("code-2", "input 2"), ("code-4", None), ("code-2", "input 3"), ("code-3", None), ("code-1", None)
+    ]  # fmt: skip
+
+
+def reported_again(found: Diagnostic) -> Diagnostic:
+    """An equal finding of another reporter, with another remedy."""
+    return Diagnostic(**{**found.as_dict(), "severity": found.severity, "remedy": "another remedy"})  # type: ignore[arg-type]
+
+
+def test_findings_are_counted_sorted_and_filtered_by_every_column(
+    qtbot: QtBot, context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Document, "diagnostics", lambda _: FINDINGS)
+    panel = TypeCheckingPanel(context)
+    qtbot.addWidget(panel)
+    panel.resize(900, 400)
+    panel.show()
+    model, buttons = (
+        panel._table.model(),
+        {name: panel.findChild(QToolButton, f"type_checking.{name}") for name in ("error", "warning", "info")},
+    )
+    assert [button.text() for button in buttons.values()] == ["2 errors", "1 warning", "1 note"]
+    usual = [row_texts(each) for each in unique(FINDINGS)]
+    assert cells(model) == [list(row) for row in usual]
+    assert [model.index(row, 3).data(Qt.ItemDataRole.ToolTipRole) for row in range(4)] == [
+        f"{row_texts(each)[3]} [{each.code}]" for each in unique(FINDINGS)
+    ]
+    for column in range(5):
+        for order in (Qt.SortOrder.AscendingOrder, Qt.SortOrder.DescendingOrder):
+            panel._table.sortByColumn(column, order)
+            found = [row[column] for row in cells(model)]
+            expected = sorted((row[column] for row in usual), key=RANKS.index if not column else str.casefold)
+            assert found == (expected if order is Qt.SortOrder.AscendingOrder else expected[::-1])
+    panel._table.sortByColumn(0, Qt.SortOrder.AscendingOrder)
+    field = panel._filter
+    for words, layers in (
+        ("code-3", "c"),
+        ("FEATURES", "c"),
+        ("message 5", "b"),
+        ("remedy 2", "ad"),
+        ("error b", "b"),
+        ("nothing", ""),
+    ):
+        field.setText(words)
+        assert [row[1] for row in cells(model)] == list(layers), words
+    field.clear()
+    for name, left in (("error", "cd"), ("warning", "abd"), ("info", "abc")):
+        QTest.mouseClick(buttons[name], Qt.MouseButton.LeftButton)
+        assert sorted(row[1] for row in cells(model)) == list(left)
+        QTest.mouseClick(buttons[name], Qt.MouseButton.LeftButton)
