@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
     QFileDialog,
     QInputDialog,
     QLabel,
+    QMenu,
     QSlider,
     QStyle,
     QStyleOptionViewItem,
@@ -34,6 +35,7 @@ from app.ui.analysis.faults import Faults
 from app.ui.analysis.heat import HeatDelegate, HeatLegend
 from app.ui.analysis.input_row import InputRow
 from app.ui.analysis.layer_infos import LayerInfo
+from app.ui.analysis.network_overview import NetworkOverviewPanel
 from app.ui.analysis.output_view import OutputView
 from app.ui.analysis.overview_model import (
     COUNT,
@@ -64,7 +66,7 @@ from designer.graph.model import Layer, Source
 from designer.operators.api import Category
 from designer.operators.registry import default_registry
 from designer.runtime.patterns import PATTERNS
-from designer.units import binary, number
+from designer.units import binary, duration, number
 
 pytestmark = pytest.mark.gui
 ROLE = Qt.ItemDataRole
@@ -622,3 +624,76 @@ def test_the_layer_that_made_nan_is_named_with_its_share(qtbot: QtBot, analysis:
     faults._done(TraceReply(None, "", 0.0, ()))
     assert (faults.culprit, faults.layers) == ("", {})
     assert "was not found" in faults.text
+
+
+def test_the_overview_selects_and_marks_what_the_rest_of_the_window_shows(
+    qtbot: QtBot, analysis: AnalysisController
+) -> None:
+    context = analysis.context
+    context.inspected.emit("mix")
+    context.select(("mix",))
+    panel = NetworkOverviewPanel(context)
+    qtbot.addWidget(panel)
+    panel.resize(600, 400)
+    panel.show()
+    model, tree = panel.model, panel.tree
+    assert not tree.isVisible()
+    analysis.result = AnalysisResult(
+        steps=(RunStep(("mix", "z"), "numpy", 4.0),), milliseconds=4.0, note="random weights"
+    )
+    analysis.result_changed.emit()
+    assert tree.isVisible()
+    assert list(rows(model)) == ["a", "b", "mix+z", "mix", "z", "y"]
+    assert model.layer_at(tree.currentIndex()) == "mix"
+    eye = theme.icon("eye-outline", "accent").cacheKey()
+    assert {
+        name
+        for name, at in rows(model).items()
+        if at.data(ROLE.DecorationRole) and at.data(ROLE.DecorationRole).cacheKey() == eye
+    } == {"mix"}
+    time, memory = model.largest
+    legend, summary = (panel.findChild(QWidget, f"network_overview.{name}") for name in ("legend", "summary"))
+    assert legend is not None
+    assert f"{duration(time)}  ·  {binary(memory)}" in legend.toolTip()
+    assert isinstance(summary, QLabel)
+    assert summary.text() == f"{analysis.result.summary()}  ·  random weights"
+
+    def click(name: str) -> None:
+        place = tree.visualRect(rows(model)[name]).center()
+        qtbot.mouseClick(tree.viewport(), Qt.MouseButton.LeftButton, pos=place)
+
+    click("mix+z")  # not one layer
+    assert context.selection == ("mix",)
+    click("z")
+    assert context.selection == ("z",)
+    context.select(("a", "b"))
+    assert model.layer_at(tree.currentIndex()) == "z"
+    context.select(("b",))
+    assert model.layer_at(tree.currentIndex()) == "b"
+    reported: list[tuple[str, str]] = []
+    context.inspect_requested.connect(lambda name: reported.append(("inspect", name)))
+    context.reveal_requested.connect(lambda name: reported.append(("reveal", name)))
+    for entry, way in enumerate(("inspect", "reveal")):
+        tree.customContextMenuRequested.emit(tree.visualRect(rows(model)["z"]).center())
+        (menu,) = panel.findChildren(QMenu)
+        menu.actions()[entry].trigger()
+        menu.close()
+        qtbot.waitUntil(lambda: not panel.findChildren(QMenu))
+        assert reported.pop() == (way, "z")
+    buttons = [panel.findChild(QWidget, f"network_overview.notice.{name}") for name in ("go", "look")]
+    for culprit in ("mix", ""):
+        panel.faults._set(culprit, f"It is {culprit or 'not known'}.", {"z": "3 % are NaN"})
+        assert panel.notice.isVisible()
+        assert [button.isVisible() for button in buttons if button is not None] == [bool(culprit)] * 2
+    assert cells(model.find("z"))[STATE] == "not finite"
+    panel.faults._set("", "", {})
+    assert not panel.notice.isVisible()
+    tree.collapseAll()
+    other = (RunStep(("mix", "y"), "numpy", 4.0), RunStep(("z",), "numpy", 1.0))
+    analysis.result = AnalysisResult(steps=other, coarse=2)
+    analysis.result_changed.emit()
+    assert "mix+z" in rows(model)  # times at a reduced size are not those of the network
+    analysis.result = AnalysisResult(steps=other)
+    analysis.result_changed.emit()
+    assert cells(rows(model)["z"])[TIME] == number(1.0)
+    assert tree.isExpanded(rows(model)["mix+y"])
