@@ -76,8 +76,8 @@ def test_compare_takes_variants_and_precisions(document: Path) -> None:
     call("compare", document, document, document, *images, "--variant", "", "--variant", "half", "--variant", "coarse")
     found = json.loads(report.read_text())
     assert found["columns"] == ["input", "A x", "B x (half)", "C x (coarse)"]
-    half, coarse = (figures["psnr"] for figures in found["pictures"][0]["figures"][2:])
-    assert [figures["ms"] is None for figures in found["pictures"][0]["figures"][1:]] == [False, True, True]
+    half, coarse = (metrics["psnr"] for metrics in found["images"][0]["metrics"][2:])
+    assert [metrics["ms"] is None for metrics in found["images"][0]["metrics"][1:]] == [False, True, True]
     assert 60 < half < 100
     assert 20 < coarse < half
     with pytest.raises(DiagnosticError) as caught:
@@ -181,7 +181,7 @@ def test_throughput_of_calibrated_int8_is_measured(calibrated: Path) -> None:
     compared = (*weights, "--variant", "", "--variant", "int8", "--images", images, "--json", report)
     call("compare", calibrated, calibrated, *compared)
     found = json.loads(report.read_text())
-    assert all(figures["ms"] > 0 for picture in found["pictures"] for figures in picture["figures"][1:])
+    assert all(metrics["ms"] > 0 for image in found["images"] for metrics in image["metrics"][1:])
     assert {origin["precision"] for origin in found["provenance"].values()} == {"fp32", "int8"}
 
 
