@@ -24,7 +24,8 @@ PATIENCE = 30  # s for work of a closed window to end, on a busy machine
 
 @pytest.fixture(autouse=True)
 def nothing_is_left() -> Iterator[None]:
-    """A window or a thread that outlives its test fails it. pytest-qt only asks for the deletion of widgets."""
+    """A window or a thread that outlives its test fails it, and the clipboard is empty at first. pytest-qt only asks for the
+    deletion of widgets."""
     try:
         from PySide6.QtCore import QCoreApplication, QEvent
         from PySide6.QtWidgets import QApplication
@@ -32,7 +33,10 @@ def nothing_is_left() -> Iterator[None]:
         yield
         return
     threads = set(threading.enumerate())
-    windows = set(QApplication.topLevelWidgets()) if QApplication.instance() is not None else set()
+    windows = set()
+    if QApplication.instance() is not None:
+        windows = set(QApplication.topLevelWidgets())
+        QApplication.clipboard().clear()
     yield
     gc.collect(1)
     if QCoreApplication.instance() is None:

@@ -702,9 +702,9 @@ def test_a_comparison_from_its_start_to_its_values(
         broken = noisy.copy()
         broken[:, 0] = nan
         for index, made in (
+            (1, Made(broken.astype(np.float32), nan, emulated=True)),
             (0, cold),
             (0, Made((noisy * 0.9).astype(np.float32), 5.0, "random weights")),
-            (1, Made(broken.astype(np.float32), nan, emulated=True)),
         ):
             runner.made.emit(index, made)
         runner.made.emit(2, Made(noisy, 1.0))

@@ -139,7 +139,6 @@ def undo_all(window: MainWindow) -> None:
 
 @pytest.mark.parametrize("selection", SELECTIONS)
 def test_what_an_action_does(selection: str, window: MainWindow) -> None:
-    QApplication.clipboard().clear()
     found, before = [], [""]
     opened = Opened(window, rows=selection == "nothing")
     for name in [name for name, _ in actions(window)]:

@@ -321,7 +321,7 @@ class SideModel(QObject):
     def _show(self, index: int, made: Made, answer: object) -> None:
         assert isinstance(answer, tuple)
         key = LETTERS[index]
-        self.made[key] = made
+        self.made = dict(sorted({**self.made, key: made}.items()))  # threads end in any order
         self.colours[key], broken = answer
         if isfinite(made.milliseconds) or made.emulated:
             wrong = tr("{share} % of its values are NaN or infinite", share=digits(100 * broken)) if broken else ""
