@@ -28,6 +28,7 @@ from app.ui.shell import session
 from app.ui.shell.panels import PANELS
 from app.ui.shell.window import MainWindow, new_window, shown_windows
 from app.ui.widgets.findings import FindingsDialog
+from app.ui.widgets.tooltips import plain_tip
 from designer.files.document import read_document, save_document
 from designer.graph import commands
 from designer.graph.edits import Edit
@@ -292,6 +293,19 @@ def test_the_menu_of_a_tab(window, files, monkeypatch):
     window.menus.show_for_tab(window.tabs.all[0], QPoint(0, 0))
     menu = window.findChild(QMenu, "tabs.menu")
     assert [action.text() for action in menu.actions() if not action.isEnabled()] == ["Close &Others"]
+    menu.close()
+
+
+def test_tips_of_entries_for_files_are_no_markup(window, tmp_path):
+    path = tmp_path / "<b>bold<b>.xml"
+    save_document(network(), path)
+    assert window.files.open(path)
+    window.menus.fill_recent()
+    assert window.menus.named["<recent>"].actions()[0].toolTip() == plain_tip(str(path))
+    window.menus.show_for_tab(window.tabs.all[0], QPoint(0, 0))
+    menu = window.findChild(QMenu, "tabs.menu")
+    tips = {action.objectName(): action.toolTip() for action in menu.actions()}
+    assert tips["tabs.menu.open_folder"] == tips["tabs.menu.copy_path"] == plain_tip(str(path))
     menu.close()
 
 

@@ -174,6 +174,7 @@ class InputRow(QFrame):
                 self._show_still(path)
             self._file.setText(title_of(path) if path is not None else "")
             self._file.setToolTip(str(path or ""))
+            self._size.setToolTip("")
         track = self._playback.tracks.get(self.layer)
         self._problem.setText(problem or (track.error if track is not None else ""))
         self._problem.setVisible(bool(self._problem.text()))

@@ -20,6 +20,7 @@ from app.ui.shell.files import Files
 from app.ui.shell.layouts import Layouts
 from app.ui.shell.tabs import Tabs
 from app.ui.widgets.action import Action
+from app.ui.widgets.tooltips import plain_tip
 from designer.texts import tr, tr_data
 
 PATH_WIDTH = 420  # pixels
@@ -220,7 +221,7 @@ class Menus(QObject):
 
     def _add_path(self, menu: QMenu, path: Path, text: str) -> None:
         action: QAction = menu.addAction(text.replace("&", "&&"))
-        action.setToolTip(str(path))
+        action.setToolTip(plain_tip(str(path)))
         action.triggered.connect(lambda: self._files.open(path))
 
     def show_for_canvas(self, place: QPoint) -> None:
@@ -259,7 +260,9 @@ class Menus(QObject):
         copy = self._entry(menu, "copy_path", tr("Copy &Path"), lambda: QGuiApplication.clipboard().setText(str(path)))
         for action in (folder, copy):
             action.setEnabled(path is not None)
-            action.setToolTip(str(path) if path is not None else tr("Unavailable: the network has not been saved"))
+            action.setToolTip(
+                plain_tip(str(path)) if path is not None else tr("Unavailable: the network has not been saved")
+            )
         menu.popup(place)
 
     def _made(self, name: str) -> QMenu:
