@@ -47,20 +47,21 @@ def test_a_message_has_the_color_and_the_time_of_its_severity(bar, severity, tim
 
 
 @pytest.mark.parametrize(
-    ("errors", "warnings", "text"),
+    ("errors", "warnings", "notes", "text"),
     [
-        (0, 0, "No problems"),
-        (1, 0, "1 error"),
-        (2, 0, "2 errors"),
-        (0, 1, "1 warning"),
-        (0, 3, "3 warnings"),
-        (1, 2, "1 error, 2 warnings"),
+        (0, 0, 0, "No problems"),
+        (0, 0, 1, "1 note"),  # a network without an output cannot be exported
+        (1, 0, 4, "1 error"),
+        (2, 0, 0, "2 errors"),
+        (0, 1, 4, "1 warning"),
+        (0, 3, 0, "3 warnings"),
+        (1, 2, 4, "1 error, 2 warnings"),
     ],
 )
-def test_problems_are_counted_by_severity(bar, errors, warnings, text):
+def test_problems_are_counted_by_severity(bar, errors, warnings, notes, text):
     found = [Diagnostic("a", "x", severity=Severity.ERROR)] * errors
     found += [Diagnostic("b", "y", severity=Severity.WARNING)] * warnings
-    found += [Diagnostic("c", "z", severity=Severity.INFO)] * 4
+    found += [Diagnostic("c", "z", severity=Severity.INFO)] * notes
     bar.show_problems(found)
     assert bar.problems.text() == text
     asked = []

@@ -92,16 +92,18 @@ class StatusBar(QStatusBar):
         self.setPalette(palette)
 
     def show_problems(self, found: Sequence[Diagnostic]) -> None:
-        """Show the number of errors and warnings of the document."""
-        errors = sum(1 for d in found if d.severity is Severity.ERROR)
-        warnings = sum(1 for d in found if d.severity is Severity.WARNING)
+        """Show the number of errors and warnings of the document, or of notes if there is nothing else."""
+        errors, warnings, notes = (sum(1 for d in found if d.severity is severity) for severity in Severity)
         parts = [trn("{count} error", "{count} errors", errors)] if errors else []
         parts += [trn("{count} warning", "{count} warnings", warnings)] if warnings else []
+        parts += [trn("{count} note", "{count} notes", notes)] if notes and not parts else []
         self.problems.setText(", ".join(parts) or tr("No problems"))
         if errors:
             theme.set_icon(self.problems, "close-octagon", "error")
         elif warnings:
             theme.set_icon(self.problems, "alert", "warning")
+        elif notes:
+            theme.set_icon(self.problems, "information-outline", "info")
         else:
             theme.set_icon(self.problems, "check-circle-outline", "positive")
 
