@@ -18,10 +18,12 @@ from window_kit import press, show
 
 from app.ui.canvas.placement import AIR, free_rect
 from app.ui.canvas.viewer import OPERATOR_MIME
+from app.ui.design.fixes import apply
 from designer.graph import commands, frames
 from designer.graph.graph import Graph
 from designer.graph.model import GRID, Frame, Layer, Source
 from designer.operators.fixes import fixes
+from designer.profiling.advice import split_kernel
 
 
 @pytest.fixture
@@ -154,26 +156,46 @@ def test_copies_are_pasted_at_the_pointer_and_cover_nothing(window):
     assert len(window.context.document.graph) == 9
 
 
-def test_a_fix_that_inserts_a_layer_covers_nothing(window):
+@pytest.mark.parametrize("step", [160, 208, 272])
+@pytest.mark.parametrize("skips", ["b", "a"])
+def test_a_fix_that_inserts_a_layer_covers_nothing(window, step, skips):
+    """Also where the link that it goes into runs over other layers, and the layers are close together."""
+    inputs = (Source("conv"), Source("in")) if skips == "b" else (Source("in"), Source("conv"))
     graph = Graph(
         [
             Layer("in", "input", (0, 0), params={"dims": "16x16x3"}),
-            Layer("conv", "convolution", (240, 0), (Source("in"),), {"features": "8"}),
-            Layer("add", "element_wise", (480, 0), (Source("in"), Source("conv"))),
-            Layer("out", "output", (720, 0), (Source("add"),)),
+            Layer("conv", "convolution", (step, 0), (Source("in"),), {"features": "8"}),
+            Layer("add", "element_wise", (2 * step, 0), inputs),
+            Layer("out", "output", (3 * step, 0), (Source("add"),)),
         ]
     )
     show(window, graph)
     document = window.context.document
     (finding,) = document.inference.states["add"].diagnostics
-    found = [
-        fix
-        for fix in fixes(document.graph, document.registry, document.inference, finding)
-        if "onvolution" in fix.title
-    ]
-    assert found
-    document.do(found[0].edit)
-    assert not covered(window)
+    found = fixes(document.graph, document.registry, document.inference, finding)
+    inserting = [fix for fix in found if "1x1" in fix.title]
+    assert inserting
+    for fix in inserting:
+        apply(window.context, fix)
+        assert len(document.graph) == 5
+        assert not covered(window)
+        press(window, "Ctrl+Z")  # one step
+        assert set(document.graph.layers) == {"in", "conv", "add", "out"}
+
+
+def test_advice_and_edits_of_weights_insert_layers_where_nothing_is(window):
+    show(window, kit.small_graph())
+    document = window.context.document
+    for request in (
+        lambda graph: split_kernel(graph, "conv"),
+        lambda graph: commands.insert_on_link(
+            graph, Layer("same", "identity", graph["conv"].position), "out", graph["out"].inputs.index(Source("cat"))
+        ),
+    ):
+        assert document.insert(request)
+        assert not covered(window)
+        press(window, "Ctrl+Z")
+        assert len(document.graph) == 5
 
 
 def test_an_input_for_a_losss_target_gets_the_size_of_the_prediction(window):

@@ -119,12 +119,14 @@ class Canvas(QWidget):
         if self._document is not None:
             self._document.changed.disconnect(self._on_changed)
             self._document.states_changed.disconnect(self._on_states)
+            self._document.inserted.disconnect(self._make_room_for)
         self._remembered.leave(document.root, self._context.scope)
         self._document = document
         self.projection.show(document)
         self._mark_inspected(self._context.inspected_layer)
         document.changed.connect(self._on_changed)
         document.states_changed.connect(self._on_states)
+        document.inserted.connect(self._make_room_for)
         self._update_hint()
         self.viewer.setFocus()
         if not self._remembered.restore():
@@ -225,6 +227,10 @@ class Canvas(QWidget):
                 added = [n for n, (old, _) in edit.layers.items() if old is None] if names is None else names
                 self.do(lambda d: settle(d.graph, self.projection, added, center, free=free))
         return edit if done else None
+
+    def _make_room_for(self, name: str) -> None:
+        """Make room for a layer that a fix or another edit has inserted."""
+        self.do(lambda document: settle(document.graph, self.projection, [name]))
 
     # --- selection -------------------------------------------------------------------------------------------
 

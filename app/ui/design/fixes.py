@@ -92,7 +92,7 @@ class FixSearch(QObject):
 
 def apply(context: Context, fix: Fix) -> None:
     """Apply a fix as one undoable edit and show a message."""
-    if context.document.do(fix.edit):
+    if context.document.insert(fix.edit):
         context.message.emit("info", tr("Fixed: {what}. Press Ctrl+Z to undo.", what=fix.title))
 
 

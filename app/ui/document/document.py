@@ -38,6 +38,9 @@ class Document(QObject):
     settings_changed = Signal()
     project_changed = Signal()  # the folder of the PyTorch project of a document without a file
     refused = Signal(object)  # tuple of Diagnostic: why an edit was refused
+    inserted = Signal(
+        str
+    )  # a layer that `insert` added; what a canvas does about its place belongs to the same undo step
 
     def __init__(
         self,
@@ -78,6 +81,24 @@ class Document(QObject):
             return False
         self._check_clean()
         return True
+
+    def insert(self, request: Edit | Callable[[Graph], Edit]) -> bool:
+        """Like `do`; layers that the edit adds get a free place on the canvas that shows the document, in the same undo step."""
+        try:
+            edit = request if isinstance(request, Edit) else request(self.graph)
+        except DiagnosticError as error:
+            self.refused.emit(error.diagnostics)
+            return False
+        added = [
+            name for name, (before, _) in edit.layers.items() if before is None and name not in edit.renamed.values()
+        ]
+        if not added:
+            return self.do(edit)
+        with self.group(edit.title):
+            done = self.do(edit)
+            for name in added if done else ():
+                self.inserted.emit(name)
+        return done
 
     @contextmanager
     def group(self, title: str) -> Iterator[None]:

@@ -87,7 +87,7 @@ class SizeRules(QObject):
         except DiagnosticError as error:
             document.refused.emit(error.diagnostics)
             return False
-        return bool(edit) and document.do(edit)
+        return bool(edit) and document.insert(edit)
 
     def _watch(self, document: Document) -> None:
         if self._document is not None:

@@ -113,7 +113,7 @@ class WeightSurgery(QObject):
         templates = {name: item for name, item in after.templates.items() if before.templates.get(name) != item}
         title = f"{reply.title}: {reply.effect}"
         settings = {"weights": (request.weights, reply.weights)}
-        if document.do(lambda graph: replace_layers(graph, changed, title, settings, templates)):
+        if document.insert(lambda graph: replace_layers(graph, changed, title, settings, templates)):
             self._context.message.emit("info", title)
             self.done.emit(title)
             if done is not None:

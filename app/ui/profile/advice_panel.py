@@ -109,7 +109,7 @@ class AdvicePanel(QWidget):
         root = self._context.root
         if advice.fold:
             self._surgery.operate("fold", advice.fold, done=lambda title: self._applied_to(advice, entry, root, title))
-        elif advice.edit is not None and root.do(advice.edit):
+        elif advice.edit is not None and root.insert(advice.edit):
             self._applied_to(advice, entry, root, advice.edit.title)
 
     def _applied_to(self, advice: Advice, entry: Entry, document: Document, title: str) -> None:
