@@ -19,6 +19,7 @@ from app.reports.profile_table import (
     training_line,
     utilization_lines,
 )
+from app.reports.provenance_table import add_texts
 from designer.profiling.difference import RunDifference
 from designer.profiling.schema import Profile, ProfileRun
 from designer.profiling.sweep import sweeps
@@ -41,11 +42,23 @@ def write_page(path: Path, profile: Profile, differences: Sequence[RunDifference
         page.table(*difference_table(found), numbers=range(1, 5))
         if found.doubt:
             page.text(found.doubt)
+    _add_provenance(page, profile)
     machine = profile.machine
     page.heading(tr("Machine and versions"))
     rows = [("processor", machine.cpu), ("cores", str(machine.cores)), ("gpu", machine.gpu), ("system", machine.system)]
     page.table(("", ""), [*(row for row in rows if row[1]), *sorted(machine.versions.items())])
     page.write(path)
+
+
+def _add_provenance(page: Page, profile: Profile) -> None:
+    """What the runs measured: one column for all that differ in their date, batch or size only."""
+    different: dict[tuple[tuple[str, str], ...], ProfileRun] = {}
+    for run in profile.runs:
+        if run.provenance:
+            different.setdefault(tuple(sorted((k, v) for k, v in run.provenance.items() if k != "date")), run)
+    if different:
+        page.heading(tr("Provenance"))
+        add_texts(page, {profile.title(run): run.provenance for run in different.values()})
 
 
 def _add_run(page: Page, profile: Profile, run: ProfileRun) -> None:

@@ -12,7 +12,11 @@ _TITLES = {"document_sha256": "SHA-256 of the document", "weights_sha256": "SHA-
 
 def add_provenance(page: Page, origin: Mapping[str, Provenance]) -> None:
     """A column for each network; versions are left to `add_machine`."""
-    tables = texts_of(origin)
+    add_texts(page, texts_of(origin))
+
+
+def add_texts(page: Page, tables: Mapping[str, Mapping[str, str]]) -> None:
+    """A column for each of these texts of a provenance, without the versions."""
     rows = dict.fromkeys(row for table in tables.values() for row in table if not row.startswith(VERSION))
     lines = [
         (_TITLES.get(row, row.replace("_", " ")), *(table.get(row, "") for table in tables.values())) for row in rows

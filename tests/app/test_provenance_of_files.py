@@ -164,7 +164,10 @@ def test_the_commands_compare_profile_and_export(folder: Path, tmp_path: Path, m
             "1",
             "--json",
             tmp_path / f"profile{suffix}",
+            "--html",
+            tmp_path / "profile.html",
         )
+    check_page(tmp_path / "profile.html", folder, RUN)
     run(monkeypatch, "export", "onnx", DOCUMENT, *weights, "--output", tmp_path / "model.onnx")
     run(monkeypatch, "export", "pytorch", DOCUMENT, "--output", tmp_path / "project", "--name", "Net")
     for found in written(tmp_path / "compared.json"):
