@@ -38,3 +38,47 @@ def test_a_lane_passes_what_is_in_between_but_not_the_ends() -> None:
     assert obstacles.lane(start, end, "start", "end", "between") is None
     obstacles.put("between", Rect(250, 450, 350, 540))
     assert obstacles.lane(start, end, "start", "end") is None
+
+
+BETWEEN = {  # a box between x = 250 and 350, the other end of the link, and the lane that leads around the box
+    "above, which is nearer": ((-50, 40), 0, -64),
+    "above, which is not much further": ((-80, 40), 0, -94),
+    "below, which is much nearer": ((-80, 30), 0, 40),
+    "below the lower end": ((-100, 110), 100, 120),
+    "above the upper end": ((-60, 300), 100, -74),
+    "below an end that is higher": ((-300, 20), -100, 30),
+    "at the height of the start": ((60, 140), 200, 0),
+    "at the height of the end": ((-20, 195), 200, 200),
+    "nowhere within reach": ((-970, 970), 0, None),
+    "just within reach": ((-940, 970), 0, -954),
+    "nowhere, because nothing is in between": ((40, 90), 0, None),
+}
+
+
+@pytest.mark.parametrize("name", BETWEEN)
+def test_a_link_goes_around_a_box_on_the_cheaper_side(name: str) -> None:
+    """Each unit of height costs one for each end, and two more below both ends, where the links of deeper layers are."""
+    (top, bottom), end, lane = BETWEEN[name]
+    obstacles = Obstacles()
+    obstacles.put("between", Rect(250, top, 350, bottom))
+    assert obstacles.lane((0, 0), (600, end)) == lane
+
+
+def test_a_lane_avoids_the_boxes_beside_it_and_short_links_have_none() -> None:
+    obstacles = Obstacles()
+    obstacles.put("between", Rect(250, -50, 350, 40))
+    obstacles.put("above", Rect(250, -90, 350, -56))
+    assert obstacles.lane((0, 0), (600, 0)) == 50
+    obstacles.put("below", Rect(250, 44, 350, 300))
+    assert obstacles.lane((0, 0), (600, 0)) == -104
+    assert obstacles.lane((200, 0), (399, 0)) is None
+    assert obstacles.lane((200, 0), (400, 0)) == -104
+
+
+def test_links_that_pass_a_crowd_are_direct() -> None:
+    obstacles = Obstacles()
+    for number in range(400):
+        obstacles.put(number, Rect(250 + number / 10, -50, 251 + number / 10, 40))
+    assert obstacles.lane((0, 0), (600, 0)) == -64
+    obstacles.put("one more", Rect(400, -50, 401, 40))
+    assert obstacles.lane((0, 0), (600, 0)) is None

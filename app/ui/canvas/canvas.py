@@ -512,8 +512,7 @@ class Canvas(QWidget):
 
     def _on_moved(self, moved: object) -> None:
         places = cast(dict[str, Position], moved)
-        if self.do(lambda d: commands.move_layers(d.graph, places)) is None:
-            self.projection.reset_positions(places)
+        self.do(lambda d: commands.move_layers(d.graph, places))
 
     # --- adding ----------------------------------------------------------------------------------------------
 

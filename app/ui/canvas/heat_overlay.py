@@ -232,7 +232,7 @@ class HeatOverlay(QObject):
         """Color the layers of the current scope by the heat of a panel or the shown profile; else by the health in the shown training run."""
         if self._given is not None and self._context.has_document:
             found = in_scope(self._given, self._context.in_sight)
-            self.legend.show_heat(found)
+            self._show_legend(found)
             self._paint(self._cells(found), [])
             return
         health, metric = self._health.health, self._health.metric
@@ -246,22 +246,23 @@ class HeatOverlay(QObject):
             return
         shown = self._found(entry.run)
         cells = self._cells(shown) if shown is not None else []
-        if shown is not None:
-            self.legend.show_heat(shown)
-        else:
-            self.legend.hide()
+        self._show_legend(shown)
         self._paint(cells, self._path(entry.run) if self.critical else [])
 
     def _paint(self, cells: list[Cell], path: list[QRectF]) -> None:
         self.item.show_cells(cells, path)
         self._viewer.overlays_changed()
 
-    def _show_health(self, found: HealthHeat) -> None:
-        """Color the layers by a statistic, and name the problems of layers."""
-        if found.values:
+    def _show_legend(self, found: Heat | HealthHeat | None) -> None:
+        """Show the scale, unless no layer has a value."""
+        if found is not None and found.values:
             self.legend.show_heat(found)
         else:
             self.legend.hide()
+
+    def _show_health(self, found: HealthHeat) -> None:
+        """Color the layers by a statistic, and name the problems of layers."""
+        self._show_legend(found)
         names = dict.fromkeys((*found.values, *found.problems))
         cells = []
         for name in names:

@@ -1,0 +1,386 @@
+"""What the canvas paints: every look of nodes, ports, links, frames and marks, at the scales at which they look different.
+
+The records in `tests/data/recorded/canvas` have what is painted in its order, with colors by their role. Where it is painted
+is compared with what contains it.
+"""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+pytest.importorskip("PySide6")
+pytestmark = pytest.mark.gui
+
+import canvas_kit as kit
+from painted import painted, role, strokes, texts
+from PySide6.QtCore import QPointF, QRectF, Qt
+from recorded import check_recorded
+
+from app.ui.canvas import node_metrics, node_paint
+from app.ui.canvas.difference_marks import DifferenceMarks, Mark
+from app.ui.canvas.format_marks import Badge, FormatBadges
+from app.ui.canvas.frames import WHOLE, FrameItem, needed_height
+from app.ui.canvas.heat_overlay import Cell, HeatItem
+from app.ui.canvas.links import LiveLink
+from app.ui.canvas.node_layout import PAD
+from app.ui.widgets import theme
+from app.ui.widgets.heat import heat_color
+from designer.graph import routes
+from designer.graph.graph import Graph
+from designer.graph.model import ActivationSpec, Frame, Layer, Source
+from designer.graph.template import Template
+from designer.profiling.heat import DIFFERENCE, Heat, Metric
+
+SCALES = (1.0, 0.6, 0.4, 0.16)
+NAMED = re.compile(r"text '[^!?]+' filled")
+
+
+@pytest.fixture(autouse=True)
+def colors(qapp):
+    """The light theme: there, fewer roles have the same color."""
+    with theme.as_if(dark=False):
+        yield
+
+
+def every_look() -> Graph:
+    """Layers of every look, most of them named after it."""
+    conv = {"features": "8", "kernel": "3x3", "padding": "same"}
+    inner = (
+        Layer("x", "template_input", params={"index": "0"}),
+        Layer("y", "template_output", (320, 0), (Source("x"),), {"index": "0"}),
+        Layer("z", "template_output", (320, 160), (Source("x"),), {"index": "1"}),
+    )
+    return Graph(
+        [
+            Layer("image", "input", params={"dims": "64x48x3"}),
+            Layer("plain", "convolution", (320, 0), (Source("image"),), conv, attributes={"lw:frozen": "true"}),
+            Layer("attached", "convolution", (640, 0), (Source("plain"),), conv, ActivationSpec("relu")),
+            Layer("bypassed", "convolution", (960, 0), (Source("attached"),), conv, attributes={"lw:bypassed": "true"}),
+            Layer("closed", "convolution", (1280, 0), (Source("bypassed"),), conv, attributes={"lw:collapsed": "true"}),
+            Layer("joined", "concatenation", (1600, 0), (Source("closed"), Source("plain"))),
+            Layer("twice", "template", (1920, 0), (Source("joined"),), {"template": "both"}),
+            Layer("again", "template", (1920, 300), (Source("joined"),), {"template": "both"}),
+            Layer("output", "output", (2240, 0), (Source("twice"),)),
+            Layer("error", "convolution", (320, 300), (), conv),
+            Layer("after_error", "convolution", (640, 300), (Source("error"),), conv),
+            Layer("strange", "of_a_plugin", (320, 600), (), {"secret": "1"}),
+            Layer("target", "input", (1920, 600), params={"dims": "64x48x11"}),
+            Layer("loss", "l1_loss", (2240, 600), (Source("again"), Source("target"))),
+            Layer(
+                "with_a_name_that_is_longer_than_its_box_was_made_for",
+                "convolution",
+                (640, 600),
+                (Source("image"),),
+                conv,
+            ),
+        ],
+        name="looks",
+        templates=[Template("both", inner)],
+    )
+
+
+@pytest.fixture
+def canvas(qtbot):
+    canvas = kit.open_canvas(qtbot, every_look(), (900, 600))
+    canvas.projection.inspect("attached")
+    canvas.context.select(("plain",))
+    return canvas
+
+
+def record(name: str, found: dict[str, list[str]]) -> None:
+    """Compare what is painted with the record."""
+    lines = [f"{place}: {line}" for place, painted_lines in found.items() for line in painted_lines or ["nothing"]]
+    check_recorded(f"canvas/{name}.txt", "".join(f"{line}\n" for line in lines))
+
+
+@pytest.mark.parametrize("zoom", SCALES)
+def test_nodes_of_every_look(canvas, zoom):
+    names = canvas.projection.layers
+    found = {name: painted(canvas.projection[name], zoom) for name in names}
+    if zoom < node_paint.READABLE:  # where names are broken or cut off depends on the font
+        found = {name: list(dict.fromkeys(NAMED.sub("text filled", line) for line in found[name])) for name in found}
+    record(f"nodes_at_{zoom}", found)
+
+
+@pytest.mark.parametrize("zoom", [0.6, 0.25])
+def test_a_block_has_its_whole_name_or_both_ends_of_it(canvas, zoom):
+    for name in set(canvas.projection.layers) - {"closed"}:  # there is room for nothing there
+        lines = [text for text in texts(canvas.projection[name], zoom) if text not in ("!", "?")]
+        head, _, tail = "".join(lines).partition("…")
+        assert name.startswith(head)
+        assert name.endswith(tail)
+        assert head + tail
+        assert "…" in "".join(lines) or head == name
+
+
+@pytest.mark.parametrize("metric", node_metrics.METRICS)
+def test_every_metric_is_below_its_layer(canvas, metric):
+    before = node_metrics.shown()
+    node_metrics.show(metric)
+    try:
+        canvas.projection.refresh(canvas.projection.layers)
+        for name in canvas.projection.layers:
+            item = canvas.projection[name]
+            below = [
+                s.text for s in strokes(item) if s.kind == "text" and s.area.center().y() > item.layout.box.bottom()
+            ]
+            shapes = [
+                str(tensor).removeprefix("N x ")
+                for tensor in canvas.context.document.inference.states[name].outputs or ()
+            ]
+            if item.look.collapsed:
+                assert below == []
+            elif metric == "shapes":
+                assert below == ([", ".join(shapes)] if shapes else [])
+            else:
+                assert below == [item.look.metric]
+    finally:
+        node_metrics.show(before)
+
+
+@pytest.mark.parametrize("zoom", [1.0, 1.5])
+def test_everything_of_a_node_is_inside_its_bounds_and_no_text_meets_another(canvas, zoom):
+    for name in canvas.projection.layers:
+        item = canvas.projection[name]
+        found = strokes(item, zoom)
+        room = item.boundingRect().adjusted(-1, -1, 1, 1)
+        assert all(room.contains(stroke.area.center()) for stroke in found), name
+        placed = [stroke for stroke in found if stroke.kind == "text" and stroke.text not in "!?"]
+        outside = [s.text for s in placed if s.area.right() > room.right() or s.area.bottom() > room.bottom() + 2]
+        assert not outside, name
+        box = item.layout.box
+        wide = [s.text for s in placed if box.contains(s.area.center()) and s.area.right() > box.right() - PAD + 1]
+        assert not wide, name
+        for number, one in enumerate(placed):
+            for other in placed[number + 1 :]:
+                shared = one.area.intersected(other.area)
+                assert min(shared.width(), shared.height()) <= 3, (name, one.text, other.text)
+
+
+def test_ports_are_painted_where_links_end(canvas):
+    for name in canvas.projection.layers:
+        item = canvas.projection[name]
+        circles = [s.area.center() for s in strokes(item) if s.kind in ("circle", "ellipse")]
+        for dot in (*item.inputs, *item.outputs):
+            assert any((center - dot.pos()).manhattanLength() < 0.01 for center in circles), (name, dot.look.name)
+            assert dot.center() == item.pos() + dot.pos()
+
+
+def test_ports_that_are_hovered_or_refused(canvas):
+    item = canvas.projection["joined"]
+    found = {}
+    for state in ("hovered", "refused", "misfit"):
+        dot = item.inputs[0]
+        dot.hovered = state == "hovered"
+        dot.refuse("no" if state == "refused" else "", "no" if state == "misfit" else "")
+        found[state] = painted(item)
+    record("ports", found)
+
+
+# --- links -----------------------------------------------------------------------------------------------------------
+
+
+def test_links_in_every_state(canvas):
+    canvas.context.select(())
+    link = canvas.projection.link("attached", 0)
+    far = canvas.projection.link("joined", 1)
+    found = {"plain": painted(link), "far out": painted(link, 0.6), "no room for the label": painted(far)}
+    link.hoverEnterEvent(None)
+    found["hovered"] = painted(link)
+    link.hoverLeaveEvent(None)
+    found["left"] = painted(link)
+    link.setSelected(True)
+    found["selected"] = painted(link)
+    link.setSelected(False)
+    for end in ("plain", "attached"):
+        canvas.context.select((end,))
+        found[f"with {end} selected"] = painted(link)
+    canvas.context.select(("bypassed",))
+    found["upstream of the selected layer"] = painted(link)
+    canvas.context.select(("image",))
+    found["downstream of the selected layer"] = painted(link)
+    canvas.context.select(("error",))
+    found["elsewhere"] = painted(link)
+    document = canvas.context.document
+    document.do(lambda g: routes.set_route(g, "attached", 0, [(500, 200), (560, 240)], "Bend"))
+    found["with points"] = painted(canvas.projection.link("attached", 0))
+    record("links", found)
+
+
+def test_points_of_links_are_painted_where_they_are(canvas):
+    canvas.context.document.do(lambda g: routes.set_route(g, "attached", 0, [(500, 200), (560, 240)], "Bend"))
+    link = canvas.projection.link("attached", 0)
+    circles = [s.area.center() for s in strokes(link) if s.kind in ("circle", "ellipse")]
+    assert circles == [QPointF(500, 200), QPointF(560, 240)]
+
+
+@pytest.mark.parametrize("inward", [False, True])
+def test_a_link_that_is_dragged_runs_from_the_output_to_the_input(canvas, inward):
+    live = LiveLink()
+    canvas.viewer.scene().addItem(live)
+    item = canvas.projection["plain"]
+    port = item.inputs[0] if inward else item.outputs[0]
+    found = {}
+    for refused in (False, True):
+        live.follow(port, QPointF(700, 500), refused=refused)
+        ends = [live.path().pointAtPercent(at) for at in (0, 1)]
+        assert ends == ([QPointF(700, 500), port.center()] if inward else [port.center(), QPointF(700, 500)])
+        found["refused" if refused else "accepted"] = painted(live)
+        style = live.pen().style()
+        assert style is (Qt.PenStyle.DotLine if refused else Qt.PenStyle.DashLine)
+    record("dragged_link", found)
+    canvas.viewer.scene().removeItem(live)
+
+
+# --- frames ----------------------------------------------------------------------------------------------------------
+
+FRAMES = {
+    "plain": Frame("f", "in", "first line", "", (0, 0, 400, 300)),
+    "colored": Frame("f", "in", "", "#804000", (0, 0, 400, 300)),
+    "with a bad color": Frame("f", "in", "", "no color", (0, 0, 400, 300)),
+    "collapsed": Frame("f", "in", "first line", "", (0, 0, 400, 300), collapsed=True),
+    "without a title": Frame("f", "", "first line", "", (0, 0, 400, 300)),
+}
+
+
+@pytest.mark.parametrize("zoom", [1.0, 0.4])
+def test_frames_of_every_look(canvas, zoom):
+    found = {}
+    for name, frame in FRAMES.items():
+        item = FrameItem(frame)
+        canvas.viewer.scene().addItem(item)
+        found[name] = painted(item, zoom)
+        item.members = ("a",)
+        item.setSelected(True)
+        found[f"{name}, selected, with a layer"] = painted(item, zoom)
+        canvas.viewer.scene().removeItem(item)
+    record(f"frames_at_{zoom}", found)
+
+
+@pytest.mark.parametrize("zoom", [1.0, 0.5, 0.4, 0.2])
+def test_a_long_title_is_cut_off_at_the_edge_of_its_frame(canvas, zoom):
+    item = FrameItem(
+        Frame("f", "the encoder of the network and all that belongs to it, with its skips", "", "", (0, 0, 300, 200))
+    )
+    (title,) = [stroke for stroke in strokes(item, zoom) if stroke.kind == "text"]
+    assert title.text.endswith("…")
+    assert title.area.right() <= 300
+    assert title.area.left() >= 0
+    assert len(title.text) > 1
+
+
+@pytest.mark.parametrize("width", [160, 288, 448])
+def test_a_frame_of_the_needed_height_shows_all_of_its_text(canvas, width):
+    """One word more each time: some of the texts fill their last line."""
+    words = "a note on why these features and not more of them were kept in this part".split()
+    for count in range(4, 3 * len(words)):
+        text = " ".join((words * 3)[:count])
+        item = FrameItem(Frame("f", "title", text, "", (0, 0, width, needed_height(width, f"title\n{text}"))))
+        for zoom in (1.0, WHOLE):
+            assert " ".join(texts(item, zoom)[:-1]) == text
+            assert all(s.area.bottom() <= item.seen.bottom() for s in strokes(item, zoom) if s.kind == "text")
+
+
+# --- marks -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("zoom", [1.0, 0.3])
+def test_badges_of_number_formats(qapp, zoom):
+    item = FormatBadges()
+    item.show_badges([Badge(QRectF(0, 0, 60, 18), "INT8", "tip"), Badge(QRectF(100, 50, 60, 18), "FP16", "tip", True)])
+    record(f"format_badges_at_{zoom}", {"badges": painted(item, zoom)})
+    shapes = [stroke.area for stroke in strokes(item, zoom) if stroke.kind != "text"]
+    for area, (left, middle) in zip(shapes, ((0, 9), (100, 59)), strict=True):
+        assert area.center().y() == pytest.approx(middle)
+        assert (area.left() if zoom == 1 else area.center().x()) == pytest.approx(left)
+
+
+@pytest.mark.parametrize("zoom", [1.0, 0.5, 0.3])
+def test_marks_of_differences(qapp, zoom):
+    item = DifferenceMarks()
+    signs = "+~→−"
+    item.show_marks([Mark(s, QRectF(0, 200 * n, 160, 48), "gone" if s == "−" else "") for n, s in enumerate(signs)])
+    record(f"difference_marks_at_{zoom}", {"marks": painted(item, zoom)})
+    badges = [stroke.area for stroke in strokes(item, zoom) if stroke.kind in ("circle", "ellipse")]
+    assert len(badges) == (4 if zoom >= 0.35 else 0)
+    for number, area in enumerate(badges):
+        assert area.center() == QPointF(-6, 200 * number - 6)
+        assert area.width() * zoom == pytest.approx(20, abs=0.01)
+
+
+@pytest.mark.parametrize("zoom", [1.0, 0.3])
+def test_cells_of_the_heat(qapp, zoom):
+    cells = {
+        "none": Cell(QRectF(0, 0, 144, 64), 0.0, "0 s"),
+        "most": Cell(QRectF(0, 200, 144, 64), 1.0, "4 s"),
+        "less": Cell(QRectF(0, 400, 144, 64), -1.0, "-4 s", signed=True),
+        "more": Cell(QRectF(0, 600, 144, 64), 1.0, "+4 s", signed=True),
+        "problem": Cell(QRectF(0, 800, 144, 64), 0.5, "dead", problem=True),
+        "without a label": Cell(QRectF(0, 1000, 144, 64), 0.5, ""),
+    }
+    item = HeatItem()
+    item.show_cells(list(cells.values()), [])
+    found = strokes(item, zoom)
+    frames = [stroke for stroke in found if stroke.kind == "path"]
+    wanted = [
+        heat_color(0),
+        heat_color(1),
+        heat_color(-1, signed=True),
+        heat_color(1, signed=True),
+        theme.color("error"),
+    ]
+    colors = [role(ink) for ink in (*wanted, heat_color(0.5))]
+    shown = [f for f in frames if any(f.area.contains(cell.rect) for cell in cells.values())]
+    assert [frame.fill for frame in shown] == colors
+    labels = [cell.label for cell in cells.values() if cell.label]
+    assert [s.text for s in found if s.kind == "text"] == (labels if zoom == 1 else [])
+
+
+SIGNED = (False, True)
+
+
+@pytest.mark.parametrize("signed", SIGNED)
+def test_the_legend_has_the_colors_and_the_amounts_of_the_ends(canvas, signed):
+    metric = DIFFERENCE if signed else Metric("blame", "Share of the error", "%", lambda row: None, extensive=False)
+    canvas.heat.show_given(Heat(metric, {"plain": 4.0, "attached": -2.0 if signed else 2.0}))
+    legend = canvas.heat.legend
+    found = strokes(legend)
+    least, most = ("-4.00 s", "+4.00 s") if signed else ("0", "4.00 %")
+    written = {stroke.text: stroke.area for stroke in found if stroke.kind == "text"}
+    assert list(written) == [metric.title, least, most]
+    assert written[least].left() < written[most].left()
+    assert written[most].right() <= legend.width()
+    assert written[least].right() < written[most].left()
+    (bar,) = [stroke for stroke in found if stroke.kind == "image"]
+    ends = (heat_color(-1, signed=True), heat_color(1, signed=True)) if signed else (heat_color(0), heat_color(1))
+    assert bar.fill == " to ".join(color.name() for color in ends)
+
+
+def test_the_far_view_is_painted_in_the_colors_of_the_nodes(canvas):
+    canvas.context.select(("plain",))
+    far = canvas.projection.collect_far()
+    while not canvas.projection.collect_blocks():
+        pass
+    for zoom in (0.4, 0.1):
+        found = strokes(lambda painter, zoom=zoom: far.paint(painter, zoom), zoom)
+        blocks = {(s.fill, s.area.topLeft().toTuple()) for s in found if s.kind == "rect" and s.fill}
+        nodes = {
+            (s.fill.removesuffix(" at 40%"), (s.area.topLeft() + canvas.projection[name].pos()).toTuple())
+            for name in canvas.projection.layers
+            for s in strokes(canvas.projection[name], zoom)
+            if s.kind == "rect" and s.fill
+        }
+        assert blocks == nodes
+        around = {
+            (s.pen.partition(" ")[2], s.area.center().toTuple()) for s in found if s.kind == "rect" and not s.fill
+        }
+        wanted = {
+            (s.pen.partition(" ")[2], (s.area.center() + canvas.projection[name].pos()).toTuple())
+            for name in canvas.projection.layers
+            for s in strokes(canvas.projection[name], zoom)
+            if s.kind == "rect" and not s.fill and (zoom >= node_paint.NAMED or "dashed" not in s.pen)
+        }
+        assert around == wanted
+        record(f"far_view_at_{zoom}", {"far view": [str(stroke) for stroke in found]})
