@@ -320,3 +320,134 @@ def test_the_heat_does_not_depend_on_what_was_shown_before(heated, seed):
         fresh.legend.deleteLater()
         fresh.deleteLater()
     assert len(seen) > 4
+
+
+# --- the inspected layer -------------------------------------------------------------------------------------------
+
+CHANGES = {
+    "delete": (lambda g: commands.delete(g, ["second"], [], variadic=lambda *_: False), ""),
+    "rename": (lambda g: commands.rename_layer(g, "second", "other"), "other"),
+    "set a parameter": (lambda g: commands.set_params(g, {"second": {"features": "3"}}), "second"),
+    "delete what it reads": (lambda g: commands.delete(g, ["conv"], [], variadic=lambda *_: False), "second"),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+@pytest.mark.parametrize("around", [False, True])
+def test_the_mark_of_the_inspected_layer_follows_every_change(empty_window, name, around):
+    """`around`: after a look into a template and back, which changes who hears of a change first."""
+    request, left = CHANGES[name]
+    ports = (
+        Layer("x", "template_input", params={"index": "0"}),
+        Layer("y", "template_output", (320, 0), (Source("x"),)),
+    )
+    conv = {"features": "8"}
+    layers = [
+        Layer("image", "input", params={"dims": "16x16x3"}),
+        Layer("conv", "convolution", (320, 0), (Source("image"),), conv),
+        Layer("second", "convolution", (640, 0), (Source("conv"),), conv),
+        Layer("block", "template", (960, 0), (Source("second"),), {"template": "pair"}),
+    ]
+    window = show(empty_window, Graph(layers, templates=[Template("pair", ports)]))
+    context, document = window.context, window.context.document
+    window.canvas.context = context  # for the checks
+    window.docks.panel("channel_inspector").inspect("second")
+    if around:
+        assert context.enter("block")
+        assert context.leave()
+
+    def marked() -> list[str]:
+        items = window.canvas.projection
+        return [n for n in items.layers if items[n].look.inspected]
+
+    assert marked() == ["second"]
+    assert document.do(request)
+    settle(window)
+    assert marked() == ([left] if left else [])
+    kit.check(window.canvas, document)
+    document.undo()
+    settle(window)
+    assert marked() == (["second"] if left else [])
+    kit.check(window.canvas, document)
+    document.redo()
+    settle(window)
+    assert marked() == ([left] if left else [])
+    kit.check(window.canvas, document)
+
+
+# --- what is left of a gesture -------------------------------------------------------------------------------------
+
+
+def end_on_a_port(canvas, view) -> None:
+    QTest.mouseMove(view, kit.port(canvas, "free"))
+    QTest.mouseRelease(view, kit.LEFT, NO_KEYS, kit.port(canvas, "free"))
+    canvas.context.document.undo()
+
+
+def end_on_nothing(canvas, view) -> None:
+    QTest.mouseRelease(view, kit.LEFT, NO_KEYS, kit.at(canvas, QPointF(500, 300)))
+    canvas._quick_add.hide()
+
+
+def end_with_escape(canvas, view) -> None:
+    QTest.keyClick(canvas.viewer, Qt.Key.Key_Escape)
+    QTest.mouseRelease(view, kit.LEFT, NO_KEYS, kit.at(canvas, QPointF(500, 300)))
+
+
+def end_at_home(canvas, view) -> None:
+    QTest.mouseMove(view, kit.node(canvas, "conv"))
+    QTest.mouseRelease(view, kit.LEFT, NO_KEYS, kit.node(canvas, "conv"))
+
+
+def end_where_it_is_refused(canvas, view) -> None:
+    kit.settle(canvas)
+    QTest.mouseMove(view, kit.port(canvas, "conv"))
+    QTest.mouseMove(view, kit.node(canvas, "input"))
+    QTest.mouseRelease(view, kit.LEFT, NO_KEYS, kit.node(canvas, "input"))
+
+
+def end_with_another_change(canvas, view) -> None:
+    document = canvas.context.document
+    document.do(lambda g: commands.move_layers(g, {"out": (1200, 0)}))
+    QTest.mouseRelease(view, kit.LEFT, NO_KEYS, kit.at(canvas, QPointF(500, 300)))
+    document.undo()
+
+
+ENDS = {
+    function.__name__.replace("_", " "): function
+    for function in (end_on_a_port, end_on_nothing, end_with_escape, end_at_home, end_where_it_is_refused)
+} | {"end with another change": end_with_another_change}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_nothing_is_left_of_a_link_that_was_dragged(canvas, end):
+    document, view = canvas.context.document, canvas.viewer.viewport()
+    canvas.viewer.zoom_by(0.5 / canvas.viewer.zoom)
+    canvas.viewer.centerOn(480, 60)
+
+    def state() -> tuple[object, ...]:
+        dots = [
+            dot
+            for name in canvas.projection.layers
+            for dot in (*canvas.projection[name].inputs, *canvas.projection[name].outputs)
+        ]
+        links = [canvas.projection.link(*edge.key) for edge in list(canvas.projection.links)]
+        shown = [(link.key, link.isVisible(), link.label) for link in links]
+        ports = [(dot.look.name, dot.grayed, dot.toolTip()) for dot in dots]
+        return (
+            len(canvas.viewer.scene().items()),
+            list(canvas.viewer.overlays),
+            shown,
+            ports,
+            canvas.viewer.busy,
+            canvas.links.waiting,
+        )
+
+    graph, before = document.graph.copy(), state()
+    QTest.mousePress(view, kit.LEFT, NO_KEYS, kit.output(canvas, "conv"))
+    QTest.mouseMove(view, kit.at(canvas, QPointF(520, 200)))
+    QTest.mouseMove(view, kit.at(canvas, QPointF(500, 300)))
+    assert state() != before
+    ENDS[end](canvas, view)
+    assert document.graph == graph
+    assert state() == before

@@ -7,6 +7,7 @@ is compared with what contains it.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import pytest
 
@@ -14,8 +15,11 @@ pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
 import canvas_kit as kit
+import numpy as np
 from painted import painted, role, strokes, texts
 from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QImage, QPainter, QPainterPath
+from PySide6.QtWidgets import QStyleOptionGraphicsItem, QWidget
 from recorded import check_recorded
 
 from app.ui.canvas import node_metrics, node_paint
@@ -384,3 +388,87 @@ def test_the_far_view_is_painted_in_the_colors_of_the_nodes(canvas):
         }
         assert around == wanted
         record(f"far_view_at_{zoom}", {"far view": [str(stroke) for stroke in found]})
+
+
+# --- screens with more pixels ----------------------------------------------------------------------------------------
+
+
+def ink(target: Callable[[QPainter], None], ratio: int, zoom: float) -> float:
+    """How much is painted, in pixels of an ordinary screen, on a screen with `ratio` times as many a side."""
+    image = QImage(1200 * ratio, 900 * ratio, QImage.Format.Format_ARGB32)
+    image.setDevicePixelRatio(ratio)
+    image.fill(Qt.GlobalColor.transparent)
+    painter = QPainter(image)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.translate(200, 200)
+    painter.scale(zoom, zoom)
+    target(painter)
+    painter.end()
+    alpha = np.frombuffer(image.constBits(), np.uint8).reshape(image.height(), -1, 4)[:, :, 3]
+    return float(alpha.sum()) / 255 / ratio**2
+
+
+def item_on(canvas, item) -> Callable[[QPainter], None]:
+    """Paint an item of the canvas around the corner of its bounds."""
+    area = item.boundingRect()
+    option = QStyleOptionGraphicsItem()
+    option.exposedRect = area
+
+    def paint(painter: QPainter) -> None:
+        painter.translate(-area.topLeft())
+        item.paint(painter, option, None)
+
+    return paint
+
+
+def outline_of(canvas, what: str) -> Callable[[QPainter], None]:
+    """What paints lines of a fixed width on the screen."""
+    if what.startswith("link"):
+        link = canvas.projection.link("twice", 0)
+        link.set_label("")
+        link.setSelected(what.endswith("selected"))
+        return item_on(canvas, link)
+    if what == "dragged link":
+        live = LiveLink()
+        canvas.viewer.scene().addItem(live)
+        live.follow(canvas.projection["plain"].outputs[0], QPointF(900, 400), refused=False)
+        return item_on(canvas, live)
+    if what.startswith("differences"):
+        marks = DifferenceMarks()
+        marks.show_marks([Mark("+", QRectF(0, 0, 600, 400))])
+        return item_on(canvas, marks)
+    if what == "critical path":
+        heat = HeatItem()
+        heat.show_cells([], [QRectF(0, 0, 20, 20), QRectF(500, 400, 20, 20)])
+        return item_on(canvas, heat)
+    canvas.context.select(("loss",) if what == "selected blocks" else ("bypassed",))
+    far = canvas.projection.collect_far()
+    far.blocks, far.problems = {}, []
+    far.training = far.training if what == "the training branch" else []
+    far.selected = far.selected if what == "selected blocks" else []
+    far.links = far.links if what == "links from afar" else QPainterPath()
+    far.marked = far.marked if what == "links of the selected layer from afar" else {}
+    return lambda painter: far.paint(painter, 0.3)
+
+
+OUTLINES = {
+    "link": 1.0,
+    "link, selected": 1.0,
+    "dragged link": 1.0,
+    "differences": 0.3,
+    "critical path": 1.0,
+    "the training branch": 0.3,
+    "selected blocks": 0.3,
+    "links from afar": 0.3,
+    "links of the selected layer from afar": 0.3,
+}
+
+
+@pytest.mark.parametrize("what", OUTLINES)
+def test_lines_are_as_thick_on_a_screen_with_more_pixels(canvas, monkeypatch, what):
+    monkeypatch.setattr(QWidget, "devicePixelRatioF", lambda widget: 1.0)
+    one = ink(outline_of(canvas, what), 1, OUTLINES[what])
+    monkeypatch.setattr(QWidget, "devicePixelRatioF", lambda widget: 2.0)
+    two = ink(outline_of(canvas, what), 2, OUTLINES[what])
+    assert one > 20
+    assert two == pytest.approx(one, rel=0.12)

@@ -71,7 +71,7 @@ class DifferenceMarks(QGraphicsItem):
             if not mark.rect.intersects(seen):
                 continue
             role, style = _PENS[mark.sign]
-            pen = QPen(theme.color(role), 2.0, style)
+            pen = QPen(theme.color(role), 2.0 * painter.device().devicePixelRatio(), style)
             pen.setCosmetic(True)
             painter.setPen(pen)
             painter.setBrush(Qt.BrushStyle.NoBrush)

@@ -176,7 +176,7 @@ class FarView:
             node_paint.paint_name(painter, box, name, detail)
         painter.setBrush(Qt.BrushStyle.NoBrush)
         if detail >= node_paint.NAMED and self.training:
-            painter.setPen(node_paint.training_pen(cosmetic=True))
+            painter.setPen(node_paint.training_pen(ratio))
             painter.drawRects(self.training)
         pen = QPen(theme.color("link_active"), 3.0 * ratio)
         pen.setCosmetic(True)

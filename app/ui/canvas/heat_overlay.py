@@ -97,7 +97,8 @@ class HeatItem(QGraphicsItem):
 
     def _paint_path(self, painter: QPainter) -> None:
         """Between the layers, so that their names can be read."""
-        pen = QPen(theme.color("warning"), 3.0, Qt.PenStyle.DashLine)
+        width = 3.0 * painter.device().devicePixelRatio()
+        pen = QPen(theme.color("warning"), width, Qt.PenStyle.DashLine)
         pen.setCosmetic(True)
         painter.save()
         around, layers = QPainterPath(), QPainterPath()

@@ -48,7 +48,7 @@ def _paint_block(painter: QPainter, item: PaintedNode, detail: float) -> None:
         paint_name(painter, block, item.look.name, detail)
     painter.setBrush(Qt.BrushStyle.NoBrush)
     if item.look.training:
-        painter.setPen(training_pen(cosmetic=True))
+        painter.setPen(training_pen(painter.device().devicePixelRatio()))
         painter.drawRect(block)
     if item.isSelected():
         pen = _pen(theme.color("link_active"), 3.0 * painter.device().devicePixelRatio())
@@ -258,11 +258,11 @@ def _paint_mark(painter: QPainter, place: QRectF, problem: str) -> None:
     painter.drawText(lower, Qt.AlignmentFlag.AlignCenter, "!" if problem == "warning" else "?")
 
 
-def training_pen(*, cosmetic: bool = False) -> QPen:
-    """The pen for the outline of layers of the training branch."""
-    pen = _pen(theme.color("muted"), 2.0)
+def training_pen(ratio: float = 0.0) -> QPen:
+    """The pen for the outline of layers of the training branch. With the pixel ratio of the screen, it has one width at all scales."""
+    pen = _pen(theme.color("muted"), 2.0 * (ratio or 1.0))
     pen.setDashPattern([5.0, 3.0])
-    pen.setCosmetic(cosmetic)
+    pen.setCosmetic(ratio > 0)
     return pen
 
 

@@ -269,8 +269,8 @@ class Projection:
         return hidden
 
     def refresh(self, names: Iterable[str]) -> None:
-        """Update these layers from their inferred state."""
-        known = [name for name in names if name in self._layers]
+        """Update these layers from their inferred state. `apply` follows for those that a change has just removed."""
+        known = [name for name in names if name in self._layers and name in self._document().graph]
         self._layers.forget(known)
         for name in known:
             if name in self._nodes:

@@ -1,0 +1,158 @@
+"""The view of a whole network from afar: collected in slices while the network changes, and painted again after every change."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+pytest.importorskip("PySide6")
+pytestmark = pytest.mark.gui
+
+import canvas_kit as kit
+from PySide6.QtCore import QDeadlineTimer, QEvent, QObject, QPointF
+from PySide6.QtGui import QPainterPath
+from PySide6.QtWidgets import QApplication
+
+from app.ui.canvas.far_view import STRIDE, Sweep
+from designer.graph import commands, frames, routes
+from designer.graph.model import Frame, Layer, Source
+
+EXPIRED, FOREVER = 0, QDeadlineTimer.ForeverConstant.Forever
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_pass_that_says_it_is_up_to_date_has_seen_every_change(seed):
+    """Values change at any time, which is reported as a move, or as a change that makes what was collected useless."""
+    numbers = Random(seed)
+    values, collected = [0] * (3 * STRIDE), [[]]
+    sweep = Sweep()
+
+    def begin():
+        found = []
+        for value in values:
+            yield
+            found.append(value)
+        collected[0] = found
+
+    finished = partial = 0
+    for _ in range(300):
+        if numbers.random() < 0.3:
+            values[numbers.randrange(len(values))] += 1
+            sweep.forget(restart=numbers.random() < 0.5)
+        done = sweep.proceed(begin, QDeadlineTimer(numbers.choice((EXPIRED, EXPIRED, FOREVER))))
+        if done:
+            assert collected[0] == values
+        finished, partial = finished + done, partial + (not done)
+    assert finished > 20
+    assert partial > 20
+    assert sweep.proceed(begin, QDeadlineTimer(FOREVER))
+    assert collected[0] == values
+
+
+def test_moves_do_not_put_off_the_end_of_a_pass_but_other_changes_begin_anew():
+    count = 10 * STRIDE
+    for restart in (False, True):
+        sweep, begun, ended = Sweep(), [0], [0]
+
+        def begin(begun=begun, ended=ended):
+            begun[0] += 1
+            for _ in range(count):
+                yield
+            ended[0] += 1
+
+        for _ in range(15):
+            assert not sweep.proceed(begin, QDeadlineTimer(EXPIRED))
+            sweep.forget(restart=restart)
+        assert bool(ended[0]) is not restart
+        assert begun[0] == (15 if restart else 2)
+
+
+class Painted(QObject):
+    """Counts what a widget paints."""
+
+    def __init__(self, widget):
+        super().__init__(widget)
+        self.count = 0
+        widget.installEventFilter(self)
+
+    def eventFilter(self, watched, event):
+        self.count += event.type() is QEvent.Type.Paint
+        return False
+
+
+def in_frame(canvas):
+    members = canvas.projection.members
+    return lambda g: frames.collapse(g, [], ["f"], members)
+
+
+CHANGES = {
+    "a layer is moved": lambda c: commands.move_layers(c.graph, {"conv": (400, 80)}),
+    "a layer is added": lambda c: commands.add_layer(c.graph, Layer("more", "identity", (640, 320))),
+    "a layer is deleted": lambda c: commands.delete(c.graph, ["free"], [], variadic=lambda *_: False),
+    "a layer has an error": lambda c: commands.set_params(c.graph, {"conv": {"kernel": "0x0"}}),
+    "a link is added": lambda c: commands.connect(c.graph, Source("input"), "free", 0),
+    "a link is bent": lambda c: routes.set_route(c.graph, "cat", 1, [(304, 240), (560, 240)], "Bend"),
+    "a frame is added": lambda c: frames.set_frame(c.graph, "g", Frame("g", "More", "", "", (0, 320, 304, 160))),
+    "a frame is collapsed": lambda c: frames.collapse(c.graph, [], ["f"], c.members),
+}
+
+
+class Edited:
+    def __init__(self, canvas):
+        self.graph, self.members = canvas.context.document.graph, canvas.projection.members
+
+
+@pytest.mark.parametrize("eager", [True, False])
+@pytest.mark.parametrize("name", CHANGES)
+def test_from_afar_every_change_is_painted_without_another_event(qtbot, monkeypatch, name, eager):
+    """`eager`: whether all layers have items, as in a small network."""
+    if not eager:
+        if name == "a link is bent":
+            pytest.skip("links without items are straight from afar")
+        monkeypatch.setattr("app.ui.canvas.projection.EAGER", 0)
+    canvas = kit.open_canvas(qtbot, kit.small_graph())
+    document, viewer = canvas.context.document, canvas.viewer
+    document.do(frames.set_frame(document.graph, "f", Frame("f", "Encoder", "", "", (272, -64, 304, 160))))
+    viewer.zoom_by(0.1 / viewer.zoom)
+    viewer.centerOn(480, 60)
+    qtbot.waitUntil(lambda: not canvas.projection.busy)
+    painted = Painted(viewer.viewport())
+    for step in (lambda: document.do(CHANGES[name](Edited(canvas))), document.undo, document.redo):
+        QApplication.processEvents()
+        before = viewer.grab().toImage()
+        QApplication.processEvents()
+        painted.count = 0
+        step()
+        qtbot.waitUntil(lambda: painted.count > 0)
+        qtbot.waitUntil(lambda: not canvas.projection.busy)
+        assert viewer.grab().toImage() != before
+
+
+def test_links_from_afar_are_where_they_are_near_by(qtbot):
+    """Direct links, links around a layer, links with points, and those that get points or lose them."""
+    canvas = kit.open_canvas(qtbot, kit.small_graph())
+    document = canvas.context.document
+    document.do(lambda g: commands.connect(g, Source("input"), "out", 0))
+
+    def check() -> set[str]:
+        kinds = set()
+        for edge in list(canvas.projection.links):
+            link, lines = canvas.projection.link(*edge.key), QPainterPath()
+            link.add_lines(lines)
+            path = link.path()
+            near = [path.pointAtPercent(share / 400) for share in range(401)]
+            for at in (lines.elementAt(n) for n in range(lines.elementCount())):
+                place = QPointF(at.x, at.y)
+                assert min((place - other).manhattanLength() for other in near) < 12, edge.key
+            kinds.add("points" if link.points else "around" if lines.elementCount() > 2 else "direct")
+        return kinds
+
+    assert check() == {"direct", "around"}
+    document.do(lambda g: routes.set_route(g, "out", 0, [(304, 340), (700, 340)], "Bend"))
+    assert "points" in check()
+    document.do(lambda g: routes.set_route(g, "cat", 0, [(560, 40)], "Bend"))
+    check()
+    document.undo()
+    document.undo()
+    assert check() == {"direct", "around"}
