@@ -442,3 +442,17 @@ def test_all_that_is_selected_is_dragged_with_the_collapsed_frame(window):
     assert graph.frames["f"].rect == (496, 96, 512, 192)
     press(window, "Ctrl+Z")
     assert graph_of(window) == before
+
+
+def test_a_frame_is_renamed_while_a_panel_has_selected_what_is_hidden_in_it(window):
+    collapse(window)
+    window.context.select(("c",))
+    said: list[str] = []
+    window.context.message.connect(lambda _severity, text: said.append(text))
+    (item,) = window.canvas.projection.collapsed_frames
+    item.setSelected(True)
+    assert window.context.selection == ("c",)
+    press(window, "F2")
+    kit.write(window, "other")
+    assert graph_of(window).frames["f"].title == "other"
+    assert said == []

@@ -44,6 +44,10 @@ def canvas(qtbot):
     document = canvas.context.document
     document.do(frames.set_frame(document.graph, "f", Frame("f", "Encoder", "", "", (272, -64, 304, 160))))
     document.do(frames.set_frame(document.graph, "n", Frame("n", "Note", "", "", (288, -32, 16, 16))))
+    document.do(frames.set_frame(document.graph, "c", Frame("c", "Shut", "", "", (704, 256, 304, 160))))
+    document.do(lambda g: commands.add_layer(g, Layer("hidden", "identity", (736, 304))))
+    document.do(lambda g: frames.collapse(g, [], ["c"], canvas.projection.members))
+    assert canvas.projection.hides("hidden")
     document.do(lambda g: routes.set_route(g, "cat", 1, [(304, 240), (560, 240)], "Bend"))
     return canvas
 
@@ -51,7 +55,7 @@ def canvas(qtbot):
 def look(canvas) -> dict[str, object]:
     """Where everything is on the canvas."""
     items = canvas.projection
-    found: dict[str, object] = {name: items[name].pos().toTuple() for name in items.layers}
+    found: dict[str, object] = {name: items[name].pos().toTuple() for name in items.layers if not items.hides(name)}
     found |= {item.frame.id: item.rect.getRect() for item in canvas.viewer.scene().items() if hasattr(item, "grip")}
     for edge in list(items.links):
         link = items.link(*edge.key)
@@ -76,8 +80,9 @@ def far_look(canvas) -> tuple[object, ...]:
 def far_wanted(canvas) -> tuple[object, ...]:
     """The same from the items."""
     items = canvas.projection
-    shown = [items[name] for name in items.layers]
+    shown = [items[name] for name in items.layers if not items.hides(name)]
     blocks = [item.layout.block.translated(item.pos()) for item in shown]
+    blocks += [frame.seen for frame in items.collapsed_frames]
     tabs = [item.layout.tab.translated(item.pos()) for item in shown if item.look.activation]
     links = [items.link(*edge.key) for edge in list(items.links)]
     selected = [item.layout.block.translated(item.pos()) for item in shown if item.isSelected()]
@@ -86,6 +91,12 @@ def far_wanted(canvas) -> tuple[object, ...]:
         sorted(link.source.center().toTuple() for link in links),
         sorted(rect.getRect() for rect in selected),
     )
+
+
+def moved(before: Graph, after: Graph, name: str) -> tuple[int, int]:
+    """How far a layer or a frame was moved."""
+    one, other = (g.frames[name].rect if name in g.frames else g[name].position for g in (before, after))
+    return other[0] - one[0], other[1] - one[1]
 
 
 DRAGS = {
@@ -99,13 +110,25 @@ DRAGS = {
     "the lower edge of a frame": ((), (500, 96), (0, 40)),
     "a corner of a frame": ((), (576, 96), (40, 25)),
     "a point of a link": ((), (560, 240), (37, 45)),
+    "a collapsed frame": ((), (740, 268), (60, 35)),
+    "a layer and a collapsed frame": (("cat", "c"), "cat", (60, 35)),
+    "a collapsed frame and layers": (("cat", "input", "c"), (740, 268), (60, 35)),
 }
+
+
+def choose(canvas, names: tuple[str, ...]) -> None:
+    """Select layers and frames."""
+    canvas.context.select(tuple(name for name in names if name in canvas.context.document.graph))
+    for name in names:
+        item = canvas.projection.frame(name)
+        if item is not None:
+            item.setSelected(True)
 
 
 @pytest.mark.parametrize("name", DRAGS)
 def test_what_is_shown_while_something_is_dragged_is_what_is_left_after_it(canvas, name):
     selected, start, run = DRAGS[name]
-    canvas.context.select(selected)
+    choose(canvas, selected)
     document, view = canvas.context.document, canvas.viewer.viewport()
     before, at_first = look(canvas), document.graph.copy()
     press_at = kit.node(canvas, start) if isinstance(start, str) else kit.at(canvas, QPointF(*start))
@@ -121,6 +144,8 @@ def test_what_is_shown_while_something_is_dragged_is_what_is_left_after_it(canva
     assert seen[0] != seen[-1]
     assert look(canvas) == seen[-1]
     assert document.graph != at_first
+    assert moved(at_first, document.graph, "hidden") == moved(at_first, document.graph, "c")
+    assert canvas.projection["hidden"].pos().toTuple() == document.graph["hidden"].position
     assert far_look(canvas) == far_wanted(canvas)
     document.undo()
     assert look(canvas) == before
@@ -129,9 +154,31 @@ def test_what_is_shown_while_something_is_dragged_is_what_is_left_after_it(canva
 
 
 @pytest.mark.parametrize("name", DRAGS)
+def test_escape_leaves_what_is_dragged_where_it_was(canvas, name):
+    selected, start, run = DRAGS[name]
+    choose(canvas, selected)
+    document, view = canvas.context.document, canvas.viewer.viewport()
+    title, before, at_first = document.history.undo_title, look(canvas), document.graph.copy()
+    press_at = kit.node(canvas, start) if isinstance(start, str) else kit.at(canvas, QPointF(*start))
+    QTest.mousePress(view, kit.LEFT, NO_KEYS, press_at)
+    for share in (0.5, 1.0):
+        QTest.mouseMove(view, press_at + QPoint(*run) * share)
+    assert look(canvas) != before
+    QTest.keyClick(canvas.viewer, Qt.Key.Key_Escape)
+    for end in (press_at + QPoint(*run), press_at + QPoint(40, 40)):
+        assert look(canvas) == before
+        QTest.mouseMove(view, end)
+    QTest.mouseRelease(view, kit.LEFT, NO_KEYS, press_at + QPoint(40, 40))
+    assert look(canvas) == before
+    assert document.graph == at_first
+    assert document.history.undo_title == title
+    assert far_look(canvas) == far_wanted(canvas)
+
+
+@pytest.mark.parametrize("name", DRAGS)
 def test_what_is_dragged_away_and_back_changes_nothing(canvas, name):
     selected, start, run = DRAGS[name]
-    canvas.context.select(selected)
+    choose(canvas, selected)
     document, view = canvas.context.document, canvas.viewer.viewport()
     title, before, at_first = document.history.undo_title, look(canvas), document.graph.copy()
     press_at = kit.node(canvas, start) if isinstance(start, str) else kit.at(canvas, QPointF(*start))

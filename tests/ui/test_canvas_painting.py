@@ -472,3 +472,26 @@ def test_lines_are_as_thick_on_a_screen_with_more_pixels(canvas, monkeypatch, wh
     two = ink(outline_of(canvas, what), 2, OUTLINES[what])
     assert one > 20
     assert two == pytest.approx(one, rel=0.12)
+
+
+# --- names -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name", ["conv", "encoder_attention_7", "a.b.c.d", "convolution", "_", "a_very_long_name_of_a_layer_17"]
+)
+@pytest.mark.parametrize("zoom", [0.2, 0.25, 0.4, 0.65, 1.0])
+def test_lines_of_a_name_are_inside_its_block(qapp, name, zoom):
+    font, metrics = node_paint.name_font(zoom)
+    for height in (16, 24, 40, 64, 96, 160):
+        for width in (48, 96, 144, 240, 640):
+            lines = node_paint.name_lines(width, height, name, zoom)
+            assert len(lines) == 1 or 2 * font.pixelSize() <= height
+            widest = max(metrics.horizontalAdvance(line) for line in lines)
+            assert widest <= width or all(len(line) <= 2 for line in lines)
+            whole = "".join(lines)
+            head, _, tail = whole.partition("…")
+            cut = name.startswith(head) and name.endswith(tail) and "…" in whole
+            assert whole == name or cut or len(whole) < 2  # where there is hardly any room
+            if metrics.horizontalAdvance(name) <= width - 2 * node_paint.EDGE / zoom - 1:
+                assert lines == (name,)

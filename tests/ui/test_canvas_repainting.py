@@ -15,6 +15,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from app.ui.canvas import link_paths, node_metrics
+from app.ui.widgets import theme
 from designer.graph import commands, frames, routes
 from designer.graph.bypass import bypass
 from designer.graph.freezing import freeze
@@ -185,3 +186,27 @@ def test_what_looks_different_was_painted(qtbot, name, zoom):
         node_metrics.show(before_metric)
         link_paths.set_style(before_style)
         canvas.viewer.cancel_drag()
+
+
+def test_nothing_is_left_of_the_colors_of_another_theme(qtbot, qapp):
+    """Painted nodes are cached."""
+    images = {}
+    try:
+        for mode in ("dark", "light"):
+            theme.apply(qapp, mode)
+            for begin in ("dark", "light"):
+                theme.apply(qapp, begin)
+                canvas = kit.open_canvas(qtbot, kit.small_graph())
+                canvas.minimap.want(False)
+                painted = Painted(canvas.viewer.viewport())
+                painted.image()
+                settle()
+                theme.apply(qapp, mode)
+                settle()
+                images[mode, begin] = painted.image()
+                canvas.close()
+    finally:
+        theme.apply(qapp)
+    for mode in ("dark", "light"):
+        assert (images[mode, "dark"] == images[mode, "light"]).all()
+    assert (images["dark", "dark"] != images["light", "light"]).any()

@@ -10,7 +10,7 @@ pytestmark = pytest.mark.gui
 import canvas_kit as kit
 from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QRubberBand, QToolTip
+from PySide6.QtWidgets import QLineEdit, QRubberBand, QToolTip
 
 from app.ui.canvas.edge_scroll import EDGE
 from app.ui.document.document import Document
@@ -239,3 +239,70 @@ def test_escape_ends_scrolling(canvas, qtbot):
     assert not viewer.scrolling
     release(canvas, QPoint(3, start.y()))
     assert canvas.context.document.history.is_clean
+
+
+def by_dragging(canvas) -> None:
+    press(canvas, kit.output(canvas, "half"), QPoint(20, 30))
+    release(canvas, kit.port(canvas, "add", 1))
+
+
+def by_dragging_back(canvas) -> None:
+    press(canvas, kit.port(canvas, "add", 1), QPoint(-20, 30))
+    release(canvas, kit.output(canvas, "half"))
+
+
+def by_moving_a_link(canvas) -> None:
+    """The link into `conv` is moved to the second input of `add`, from `half`."""
+    canvas.context.document.do(lambda g: commands.connect(g, Source("half"), "conv", 0))
+    press(canvas, kit.port(canvas, "conv"), QPoint(-20, 30))
+    release(canvas, kit.port(canvas, "add", 1))
+
+
+def searched(canvas, outgoing: bool, text: str) -> None:
+    canvas.context.select(("half",) if outgoing else ("add",))
+    (canvas.links.connect_to if outgoing else canvas.links.connect_from)()
+    line = canvas.findChild(QLineEdit, "connect.text")
+    QTest.keyClicks(line, text)
+    QTest.keyClick(line, Qt.Key.Key_Return)
+
+
+def by_dropping_on_a_link(canvas) -> None:
+    """A free layer that changes the size is dropped on a link into `add`, which has another input already."""
+    document = canvas.context.document
+    document.do(lambda g: commands.connect(g, Source("input"), "add", 1))
+    document.do(lambda g: commands.disconnect(g, "half", 0))
+    link, item = canvas.projection.link("add", 0), canvas.projection["half"]
+    run = kit.at(canvas, link.path().pointAtPercent(0.5)) - kit.at(canvas, item.box().center())
+    kit.drag(canvas, kit.node(canvas, "half"), kit.node(canvas, "half") + run)
+
+
+WAYS = {
+    "dragging": by_dragging,
+    "dragging from the input": by_dragging_back,
+    "moving a link": by_moving_a_link,
+    "searching an input": lambda canvas: searched(canvas, True, "add b"),
+    "searching an output": lambda canvas: searched(canvas, False, "half b"),
+    "dropping on a link": by_dropping_on_a_link,
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_every_way_to_connect_reports_types_that_do_not_match(canvas, way):
+    WAYS[way](canvas)
+    graph = canvas.context.document.graph
+    assert Source("half") in graph["add"].inputs
+    assert Source("input") in (*graph["add"].inputs, *graph["half"].inputs)
+    (said,) = canvas.messages
+    severity, text = said
+    assert severity == "warning"
+    assert text.startswith("Connected, but the types do not match: ")
+    rule = text.removeprefix("Connected, but the types do not match: ").removesuffix(". See Type Checking.")
+    assert rule in [finding.message for finding in canvas.context.document.inference.states["add"].diagnostics]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_links_whose_types_match_are_made_without_a_word(canvas, way):
+    canvas.context.document.do(lambda g: commands.set_params(g, {"half": {"size": "1x1", "stride": "1x1"}}))
+    WAYS[way](canvas)
+    assert Source("half") in canvas.context.document.graph["add"].inputs
+    assert canvas.messages == []

@@ -10,8 +10,8 @@ pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
 import canvas_kit as kit
-from PySide6.QtCore import QPoint, QPointF, Qt
-from PySide6.QtGui import QContextMenuEvent, QPainterPath
+from PySide6.QtCore import QLineF, QPoint, QPointF, Qt
+from PySide6.QtGui import QContextMenuEvent, QPainterPath, QPolygonF
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMenu
 from window_kit import open_window, show
@@ -283,3 +283,30 @@ def test_a_shape_is_not_written_where_it_would_touch_a_port(window):
         if fits:
             assert item.label_box.left() > ends[0].x() + PORT_RADIUS
             assert item.label_box.right() < ends[1].x() - PORT_RADIUS
+
+
+SHORT = {
+    "long pieces": [(0, 0), (100, 0), (100, 80), (300, 80)],
+    "a piece shorter than two corners": [(0, 0), (100, 0), (100, 10), (300, 10)],
+    "two pieces shorter than two corners": [(0, 0), (12, 0), (12, 9), (300, 9)],
+    "only short pieces": [(0, 0), (6, 0), (6, 6), (14, 6), (14, 0), (18, 0)],
+    "a piece of no length": [(0, 0), (100, 0), (100, 0), (300, 0)],
+    "there and back": [(0, 0), (24, 0), (24, 40), (-60, 40), (-60, 80), (-20, 80)],
+}
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_rounded_corners_make_a_line_shorter_and_leave_its_pieces_where_they_are(name):
+    places = [QPointF(*place) for place in SHORT[name]]
+    path = link_paths.rounded(places)
+    pieces = [QLineF(a, b) for a, b in pairwise(places)]
+    assert path.length() <= sum(piece.length() for piece in pieces) + 1e-6
+    assert (path.pointAtPercent(0), path.pointAtPercent(1)) == (places[0], places[-1])
+    around = QPolygonF(places).boundingRect().adjusted(-1e-6, -1e-6, 1e-6, 1e-6)
+    on_path = [path.pointAtPercent(share / 500) for share in range(501)]
+    assert all(around.contains(place) for place in on_path)
+    for piece in pieces:  # the middle is never cut off
+        assert min(QLineF(piece.center(), place).length() for place in on_path) < 1
+    for corner, (before, after) in zip(places[1:], pairwise(pieces), strict=False):
+        room = min(link_paths.CORNER, before.length() / 2, after.length() / 2)
+        assert min(QLineF(corner, place).length() for place in on_path) <= room + 1

@@ -193,3 +193,112 @@ def test_a_renamed_template_is_followed_also_where_another_is_alike(context):
     root.redo()
     assert context.scope[-1].template == "block"
     check_views(context)
+
+
+# --- what a view shares with its file --------------------------------------------------------------------------------
+
+HAPPENS = {
+    "clean_changed": lambda root, folder: root.do(lambda g: commands.move_layers(g, {"group_1": (16, 16)})),
+    "path_changed": lambda root, folder: root.mark_saved(folder / "other.xml"),
+    "settings_changed": lambda root, folder: root.change_settings(weights="some.safetensors"),
+}
+
+
+def enter(context, depth: int) -> None:
+    for _ in range(depth):
+        name = "group_1" if context.document is context.root else None
+        name = name or next(layer.name for layer in context.document.graph if layer.type == "template")
+        assert context.enter(name)
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+@pytest.mark.parametrize("signal", HAPPENS)
+def test_a_view_reports_what_happens_to_its_file(qtbot, context, tmp_path, signal, depth):
+    enter(context, depth)
+    with qtbot.waitSignal(getattr(context.document, signal), timeout=0):
+        HAPPENS[signal](context.root, tmp_path)
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_a_view_has_the_path_the_settings_and_the_history_of_its_file(context, tmp_path, depth):
+    enter(context, depth)
+    view, root = context.document, context.root
+    view.mark_saved(tmp_path / "saved.xml")
+    assert root.path == view.path == tmp_path / "saved.xml"
+    assert view.title == root.title == "saved.xml"
+    view.change_settings(weights="w.safetensors")
+    assert root.settings is view.settings
+    assert root.settings.weights == "w.safetensors"
+    assert view.history is root.history
+    assert not root.history.is_clean
+    view.undo()
+    assert root.settings.weights == ""
+    view.redo()
+    assert view.settings.weights == "w.safetensors"
+    view.undo()
+    view.keep("view.1", "0,0,1")
+    assert root.graph.properties["view.1"] == "0,0,1"
+    assert view.root is root
+    assert view.instances is root.instances
+    for name, value in (("path", tmp_path), ("settings", root.settings)):
+        with pytest.raises(AttributeError):
+            setattr(view, name, value)
+    before = root.graph.copy()
+    conv = next(layer.name for layer in view.graph if layer.type == "convolution")
+    with view.group("Two steps"):
+        for features in ("5", "6"):
+            assert view.do(lambda g, text=features: commands.set_params(g, {conv: {"features": text}}))
+    assert root.history.undo_title == f"Two steps in {view.template}"
+    view.undo()
+    assert root.graph == before
+
+
+OUTSIDE = {
+    "another input size": lambda g: commands.set_params(g, {"input": {"dims": "48x32x3"}}),
+    "other features": lambda g: commands.set_params(g, {"conv_head": {"features": "7"}}),
+    "the instance is cut off": lambda g: commands.disconnect(g, "group_1", 0),
+    "one more instance": lambda g: commands.paste(g, [g["group_2"]], keep_links=False),
+    "an instance less": lambda g: commands.remove_layers(g, ["group_2"]),
+    "the output is removed": lambda g: commands.remove_layers(g, [x.name for x in g if x.type == "output"]),
+}
+
+
+def facts(view) -> dict[str, object]:
+    """What depends on the file, by layer."""
+    counts = {x.name: view.instances[x.params.get("template", "")] if x.type == "template" else 0 for x in view.graph}
+    return {n: (view.inference.states.get(n), n in view.training, counts[n]) for n in view.graph.layers}
+
+
+@pytest.mark.parametrize("depth", [0, 1, 2])
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_every_layer_whose_state_changes_is_reported(context, name, depth):
+    enter(context, depth)
+    view, said = context.document, set()
+    view.states_changed.connect(said.update)
+    for step in (lambda: context.root.do(OUTSIDE[name]), context.root.undo, context.root.redo):
+        before = facts(view)
+        said.clear()
+        step()
+        assert context.document is view
+        after = facts(view)
+        assert {n for n in after.keys() & before.keys() if after[n] != before[n]} <= said
+        check_views(context)
+
+
+def test_an_instance_inside_a_template_is_reported_when_its_own_template_changes(context):
+    enter(context, 1)
+    view, seen = context.document, []
+    inner = next(layer.name for layer in view.graph if layer.type == "template")
+    template = view.graph[inner].params["template"]
+    view.changed.connect(seen.append)
+    conv = next(x.name for x in context.root.graph.inside(template) if x.type == "convolution")
+    context.root.do(
+        lambda g: template_commands.edit_template(
+            g, template, commands.set_params(g.inside(template), {conv: {"bias": "false"}})
+        )
+    )
+    (change,) = seen
+    assert inner in change.reconfigured
+    seen.clear()
+    context.root.do(lambda g: commands.move_layers(g, {"group_1": (16, 16)}))
+    assert not any(inner in change.reconfigured for change in seen)

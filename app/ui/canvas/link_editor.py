@@ -201,11 +201,10 @@ class LinkEditor:
         if done is not None:
             self._report_misfit(name)
 
-    def _report_misfit(self, name: str) -> None:
-        """Report a type error of a layer that was just connected."""
-        document = self._projection.document
-        state = document.inference.states.get(name) if document is not None else None
-        found = errors(state.diagnostics) if state is not None else ()
+    def _report_misfit(self, *names: str) -> None:
+        """Report a type error of layers that were just connected."""
+        states = self._projection.document.inference.states if self._projection.document is not None else {}
+        found = [d for name in names if name in states for d in errors(states[name].diagnostics)]
         wrong = [d for d in found if d.code != "missing-input"]  # an open port is not the fault of this link
         if wrong:
             text = tr("Connected, but the types do not match: {rule}. See Type Checking.", rule=wrong[0].message)
@@ -225,7 +224,7 @@ class LinkEditor:
         if self._add(insert, [name], center) is None:
             self._projection.reset_positions([name])
         else:
-            self._report_misfit(name)
+            self._report_misfit(name, key[0])
 
     def _search_for(self, anchor: PortDot, place: QPointF) -> None:
         """Offer the operators that a link dropped on empty canvas can connect to."""
