@@ -17,6 +17,7 @@ from app.ui.document.template_view import ScopeStep
 from app.ui.engine.context import Context
 from designer.files.document import read_document
 from designer.graph import commands, template_commands
+from designer.graph.model import Layer, Source
 from designer.operators.registry import default_registry
 
 
@@ -259,6 +260,10 @@ OUTSIDE = {
     "the instance is cut off": lambda g: commands.disconnect(g, "group_1", 0),
     "one more instance": lambda g: commands.paste(g, [g["group_2"]], keep_links=False),
     "an instance less": lambda g: commands.remove_layers(g, ["group_2"]),
+    "more uses of every template": lambda g: commands.paste(
+        g, [replace(template_commands.new_instance(g, name, (0, 900)), name=f"use_of_{name}") for name in g.templates]
+    ),
+    "only a loss is left": lambda g: commands.remove_layers(g, [x.name for x in g if x.type == "output"]),
     "the output is removed": lambda g: commands.remove_layers(g, [x.name for x in g if x.type == "output"]),
 }
 
@@ -272,6 +277,10 @@ def facts(view) -> dict[str, object]:
 @pytest.mark.parametrize("depth", [0, 1, 2])
 @pytest.mark.parametrize("name", OUTSIDE)
 def test_every_layer_whose_state_changes_is_reported(context, name, depth):
+    if name == "only a loss is left":  # then all layers are for training
+        last = next(layer.inputs[0] for layer in context.root.graph if layer.type == "output")
+        loss = Layer("loss", "l1_loss", (0, 900), (last, Source("input")))
+        assert context.root.do(lambda g: commands.add_layer(g, loss))
     enter(context, depth)
     view, said = context.document, set()
     view.states_changed.connect(said.update)
@@ -282,7 +291,24 @@ def test_every_layer_whose_state_changes_is_reported(context, name, depth):
         assert context.document is view
         after = facts(view)
         assert {n for n in after.keys() & before.keys() if after[n] != before[n]} <= said
+        if name == "only a loss is left":
+            assert {facts[1] for facts in before.values()} != {facts[1] for facts in after.values()}
+        if name == "more uses of every template" and depth == 1:
+            assert {n for n in before if after[n][2] != before[n][2]}
         check_views(context)
+
+
+@pytest.mark.parametrize("depth", [0, 1, 2])
+def test_an_edit_that_is_refused_changes_nothing_and_says_why(qtbot, context, depth):
+    enter(context, depth)
+    document, before = context.document, context.root.graph.copy()
+    names = [layer.name for layer in document.graph][:2]
+    with qtbot.waitSignal(document.refused, timeout=0) as refused:
+        assert document.do(lambda g: commands.rename_layer(g, *names)) is False
+    assert refused.args[0]
+    assert context.root.graph == before
+    assert document.do(lambda g: commands.rename_layer(g, names[0], "free_name")) is True
+    assert "free_name" in document.graph
 
 
 def test_an_instance_inside_a_template_is_reported_when_its_own_template_changes(context):
