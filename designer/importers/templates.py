@@ -15,7 +15,7 @@ import msgspec
 from designer.files.weights import WeightKey
 from designer.graph.model import Layer, Source
 from designer.graph.naming import free_identifier, identifier
-from designer.graph.template import INPUT, INSTANCE, OUTPUT, PARAMETER, Template
+from designer.graph.template import INPUT, INSTANCE, OUTPUT, PARAMETER, Template, enclosing
 from designer.importers.report import NodeOutcome
 
 Scope = tuple[str, ...]
@@ -128,7 +128,10 @@ class _Replacement:
         self.counts: dict[str, int] = {}
         self.single = {DOCUMENT}  # rooms whose layers have one set of weights
         self.names: set[str] = set()
-        self.taken = {DOCUMENT: set(layers)}
+        self.reserved = {
+            around for name in layers for around in enclosing(name)[1:]
+        }  # no instance can have these names
+        self.taken = {DOCUMENT: {*layers, *self.reserved}}
 
     def made(self) -> Templated:
         found = True
@@ -210,7 +213,7 @@ class _Replacement:
         around: dict[str, dict[str, Layer]] = defaultdict(dict)  # room -> last layer of an occurrence -> its instance
         for item in group:
             own = self.rooms[item.room]
-            instance = item.label or free_identifier(_label(item, own), self.taken[item.room])
+            instance = self._kept(item) or free_identifier(_label(item, own), self.taken[item.room])
             params = {PARAMETER: name} | ({"shared_weights": "true"} if item.scope in shared else {})
             inputs = tuple(item.reads[place] for place in order)
             around[item.room][item.layers[-1]] = Layer(instance, INSTANCE, inputs=inputs, params=params)
@@ -220,18 +223,30 @@ class _Replacement:
             own.origins[instance] = tuple(text for layer in item.layers for text in own.origins.get(layer, ()))
             own.scopes[instance] = item.scope if item.label else item.scope[:-1]
             self._move(item, instance, name, inner, item.scope in shared)
+        if shared:
+            self.taken[DOCUMENT].add(name)
         for key, placed in around.items():
             gone = {layer for item in group if item.room == key for layer in item.layers}
             _replace(self.rooms[key], gone, placed)
 
     def _unavailable(self, group: Sequence[_Occurrence], shared: frozenset[Scope]) -> set[str]:
-        """Names that a template cannot have: its shared weights have the prefix of those of an instance with its name."""
+        """Names that a template cannot have: shared weights are named after it, so that only their instances can have its name."""
         if not shared:
             return set(self.names)
-        top = self.rooms[DOCUMENT]
-        labels = {identifier(item.label or _label(item, top)): item.scope in shared for item in group}
-        own = {name for name, shares in labels.items() if shares}
-        return self.names | ((self.taken[DOCUMENT] | labels.keys()) - own)
+        top, taken = self.rooms[DOCUMENT], self.taken[DOCUMENT]
+        own: set[str] = set()
+        others: set[str] = set()
+        for item in group:
+            if item.room == DOCUMENT:
+                kept = self._kept(item)
+                label = identifier(kept or _label(item, top))
+                free = bool(kept) or label not in taken
+                (own if item.scope in shared and free else others).add(label)
+        return self.names | ((taken | others) - (own - others))
+
+    def _kept(self, item: _Occurrence) -> str:
+        """The name of a single layer if its instance can have it."""
+        return "" if item.room == DOCUMENT and item.label in self.reserved else item.label
 
     def _present(self, item: _Occurrence) -> _Occurrence:
         """The occurrence after what it reads became outputs of instances."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from designer.graph.diagnostics import Diagnostic
 from designer.graph.graph import Graph
 from designer.graph.model import Layer
-from designer.graph.template import INPUT, OUTPUT, closure, recursion
+from designer.graph.template import INPUT, INSTANCE, OUTPUT, PARAMETER, closure, recursion
 from designer.operators.api import Operator, Role
 from designer.operators.library.development.template import TemplateInstance
 from designer.texts import tr
@@ -107,6 +107,12 @@ def misplaced(layer: Layer, cls: type[Operator] | None) -> Iterator[Diagnostic]:
         )
 
 
+def _shares(layer: Layer, template: str) -> bool:
+    """Whether a layer is an instance of a template that uses its shared weights."""
+    own = layer.params.get(PARAMETER) == template and layer.params.get("shared_weights", "").strip() == "true"
+    return layer.type == INSTANCE and own
+
+
 def clashes(
     name: str, operator: TemplateInstance, siblings: Sequence[str], graph: Graph, dotted: Sequence[str]
 ) -> Iterator[Diagnostic]:
@@ -130,7 +136,8 @@ def clashes(
     if operator.shared_weights:
         base = operator.template
         within = (n for n in dotted if n.startswith(f"{base}."))
-        other = base if base in graph else next(within, None)
+        named = graph.get(base)
+        other = base if named is not None and not _shares(named, base) else next(within, None)
         if other is not None:
             yield Diagnostic(
                 "template-name-clash",

@@ -74,7 +74,7 @@ class TemplateLookup:
         """Instances that `change` can affect although their own text is unchanged."""
         self._dotted = None
         found: set[str] = set()
-        touched = set(change.templates)
+        touched = {*change.templates, *(name for name in change.reconfigured if name in self.graph.templates)}
         for name in change.added | change.removed:
             around = enclosing(name)
             found.update(n for n in around[1:] if n in self.graph)

@@ -244,6 +244,21 @@ def test_shared_weights_cannot_have_the_name_of_a_layer(library: Registry) -> No
     assert "template-name-clash" in {d.code for d in Inference(graph, library).diagnostics()}
 
 
+def test_only_an_instance_that_shares_the_weights_of_a_template_can_have_its_name(library: Registry) -> None:
+    graph = chain(1, block(4), shared_weights="true")
+    history = History(graph)
+    inference = Inference(graph, library)
+    history.subscribe(lambda change: inference.update(change) and None)
+    shared = replace(graph["b0"], name="block", inputs=(Source("picture"),))
+    history.commit(commands.add_layer(graph, shared))
+    assert not inference.diagnostics()
+    for key, value in (("shared_weights", "false"), ("template", "another")):
+        history.commit(commands.set_params(graph, {"block": {key: value}}))
+        assert [d.layer for d in inference.diagnostics() if d.code == "template-name-clash"] == ["b0"]
+        history.undo()
+        assert not inference.diagnostics()
+
+
 def test_what_nothing_uses_only_warns(library: Registry) -> None:
     graph = chain(1, block())
     graph.apply(template_commands.set_template(graph, Template("empty")))
