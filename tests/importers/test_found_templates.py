@@ -19,7 +19,7 @@ from designer.graph.template import closure
 from designer.graph.types import Size2D, Size3D
 from designer.importers.builder import GraphBuilder
 from designer.operators.inlining import inline, inlined
-from designer.operators.registry import Registry, default_registry
+from designer.operators.registry import default_registry
 from designer.operators.templates import TemplateLookup
 
 REGISTRY = default_registry()

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
+from contextlib import suppress
 from inspect import signature
 from pathlib import Path
+from random import Random
 from tempfile import TemporaryDirectory
 
 import numpy as np
@@ -17,10 +21,14 @@ from surgery_networks import REGISTRY, Builder
 from designer.files.document import read_document
 from designer.files.weights import required_weights
 from designer.graph.commands import set_params
+from designer.graph.diagnostics import DiagnosticError
+from designer.graph.edits import Edit
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import Layer, Source
 from designer.graph.naming import identifier
+from designer.graph.template import Template
+from designer.graph.template_commands import edit_template, make_template, move_port
 from designer.importers.imported import Imported
 from designer.importers.pytorch.importing import import_module
 from designer.importers.pytorch.loading import load_module
@@ -124,6 +132,44 @@ def test_random_networks_come_back(seed: int) -> None:
         assert generate_source(found.graph, REGISTRY, "Net") == Path(folder, "model.py").read_text()
         weighted = {key: tensor.shape for key, tensor in found.weights.tensors.items()}
         assert weighted == {key: item.shape for key, item in required_weights(Inference(graph, REGISTRY)).items()}
+
+
+def with_templates(graph: Graph, draw: Random) -> Graph:
+    """The network with neighboring layers in templates, also inside of each other, whose inputs are in any order."""
+    made = graph.copy()
+    for number in range(3):
+        name = f"part{number}"
+        edits = list(one_output(made, name))
+        if edits:
+            most = max(len(template.inputs) for _, template in edits)
+            made.apply(draw.choice([edit for edit, template in edits if number or len(template.inputs) == most]))
+            for port in draw.sample(made.templates[name].inputs, len(made.templates[name].inputs)):
+                made.apply(edit_template(made, name, move_port(made.inside(name), port, 1)))
+    return made
+
+
+def one_output(graph: Graph, name: str) -> Iterator[tuple[Edit, Template]]:
+    """Templates of neighboring layers; the order of several outputs would be that of the code."""
+    order = [name for name in graph.order()[0] if graph[name].type not in ("input", "output")]
+    for start, count in itertools.product(range(len(order)), range(2, 7)):
+        with suppress(DiagnosticError):  # something outside lies between them
+            edit = make_template(graph, order[start : start + count], name)
+            _, template = edit.templates[name]
+            if template is not None and len(template.outputs) == 1:
+                yield edit, template
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.integers(0, 10**6))
+def test_random_templates_come_back_with_their_ports(seed: int) -> None:
+    graph = with_templates(Builder(seed, ("conv", "relu", "add", "add", "add", "concat")).made(), Random(seed))
+    with TemporaryDirectory() as folder:
+        found, _ = again(graph, REGISTRY, Path(folder))
+        assert generate_source(found.graph, REGISTRY, "Net") == Path(folder, "model.py").read_text()
+        needed = graph.upstream([layer.name for layer in graph if layer.type == "output"])
+        assert shown(list(found.graph)) == shown([graph[name] for name in needed])
+        for name, template in graph.templates.items():
+            assert found.graph.templates[name].inputs == tuple(map(identifier, template.inputs))
 
 
 @pytest.mark.parametrize(
