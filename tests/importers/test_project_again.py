@@ -172,6 +172,31 @@ def test_random_templates_come_back_with_their_ports(seed: int) -> None:
             assert found.graph.templates[name].inputs == tuple(map(identifier, template.inputs))
 
 
+def test_the_inputs_of_templates_come_back_in_every_order(tmp_path: Path) -> None:
+    conv = {"features": "3", "kernel": "1x1"}
+    layers = [Layer("image", "input", params={"dims": "8x8x3"})]
+    layers += [Layer(name, "convolution", inputs=(Source("image"),), params=conv) for name in "abc"]
+    templates, read = [], "image"
+    for number, ports in enumerate(itertools.permutations("pqr")):
+        inside = [Layer(port, "template_input", params={"index": str(place)}) for place, port in enumerate(ports)]
+        inside += [
+            Layer("first", "element_wise", inputs=(Source("p"), Source("q")), params={"operation": "subtract"}),
+            Layer("second", "element_wise", inputs=(Source("first"), Source("r")), params={"operation": "multiply"}),
+            Layer("result", "template_output", inputs=(Source("second"),), params={"index": "0"}),
+        ]
+        templates.append(Template(f"part{number}", tuple(inside)))
+        inputs = tuple(Source("abc"["pqr".index(port)]) for port in ports)
+        layers.append(Layer(f"use{number}", "template", inputs=inputs, params={"template": f"part{number}"}))
+        sources = (Source(read), Source(f"use{number}"))
+        layers.append(Layer(f"sum{number}", "element_wise", inputs=sources, params={"operation": "add"}))
+        read = f"sum{number}"
+    graph = Graph([*layers, Layer("out", "output", inputs=(Source(read),))], templates=templates)
+    found, _ = again(graph, REGISTRY, tmp_path)
+    assert shown(list(found.graph)) == shown(list(graph))
+    for template in templates:
+        assert found.graph.templates[template.name].inputs == template.inputs
+
+
 @pytest.mark.parametrize(
     ("written", "edited"),
     [('mode="constant")', 'mode="constant", value=0.5)'), ("nn.Conv2d(", "nn.ConvTranspose2d(")],
