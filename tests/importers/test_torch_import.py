@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ from torch import nn
 
 from app.process import module_command
 from designer.files.document import read_document
+from designer.graph.diagnostics import DiagnosticError
 from designer.importers.pytorch.importing import import_module, import_saved_program
 from designer.importers.pytorch.tracing import _refused
 from designer.importers.report import Outcome
@@ -446,6 +448,32 @@ def test_a_module_that_cannot_be_traced_is_named_with_its_line() -> None:
     assert finding.code == "torch-trace"
     assert finding.message.startswith("Untraceable cannot be traced: ValueError: no trace (")
     assert 'raise ValueError("no trace")' in finding.message
+
+
+class Mismatched(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.scaled(x)
+
+    def scaled(self, x: torch.Tensor) -> torch.Tensor:
+        return x * torch.zeros(5)
+
+
+@pytest.mark.parametrize(
+    ("module", "inputs", "place"),
+    [
+        (Mismatched(), 1, r" \(test_torch_import.py:\d+: return x \* torch.zeros\(5\)\)"),
+        (Mismatched(), 2, "^$"),  # torch refuses the call: no line of the user is involved
+    ],
+    ids=["in the code", "before it"],
+)
+def test_a_refused_trace_names_the_last_line_of_the_users_code_if_there_is_one(
+    module: nn.Module, inputs: int, place: str, registry: Registry
+) -> None:
+    with pytest.raises(DiagnosticError) as caught:
+        import_module(module, [torch.rand(1, 3, 4, 4)] * inputs, registry)
+    (finding,) = caught.value.diagnostics
+    assert re.findall(r" \(\w+\.py:.*", finding.message) == re.findall(place, finding.message)[:1]
+    assert (inputs == 1) == ("test_torch_import.py" in finding.message)
 
 
 def test_no_code_runs_without_consent(tmp_path: Path) -> None:
