@@ -608,3 +608,43 @@ def test_a_journal_holds_at_most_twice_the_layers_of_a_document(monkeypatch: pyt
     with pytest.raises(ValueError, match="too many layers"):
         replay.apply(StateRecord(layers={"e": LayerRecord(type="identity", at=(0, 0))}))
     assert list(replay.layers) == list("abcd")
+
+
+def test_documents_are_offered_by_their_last_change(tmp_path, monkeypatch):
+    """With the times at which each was opened and changed, under its file's name or the one that it would have had."""
+    clock = SimpleNamespace(now=0.0)
+    monkeypatch.setattr("time.time", lambda: clock.now)
+    desks = {
+        title: Desk(tmp_path / "journal", chain(), tmp_path / title if title.endswith(".xml") else None)
+        for title in ("a.xml", "b.xml", "network (never saved)", "c.xml")
+    }
+    for second, title in enumerate(["c.xml", "a.xml", "b.xml", "a.xml", "network (never saved)", "b.xml", "c.xml"]):
+        clock.now = 1000.0 + second
+        desks[title].do(lambda g, n=second: commands.set_params(g, {"n1": {"features": str(9 + n)}}))
+    for desk in desks.values():
+        desk.crash()
+    found = unfinished(tmp_path / "journal")
+    assert [(item.title, item.opened, item.changed) for item in found] == [
+        ("c.xml", 1000.0, 1006.0),
+        ("b.xml", 1002.0, 1005.0),
+        ("network (never saved)", 1004.0, 1004.0),
+        ("a.xml", 1001.0, 1003.0),
+    ]
+    assert [item.graph for item in found] == [desks[item.title].graph for item in found]
+    assert [item.path for item in found] == [desks[item.title].path for item in found]
+    for item in found:
+        item.discard()
+    assert unfinished(tmp_path / "journal") == []
+
+
+def test_of_journals_without_contents_only_an_old_incomplete_one_is_removed(tmp_path):
+    """A process that is creating one has an hour; other files are not ours."""
+    folder = tmp_path / "journal"
+    folder.mkdir()
+    for name in (f"young{journal_module.MAKING}", f"old{journal_module.MAKING}", f"young{ENDING}", "a"):
+        (folder / name).touch()
+    for file in folder.glob("old*"):
+        os.utime(file, (1, 1))
+    os.utime(folder / "a", (1, 1))
+    assert unfinished(folder) == []
+    assert {file.name for file in files(folder)} == {f"young{journal_module.MAKING}", f"young{ENDING}", "a"}
