@@ -140,10 +140,14 @@ def test_playing_launches_the_analysis_where_it_does_not_run(stage: Stage, phase
     stage.follow(phase)
     launched: list[None] = []
     stage.playback.launch_wanted.connect(lambda: launched.append(None))
+    stage.told.clear()
     stage.playback.play("a")
     stage.playback.play("a")  # it plays already
     assert len(launched) == launches
-    assert stage.told[-1] == "a"
+    assert stage.told == ["a"]
+    assert (stage.timer.isActive(), stage.timer.interval()) == (True, 0)
+    stage.playback.pause()
+    assert stage.told == ["a", "a"]
 
 
 @pytest.mark.parametrize("phase", Phase)
@@ -215,7 +219,9 @@ def test_seeking_stays_within_the_frames_and_playing_goes_on_from_there(
     stage.playback.play("a")
     stage.fed()
     runs, stage.now = stage.runs, stage.now + 5
+    stage.told.clear()
     stage.playback.seek("a", frame)
+    assert stage.told == ["a"]
     assert (track.position, track.playing, track.origin) == (position, True, (stage.now, position))
     assert stage.fed() == ["a"]
     assert stage.runs == runs + 1
@@ -280,6 +286,7 @@ def test_an_input_is_fed_with_its_file_or_the_frame_that_is_wanted(stage: Stage,
     stage.playback.seek("a", 4)
     stage.choose(b="camera:1")
     still, clip, camera = Path("/photos/one.png"), Path("/clips/a.mp4"), Path("camera:1")
+    stage.playback.fed("c", SetInputReply((1, 3, 8, 8)))
     assert stage.playback.request("c", still) == SetInputRequest("c", str(still))
     assert stage.playback.request("a", clip) == SetInputRequest("a", str(clip), 4, True)
     assert stage.playback.request("b", camera) == SetInputRequest("b", str(camera), None, True)
@@ -344,6 +351,7 @@ def test_frames_that_a_result_shows_are_counted_while_they_play(stage: Stage) ->
         stage.now += 0.5
         stage.feed("a", frame)
         stage.playback.show(AnalysisResult())
+        assert track.achieved == (2.0 if frame > 1 else 0.0)
         assert track.shown == frame
         assert stage.timer.isActive()
         stage.timer.stop()
@@ -357,6 +365,9 @@ def test_frames_that_a_result_shows_are_counted_while_they_play(stage: Stage) ->
     stage.playback.show(None)
     assert stage.playback.milliseconds == 0.0
     stage.playback.pause()
+    track.dropped = 4
+    track.arrivals.extend((stage.now, stage.now + 1))
+    assert track.achieved > 0
     stage.playback.play("a")
     assert (track.achieved, track.dropped) == (0.0, 0)
 
@@ -513,6 +524,11 @@ def test_the_timer_waits_for_the_next_frame_of_any_track(stage: Stage, speed: fl
     stage.playback.play("a", False)
     stage.tick(0.04)
     assert stage.timer.interval() == 200
+    stage.playback.seek("b", 40)
+    stage.tick(0.05)
+    assert stage.timer.interval() == 200
+    stage.tick(0.45)
+    assert stage.timer.interval() == 250
 
 
 def test_frames_that_last_differently_long_are_shown_as_long(stage: Stage) -> None:
