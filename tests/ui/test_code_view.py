@@ -25,6 +25,7 @@ from designer.graph.commands import set_params
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.operators.registry import default_registry
+from exporters.pytorch import generate_source
 
 
 def small_graph() -> Graph:
@@ -167,3 +168,24 @@ def test_inside_of_a_template_its_class_is_shown(qtbot, panel, context):
     compile(panel.source(), "model.py", "exec")
     context.leave()
     qtbot.waitUntil(lambda: "class ResidualBlocks" in panel.source(), timeout=20_000)
+
+
+def test_an_edit_whose_turn_comes_while_code_is_written_is_shown(qtbot, panel, context, monkeypatch):
+    """The delayed update of the edit finds the panel busy; it must be made up for."""
+    release, asked = threading.Event(), []
+    write = generate_source
+
+    def slow(graph, *args):
+        asked.append(graph["conv_0"].params["features"])
+        if len(asked) == 1:
+            release.wait(30)
+        return write(graph, *args)
+
+    monkeypatch.setattr("exporters.pytorch.generate_source", slow)
+    for features in ("31", "32"):
+        context.document.do(lambda g, f=features: set_params(g, {"conv_0": {"features": f}}))
+        assert panel._later.isActive()
+        qtbot.waitUntil(lambda: not panel._later.isActive())
+        qtbot.waitUntil(lambda: asked == ["31"])
+    release.set()
+    qtbot.waitUntil(lambda: "32" in panel.source())

@@ -243,3 +243,24 @@ def test_an_output_layer_may_show_a_part() -> None:
     assert np.array_equal(part, array[:, 2:3, 1:3, 4:7])
     assert start == (4, 1)
     assert shown_part(array, cls(offset=Size3D(100, 100, 100)))[0].shape == (1, 1, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("size", "zoom", "smooth"), [(200, None, True), (10, None, False), (10, 0.5, True), (200, 3.0, False)]
+)
+def test_a_magnified_image_shows_its_pixels_and_a_reduced_one_their_mean(
+    size: int, zoom: float | None, smooth: bool, qtbot: QtBot
+) -> None:
+    """A chessboard of single pixels, fitted or at a zoom."""
+    view = ImageView("test.picture", "Picture", "nothing yet")
+    qtbot.addWidget(view)
+    view.resize(100, 100)
+    board = np.indices((size, size)).sum(0) % 2
+    view.show_image(to_image(picture_pixels(np.repeat(board[None].astype(np.float32), 3, 0))))
+    if zoom is not None:
+        view.set_zoom(zoom)
+    area = view._target().toRect() & view.rect()
+    image = view.grab(area.adjusted(2, 2, -2, -2)).toImage()
+    grays = {image.pixelColor(x, y).red() for x in range(image.width()) for y in range(image.height())}
+    assert (grays == {0, 255}) is not smooth
+    assert any(64 < gray < 192 for gray in grays) is smooth

@@ -27,11 +27,13 @@ from app.ui.document.document import Document
 from app.ui.engine.context import Context
 from app.ui.engine.weight_surgery import weight_surgery_of
 from app.ui.widgets.number_field import NumberField
+from app.ui.widgets.param_editor import ParamEditor
 from designer.graph import commands
 from designer.graph.commands import connect, rename_layer, set_params
 from designer.graph.diagnostics import Diagnostic
 from designer.graph.graph import Graph
 from designer.graph.model import ActivationSpec, Layer, Source
+from designer.operators.params import Parameter
 from designer.operators.registry import default_registry
 
 
@@ -417,3 +419,63 @@ def test_tab_leaves_the_editor(qtbot, context, back):
         assert QApplication.focusWidget() not in visited
         visited.append(QApplication.focusWidget())
     assert {"parameters.name", "parameters.kernel.height"} <= {widget.objectName() for widget in visited}
+
+
+EXTENSIONS = {  # parameters that are written only for some of the types that share them, with the keys that change them
+    "dilation": ("convolution", "depthwise_convolution", "dilation.width"),
+    "groups": ("convolution", "convolution_1d", "groups"),
+}
+
+
+@pytest.mark.parametrize("name", EXTENSIONS)
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_shared_parameter_is_written_as_each_type_writes_it(qtbot, panel, context, name, order):
+    """An extension at its default is left out, but only where it is one."""
+    one, other, changed = EXTENSIONS[name]
+    for number, kind in enumerate((one, other)):
+        context.document.do(lambda g, n=number, k=kind: commands.add_layer(g, Layer(f"shared_{n}", k)))
+    context.select(("shared_0", "shared_1")[::order])
+    for text, stored in (("2", ["2", "2"]), ("1", [None, "1"])):
+        retype(qtbot, field(panel, changed), text)
+        full = {value: f"{value}x1" if "." in changed else value for value in ("1", "2")}
+        found = [params(context, f"shared_{n}").get(name) for n in (0, 1)]
+        assert found == [full.get(value) for value in stored]
+
+
+def ranged() -> dict[str, Parameter]:
+    """Every number and size with a bound, by the name of its operator and its own."""
+    registry = default_registry()
+    classes = (*registry, *registry.activations.values())
+    return {
+        f"{cls.type}.{p.name}": p
+        for cls in classes
+        for p in cls.parameters
+        if p.kind in ("int", "float", "size2d", "size3d")
+        and not p.info.choices
+        and (p.info.min, p.info.max) != (None, None)
+    }
+
+
+def test_no_field_steps_over_the_bounds_of_its_parameter(qtbot):
+    """Arrow keys end at the bounds, and what they make is always a value that the parameter takes."""
+    bounded = ranged()
+    assert len(bounded) > 50
+    for name, parameter in bounded.items():
+        info, size = parameter.info, parameter.kind.startswith("size")
+        editor = ParamEditor(name, parameter)
+        qtbot.addWidget(editor)
+        parts = editor.inner.fields if size else [editor.inner]
+        for bound, steps in ((info.min, -1), (info.max, 1)):
+            if bound is None or abs(bound) > 1e9:
+                continue
+            number = str(round(bound)) if size or parameter.kind == "int" else f"{bound:.12g}"
+            text = "x".join([number] * len(parts))
+            editor.set_text(text)
+            for part in parts:
+                part.stepBy(steps)
+            assert parameter.parse(editor.text()) == parameter.parse(text), f"{name} steps over {bound}"
+            editor.set_text(text)
+            for part in parts:
+                part.stepBy(-steps)
+                parameter.parse(editor.text())
+                assert parameter.parse(editor.text()) != parameter.parse(text), f"{name} stays at {bound}"

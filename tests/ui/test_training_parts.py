@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("PySide6")
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QColor, QImage
-from PySide6.QtWidgets import QDialog, QInputDialog, QLineEdit, QToolButton, QWidget
+from PySide6.QtWidgets import QApplication, QDialog, QInputDialog, QLineEdit, QToolButton, QWidget
 from pytestqt.qtbot import QtBot
 from training_kit import WAIT, make_run
 
@@ -28,6 +28,7 @@ from app.ui.train.run_progress import RunProgress, metric_title, time_text
 from app.ui.train.runs_panel import TrainingRunsPanel
 from app.ui.train.training_panel import TrainingPanel
 from app.ui.train.validation_panel import ValidationPanel
+from app.ui.widgets import theme
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.operators.registry import default_registry
@@ -250,7 +251,7 @@ def test_the_names_of_validation_images_are_those_of_the_step_of_the_slider(
 
 
 def test_the_health_follows_the_newest_step_until_the_slider_is_moved(
-    qtbot: QtBot, context: Context, runs: Runs, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, qapp: QApplication, context: Context, runs: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(analysis_of(context), "show_weights", lambda path: None)  # no engine
     panel, machine, health = HealthPanel(context), time_machine_of(context), run_health_of(context)
@@ -281,6 +282,10 @@ def test_the_health_follows_the_newest_step_until_the_slider_is_moved(
     assert panel.fork.isEnabled()
     measure(10, dead)
     assert seen() == (10, ["conv: dead units since step 10"], False, True)
+    for mode in ("light", "dark"):
+        theme.apply(qapp, mode)
+        assert panel.list.item(0).icon().cacheKey() == theme.icon("alert", "error").cacheKey()
+    theme.apply(qapp, "system")
     with qtbot.waitSignal(context.reveal_requested) as told:
         place = panel.list.visualItemRect(panel.list.item(0)).center()
         qtbot.mouseClick(panel.list.viewport(), Qt.MouseButton.LeftButton, pos=place)

@@ -73,6 +73,7 @@ class ParametersPanel(QWidget):
         self._stack = EmptyStack(self, self._empty, self._make_form(), margin=0)
         context.document_changed.connect(self._watch)
         context.selection_changed.connect(self._select)
+        theme.changes().changed.connect(self._refresh)
         if context.has_document:
             self._watch(context.document)
             self._select(context.selection)

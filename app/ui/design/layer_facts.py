@@ -48,6 +48,7 @@ class LayerFacts(QWidget):
         self._because.setWordWrap(True)
         self._because.setTextFormat(Qt.TextFormat.RichText)
         self._because.linkActivated.connect(self.link_activated)
+        theme.changes().changed.connect(self._draw_link)
         self._findings: list[Message] = []
         self._more = QLabel()
         self._more.setObjectName(f"{name}.more")
@@ -90,6 +91,12 @@ class LayerFacts(QWidget):
             )
         found = [d for s in states.values() for d in s.diagnostics if d.code != "unknown-operator"]
         self._show_findings([d for d in found if not (d.code == "bad-parameter" and d.parameter in shown_params)])
+
+    def _draw_link(self) -> None:
+        """The color of a link is that of the palette when the text was set."""
+        text = self._because.text()
+        self._because.clear()
+        self._because.setText(text)
 
     def _count(self) -> bool:
         """Count a slice of the layers, and show the sums of all after the last one. Returns whether some are left."""

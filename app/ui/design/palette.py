@@ -103,6 +103,7 @@ class PalettePanel(QWidget):
         layout.addWidget(self._stack, 1)
 
         context.document_changed.connect(self._watch)
+        theme.changes().changed.connect(self._fill)
         if context.has_document:
             self._watch(context.document)
         self._fill()

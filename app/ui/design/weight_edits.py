@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QInputDialog, QMessageBox, QWidget
 
+from app.ui.document.locations import start_folder
 from app.ui.engine.context import Context
 from app.ui.engine.weight_surgery import weight_surgery_of
 from app.ui.widgets.action import DOCUMENT, Action, ActionGroup, Need
@@ -88,8 +88,7 @@ class WeightEdits(QObject):
             self._context.message.emit("error", tr("The network has no weights. Choose them in Network Settings."))
             return
         proposed = f"{document.path.stem if document.path is not None else document.graph.name}.safetensors"
-        folder = document.path.parent if document.path is not None else Path.home()
-        path = ask_save_path(self._window, tr("Save Weights As"), folder / proposed, WEIGHTS)
+        path = ask_save_path(self._window, tr("Save Weights As"), start_folder(document.path) / proposed, WEIGHTS)
         if path is not None:
             done = tr("Saved {name}", name=path.name)
             report_result(lambda: self._surgery.save(path), lambda text: self._context.message.emit("info", text), done)

@@ -88,6 +88,7 @@ class PassesPanel(QWidget):
         self._formats.formats_changed.connect(self._on_settings)
         DocumentWatch(context, self).outdated.connect(self._forget)
         context.root_changed.connect(self._watch)
+        theme.changes().changed.connect(self._show)
         self._watch()
 
     def _make_table(self) -> QTreeWidget:

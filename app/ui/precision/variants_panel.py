@@ -111,6 +111,7 @@ class VariantsPanel(QWidget):
         main.addWidget(self.table, 1)
         main.addWidget(self.status)
         context.root_changed.connect(self._watch)
+        theme.changes().changed.connect(self.refresh)
         self._watch()
 
     # --- widgets -----------------------------------------------------------------------------------------------

@@ -83,6 +83,7 @@ class HealthPanel(QWidget):
         self._machine.failed.connect(lambda text: context.message.emit("error", text))
         self._training.updated.connect(self._update)
         self._training.chosen_changed.connect(self._update)
+        theme.changes().changed.connect(self._draw_icons)
         self._update()
 
     def _lay_out(self) -> None:
@@ -153,10 +154,15 @@ class HealthPanel(QWidget):
         self._shown = problems
         self.list.clear()
         for problem in problems:
-            item = QListWidgetItem(theme.icon("alert", "error"), str(problem))
+            item = QListWidgetItem(str(problem))
             item.setData(Qt.ItemDataRole.UserRole, problem.layer)
             self.list.addItem(item)
+        self._draw_icons()
         self.list.setVisible(bool(problems))
+
+    def _draw_icons(self) -> None:
+        for row in range(self.list.count()):
+            self.list.item(row).setIcon(theme.icon("alert", "error"))
 
     def _reveal(self, item: QListWidgetItem) -> None:
         self._context.reveal(item.data(Qt.ItemDataRole.UserRole))

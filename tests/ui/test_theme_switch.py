@@ -1,0 +1,121 @@
+"""A switch of the theme leaves nothing behind: everything is painted as in a window that was opened in that theme."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("PySide6")
+pytestmark = pytest.mark.gui
+
+from PySide6.QtGui import QImage
+from PySide6.QtWidgets import QApplication, QToolBar, QWidget
+from pytestqt.qtbot import QtBot
+from shown_state import at_rest
+from window_kit import network, open_window
+
+from app.ui.engine.profiling import profiling_of
+from app.ui.shell.panels import PANELS
+from app.ui.shell.window import MainWindow
+from app.ui.widgets import theme
+from designer.files.document import save_document
+from designer.graph import commands
+from designer.graph.model import Layer, Source
+from designer.graph.template_commands import make_template
+from designer.profiling.machine import Machine
+from designer.profiling.quantities import ValueSource
+from designer.profiling.schema import OperatorProfile, Profile, ProfileRun
+
+EDGE = 24  # levels by which the pixels of a line may differ
+Looks = dict[str, np.ndarray]
+
+
+@pytest.fixture
+def opened(qtbot: QtBot, qapp: QApplication, tmp_path: Path) -> Iterator[Callable[[theme.Mode], MainWindow]]:
+    """Opens windows of the same document, each with its own settings."""
+    path = tmp_path / "named.xml"
+    graph = network()
+    graph.apply(commands.add_layer(graph, Layer("aside", "identity", (480, 160), (Source("conv"),))))
+    graph.apply(make_template(graph, ["aside"], "part"))
+    save_document(graph, path)
+
+    def window(mode: theme.Mode) -> MainWindow:
+        theme.apply(qapp, mode)
+        folder = tmp_path / str(len(list(tmp_path.iterdir())))
+        folder.mkdir()
+        made = open_window(qtbot, folder)
+        assert made.files.open(path)
+        return made
+
+    yield window
+    theme.apply(qapp, "system")
+
+
+def run() -> Profile:
+    rows = tuple(
+        OperatorProfile((name,), kind, time_ms=time, spread_ms=0.01, flops=1000, bytes=100, bound=bound)
+        for name, kind, time, bound in (("conv", "convolution", 3.0, "compute"), ("mix", "mix", 1.0, "memory"))
+    )
+    run = ProfileRun("onnxruntime", "fp32", "nchw", "cpu", 1, "16x16", 5.0, 0.1, rows, source=ValueSource.MEASURED)
+    return Profile(Machine("Test CPU", 2), "named", (run, run))
+
+
+def fill(qtbot: QtBot, window: MainWindow) -> None:
+    """Put something with a color into the panels."""
+    root = window.context.root
+    window.docks.show("differences")
+    window.context.comparison.with_saved()
+    root.do(lambda g: commands.set_params(g, {"conv": {"features": "-1"}}))
+    root.do(lambda g: commands.remove_layers(g, ["strange"]))
+    profiling = profiling_of(window.context)
+    profiling.add(run())
+    profiling.compare(tuple(profiling.entries))
+    window.context.select(("conv", "mix"))
+    at_rest(qtbot, window)
+
+
+def looks(qtbot: QtBot, window: MainWindow) -> Looks:
+    """The pixels of every panel, of the bars and of the canvas."""
+    found: Looks = {}
+    for spec in PANELS:
+        window.docks.show(spec.id)
+        at_rest(qtbot, window)
+        found[spec.id] = pixels(window.docks.panel(spec.id))
+    window.docks.set_workspace("Design")
+    window.canvas.viewer.setFocus()
+    window.canvas.frame_all()
+    at_rest(qtbot, window)
+    found["canvas"] = pixels(window.canvas)
+    found["tabs"] = pixels(window.tabs.bar)
+    found["status"] = pixels(window.status)
+    found["menu bar"] = pixels(window.menuBar())
+    found["tool bar"] = pixels(window.findChild(QToolBar, "toolbar"))
+    window.files.new()
+    at_rest(qtbot, window)
+    found["welcome"] = pixels(window.canvas)
+    return found
+
+
+def pixels(widget: QWidget) -> np.ndarray:
+    image = widget.grab().toImage().convertToFormat(QImage.Format.Format_RGB32)
+    return np.frombuffer(image.constBits(), np.uint8).reshape(image.height(), image.width(), 4)[:, :, :3].astype(int)
+
+
+def test_after_a_switch_everything_is_painted_as_in_a_window_of_that_theme(qtbot, qapp, opened):
+    def after_a_switch(before: theme.Mode) -> Looks:
+        window = opened(before)
+        fill(qtbot, window)
+        looks(qtbot, window)  # makes all panels
+        window.tabs.step(1)
+        theme.apply(qapp, "light")
+        found = looks(qtbot, window)
+        window.close_now()
+        return found
+
+    expected, shown = after_a_switch("light"), after_a_switch("dark")
+    assert {name: image.shape for name, image in expected.items()} == {name: i.shape for name, i in shown.items()}
+    different = {name: np.count_nonzero(np.abs(image - shown[name]) > EDGE) for name, image in expected.items()}
+    assert not {name: pixels for name, pixels in different.items() if pixels}
