@@ -182,10 +182,10 @@ def test_an_edit_whose_turn_comes_while_code_is_written_is_shown(qtbot, panel, c
         return write(graph, *args)
 
     monkeypatch.setattr("exporters.pytorch.generate_source", slow)
-    for features in ("31", "32"):
+    for features in ("57", "58"):
         context.document.do(lambda g, f=features: set_params(g, {"conv_0": {"features": f}}))
         assert panel._later.isActive()
         qtbot.waitUntil(lambda: not panel._later.isActive())
-        qtbot.waitUntil(lambda: asked == ["31"])
+        qtbot.waitUntil(lambda: asked == ["57"])
     release.set()
-    qtbot.waitUntil(lambda: "32" in panel.source())
+    qtbot.waitUntil(lambda: "58" in panel.source())

@@ -12,16 +12,20 @@ from PySide6.QtCore import QAbstractItemModel, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QToolButton
 from pytestqt.qtbot import QtBot
+from window_kit import shown
 
+from app.ui.design.differences import DifferencesPanel
 from app.ui.design.differences import rows as difference_rows
 from app.ui.design.import_report import ImportReportPanel
 from app.ui.design.type_checking import TypeCheckingPanel, row_texts, unique
 from app.ui.document.document import Document
 from app.ui.document.import_record import ImportRecord
 from app.ui.engine.context import Context
+from designer.graph.commands import set_params
 from designer.graph.compare import NetworkComparison, ValueDifference
 from designer.graph.diagnostics import Diagnostic, Severity
 from designer.graph.graph import Graph
+from designer.graph.model import Layer
 from designer.importers.report import UNBOUNDED, ComparedCase, ImportReport, NodeOutcome, Outcome
 from designer.operators.registry import default_registry
 
@@ -121,6 +125,52 @@ def test_the_result_of_a_comparison_has_its_severity(
     assert panel.weights.isColumnHidden(2)
     context.set_document(Document(Graph(), context.registry, parent=context))
     assert panel._stack.currentIndex() == 0
+
+
+@pytest.mark.parametrize("how", ["click", "Enter"])
+@pytest.mark.parametrize(
+    ("table", "row", "selected"), [("nodes", 1, ("conv", "relu")), ("nodes", 3, ("conv",)), ("weights", 1, ("conv",))]
+)
+def test_a_row_of_an_import_report_selects_its_layers(
+    qtbot: QtBot, context: Context, table: str, row: int, selected: tuple[str, ...], how: str
+) -> None:
+    document = Document(Graph([Layer("relu", "relu"), Layer("conv", "convolution")]), context.registry, parent=context)
+    document.imported = ImportRecord(None, REPORT, document)
+    context.set_document(document)
+    panel = shown(qtbot, ImportReportPanel(context), 700, 400)
+    view = {"nodes": panel.nodes, "weights": panel.weights}[table]
+    panel._tabs.setCurrentWidget(view)
+    panel._filter.setText("conv")  # rows of the table are not those of the report
+    kept = [number for number, cells_ in enumerate(cells(view.source)) if "conv" in " ".join(cells_)]
+    index = view.model().index(kept.index(row), 0)
+    if how == "click":
+        qtbot.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, pos=view.visualRect(index).center())
+    else:
+        view.setFocus()
+        view.setCurrentIndex(index)
+        qtbot.keyClick(view, Qt.Key.Key_Return)
+    assert context.selection == selected
+
+
+@pytest.mark.parametrize("how", ["click", "Enter"])
+def test_a_row_of_the_differences_shows_its_layer(qtbot: QtBot, context: Context, how: str) -> None:
+    layers = [Layer("a", "identity"), Layer("b", "identity")]
+    document, other = (Document(Graph(layers), context.registry, parent=context) for _ in range(2))
+    context.set_document(document)
+    context.comparison.with_document(other)
+    panel = shown(qtbot, DifferencesPanel(context), 700, 400)
+    document.do(lambda g: set_params(g, {"b": {"unknown": "1"}}))
+    qtbot.waitUntil(lambda: panel.tree.topLevelItemCount() == 1)
+    item = panel.tree.topLevelItem(0)
+    with qtbot.waitSignal(context.reveal_requested) as asked:
+        if how == "click":
+            place = panel.tree.visualItemRect(item).center()
+            qtbot.mouseClick(panel.tree.viewport(), Qt.MouseButton.LeftButton, pos=place)
+        else:
+            panel.tree.setFocus()
+            panel.tree.setCurrentItem(item)
+            qtbot.keyClick(panel.tree, Qt.Key.Key_Return)
+    assert asked.args == ["b"]
 
 
 # --- differences ---------------------------------------------------------------------------------------------------

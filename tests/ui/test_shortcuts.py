@@ -9,7 +9,7 @@ pytest.importorskip("PySide6")
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeySequence
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QTreeWidget
 
 from app.ui.canvas.inline_editor import InlineEditor
 from app.ui.shell.shortcuts import PRESETS, Shortcuts, clash
@@ -133,3 +133,30 @@ def test_every_key_opens_the_search_on_the_canvas(window, qtbot, key):
     assert popup is not None
     assert popup.objectName() == "quick_add"
     popup.close()
+
+
+@pytest.mark.parametrize("place", ["canvas", "panel"])
+def test_keys_of_the_canvas_do_nothing_in_a_panel_and_all_others_work_everywhere(
+    place, qtbot, empty_window, monkeypatch
+):
+    """Every key of every action, pressed on the canvas and on a list in a panel."""
+    empty_window.files.new()
+    window, fired = empty_window, []
+    monkeypatch.setattr(type(window.actions_), "_do", lambda _self, declared, _owner: fired.append(declared.id))
+    window.docks.show("palette")
+    with qtbot.waitActive(window):
+        window.activateWindow()
+    target = window.canvas.viewer if place == "canvas" else window.docks.panel("palette").findChild(QTreeWidget)
+    wrong = []
+    QApplication.processEvents()
+    window._refresh_timer.stop()
+    for name, declared in window.actions_.declared.items():
+        window.actions_[name].setEnabled(True)
+        for key in window.actions_[name].shortcuts():
+            target.setFocus()
+            fired.clear()
+            QTest.keySequence(target, key)
+            expected = [] if declared.on_canvas and place == "panel" else [name]
+            if fired != expected:
+                wrong.append((name, key.toString(), list(fired)))
+    assert not wrong

@@ -109,9 +109,11 @@ def test_after_a_switch_everything_is_painted_as_in_a_window_of_that_theme(qtbot
         window = opened(before)
         fill(qtbot, window)
         looks(qtbot, window)  # makes all panels
-        window.tabs.step(1)
         theme.apply(qapp, "light")
-        found = looks(qtbot, window)
+        at_rest(qtbot, window)
+        found = {"welcome at once": pixels(window.canvas)}
+        window.tabs.step(1)
+        found |= looks(qtbot, window)
         window.close_now()
         return found
 
