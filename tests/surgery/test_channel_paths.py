@@ -1,0 +1,156 @@
+"""Channels on their paths from the layer that computes them to the layers that read them, for every notation of an axis."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from surgery_networks import patient, result, trained
+
+from designer.files.weights import WeightKey
+from designer.graph.diagnostics import DiagnosticError
+from designer.graph.graph import Graph
+from designer.graph.model import ActivationSpec, Layer, Source
+from designer.surgery.operations import (
+    fold_batch_normalization,
+    insert_identity,
+    narrow,
+    remove_channels,
+    set_features,
+    split_layer,
+    widen,
+)
+
+
+def layer(name: str, kind: str, inputs: str = "", **params: object) -> Layer:
+    return Layer(
+        name, kind, inputs=tuple(map(Source.parse, inputs.split())), params={k: str(v) for k, v in params.items()}
+    )
+
+
+def network(*middle: Layer, reader: str = "convolution") -> Graph:
+    """A convolution with 8 channels, layers that pass them on without a bias, and a layer that reads the last of them."""
+    return Graph(
+        [
+            layer("in", "input", dims="8x8x3"),
+            layer("head", "convolution", "in", features=8),
+            *middle,
+            layer("tail", reader, middle[-1].name, features=3),
+            layer("out", "output", "tail", analysis_view="image" if reader == "convolution" else "tensor"),
+        ]
+    )
+
+
+CHANNELS, SPATIAL = (1, -3), (2, 3, -1, -2)
+FROM_TO = {"start": 2, "end": 6}
+PATHS = {  # middle layers, and whether a fully connected layer reads them
+    **{f"joined with the image along {a}": ([layer("m", "concatenation", "head in", axis=a)], False) for a in CHANNELS},
+    **{f"image first along {a}": ([layer("m", "concatenation", "in head", axis=a)], False) for a in CHANNELS},
+    **{f"joined with itself along {a}": ([layer("m", "concatenation", "head head", axis=a)], False) for a in (*CHANNELS, *SPATIAL)},
+    **{f"cut along {a}": ([layer("m", "slice", "head", axis=a, **FROM_TO)], False) for a in (*CHANNELS, *SPATIAL)},
+    **{f"cut from the end along {a}": ([layer("m", "slice", "head", axis=a, start=-6, end=-1)], False) for a in (*CHANNELS, *SPATIAL)},
+    **{f"every second along {a}": ([layer("m", "slice", "head", axis=a, step=2)], False) for a in SPATIAL},
+    **{
+        f"split along {a}": ([layer("s", "split", "head", axis=a), layer("m", "concatenation", "s:y1 s", axis=a)], False)
+        for a in (*CHANNELS, *SPATIAL)
+    },
+    **{
+        f"parts of 5 and 3 along {a}": ([layer("s", "split", "head", axis=a, sizes="5,3"), layer("m", "concatenation", "s:y1 s", axis=a)], False)
+        for a in (*CHANNELS, *SPATIAL)
+    },
+    **{f"half of it along {a}": ([layer("m", "split", "head", axis=a)], False) for a in (*CHANNELS, *SPATIAL)},
+    **{
+        f"flattened from {start} to {end}": ([layer("m", "flatten", "head", start_axis=start, end_axis=end)], True)
+        for start, end in ((1, -1), (1, 3), (-3, -1), (-3, 3))
+    },
+    **{
+        f"rows flattened from {start} to {end}, then all": (
+            [layer("f", "flatten", "head", start_axis=start, end_axis=end), layer("m", "flatten", "f")], True,
+        )
+        for start, end in ((2, 3), (2, -1), (-2, -1), (1, 2), (-3, -2))
+    },
+    "added to its own mean": ([layer("g", "global_pooling", "head"), layer("m", "element_wise", "head g")], False),
+    "flattened by its reader": ([layer("m", "pooling", "head")], True),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_channel_without_effect_leaves_on_every_path(path):
+    """A channel of zeros that meets no bias changes nothing where it is read, so removing it keeps the function."""
+    middle, flat = PATHS[path]
+    graph = network(*middle, reader="fully_connected" if flat else "convolution")
+    weights = trained(graph)
+    for tensor in ("kernel", "bias"):
+        weights.tensors[WeightKey("head", tensor)][3] = 0.0
+    expected, read = result(graph, weights), weights.tensors[WeightKey("tail", "kernel")].shape[1]
+    made = remove_channels(patient(graph, weights), "head", [3])
+    graph.apply(made.edit)
+    assert graph["head"].params["features"] == "7"
+    assert made.weights.tensors[WeightKey("tail", "kernel")].shape[1] < read
+    np.testing.assert_allclose(result(graph, made.weights), expected, atol=1e-5 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_new_channel_has_no_effect_on_any_path(path):
+    middle, flat = PATHS[path]
+    graph = network(*middle, reader="fully_connected" if flat else "convolution")
+    weights = trained(graph)
+    expected = result(graph, weights)
+    made = set_features(patient(graph, weights), "head", 11)
+    graph.apply(made.edit)
+    assert graph["head"].params["features"] == "11"
+    np.testing.assert_allclose(result(graph, made.weights), expected, atol=1e-5 * np.abs(expected).max())
+
+
+def softmax(axis: int) -> Layer:
+    return replace(layer("m", "activation", "head"), activation=ActivationSpec("softmax", {"axis": str(axis)}))
+
+
+@pytest.mark.parametrize(
+    "middle",
+    [
+        *([layer("m", "slice", "head", axis=axis, step=2)] for axis in CHANNELS),
+        *([softmax(axis)] for axis in CHANNELS),
+        [layer("m", "reshape", "head", shape="4,16,8")],
+        [layer("m", "convolution", "head", features=8, groups=2)],
+        [layer("m", "transposed_convolution", "head", features=8, groups=2)],
+        [layer("f", "flatten", "head"), layer("m", "slice", "f", end=256), layer("r", "reshape", "m", shape="4,8,8")],
+        [layer("m", "reduce", "head", axes="1"), layer("sum", "element_wise", "head m")],
+    ],
+    ids=lambda middle: " ".join(f"{one.type} {' '.join(one.params.values())}" for one in middle),
+)
+def test_channels_that_a_layer_mixes_stay(middle):
+    graph = network(*middle)
+    ill = patient(graph, trained(graph))
+    for operation in (lambda: remove_channels(ill, "head", [3]), lambda: widen(ill, "head", 1)):
+        with pytest.raises(
+            DiagnosticError, match=r"the channels of 'head' cannot change: 'm' \(\w.*\) needs all of them"
+        ):
+            operation()
+
+
+OPERATIONS = {
+    "widen": lambda ill, name: widen(ill, name, 1),
+    "narrow": lambda ill, name: narrow(ill, name, 1),
+    "set features": lambda ill, name: set_features(ill, name, 2),
+    "remove": lambda ill, name: remove_channels(ill, name, [0]),
+    "insert": lambda ill, name: insert_identity(ill, name, 0),
+    "split": split_layer,
+    "fold": fold_batch_normalization,
+}
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+@pytest.mark.parametrize(
+    ("name", "code"), [("nowhere", "no-such-layer"), ("open", "unknown-shape"), ("strange", "unknown-shape")]
+)
+def test_layers_without_known_shapes_are_refused_by_every_operation(operation, name, code):
+    """`open` has an input without a link, `strange` is of a type that no plugin declares."""
+    graph = network(layer("m", "pooling", "head"))
+    weights = trained(graph)
+    graph = Graph([*graph, layer("open", "convolution", features=4), layer("strange", "no_such_type", "head")])
+    with pytest.raises(DiagnosticError) as refused:
+        OPERATIONS[operation](patient(graph, weights), name)
+    (found,) = refused.value.diagnostics
+    assert (found.code, found.layer) == (code, name)
