@@ -111,3 +111,26 @@ def test_the_critical_path_is_the_longest_chain(times, path):
 
 def test_an_empty_network_has_no_critical_path():
     assert critical_path(run(row("a", 1.0)), Graph([])) == ()
+
+
+@pytest.mark.parametrize(
+    ("metric", "expected"),
+    [
+        ("time", {"t": 0.0085, "u": 0.004}),
+        ("flops", {"t": 17.0, "u": 8.0}),
+        ("memory", {"t": 85.0, "u": 40.0}),
+        ("roof", {"t": 8.0, "u": 4.0}),
+    ],
+)
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_row_counts_once_for_the_instance_that_shows_several_of_its_layers(metric, expected, order):
+    """The first row is fused of two layers of the instance `t` and one outside; `hidden` is displayed nowhere."""
+    rows = (
+        row("t/a t/b u", 4.0, flops=8, bytes=40, roof_ms=1.0),
+        row("t/c", 4.0, flops=8, bytes=40, roof_ms=0.5),
+        row("t/d", 0.5, flops=1, bytes=5, roof_ms=0.5),
+        row("hidden/e", 9.0, flops=99, bytes=99, roof_ms=0.1),
+    )
+    in_sight = {"t/a": "t", "t/b": "t", "t/c": "t", "t/d": "t", "u": "u"}
+    found = heat(run(*rows[::order]), METRICS[metric], lambda path: in_sight.get(path, ""))
+    assert found.values == pytest.approx(expected)

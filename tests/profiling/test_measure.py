@@ -164,6 +164,16 @@ def test_a_batch_that_the_network_fixes_counts(session, small_graph):
     assert (found.batch, found.flops) == (3, other.flops)
 
 
+def test_only_the_inputs_that_the_network_reads_set_the_batch(session, small_graph):
+    """The first input has data of three samples, but no output needs it."""
+    spare = Layer("spare", "tensor_input", params={"shape": "4"})
+    graph = Graph([spare, *small_graph, Layer("unread", "identity", inputs=(Source("spare"),))], name="spare")
+    made = session(graph=graph)
+    made.set_input("spare", np.zeros((3, 4), np.float32), is_image=False)
+    (run,) = profiled(made, 1).runs
+    assert (run.batch, run.inputs) == (1, {"image": "1 x 3 x 24 x 32"})
+
+
 @pytest.mark.parametrize("engine", ["torch", "onnxruntime"])
 def test_inputs_of_integers_without_data_are_indices(profiling_registry, engine):
     graph = Graph(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from itertools import permutations
+from itertools import combinations, permutations, product
 from math import inf
 from pathlib import Path
 
@@ -229,3 +229,16 @@ def test_retraining_in_the_exported_project_keeps_the_zeros(tmp_path: Path) -> N
             before, after = pruned.weights.tensors[one.key], trained_weights.tensors[one.key]
             assert not np.array_equal(before, after)
             assert not after[before == 0].any()
+
+
+def test_an_order_that_only_the_sampled_rows_prefer_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Large kernels are searched on 64 of their rows, but all of them count."""
+    monkeypatch.setattr(sparsity, "SWAP_VALUES", 1.0)
+    pairs = [np.isin(range(4), pair) * np.float32(9) for pair in combinations(range(4), 2)]
+    nothing_lost = [np.concatenate([one, other]) for one, other in product(pairs, pairs)]
+    rows = np.resize(np.array(nothing_lost), (631, 8))
+    rows[np.linspace(0, 630, 64).astype(int)] = [9, 9, 9, 9, 0, 0, 0, 0]
+    assert best_order(rows) is None
+    order = best_order(rows[::10])  # only the sampled ones
+    assert order is not None
+    assert sorted(map(int, order)) == list(range(8))
