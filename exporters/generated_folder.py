@@ -153,7 +153,7 @@ def _is_inside(name: str) -> bool:
 
 
 def swap(target: Path, new: Path, old: Path, names: Sequence[str]) -> None:
-    """Replace the files `names` of `target` by those of `new`, or remove them; after an OSError the old ones are restored.
+    """Replace the files `names` of `target` by those of `new`, or remove them. After an error or Ctrl+C the old ones are restored.
 
     `old` is a new folder on the same disk, which holds the old files.
     """
@@ -167,11 +167,11 @@ def swap(target: Path, new: Path, old: Path, names: Sequence[str]) -> None:
             moved.append(name)
             if (new / name).exists():
                 os.rename(new / name, target / name)
-    except OSError:
-        for name in moved:
+    except BaseException:
+        for name in names:
             if (old / name).exists():
                 os.replace(old / name, target / name)
-            else:
+            elif name in moved:
                 (target / name).unlink(missing_ok=True)
         raise
 

@@ -57,14 +57,15 @@ def open_sizes(
 ) -> OpenSizes:
     """Replace height and width of the inputs and outputs of `model` by symbols if the model does not depend on them.
 
-    `build` builds the model at the sizes of an inference. The symbols of the first input are "height" and "width".
+    `build` builds the model at the sizes of an inference. The symbols of the first input that is larger
+    than one pixel are "height" and "width".
     """
     images = [feed for feed in feeds if graph[feed.layer].type == "input"]
     base = Inference(graph, registry)
     if not images:
         return OpenSizes(0, reason="no input is an image")
     blame = OpenSizes(0, images[0].layer, "the network does not run at any other size that was tried")
-    first = _extent(base, images[0])
+    first = _reference(base, images)
     step = lcm(*(_tiling(graph[image.layer]) for image in images))
     while step <= LARGEST_STEP:
         if first[0] % step == 0 and first[1] % step == 0:
@@ -103,22 +104,36 @@ def _extent(inference: Inference, source: Source) -> tuple[int, int]:
     return shape[2], shape[3]
 
 
+def _references(inference: Inference, images: Sequence[Source]) -> list[Source]:
+    """The image to whose height, and that to whose width, the others are in proportion: the first of more than one pixel."""
+    return [next((i for i in images if _extent(inference, i)[axis] > 1), images[0]) for axis in range(2)]
+
+
+def _reference(inference: Inference, images: Sequence[Source]) -> tuple[int, int]:
+    tall, wide = _references(inference, images)
+    return _extent(inference, tall)[0], _extent(inference, wide)[1]
+
+
 def _grown(graph: Graph, base: Inference, images: Sequence[Source], step: int, rows: int, columns: int) -> Graph:
-    """The network with larger inputs, all in the same proportion; those of one pixel stay."""
-    first = _extent(base, images[0])
+    """The network with larger inputs, all in the same proportion; those of one pixel stay, unless all have one."""
     layers = {layer.name: layer for layer in graph}
+    references = _references(base, images)
+    growth = (rows * step, columns * step)
     for image in images:
         _, channels, *extent = type_of(base, image).concrete(1)
         sizes = []
-        for size, whole, more in zip(extent, first, (rows * step, columns * step), strict=True):
-            if size * more % whole and size > 1:
+        for size, reference, whole, more in zip(extent, references, _reference(base, images), growth, strict=True):
+            if size == 1 < whole:
+                sizes.append(1)
+                continue
+            if size * more % whole:
                 raise DiagnosticError.of(
                     "other-proportion",
-                    tr("its size is not a simple fraction of that of '{layer}'", layer=images[0].layer),
+                    tr("its size is not a simple fraction of that of '{layer}'", layer=reference.layer),
                     layer=image.layer,
                     remedy=tr("make the sizes of the inputs multiples of each other"),
                 )
-            sizes.append(size if size * more % whole else size + size * more // whole)
+            sizes.append(size + size * more // whole)
         layers[image.layer] = layers[image.layer].with_param("dims", str(Size3D(sizes[1], sizes[0], channels)))
     return Graph(layers.values(), name=graph.name)
 
@@ -142,8 +157,8 @@ def _layer(name: str) -> str:
 def _name_dimensions(
     model: ModelProto, inferences: Sequence[Inference], images: Sequence[Source], wanted: Sequence[Source]
 ) -> None:
-    """Set symbols for dimensions that differ between the sizes; those equal to the first input's share its symbols."""
-    reference = [_extent(inference, images[0]) for inference in inferences]
+    """Set symbols for dimensions that differ between the sizes; those equal to the reference's share its symbols."""
+    references = _references(inferences[0], images)
     entries = {entry.name: entry for entry in model.graph.input}
     pairs: list[tuple[Any, Source]] = [(entries[str(image)], image) for image in images if str(image) in entries]
     pairs += zip(model.graph.output, wanted, strict=True)
@@ -151,9 +166,9 @@ def _name_dimensions(
         if type_of(inferences[0], source).rank != 4:
             continue
         extents = [_extent(inference, source) for inference in inferences]
-        for axis, symbol in enumerate(("height", "width")):
+        for axis, (reference, symbol) in enumerate(zip(references, ("height", "width"), strict=True)):
             sizes = [extent[axis] for extent in extents]
             if len(set(sizes)) > 1:
-                same = sizes == [extent[axis] for extent in reference]
+                same = sizes == [_extent(inference, reference)[axis] for inference in inferences]
                 dim = entry.type.tensor_type.shape.dim[2 + axis]
                 dim.dim_param = symbol if same else f"{source.layer}_{symbol}"

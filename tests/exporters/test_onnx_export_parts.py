@@ -396,6 +396,37 @@ def test_without_install_nothing_is_changed_and_nothing_remains(tmp_path):
     assert not stale.exists()
 
 
+@pytest.mark.parametrize("error", [OSError(28, "full"), KeyboardInterrupt()], ids=["disk", "keys"])
+@pytest.mark.parametrize("moment", range(9))
+def test_an_interrupted_export_leaves_the_earlier_one_and_the_marker_is_the_last_file(
+    tmp_path, monkeypatch, error, moment
+):
+    """Whoever finds the new marker finds all files that it lists."""
+    target = tmp_path / "out"
+    generate(target, a="1", gone="2", z="3")
+    before, marker = tree(target), (target / MARKER).read_bytes()
+    rename, moves = os.rename, []
+
+    def watched(source, destination):
+        if len(moves) == moment:
+            raise error
+        moves.append(Path(destination))
+        rename(source, destination)
+        if (target / MARKER).exists() and (target / MARKER).read_bytes() != marker:
+            assert tree(target) == {"a": "4", "new": "5", "sub/z": "6", "z": "7"}
+
+    monkeypatch.setattr("exporters.generated_folder.os.rename", watched)
+    files = {"a": "4", "new": "5", "sub__z": "6", "z": "7"}
+    refused = KeyboardInterrupt if isinstance(error, KeyboardInterrupt) else DiagnosticError
+    with pytest.raises(refused):
+        generate(target, **files)
+    monkeypatch.undo()
+    assert (tree(target), (target / MARKER).read_bytes()) == (before, marker)
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    generate(target, **files)
+    assert tree(target) == {"a": "4", "new": "5", "sub/z": "6", "z": "7"}
+
+
 def test_an_interrupted_swap_restores_old_files_and_removes_new_ones(tmp_path, monkeypatch):
     target, new, old = (tmp_path / name for name in ("target", "new", "old"))
     for folder, files in ((target, {"a": "1", "gone": "2", "z": "3"}), (new, {"a": "4", "b": "5", "z": "6"})):

@@ -81,6 +81,46 @@ def test_three_sizes_agree_with_torch(name, tmp_path):
             np.testing.assert_allclose(made, expected[output], atol=2e-5 * scale)
 
 
+BROADCAST = {  # two images, W x H x C
+    "one pixel": ("32x24x3", "1x1x3"),
+    "a column": ("32x24x3", "1x24x3"),
+    "a row": ("32x24x3", "32x1x3"),
+    "one channel": ("32x24x3", "32x24x1"),
+    "as large": ("32x24x3", "32x24x3"),
+    "a column and a row": ("1x24x3", "32x1x3"),
+}
+
+
+@pytest.mark.parametrize("case", BROADCAST)
+@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.parametrize("tiling", [0, 8])
+def test_images_of_one_pixel_stay_so_while_others_grow(case, order, tiling, tmp_path):
+    """Whichever of them is the first input, and also if the sizes grow by multiples of the present ones."""
+    names = ("a", "b")[::order]
+    dims = dict(zip(names, BROADCAST[case], strict=True))
+    multiples = {name: 0 if "1" in text.split("x")[:2] else tiling for name, text in dims.items()}
+    graph = Graph(
+        [
+            *(layer(name, "input", dims=dims[name], tiling=multiples[name]) for name in "ab"),
+            layer("both", "element_wise", ",".join(names), operation="multiply"),
+            layer("result", "output", "both"),
+        ],
+        name="broadcast",
+    )
+    report = export_onnx(graph, REGISTRY, Weights(), tmp_path / "broadcast.onnx")
+    assert report.sizes.multiple == max(1, *multiples.values()), report.sizes
+    exported = onnxruntime.InferenceSession(tmp_path / "broadcast.onnx", providers=["CPUExecutionProvider"])
+    feeds, symbols = {}, {}
+    for name, text in dims.items():
+        width, height, channels = map(int, text.split("x"))
+        feeds[name] = pixels(40 if height > 1 else 1, 16 if width > 1 else 1, channels=channels, batch=1)
+        symbols[name] = ["height" if height > 1 else 1, "width" if width > 1 else 1]
+    assert {entry.name: entry.shape[2:] for entry in exported.get_inputs()} == symbols
+    assert exported.get_outputs()[0].shape[2:] == ["height", "width"]
+    (made,) = exported.run(None, feeds)
+    np.testing.assert_allclose(made, feeds["a"] * feeds["b"], atol=1e-6)
+
+
 FIXED = {
     "fully_connected": (CONV, ("fully_connected", {"features": 5})),
     "adaptive_pooling": (CONV, ("adaptive_pooling", {"size": "4x4"})),

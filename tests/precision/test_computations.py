@@ -80,6 +80,32 @@ def test_a_step_computes_what_is_not_known(registry):
         found.step((Source("b"),), set())
 
 
+@pytest.mark.parametrize("engine", ["torch", "onnxruntime"])
+@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.parametrize("known", [["image"], ["image", "near"], ["image", "far"], ["near", "far"]])
+def test_layers_of_a_step_are_computed_after_what_they_read(registry, engine, order, known):
+    """`near` is read directly by the sum, and through `far` and `deep`."""
+    layers = [
+        layer("image", "input", dims="5x4x3"),
+        layer("near", "scale_shift", "image", scale="3"),
+        layer("far", "scale_shift", "near", scale="5"),
+        layer("deep", "element_wise", "far,near", operation="subtract"),
+        layer("sum", "element_wise", "near,deep" if order == 1 else "deep,near"),
+        layer("all", "element_wise", "sum,far" if order == 1 else "far,sum"),
+        layer("result", "output", "all"),
+    ]
+    graph = Graph(layers[::order])
+    weights = fill_missing(Weights(), required_weights(Inference(graph, registry)), 0)
+    session = Session(graph, registry, weights, RunOptions(engine, threads=1))
+    session.set_input("image", X, is_image=True)
+    values = {Source("image"): X, Source("near"): 3 * X, Source("far"): 15 * X, Source("deep"): 12 * X}
+    step = EngineComputation(session).step((Source("all"), Source("deep")), sources(*known))
+    assert set(step.reads) <= sources(*known)
+    found = step.run({source: values[source] for source in step.reads})
+    np.testing.assert_allclose(found[Source("all")], 30 * X, rtol=1e-5)
+    np.testing.assert_allclose(found[Source("deep")], 12 * X, rtol=1e-5)
+
+
 def model_of(dtype="FLOAT"):
     """in -> Mul(3) = t1 -> Sub(t1, in) = out, and t1 > 0 = sign."""
     helper, kind = onnx.helper, getattr(onnx.TensorProto, dtype)
