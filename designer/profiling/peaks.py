@@ -232,7 +232,7 @@ def load_store(path: Path) -> dict[str, Any]:
     """The content of a store; empty if it is missing or broken."""
     try:
         data = json.loads(path.read_text())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return data if isinstance(data, dict) else {}
 

@@ -46,7 +46,7 @@ def known_runs() -> list[KnownRun]:
     found = []
     with contextlib.suppress(OSError):
         for entry in os.scandir(registry_folder()):
-            with contextlib.suppress(OSError, ValueError), open(entry.path, "rb") as stream:
+            with contextlib.suppress(OSError, ValueError, RecursionError), open(entry.path, "rb") as stream:
                 found.append(msgspec.json.decode(stream.read(MAX_BYTES), type=KnownRun))
     return sorted(found, key=lambda run: run.folder)
 

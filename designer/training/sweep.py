@@ -218,7 +218,7 @@ class Sweep:
         """The sweep in a folder. Raises DiagnosticError."""
         try:
             plan = msgspec.json.decode((folder / PLAN).read_bytes(), type=_Plan)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise DiagnosticError.of(
                 "no-sweep",
                 tr("{path} has no sweep", path=folder),

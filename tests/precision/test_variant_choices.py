@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from math import inf, log10
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from designer.files.variants import CalibrationRecipe, Variant
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
+from designer.precision import variants
 from designer.precision.int8 import Fidelity, Quantizer, Sensitivity, chosen_layers, quantize
 from designer.precision.measure import weight_bytes
 from designer.precision.variants import (
@@ -33,6 +35,7 @@ from designer.precision.variants import (
     with_pass,
 )
 from designer.runtime.api import RunOptions
+from designer.runtime.engine_registry import default_engines
 from designer.runtime.number_formats import FORMATS
 
 BASE = RunOptions("torch", "fp32", "nhwc", "cpu", 3)
@@ -308,3 +311,40 @@ def test_an_unknown_choice_is_refused_with_the_known_ones(variant, code, named, 
     assert found.code == code
     assert named in found.message
     assert found.remedy == f"choose one of {', '.join(known)}"
+
+
+class Devices:
+    """Engines with the devices of another machine: torch has a GPU that computes FP16, the others a processor only."""
+
+    def __init__(self, real):
+        self.real, self.engines = real, real.engines
+
+    def __iter__(self):
+        return iter(self.real)
+
+    def get(self, name):
+        known = {
+            ("torch", "cuda:0"): ("fp32", "fp16"),
+            ("torch", "cpu"): ("fp32",),
+            ("onnxruntime", "cpu"): ("fp32", "bf16"),
+        }
+        devices = {
+            device: SimpleNamespace(precisions=found) for (engine, device), found in known.items() if engine == name
+        }
+        return SimpleNamespace(device=devices.get)
+
+
+@pytest.mark.parametrize("engine", ["torch", "onnxruntime"])
+@pytest.mark.parametrize("device", ["cpu", "cuda:0", "cuda:1"])
+@pytest.mark.parametrize("precision", ["fp32", "fp16", "bf16"])
+def test_a_precision_is_emulated_where_the_device_is_missing_or_computes_in_another(
+    monkeypatch, engine, device, precision
+):
+    monkeypatch.setattr(variants, "default_engines", lambda: Devices(default_engines()))
+    found = run_options(Variant("v", precision), replace(BASE, engine=engine, device=device), GRAPH)
+    computed = [("torch", "cuda:0", "fp16"), ("onnxruntime", "cpu", "bf16")]
+    if precision == "fp32" or (engine, device, precision) in computed:
+        assert (found.engine, found.device, found.layout) == (engine, device, "nhwc")
+    else:
+        assert (found.engine, found.device, found.layout) == ("emulated", "cpu", "nchw")
+    assert found.precision == precision

@@ -468,6 +468,34 @@ def test_calibration_divides_the_time_of_a_layer_by_its_work(profiling_registry,
     assert first["in"].params["dims"] == "8x8x3"
 
 
+def test_the_time_of_a_layer_is_that_of_all_its_steps_but_not_of_fused_ones(profiling_registry, monkeypatch):
+    asked = []
+
+    class Timer:
+        def layers(self, *arguments):
+            return [
+                Sample(("c0",), [0.004, 0.001, 0.002], "Conv"),
+                Sample(("c0",), [0.0005, 0.0005, 9.0], "Relu"),
+                Sample(("c1", "c2"), [0.5] * 3, "Conv"),
+                Sample(("c2",), [0.001] * 3, "Conv"),
+                Sample(("c3",), [], "Conv"),
+                Sample((), [0.7] * 3, "Reorder"),
+            ]
+
+    class Engines:
+        def step_timer(self, inference, weights, options, part, wanted, feeds):
+            asked.append(({str(feed): array.shape for feed, array in feeds.items()}, options, set(part.layers)))
+            return Timer()
+
+    monkeypatch.setattr(calibration, "default_engines", Engines)
+    options = RunOptions(engine="onnxruntime", threads=1)
+    inference = Inference(next(iter(calibration._cases((8,)))).graph, profiling_registry)
+    assert calibration._times(inference, options) == pytest.approx({"c0": 2.5, "c2": 1.0})
+    ((feeds, used, layers),) = asked
+    assert (used, {"c0", "c1", "c2"} <= layers) == (options, True)
+    assert [shape[2:] for shape in feeds.values()] == [(8, 8)]
+
+
 def test_convolutions_of_too_many_operations_are_not_calibrated():
     cases = sum(case.counted == ("c1", "c2") for case in calibration._cases((160,)))
     small = [(a, b, k) for a, b in CHANNELS for k in KERNELS if 2 * 160 * 160 * a * b * k * k <= 0.5e9]
