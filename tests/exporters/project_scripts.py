@@ -24,6 +24,7 @@ def scripts(
     targets: tuple = (),
     inputs: tuple = ((3, 8, 8),),
     stubs: dict | None = None,
+    weights: dict[str, str] | None = None,
 ):
     """Imports the scripts of a project for a task, as `get("images")`; they are forgotten afterwards."""
     shape = [classes, 8, 8] if task == "segmentation" else [classes] if task == "classification" else [3, 8, 8]
@@ -40,7 +41,7 @@ def scripts(
         "targets": [{"name": "label", "shape": list(entry), "scale": 1.0, "shift": 0.0} for entry in targets],
         "shared": [],
         "frozen": [],
-        "weights": {"conv.weight": "conv_kernel"},
+        "weights": weights or {"conv.weight": "conv_kernel"},
     }
     files = {path.name: path for path in (TEMPLATES / "pytorch").glob("*.py")}
     files["data.py"] = TEMPLATES / "pytorch" / "tasks" / TASKS[task].template

@@ -428,3 +428,13 @@ def test_a_check_that_fails_says_why(printed, error, code, words, monkeypatch, t
     (found,) = failed.value.diagnostics
     assert found.code == code
     assert words in found.message
+
+
+@pytest.mark.parametrize(("width", "height"), [(41, 30), (18, 31), (40, 12), (18, 12)])
+def test_the_example_of_the_check_is_the_middle_of_an_image(tmp_path, width, height):
+    ramp = (np.arange(height)[:, None] * 5 + np.arange(width)[None, :]).astype(np.uint8)
+    Image.fromarray(ramp).save(tmp_path / "large.png")
+    image, content = deployment._example(GUIDE, tmp_path / "large.png")
+    top, left = (height - 12) // 2, (width - 18) // 2
+    np.testing.assert_array_equal(np.round(image[0, 0] * 255), ramp[top : top + 12, left : left + 18])
+    assert content == "the middle of large.png"
