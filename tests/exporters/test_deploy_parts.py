@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from PIL import Image
 from runtime_networks import layer
 
 from designer.files.weights import Weights
