@@ -12,6 +12,7 @@ from designer.files.weights import WeightKey
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.model import ActivationSpec, Layer, Source
+from designer.graph.template import Template
 from designer.surgery.operations import (
     fold_batch_normalization,
     insert_identity,
@@ -154,3 +155,57 @@ def test_layers_without_known_shapes_are_refused_by_every_operation(operation, n
         OPERATIONS[operation](patient(graph, weights), name)
     (found,) = refused.value.diagnostics
     assert (found.code, found.layer) == (code, name)
+
+
+def divided() -> Graph:
+    """Links from every port of a split and of a template, into layers that order matters to, and a vector."""
+    parts = Template(
+        "parts",
+        (
+            layer("x", "template_input"),
+            layer("cut", "split", "x", sizes="2,3,1"),
+            layer("body", "convolution", "cut:y1", features=4),
+            layer("a", "template_output", "body"),
+            layer("b", "template_output", "cut:y2"),
+        ),
+    )
+    return Graph(
+        [
+            layer("in", "input", dims="8x8x3"),
+            layer("head", "convolution", "in", features=6),
+            layer("halves", "split", "head", sizes="4,2"),
+            layer("both", "concatenation", "halves:y1 halves"),
+            layer("first", "template", "both", template="parts"),
+            layer("second", "template", "head", template="parts"),
+            layer("difference", "element_wise", "first:b second:b", operation="subtract"),
+            layer("all", "concatenation", "second first difference"),
+            layer("flat", "flatten", "all"),
+            layer("dense", "fully_connected", "flat", features=3),
+            layer("out", "output", "dense", analysis_view="tensor"),
+        ],
+        templates=[parts],
+    )
+
+
+def links() -> list[tuple[str, int]]:
+    """The reader and the input of every link in the network without templates that reads an image or a vector."""
+    graph = divided()
+    outside = [(one.name, n) for one in graph for n, _ in enumerate(one.inputs) if one.type != "template"]
+    inside = [(f"first.{one.name}", n) for one in graph.inside("parts") for n, _ in enumerate(one.inputs)]
+    return [*outside, *inside]
+
+
+@pytest.mark.parametrize(("name", "index"), links())
+def test_an_identity_is_inserted_into_any_link_whatever_port_it_reads(name, index):
+    graph = divided()
+    weights = trained(graph)
+    expected = result(graph, weights)
+    before = graph.copy()
+    operation = insert_identity(patient(graph, weights), name, index)
+    graph.apply(operation.edit)
+    room, reader = (graph, name) if "." not in name else (graph.inside("parts"), name.partition(".")[2])
+    source = room[reader].inputs[index]
+    assert source is not None
+    assert source.layer not in before
+    assert room[source.layer].inputs[0] == (before if room is graph else before.inside("parts"))[reader].inputs[index]
+    np.testing.assert_allclose(result(graph, operation.weights), expected, atol=1e-5 * np.abs(expected).max())
