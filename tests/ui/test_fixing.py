@@ -9,17 +9,19 @@ pytestmark = pytest.mark.gui
 
 import canvas_kit as kit
 from PySide6.QtGui import QContextMenuEvent
-from PySide6.QtWidgets import QApplication, QMenu, QPushButton, QTableView
-from window_kit import show
+from PySide6.QtWidgets import QApplication, QMenu, QPushButton, QTableView, QWidget
+from window_kit import show, shown
 
 from app.ui.design import fixes as fixing
 from app.ui.design.fix_bar import FixBar
 from app.ui.document.document import Document
 from designer.graph import commands
 from designer.graph.commands import set_params
+from designer.graph.edits import Edit
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.graph.template import Template
+from designer.operators.fixes import Fix
 
 
 def menu_at(window, name: str) -> QMenu:
@@ -198,3 +200,20 @@ def test_fixes_are_shown_without_a_click_in_the_list_and_next_to_the_parameters(
     kit.QTest.mouseClick(button, kit.LEFT)
     assert window.context.document.graph["conv"].params["features"] == "32"
     assert not near.isVisible()
+
+
+def test_titles_of_fixes_are_shortened_in_a_narrow_panel(qtbot):
+    title = "Insert a 1x1 convolution that gives 'the_input_of_the_network' 32 channels <b>x</b>"
+    panel = shown(qtbot, QWidget(), 900, 120)
+    bar = FixBar("fixes", panel)
+    bar.show_fixes([Fix(title, Edit("")), Fix(title.replace("32", "8"), Edit(""))])
+    for width in (900, 300, 160, 240, 900):
+        bar.setGeometry(0, 0, width, 120)
+        QApplication.processEvents()
+        for button in bar.findChildren(QPushButton):
+            assert button.geometry().right() < width
+            assert button.sizeHint().width() <= button.width()  # nothing is cut off
+            assert button.text().startswith("Ins")
+            assert button.text().endswith("x</b>")
+            assert "&lt;b&gt;" in button.toolTip()
+    assert bar.findChildren(QPushButton)[0].text() != bar.findChildren(QPushButton)[1].text()

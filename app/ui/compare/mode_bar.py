@@ -22,6 +22,7 @@ from app.ui.compare.pictures import Pictures, ViewMode
 from app.ui.widgets import theme
 from app.ui.widgets.narrow_combo import NarrowComboBox
 from app.ui.widgets.slider import NumberSlider
+from app.ui.widgets.tooltips import plain_tip
 from designer.texts import tr
 
 RATES = (0.5, 3.0)  # changes a second; not more, so that nobody is put at risk
@@ -196,7 +197,7 @@ class ModeBar(QWidget):
         self._pictures.set_turning(round(1000 / self.rate.value) if on and self._pictures.mode is ViewMode.TURNS else 0)
 
     def _show_turn(self, key: str) -> None:
-        self.other.setToolTip(tr("Shown: {title}. Show the other one (X)", title=self._model.title(key)))
+        self.other.setToolTip(plain_tip(tr("Shown: {title}. Show the other one (X)", title=self._model.title(key))))
 
 
 def _page() -> tuple[QWidget, QHBoxLayout]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QLabel, QPushButton, QSizePolicy, QWidget
 
 from app.ui.widgets import theme
 from app.ui.widgets.flow import FlowLayout
+from app.ui.widgets.tooltips import plain_tip
 from designer.operators.fixes import Fix
 from designer.texts import tr
 
@@ -47,16 +49,27 @@ class FixBar(QWidget):
         while len(self._buttons) < len(self.fixes):
             self._add_button()
         for button, fix in zip(self._buttons, self.fixes, strict=False):
-            shown = button.fontMetrics().elidedText(fix.title, Qt.TextElideMode.ElideRight, LONGEST)
-            button.setText(shown.replace("&", "&&"))
-            button.setToolTip(fix.title)
+            button.setToolTip(plain_tip(fix.title))
             button.setAccessibleName(tr("Fix: {what}", what=fix.title))
         for number, button in enumerate(self._buttons):
             button.setVisible(number < len(self.fixes))
+        self._elide()
         height = self._buttons[0].sizeHint().height() if self._buttons else 0
         self._label.setMinimumHeight(height)
         self.setVisible(fixes is not None)
         self.updateGeometry()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._elide()
+
+    def _elide(self) -> None:
+        """Shorten the titles to what the bar has room for, in the middle: fixes of one kind differ at their ends."""
+        for button, fix in zip(self._buttons, self.fixes, strict=False):
+            button.setText("")
+            room = min(self.width() - button.sizeHint().width(), LONGEST)
+            shown = button.fontMetrics().elidedText(fix.title, Qt.TextElideMode.ElideMiddle, room)
+            button.setText(shown.replace("&", "&&"))
 
     def _add_button(self) -> None:
         number = len(self._buttons)

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QLabel, QPushButton, QSizePolicy, QVBoxLayout, QWi
 from app.ui.engine.context import Context
 from app.ui.engine.size_rules import size_rules_of
 from app.ui.widgets.message import Message
+from app.ui.widgets.tooltips import plain_tip
 from designer.operators.size_contract import InputSizes, SizeContract, SizeRule
 from designer.operators.size_fix import is_free, obstacle
 from designer.texts import tr
@@ -74,7 +75,7 @@ class SizeRulesView(QWidget):
         reason = obstacle(contract) if contract is not None else ""
         self._fix.setEnabled(not reason)
         tip = tr("Add layers that pad the inputs by reflection and crop the outputs")
-        self._fix.setToolTip(reason or tip)
+        self._fix.setToolTip(plain_tip(reason or tip))
 
 
 def _rule_text(item: InputSizes) -> str:

@@ -13,6 +13,7 @@ from app.ui.widgets import theme
 from app.ui.widgets.background import Background
 from app.ui.widgets.message import Message
 from app.ui.widgets.sentences import finding_text
+from app.ui.widgets.tooltips import plain_tip
 from designer.files.weight_report import shape_text
 from designer.files.weights import WEIGHTS, WeightReport, WeightStatus, load_weights, required_weights
 from designer.graph.diagnostics import Diagnostic
@@ -164,7 +165,7 @@ class WeightsReportView(QWidget):
             texts = (name, tr_data(_WORDS[report.status]), _shape(report.needed), _shape(report.found))
             for column, cell in enumerate(texts):
                 item = QTableWidgetItem(cell)
-                item.setToolTip(report.source or cell)
+                item.setToolTip(plain_tip(report.source or cell))
                 if column > 1:
                     item.setFont(theme.mono_font())
                 self._table.setItem(row, column, item)

@@ -31,6 +31,7 @@ from app.ui.widgets import theme
 from app.ui.widgets.growing_dialog import GrowingDialog
 from app.ui.widgets.message import Message
 from app.ui.widgets.sentences import placed_text
+from app.ui.widgets.tooltips import plain_tip
 from designer.files.atomic import write_atomic
 from designer.files.variants import BY_HAND, CalibrationRecipe, Variant
 from designer.graph.diagnostics import DiagnosticError
@@ -305,7 +306,7 @@ class PrecisionDialog(GrowingDialog):
 
     def _add_layer(self, layer: str, reason: str, numbers: list[str], *, kept: bool) -> None:
         item = QTreeWidgetItem(self.layers, [layer, reason, *numbers])
-        item.setToolTip(1, reason)
+        item.setToolTip(1, plain_tip(reason))
         item.setFlags(item.flags() | Qt.ItemFlag.ItemIsUserCheckable)
         item.setCheckState(0, Qt.CheckState.Checked if kept else Qt.CheckState.Unchecked)
         for column in range(2, 2 + len(numbers)):

@@ -37,6 +37,7 @@ from app.ui.widgets.frozen_tree import RowDelegate
 from app.ui.widgets.message import Message
 from app.ui.widgets.param_section import tool_button
 from app.ui.widgets.sentences import placed_text
+from app.ui.widgets.tooltips import plain_tip
 from designer.files.variants import Variant
 from designer.graph.diagnostics import DiagnosticError
 from designer.passes.passes import PASSES
@@ -283,7 +284,7 @@ class VariantsPanel(QWidget):
             item.setTextAlignment(column, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         item.setText(STATUS, self._status_text(variant, found, current))
         emulated = tr("emulated: results are those of the format, times are not")
-        item.setToolTip(STATUS, emulated if found is not None and found.emulated else item.text(STATUS))
+        item.setToolTip(STATUS, plain_tip(emulated if found is not None and found.emulated else item.text(STATUS)))
 
     def _status_text(self, variant: Variant, found: VariantRow | None, current: str) -> str:
         parts = [tr("current")] if variant.name == current else []

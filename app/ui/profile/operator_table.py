@@ -29,6 +29,7 @@ from app.ui.widgets import theme
 from app.ui.widgets.elided import ElidedLabel
 from app.ui.widgets.empty_state import EmptyStack, EmptyState
 from app.ui.widgets.frozen_tree import FrozenTree
+from app.ui.widgets.tooltips import plain_tip
 from designer.graph.frames import frame_of
 from designer.graph.template import INSTANCE, PARAMETER, enclosing
 from designer.profiling.grouping import combined
@@ -246,7 +247,7 @@ class OperatorTablePanel(QWidget):
         else:
             text = run_text(entry.run)
         self.summary.setText(text)
-        self.summary.setToolTip(self.summary.text())
+        self.summary.setToolTip(plain_tip(self.summary.text()))
 
     def _on_current(self, entry: object) -> None:
         self._show(self._profiling.current)

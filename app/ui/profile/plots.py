@@ -19,6 +19,7 @@ from PySide6.QtWidgets import QGraphicsSceneMouseEvent, QStyleOptionGraphicsItem
 
 from app.ui.widgets import theme
 from app.ui.widgets.themed_plot import ThemedPlot
+from app.ui.widgets.tooltips import plain_tip
 from designer.profiling.grouping import precision_shares
 from designer.profiling.schema import OperatorProfile, ProfileRun
 from designer.profiling.sweep import Sweep
@@ -231,7 +232,7 @@ class TimelineBars(pg.GraphicsObject):  # type: ignore[misc]
 
     def hoverMoveEvent(self, event: QGraphicsSceneMouseEvent) -> None:
         row = self.at(event.pos().x())
-        self.setToolTip(tip(self._run, self._run.operators[row]) if row is not None else "")
+        self.setToolTip(plain_tip(tip(self._run, self._run.operators[row])) if row is not None else "")
 
     def mousePressEvent(self, event: QGraphicsSceneMouseEvent) -> None:
         row = self.at(event.pos().x())

@@ -10,6 +10,7 @@ from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistent
 
 from app.ui.profile.columns import COLUMNS, Column, explained, shown
 from app.ui.widgets import theme
+from app.ui.widgets.tooltips import plain_tip
 from designer.profiling.grouping import group_rows
 from designer.profiling.schema import OperatorProfile, ProfileRun, ranked
 from designer.texts import tr, tr_data, trn
@@ -182,7 +183,7 @@ class OperatorModel(QAbstractItemModel):
         if role == Qt.ItemDataRole.DisplayRole:
             return _title(self._table_row(index)) if index.column() == 0 else column.text(row)
         if role == Qt.ItemDataRole.ToolTipRole:
-            return _parameters(row) if column.key == "summary" else column.text(row)
+            return plain_tip(_parameters(row) if column.key == "summary" else column.text(row))
         return None
 
     def _alignment(self, section: int) -> Any:
