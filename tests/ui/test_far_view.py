@@ -156,3 +156,27 @@ def test_links_from_afar_are_where_they_are_near_by(qtbot):
     document.undo()
     document.undo()
     assert check() == {"direct", "around"}
+
+
+def test_a_crowd_of_links_or_of_layers_is_painted_from_afar(qtbot, monkeypatch):
+    """Links at any scale, layers where they have no ports, and everything while links are still collected."""
+    monkeypatch.setattr("app.ui.canvas.projection.EAGER", 0)
+    canvas = kit.open_canvas(qtbot, kit.small_graph())
+    items = canvas.projection
+    area, nowhere = items.extent(), items.extent().translated(9000, 9000)
+    qtbot.waitUntil(lambda: not items.busy)
+    links, layers = len(list(items.links)), len(list(items.layers))
+    for crowd, many, near_by, far_off in (
+        (links, layers, False, False),
+        (links - 1, layers, True, True),
+        (links, layers - 1, False, True),
+    ):
+        monkeypatch.setattr("app.ui.canvas.projection.CROWD", crowd)
+        monkeypatch.setattr("app.ui.canvas.projection.MANY", many)
+        assert items.crowded(area, 1.0) is near_by
+        assert items.crowded(area, 0.3) is far_off
+        assert not items.crowded(nowhere, 0.3)
+    items.show(canvas.context.document)
+    assert items.busy
+    assert items.crowded(nowhere, 1.0)
+    qtbot.waitUntil(lambda: not items.busy)
