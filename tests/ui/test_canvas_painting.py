@@ -367,7 +367,7 @@ def test_the_far_view_is_painted_in_the_colors_of_the_nodes(canvas):
     far = canvas.projection.collect_far()
     while not canvas.projection.collect_blocks():
         pass
-    for zoom in (0.4, 0.1):
+    for zoom in (0.4, 0.16):
         found = strokes(lambda painter, zoom=zoom: far.paint(painter, zoom), zoom)
         blocks = {(s.fill, s.area.topLeft().toTuple()) for s in found if s.kind == "rect" and s.fill}
         nodes = {
