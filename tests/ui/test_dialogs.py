@@ -15,13 +15,19 @@ from PySide6.QtWidgets import QApplication, QFileDialog, QLabel, QLineEdit, QMes
 from app.ui.canvas.canvas import Canvas
 from app.ui.document.document import Document
 from app.ui.engine.context import Context
+from app.ui.shell.export.deploy import DeployExportDialog
 from app.ui.shell.export.onnx import OnnxExportDialog
 from app.ui.shell.export.picture import PictureDialog
 from app.ui.shell.export.pytorch import PyTorchExportDialog
+from app.ui.shell.export.tensorrt import TensorRtExportDialog
 from app.ui.shell.export.video import VideoExportDialog
+from app.ui.widgets import theme
 from app.ui.widgets.file_dialogs import ask_save_path
+from app.ui.widgets.findings import FindingsDialog
+from app.ui.widgets.message import ICONS
 from designer.files.document import DOCUMENTS
 from designer.files.tables import CSV
+from designer.graph.diagnostics import Diagnostic, Severity
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.operators.registry import default_registry
@@ -177,3 +183,35 @@ def test_a_file_is_not_replaced_without_a_question_because_its_suffix_was_added(
     path = ask_save_path(window, "Save", tmp_path / "other.xml", DOCUMENTS)
     assert asked == ["“net.xml” already exists."]
     assert path == (tmp_path / "net.xml" if replaced else None)
+
+
+def test_each_finding_of_a_dialog_has_the_mark_of_its_severity(qtbot) -> None:
+    found = [Diagnostic("code", f"it is {severity.value}", severity) for severity in (*Severity, *reversed(Severity))]
+    dialog = FindingsDialog("Not Opened", "It could not be opened.", found, None)
+    qtbot.addWidget(dialog)
+    for row, finding in enumerate(found):
+        role = finding.severity.value
+        assert dialog.list.item(row).icon().cacheKey() == theme.icon(ICONS[role], role).cacheKey()
+        assert finding.message in dialog.list.item(row).text()
+
+
+@pytest.mark.parametrize("kind", [PyTorchExportDialog, OnnxExportDialog, DeployExportDialog, TensorRtExportDialog])
+def test_every_browse_button_fills_its_own_field(kind, qtbot, monkeypatch, tmp_path) -> None:
+    context = Context(default_registry())
+    context.set_document(Document(Graph([Layer("input", "input")]), context.registry, parent=context))
+    dialog = kind(context)
+    qtbot.addWidget(dialog)
+    chosen = str(tmp_path / "chosen.onnx")
+    for name in ("getSaveFileName", "getOpenFileName"):
+        monkeypatch.setattr(QFileDialog, name, lambda *a: (chosen, ""))
+    monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *a: chosen)
+    buttons = [button for button in dialog.findChildren(QPushButton) if button.objectName().endswith(".browse")]
+    assert buttons
+    for button in buttons:
+        field = dialog.findChild(QLineEdit, button.objectName().removesuffix(".browse"))
+        before = {line.objectName(): line.text() for line in dialog.findChildren(QLineEdit)}
+        button.click()
+        after = {line.objectName(): line.text() for line in dialog.findChildren(QLineEdit)}
+        assert {name for name in after if after[name] != before[name]} == {field.objectName()}
+        assert field.text() == chosen
+        field.setText("")

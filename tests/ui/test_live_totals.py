@@ -17,6 +17,8 @@ from app.ui.document.document import Document
 from app.ui.shell.live_totals import LiveTotals, explanation, short_text
 from designer.files.document import read_document
 from designer.graph import commands
+from designer.graph.graph import Graph
+from designer.graph.model import Layer, Source
 from designer.operators.live_cost import LiveCost, Total
 
 
@@ -74,3 +76,17 @@ def test_memory_of_the_selected_layers_is_shown(qtbot, window):
     facts = window.findChild(LayerFacts, "parameters.facts") or window.findChild(LayerFacts)
     assert facts.facts()["Parameters"] == "224"
     assert facts.facts()["Memory, FP32"] == "~896 B weights, ~96.0 KiB outputs"
+
+
+def test_the_training_branch_is_not_counted(qtbot, empty_window):
+    layers = [
+        Layer("image", "input", params={"dims": "16x12x3"}),
+        Layer("conv", "convolution", inputs=(Source("image"),), params={"features": "3", "kernel": "3x3"}),
+        Layer("result", "output", inputs=(Source("conv"),)),
+        Layer("only_trained", "convolution", inputs=(Source("conv"),), params={"features": "3", "kernel": "1x1"}),
+        Layer("loss", "l1_loss", inputs=(Source("only_trained"), Source("image"))),
+    ]
+    window = show(empty_window, Graph(layers))
+    qtbot.waitUntil(lambda: settled(window) and shown(window).isVisible())
+    assert " 84 parameters " in shown(window).text()  # 3 * 3 * 9 + 3
+    assert "The training branch (2 layers) is not included." in shown(window).toolTip()

@@ -432,3 +432,39 @@ def test_number_formats_follow_layers_into_a_template_and_back():
     assert variant.formats == {"pair_0.a": "int8", "pair_0.b": "float16", "in": "float16"}
     document.undo()
     assert document.settings == before
+
+
+def test_the_message_about_a_wrong_number_goes_with_a_right_one(qtbot, panel, context):
+    iterations, message = get(panel, NumberField, "iterations"), get(panel, QLabel, "iterations.message")
+    for text, wrong in (("0", True), ("12", False), ("x", True), ("12", False)):
+        iterations.setFocus()
+        iterations.selectAll()
+        qtbot.keyClicks(iterations, text)
+        qtbot.keyClick(iterations, Qt.Key.Key_Return)
+        assert bool(message.text()) is wrong
+    assert context.root.settings.iterations == 12
+
+
+@pytest.mark.parametrize("engine", [engine.name for engine in default_engines()])
+def test_a_device_is_possible_if_the_chosen_engine_has_it_whatever_others_lack(engine, monkeypatch):
+    registry = default_engines()
+    real = type(registry).devices
+
+    def devices(self, descriptor):
+        why = "" if descriptor.name == engine else "another engine is not installed"
+        return [(device, count, why) for device, count, _ in real(self, descriptor)]
+
+    monkeypatch.setattr(type(registry), "devices", devices)
+    own = {device.kind for device, _, _ in registry.devices(registry.engines[engine])}
+    assert own
+    for choice in run_choices.devices(engine):
+        assert (choice.reason == "") is (choice.value.partition(":")[0] in own), choice
+
+
+def test_a_file_of_weights_is_chosen_in_the_dialog(qtbot, panel, context, weights, monkeypatch):
+    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *a: (str(weights / "all.npz"), ""))
+    panel._ask_file()
+    assert context.root.settings.weights == str(weights / "all.npz")
+    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *a: ("", ""))
+    panel._ask_file()
+    assert context.root.settings.weights == str(weights / "all.npz")

@@ -178,3 +178,12 @@ def test_an_unused_template_is_deleted_from_the_menu_of_the_palette(palette, con
     for menu in palette.findChildren(QMenu, "palette.menu"):
         menu.close()
     assert tree.topLevelItem(0).childCount() == 1
+
+
+def test_every_operator_can_be_dragged_and_no_heading(palette):
+    tree = tree_of(palette)
+    for number in range(tree.topLevelItemCount()):
+        head = tree.topLevelItem(number)
+        assert not head.flags() & Qt.ItemFlag.ItemIsDragEnabled
+        for row in range(head.childCount()):
+            assert head.child(row).flags() & Qt.ItemFlag.ItemIsDragEnabled, head.child(row).text(0)

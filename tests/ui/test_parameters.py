@@ -479,3 +479,14 @@ def test_no_field_steps_over_the_bounds_of_its_parameter(qtbot):
                 part.stepBy(-steps)
                 parameter.parse(editor.text())
                 assert parameter.parse(editor.text()) != parameter.parse(text), f"{name} stays at {bound}"
+
+
+def test_tab_visits_the_buttons_of_a_row_before_the_next_row(qtbot, panel, context):
+    context.select(("conv_0",))
+    qtbot.waitUntil(field(panel, "features").isVisible)
+    field(panel, "features").setFocus()
+    visited = []
+    while visited[-1:] != ["parameters.kernel.width"] and len(visited) < 9:
+        qtbot.keyClick(QApplication.focusWidget(), Qt.Key.Key_Tab)
+        visited.append(QApplication.focusWidget().objectName())
+    assert visited == [f"parameters.{n}" for n in ("features.reset", "features.help", "kernel.width")]

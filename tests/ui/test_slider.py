@@ -46,3 +46,23 @@ def test_a_measured_value_has_four_digits(qtbot: QtBot, value: float, text: str)
     slider.set_value(value)
     assert slider.box.text() == text
     assert slider.value == value
+
+
+def test_a_drag_that_pauses_is_one_gesture_and_steps_end_after_a_pause(qtbot: QtBot) -> None:
+    slider = NumberSlider("gain", "Magnify", 0.0, 10.0, 1.0)
+    qtbot.addWidget(slider)
+    slider.show()
+    ends: list[float] = []
+    slider.released.connect(lambda: ends.append(slider.value))
+    slider.slider.setSliderDown(True)
+    for tick in (3, 5):
+        slider.slider.setSliderPosition(tick)
+        assert not slider._rest.isActive()
+    assert ends == []
+    slider.slider.setSliderDown(False)
+    assert ends == [5.0]
+    slider._rest.setInterval(20)
+    QTest.keyClick(slider.slider, Qt.Key.Key_Right)
+    QTest.keyClick(slider.slider, Qt.Key.Key_Right)
+    assert ends == [5.0]
+    qtbot.waitUntil(lambda: ends == [5.0, 7.0])

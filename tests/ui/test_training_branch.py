@@ -127,3 +127,22 @@ def test_the_code_view_shows_the_losses_of_a_selected_one(qtbot, context):
     context.select(("conv",))
     qtbot.waitUntil(lambda: "nn.Conv2d" in panel.source(), timeout=20_000)
     assert "Losses" not in panel.source()
+
+
+@pytest.mark.parametrize(
+    ("selected", "network", "losses"),
+    [
+        (("conv",), True, False),
+        (("loss",), False, True),
+        (("loss", "clean"), False, True),
+        (("conv", "loss"), True, False),
+    ],
+)
+def test_the_code_is_that_of_the_losses_only_for_a_selection_inside_the_branch(
+    qtbot, context, selected, network, losses
+):
+    context.select(selected)
+    panel = shown(qtbot, CodeViewPanel(context), 600, 400)
+    qtbot.waitUntil(lambda: "class" in panel.source() or "def " in panel.source(), timeout=20_000)
+    assert ("conv" in panel.source() and "nn.Conv2d" in panel.source()) is network
+    assert ("l1_loss" in panel.source().casefold() or "L1Loss" in panel.source()) is losses
