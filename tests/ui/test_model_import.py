@@ -149,6 +149,13 @@ def test_recent_files_reopened_tabs_and_the_last_session(qtbot, window, tmp_path
     entries[str(path)].trigger()
     assert window.context.root is first, "it is open already"
     assert len(window.tabs) == 1
+    window.files.new()
+    new = window.tabs.shown
+    window.files.open(path, show=False)
+    assert window.tabs.shown is new
+    window.files.open(path)
+    assert window.context.root is first
+    window.tabs.remove(new)
     session.store_tabs(window.settings, window.tabs)
     assert session.stored_tabs(window.settings) == [(path, True)]
     window.files.close()
