@@ -323,6 +323,22 @@ def test_only_names_that_are_free_are_restored():
     assert graph.node[1].output[0] == "n"
 
 
+@pytest.mark.parametrize("taken", ["x", "m", "n", "y", "w"])
+def test_a_name_that_any_value_has_is_not_given_again(taken):
+    nodes = [
+        helper.make_node("Add", ["x", "w"], ["m"]),
+        helper.make_node("Abs", ["m"], ["n"]),
+        helper.make_node("Neg", ["n"], ["y"]),
+    ]
+    entries = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1]) for name in "xy"]
+    weight = numpy_helper.from_array(np.ones(1, np.float32), "w")
+    for old in ("m", "n", "w"):
+        graph = helper.make_graph(nodes, "g", entries[:1], entries[1:], [weight])
+        before = graph.SerializeToString()
+        _rename(graph, {old: taken})
+        assert graph.SerializeToString() == before
+
+
 def test_items_of_which_there_is_one():
     words = ["a", "bb", "cc", "ddd", ""]
     assert _unique(words, lambda word: str(len(word)) if word else "") == {"1": "a", "3": "ddd"}

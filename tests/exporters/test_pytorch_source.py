@@ -217,3 +217,33 @@ def test_unused_results_are_left_out(registry):
     made = network_module(graph, registry, ["down", "up"])
     assert [step.target for step in made.program.steps] == ["down", "up"]
     assert made.outputs == (Source("up"),)
+
+
+@pytest.mark.parametrize(
+    ("selection", "reads", "results"),
+    [
+        (["cut"], ["image"], ["cut", "cut:y1", "cut:y2"]),
+        (["cut", "left"], ["image"], ["cut:y1", "cut:y2", "left"]),
+        (["cut", "left", "right"], ["image"], ["cut:y2", "left", "right"]),  # nobody reads the third part
+        (["left", "sum"], ["cut", "right"], ["left", "sum"]),  # left is also read outside
+        (["left", "right", "sum", "other"], ["cut", "cut:y1"], ["other", "sum"]),
+        (["image", "cut"], ["image"], ["cut", "cut:y1", "cut:y2"]),
+        (["sum", "result"], ["left", "right"], ["result"]),
+    ],
+)
+def test_a_selection_returns_what_is_read_outside_or_by_nobody(registry, selection, reads, results):
+    graph = Graph(
+        [
+            node("image", "input", dims="8x6x6"),
+            node("cut", "split", "image", sizes="2,2,2"),
+            node("left", "scale_shift", "cut", scale=5),
+            node("right", "scale_shift", "cut:y1", scale=2),
+            node("sum", "element_wise", "left", "right"),
+            node("other", "scale_shift", "left", scale=3),
+            node("result", "output", "sum"),
+            node("second", "output", "other"),
+        ]
+    )
+    module = network_module(graph, registry, selection)
+    assert [str(source) for source in module.inputs] == reads
+    assert [str(source) for source in module.outputs] == results

@@ -375,3 +375,35 @@ def test_another_engine_names_the_three_layers_that_gain_most(run):
     assert advice.edit.settings == {"layout": ("nchw", "nhwc")}
     assert advice.remedy == "run with torch in NHWC"
     assert advice.saving_ms == pytest.approx(14.25)
+
+
+OTHER = {
+    "engine": "onnxruntime", "precision": "fp16", "layout": "nhwc", "device": "cuda:1", "threads": 7, "batch": 4, "size": "64x48",
+}  # fmt: skip
+
+
+def other_run(run, *names, flops=1000):
+    """A measured run that differs in these settings; its operations grow with the batch."""
+    made = replace(run, time_ms=5.0, **{name: OTHER[name] for name in names})
+    return replace(made, flops=flops * made.batch)
+
+
+@pytest.mark.parametrize("varied", [("batch",), ("engine", "layout"), ("precision",), ("threads", "device")])
+@pytest.mark.parametrize("present", [1, 8])
+def test_runs_that_differ_in_nothing_else_and_do_the_same_work_for_each_image(run, varied, present):
+    base = replace(run, batch=present)
+    run = other_run(base)
+    expected = [other_run(base, name) for name in OTHER if name in varied]
+    if len(varied) > 1:
+        expected.append(other_run(base, *varied))
+    not_expected = [other_run(base, name) for name in OTHER if name not in varied]
+
+    def names(others, subject=run):
+        found = Advisable(graph(), subject, others).measured(*varied)
+        return [[name for name in OTHER if getattr(one, name) == OTHER[name]] for one in found]
+
+    assert names([run, *not_expected, *expected, other_run(base, *OTHER)]) == names(expected)
+    assert len(names(expected)) == len(expected)
+    assert names([replace(one, flops=one.flops + 1) for one in expected]) == []
+    assert names([replace(one, time_ms=None) for one in expected]) == []
+    assert names(expected, replace(run, source=ValueSource.MODELLED)) == []

@@ -119,3 +119,22 @@ def test_fp32_stays_fp32_while_timing_and_settings_come_back(timer):
         assert torch.backends.cuda.matmul.allow_tf32 is True
     finally:
         torch.backends.cuda.matmul.allow_tf32 = before
+
+
+def test_rates_of_a_gpu_are_work_by_the_time_of_one_run(monkeypatch):
+    """A matrix product has two operations for each of n^3 values; a copy reads and writes each byte of half the memory."""
+    done = []
+
+    def seconds(work, runs, repeat=1):
+        work()
+        done.append((runs, repeat))
+        return 0.5
+
+    monkeypatch.setattr(gpu, "best_seconds", seconds)
+    product = gpu._matmul_peak(torch.device("cpu"), torch.float32, False, 64)
+    assert product.value == 2 * 64**3 / 0.5
+    copy = gpu._copy(torch.device("cpu"), 1 << 20, repeat=50)
+    assert copy.value == (1 << 20) / 0.5
+    assert "copy of 1 MiB" in copy.reason
+    assert done[1] == (10, 50)
+    assert gpu._copy(torch.device("cpu"), 16).value == 8 * 1024 / 0.5  # at least 1024 values

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import shutil
@@ -12,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
+import resources
 from designer.graph.diagnostics import DiagnosticError
-from designer.training import mirror, ssh_host
+from designer.training import mirror, remote_agent, ssh_host
 from designer.training.remote_agent import changes
 from designer.training.run_folder import RemoteRun, RunFolder
 from designer.training.ssh_host import ConnectionLostError, Host, configured_hosts
@@ -309,3 +311,29 @@ def test_the_agent_returns_what_is_new(tmp_path: Path) -> None:
     (tmp_path / "metrics.jsonl").write_text("short")
     assert changes(tmp_path, seen) == [("metrics.jsonl", 0, b"short")]
     assert changes(tmp_path, {}) != []
+
+
+def test_every_package_that_the_scripts_import_is_looked_for(tmp_path, monkeypatch, capsys):
+    """Packages that are imported at the top of a script, and matplotlib, which plots need at the end of a run."""
+
+    scripts = Path(resources.__file__).parent / "templates" / "pytorch"
+    modules = {path.stem for path in scripts.rglob("*.py")} | {"data", "losses", "model"}
+    found = {
+        name.partition(".")[0]
+        for path in scripts.rglob("*.py")
+        for node in ast.parse(path.read_text("utf-8")).body
+        for name in (
+            [alias.name for alias in node.names]
+            if isinstance(node, ast.Import)
+            else [node.module or ""]
+            if isinstance(node, ast.ImportFrom)
+            else []
+        )
+    }
+    needed = {name for name in found - modules if name not in sys.stdlib_module_names and name != "pytest"}
+    monkeypatch.setattr(remote_agent.importlib.util, "find_spec", lambda name: None)
+    remote_agent.check(tmp_path)
+    answer = json.loads(capsys.readouterr().out)
+    assert set(answer["missing"]) == needed
+    assert answer["python"] == list(sys.version_info[:2])
+    assert answer["folder"] == str(tmp_path)
