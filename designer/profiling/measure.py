@@ -211,8 +211,9 @@ def in_turns(measurements: Sequence[Measurement], limit: int | None = None) -> l
 
 def _memory(measurement: Measurement) -> int:
     """Bytes that a compiled configuration holds, roughly: its tensors at the peak, and weights twice, as engines keep copies in their order."""
-    batch = _batch(measurement.inference, measurement.feeds, measurement.batch)
-    table = cost_table(measurement.inference, precision=measurement.options.precision, batch=batch)
+    inference = measurement.inference
+    batch = _batch(inference, _read(whole_part(inference)[2], measurement.feeds), measurement.batch)
+    table = cost_table(inference, precision=measurement.options.precision, batch=batch)
     held = live_tensors(table, [(name,) for name, row in table.rows.items() if row.sources])
     return max((sum(tensors.values()) + tensors.get(WEIGHTS, 0) for tensors in held), default=0)
 
@@ -565,7 +566,7 @@ def _feeds(
     inference: Inference, inputs: tuple[str, ...], feeds: Mapping[str, Array], batch: int
 ) -> tuple[dict[Source, Array], int, list[str]]:
     """The tensor of each input, the batch size, and the inputs that get seeded noise."""
-    batch = _batch(inference, {name: feeds[name] for name in inputs if name in feeds}, batch)
+    batch = _batch(inference, _read(inputs, feeds), batch)
     rng = np.random.default_rng(SEED)
     values: dict[Source, Array] = {}
     unfed = []
@@ -578,6 +579,11 @@ def _feeds(
         values[Source(name)] = noise(outputs[0], batch, rng)
         unfed.append(name)
     return values, batch, unfed
+
+
+def _read(inputs: tuple[str, ...], feeds: Mapping[str, Array]) -> dict[str, Array]:
+    """The given tensors of the inputs that the network reads."""
+    return {name: feeds[name] for name in inputs if name in feeds}
 
 
 def _batch(inference: Inference, feeds: Mapping[str, Array], batch: int) -> int:

@@ -133,10 +133,18 @@ def process(run: Path) -> int:
     """The id of the process that trains; 0 if it has ended."""
     try:
         record = json.loads((run / "process.json").read_text())
-        os.kill(record["pid"], 0)
-    except (OSError, ValueError):
+        pid, mark = int(record["pid"]), record["mark"]
+        os.kill(pid, 0)
+    except (
+        OSError,
+        ValueError,
+        TypeError,
+        LookupError,
+        OverflowError,
+        RecursionError,
+    ):  # a damaged file counts as absent
         return 0
-    return record["pid"] if start_time(record["pid"]) == record["mark"] else 0
+    return pid if start_time(pid) == mark else 0
 
 
 def start_time(pid: int) -> str:

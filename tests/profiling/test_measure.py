@@ -174,6 +174,13 @@ def test_only_the_inputs_that_the_network_reads_set_the_batch(session, small_gra
     assert (run.batch, run.inputs) == (1, {"image": "1 x 3 x 24 x 32"})
 
 
+def test_only_the_inputs_that_the_network_reads_count_as_memory(session, small_graph):
+    unread = Layer("unread", "input", params={"dims": "4x4x3"})
+    found = configurations(session(graph=Graph([*small_graph, unread])), 1, Grid())
+    more = [replace(each, feeds={**each.feeds, "unread": np.zeros((64, 3, 4, 4), np.float32)}) for each in found]
+    assert [measuring._memory(each) for each in more] == [measuring._memory(each) for each in found]
+
+
 @pytest.mark.parametrize("engine", ["torch", "onnxruntime"])
 def test_inputs_of_integers_without_data_are_indices(profiling_registry, engine):
     graph = Graph(

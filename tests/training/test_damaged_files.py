@@ -8,7 +8,7 @@ import pytest
 
 from designer.graph.diagnostics import DiagnosticError
 from designer.profiling import operator_times, peaks, profile_files
-from designer.training import mirror, run_registry, sweep
+from designer.training import mirror, remote_agent, run_registry, sweep
 from designer.training.run_folder import Notes, RunFolder
 from exporters import generated_folder, tensorrt
 
@@ -47,6 +47,7 @@ def test_damaged_files_of_runs_count_as_absent(tmp_path: Path, content: bytes) -
     for name in ("config.json", "status.json", "notes.json", "remote.json", "process.json", "control"):
         (run.path / name).write_bytes(content)
     assert (run.settings(), run.status(), run.remote(), run.process()) == ({}, None, None, 0)
+    assert remote_agent.process(run.path) == 0
     assert run.notes() == Notes()
     assert mirror.command(run) is None
     (run.project / "project.json").write_bytes(content)
