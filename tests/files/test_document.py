@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -305,3 +306,13 @@ def test_a_layer_is_found_in_its_line() -> None:
     text = (DATA / "good" / "unet_2022.nv-neural-model").read_text("utf-8").splitlines()
     for name, line in reading.lines.items():
         assert f'name="{name}"' in text[line - 1]
+
+
+@pytest.mark.parametrize("element", ["Parameters", "Activation"])
+def test_a_layer_with_two_of_an_element_is_reported(element: str) -> None:
+    layer = Layer("a", "convolution", params={"features": "8"}, activation=ActivationSpec("elu", {"alpha": "2"}))
+    text = write_document(Graph([layer])).decode()
+    (once,) = re.findall(rf"<{element}\b[^>]*/>|<{element}\b.*?</{element}>", text, re.DOTALL)
+    assert not parse_document(text.encode(), validate=False).diagnostics
+    twice = parse_document(text.replace(once, once + once, 1).encode(), validate=False)
+    assert [d.layer for d in twice.diagnostics if element in d.message] == ["a"]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from designer.graph import commands
 from designer.graph.edits import ChangeSet, Edit
 from designer.graph.graph import Graph
 from designer.graph.history import History
-from designer.graph.model import Layer
+from designer.graph.model import Foreign, Layer
 
 
 @pytest.fixture
@@ -201,3 +203,11 @@ def test_an_edit_made_for_another_state_is_refused(history: History) -> None:
     with pytest.raises(ValueError, match="has changed since"):
         history.commit(edit)
     assert history.graph == before
+
+
+def test_a_change_of_anything_that_a_layer_looks_like_redraws_it() -> None:
+    before = Layer("a", "t")
+    for after in (replace(before, attributes={"lw:x": "1"}), replace(before, children=(Foreign("<x/>"),))):
+        change = ChangeSet.of(Edit("", {"a": (before, after)}))
+        assert change.redrawn == {"a"}
+        assert not change.computed

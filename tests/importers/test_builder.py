@@ -66,3 +66,12 @@ def test_layers_are_laid_out_and_scopes_become_frames(registry: Registry) -> Non
     columns = [graph[name].position[0] for name in graph.layers]
     assert columns == sorted(set(columns))
     assert [frame.title for frame in graph.frames.values()] == ["body", "body.block0", "body.block1"]
+
+
+def test_weights_with_their_axes_exchanged_are_not_added(registry: Registry) -> None:
+    builder, image = builder_with_image(registry)
+    params = {"features": 4, "kernel": Size2D(2, 1), "apply_bias": False}
+    for shape in ((3, 4, 1, 2), (4, 3, 2, 1), (4, 3, 2), (24,)):
+        with pytest.raises(ShapeError, match="'kernel' needs the shape 4 x 3 x 1 x 2"):
+            builder.add("convolution", [image], params, weights={"kernel": np.ones(shape, np.float32)})
+    builder.add("convolution", [image], params, weights={"kernel": np.ones((4, 3, 1, 2), np.float32)})
