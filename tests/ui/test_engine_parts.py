@@ -40,7 +40,7 @@ from app.ui.engine.number_formats import number_formats_of
 from app.ui.engine.profiling import State, profiling_of
 from app.ui.engine.result import AnalysisResult, Phase
 from app.ui.engine.size_rules import SizeRules
-from app.ui.engine.training import training_of
+from app.ui.engine.training import StartRequest, training_of
 from app.ui.inspector import order as order_module
 from app.ui.inspector.order import Order, Sorter
 from designer.files.weights import WeightStatus
@@ -299,3 +299,22 @@ def test_a_run_goes_on_as_long_as_it_is_extended_and_belongs_to_the_document_it_
     qtbot.waitUntil(lambda: not training.busy, timeout=WAIT)
     assert started == [(run.folder, {"steps": "40"}, {"resume": True})]
     assert known == [(run.folder.path, tmp_path / "net.xml")]
+
+
+def test_a_run_that_starts_belongs_to_the_document_that_it_was_started_from(
+    context: Context, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    known: list[tuple[object, ...]] = []
+    started: list[tuple[object, ...]] = []
+    training, released = training_of(context), Event()
+    monkeypatch.setattr("app.ui.engine.training._export", lambda *_: released.wait(WAIT / 1000))
+    monkeypatch.setattr("app.ui.engine.training.trainer.start", lambda *args: started.append(args))
+    monkeypatch.setattr("app.ui.engine.training.run_registry.remember", lambda *args: known.append(args))
+    context.root.path = tmp_path / "net.xml"
+    training.start(StartRequest(tmp_path / "project", {"steps": "3"}))
+    context.set_document(Document(small_network(), context.registry, parent=context))
+    released.set()
+    qtbot.waitUntil(lambda: not training.busy, timeout=WAIT)
+    ((folder, options),) = started
+    assert options == {"steps": "3"}
+    assert known == [(folder.path, tmp_path / "net.xml")]
