@@ -90,6 +90,7 @@ def looks(qtbot: QtBot, window: MainWindow) -> Looks:
     at_rest(qtbot, window)
     found["canvas"] = pixels(window.canvas)
     found["tabs"] = pixels(window.tabs.bar)
+    window.status.clearMessage()  # it goes by itself after some time
     found["status"] = pixels(window.status)
     found["menu bar"] = pixels(window.menuBar())
     found["tool bar"] = pixels(window.findChild(QToolBar, "toolbar"))
@@ -109,9 +110,11 @@ def test_after_a_switch_everything_is_painted_as_in_a_window_of_that_theme(qtbot
         window = opened(before)
         fill(qtbot, window)
         looks(qtbot, window)  # makes all panels
+        window.status.say("error", "it failed")
         theme.apply(qapp, "light")
+        found = {"message": pixels(window.status)}
         at_rest(qtbot, window)
-        found = {"welcome at once": pixels(window.canvas)}
+        found["welcome at once"] = pixels(window.canvas)
         window.tabs.step(1)
         found |= looks(qtbot, window)
         window.close_now()
