@@ -312,7 +312,9 @@ def test_a_layer_is_found_in_its_line() -> None:
 def test_a_layer_with_two_of_an_element_is_reported(element: str) -> None:
     layer = Layer("a", "convolution", params={"features": "8"}, activation=ActivationSpec("elu", {"alpha": "2"}))
     text = write_document(Graph([layer])).decode()
-    (once,) = re.findall(rf"<{element}\b[^>]*/>|<{element}\b.*?</{element}>", text, re.DOTALL)
+    found = re.search(rf"<{element}\b[^>]*/>|<{element}\b.*?</{element}>", text, re.DOTALL)
+    assert found is not None
+    once = found[0]
     assert not parse_document(text.encode(), validate=False).diagnostics
     twice = parse_document(text.replace(once, once + once, 1).encode(), validate=False)
     assert [d.layer for d in twice.diagnostics if element in d.message] == ["a"]
