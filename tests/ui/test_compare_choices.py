@@ -746,6 +746,19 @@ def test_each_answer_is_that_of_its_button_and_key(qtbot: QtBot) -> None:
     assert ended == [7, 0]
 
 
+def test_the_seconds_of_a_vote_begin_when_its_images_are_shown(qtbot: QtBot, monkeypatch: Any) -> None:
+    page, now = shown(qtbot, VotePage(), 700, 500), [100.0]
+    monkeypatch.setattr("app.ui.compare.vote_page.perf_counter", lambda: now[0])
+    pixels = [{key: np.zeros((8, 8), np.uint32) for key in "AB"}]
+    for _ in range(2):
+        page.begin([VoteTrial(0, "A", "B")] * 3, pixels)
+        for seconds in (2.0, 7.0, 0.5):
+            now[0] += seconds
+            page.answer(LEFT)
+        assert [vote.seconds for vote in page.votes] == [2.0, 7.0, 0.5]
+        now[0] += 50
+
+
 def test_what_can_be_voted_on_follows_the_comparison(qtbot: QtBot) -> None:
     model = SideModel(default_registry())
     run = FolderRun(model, model)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("PySide6")
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
@@ -524,6 +524,12 @@ def test_a_region_and_the_pointer_are_marked_on_every_image(view: Shown, mode: V
     for each in views:
         assert [o for o in each.overlays if isinstance(o, BoxOverlay)] == [box]
         assert each.rect().contains(each.place_of(WIDE - 10, 50).toPoint())
+    for corner in ((70, 40), (60, 30)):  # far enough from the edges
+        pictures.mark_region(corner, "2 of 5")
+        for each in views:
+            middle = each.place_of(corner[0] + CROP / 2, corner[1] + CROP / 2) - QPointF(each.rect().center())
+            assert middle.manhattanLength() < 3
+    pictures.mark_region((WIDE - CROP + 10, 20), "2 of 5")
     seen: list[Any] = []
     pictures.probed.connect(seen.append)
     place = views[-1].place_of(WIDE - 19.5, 40.5).toPoint()

@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("PySide6")
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QColor, QImage
-from PySide6.QtWidgets import QApplication, QDialog, QInputDialog, QLineEdit, QToolButton, QWidget
+from PySide6.QtWidgets import QApplication, QDialog, QFileDialog, QInputDialog, QLineEdit, QToolButton, QWidget
 from pytestqt.qtbot import QtBot
 from training_kit import WAIT, make_run
 
@@ -33,7 +33,9 @@ from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.operators.registry import default_registry
 from designer.training.run_folder import Notes
+from designer.training.sweep import Axis, Sweep, trials
 from designer.training.watched_run import RunState, WatchedRun
+from designer.training.watched_sweep import SweepSnapshot
 
 pytest.importorskip("pyqtgraph")
 from app.ui.train.curve_plot import Curve
@@ -134,6 +136,14 @@ def test_all_columns_of_a_run_are_of_its_folder(qtbot: QtBot, context: Context, 
     assert panel.model.index(0, 6).data(Qt.ItemDataRole.ToolTipRole).endswith("and less data")
     runs.training.choose((run, other))
     assert [row(number)["lr"] for number in (0, 1)] == ["0.5", "0.25"]
+    third = runs.add("c", lr=0.125, batch=8, patch_size=64)
+    runs.training.choose((run, other, third))
+    settings = [{name: row(number)[name] for name in ("lr", "batch", "patch size")} for number in range(3)]
+    assert settings == [
+        {"lr": "0.5", "batch": "-", "patch size": "-"},
+        {"lr": "0.25", "batch": "-", "patch size": "-"},
+        {"lr": "0.125", "batch": "8", "patch size": "64"},
+    ]
     panel.table.clearSelection()
     assert "lr" not in row(0)
     runs.training._set_runs([other])
@@ -504,3 +514,96 @@ TASK_FIELDS = {
     "segmentation": SHARED | {"inputs", "targets", "patch"},
     "classification": SHARED | {"data"},
 }
+
+
+def test_what_happened_while_a_panel_was_hidden_is_shown_when_it_is_shown(
+    qtbot: QtBot, context: Context, runs: Runs
+) -> None:
+    panel = TrainingRunsPanel(context)
+    shown(qtbot, panel)
+    run, other = runs.add("a"), runs.add("b")
+    runs.training.choose((run,))
+
+    def more(of: WatchedRun, loss: float) -> None:
+        with of.folder.metrics.open("a") as stream:
+            stream.write(json.dumps({"step": 21, "loss": loss}) + "\n")
+        runs.read(of)
+
+    for change in (
+        lambda: more(run, 7.0),
+        lambda: runs.training.choose((other, run)),
+        lambda: more(other, 9.0),
+        panel.logarithmic.click,
+        lambda: panel.smoothing.setCurrentIndex(2),
+        lambda: runs.training.choose((other,)),
+        lambda: runs.training._set_runs([run]),
+    ):
+        panel.hide()
+        change()
+        panel.show()
+        share = panel.smoothing.currentData()
+        expected = [
+            Curve(r.snapshot.title, *r.snapshot.curves.points("loss")).smoothed(share) for r in runs.training.chosen
+        ]
+        drawn = panel.plot._curves
+        assert [(c.title, c.x.tolist(), c.y.tolist()) for c in drawn] == [
+            (c.title, c.x.tolist(), c.y.tolist()) for c in expected
+        ]
+        assert panel.plot._logarithmic is panel.logarithmic.isChecked()
+
+
+def test_a_sweep_stays_folded_or_unfolded_while_its_trials_train(
+    qtbot: QtBot, context: Context, runs: Runs, tmp_path: Path
+) -> None:
+    panel = TrainingRunsPanel(context)
+    shown(qtbot, panel)
+    sweeps, trained = {}, [runs.add("alone")]
+    for name in ("one", "two"):
+        sweep = Sweep(tmp_path / name, tuple(trials([Axis.parse("lr=0.1,0.2")], 0)), {})
+        sweeps[sweep.folder] = SweepSnapshot(sweep, RunState.RUNNING)
+        for trial in sweep.trials:
+            trained.append(WatchedRun(make_run(sweep.project(trial), trial.name, settings=dict(trial.values))))
+            trained[-1].read()
+    table, model = panel.table, panel.model
+
+    def again() -> list[bool]:
+        """After each thing that makes the rows anew: which sweeps are unfolded."""
+        found = []
+        for act in (
+            lambda: runs.training._set_runs(list(trained), sweeps),
+            lambda: runs.training.choose(trained[1:3]),  # a column of what differs appears
+            runs.training.updated.emit,
+            lambda: runs.training.choose(()),
+        ):
+            act()
+            found.append([table.isExpanded(model.index_of(row)) for row in model.sweeps()])
+        assert found == found[:1] * len(found)
+        return found[0]
+
+    assert again() == [True, True]
+    for fold, expected in (
+        ((0, False), [False, True]),
+        ((1, False), [False, False]),
+        ((0, True), [True, False]),
+        ((1, True), [True, True]),
+        ((1, False), [True, False]),
+    ):
+        table.setExpanded(model.index_of(model.sweeps()[fold[0]]), fold[1])
+        assert again() == expected
+
+
+def test_a_folder_that_is_chosen_is_that_of_its_field(
+    qtbot: QtBot, context: Context, runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    panel = TrainingPanel(context)
+    shown(qtbot, panel)
+    button = panel.findChild(QToolButton, "training.project.browse")
+    begun: list[str] = []
+    for answer, expected in (("/projects/mine", "/projects/mine"), ("", "/projects/mine"), ("/other", "/other")):
+        before = panel.project.text()
+        monkeypatch.setattr(
+            QFileDialog, "getExistingDirectory", lambda *words, answer=answer: (begun.append(words[2]), answer)[1]
+        )
+        qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+        assert panel.project.text() == expected
+        assert begun[-1] == before  # the dialog begins where the field is

@@ -1,0 +1,247 @@
+"""A comparison that is stopped or begun again at each of its steps: nothing of what ran before arrives later."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("PySide6")
+from PySide6.QtWidgets import QWidget
+from pytestqt.qtbot import QtBot
+from side_kit import network, photograph
+
+from app.reports.comparison import ImageArray
+from app.ui.compare.folder_run import FolderRun
+from app.ui.compare.model import CLEAN, INPUT, NoiseChoice, SideModel
+from app.ui.compare.runner import Made
+from app.ui.compare.variants import VariantChoice
+from designer.operators.registry import default_registry
+from designer.runtime.images import read_image
+from designer.texts import tr
+
+pytestmark = pytest.mark.gui
+STEPS = ("preparing", "running", "drawing", "measuring")
+
+
+class Signal:
+    """Connected functions, called at once."""
+
+    def __init__(self) -> None:
+        self._functions: list[Callable[[Any], None]] = []
+
+    def connect(self, function: Callable[[Any], None]) -> None:
+        self._functions.append(function)
+
+    def emit(self, value: Any) -> None:
+        for function in self._functions:
+            function(value)
+
+
+class Job:
+    """Stands for `Background`: the work is done when the test says so."""
+
+    held: list[Job]  # what was started and has not ended
+
+    def __init__(self, parent: object) -> None:
+        self.done, self.failed = Signal(), Signal()
+
+    def start(self, work: Callable[[], object]) -> None:
+        self._work = work
+        self.held.append(self)
+
+    def end(self) -> None:
+        if self in self.held:
+            self.held.remove(self)
+        self.done.emit(self._work())
+
+    def deleteLater(self) -> None:
+        """Nothing is to be deleted."""
+
+
+class Task:
+    """A model, and a run over a folder, of which each step is made by the test."""
+
+    def __init__(self, owner: QWidget, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.owner = owner
+        Job.held = []
+        for module in ("model", "folder_run"):
+            monkeypatch.setattr(f"app.ui.compare.{module}.Background", Job)
+        self.model = SideModel(default_registry(), owner)
+        self.run = FolderRun(self.model, owner)
+        self.model.choices = [VariantChoice(network(folder, f"net_{name}")) for name in "AB"]
+        self.first = photograph(folder / "first.png")
+        self.second = photograph(folder / "second.png", 1, (70, 90))
+        self.model.picture = self.first
+        self.model.noise = NoiseChoice("")
+        self.images: list[ImageArray] = []
+        monkeypatch.setattr(self.model.runner, "run", lambda _variants, image: self.images.append(image))
+        self.ended: list[bool] = []
+        self.model.finished.connect(lambda: self.ended.append(self.model.busy))
+
+    def made(self, share: float) -> None:
+        """The variants' results of the latest image."""
+        for index, factor in enumerate((share, share / 2)):
+            self.model.runner.made.emit(index, Made((self.images[-1] * factor).astype(np.float32), 5.0 + index))
+
+    def until(self, step: str, share: float = 0.9, between: Callable[[str], None] = lambda _step: None) -> None:
+        """Compare up to this step, whose work has not ended; `between` is called at each one."""
+        self.model.compare()
+        mine = Job.held[-1]
+        for reached in STEPS:
+            between(reached)
+            if reached == step:
+                return
+            if reached == "preparing":
+                mine.end()
+            elif reached == "running":
+                self.made(share)
+                drawn = Job.held[-2:]
+                self.model.runner.finished.emit()
+            else:
+                for job in drawn:
+                    job.end()
+                mine = Job.held[-1]
+        mine.end()
+
+    def state(self) -> dict[str, Any]:
+        """Everything that is known of the comparison."""
+        model = self.model
+        images = {key: model.pixels(key) for key in (INPUT, CLEAN, "A", "B")}
+        return {
+            "busy": model.busy,
+            "problem": model.problem,
+            "status": list(model.status),
+            "errors": list(model.errors),
+            "images": {
+                key: None if image is None else (image.shape, float(image.sum())) for key, image in images.items()
+            },
+            "colours": {key: pixels.shape for key, pixels in model.colours.items()},
+            "psnr": {key: found.psnr for key, found in model.measured.figures.items()},
+            "reference": model.measured.reference,
+        }
+
+
+@pytest.fixture
+def task(qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Task:
+    owner = QWidget()
+    qtbot.addWidget(owner)
+    return Task(owner, tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize("act", ["stop", "close"])
+@pytest.mark.parametrize("step", STEPS)
+def test_what_ends_after_a_comparison_was_stopped_changes_nothing(task: Task, step: str, act: str) -> None:
+    task.until(step)
+    assert task.model.busy
+    getattr(task.model, act)()
+    assert not task.model.busy
+    assert task.ended == (
+        [False] if act == "stop" else []
+    )  # nobody is there any more who wants to know of a closed one
+    before, images = task.state(), len(task.images)
+    assert (before["images"][INPUT] is None) is (step == "preparing")
+    assert list(before["colours"]) == ([CLEAN, INPUT] if step != "preparing" else []) + ["A", "B"] * (
+        step == "measuring"
+    )
+    for job in list(Job.held):
+        job.end()
+    assert (task.state(), len(task.images), len(task.ended)) == (before, images, int(act == "stop"))
+
+
+@pytest.mark.parametrize("late", STEPS)
+@pytest.mark.parametrize("step", STEPS)
+def test_what_ends_during_the_next_comparison_is_not_of_it(task: Task, step: str, late: str) -> None:
+    task.model.picture = task.second
+    task.until("", 0.7)
+    expected = task.state()
+    assert list(expected["psnr"]) == ["A", "B"]
+    assert expected["images"][INPUT][0] == (1, 3, 90, 70)
+    task.model.picture = task.first
+    task.until(step, 0.4)
+    old = list(Job.held)
+    task.model.picture = task.second
+    task.ended.clear()
+    task.until("", 0.7, lambda reached: [job.end() for job in old] if reached == late else None)
+    assert task.state() == expected
+    assert task.ended == [False, False]  # the first one was stopped
+    assert not Job.held
+
+
+FOLDER_STEPS = ("preparing", "running", "measuring")
+
+
+def folder_until(task: Task, folder: Path, step: str) -> None:
+    """Run over the folder up to this step of its second image."""
+    task.run.start(folder)
+    for number in range(2):
+        for reached in FOLDER_STEPS:
+            if number and reached == step:
+                return
+            if reached == "running":
+                task.made(0.9)
+                task.model.runner.finished.emit()
+            else:
+                Job.held[-1].end()
+
+
+@pytest.mark.parametrize("act", ["cancel", "compare", "another"])
+@pytest.mark.parametrize("step", FOLDER_STEPS)
+def test_what_ends_after_a_folder_was_cancelled_adds_no_row(task: Task, tmp_path: Path, step: str, act: str) -> None:
+    run = task.run
+    for name, sizes in (("one", (80, 90, 100)), ("two", (70, 75))):
+        (tmp_path / name).mkdir()
+        for number, size in enumerate(sizes):
+            photograph(tmp_path / name / f"{number}.png", number, (size, 64))
+    ended: list[int] = []
+    run.finished.connect(lambda: ended.append(len(run.rows)))
+    folder_until(task, tmp_path / "one", step)
+    assert (run.running, run.done, run.total, [row.name for row in run.rows]) == (True, 1, 3, ["0.png"])
+    old, images = list(Job.held), len(task.images)
+    if act == "cancel":
+        run.cancel()
+    elif act == "compare":  # the engines are wanted elsewhere
+        task.model.compare()
+    else:
+        run.start(tmp_path / "two")
+    assert ended == [1]
+    names = [] if act == "another" else ["0.png"]
+    for job in old:
+        job.end()
+    assert ([row.name for row in run.rows], [path.name for path in run.paths]) == (names, names)
+    assert [kept.name for kept in run.kept] == names
+    assert (run.running, ended, len(task.images)) == (act == "another", [1], images)
+    if act == "another":
+        Job.held[-1].end()
+        assert task.images[-1].shape[3] == 70
+        assert run.total == 2
+
+
+def test_the_clean_image_of_a_folder_is_known_only_if_it_was_given(task: Task, tmp_path: Path) -> None:
+    (tmp_path / "clean").mkdir()
+    photograph(tmp_path / "clean" / "first.png", 5)
+    (tmp_path / "noisy").mkdir()
+    photograph(tmp_path / "noisy" / "first.png", 6)
+    for kind, file, reference, clean in (
+        ("", None, "A", None),
+        ("", tmp_path / "clean" / "other.png", tr("the clean image"), tmp_path / "clean" / "first.png"),
+        ("gaussian", None, tr("the clean image"), tmp_path / "noisy" / "first.png"),
+        ("gaussian", tmp_path / "clean" / "other.png", tr("the clean image"), tmp_path / "noisy" / "first.png"),
+    ):
+        task.model.noise, task.model.clean_file = NoiseChoice(kind), file
+        task.run.start(tmp_path / "noisy")
+        Job.held[-1].end()
+        task.made(0.9)
+        task.model.runner.finished.emit()
+        Job.held[-1].end()
+        (row,) = task.run.rows
+        assert row.reference.startswith(reference)
+        assert np.isnan(row.figures[0].psnr) is np.bool_(clean is None)
+        if clean is None:
+            assert task.run._clean is None
+        else:
+            np.testing.assert_allclose(task.run._clean, read_image(clean, 3))
+        assert not task.run.running
