@@ -14,6 +14,7 @@ from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtTest import QTest
 from window_kit import press, settle, show
 
+from app.ui.canvas.canvas import Canvas
 from app.ui.canvas.heat_overlay import HeatOverlay
 from app.ui.canvas.node_look import node_look
 from app.ui.document.document import Document
@@ -125,21 +126,27 @@ def choose(canvas, names: tuple[str, ...]) -> None:
             item.setSelected(True)
 
 
-@pytest.mark.parametrize("name", DRAGS)
-def test_what_is_shown_while_something_is_dragged_is_what_is_left_after_it(canvas, name):
+def begin(canvas: Canvas, name: str) -> tuple[QPoint, QPoint]:
+    """Begin one of the drags: where it begins, and how far it goes."""
     selected, start, run = DRAGS[name]
     choose(canvas, selected)
+    place = kit.node(canvas, start) if isinstance(start, str) else kit.at(canvas, QPointF(*start))
+    QTest.mousePress(canvas.viewer.viewport(), kit.LEFT, NO_KEYS, place)
+    return place, QPoint(*run)
+
+
+@pytest.mark.parametrize("name", DRAGS)
+def test_what_is_shown_while_something_is_dragged_is_what_is_left_after_it(canvas, name):
     document, view = canvas.context.document, canvas.viewer.viewport()
     before, at_first = look(canvas), document.graph.copy()
-    press_at = kit.node(canvas, start) if isinstance(start, str) else kit.at(canvas, QPointF(*start))
-    QTest.mousePress(view, kit.LEFT, NO_KEYS, press_at)
+    press_at, run = begin(canvas, name)
     seen = []
     for share in (0.3, 0.7, 1.0):
-        QTest.mouseMove(view, press_at + QPoint(*run) * share)
+        QTest.mouseMove(view, press_at + run * share)
         seen.append(look(canvas))
         assert far_look(canvas) == far_wanted(canvas)
     assert document.graph == at_first
-    QTest.mouseRelease(view, kit.LEFT, NO_KEYS, press_at + QPoint(*run))
+    QTest.mouseRelease(view, kit.LEFT, NO_KEYS, press_at + run)
     assert seen[-1] != before
     assert seen[0] != seen[-1]
     assert look(canvas) == seen[-1]
@@ -155,17 +162,14 @@ def test_what_is_shown_while_something_is_dragged_is_what_is_left_after_it(canva
 
 @pytest.mark.parametrize("name", DRAGS)
 def test_escape_leaves_what_is_dragged_where_it_was(canvas, name):
-    selected, start, run = DRAGS[name]
-    choose(canvas, selected)
     document, view = canvas.context.document, canvas.viewer.viewport()
     title, before, at_first = document.history.undo_title, look(canvas), document.graph.copy()
-    press_at = kit.node(canvas, start) if isinstance(start, str) else kit.at(canvas, QPointF(*start))
-    QTest.mousePress(view, kit.LEFT, NO_KEYS, press_at)
+    press_at, run = begin(canvas, name)
     for share in (0.5, 1.0):
-        QTest.mouseMove(view, press_at + QPoint(*run) * share)
+        QTest.mouseMove(view, press_at + run * share)
     assert look(canvas) != before
     QTest.keyClick(canvas.viewer, Qt.Key.Key_Escape)
-    for end in (press_at + QPoint(*run), press_at + QPoint(40, 40)):
+    for end in (press_at + run, press_at + QPoint(40, 40)):
         assert look(canvas) == before
         QTest.mouseMove(view, end)
     QTest.mouseRelease(view, kit.LEFT, NO_KEYS, press_at + QPoint(40, 40))
@@ -177,14 +181,11 @@ def test_escape_leaves_what_is_dragged_where_it_was(canvas, name):
 
 @pytest.mark.parametrize("name", DRAGS)
 def test_what_is_dragged_away_and_back_changes_nothing(canvas, name):
-    selected, start, run = DRAGS[name]
-    choose(canvas, selected)
     document, view = canvas.context.document, canvas.viewer.viewport()
     title, before, at_first = document.history.undo_title, look(canvas), document.graph.copy()
-    press_at = kit.node(canvas, start) if isinstance(start, str) else kit.at(canvas, QPointF(*start))
-    QTest.mousePress(view, kit.LEFT, NO_KEYS, press_at)
+    press_at, run = begin(canvas, name)
     for share in (0.5, 1.0, 0.5, 0.0):
-        QTest.mouseMove(view, press_at + QPoint(*run) * share)
+        QTest.mouseMove(view, press_at + run * share)
     assert look(canvas) == before
     QTest.mouseRelease(view, kit.LEFT, NO_KEYS, press_at)
     assert look(canvas) == before

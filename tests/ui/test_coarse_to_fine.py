@@ -9,7 +9,8 @@ import pytest
 
 pytest.importorskip("PySide6")
 import analysis_kit as kit
-from PySide6.QtCore import QObject, QTimer, Signal
+from engine_kit import ScriptedEngine
+from PySide6.QtCore import QTimer
 from pytestqt.qtbot import QtBot
 
 from app.engine.protocol import (
@@ -17,13 +18,11 @@ from app.engine.protocol import (
     InterruptRequest,
     OpenReply,
     OpenRequest,
-    Request,
     RunReply,
     RunRequest,
     SetWeightsRequest,
 )
 from app.ui.analysis.analysis_panel import AnalysisPanel
-from app.ui.engine.call import EngineCall
 from app.ui.engine.client import EngineClient
 from app.ui.engine.coarse_to_fine import SETTLED
 from app.ui.engine.result import Phase
@@ -38,38 +37,11 @@ pytestmark = pytest.mark.gui
 OUT = "output_0"
 
 
-class SlowEngine(QObject):
-    """Takes requests and answers them when the test says so."""
-
-    started = Signal()
-    crashed = Signal(str)
-    progress = Signal(object)
-    busy_changed = Signal(bool)
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.opened: EngineCall | None = None
-        self.running = True
-        self.calls: list[EngineCall] = []
-
-    def ask(self, request, owner, done=None, failed=None, *, superseded=None, progress=None) -> EngineCall:
-        call = EngineCall(request, owner, done, failed, superseded, progress)
-        if isinstance(request, OpenRequest):
-            self.opened = call
-        self.calls.append(call)
-        return call
+class SlowEngine(ScriptedEngine):
+    """Its results are images of one value, the name of the handle."""
 
     def take(self, handle: Handle) -> np.ndarray:
         return np.full((1, 3, 4, 4), float(handle.file), np.float32)
-
-    def waiting(self, kind: type[Request]) -> list[Request]:
-        return [call.request for call in self.calls if isinstance(call.request, kind)]
-
-    def next(self, kind: type[Request]) -> EngineCall:
-        """The oldest request of that kind, which is answered now."""
-        call = next(call for call in self.calls if isinstance(call.request, kind))
-        self.calls.remove(call)
-        return call
 
     def ran(self, value: float, coarse: int = 0) -> None:
         outputs = {OUT: Handle(str(value), (1, 3, 4, 4), "float32")}
@@ -101,7 +73,7 @@ class Slow(kit.Launched):
         self.document.do(lambda g: set_params(g, {"noise_0": {"scale": f"{value}"}}, merge_key="drag"))
 
     def runs(self) -> list[RunRequest]:
-        return self.slow.waiting(RunRequest)
+        return self.slow.requests(RunRequest)
 
 
 @pytest.fixture
@@ -158,9 +130,9 @@ def test_moving_again_gives_up_the_full_run(slow: Slow) -> None:
     slow.slow.ran(1.0, coarse=2)
     slow.qtbot.waitUntil(lambda: bool(slow.runs()))
     slow.move(0.3)
-    assert len(slow.slow.waiting(InterruptRequest)) == 1
+    assert len(slow.slow.requests(InterruptRequest)) == 1
     slow.move(0.31)
-    assert len(slow.slow.waiting(InterruptRequest)) == 1
+    assert len(slow.slow.requests(InterruptRequest)) == 1
     slow.slow.next(RunRequest).supersede()
     slow.slow.next(InterruptRequest).finish(EmptyReply())
     assert [run.budget for run in slow.runs()] == [40]
@@ -176,7 +148,7 @@ def test_weights_of_another_step_give_up_the_full_run_too(slow: Slow, tmp_path: 
     slow.slow.ran(1.0, coarse=2)
     slow.qtbot.waitUntil(lambda: bool(slow.runs()))
     slow.analysis.show_weights(tmp_path / "10.safetensors")
-    assert len(slow.slow.waiting(InterruptRequest)) == 1
+    assert len(slow.slow.requests(InterruptRequest)) == 1
     slow.slow.next(RunRequest).supersede()
     assert slow.slow.next(SetWeightsRequest).request.path.endswith("10.safetensors")
     slow.slow.ran(2.0, coarse=2)
