@@ -106,6 +106,18 @@ def test_figures_are_those_of_each_network_against_the_clean_picture(folder: Pat
     assert float(deviation[5]) == pytest.approx(np.std(psnrs), abs=0.006)
 
 
+def test_the_seed_is_that_of_the_noise(folder: Path) -> None:
+    def noisy(seed: int) -> list[ImageArray]:
+        made: list[ImageArray] = []
+        compare(request(folder, "same", seed=seed), lambda text: None, lambda row, clean, noisy, _: made.append(noisy))
+        return made
+
+    first, other, again = noisy(3), noisy(4), noisy(3)
+    for number, (one, two, three) in enumerate(zip(first, other, again, strict=True)):
+        assert np.array_equal(one, three), number
+        assert not np.array_equal(one, two), number
+
+
 def test_without_a_reference_nothing_is_measured(folder: Path) -> None:
     plain = CompareArguments([folder / "same.xml"], folder / "pictures", options=RunOptions(threads=1))
     columns, found, _ = compare(plain, lambda text: None)

@@ -110,6 +110,16 @@ def test_the_figure_of_a_training_step_has_its_phases_from_top_to_bottom() -> No
     assert [text.get_text() for text in axes.texts][:2] == ["2.00 ms", "5.00 ms"]
 
 
+def test_the_bars_of_precisions_are_on_top_of_each_other() -> None:
+    run = made()
+    first, second, *_ = run.operators
+    run = replace(run, operators=(replace(first, precision="int8"), replace(second, precision="fp32")))
+    (axes,) = figure("precision", run)
+    below = [(bar.get_y(), bar.get_height()) for bar in axes.patches]
+    assert [y for y, _ in below] == pytest.approx([0.0, 0.0, *(height for _, height in below[:2])])
+    assert [y + height for y, height in below[2:]] == pytest.approx([100.0, 100.0])
+
+
 def test_the_figure_of_the_running_order_has_one_bar_per_step() -> None:
     (axes,) = figure("timeline", made())
     assert [(bar.get_x(), bar.get_width()) for bar in axes.patches] == [(0.0, 2.0), (2.0, 6.0)]
