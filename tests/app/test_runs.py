@@ -53,3 +53,18 @@ def test_results_above_the_cap_are_named_in_the_note(tmp_path):
     reply = Runs(SharedFolder(tmp_path)).run(lambda: session, RunRequest(), Progress(lambda message: None, 1))
     assert "not kept" in reply.note
     assert "noise" in reply.note
+
+
+def test_a_capture_is_handed_over_unless_the_window_holds_it(tmp_path):
+    session, shared = opened(), SharedFolder(tmp_path)
+    runs, quiet = Runs(shared), Progress(lambda message: None, 1)
+    for capture in ((), ("noise",), ("noise", "result")):
+        for have in ((), ("noise",), ("result",), ("noise", "result")):
+            runs.forget()
+            runs.run(lambda: session, RunRequest(capture=("noise",)), quiet)  # is what the window was given last
+            reply = runs.run(lambda: session, RunRequest(capture=capture, have=have), quiet)
+            assert set(reply.same) == {"noise"} & set(capture) & set(have)
+            assert set(reply.captures) == set(capture) - set(reply.same)
+    session.set_input("image", np.ones((1, 3, 16, 16), np.float32), is_image=True)
+    reply = runs.run(lambda: session, RunRequest(capture=("noise",), have=("noise",)), quiet)
+    assert (set(reply.captures), reply.same) == ({"noise"}, ())

@@ -16,6 +16,7 @@ from designer.graph.model import Source
 from designer.runtime.api import Part, RunOptions
 from designer.runtime.checked_engine import guarded
 from designer.runtime.engine_registry import EngineRegistry, default_engines, load_engines
+from designer.runtime.interrupt import Interrupt, InterruptedRunError, interruptible
 
 PLUGIN = """
 import numpy as np
@@ -177,6 +178,17 @@ def test_an_engine_that_fails_names_the_ends_of_its_part(layers, named):
     assert found.code == "engine-failed"
     assert f"could not {named}" in found.message
     assert "out of luck" in found.message
+
+
+def test_an_engine_that_fails_because_it_was_interrupted_did_not_fail():
+    asked = Interrupt()
+
+    def fail() -> None:
+        asked.ask()
+        raise RuntimeError("ended in the middle")
+
+    with interruptible(asked), pytest.raises(InterruptedRunError):
+        guarded(default_engines().get("onnxruntime"), "run", ("a",), fail)
 
 
 def test_a_module_without_an_engine_is_refused() -> None:
