@@ -18,6 +18,7 @@ from designer.profiling.peaks import Peaks, cached, copy_rate, foreign_load, mea
 from designer.profiling.quantities import measured
 from designer.profiling.roofline import place, spread
 from designer.runtime.api import RunOptions
+from designer.runtime.engine_registry import default_engines
 
 
 def made_peaks(compute=100e9, cache=80e9, memory=20e9, cache_bytes=1 << 20, foreign=0.0):
@@ -167,3 +168,18 @@ def test_the_overhead_of_a_launch(engine):
     found = launch_overhead(RunOptions(engine=engine, threads=1))
     assert 0 < found.value < 5
     assert "additions" in found.reason
+
+
+def test_kernels_of_onnx_runtime_use_as_many_threads_as_they_are_asked_for(monkeypatch) -> None:
+    ort = pytest.importorskip("onnxruntime")
+    kernels, made, seen = default_engines().get("onnxruntime").kernels, ort.InferenceSession, []
+
+    def session(model, options, **more):
+        seen.append(options.intra_op_num_threads)
+        return made(model, options, **more)
+
+    monkeypatch.setattr(ort, "InferenceSession", session)
+    for threads in (1, 2):
+        for kernel in kernels.values():
+            kernel(threads, 64)
+    assert seen == [1] * len(kernels) + [2] * len(kernels)
