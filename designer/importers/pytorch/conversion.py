@@ -268,9 +268,8 @@ class Conversion:
         weights: Mapping[str, Constant] | None = None,
         activation: tuple[str, Mapping[str, Param]] | None = None,
         shape: Sequence[Size] | None = None,
-        output: int = 0,
     ) -> Value:
-        """Add a layer and return an output: of `shape`, or with the axes of the document."""
+        """Add a layer and return its first output: of `shape`, or with the axes of the document."""
         sources = [self.value(item).source for item in inputs]
         tensors = dict(weights or {})
         made = self.add_raw(
@@ -281,7 +280,7 @@ class Conversion:
             origins=[constant.name for constant in tensors.values()],
             activation=activation,
         )
-        return self.wrap(made[output], shape)
+        return self.wrap(made[0], shape)
 
     def outputs(self, layer: str) -> tuple[Source, ...]:
         """All outputs of a layer."""
