@@ -177,6 +177,22 @@ def test_one_change_of_a_control_is_one_step_of_undo(qtbot: QtBot, drawn: Drawn)
     assert drawn.document.graph["every_0"].params == before
 
 
+def test_each_press_and_each_choice_is_a_step_of_undo(qtbot: QtBot, drawn: Drawn) -> None:
+    button, check = drawn.find(QPushButton, "seed"), drawn.find(QCheckBox, "on")
+    for press, name, values in (
+        (lambda: qtbot.mouseClick(button, Qt.MouseButton.LeftButton), "seed", ("1", "2")),
+        (lambda: QTest.keyClick(check, Qt.Key.Key_Space), "on", ("false", "true")),
+    ):
+        before = drawn.value(name)
+        for value in values:
+            press()
+            assert drawn.value(name) == value
+        drawn.document.undo()
+        assert drawn.value(name) == values[0]
+        drawn.document.undo()
+        assert drawn.value(name) == before
+
+
 def test_a_button_stays_within_the_bounds_of_its_parameter(qtbot: QtBot, drawn: Drawn) -> None:
     button = drawn.find(QPushButton, "seed")
     for _ in range(5):
