@@ -36,3 +36,18 @@ def test_usual_names_stay_as_they_are() -> None:
 def test_a_long_text_behind_a_dot_is_not_a_suffix() -> None:
     assert len(file_name("v1." + "x" * 300)) == 60
     assert file_name("x" * 300 + ".onnx") == "x" * 60 + ".onnx"
+
+
+def test_a_new_network_is_proposed_in_the_folder_that_is_shown(empty_window, monkeypatch) -> None:
+    from app.ui.shell import files
+    from designer.graph import commands
+
+    asked: list[Path] = []
+    monkeypatch.setattr(files, "ask_save_path", lambda parent, title, proposed, table: asked.append(proposed))
+    window = empty_window
+    for name in ("/etc/passwd", "../../above"):
+        window.files.new()
+        window.context.root.do(lambda graph, name=name: commands.set_property(graph, "name", name))
+        window.context.root.history.mark_clean()
+        window.files.save_as()
+    assert {path.parent for path in asked} == {window.files._folder()}

@@ -13,6 +13,7 @@ from app.ui.engine.weight_surgery import weight_surgery_of
 from app.ui.widgets.action import DOCUMENT, Action, ActionGroup, Need
 from app.ui.widgets.file_dialogs import ask_save_path
 from app.ui.widgets.file_output import report_result
+from designer.files.file_names import file_name
 from designer.files.weights import WEIGHTS
 from designer.surgery.sparsity import candidates, expected_gain
 from designer.texts import tr
@@ -87,7 +88,7 @@ class WeightEdits(QObject):
         if not document.settings.weights:
             self._context.message.emit("error", tr("The network has no weights. Choose them in Network Settings."))
             return
-        proposed = f"{document.path.stem if document.path is not None else document.graph.name}.safetensors"
+        proposed = file_name(f"{document.path.stem if document.path is not None else document.graph.name}.safetensors")
         path = ask_save_path(self._window, tr("Save Weights As"), start_folder(document.path) / proposed, WEIGHTS)
         if path is not None:
             done = tr("Saved {name}", name=path.name)

@@ -22,6 +22,7 @@ from app.ui.widgets.background import Background, awaited
 from app.ui.widgets.file_dialogs import ask_save_path, open_filter
 from app.ui.widgets.findings import show_findings
 from designer.files.document import DOCUMENTS, Reading, read_document
+from designer.files.file_names import file_name
 from designer.files.settings import find_settings, read_settings
 from designer.graph.diagnostics import Diagnostic, DiagnosticError, Severity
 from designer.graph.graph import Graph
@@ -233,7 +234,7 @@ class Files:
     def save_as(self) -> bool:
         """Ask for a file and save to it."""
         document = self._context.root
-        base = document.path.name if document.path is not None else f"{document.graph.name}.xml"
+        base = document.path.name if document.path is not None else file_name(f"{document.graph.name}.xml")
         path = ask_save_path(self._window, tr("Save Network"), self._folder() / base, DOCUMENTS)
         return path is not None and self.save_to(path)
 
