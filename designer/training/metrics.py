@@ -7,15 +7,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
-from msgspec import Struct
+from msgspec import Meta, Struct
 from numpy.typing import NDArray
 
 from designer.training.growing_file import GrowingFile
 
+MAX_STEP = (1 << 63) - 1
 Values = NDArray[np.float64]
 _NUMBERS = ("epoch", "time", "elapsed", "loss", "learning_rate", "throughput", "memory")
 _NONFINITE = re.compile(rb"(?<=[:\[,\s])-?(?:NaN|Infinity)\b")  # what Python's json writes, and JSON lacks
@@ -35,7 +36,7 @@ class MetricsHeader(Struct, frozen=True):
 class MetricsLine(Struct, frozen=True):
     """One training step. `elapsed` counts the seconds of training, so changes of the clock do not matter."""
 
-    step: int
+    step: Annotated[int, Meta(ge=-MAX_STEP, le=MAX_STEP)]
     epoch: float | None = None
     time: float | None = None
     elapsed: float | None = None
