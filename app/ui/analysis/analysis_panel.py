@@ -9,7 +9,6 @@ from pathlib import Path
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QDragEnterEvent, QDropEvent, QHideEvent, QKeyEvent, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import (
-    QFileDialog,
     QGroupBox,
     QHBoxLayout,
     QPushButton,
@@ -26,6 +25,7 @@ from app.ui.analysis.options import OptionsArea
 from app.ui.analysis.output_view import OutputView
 from app.ui.document.document import Document
 from app.ui.document.labels import labels_of
+from app.ui.document.weights_dialog import ask_weights_file, ask_weights_folder
 from app.ui.engine.analysis import analysis_of
 from app.ui.engine.context import Context
 from app.ui.engine.pinned_pixel import pinned_pixel_of
@@ -105,7 +105,10 @@ class AnalysisPanel(QWidget):
         self._notice = Notice("analysis.notice", tr("Problem of the analysis"))
         self._notice.add_button("restart", tr("Restart"), tr("Start a new engine and run again"), self._analysis.launch)
         self._notice.add_button(
-            "weights", tr("Choose weights..."), tr("A folder with npy or bin files"), self._choose_weights
+            "weights", tr("Weights Folder..."), tr("Run with the .npy or .bin files of a folder"), self._ask_folder
+        )
+        self._notice.add_button(
+            "file", tr("Weights File..."), tr("Run with the weights in a file, such as a checkpoint"), self._ask_file
         )
         self._notice.add_button(
             "random",
@@ -275,7 +278,7 @@ class AnalysisPanel(QWidget):
             self._notice.say(
                 tr("{message} Choose weights, or look at it with random ones.", message=message),
                 "warning",
-                ("weights", "random"),
+                ("weights", "file", "random"),
             )
         else:
             self._notice.say(message if problem else "", "warning")
@@ -313,10 +316,15 @@ class AnalysisPanel(QWidget):
 
     # --- actions of the user ------------------------------------------------------------------------------------
 
-    def _choose_weights(self) -> None:
-        folder = QFileDialog.getExistingDirectory(self, tr("Folder of weights"))
-        if folder:
-            self._analysis.choose_weights(Path(folder))
+    def _ask_folder(self) -> None:
+        self._use(ask_weights_folder(self, self._document))
+
+    def _ask_file(self) -> None:
+        self._use(ask_weights_file(self, self._document))
+
+    def _use(self, weights: Path | None) -> None:
+        if weights is not None:
+            self._analysis.choose_weights(weights)
 
     def _mixes(self) -> dict[str, tuple[SplitMode, float]]:
         """The layers whose split line can be drawn on an image: where it is."""

@@ -7,7 +7,6 @@ from pathlib import Path
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
     QCheckBox,
-    QFileDialog,
     QFormLayout,
     QFrame,
     QHBoxLayout,
@@ -21,12 +20,11 @@ from PySide6.QtWidgets import (
 from app.ui.design.size_rules_view import SizeRulesView
 from app.ui.design.weights_report import WeightsReportView
 from app.ui.document.document import Document
-from app.ui.document.locations import start_folder
+from app.ui.document.weights_dialog import ask_weights_file, ask_weights_folder
 from app.ui.engine.context import Context
 from app.ui.widgets import run_choices
 from app.ui.widgets.choice_box import ChoiceBox
 from app.ui.widgets.empty_state import EmptyStack, EmptyState
-from app.ui.widgets.file_dialogs import open_filter
 from app.ui.widgets.findings import located_finding
 from app.ui.widgets.message import Message
 from app.ui.widgets.number_field import NumberField
@@ -35,7 +33,6 @@ from app.ui.widgets.tooltips import plain_tip
 from app.ui.widgets.typed_path import typed_path
 from designer.files.settings import ADAPTED, MAX_ITERATIONS, MAX_SEED, MAX_THREADS, Settings
 from designer.files.weight_versions import is_version
-from designer.files.weights import WEIGHTS
 from designer.texts import mark, tr, tr_data
 
 _NO_DOCUMENT = mark("Open or create a network to choose its engine, device and weights here.")
@@ -241,25 +238,14 @@ class NetworkSettingsPanel(QWidget):
         self._change(weights=str(base / typed_path(text)) if text else "")
 
     def _ask_folder(self) -> None:
-        chosen = QFileDialog.getExistingDirectory(self, tr("Weights Folder"), self._start())
-        if chosen:
-            self._change(weights=chosen)
+        self._use(ask_weights_folder(self, self._document))
 
     def _ask_file(self) -> None:
-        chosen, _ = QFileDialog.getOpenFileName(self, tr("Weights File"), self._start(), open_filter(WEIGHTS))
-        if chosen:
-            self._change(weights=chosen)
+        self._use(ask_weights_file(self, self._document))
 
-    def _start(self) -> str:
-        """The folder in which the weights probably are: that of the current ones, the generated project, or the document's."""
-        document = self._document
-        if document is None:
-            return ""
-        if document.settings.weights:
-            return str(Path(document.settings.weights).parent)
-        home = start_folder(document.path)
-        project = document.project or home / f"{document.graph.name}_pytorch"
-        return next(str(path) for path in (project / "weights", project, home) if path == home or path.is_dir())
+    def _use(self, weights: Path | None) -> None:
+        if weights is not None:
+            self._change(weights=str(weights))
 
 
 def _form() -> QFormLayout:

@@ -8,7 +8,6 @@ from PySide6.QtCore import QItemSelection, QItemSelectionModel, QSignalBlocker, 
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QCheckBox,
-    QFileDialog,
     QHBoxLayout,
     QHeaderView,
     QLabel,
@@ -23,6 +22,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.ui.document.document import Document
+from app.ui.document.weights_dialog import ask_weights_file, ask_weights_folder
 from app.ui.engine.context import Context
 from app.ui.engine.profiling import Entry, State, profiling_of
 from app.ui.profile.dialogs import open_profile, save_profile_as
@@ -120,7 +120,10 @@ class RunLoggerPanel(QWidget):
         self.status = Message("run_logger.status")
         self._notice = Notice("run_logger.notice", tr("Weights for the run"))
         self._notice.add_button(
-            "weights", tr("Choose Weights..."), tr("Choose a folder of .npy or .bin files"), self._choose_weights
+            "weights", tr("Weights Folder..."), tr("Run with the .npy or .bin files of a folder"), self._ask_folder
+        )
+        self._notice.add_button(
+            "file", tr("Weights File..."), tr("Run with the weights in a file, such as a checkpoint"), self._ask_file
         )
         self._notice.add_button(
             "random",
@@ -240,10 +243,15 @@ class RunLoggerPanel(QWidget):
         else:
             self._profiling.launch()
 
-    def _choose_weights(self) -> None:
-        folder = QFileDialog.getExistingDirectory(self, tr("Weights Folder"))
-        if folder:
-            self._profiling.choose_weights(Path(folder))
+    def _ask_folder(self) -> None:
+        self._use(ask_weights_folder(self, self._document))
+
+    def _ask_file(self) -> None:
+        self._use(ask_weights_file(self, self._document))
+
+    def _use(self, weights: Path | None) -> None:
+        if weights is not None:
+            self._profiling.choose_weights(weights)
 
     def _save_chosen(self) -> None:
         for entry in self.chosen()[:1]:
@@ -270,7 +278,7 @@ class RunLoggerPanel(QWidget):
         asked = state == State.WEIGHTS
         self.status.show_message("" if asked else message, "error" if state == State.FAILED else "info")
         text = tr("{message} Choose weights, or measure the network with random weights.", message=message)
-        self._notice.say(text if asked else "", "warning", ("weights", "random"))
+        self._notice.say(text if asked else "", "warning", ("weights", "file", "random"))
         self._enable()
 
     def _enable(self) -> None:
