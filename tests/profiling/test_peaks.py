@@ -183,3 +183,28 @@ def test_kernels_of_onnx_runtime_use_as_many_threads_as_they_are_asked_for(monke
         for kernel in kernels.values():
             kernel(threads, 64)
     assert seen == [1] * len(kernels) + [2] * len(kernels)
+
+
+def test_kernels_of_torch_use_as_many_threads_as_they_are_asked_for(monkeypatch) -> None:
+    torch = pytest.importorskip("torch")
+    kernels, seen = default_engines().get("torch").kernels, []
+    monkeypatch.setattr(torch, "set_num_threads", seen.append)
+    for threads in (1, 2):
+        for kernel in kernels.values():
+            kernel(threads, 64)
+    assert seen == [1] * len(kernels) + [2] * len(kernels)
+
+
+def test_kernels_of_openvino_use_as_many_threads_as_they_are_asked_for(monkeypatch) -> None:
+    openvino = pytest.importorskip("openvino")
+    kernels, made, seen = default_engines().get("openvino").kernels, openvino.Core.compile_model, []
+
+    def compiled(core, model, device, properties):
+        seen.append(properties["INFERENCE_NUM_THREADS"])
+        return made(core, model, device, properties)
+
+    monkeypatch.setattr(openvino.Core, "compile_model", compiled)
+    for threads in (1, 2):
+        for kernel in kernels.values():
+            kernel(threads, 64)
+    assert seen == [1] * len(kernels) + [2] * len(kernels)
