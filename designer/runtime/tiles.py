@@ -267,9 +267,11 @@ class Tiling:
         layers = []
         for feed in self.step.part.feeds:
             (top, bottom), (left, right) = (self._within(feed, axis, cuts[axis]) for axis in (0, 1))
-            channels = type_of(self.inference, feed).concrete(1)[1]
+            kind = type_of(self.inference, feed)
+            images, channels = kind.shape[0], kind.concrete(1)[1]
             dims = str(Size3D(right - left, bottom - top, channels))
-            layers.append(Layer(_name(feed), "input", params={"dims": dims, "tiling": "0"}))
+            batch = str(images) if isinstance(images, int) else "0"
+            layers.append(Layer(_name(feed), "input", params={"dims": dims, "tiling": "0", "batch": batch}))
         names = {feed: Source(_name(feed)) for feed in self.step.part.feeds}
         for name in self.step.part.layers:
             layer = graph[name]

@@ -174,6 +174,24 @@ def test_a_batch_is_kept(runtime_registry):
     assert check(whole, tiled)[1].outputs["result"].shape == (2, 3, 64, 64)
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("batches", [(1, 3), (3, 1)])
+def test_one_image_can_be_added_to_each_of_a_batch(runtime_registry, engine, batches):
+    fixed = {1: "1", 3: "0"}  # 0: any number of images
+    graph = Graph(
+        [
+            layer("first", "input", dims="48x40x3", batch=fixed[batches[0]]),
+            layer("second", "input", dims="48x40x3", batch=fixed[batches[1]]),
+            layer("conv", "convolution", "first", features=3, kernel="3x3"),
+            layer("sum", "element_wise", "conv,second", operation="add"),
+            layer("result", "output", "sum"),
+        ]
+    )
+    feeds = {name: pixels(40, 48, count) for name, count in zip(("first", "second"), batches, strict=True)}
+    sides = pair(graph, runtime_registry, 16, engine=engine, **feeds)
+    assert check(*sides)[1].outputs["result"].shape == (3, 3, 40, 48)
+
+
 GLOBAL = {
     "global pooling": (conv(1), ("mean", "global_pooling", {})),
     "instance norm": (conv(1), ("norm", "instance_normalization", {})),
