@@ -18,6 +18,7 @@ from app.cli.compare_request import CompareArguments, NetworkVariant, compare
 from app.reports.comparison import (
     ImageArray,
     Row,
+    check_same_size,
     encoded,
     read_noise,
     reference_text,
@@ -283,3 +284,11 @@ def test_images_of_a_page_are_reduced_and_lossless() -> None:
     np.testing.assert_array_equal(shown, np.floor(large[0, :, 20:84, 30:94] * 255 + np.float32(0.5)).astype(np.uint8))
     gray = encoded(large[:, :1])
     assert len(gray) < len(encoded(large))
+
+
+def test_sizes_that_differ_are_told_width_first() -> None:
+    with pytest.raises(DiagnosticError) as caught:
+        check_same_size(np.zeros((1, 3, 20, 30), np.float32), np.zeros((1, 3, 40, 50), np.float32), "clean.png")
+    (found,) = caught.value.diagnostics
+    assert found.message == "the clean image is 30 x 20 pixels, the noisy one 50 x 40"
+    assert found.file == "clean.png"

@@ -133,3 +133,10 @@ def test_what_would_unpack_to_too_much_is_refused_by_its_head(tmp_path, monkeypa
     monkeypatch.setattr(deep_images, "MAX_VALUES", 8 * plane.size)
     for path in (many, tmp_path / "parts.exr"):
         assert refusal(path, 1).code == "picture-too-large"
+
+
+def test_an_image_of_as_many_pixels_as_the_limit_is_read(tmp_path):
+    deep_images.check_pixels(tmp_path / "image.png", deep_images.MAX_PIXELS, 1)
+    with pytest.raises(DiagnosticError) as caught:
+        deep_images.check_pixels(tmp_path / "image.png", deep_images.MAX_PIXELS, 2)
+    assert caught.value.diagnostics[0].code == "picture-too-large"

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from designer.graph.diagnostics import DiagnosticError
+from designer.graph.types import Size2D
 from designer.runtime import deep_images
 from designer.runtime.images import read_image, read_npy, to_uint8, write_image
+from designer.runtime.input_data import padded_extent
 
 Image = pytest.importorskip("PIL.Image")
 
@@ -234,3 +237,10 @@ def test_damaged_headers_of_tensors_are_findings(name):
         "not-a-tensor",
         "cannot-read",
     )
+
+
+@pytest.mark.parametrize(
+    ("tile", "expected"), [(Size2D(8, 4), (12, 16)), (Size2D(4, 8), (16, 12)), (5, (10, 10)), (0, (9, 10))]
+)
+def test_height_and_width_are_padded_to_their_own_multiple(tile, expected):
+    assert padded_extent(SimpleNamespace(tiling=tile), (9, 10)) == expected
