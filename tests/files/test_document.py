@@ -14,7 +14,7 @@ from designer.files.schema import check_schema
 from designer.graph.diagnostics import DiagnosticError, Severity
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
-from designer.graph.model import ActivationSpec, Frame, Layer, Source
+from designer.graph.model import ActivationSpec, Foreign, Frame, Layer, Source
 from designer.operators.registry import Registry, load
 
 DATA = Path(__file__).parent.parent / "data"
@@ -230,6 +230,31 @@ def test_the_extension_is_declared_only_where_it_is_used() -> None:
     assert b"layerwright" not in write_document(graph)
     graph.frames["f"] = Frame("f", "title", "some text", "#fff", (0, 0, 10, 10))
     assert write_document(graph).count(b'xmlns:lw="urn:layerwright:1"') == 1
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        Layer("a", "identity", attributes={"lw:mark": "1"}),
+        Layer("a", "identity", params={"lw:mark": "1"}),
+        Layer("a", "identity", children=(Foreign("<lw:Mark />"),)),
+        Layer("a", "identity", activation=ActivationSpec("relu", attributes={"lw:mark": "1"})),
+        Layer("a", "identity", activation=ActivationSpec("relu", {"lw:mark": "1"})),
+        Layer("a", "identity", activation=ActivationSpec("relu", children=(Foreign("<lw:Mark />"),))),
+    ],
+)
+def test_the_extension_is_declared_wherever_in_a_layer_its_prefix_stands(layer: Layer) -> None:
+    assert write_document(Graph([layer], name="n")).count(b'xmlns:lw="urn:layerwright:1"') == 1
+
+
+def test_the_innermost_declaration_of_a_prefix_counts() -> None:
+    frame = '<p:Frame{} id="{}" title="t" color="" rect="0,0,320,160" />'
+    other, ours = ' xmlns:p="urn:other"', ' xmlns:p="urn:layerwright:1"'
+    for outer, inner, plain in ((other, ours, ""), (ours, other, "plain")):
+        inside = frame.format(inner, "inner") + frame.format("", "plain")
+        graph = parse_document(f'<NetworkModel name="n" version="2"{outer}>{inside}</NetworkModel>'.encode()).graph
+        assert graph is not None
+        assert list(graph.frames) == [plain or "inner"]
 
 
 def test_equal_graphs_give_equal_bytes_whatever_the_order_of_making() -> None:

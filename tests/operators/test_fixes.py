@@ -288,6 +288,16 @@ def test_a_finding_that_is_gone_has_no_fix():
     assert fixes(mended, REGISTRY, Inference(mended, REGISTRY), finding) == ()
 
 
+def test_one_of_two_equal_findings_can_be_fixed_alone():
+    unknown = {"foo": "1"}
+    graph = Graph([image(), layer("x", "convolution", "in", activation=ActivationSpec("relu", unknown), **unknown)])
+    twice = [d for d in findings(graph) if d.code == "unknown-parameter"]
+    assert len(twice) == 2
+    assert len({key(d) for d in twice}) == 1
+    titles = [fix.title for fix in offered(graph, "unknown-parameter")]
+    assert titles == ["Remove 'foo'", "Remove 'foo' of the activation"]
+
+
 def test_nothing_is_offered_that_breaks_another_layer():
     """Another number of features would help the sum, but a target of a fixed size behind it reads them too."""
     layers = [
