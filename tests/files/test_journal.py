@@ -427,6 +427,18 @@ def test_what_the_thread_still_does_for_a_saved_state_stays_out_of_the_next_jour
     found.release()
 
 
+def test_a_thread_begins_its_work_after_the_one_before(desk, held, monkeypatch):
+    desk.do(lambda g: commands.set_params(g, {"n1": {"features": "16"}}))
+    desk.journal.sync()
+    _, sync = held
+    with monkeypatch.context() as patch:
+        patch.setattr(HeldThread, "join", lambda thread: thread.work())
+        sync.work()
+    desk.crash()
+    (file,) = files(desk.folder)
+    assert any(isinstance(read_line(part), BaseRecord) for part in lines(file.read_bytes()))
+
+
 def test_work_on_a_file_with_the_longest_name_comes_back(tmp_path):
     desk = Desk(tmp_path / "journal", chain(), tmp_path / f"{'n' * 251}.xml")
     desk.do(lambda g: commands.set_params(g, {"n1": {"features": "16"}}))
