@@ -385,3 +385,10 @@ def test_which_rule_a_name_breaks(graph: Graph) -> None:
     assert commands.name_rule(graph, "free") is None
     assert commands.name_rule(graph, "a") == "the name 'a' is used by another layer"
     assert commands.name_rule(graph, "a/b")
+
+
+def test_parameters_of_a_layer_and_of_its_activation_are_reset_in_one_edit() -> None:
+    before = Layer("a", "t", params={"p": "2"}, activation=ActivationSpec("elu", {"alpha": "2"}))
+    graph = Graph([before])
+    graph.apply(commands.reset_params(graph, {"a": {"p": "1"}}, {"a": {"alpha": "1"}}))
+    assert (graph["a"].params, graph["a"].activation) == ({"p": "1"}, ActivationSpec("elu", {"alpha": "1"}))
