@@ -139,7 +139,7 @@ def kernel(seed: int) -> dict[str, np.ndarray]:
 
 
 def real(graph: Graph, source: Source) -> Source:
-    """The tensor behind the identities that stand for instances and ports."""
+    """The tensor behind the identities that are made for instances and ports."""
     while graph[source.layer].type == "identity":
         (read,) = graph[source.layer].inputs
         assert read is not None

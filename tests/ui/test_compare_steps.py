@@ -42,7 +42,7 @@ class Signal:
 
 
 class Job:
-    """Stands for `Background`: the work is done when the test says so."""
+    """In place of `Background`: the work is done when the test says so."""
 
     held: list[Job]  # what was started and has not ended
 

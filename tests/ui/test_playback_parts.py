@@ -361,7 +361,7 @@ def test_frames_that_a_result_shows_are_counted_while_they_play(stage: Stage) ->
     stage.now += 60
     stage.feed("a", 9)
     stage.playback.show(AnalysisResult())
-    assert track.achieved == 0.0  # one frame is no rate
+    assert track.achieved == 0.0  # a rate needs two frames
     stage.playback.show(None)
     assert stage.playback.milliseconds == 0.0
     stage.playback.pause()

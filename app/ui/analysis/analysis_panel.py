@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from functools import partial
-from pathlib import Path
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QDragEnterEvent, QDropEvent, QHideEvent, QKeyEvent, QResizeEvent, QShowEvent
@@ -317,14 +316,10 @@ class AnalysisPanel(QWidget):
     # --- actions of the user ------------------------------------------------------------------------------------
 
     def _ask_folder(self) -> None:
-        self._use(ask_weights_folder(self, self._document))
+        ask_weights_folder(self, self._document, self._analysis.choose_weights)
 
     def _ask_file(self) -> None:
-        self._use(ask_weights_file(self, self._document))
-
-    def _use(self, weights: Path | None) -> None:
-        if weights is not None:
-            self._analysis.choose_weights(weights)
+        ask_weights_file(self, self._document, self._analysis.choose_weights)
 
     def _mixes(self) -> dict[str, tuple[SplitMode, float]]:
         """The layers whose split line can be drawn on an image: where it is."""

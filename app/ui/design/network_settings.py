@@ -238,14 +238,13 @@ class NetworkSettingsPanel(QWidget):
         self._change(weights=str(base / typed_path(text)) if text else "")
 
     def _ask_folder(self) -> None:
-        self._use(ask_weights_folder(self, self._document))
+        ask_weights_folder(self, self._document, self._use)
 
     def _ask_file(self) -> None:
-        self._use(ask_weights_file(self, self._document))
+        ask_weights_file(self, self._document, self._use)
 
-    def _use(self, weights: Path | None) -> None:
-        if weights is not None:
-            self._change(weights=str(weights))
+    def _use(self, weights: Path) -> None:
+        self._change(weights=str(weights))
 
 
 def _form() -> QFormLayout:

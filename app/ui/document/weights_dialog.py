@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from PySide6.QtWidgets import QFileDialog, QWidget
@@ -13,16 +14,18 @@ from designer.files.weights import WEIGHTS
 from designer.texts import tr
 
 
-def ask_weights_folder(parent: QWidget, document: Document | None) -> Path | None:
-    """The chosen folder, or None."""
+def ask_weights_folder(parent: QWidget, document: Document | None, use: Callable[[Path], None]) -> None:
+    """Call `use` with the chosen folder, if one was chosen."""
     chosen = QFileDialog.getExistingDirectory(parent, tr("Weights Folder"), probable_folder(document))
-    return Path(chosen) if chosen else None
+    if chosen:
+        use(Path(chosen))
 
 
-def ask_weights_file(parent: QWidget, document: Document | None) -> Path | None:
-    """The chosen file, or None."""
+def ask_weights_file(parent: QWidget, document: Document | None, use: Callable[[Path], None]) -> None:
+    """Call `use` with the chosen file, if one was chosen."""
     chosen, _ = QFileDialog.getOpenFileName(parent, tr("Weights File"), probable_folder(document), open_filter(WEIGHTS))
-    return Path(chosen) if chosen else None
+    if chosen:
+        use(Path(chosen))
 
 
 def probable_folder(document: Document | None) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from PySide6.QtCore import QItemSelection, QItemSelectionModel, QSignalBlocker, Qt
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -244,14 +242,10 @@ class RunLoggerPanel(QWidget):
             self._profiling.launch()
 
     def _ask_folder(self) -> None:
-        self._use(ask_weights_folder(self, self._document))
+        ask_weights_folder(self, self._document, self._profiling.choose_weights)
 
     def _ask_file(self) -> None:
-        self._use(ask_weights_file(self, self._document))
-
-    def _use(self, weights: Path | None) -> None:
-        if weights is not None:
-            self._profiling.choose_weights(weights)
+        ask_weights_file(self, self._document, self._profiling.choose_weights)
 
     def _save_chosen(self) -> None:
         for entry in self.chosen()[:1]:
