@@ -30,7 +30,7 @@ def compare(
     ] = None,
     clean: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Clean images with the same file names, if --images are noisy."),
+        typer.Option(metavar="DIR", help="Clean images with the same file names, if --images are noisy or small."),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the noise.")] = 0,
     weights: Annotated[
@@ -65,7 +65,8 @@ def compare(
 ) -> None:
     """Compare networks on the same images with the same noise: PSNR and SSIM relative to the clean images.
 
-    Without --noise and --clean, networks are compared to the first one.
+    Without --noise and --clean, networks are compared to the first one. Networks that enlarge are measured against
+    --clean images in the size of their results, next to bicubic interpolation.
     """
     from app.cli import compare_request
     from app.reports import comparison

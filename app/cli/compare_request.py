@@ -20,6 +20,8 @@ from app.reports.comparison import (
     Row,
     as_dict,
     check_comparable,
+    check_same_size,
+    clean_version,
     disturbed,
     images_in,
     measured,
@@ -117,11 +119,11 @@ def compare(request: CompareArguments, progress: Callable[[str], None], each: Ea
         for path in pictures:
             progress(f"{path.name} {text} …".replace("  ", " "))
             image, noisy, results, times = _results(path, noise, variants, compiled)
-            reference = Reference.first(results, columns[1:])
-            if noise is not None:
-                reference = Reference.clean(image)
-            elif request.clean is not None:
-                reference = Reference.clean(read_clean(path, request.clean, image))
+            clean = image if noise is not None else None
+            if request.clean is not None:
+                clean = read_clean(path, request.clean, image)
+                check_same_size(clean, results[0], clean_version(path, request.clean).name)
+            reference = Reference.of(clean, results, columns[1:])
             titles = [text or "input", *columns[1:]] if request.report is not None else ()
             rows.append(measured(path.name, text, reference, noisy, results, times, titles))
             if each is not None:
@@ -149,7 +151,8 @@ def _results(
 
     clean = read_image(path, variants[0].channels)
     noisy = disturbed(clean, noise)
-    results, times = [], []
+    results: list[ImageArray] = []
+    times = []
     for variant in variants:
         if noisy.shape not in compiled:
             variant.run(noisy)  # the first run of a size also compiles the network; the next one is timed
@@ -157,7 +160,7 @@ def _results(
         began = perf_counter()
         made = variant.run(noisy)
         times.append(nan if variant.emulated else (perf_counter() - began) * 1000)
-        check_comparable(variant.name, variant.output, made, clean)
+        check_comparable(variant.name, variant.output, made, clean, results[:1])
         results.append(made)
     compiled.add(noisy.shape)
     return clean, noisy, results, times

@@ -73,6 +73,12 @@ class Reference:
             return cls()
         return cls(results[0], titles[0], 1)
 
+    @classmethod
+    def of(cls, clean: ImageArray | None, results: Sequence[ImageArray | None], titles: Sequence[str]) -> Reference:
+        """The clean image if there is one in the size of the results, else the first variant."""
+        sizes = {result.shape for result in results if result is not None}
+        return cls.clean(clean) if clean is not None and sizes <= {clean.shape} else cls.first(results, titles)
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -84,6 +90,7 @@ class Row:
     worst: tuple[int, int]
     shown: tuple[Shown, ...] = ()
     reference: str = ""  # title of the reference; empty without one
+    scale: int = 1  # by which the results, and for their comparison the input, are larger than the images
 
 
 def read_noise(text: str, seed: int) -> Noise | None:
@@ -147,10 +154,18 @@ def images_in(folder: Path) -> list[Path]:
     return found
 
 
-def check_comparable(name: str, output: str, made: ImageArray, like: ImageArray) -> None:
-    """Raise DiagnosticError unless the output is an image of the size and channels of the input."""
-    if made.shape != like.shape:
-        shape = dims_text(made.shape)
+def scale_of(made: ImageArray, picture: ImageArray) -> int:
+    """By which whole number `made` is wider and higher than `picture`, 1 for equal sizes; 0 if it has other channels or sides."""
+    scale = made.shape[-1] // picture.shape[-1] if made.ndim == picture.ndim == 4 else 0
+    height, width = picture.shape[-2:]
+    return scale if made.shape == (*picture.shape[:-2], scale * height, scale * width) else 0
+
+
+def check_comparable(
+    name: str, output: str, made: ImageArray, picture: ImageArray, others: Iterable[ImageArray] = ()
+) -> None:
+    """Raise DiagnosticError unless the output is an image like the input, or a larger one, and of the size of the `others`."""
+    if not scale_of(made, picture):
         raise DiagnosticError(
             Diagnostic(
                 "not-comparable",
@@ -158,12 +173,46 @@ def check_comparable(name: str, output: str, made: ImageArray, like: ImageArray)
                     "the output '{output}' of {name} is {shape}, not an image like its input",
                     output=output,
                     name=name,
-                    shape=shape,
+                    shape=dims_text(made.shape),
                 ),
                 layer=output,
-                remedy=tr("compare networks whose output has the size and channels of their input"),
+                remedy=tr(
+                    "compare networks whose output has the channels of their input, and its size or a whole multiple of it"
+                ),
             )
         )
+    for other in others:
+        if other.shape != made.shape:
+            raise DiagnosticError(
+                Diagnostic(
+                    "not-comparable",
+                    tr(
+                        "the output '{output}' of {name} is {size} pixels, that of others {size2}",
+                        output=output,
+                        name=name,
+                        size=pixels_text(made),
+                        size2=pixels_text(other),
+                    ),
+                    layer=output,
+                    remedy=tr("compare networks that enlarge the image by the same factor"),
+                )
+            )
+
+
+def enlarged(picture: ImageArray, made: ImageArray) -> ImageArray:
+    """The image in the size of what a network made of it, by bicubic interpolation; as it is where the sizes are equal."""
+    from PIL import Image
+
+    height, width = made.shape[-2:]
+    if picture.shape[-2:] == (height, width):
+        return picture
+    channels = [Image.fromarray(channel).resize((width, height), Image.Resampling.BICUBIC) for channel in picture[0]]
+    return np.stack([np.asarray(channel, np.float32) for channel in channels])[None]
+
+
+def pixels_text(picture: ImageArray) -> str:
+    """Width and height: `640 x 480`."""
+    return f"{picture.shape[-1]} x {picture.shape[-2]}"
 
 
 def clean_version(path: Path, clean: Path) -> Path:
@@ -184,26 +233,41 @@ def clean_version(path: Path, clean: Path) -> Path:
 def read_clean(path: Path, clean: Path, noisy: ImageArray) -> ImageArray:
     """The clean version of the image in `path`: the file `clean`, or the one of the same name in that folder.
 
-    Raises DiagnosticError where there is none, and where its size is not that of `noisy`.
+    Raises DiagnosticError where there is none, and where its size is neither that of `noisy` nor a whole multiple of it.
     """
     from designer.runtime.images import read_image
 
     file = clean_version(path, clean)
     found = read_image(file, noisy.shape[1])
-    check_same_size(found, noisy, file.name)
-    return found
-
-
-def check_same_size(clean: ImageArray, noisy: ImageArray, file: str) -> None:
-    """Raise DiagnosticError unless a clean and a noisy image have one size."""
-    if clean.shape != noisy.shape:
-        sizes = [f"{picture.shape[3]} x {picture.shape[2]}" for picture in (clean, noisy)]
+    if not scale_of(found, noisy):
         raise DiagnosticError(
             Diagnostic(
                 "not-comparable",
-                tr("the clean image is {sizes} pixels, the noisy one {sizes2}", sizes=sizes[0], sizes2=sizes[1]),
-                file=file,
+                tr(
+                    "the clean image is {sizes} pixels, the noisy one {sizes2}",
+                    sizes=pixels_text(found),
+                    sizes2=pixels_text(noisy),
+                ),
+                file=file.name,
                 remedy=tr("choose the clean version of the same image"),
+            )
+        )
+    return found
+
+
+def check_same_size(clean: ImageArray, made: ImageArray, file: str) -> None:
+    """Raise DiagnosticError unless a clean image has the size of the results."""
+    if clean.shape != made.shape:
+        raise DiagnosticError(
+            Diagnostic(
+                "not-comparable",
+                tr(
+                    "the clean image is {sizes} pixels, the results are {sizes2}",
+                    sizes=pixels_text(clean),
+                    sizes2=pixels_text(made),
+                ),
+                file=file,
+                remedy=tr("choose the clean version in the size of the results"),
             )
         )
 
@@ -241,6 +305,8 @@ def measured(
     from designer.metrics import worst_region
 
     made = [result for result in results if result is not None]
+    scale = scale_of(made[0], noisy) if made else 1
+    noisy = enlarged(noisy, made[0]) if made else noisy
     is_clean = reference.picture is not None and reference.column is None
     found = [
         figures(reference.picture, noisy) if is_clean and reference.picture is not None else ImageMetrics(nan, nan)
@@ -262,15 +328,21 @@ def measured(
         if is_clean:
             pictures.insert(0, ("clean", reference.picture))
         shown = tuple(_shown(n, p, worst) for n, p in pictures)
-    return Row(name, noise, tuple(found), worst, shown, reference.title)
+    return Row(name, noise, tuple(found), worst, shown, reference.title, scale)
 
 
 def reference_text(rows: Sequence[Row]) -> str:
     """What the metrics of a table are measured against, as a sentence."""
     titles = list(dict.fromkeys(row.reference for row in rows))
+    scales = sorted({row.scale for row in rows} - {1})
+    grown = f" The input is enlarged {' and '.join(map(str, scales))} times by bicubic interpolation." if scales else ""
     if not any(titles):
-        return "PSNR and SSIM need a reference: add noise, or choose the clean images."
-    return f"PSNR and SSIM are measured against {' or '.join(t or 'nothing' for t in titles)}, values clipped to 0..1."
+        remedy = (
+            "choose the clean images in the size of the results" if scales else "add noise, or choose the clean images"
+        )
+        return f"PSNR and SSIM need a reference: {remedy}.{grown}"
+    against = " or ".join(t or "nothing" for t in titles)
+    return f"PSNR and SSIM are measured against {against}, values clipped to 0..1.{grown}"
 
 
 def headings(columns: Sequence[str], rows: Sequence[Row], *, times: bool = True) -> list[str]:
@@ -324,6 +396,7 @@ def as_dict(columns: Sequence[str], rows: Sequence[Row]) -> dict[str, Any]:
                 "name": r.name,
                 "noise": r.noise,
                 "reference": r.reference or None,
+                "scale": r.scale,
                 "metrics": plain(r.figures),
                 "worst": {"x": r.worst[1], "y": r.worst[0]},
             }

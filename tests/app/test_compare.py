@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from app.cli import main as cli
 from app.cli.compare_request import CompareArguments, NetworkVariant, compare
@@ -23,6 +24,7 @@ from app.reports.comparison import (
     read_noise,
     reference_text,
     region,
+    scale_of,
     summary,
     thumbnail,
 )
@@ -286,9 +288,110 @@ def test_images_of_a_page_are_reduced_and_lossless() -> None:
     assert len(gray) < len(encoded(large))
 
 
+ENLARGING = """<?xml version="1.0"?>
+<NetworkModel name="{name}" version="2" user_version_tag="1">
+	<Layer name="image" type="input" edit_pos="0,0">
+		<Parameters dims="32x24x3" rgba="false" scale="1.0" shift="0" tiling="1" />
+	</Layer>
+	<Layer name="larger" type="upsample" edit_pos="160,0" input="image">
+		<Parameters factor="{factor}x{factor}" method="nearest" />
+	</Layer>
+	<Layer name="result" type="output" edit_pos="320,0" input="larger" />
+</NetworkModel>
+"""
+
+
+@pytest.fixture
+def small(folder: Path) -> Path:
+    """Networks that enlarge two and three times, and each image reduced to means of 2 x 2 pixels."""
+    for name, factor in (("twice", 2), ("thrice", 3)):
+        (folder / f"{name}.xml").write_text(ENLARGING.format(name=name, factor=factor))
+    (folder / "small").mkdir()
+    for path in (folder / "pictures").iterdir():
+        image = read_image(path)
+        write_image(folder / "small" / path.name, image.reshape(1, 3, 40, 2, 50, 2).mean((3, 5)))
+    return folder
+
+
+def bicubic(picture: ImageArray) -> ImageArray:
+    """Twice as large, by Pillow."""
+    channels = [
+        Image.fromarray(c).resize((2 * c.shape[1], 2 * c.shape[0]), Image.Resampling.BICUBIC) for c in picture[0]
+    ]
+    return np.stack([np.asarray(c) for c in channels])[None]
+
+
+def test_networks_that_enlarge_are_measured_next_to_bicubic_interpolation(small: Path) -> None:
+    made = CompareArguments([small / "twice.xml"], small / "small", small / "pictures", options=RunOptions(threads=1))
+    _, rows, _ = compare(made, lambda text: None)
+    for row in rows:
+        reduced, clean = read_image(small / "small" / row.name), read_image(small / "pictures" / row.name)
+        nearest = reduced.repeat(2, 2).repeat(2, 3)
+        assert row.figures[0].psnr == pytest.approx(psnr(clean, bicubic(reduced)), abs=1e-4)
+        assert row.figures[1].psnr == pytest.approx(psnr(clean, nearest), abs=1e-4)
+        assert row.figures[0].psnr > row.figures[1].psnr
+        assert (row.scale, row.reference) == (2, "the clean image")
+    assert reference_text(rows) == (
+        "PSNR and SSIM are measured against the clean image, values clipped to 0..1. "
+        "The input is enlarged 2 times by bicubic interpolation."
+    )
+
+
+def test_noise_on_small_images_leaves_the_first_network_as_the_reference(small: Path) -> None:
+    made = CompareArguments(
+        [small / "twice.xml"] * 2, small / "small", noises=("gaussian:25/255",), options=RunOptions(threads=1)
+    )
+    _, rows, _ = compare(made, lambda text: None)
+    for row in rows:
+        assert row.reference == "A twice"
+        assert np.isnan([figure.psnr for figure in row.figures[:2]]).all()
+        assert row.figures[2].psnr == np.inf
+    _, rows, _ = compare(replace(made, documents=[small / "twice.xml"]), lambda text: None)
+    assert reference_text(rows).startswith("PSNR and SSIM need a reference: choose the clean images in the size of")
+
+
+@pytest.mark.parametrize(
+    ("names", "clean", "told"),
+    [
+        (("twice", "thrice"), "pictures", "'result' of B thrice is 150 x 120 pixels, that of others 100 x 80"),
+        (("twice", "same"), "pictures", "'result' of B same is 50 x 40 pixels, that of others 100 x 80"),
+        (("twice",), "small", "the clean image is 50 x 40 pixels, the results are 100 x 80"),
+        (("same",), "pictures", "the clean image is 100 x 80 pixels, the results are 50 x 40"),
+    ],
+)
+def test_results_of_several_sizes_are_refused(small: Path, names: tuple[str, ...], clean: str, told: str) -> None:
+    documents = [small / f"{name}.xml" for name in names]
+    made = CompareArguments(documents, small / "small", small / clean, options=RunOptions(threads=1))
+    with pytest.raises(DiagnosticError) as caught:
+        compare(made, lambda text: None)
+    assert told in str(caught.value)
+    assert caught.value.diagnostics[0].remedy
+
+
+@pytest.mark.parametrize(
+    ("made", "picture", "scale"),
+    [
+        ((1, 3, 8, 12), (1, 3, 8, 12), 1),
+        ((1, 3, 16, 24), (1, 3, 8, 12), 2),
+        ((1, 3, 24, 36), (1, 3, 8, 12), 3),
+        ((1, 3, 16, 12), (1, 3, 8, 12), 0),
+        ((1, 3, 8, 24), (1, 3, 8, 12), 0),
+        ((1, 3, 12, 18), (1, 3, 8, 12), 0),
+        ((1, 3, 4, 6), (1, 3, 8, 12), 0),
+        ((1, 1, 16, 24), (1, 3, 8, 12), 0),
+        ((2, 3, 8, 12), (1, 3, 8, 12), 0),
+        ((1, 10), (1, 3, 8, 12), 0),
+    ],
+)
+def test_results_are_images_of_a_whole_multiple_of_the_size(
+    made: tuple[int, ...], picture: tuple[int, ...], scale: int
+) -> None:
+    assert scale_of(np.zeros(made, np.float32), np.zeros(picture, np.float32)) == scale
+
+
 def test_sizes_that_differ_are_told_width_first() -> None:
     with pytest.raises(DiagnosticError) as caught:
         check_same_size(np.zeros((1, 3, 20, 30), np.float32), np.zeros((1, 3, 40, 50), np.float32), "clean.png")
     (found,) = caught.value.diagnostics
-    assert found.message == "the clean image is 30 x 20 pixels, the noisy one 50 x 40"
+    assert found.message == "the clean image is 30 x 20 pixels, the results are 50 x 40"
     assert found.file == "clean.png"

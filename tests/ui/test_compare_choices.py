@@ -427,6 +427,7 @@ def test_the_files_of_a_folder_have_every_value() -> None:
         "name": "=a.png",
         "noise": "gaussian:0.1",
         "reference": "A",
+        "scale": 1,
         "metrics": [
             {"psnr": 20.0, "ssim": 0.5, "ms": None},
             {"psnr": None, "ssim": 1.0, "ms": 5.0},

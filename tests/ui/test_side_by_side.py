@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from PIL import Image
 from PySide6.QtCore import QObject, QPoint, Qt
 from PySide6.QtGui import QColor
 from PySide6.QtWidgets import (
@@ -50,6 +51,8 @@ from designer.files.variants import CalibrationRecipe
 from designer.files.variants import Variant as SavedVariant
 from designer.files.weight_files import save_weights
 from designer.graph.commands import set_params
+from designer.graph.graph import Graph
+from designer.graph.model import Layer, Source
 from designer.metrics import psnr, ssim, worst_regions
 from designer.runtime.images import read_image, write_image
 from designer.runtime.provenance import digest_of
@@ -343,6 +346,61 @@ def test_a_picture_that_is_noisy_already_is_measured_against_its_clean_file(
     side.wait()
     assert model.clean_file is None
     assert model.measured.reference == "A"
+
+
+def test_networks_that_enlarge_are_compared_with_bicubic_interpolation(side: Side, qtbot: QtBot) -> None:
+    document = side.folder / "twice.xml"
+    layers = [
+        Layer("image", "input", params={"dims": "32x24x3"}),
+        Layer("larger", "upsample", (160, 0), (Source("image"),), {"factor": "2x2", "method": "nearest"}),
+        Layer("result", "output", (320, 0), (Source("larger"),)),
+    ]
+    save_document(Graph(layers), document)
+    large, small = side.folder / "large", side.folder / "reduced"
+    for folder in (large, small):
+        folder.mkdir()
+    clean = read_image(photograph(large / "a.png"))
+    height, width = clean.shape[2] // 2, clean.shape[3] // 2
+    write_image(small / "a.png", clean.reshape(1, 3, height, 2, width, 2).mean((3, 5)))
+    reduced = read_image(small / "a.png")
+    nearest = reduced.repeat(2, 2).repeat(2, 3)
+    planes = [Image.fromarray(plane).resize((2 * width, 2 * height), Image.Resampling.BICUBIC) for plane in reduced[0]]
+    bicubic = np.stack([np.asarray(plane) for plane in planes])[None]
+    model, pictures = side.model, side.window.pictures
+    model.choices = [VariantChoice(document), VariantChoice(side.document)]
+    model.picture, model.noise, model.clean_file = small / "a.png", NoiseChoice(""), large / "a.png"
+    side.begin()
+    assert np.array_equal(model.made["A"].picture, nearest)
+    assert np.allclose(model.pixels(INPUT), bicubic, atol=1e-6)
+    assert np.array_equal(model.colours[INPUT], picture_pixels(bicubic[0]))
+    assert model.title(INPUT) == "Input (bicubic x 2)"
+    assert model.measured.figures[INPUT].psnr == pytest.approx(psnr(clean, bicubic), abs=1e-4)
+    assert model.measured.figures["A"].psnr == pytest.approx(psnr(clean, nearest), abs=1e-4)
+    assert f"{width} x {height} pixels, that of others {2 * width} x {2 * height}" in model.errors[1]
+    model.choices = [VariantChoice(document)]
+    for mode in ViewMode:
+        pictures.set_mode(mode)
+    side.begin()
+    run = side.window.folder_run
+    run.start(small)
+    qtbot.waitUntil(lambda: not run.running, timeout=WAIT)
+    (row,) = run.rows
+    assert row.figures[0].psnr == pytest.approx(psnr(clean, bicubic), abs=1e-4)
+    assert "enlarged 2 times by bicubic interpolation" in side.window.folder.note.text()
+    side.window.setup.set_clean(small / "a.png")  # as small as the input
+    side.wait()
+    assert (
+        f"the clean image is {width} x {height} pixels, the results are {2 * width} x {2 * height}" in model.errors[0]
+    )
+    run.start(small)
+    qtbot.waitUntil(lambda: not run.running, timeout=WAIT)
+    assert not run.rows
+    assert "the clean image is" in run.skipped[0]
+    model.noise, model.choices = NoiseChoice("gaussian"), [VariantChoice(document)] * 2
+    side.begin()
+    assert not model.knows_clean
+    assert CLEAN not in side.window.pictures.grid.panes
+    assert (model.reference, model.title(INPUT)) == ("A", "Input (gaussian:25/255, bicubic x 2)")
 
 
 def test_other_noise_by_the_controls(side: Side, qtbot: QtBot) -> None:

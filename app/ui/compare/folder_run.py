@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
-from app.reports.comparison import LETTERS, ImageArray, Reference, Row, images_in, measured, read_clean
+from app.reports.comparison import (
+    LETTERS,
+    ImageArray,
+    Reference,
+    Row,
+    check_same_size,
+    images_in,
+    measured,
+    read_clean,
+)
 from app.ui.compare.model import SideModel, prepared, provenance_of
 from app.ui.compare.runner import Made
 from app.ui.compare.variants import Variant
@@ -186,17 +195,23 @@ class FolderRun(QObject):
         results = [self._made[i].picture if i in self._made else None for i in there]
         times = [self._made[i].milliseconds if i in self._made else nan for i in there]
         failures = [self._failed.get(i, "") for i in there]
-        reference = Reference.first(results, self.columns[1:])
-        if self._clean is not None:
-            reference = Reference.clean(self._clean)
+        reference = Reference.of(self._clean, results, self.columns[1:])
         assert self._noisy is not None
         titles = self.columns if len(self.rows) < SHOWN else []
+        chosen = self._clean if not self._model.noise.kind else None
         measure = partial(
             measured, self._path.name, self._model.noise.text, reference, self._noisy, results, times, titles, failures
         )
         room = sum(p.nbytes for item in self.kept for p in item.pixels.values()) < KEPT
         kept = {LETTERS[i]: made.picture for i, made in self._made.items()} if room else {}
-        self._work(lambda: (measure(), {k: picture_pixels(p[0]) for k, p in kept.items()}), self._on_measured)
+        name, made = self._path.name, next(iter(self._made.values())).picture
+
+        def work() -> tuple[Row, dict[str, Pixels]]:
+            if chosen is not None:
+                check_same_size(chosen, made, name)
+            return measure(), {k: picture_pixels(p[0]) for k, p in kept.items()}
+
+        self._work(work, self._on_measured)
 
     def _on_measured(self, answer: object) -> None:
         assert isinstance(answer, tuple)

@@ -35,7 +35,7 @@ from app.ui.widgets.file_output import ask_path, write_in_thread
 from app.ui.widgets.image_view import ImageView
 from app.ui.widgets.tooltips import plain_tip
 from app.ui.widgets.typed_path import typed_path
-from designer.texts import tr
+from designer.texts import tr, trn
 
 BEST = "★ "
 
@@ -236,9 +236,14 @@ class FolderView(QWidget):
             self.note.setText("  ".join([*failed, *left_out]))
         elif run.rows and not run.running:
             spread = max((f.psnr for f in deviations(run.rows)[1:]), default=0.0)
-            text = tr(
-                "{count} images; deviation of PSNR up to {spread} dB", count=len(run.rows), spread=f"{spread:.2f}"
-            )
+            text = trn("1 image", "{count} images", len(run.rows))
+            text += tr("; deviation of PSNR up to {spread} dB", spread=f"{spread:.2f}") if len(run.rows) > 1 else ""
+            references = list(dict.fromkeys(row.reference for row in run.rows if row.reference))
+            if references:
+                text += tr("; measured against {what}", what=", ".join(references))
+            scale = max(row.scale for row in run.rows)
+            if scale > 1:
+                text += tr("; the input is enlarged {scale} times by bicubic interpolation", scale=scale)
             if run.paths and run.paths[0].parent == samples.PHOTOGRAPHS:
                 text += tr("; the sample networks were trained on these photographs")
             self.note.setText(text)

@@ -17,9 +17,12 @@ from app.reports.comparison import (
     LETTERS,
     ImageArray,
     ImageMetrics,
+    check_same_size,
     disturbed,
+    enlarged,
     figures,
     read_clean,
+    scale_of,
     squared_error,
 )
 from app.ui.compare.runner import Made, SideRunner
@@ -116,7 +119,8 @@ class SideModel(QObject):
         self.made: dict[str, Made] = {}
         self.colours: dict[str, Pixels] = {}  # the images as they are shown, by key
         self.clean: ImageArray | None = None
-        self.noisy: ImageArray | None = None
+        self.noisy: ImageArray | None = None  # what the networks get
+        self.enlarged: ImageArray | None = None  # the same in the size of the results, if they are larger
         self.measured = Measured()
         self.busy = False
         self.runner = SideRunner(self)
@@ -135,7 +139,7 @@ class SideModel(QObject):
         self.stop()
         self.busy = True
         self.made, self.colours, self.measured, self.problem = {}, {}, Measured(), ""
-        self.clean = self.noisy = None
+        self.clean = self.noisy = self.enlarged = None
         self._drawing, self._ran = {}, False
         self.compared = self.make_variants()
         self.started.emit()
@@ -210,8 +214,8 @@ class SideModel(QObject):
 
     @property
     def knows_clean(self) -> bool:
-        """Whether there is a clean image: the noise is added here, or its file was chosen."""
-        return bool(self.noise.kind) or self.clean_file is not None
+        """Whether there is a clean image: its file was chosen, or the noise is added here and the results are as large."""
+        return self.clean_file is not None if not self.noise.kind else self.enlarged is None
 
     @property
     def reference(self) -> str:
@@ -221,7 +225,7 @@ class SideModel(QObject):
     def pixels(self, key: str) -> ImageArray | None:
         """The image behind a key, 1 x C x H x W."""
         if key == INPUT:
-            return self.noisy
+            return self.noisy if self.enlarged is None else self.enlarged
         if key == CLEAN:
             return self.clean
         return self.made[key].picture if key in self.made else None
@@ -229,7 +233,10 @@ class SideModel(QObject):
     def title(self, key: str) -> str:
         """Title over the image: `A denoiser`."""
         if key == INPUT:
-            return tr("Input ({noise})", noise=self.noise.text) if self.noise.kind else tr("Input")
+            notes = [self.noise.text] if self.noise.kind else []
+            if self.enlarged is not None and self.noisy is not None:
+                notes.append(tr("bicubic x {scale}", scale=scale_of(self.enlarged, self.noisy)))
+            return tr("Input ({notes})", notes=", ".join(notes)) if notes else tr("Input")
         if key == CLEAN:
             return tr("Clean")
         index = LETTERS.index(key)
@@ -316,13 +323,17 @@ class SideModel(QObject):
 
         job.done.connect(arrived)
         job.failed.connect(failed)
-        job.start(partial(coloured, made.picture))
+        assert self.noisy is not None
+        clean = self.clean if self.clean_file is not None and not self.noise.kind else None
+        job.start(partial(_coloured, made.picture, self.noisy, clean, self.clean_file))
 
     def _show(self, index: int, made: Made, answer: object) -> None:
         assert isinstance(answer, tuple)
         key = LETTERS[index]
+        self.colours[key], broken, grown, its_colours = answer
+        if grown is not None and self.enlarged is None:
+            self.enlarged, self.colours[INPUT] = grown, its_colours
         self.made = dict(sorted({**self.made, key: made}.items()))  # threads end in any order
-        self.colours[key], broken = answer
         if isfinite(made.milliseconds) or made.emulated:
             wrong = tr("{share} % of its values are NaN or infinite", share=digits(100 * broken)) if broken else ""
             self.status[index] = "; ".join(text for text in (made.note, wrong) if text)
@@ -351,10 +362,11 @@ class SideModel(QObject):
             self._end()
             return
         reference = self.pixels(self.reference)
+        given = self.pixels(INPUT)
         assert reference is not None
-        assert self.noisy is not None
+        assert given is not None
         self._work(
-            partial(measure_all, self.reference, reference, self.noisy, dict(self.made)),
+            partial(measure_all, self.reference, reference, given, dict(self.made)),
             self._on_measured,
         )
 
@@ -395,6 +407,19 @@ def _drawn(
 def coloured(picture: ImageArray) -> tuple[Pixels, float]:
     """An image as it is shown, and the share of values that are NaN or infinite (work for a thread)."""
     return picture_pixels(picture[0]), 1 - float(np.mean(np.isfinite(picture)))
+
+
+def _coloured(
+    picture: ImageArray, noisy: ImageArray, clean: ImageArray | None, clean_file: Path | None
+) -> tuple[Pixels, float, ImageArray | None, Pixels | None]:
+    """As `coloured`, and the input in the size of a result that is larger, and its colors.
+
+    Raises DiagnosticError where the clean image has another size than the result.
+    """
+    if clean is not None and clean_file is not None:
+        check_same_size(clean, picture, clean_file.name)
+    grown = enlarged(noisy, picture) if picture.shape != noisy.shape else None
+    return (*coloured(picture), grown, picture_pixels(grown[0]) if grown is not None else None)
 
 
 def measure_all(key: str, reference: ImageArray, noisy: ImageArray, made: dict[str, Made]) -> Measured:

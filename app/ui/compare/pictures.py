@@ -168,8 +168,8 @@ class Pictures(QWidget):
 
     def _mark(self) -> None:
         """Titles, the marked region and the pointer, on every image."""
-        clean = self._model.noisy
-        size = (clean.shape[3], clean.shape[2]) if clean is not None else (0, 0)
+        given = self._model.pixels(INPUT)
+        size = (given.shape[3], given.shape[2]) if given is not None else (0, 0)
         whole = (0, 0, *size)
         common: list[Overlay] = []
         if self.region is not None:

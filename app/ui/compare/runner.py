@@ -155,6 +155,7 @@ class _Pass:
     variants: Sequence[Variant | None]
     picture: ImageArray
     index: int = -1  # of the variant that runs
+    first: ImageArray | None = None  # the first result, whose size the others must have
 
 
 class SideRunner(QObject):
@@ -228,10 +229,12 @@ class SideRunner(QObject):
         taken = {name: lane.client.take(handle) for name, handle in reply.outputs.items()}
         result: NDArray[np.float32] = np.asarray(taken[variant.output], np.float32)
         try:
-            check_comparable(variant.name, variant.output, result, present.picture)
+            others = () if present.first is None else (present.first,)
+            check_comparable(variant.name, variant.output, result, present.picture, others)
         except DiagnosticError as error:
             self._fail(present, error.diagnostics)
             return
+        present.first = result
         cold, lane.warm = not lane.warm and not reply.emulated, True
         spent = nan if cold or reply.emulated else reply.milliseconds
         emulated = tr("emulated: results are those of the format, times are not") if reply.emulated else ""
