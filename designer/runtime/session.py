@@ -48,6 +48,7 @@ from designer.runtime.input_data import (
     Extent,
     InputData,
     as_batch,
+    check_equal_sizes,
     check_fed,
     crop,
     factors,
@@ -470,6 +471,9 @@ class _Run:
         for name in self.plan.inputs:
             version, array = session.fed_input(name)
             self.versions[Source(name)], self.values[Source(name)] = version, array
+        check_equal_sizes(
+            {name: (type_of(session.inference, Source(name)), self.values[Source(name)]) for name in self.plan.inputs}
+        )
         for number, step in enumerate(self.plan.steps):
             current().check()
             if progress is not None:

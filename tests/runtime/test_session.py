@@ -490,3 +490,24 @@ def test_weights_are_compared_by_content(runtime_registry):
     tensors[WeightKey("out", "bias")] = tensors[WeightKey("out", "bias")] + 1
     made.set_weights(Weights(tensors))
     assert ran(made.run()) == ["enc 1"]
+
+
+@pytest.mark.parametrize("name", ["torch", "onnxruntime"])
+def test_inputs_with_batches_of_different_sizes_are_refused_by_name(name):
+    layers = [
+        layer("first", "input", dims="8x6x3"),
+        layer("second", "input", dims="8x6x3"),
+        layer("both", "concatenation", "first,second", axis="1"),
+        layer("result", "output", "both"),
+    ]
+    session = Session(Graph(layers), load(entry_points=False), Weights({}), RunOptions(engine=name))
+    session.set_input("first", pixels(6, 8, batch=1), is_image=True)
+    session.set_input("second", pixels(6, 8, batch=3), is_image=True)
+    with pytest.raises(DiagnosticError) as caught:
+        session.run()
+    (found,) = caught.value.diagnostics
+    assert (found.code, found.layer) == ("input-shape", "second")
+    assert found.message == "the input 'second' has N = 3, the input 'first' has N = 1"
+    assert found.remedy == "choose data with the same N for both inputs"
+    session.set_input("first", pixels(6, 8, batch=3), is_image=True)
+    assert session.run().outputs["result"].shape == (3, 6, 6, 8)
