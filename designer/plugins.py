@@ -39,12 +39,20 @@ def plugin_files(folders: Iterable[Path]) -> Iterator[Plugin]:
     """Every `.py` file of `folders`, in name order."""
     for folder in folders:
         for path in sorted(folder.glob("*.py")) if folder.is_dir() else ():
-            exposed = next((place for place in (folder, path) if _others_may_write(place)), None)
+            exposed = next(_exposed(path), None)
             yield str(path), partial(_import_file, path) if exposed is None else partial(_refuse, exposed)
 
 
-def _others_may_write(place: Path) -> bool:
-    return os.name == "posix" and bool(place.stat().st_mode & stat.S_IWOTH)
+def _exposed(path: Path) -> Iterator[Path]:
+    """What every user could change or replace: the file, its folder, or a folder around it. In sticky ones only owners replace."""
+    if os.name != "posix":
+        return
+    places = [path, path.parent, *path.resolve().parents]
+    for place in dict.fromkeys(places):
+        mode = place.stat().st_mode
+        replaceable = place in (path, path.parent, path.resolve().parent) or not mode & stat.S_ISVTX
+        if mode & stat.S_IWOTH and replaceable:
+            yield place
 
 
 def _refuse(place: Path) -> object:

@@ -107,7 +107,9 @@ def _look(file: Path) -> Unfinished | None:
         return None
     try:
         size = os.fstat(stream).st_size
-        if not size and not _is_old(file):  # being created
+        if not size:  # being created, or given up before it had a record
+            if _is_old(file):
+                _remove(file)
             os.close(stream)
             return None
         data = b"" if size > MAX_BYTES else file.read_bytes()

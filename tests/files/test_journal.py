@@ -653,7 +653,8 @@ def test_of_journals_without_contents_only_an_old_incomplete_one_is_removed(tmp_
     """A process that is creating one has an hour; other files are not ours."""
     folder = tmp_path / "journal"
     folder.mkdir()
-    for name in (f"young{journal_module.MAKING}", f"old{journal_module.MAKING}", f"young{ENDING}", "a"):
+    old = (f"old{journal_module.MAKING}", f"old{ENDING}")
+    for name in (*old, f"young{journal_module.MAKING}", f"young{ENDING}", "a"):
         (folder / name).touch()
     for file in folder.glob("old*"):
         os.utime(file, (1, 1))

@@ -242,14 +242,27 @@ def test_broken_package_is_reported_and_left_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="rights of POSIX")
-@pytest.mark.parametrize("open_to_all", ["folder", "file"])
-def test_a_plugin_that_every_user_may_write_is_not_run(tmp_path, open_to_all) -> None:
-    folder = tmp_path / "plugins"
-    folder.mkdir()
-    plugin = folder / "mine.py"
-    plugin.write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()\n")
-    (folder if open_to_all == "folder" else plugin).chmod(0o777)
+@pytest.mark.parametrize(
+    ("open_to_all", "mode", "runs"),
+    [
+        ("plugins/mine.py", 0o777, False),
+        ("plugins", 0o777, False),
+        ("plugins", 0o1777, False),  # others can add files
+        ("", 0o777, False),  # others can put another folder in the place of ours
+        ("", 0o1777, True),  # like /tmp: only owners replace their folders
+        ("plugins", 0o775, True),
+    ],
+)
+def test_a_plugin_that_every_user_may_change_or_replace_is_not_run(
+    tmp_path: Path, open_to_all: str, mode: int, runs: bool
+) -> None:
+    around = tmp_path / "around"
+    folder = around / "plugins"
+    folder.mkdir(parents=True)
+    (folder / "mine.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()\n")
+    (around / open_to_all).chmod(mode)
     registry = load([folder], entry_points=False)
-    (found,) = registry.diagnostics
-    assert "every user can write" in found.message
-    assert not (tmp_path / "ran").exists()
+    assert (tmp_path / "ran").exists() is runs
+    if not runs:
+        (found,) = registry.diagnostics
+        assert f"every user can write to {around / open_to_all}; remove" in found.message

@@ -9,6 +9,7 @@ pytestmark = pytest.mark.gui
 
 import canvas_kit as kit
 from PySide6.QtCore import Qt, QUrl
+from PySide6.QtGui import QPalette
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
     QApplication,
@@ -27,6 +28,7 @@ from window_kit import action, open_window, press
 import samples
 from app.ui.shell.docs_viewer import FOLDER, pages
 from app.ui.shell.guided_tour import Tour, tour_steps
+from app.ui.widgets import theme
 
 WAIT = 60000
 
@@ -200,4 +202,29 @@ def test_the_pages_of_docs_are_shown_and_searched(window):
     assert page.textCursor().selectedText() == "unpooling"
     QTest.keyClick(line, Qt.Key.Key_Return)
     assert page.textCursor().selectionStart() > first
+    dialog.close()
+
+
+def test_links_of_a_page_have_the_color_of_the_theme_after_a_switch(window, qapp):
+    action(window, "help.docs").trigger()
+    dialog = window.findChild(QDialog, "docs")
+    page, titles = dialog.findChild(QTextBrowser, "docs.page"), dialog.findChild(QListWidget, "docs.pages")
+
+    def colors() -> set[str]:
+        found, block = set(), page.document().begin()
+        while block.isValid():
+            for at in block.textFormats():
+                found |= {at.format.foreground().color().name()} if at.format.isAnchor() else set()
+            block = block.next()
+        return found
+
+    row = next(row for row in range(titles.count()) if (titles.setCurrentRow(row), colors())[1])
+    page.verticalScrollBar().setValue(place := page.verticalScrollBar().maximum() // 2)
+    try:
+        for mode in ("light", "dark"):
+            theme.apply(qapp, mode)
+            assert colors() == {qapp.palette().color(QPalette.ColorRole.Link).name()}
+    finally:
+        theme.apply(qapp)
+    assert (titles.currentRow(), page.verticalScrollBar().value()) == (row, place)
     dialog.close()

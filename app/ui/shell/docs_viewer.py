@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.ui.widgets import theme
 from designer.texts import tr
 
 FOLDER = Path(__file__).parents[3] / "docs"
@@ -81,12 +82,20 @@ class DocsViewer(QDialog):
         row.addWidget(split)
         self._list.setCurrentRow(0)
         self._search.setFocus()
+        theme.changes().changed.connect(self._show_again)
 
     def _show(self, item: QListWidgetItem | None) -> None:
         if item is not None:
             path = FOLDER / str(item.data(Qt.ItemDataRole.UserRole))
             self._page.setMarkdown(path.read_text("utf-8"))
             _make_headings_bold(self._page.document())
+
+    def _show_again(self) -> None:
+        """In the colors of the theme: those of links are set when a page is read."""
+        bar = self._page.verticalScrollBar()
+        place = bar.value()
+        self._show(self._list.currentItem())
+        bar.setValue(place)
 
     def _follow(self, link: QUrl) -> None:
         """Show another page, or open an address in the browser."""
