@@ -112,7 +112,7 @@ def _follow(folder: Path, looks: Callable[[], Iterator[None]]) -> int:
             next(turns, None)
             run.read()
             shot = run.snapshot
-            if shot.step != printed:
+            if shot.total_steps and shot.step != printed:
                 printed = shot.step
                 _print(run)
             if not shot.state.trains:

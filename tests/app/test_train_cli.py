@@ -61,6 +61,7 @@ def test_a_network_is_trained_and_found_again(network):
     done = train(network, *options, "--validate-every", 3, "--threads", 1)
     assert done.returncode == 0, done.stderr
     assert "step 6 of 6" in done.stdout
+    assert "of 0" not in done.stdout  # the number of steps is known when training begins
     assert "finished" in done.stdout
     (folder,) = runs_of(network.with_name("net_pytorch"))
     run = RunFolder(folder)
