@@ -208,10 +208,38 @@ def test_every_browse_button_fills_its_own_field(kind, qtbot, monkeypatch, tmp_p
     buttons = [button for button in dialog.findChildren(QPushButton) if button.objectName().endswith(".browse")]
     assert buttons
     for button in buttons:
-        field = dialog.findChild(QLineEdit, button.objectName().removesuffix(".browse"))
+        field = dialog.findChild(QLineEdit, button.objectName().removesuffix(".browse").removesuffix("_file"))
         before = {line.objectName(): line.text() for line in dialog.findChildren(QLineEdit)}
         button.click()
         after = {line.objectName(): line.text() for line in dialog.findChildren(QLineEdit)}
         assert {name for name in after if after[name] != before[name]} == {field.objectName()}
         assert field.text() == chosen
         field.setText("")
+
+
+def test_weights_of_an_export_are_a_folder_or_a_file_and_asked_for_where_the_current_ones_are(
+    qtbot, monkeypatch, tmp_path
+) -> None:
+    context = Context(default_registry())
+    context.set_document(Document(Graph([Layer("input", "input")]), context.registry, parent=context))
+    (tmp_path / "weights").mkdir()
+    context.root.restore_settings(weights=str(tmp_path / "weights" / "own.pt"))
+    dialog = OnnxExportDialog(context)
+    qtbot.addWidget(dialog)
+    begun = []
+
+    def answer(name, chosen):
+        monkeypatch.setattr(QFileDialog, name, lambda _parent, _title, folder, *rest: (begun.append(folder), chosen)[1])
+
+    for button, method, chosen in (
+        ("weights", "getExistingDirectory", "/some/folder"),
+        ("weights_file", "getOpenFileName", ("/some/file.pt", "")),
+    ):
+        asked = dialog.findChild(QPushButton, f"export_onnx.{button}.browse")
+        answer(method, chosen)
+        asked.click()
+        assert dialog.weights.text() == (chosen if isinstance(chosen, str) else chosen[0])
+        answer(method, "" if isinstance(chosen, str) else ("", ""))
+        asked.click()
+        assert dialog.weights.text() == (chosen if isinstance(chosen, str) else chosen[0]), "cancelled"
+    assert begun == [str(tmp_path / "weights")] * 4

@@ -8,8 +8,8 @@ pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
 import canvas_kit as kit
-from PySide6.QtCore import Qt, QUrl
-from PySide6.QtGui import QPalette
+from PySide6.QtCore import QEvent, Qt, QUrl
+from PySide6.QtGui import QDesktopServices, QFont
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
     QApplication,
@@ -29,6 +29,8 @@ import samples
 from app.ui.shell.docs_viewer import FOLDER, pages
 from app.ui.shell.guided_tour import Tour, tour_steps
 from app.ui.widgets import theme
+from designer.graph.commands import add_layer
+from designer.graph.model import Layer
 
 WAIT = 60000
 
@@ -205,26 +207,127 @@ def test_the_pages_of_docs_are_shown_and_searched(window):
     dialog.close()
 
 
-def test_links_of_a_page_have_the_color_of_the_theme_after_a_switch(window, qapp):
+@pytest.fixture
+def docs(window) -> QDialog:
     action(window, "help.docs").trigger()
-    dialog = window.findChild(QDialog, "docs")
-    page, titles = dialog.findChild(QTextBrowser, "docs.page"), dialog.findChild(QListWidget, "docs.pages")
+    return window.findChild(QDialog, "docs")
 
-    def colors() -> set[str]:
-        found, block = set(), page.document().begin()
+
+def link_colors(page: QTextBrowser) -> set[str]:
+    """The colors of all links of the page."""
+    found, block = set(), page.document().begin()
+    while block.isValid():
+        for part in block.textFormats():
+            if part.format.anchorHref():
+                found.add(part.format.foreground().color().name())
+        block = block.next()
+    return found
+
+
+def test_links_of_the_documentation_follow_the_theme_and_the_reader_keeps_the_place(window, docs):
+    page, line = docs.findChild(QTextBrowser, "docs.page"), docs.findChild(QLineEdit, "docs.search")
+    action(window, "view.theme_light").trigger()
+    QTest.keyClicks(line, "network")
+    while page.verticalScrollBar().value() == 0:
+        QTest.keyClick(line, Qt.Key.Key_Return)
+    selected, place = page.textCursor().selectionStart(), page.verticalScrollBar().value()
+    assert place > 0
+    for mode in ("dark", "light"):
+        action(window, f"view.theme_{mode}").trigger()
+        QApplication.processEvents()
+        assert link_colors(page) == {theme.color("accent").name()}, mode
+        assert (page.textCursor().selectionStart(), page.textCursor().selectedText().lower()) == (selected, "network")
+        assert page.verticalScrollBar().value() == place
+    docs.close()
+
+
+def test_the_search_of_the_documentation_goes_on_from_the_top_after_the_last_match(window, docs):
+    page, line = docs.findChild(QTextBrowser, "docs.page"), docs.findChild(QLineEdit, "docs.search")
+    QTest.keyClicks(line, "layers")
+    first, seen = page.textCursor().selectionStart(), []
+    for _ in range(page.toPlainText().lower().count("layers")):
+        seen.append(page.textCursor().selectionStart())
+        QTest.keyClick(line, Qt.Key.Key_Return)
+    assert seen == sorted(set(seen)), "each match once, from the top"
+    assert len(seen) > 1
+    assert page.textCursor().selectionStart() == first
+    line.clear()
+    QTest.keyClicks(line, "no such word")
+    assert not page.textCursor().hasSelection()
+    docs.close()
+
+
+def test_a_link_of_the_documentation_opens_its_page_or_the_browser(docs, monkeypatch):
+    opened = []
+    monkeypatch.setattr(QDesktopServices, "openUrl", lambda url: opened.append(url.toString()))
+    titles, page = docs.findChild(QListWidget, "docs.pages"), docs.findChild(QTextBrowser, "docs.page")
+    for row, path in enumerate(pages()):
+        page.anchorClicked.emit(QUrl(path.name))
+        assert titles.currentRow() == row
+        assert page.toPlainText().startswith(titles.item(row).text().replace("`", ""))
+    for address in ("https://onnx.ai/", "http://localhost/", "file:///etc/passwd", "gone.md"):
+        page.anchorClicked.emit(QUrl(address))
+        assert titles.currentRow() == len(pages()) - 1
+    assert opened == ["https://onnx.ai/", "http://localhost/"]
+    docs.close()
+
+
+def test_headings_of_the_documentation_that_begin_with_code_are_bold(docs):
+    titles, page = docs.findChild(QListWidget, "docs.pages"), docs.findChild(QTextBrowser, "docs.page")
+    for row in range(titles.count()):
+        titles.setCurrentRow(row)
+        block = page.document().begin()
         while block.isValid():
-            for at in block.textFormats():
-                found |= {at.format.foreground().color().name()} if at.format.isAnchor() else set()
+            if block.blockFormat().headingLevel():
+                assert all(part.format.fontWeight() == QFont.Weight.Bold for part in block.textFormats()), block.text()
             block = block.next()
-        return found
+    docs.close()
 
-    row = next(row for row in range(titles.count()) if (titles.setCurrentRow(row), colors())[1])
-    page.verticalScrollBar().setValue(place := page.verticalScrollBar().maximum() // 2)
-    try:
-        for mode in ("light", "dark"):
-            theme.apply(qapp, mode)
-            assert colors() == {qapp.palette().color(QPalette.ColorRole.Link).name()}
-    finally:
-        theme.apply(qapp)
-    assert (titles.currentRow(), page.verticalScrollBar().value()) == (row, place)
-    dialog.close()
+
+# --- the tour and other documents --------------------------------------------------------------------------------
+
+
+def test_the_tour_follows_the_document_that_is_shown(window):
+    window.files.new_from("denoiser")
+    other = window.tabs.shown
+    action(window, "help.tour").trigger()
+    sample = window.tabs.shown
+    QTest.mouseClick(window.findChild(QPushButton, "tour.next"), Qt.MouseButton.LeftButton)
+    window.tabs.show(other)
+    sample.document.do(lambda graph: add_layer(graph, Layer("aside", "identity")))
+    assert step(window) == "Step 2 of 5", "the sample is not shown"
+    sample.document.undo()
+    other.document.do(lambda graph: add_layer(graph, Layer("aside", "identity")))
+    assert step(window) == "Step 3 of 5"
+    other.document.undo()
+    sample.document.do(lambda graph: add_layer(graph, Layer("aside", "identity")))
+    window.tabs.show(sample)
+    QTest.mouseClick(window.findChild(QPushButton, "tour.next"), Qt.MouseButton.LeftButton)
+    assert step(window) == "Step 4 of 5"
+    sample.document.undo()
+    assert step(window) == "Step 5 of 5"
+
+
+def test_the_hint_of_the_tour_stays_in_its_corner_and_ends_without_a_trace(window):
+    action(window, "help.tour").trigger()
+    hint = window.findChild(QWidget, "tour")
+    for width, height in ((1500, 900), (1100, 700)):
+        window.resize(width, height)
+        QApplication.processEvents()
+        assert hint.geometry().left() == 16
+        assert window.canvas.height() - hint.geometry().bottom() - 1 == 16
+    shown = [step(window)]
+    while window.findChild(QPushButton, "tour.next").isVisible():
+        QTest.mouseClick(window.findChild(QPushButton, "tour.next"), Qt.MouseButton.LeftButton)
+        shown.append(step(window))
+    assert [text[5] for text in shown[:-1]] == list("1235"), "undo is done already: there is nothing to undo"
+    texts = {name: window.findChild(QWidget, f"tour.{name}") for name in ("count", "title", "next", "end")}
+    assert texts["title"].text() == "This was the tour"
+    assert texts["end"].text() == "Close"
+    assert [texts[name].isVisible() for name in ("count", "title", "next", "end")] == [False, True, False, True]
+    QTest.mouseClick(texts["end"], Qt.MouseButton.LeftButton)
+    QApplication.processEvents()
+    QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+    assert window.findChild(Tour) is None
+    assert window.findChild(QWidget, "tour") is None
+    window.context.select(())

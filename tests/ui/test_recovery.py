@@ -310,6 +310,19 @@ def test_settings_are_recovered(start, path):
     assert window.context.root.settings.precision == "fp16"
 
 
+def test_recovered_settings_survive_another_crash(start, path):
+    crash(path, lambda g: Edit("Precision", settings={"precision": ("fp32", "fp16")}))
+    first = start()
+    press(first.recovery.dialog, "recover")
+    first.context.root.do(renamed("result"))
+    first.tabs.shown.journal.abandon()  # the process ends
+    first.close_now()
+    second = start()
+    press(second.recovery.dialog, "recover")
+    assert second.context.root.settings.precision == "fp16"
+    assert "result" in second.context.root.graph.layers
+
+
 def test_gestures_of_the_window_are_recorded_and_saving_ends_it(start, path):
     window = start(path)
     assert journals() == []

@@ -75,6 +75,20 @@ def test_other_keys_are_not(shortcuts, action, key):
     assert shortcuts.refused(action, key) is None
 
 
+def test_every_key_of_an_action_is_taken_from_the_actions_that_had_it(shortcuts):
+    assert shortcuts.standard("edit.redo") == ("Ctrl+Shift+Z", "Ctrl+Y")
+    shortcuts.change("edit.redo", ())
+    shortcuts.change("file.new", ("Ctrl+Shift+Z", "Ctrl+N"))
+    shortcuts.change("file.open", ("Ctrl+O", "Ctrl+Y"))
+    shortcuts.reset("edit.redo")
+    assert [shortcuts.keys(name) for name in ("edit.redo", "file.new", "file.open")] == [
+        ("Ctrl+Shift+Z", "Ctrl+Y"),
+        ("Ctrl+N",),
+        ("Ctrl+O",),
+    ]
+    assert not any(shortcuts.is_changed(name) for name in ("edit.redo", "file.new", "file.open"))
+
+
 def test_sequences_that_hide_each_other_clash():
     assert clash("Ctrl+K, Ctrl+S", "Ctrl+K")
     assert clash("ctrl+d", "Ctrl+D")

@@ -35,6 +35,7 @@ class CommandPalette(SearchPopup):
 
     def _commands(self, text: str) -> Iterator[SearchMatch]:
         words = text.casefold().split()
+        typed = f" {' '.join(words)}"
         paths = menu_paths()
         found = []
         for spec in self._actions.declared.values():
@@ -45,8 +46,9 @@ class CommandPalette(SearchPopup):
             about = f"{names} {' '.join(path)} {tr_data(spec.tip)} {spec.title} {spec.id}".casefold()
             if spec.id != "help.commands" and all(word in about for word in words):
                 named = all(word in names for word in words)
-                found.append((not self._actions[spec.id].isEnabled(), not named, name, spec.id))
-        for blocked, _, name, key in sorted(found):
+                begun = typed in f" {names}"  # at the beginning of a word, as it is typed
+                found.append((not self._actions[spec.id].isEnabled(), not named, not begun, name, spec.id))
+        for blocked, *_, name, key in sorted(found):
             action = self._actions[key]
             keys = action.shortcut().toString(QKeySequence.SequenceFormat.NativeText)
             yield SearchMatch(key, name, keys, action.toolTip(), self._icon(action), not blocked)

@@ -82,7 +82,7 @@ class DocsViewer(QDialog):
         row.addWidget(split)
         self._list.setCurrentRow(0)
         self._search.setFocus()
-        theme.changes().changed.connect(self._show_again)
+        theme.changes().changed.connect(self._apply_color)
 
     def _show(self, item: QListWidgetItem | None) -> None:
         if item is not None:
@@ -90,11 +90,15 @@ class DocsViewer(QDialog):
             self._page.setMarkdown(path.read_text("utf-8"))
             _make_headings_bold(self._page.document())
 
-    def _show_again(self) -> None:
-        """In the colors of the theme: those of links are set when a page is read."""
-        bar = self._page.verticalScrollBar()
-        place = bar.value()
+    def _apply_color(self) -> None:
+        """Read the page again where it is: its links have the color of the theme in which it was read."""
+        cursor, bar = self._page.textCursor(), self._page.verticalScrollBar()
+        begin, end, place = cursor.anchor(), cursor.position(), bar.value()
         self._show(self._list.currentItem())
+        cursor = self._page.textCursor()
+        cursor.setPosition(begin)
+        cursor.setPosition(end, QTextCursor.MoveMode.KeepAnchor)
+        self._page.setTextCursor(cursor)
         bar.setValue(place)
 
     def _follow(self, link: QUrl) -> None:

@@ -102,6 +102,7 @@ MENUS: tuple[tuple[str, tuple[Entry, ...]], ...] = (
     ("&Workspaces", ("Workspaces/choose", None, ("&Layouts", ("<layouts>",)), "Workspaces/layout")),
     ("&Help", ("Help/help",)),
 )
+CHOICES = "Workspaces/choose"  # titles that mean little without their menu, although it is no submenu
 TOOLBAR = ("Tools/file", "Tools/undo", "Tools/canvas", "Tools/run")
 FORMATS = "Canvas/formats"  # a submenu of the context menu
 CONTEXT_MENU = (
@@ -133,9 +134,9 @@ def menu_paths() -> dict[str, tuple[str, ...]]:
 
 def full_title(action: Action[Any], paths: Mapping[str, tuple[str, ...]]) -> str:
     """The title of an action with its submenu, without which "Dark" means nothing: `Theme: Dark`. `paths` are `menu_paths()`."""
-    path = next((paths[section] for section in action.menus if section in paths), ())
+    section, path = next(((section, paths[section]) for section in action.menus if section in paths), ("", ()))
     title = tr_data(action.title).replace("&", "").rstrip(".")
-    submenu = path[-1] if len(path) > 1 else ""
+    submenu = path[-1] if len(path) > 1 or section == CHOICES else ""
     return f"{submenu}: {title}" if submenu.rstrip("s").casefold() not in title.casefold() else title
 
 

@@ -130,7 +130,6 @@ class ShortcutsDialog(QDialog):
         for field in self.editor.findChildren(QLineEdit):
             field.setObjectName("shortcuts.editor.text")
             field.setAccessibleName(tr("New key"))
-            field.setPlaceholderText(tr("Press a key"))
         self._lay_out(page)
         return page
 
@@ -213,7 +212,11 @@ class ShortcutsDialog(QDialog):
         """Show whether the key in the field can be added."""
         key, action = self._key(), self._action()
         refused = self._shortcuts.refused(action, key) if key and action else ""
+        if key and key in self._shortcuts.keys(action):
+            refused = tr("The action has this key already.")
         self.add.setEnabled(bool(key) and not refused)
+        for field in self.editor.findChildren(QLineEdit):
+            field.setPlaceholderText(tr("Press a key"))  # Qt puts its own text back with each change
         if not key:
             self.note.setText(tr("Press a key, then click Add. An action can have several keys."))
         elif refused:
@@ -233,9 +236,7 @@ class ShortcutsDialog(QDialog):
     # --- editing --------------------------------------------------------------------------------------------
 
     def _add(self) -> None:
-        keys = self._shortcuts.keys(self._action())
-        if self._key() not in keys:
-            self._set((*keys, self._key()))
+        self._set((*self._shortcuts.keys(self._action()), self._key()))
 
     def _set(self, keys: tuple[str, ...]) -> None:
         self._shortcuts.change(self._action(), keys)

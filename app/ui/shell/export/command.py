@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from PySide6.QtCore import QByteArray, QProcess
-from PySide6.QtWidgets import QCheckBox, QComboBox, QFileDialog, QWidget
+from PySide6.QtWidgets import QCheckBox, QComboBox, QFileDialog, QPushButton, QWidget
 
 from app.process import module_command
+from app.ui.document.weights_dialog import ask_weights_file, ask_weights_folder
 from app.ui.engine.context import Context
 from app.ui.shell.export.dialog import ExportDialog
 from app.ui.widgets.file_dialogs import save_filter
@@ -49,10 +50,18 @@ class CommandExportDialog(ExportDialog):
 
     def add_weights(self) -> None:
         """Add the rows of the weights."""
-        browse = self.browse_button("weights", tr("Choose the weights"))
-        browse.clicked.connect(self._browse_weights)
-        self.add_row("weights", tr("&Weights"), self.weights, browse)
+        folder, file = (
+            self._choice("weights", tr("Folder..."), tr("Choose a folder with the weights"), ask_weights_folder),
+            self._choice("weights_file", tr("File..."), tr("Choose a file with the weights"), ask_weights_file),
+        )
+        self.add_row("weights", tr("&Weights"), self.weights, folder, file)
         self.form.addRow("", self.random)
+
+    def _choice(self, name: str, text: str, title: str, ask: Callable[..., None]) -> QPushButton:
+        button = self.browse_button(name, title)
+        button.setText(text)
+        button.clicked.connect(lambda: ask(self, self.context.root, lambda path: self.weights.setText(str(path))))
+        return button
 
     def add_variant(self) -> None:
         """Add the row of the variants in the settings of the document."""
@@ -84,11 +93,6 @@ class CommandExportDialog(ExportDialog):
         path, _ = QFileDialog.getOpenFileName(self, tr("ONNX Model"), self.model.text(), save_filter(ONNX_MODELS))
         if path:
             self.model.setText(path)
-
-    def _browse_weights(self) -> None:
-        folder = QFileDialog.getExistingDirectory(self, tr("Folder of Weights"), self.weights.text())
-        if folder:
-            self.weights.setText(folder)
 
     # --- for subclasses ----------------------------------------------------------------------------------------
 
