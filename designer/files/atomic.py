@@ -74,7 +74,8 @@ def atomic_file(path: str | os.PathLike[str], *, private: bool = False, durable:
 def remove_abandoned(folder: Path) -> None:
     """Remove temporary files in `folder` whose process ended before the save was complete. Never raises."""
     try:
-        files = [entry for entry in os.scandir(folder) if _TEMPORARY.fullmatch(entry.name)]
+        with os.scandir(folder) as entries:
+            files = [entry for entry in entries if _TEMPORARY.fullmatch(entry.name)]
     except OSError:
         return
     for file in files:

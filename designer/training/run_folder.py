@@ -181,8 +181,8 @@ class RunFolder:
     def validation_steps(self) -> list[int]:
         """The steps at which validation images were written."""
         found = []
-        with contextlib.suppress(OSError):
-            for entry in os.scandir(self.path / "validation"):
+        with contextlib.suppress(OSError), os.scandir(self.path / "validation") as entries:
+            for entry in entries:
                 kind, _, number = entry.name.partition("_")
                 if kind == "step" and number.isdecimal():
                     found.append(int(number))
@@ -231,7 +231,8 @@ class RunFolder:
 def runs_of(project: Path) -> list[Path]:
     """The folders of the runs in a project."""
     try:
-        found = [Path(entry.path) for entry in os.scandir(project / RUNS) if entry.is_dir()]
+        with os.scandir(project / RUNS) as entries:
+            found = [Path(entry.path) for entry in entries if entry.is_dir()]
     except OSError:
         return []
     return sorted(path for path in found if any((path / name).exists() for name in _OF_A_RUN))

@@ -44,8 +44,8 @@ def forget(folder: Path) -> None:
 def known_runs() -> list[KnownRun]:
     """The runs, without entries that cannot be read."""
     found = []
-    with contextlib.suppress(OSError):
-        for entry in os.scandir(registry_folder()):
+    with contextlib.suppress(OSError), os.scandir(registry_folder()) as entries:
+        for entry in entries:
             with contextlib.suppress(OSError, ValueError, RecursionError), open(entry.path, "rb") as stream:
                 found.append(msgspec.json.decode(stream.read(MAX_BYTES), type=KnownRun))
     return sorted(found, key=lambda run: run.folder)
