@@ -571,3 +571,14 @@ def test_synthetic_images_of_any_channels_are_kept_in_files(tmp_path, monkeypatc
         synthetic.main()
         assert (tmp_path / "0.png").exists()
         np.testing.assert_array_equal(images.load(0, 0), synthetic.make(0, 32, channels, 0, []))
+
+
+def test_the_running_mean_weighs_the_first_losses_as_the_others(tmp_path):
+    with scripts(tmp_path) as get:
+        smoothed = get("plots").smoothed
+    values = [9.0, *np.random.default_rng(1).uniform(0.5, 1.5, 60)]
+    for count in (1, 2, 7, 61):
+        weights = 0.95 ** np.arange(count)[::-1]
+        assert smoothed(values)[count - 1] == pytest.approx(np.average(values[:count], weights=weights))
+    assert smoothed([3.0] * 5) == pytest.approx([3.0] * 5)
+    assert smoothed([]) == []

@@ -453,6 +453,12 @@ def test_a_finished_run_is_extended(denoiser, photos, tmp_path):
     found = entries(tmp_path / "run")
     assert found[-1]["step"] == len(found) > 3
     assert found[-1]["epoch"] == 2
+    kept = {path: path.read_bytes() for path in (tmp_path / "run").glob("*.json*")}
+    done = run_python(denoiser, "train.py", "--resume", "--run", str(tmp_path / "run"), "--steps", "3")
+    assert done.returncode == 1
+    steps = found[-1]["step"]
+    assert f"error: the run has trained {steps} steps, more than the 3 that were asked for" in done.stderr
+    assert {path: path.read_bytes() for path in (tmp_path / "run").glob("*.json*")} == kept, "it is still finished"
 
 
 def test_weights_of_another_network_are_adopted_by_name_and_shape(denoiser, photos, tmp_path, registry):

@@ -80,6 +80,31 @@ def test_no_losses_no_branch(registry):
     assert loss_ends(graph, registry) == ()
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_the_branch_is_what_only_losses_need_in_any_network(registry, seed):
+    """Against the definition: losses and what follows them, then each layer that only these read, until none is left."""
+    random = np.random.default_rng(seed)
+    made, roles = [], {}
+    for number in range(14):
+        kind = random.choice(["identity", "element_wise", "l1_loss", "output"], p=[0.4, 0.25, 0.2, 0.15])
+        count = 2 if kind in ("element_wise", "l1_loss") else 1
+        sources = [f"n{n}" for n in random.integers(0, number, count)] if number > 1 else []
+        name = f"n{number}"
+        roles[name] = kind if sources else "input"
+        made.append(layer(name, roles[name], ",".join(sources)) if sources else layer(name, "input", dims="8x8x3"))
+    made.append(layer("open", "l1_loss", "n3,removed"))
+    roles["open"] = "l1_loss"
+    graph = Graph([made[n] for n in random.permutation(len(made))])
+    readers = {name: {item.name for item in made if name in item.producers()} for name in roles}
+    found = {name for name, kind in roles.items() if kind == "l1_loss"}
+    while more := {name for source in found for name in readers[source]} - found:
+        found |= more
+    while more := {n for n in roles if readers[n] and readers[n] <= found and roles[n] != "output"} - found:
+        found |= more
+    assert training_branch(graph, registry) == found
+    assert training_layers(Inference(graph, registry)) == found
+
+
 def test_losses_inside_of_a_template(registry):
     """A block that compares its result with a target: who feeds the target is part of the training branch."""
     block = Template(

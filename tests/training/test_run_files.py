@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from designer.graph.diagnostics import DiagnosticError
-from designer.training import run_registry, trainer
+from designer.training import run_folder, run_registry, trainer
 from designer.training.health import HealthFile, health_at
 from designer.training.metrics import MetricsFile, settings_differences
 from designer.training.process_mark import process_mark
@@ -244,6 +244,74 @@ def test_a_deleted_folder_counts_as_an_empty_run(project):
     run.delete()
     assert (run.status(), run.config(), run.process(), run.validation_steps()) == (None, {}, 0, [])
     assert run.notes() == Notes()
+
+
+def test_a_folder_that_cannot_be_deleted_is_named(tmp_path, monkeypatch):
+    run = RunFolder(tmp_path / "runs" / "a")
+    run.path.mkdir(parents=True)
+
+    def refuse(path):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(shutil, "rmtree", refuse)
+    with pytest.raises(DiagnosticError, match="Permission denied") as caught:
+        run.delete()
+    (found,) = caught.value.diagnostics
+    assert (found.code, found.file) == ("cannot-delete", str(run.path))
+
+
+def test_a_trainer_of_a_terminal_counts_only_while_it_runs_and_for_no_recorded_process(tmp_path, monkeypatch):
+    run = RunFolder(tmp_path / "runs" / "a")
+    run.path.mkdir(parents=True)
+    monkeypatch.setattr(run_folder, "process_mark", {7: "seven"}.get)
+    monkeypatch.setattr(run_folder, "runs_script", lambda pid, script: pid in (7, 8))
+
+    def found(status: int | None, record: tuple[int, str] | None) -> int:
+        for name, data in (
+            ("status.json", status and {"state": "running", "pid": status, "step": 1, "total_steps": 9}),
+            ("process.json", record and dict(zip(("pid", "mark"), record, strict=True))),
+        ):
+            (run.path / name).unlink(missing_ok=True)
+            if data:
+                (run.path / name).write_text(json.dumps(data))
+        assert status is None or run.status() is not None
+        return run.process()
+
+    assert found(None, None) == 0
+    assert found(None, (7, "seven")) == 7, "it has not written a status yet"
+    assert found(8, (7, "seven")) == 7
+    assert found(None, (7, "other")) == 0, "another process has its id"
+    assert found(7, (7, "other")) == 0, "another process has its id"
+    assert found(8, (7, "other")) == 8, "it was resumed from a terminal"
+    assert found(8, (9, "")) == 8
+    assert found(9, None) == 0, "it has ended"
+    assert found(8, None) == 8
+
+
+def test_listing_runs_and_validation_leaves_no_folder_open(tmp_path, monkeypatch):
+    run_registry.remember(tmp_path / "runs" / "a", None)
+    run = RunFolder(tmp_path / "runs" / "a")
+    (run.path / "validation" / "step_000002").mkdir(parents=True)
+    (run.path / "config.json").write_text("{}")
+    closed = []
+
+    class Listing:
+        def __init__(self, path):
+            self.path, self.entries = path, scandir(path)
+
+        def __enter__(self):
+            return self.entries
+
+        def __exit__(self, *error):
+            closed.append(self.path)
+            self.entries.close()
+
+    scandir = os.scandir
+    monkeypatch.setattr(os, "scandir", Listing)
+    assert [known.folder for known in run_registry.known_runs()] == [str(run.path)]
+    assert runs_of(tmp_path) == [run.path]
+    assert run.validation_steps() == [2]
+    assert closed == [run_registry.registry_folder(), tmp_path / "runs", run.path / "validation"]
 
 
 def test_a_folder_without_a_project_is_refused(tmp_path):

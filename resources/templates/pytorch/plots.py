@@ -28,10 +28,12 @@ def read_metrics(run: Path) -> list[dict[str, Any]]:
 
 
 def smoothed(values: list[float], keep: float = 0.95) -> list[float]:
-    """Exponential moving average."""
+    """Exponential moving average; the first values weigh as much as others (as in Adam, Kingma and Ba 2015)."""
     result: list[float] = []
+    total = weight = 0.0
     for value in values:
-        result.append(keep * result[-1] + (1 - keep) * value if result else value)
+        total, weight = keep * total + (1 - keep) * value, keep * weight + 1 - keep
+        result.append(total / weight)
     return result
 
 

@@ -208,6 +208,9 @@ def train(command: Command, records: Records, signals: list[int]) -> int:
     if run.adopted is not None:
         details["adopted"] = str(run.adopted)
     try:
+        if run.step > run.steps:
+            message = f"the run has trained {run.step} steps, more than the {run.steps} that were asked for"
+            raise TrainingError(f"{message}; give more --epochs or --steps")
         records.begin(config, run.step, run.steps, run.epoch_steps, details, on_training=run.validation.on_training)
         records.note_skipped(run.samples.broken_names())
         ended = run.train(signals)
