@@ -11,9 +11,10 @@ import numpy as np
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QPlainTextEdit, QPushButton, QTabWidget
 
-from app.ui.design.custom_agreement import AgreeDialog
+from app.ui.design.custom_agreement import AgreeDialog, ask_agreement
 from app.ui.document.document import Document
 from app.ui.engine.analysis import analysis_of
+from app.ui.engine.context import Context
 from app.ui.engine.profiling import State, profiling_of
 from app.ui.engine.result import Phase
 from designer.files.agreements import agreed, agreements_path
@@ -97,6 +98,19 @@ def test_asked_before_it_runs_and_again_for_another_text(qtbot, window) -> None:
     press(qtbot, dialog, "agree")
     qtbot.waitUntil(lambda: analysis.phase is Phase.READY, timeout=WAIT)
     assert 0.4 < float(np.max(analysis.result.outputs["result"])) <= 0.5
+
+
+def test_only_code_that_needs_agreement_is_asked_for_and_only_once(qtbot, window) -> None:
+    context = window.context
+    assert ask_agreement(Context(context.registry), lambda: None, window) is None
+    first = ask_agreement(context, lambda: None, window)
+    assert first is not None
+    assert ask_agreement(context, lambda: None, window) is first
+    assert len(window.findChildren(AgreeDialog)) == 1
+    qtbot.mouseClick(first.findChild(QPushButton, "agree_custom.agree"), Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: window.findChild(AgreeDialog) is None, timeout=WAIT)
+    assert ask_agreement(context, lambda: None, window) is None
+    assert window.findChild(AgreeDialog) is None
 
 
 def test_timing_asks_too(qtbot, window) -> None:

@@ -15,6 +15,7 @@ from PIL.Image import fromarray
 from PySide6.QtCore import QObject, Qt
 from PySide6.QtWidgets import QAbstractButton, QFileDialog
 from pytestqt.qtbot import QtBot
+from side_kit import network
 
 import samples
 from analysis_layers.noise import KINDS, RANDOM
@@ -27,10 +28,12 @@ from app.ui.compare.metrics_view import VALUES, MetricsView
 from app.ui.compare.model import MOST, NoiseChoice, SideModel, provenance_of
 from app.ui.compare.runner import Made, _Lane
 from app.ui.compare.setup import Setup
-from app.ui.compare.variants import Variant, VariantChoice
+from app.ui.compare.variants import Variant, VariantChoice, probable_weights
 from app.ui.compare.vote_view import VoteView
 from app.ui.document.document import Document
 from app.ui.engine.inputs import photographs
+from designer.files.document import read_document
+from designer.files.settings import save_settings, settings_path
 from designer.graph.commands import set_params
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
@@ -105,7 +108,7 @@ def test_the_plot_of_a_run_before_is_not_shown(qtbot: QtBot, monkeypatch: pytest
     assert view.plot.image.width() == 6
     view._draw()
     run.start(Path("no such folder"))
-    assert (run.rows, view.plot.image) == ([], None)
+    assert (run.rows, view.plot.image, view.plot._empty) == ([], None, "Run over a folder to see the plot.")
     view._on_plotted(png.getvalue())
     assert view.plot.image is None
 
@@ -343,3 +346,22 @@ def test_a_network_with_other_channels_says_so(qtbot: QtBot) -> None:
     assert (model.errors[0], model.errors[2]) == ("", "")
     assert 1 in told[3:]  # after all were made
     model.deleteLater()
+
+
+def test_the_dialog_for_weights_begins_where_they_probably_are(qapp: object, tmp_path: Path) -> None:
+    path = network(tmp_path, "net")
+    graph = read_document(path).graph
+    assert graph is not None
+    document = Document(graph, default_registry(), path)
+    sources: tuple[Document | Path, ...] = (document, path)
+
+    def begins(weights: str = "") -> list[str]:
+        return [probable_weights(VariantChoice(source, weights)) for source in sources]
+
+    assert begins() == begins("random") == [str(tmp_path)] * 2
+    (tmp_path / "net_pytorch" / "weights").mkdir(parents=True)
+    assert begins() == [str(tmp_path / "net_pytorch" / "weights")] * 2
+    document.change_settings(weights=str(tmp_path / "trained" / "a.npz"))
+    save_settings(document.settings, settings_path(path))
+    assert begins() == begins("random") == [str(tmp_path / "trained")] * 2
+    assert begins(str(tmp_path / "mine" / "b")) == [str(tmp_path / "mine")] * 2

@@ -170,6 +170,7 @@ class FolderView(QWidget):
             item.setTextAlignment(_LEFT if column == 0 else _RIGHT)
             self.table.setHorizontalHeaderItem(column, item)
         self.table.horizontalHeader().show()
+        self.plot.set_empty_text(tr("Run over a folder to see the plot."))  # not of a run before
         self.plot.show_image(None)
         self._show_state()
 

@@ -25,14 +25,16 @@ from analysis_layers.noise import KINDS, RANDOM, SCALES
 from app.reports.comparison import LETTERS
 from app.ui.compare.model import MOST, SideModel
 from app.ui.compare.variant_row import VariantRow
-from app.ui.compare.variants import VariantChoice
+from app.ui.compare.variants import VariantChoice, probable_weights
 from app.ui.document.document import Document
+from app.ui.document.locations import start_folder
 from app.ui.engine.inputs import photographs, title_of
 from app.ui.widgets import theme
 from app.ui.widgets.file_dialogs import open_filter
 from app.ui.widgets.narrow_combo import NarrowComboBox
 from app.ui.widgets.slider import NumberSlider
 from designer.files.document import DOCUMENTS
+from designer.files.settings import PATTERN
 from designer.runtime.images import IMAGES
 from designer.texts import tr, tr_data
 
@@ -138,14 +140,17 @@ class Setup(QScrollArea):
             self._changed()
 
     def _ask_document(self, index: int) -> None:
-        name, _ = QFileDialog.getOpenFileName(self, tr("Network to Compare"), "", open_filter(DOCUMENTS))
+        folder = str(start_folder(self._model.choices[index].path))
+        name, _ = QFileDialog.getOpenFileName(self, tr("Network to Compare"), folder, open_filter(DOCUMENTS))
         if name:
             self._model.choices[index] = replace(self._model.choices[index], source=Path(name), weights="", variant="")
             self._changed()
         self.show_choices()
 
     def _ask_weights(self, index: int) -> None:
-        folder = QFileDialog.getExistingDirectory(self, tr("Folder of weights"))
+        folder = QFileDialog.getExistingDirectory(
+            self, tr("Folder of weights"), probable_weights(self._model.choices[index])
+        )
         if folder:
             self._model.choices[index] = replace(self._model.choices[index], weights=folder)
             self._changed()
@@ -213,10 +218,15 @@ class Setup(QScrollArea):
     def _on_picture(self, index: int) -> None:
         chosen = self.picture.itemData(index)
         if chosen is None:
-            name, _ = QFileDialog.getOpenFileName(self, tr("Image to Compare On"), "", open_filter(IMAGES))
+            folder = self._folder_of(self._model.picture)
+            name, _ = QFileDialog.getOpenFileName(self, tr("Image to Compare On"), folder, open_filter(IMAGES))
             chosen = Path(name) if name else self._model.picture
         if chosen is not None:
             self.set_picture(Path(chosen))
+
+    @staticmethod
+    def _folder_of(image: Path | None) -> str:
+        return str(image.parent) if image is not None and not str(image).startswith(PATTERN) else ""
 
     def _show_clean(self) -> None:
         """Where noise is added the image itself is the clean one."""
@@ -234,7 +244,8 @@ class Setup(QScrollArea):
 
     def _on_clean(self, index: int) -> None:
         if index == self.clean.count() - 1:
-            name, _ = QFileDialog.getOpenFileName(self, tr("Clean Image"), "", open_filter(IMAGES))
+            folder = self._folder_of(self._model.clean_file or self._model.picture)
+            name, _ = QFileDialog.getOpenFileName(self, tr("Clean Image"), folder, open_filter(IMAGES))
             self.set_clean(Path(name) if name else self._model.clean_file)
         else:
             self.set_clean(self._model.clean_file if index else None)

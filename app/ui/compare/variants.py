@@ -9,6 +9,7 @@ import msgspec
 
 from app.engine.protocol import OpenRequest
 from app.ui.document.document import Document
+from app.ui.document.weights_dialog import probable_folder, weights_folder
 from app.ui.engine.inputs import layers_of
 from app.ui.engine.requests import open_request, with_variant
 from designer.files.document import DOCUMENTS, read_document, write_document
@@ -43,11 +44,15 @@ class VariantChoice:
     variant: str = ""  # one of the network's settings, by name
 
     @property
+    def path(self) -> Path | None:
+        """The file of the document."""
+        return self.source if isinstance(self.source, Path) else self.source.path
+
+    @property
     def title(self) -> str:
         """The document's name without its suffix."""
-        path = self.source if isinstance(self.source, Path) else self.source.path
-        if path is not None:
-            return DOCUMENTS.stem(path.name)
+        if self.path is not None:
+            return DOCUMENTS.stem(self.path.name)
         return self.source.graph.name if isinstance(self.source, Document) else ""
 
     @property
@@ -118,6 +123,18 @@ def settings_of(source: Document | Path) -> Settings:
         return source.settings
     path = find_settings(source)
     return read_settings(path).settings if path is not None else Settings()
+
+
+def probable_weights(choice: VariantChoice) -> str:
+    """The folder in which the weights of a choice probably are, as in the dialog for those of a document."""
+    chosen = choice.weights if choice.weights != RANDOM else ""
+    if chosen:
+        return str(Path(chosen).parent)
+    if isinstance(choice.source, Document):
+        return probable_folder(choice.source)
+    graph = read_document(choice.source).graph
+    name = graph.name if graph is not None else choice.title
+    return weights_folder(settings_of(choice.source).weights, choice.source, name)
 
 
 def _source(source: Document | Path) -> tuple[Graph, Settings]:

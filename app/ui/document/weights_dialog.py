@@ -32,8 +32,13 @@ def probable_folder(document: Document | None) -> str:
     """The folder in which the weights probably are: that of the current ones, the generated project, or the document's."""
     if document is None:
         return ""
-    if document.settings.weights:
-        return str(Path(document.settings.weights).parent)
-    home = start_folder(document.path)
-    project = document.project or home / f"{document.graph.name}_pytorch"
-    return next(str(path) for path in (project / "weights", project, home) if path == home or path.is_dir())
+    return weights_folder(document.settings.weights, document.path, document.graph.name, document.project)
+
+
+def weights_folder(weights: str, path: Path | None, name: str, project: Path | None = None) -> str:
+    """The same for a document in `path` of this name, with these weights and this generated project."""
+    if weights:
+        return str(Path(weights).parent)
+    home = start_folder(path)
+    project = project or home / f"{name}_pytorch"
+    return next(str(found) for found in (project / "weights", project, home) if found == home or found.is_dir())
