@@ -405,6 +405,34 @@ def test_parts_are_compiled_once(runtime_registry, compilations):
     assert len(compilations) == len(epsilons) + 1
 
 
+def two_inputs(*batches: str, size: str = "6x4x3") -> Graph:
+    inputs = [layer(name, "input", dims=size, batch=batch) for name, batch in zip("ab", batches, strict=True)]
+    return Graph([*inputs, layer("sum", "element_wise", "a,b", operation="add"), layer("result", "output", "sum")])
+
+
+@pytest.mark.parametrize("engine", ["onnxruntime", "torch"])
+@pytest.mark.parametrize("counts", [(1, 3), (3, 1), (2, 3)])
+def test_inputs_with_batches_that_do_not_match_are_named(runtime_registry, engine, counts):
+    made = Session(two_inputs("0", "0"), runtime_registry, Weights(), RunOptions(engine, threads=1))
+    for name, count in zip("ab", counts, strict=True):
+        made.set_input(name, np.full((count, 3, 4, 6), count, np.float32), is_image=False)
+    with pytest.raises(DiagnosticError) as caught:
+        made.run()
+    (found,) = caught.value.diagnostics
+    text = f"the inputs 'a' and 'b' have batches of {counts[0]} and {counts[1]}, which must be equal"
+    assert (found.code, found.layer, found.message) == ("input-shape", "b", text)
+    made.set_input("b", np.ones((counts[0], 3, 4, 6), np.float32), is_image=False)
+    assert made.run().outputs["result"].shape == (counts[0], 3, 4, 6)
+
+
+@pytest.mark.parametrize(("batches", "counts"), [(("1", "0"), (1, 3)), (("0", "1"), (3, 1)), (("2", "2"), (2, 2))])
+def test_a_batch_that_is_set_need_not_be_that_of_the_data(runtime_registry, batches, counts):
+    made = Session(two_inputs(*batches), runtime_registry, Weights(), ONE)
+    for name, count in zip("ab", counts, strict=True):
+        made.set_input(name, np.ones((count, 3, 4, 6), np.float32), is_image=False)
+    np.testing.assert_array_equal(made.run().outputs["result"], np.full((max(counts), 3, 4, 6), 2))
+
+
 def late_and_early() -> tuple[Graph, Graph]:
     """Mix before the output, where it sees the image without padding, and before a layer, where it sees all of it."""
     late = analysed(tiling=8)
