@@ -433,6 +433,27 @@ def test_a_batch_that_is_set_need_not_be_that_of_the_data(runtime_registry, batc
     np.testing.assert_array_equal(made.run().outputs["result"], np.full((max(counts), 3, 4, 6), 2))
 
 
+def test_an_input_of_any_shape_reads_numpy_files_of_its_own_type_only(runtime_registry, tmp_path):
+    graph = Graph(
+        [
+            layer("ids", "tensor_input", shape="3", batch="true", dtype="int64"),
+            layer("same", "identity", "ids"),
+            layer("result", "output", "same"),
+        ]
+    )
+    made = Session(graph, runtime_registry, Weights(), ONE)
+    values = np.array([[3, 2**40, -1], [0, 5, 7]])
+    np.save(tmp_path / "ids.npy", values)
+    made.set_input_file("ids", tmp_path / "ids.npy")
+    result = made.run().outputs["result"]
+    assert result.dtype == np.int64
+    np.testing.assert_array_equal(result, values)
+    assert code_of(lambda: made.set_input_file("ids", tmp_path / "a.png")) == "unknown-format"
+    np.save(tmp_path / "flat.npy", values[0])
+    assert code_of(lambda: made.set_input_file("ids", tmp_path / "flat.npy")) == "input-shape"
+    np.testing.assert_array_equal(made.run().outputs["result"], values)  # a refusal changes nothing
+
+
 def late_and_early() -> tuple[Graph, Graph]:
     """Mix before the output, where it sees the image without padding, and before a layer, where it sees all of it."""
     late = analysed(tiling=8)
