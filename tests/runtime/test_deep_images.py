@@ -172,5 +172,5 @@ def test_without_opencv_the_package_is_named(tmp_path, monkeypatch):
     assert cv2.imwrite(str(tmp_path / "b.tif"), HDR[:, :, :3])
     monkeypatch.setitem(sys.modules, "cv2", None)
     assert read_image(tmp_path / "a.tif", 1).shape == (1, 1, 6, 9)  # Pillow reads it
-    with pytest.raises(DiagnosticError, match="no-opencv.*pip install opencv"):
+    with pytest.raises(DiagnosticError, match=r"no-opencv.*pip install opencv"):
         read_image(tmp_path / "b.tif")
