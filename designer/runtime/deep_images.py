@@ -30,9 +30,10 @@ def read_exr(path: Path) -> NDArray[np.float32]:
             tr("EXR files need the package OpenEXR: {error}", error=error),
             tr("install it: pip install OpenEXR"),
         ) from error
+    count = 0
     try:
         with OpenEXR.File(str(path), header_only=True) as head:
-            _check_parts(path, [part.header for part in head.parts])
+            count = _check_parts(path, [part.header for part in head.parts])
         with OpenEXR.File(str(path), separate_channels=True) as whole:
             planes = {name: channel.pixels for name, channel in whole.channels().items()}
     except DiagnosticError:
@@ -40,6 +41,10 @@ def read_exr(path: Path) -> NDArray[np.float32]:
     except MemoryError:
         raise out_of_memory(path) from None
     except Exception as error:  # the library raises RuntimeError, ValueError and more for damaged files
+        if not _has_memory(
+            8 * count
+        ):  # values and result; without it the library prints a warning and returns no parts
+            raise out_of_memory(path) from None
         raise _wrong(
             path,
             "cannot-read",
@@ -62,8 +67,17 @@ def read_exr(path: Path) -> NDArray[np.float32]:
     return values.transpose(1, 2, 0)
 
 
-def _check_parts(path: Path, headers: Sequence[Mapping[str, Any]]) -> None:
-    """Raise DiagnosticError for too many values, because the library unpacks all channels of all parts."""
+def _has_memory(count: int) -> bool:
+    """Whether so many bytes can be allocated."""
+    try:
+        np.empty(count, np.uint8)
+    except MemoryError:
+        return False
+    return True
+
+
+def _check_parts(path: Path, headers: Sequence[Mapping[str, Any]]) -> int:
+    """The number of values. Raises DiagnosticError for too many, because the library unpacks all channels of all parts."""
     values = 0
     for header in headers:
         low, high = header["dataWindow"]
@@ -84,6 +98,7 @@ def _check_parts(path: Path, headers: Sequence[Mapping[str, Any]]) -> None:
             ),
             _REMEDY,
         )
+    return values
 
 
 def read_tiff(path: Path) -> NDArray[np.float32]:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _PILLOW = ("PNG", "JPEG", "TIFF", "BMP", "WEBP", "PPM")  # other formats of Pillow are not tested
 _LUMA = np.array([0.299, 0.587, 0.114], np.float32)
+STRIP = 1 << 18  # pixels that are converted at once
 
 
 def read_image(path: Path | str, channels: int = 3) -> Array:
@@ -36,29 +37,47 @@ def read_image(path: Path | str, channels: int = 3) -> Array:
     channels, not blended. The EXIF orientation is applied. Raises DiagnosticError if the file is not an image, too large or
     damaged.
     """
-    return with_channels(IMAGES.reader(path)(Path(path)), channels, str(path))
+    reader = IMAGES.reader(path)
+    try:
+        return with_channels(reader(Path(path)), channels, str(path))
+    except MemoryError:
+        raise deep_images.out_of_memory(Path(path)) from None
 
 
-def with_channels(pixels: NDArray[np.float32], channels: int, file: str) -> Array:
-    """H x W or H x W x (1..4) as 1 x `channels` x H x W, see `read_image`; `file` is for the error."""
-    if pixels.ndim == 2:
-        pixels = pixels[:, :, None]
-    color, alpha = (pixels[:, :, :-1], pixels[:, :, -1:]) if pixels.shape[2] in (2, 4) else (pixels, None)
-    if channels == 1:
-        color = color if color.shape[2] == 1 else (color @ _LUMA)[:, :, None]
-    elif channels in (3, 4):
-        color = np.repeat(color, 3, axis=2) if color.shape[2] == 1 else color
-        if channels == 4:
-            alpha = np.ones((*color.shape[:2], 1), np.float32) if alpha is None else alpha
-            color = np.concatenate([color, alpha], axis=2)
-    else:
+def with_channels(pixels: NDArray[Any], channels: int, file: str) -> Array:
+    """H x W or H x W x (1..4) as 1 x `channels` x H x W float32, see `read_image`; `file` is for the error.
+
+    Integers are divided by the maximum of their type. Strip by strip, so that only the result is as large as a tensor.
+    """
+    if channels not in (1, 3, 4):
         raise DiagnosticError.of(
             "picture-channels",
             tr("an image has 1, 3 or 4 channels, but the input has {channels}", channels=channels),
             file=file,
             remedy=tr("use an .npy file for this input"),
         )
-    return np.ascontiguousarray(color.transpose(2, 0, 1)[None])
+    if pixels.ndim == 2:
+        pixels = pixels[:, :, None]
+    if pixels.dtype == np.float32 and pixels.shape[2] == channels:
+        return np.ascontiguousarray(pixels.transpose(2, 0, 1)[None])
+    top = np.float32(np.iinfo(pixels.dtype).max) if pixels.dtype.kind == "u" else None
+    height, width, stored = pixels.shape
+    opaque, colors = stored not in (2, 4), stored - (stored in (2, 4))
+    made = np.empty((1, channels, height, width), np.float32)
+    rows = max(STRIP // max(width, 1), 1)
+    for begin in range(0, height, rows):
+        part = slice(begin, begin + rows)
+        strip, target = pixels[part].astype(np.float32), made[0, :, part]
+        if top is not None:
+            strip /= top
+        if channels == 1 and colors == 3:
+            target[0] = strip[:, :, :3] @ _LUMA
+        else:
+            for index in range(min(channels, 3)):
+                target[index] = strip[:, :, index if colors == 3 else 0]
+        if channels == 4:
+            target[3] = 1 if opaque else strip[:, :, -1]
+    return made
 
 
 def read_npy(path: Path | str, dtype: str = "float32") -> NDArray[Any]:
@@ -94,8 +113,8 @@ def write_npy(path: Path, array: NDArray[Any]) -> None:
     write_atomic(path, stream.getvalue())
 
 
-def _pixels(path: Path) -> NDArray[np.float32]:
-    """H x W or H x W x (1..4), 0..1; floating-point values as stored."""
+def _pixels(path: Path) -> NDArray[Any]:
+    """H x W or H x W x (1..4) as stored: unsigned integers up to the maximum of their type, or float32."""
     from PIL import Image, ImageOps, UnidentifiedImageError
 
     check_regular(path)
@@ -111,11 +130,17 @@ def _pixels(path: Path) -> NDArray[np.float32]:
                 width, height = image.size
                 deep_images.check_pixels(path, width, height)
                 deep = _is_deep(image)
-                image.load()
-                if deep:
-                    with Image.open(path, formats=_PILLOW) as again:
-                        return _deep(ImageOps.exif_transpose(image), ImageOps.exif_transpose(_low_bytes(again)))
-                return _floats(ImageOps.exif_transpose(image))
+                ImageOps.exif_transpose(image, in_place=True)
+                values = _values(image)
+            if not deep:
+                return values
+            with Image.open(path, formats=_PILLOW) as again:
+                ImageOps.exif_transpose(_low_bytes(again), in_place=True)
+                low = np.asarray(again)
+            both = values.astype(np.uint16)
+            both <<= 8
+            both |= low
+            return both
     except UnidentifiedImageError:
         if begin in deep_images.TIFF:  # float colors, or an unusual layout
             return deep_images.read_tiff(path)
@@ -182,21 +207,13 @@ def _low_bytes(image: Image) -> Image:
     return image
 
 
-def _deep(high: Image, low: Image) -> NDArray[np.float32]:
-    values = np.asarray(high).astype(np.float32)
-    values *= np.float32(256)
-    values += np.asarray(low)
-    values /= np.float32(65535)
-    return values
-
-
-def _floats(image: Image) -> NDArray[np.float32]:
+def _values(image: Image) -> NDArray[Any]:
     mode = image.mode
     transparent = "transparency" in image.info
     if mode.startswith("I;16"):
-        return np.asarray(image).astype(np.float32) / np.float32(65535)
+        return np.asarray(image)
     if mode == "I":  # Pillow's mode for 16 bit gray in some containers
-        return np.asarray(image).clip(0, 65535).astype(np.float32) / np.float32(65535)
+        return np.asarray(image).clip(0, 65535).astype(np.uint16)
     if mode == "F":
         return np.asarray(image, np.float32)
     if mode == "P" or (transparent and mode in ("L", "RGB", "1")):
@@ -205,16 +222,7 @@ def _floats(image: Image) -> NDArray[np.float32]:
         image = image.convert({"1": "L", "PA": "RGBA", "La": "LA", "RGBa": "RGBA"}.get(mode, "RGB"))
     if image.mode not in ("L", "LA", "RGB", "RGBA"):
         image = image.convert("RGB")
-    return _planes(np.asarray(image))
-
-
-def _planes(pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """Bytes as 0..1 in planar order, as the network reads them, so that no further copy is needed."""
-    if pixels.ndim == 2:
-        pixels = pixels[:, :, None]
-    planes = np.empty((pixels.shape[2], *pixels.shape[:2]), np.float32)
-    np.divide(pixels.transpose(2, 0, 1), np.float32(255), out=planes)
-    return planes.transpose(1, 2, 0)
+    return np.asarray(image)
 
 
 def to_uint8(array: NDArray[Any]) -> NDArray[np.uint8]:
@@ -343,13 +351,13 @@ WriteArray = Callable[[Path, NDArray[Any]], None]
 
 
 @dataclass(frozen=True, slots=True)
-class ArrayFormat(Format[Callable[[Path], NDArray[np.float32]], Any]):
+class ArrayFormat(Format[Callable[[Path], NDArray[Any]], Any]):
     """A format of images or tensors. `deep`: values are as stored and can be outside 0..1."""
 
     deep: bool = False
 
 
-IMAGES: FormatTable[Callable[[Path], NDArray[np.float32]], WriteImage] = FormatTable(
+IMAGES: FormatTable[Callable[[Path], NDArray[Any]], WriteImage] = FormatTable(
     "images",
     (
         ArrayFormat("PNG image", (".png",), _pixels, _write_png),
@@ -361,9 +369,9 @@ IMAGES: FormatTable[Callable[[Path], NDArray[np.float32]], WriteImage] = FormatT
         ArrayFormat("Portable pixmap", (".ppm", ".pgm"), _pixels),
     ),
 )
-TENSORS: FormatTable[Callable[[Path], NDArray[np.float32]], WriteArray] = FormatTable(
+TENSORS: FormatTable[Callable[[Path], NDArray[Any]], WriteArray] = FormatTable(
     "tensors", (ArrayFormat("NumPy array", (".npy",), read_npy, write_npy, deep=True),)
 )
-ARRAYS: FormatTable[Callable[[Path], NDArray[np.float32]], WriteArray] = FormatTable(
+ARRAYS: FormatTable[Callable[[Path], NDArray[Any]], WriteArray] = FormatTable(
     "images and tensors", tables=(IMAGES, TENSORS)
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -88,30 +88,6 @@ def check_fed(layer: str, operator: Operator, array: Tensor) -> None:
             parameter="dims",
             remedy=tr("choose data with that many channels, or change the input's dims"),
         )
-
-
-def check_equal_sizes(fed: Mapping[str, tuple[TensorType, Tensor]]) -> None:
-    """Raise DiagnosticError unless sizes with the same symbol, such as the batch N, are equal in the data of all inputs."""
-    found: dict[Symbol, tuple[str, int]] = {}
-    for layer, (kind, array) in fed.items():
-        for dim, size in zip(kind.shape, array.shape, strict=True):
-            if not isinstance(dim, Symbol):
-                continue
-            other, expected = found.setdefault(dim, (layer, size))
-            if size != expected:
-                raise DiagnosticError.of(
-                    "input-shape",
-                    tr(
-                        "the input '{layer}' has {symbol} = {size}, the input '{other}' has {symbol} = {expected}",
-                        layer=layer,
-                        symbol=dim,
-                        size=size,
-                        other=other,
-                        expected=expected,
-                    ),
-                    layer=layer,
-                    remedy=tr("choose data with the same {symbol} for both inputs", symbol=dim),
-                )
 
 
 def _check_tensor(layer: str, operator: Operator, array: Tensor) -> None:

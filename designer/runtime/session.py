@@ -24,7 +24,7 @@ from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import Layer, Source
 from designer.graph.template import enclosing
-from designer.graph.types import Size3D
+from designer.graph.types import BATCH, Size3D
 from designer.operators.api import Operator, Role
 from designer.operators.inlining import inline, inlined_source, is_flat
 from designer.operators.registry import Registry
@@ -48,7 +48,6 @@ from designer.runtime.input_data import (
     Extent,
     InputData,
     as_batch,
-    check_equal_sizes,
     check_fed,
     crop,
     factors,
@@ -471,9 +470,7 @@ class _Run:
         for name in self.plan.inputs:
             version, array = session.fed_input(name)
             self.versions[Source(name)], self.values[Source(name)] = version, array
-        check_equal_sizes(
-            {name: (type_of(session.inference, Source(name)), self.values[Source(name)]) for name in self.plan.inputs}
-        )
+        self._check_batches()
         for number, step in enumerate(self.plan.steps):
             current().check()
             if progress is not None:
@@ -485,6 +482,27 @@ class _Run:
         outputs = {name: self._output(Source(name)) for name in session.output_layers()}
         captures = {source: self._value(session.source(source)) for source in self.capture}
         return outputs, captures, tuple(self.steps)
+
+    def _check_batches(self) -> None:
+        """Raise DiagnosticError unless all inputs with an open batch have data of the same number."""
+        inference = self.session.inference
+        types = {name: type_of(inference, Source(name)) for name in self.plan.inputs}
+        found = [(name, len(self.values[Source(name)])) for name, kind in types.items() if BATCH in kind.shape[:1]]
+        first, count = found[0] if found else ("", 0)
+        for name, other in found:
+            if other != count:
+                raise DiagnosticError.of(
+                    "input-shape",
+                    tr(
+                        "the inputs '{first}' and '{name}' have batches of {count} and {other}, which must be equal",
+                        first=first,
+                        name=name,
+                        count=count,
+                        other=other,
+                    ),
+                    layer=name,
+                    remedy=tr("choose data of the same number, or set the batch of an input that has one image to 1"),
+                )
 
     def _part(self, step: PartStep) -> Step:
         session, part, prints = self.session, step.part, self.prints[step]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -140,3 +142,35 @@ def test_an_image_of_as_many_pixels_as_the_limit_is_read(tmp_path):
     with pytest.raises(DiagnosticError) as caught:
         deep_images.check_pixels(tmp_path / "image.png", deep_images.MAX_PIXELS, 2)
     assert caught.value.diagnostics[0].code == "picture-too-large"
+
+
+def test_why_an_exr_file_is_refused(tmp_path):
+    several = {"R": HDR[:, :, 0].copy(), "depth": HDR[:, :, 1].copy()}
+    found = refusal(write_exr(tmp_path / "several.exr", several, ""))
+    assert (found.code, found.message) == ("picture-channels", "it has the channels R, depth")
+
+
+@pytest.mark.parametrize("dtype", [np.int16, np.int8])
+def test_tiff_files_with_a_sign_are_refused_by_their_type(tmp_path, dtype):
+    assert cv2.imwrite(str(tmp_path / "signed.tif"), (HDR[:, :, :3] * 9).astype(dtype))
+    found = refusal(tmp_path / "signed.tif")
+    assert found.code in ("picture-kind", "not-a-picture")
+    if found.code == "picture-kind":
+        assert np.dtype(dtype).name in found.message
+
+
+def test_without_openexr_the_package_is_named(tmp_path, monkeypatch):
+    path = write_exr(tmp_path / "a.exr", HDR[:, :, :3])
+    monkeypatch.setitem(sys.modules, "OpenEXR", None)
+    found = refusal(path)
+    assert found.code == "no-openexr"
+    assert "pip install OpenEXR" in found.remedy
+
+
+def test_without_opencv_the_package_is_named(tmp_path, monkeypatch):
+    Image.fromarray(HDR[:, :, 0]).save(tmp_path / "a.tif")
+    assert cv2.imwrite(str(tmp_path / "b.tif"), HDR[:, :, :3])
+    monkeypatch.setitem(sys.modules, "cv2", None)
+    assert read_image(tmp_path / "a.tif", 1).shape == (1, 1, 6, 9)  # Pillow reads it
+    with pytest.raises(DiagnosticError, match=r"no-opencv.*pip install opencv"):
+        read_image(tmp_path / "b.tif")

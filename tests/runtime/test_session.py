@@ -405,6 +405,55 @@ def test_parts_are_compiled_once(runtime_registry, compilations):
     assert len(compilations) == len(epsilons) + 1
 
 
+def two_inputs(*batches: str, size: str = "6x4x3") -> Graph:
+    inputs = [layer(name, "input", dims=size, batch=batch) for name, batch in zip("ab", batches, strict=True)]
+    return Graph([*inputs, layer("sum", "element_wise", "a,b", operation="add"), layer("result", "output", "sum")])
+
+
+@pytest.mark.parametrize("engine", ["onnxruntime", "torch"])
+@pytest.mark.parametrize("counts", [(1, 3), (3, 1), (2, 3)])
+def test_inputs_with_batches_that_do_not_match_are_named(runtime_registry, engine, counts):
+    made = Session(two_inputs("0", "0"), runtime_registry, Weights(), RunOptions(engine, threads=1))
+    for name, count in zip("ab", counts, strict=True):
+        made.set_input(name, np.full((count, 3, 4, 6), count, np.float32), is_image=False)
+    with pytest.raises(DiagnosticError) as caught:
+        made.run()
+    (found,) = caught.value.diagnostics
+    text = f"the inputs 'a' and 'b' have batches of {counts[0]} and {counts[1]}, which must be equal"
+    assert (found.code, found.layer, found.message) == ("input-shape", "b", text)
+    made.set_input("b", np.ones((counts[0], 3, 4, 6), np.float32), is_image=False)
+    assert made.run().outputs["result"].shape == (counts[0], 3, 4, 6)
+
+
+@pytest.mark.parametrize(("batches", "counts"), [(("1", "0"), (1, 3)), (("0", "1"), (3, 1)), (("2", "2"), (2, 2))])
+def test_a_batch_that_is_set_need_not_be_that_of_the_data(runtime_registry, batches, counts):
+    made = Session(two_inputs(*batches), runtime_registry, Weights(), ONE)
+    for name, count in zip("ab", counts, strict=True):
+        made.set_input(name, np.ones((count, 3, 4, 6), np.float32), is_image=False)
+    np.testing.assert_array_equal(made.run().outputs["result"], np.full((max(counts), 3, 4, 6), 2))
+
+
+def test_an_input_of_any_shape_reads_numpy_files_of_its_own_type_only(runtime_registry, tmp_path):
+    graph = Graph(
+        [
+            layer("ids", "tensor_input", shape="3", batch="true", dtype="int64"),
+            layer("same", "identity", "ids"),
+            layer("result", "output", "same"),
+        ]
+    )
+    made = Session(graph, runtime_registry, Weights(), ONE)
+    values = np.array([[3, 2**40, -1], [0, 5, 7]])
+    np.save(tmp_path / "ids.npy", values)
+    made.set_input_file("ids", tmp_path / "ids.npy")
+    result = made.run().outputs["result"]
+    assert result.dtype == np.int64
+    np.testing.assert_array_equal(result, values)
+    assert code_of(lambda: made.set_input_file("ids", tmp_path / "a.png")) == "unknown-format"
+    np.save(tmp_path / "flat.npy", values[0])
+    assert code_of(lambda: made.set_input_file("ids", tmp_path / "flat.npy")) == "input-shape"
+    np.testing.assert_array_equal(made.run().outputs["result"], values)  # a refusal changes nothing
+
+
 def late_and_early() -> tuple[Graph, Graph]:
     """Mix before the output, where it sees the image without padding, and before a layer, where it sees all of it."""
     late = analysed(tiling=8)
@@ -490,24 +539,3 @@ def test_weights_are_compared_by_content(runtime_registry):
     tensors[WeightKey("out", "bias")] = tensors[WeightKey("out", "bias")] + 1
     made.set_weights(Weights(tensors))
     assert ran(made.run()) == ["enc 1"]
-
-
-@pytest.mark.parametrize("name", ["torch", "onnxruntime"])
-def test_inputs_with_batches_of_different_sizes_are_refused_by_name(name):
-    layers = [
-        layer("first", "input", dims="8x6x3"),
-        layer("second", "input", dims="8x6x3"),
-        layer("both", "concatenation", "first,second", axis="1"),
-        layer("result", "output", "both"),
-    ]
-    session = Session(Graph(layers), load(entry_points=False), Weights({}), RunOptions(engine=name))
-    session.set_input("first", pixels(6, 8, batch=1), is_image=True)
-    session.set_input("second", pixels(6, 8, batch=3), is_image=True)
-    with pytest.raises(DiagnosticError) as caught:
-        session.run()
-    (found,) = caught.value.diagnostics
-    assert (found.code, found.layer) == ("input-shape", "second")
-    assert found.message == "the input 'second' has N = 3, the input 'first' has N = 1"
-    assert found.remedy == "choose data with the same N for both inputs"
-    session.set_input("first", pixels(6, 8, batch=3), is_image=True)
-    assert session.run().outputs["result"].shape == (3, 6, 6, 8)

@@ -6,6 +6,7 @@ import os
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 pytest.importorskip("PySide6")
@@ -14,6 +15,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QMessageBox
 from training_kit import WAIT, elsewhere, end_processes, exported, stand_in_project, training
 
+from app.engine import sweep_process
 from app.ui.engine.training import StartRequest
 from designer.training.run_folder import RunFolder
 from designer.training.ssh_host import configured_hosts
@@ -179,8 +181,14 @@ def test_a_sweep_is_stopped_and_continued(window, training, sweeps, qtbot):
     assert run.folder.checkpoint is not None
     wait_for(qtbot, lambda: button.text() == "Continue Sweep" and not RunFolder(sweeps).process())
     (first,) = run.folder.metrics.read_text().splitlines()[1:2]
+    place = sweeps / sweep_process.PLACE
+    place.write_bytes(msgspec.json.encode(sweep_process.Place(parallel=2)))
     qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
     wait_for(qtbot, lambda: len(training.runs) == 2)
+    assert msgspec.json.decode(place.read_bytes()) == {
+        "parallel": 2,
+        "cluster": "",
+    }  # it continues where it was started
     assert run.folder.metrics.read_text().splitlines()[1] == first  # it was resumed
 
 
