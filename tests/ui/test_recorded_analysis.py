@@ -325,7 +325,10 @@ def test_a_restoration_is_analyzed(session: Session) -> None:
     session.choose("analysis.mix.selection", "custom")
     session.type("analysis.mix.recipe", "alpha*(a-b)")
     session.edit("bypass mix", lambda g: bypass(g, session.context.document.inference, ["mix"]))
-    session.do("edit.undo")
+    session.number("analysis.mix.amount", 0.75)
+    session.edit("end of the bypass", lambda g: bypass(g, session.context.document.inference, ["mix"]))
+    for _ in range(3):
+        session.do("edit.undo")
     session.type("analysis.mix.recipe", "alpha*(a-")
     session.do("edit.undo")
     session.choose("analysis.mix.selection", "v split")
@@ -460,7 +463,7 @@ def test_channels_are_inspected(session: Session) -> None:
 def test_templates_inputs_and_other_documents(session: Session) -> None:
     session.open("folded")
     session.do("run.analysis")
-    inspector, grid = session.inspector, session.inspector.grid
+    grid = session.inspector.grid
     session.step("inspect a.conv", lambda: session.context.inspect_requested.emit("a.conv"))
     session.select("b")
     session.choose("channel_inspector.kind", "Weights")
@@ -473,7 +476,7 @@ def test_templates_inputs_and_other_documents(session: Session) -> None:
     session.select("conv")
     session.press("channel_inspector.follow")
     session.set("conv", features="3")
-    session.step("leave", lambda: session.context.leave())
+    session.step("leave", session.context.leave)
     session.feed("right", "photo.png")
     session.feed("right", "right.npy")
     session.edit("rename a", lambda g: commands.rename_layer(g, "a", "c"))
