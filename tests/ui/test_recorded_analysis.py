@@ -54,7 +54,7 @@ LEFT_OUT = re.compile(  # what never changes, and all but the texts of what is h
     r" accessible(#\d+)?: | (mode|speed) item \d|(?<! text): \(gone\)$"
     r"|^status status( tip: | message: $)"  # messages go after some seconds
     r"|zoom text: (?!100 %)"  # it depends on the fonts
-    r"|\.(open|folder|camera|photographs|fit|one|range|quality|adjust|export|mark|reset_display|number|probe|file|status) (tip|text: (Fit|1:1))"
+    r"|\.(open|folder|camera|photographs|fit|one|range|quality|adjust|export|mark|reset_display|number|probe|file|status|size|frame|large_title|input_title|field|statistics|same_place) (tip|text: (Fit|1:1))"
 )
 W = TypeVar("W", bound=QWidget)
 

@@ -207,9 +207,10 @@ class AnalysisPanel(QWidget):
 
     def _take_tabs(self) -> list[QWidget]:
         """Remove all tabs; their pages belong to the caller."""
-        pages = [self._tabs.widget(index) for index in range(self._tabs.count())]
+        pages = (self._tabs.widget(index) for index in range(self._tabs.count()))
+        found = [page for page in pages if page is not None]
         self._tabs.clear()
-        return pages
+        return found
 
     def _drop_outputs(self) -> None:
         """Views of another document have its exposure, zoom and messages."""
