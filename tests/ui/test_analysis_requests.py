@@ -44,6 +44,7 @@ from app.ui.engine.result import Phase
 from designer.files.document import write_document
 from designer.files.variants import Variant
 from designer.files.weights import WeightStatus
+from designer.graph.bypass import bypass
 from designer.graph.commands import add_layer, connect, move_layers, remove_layers, rename_layer, set_params
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.graph import Graph
@@ -247,6 +248,10 @@ EDITS: dict[str, tuple[Callable[[Bench], object], Callable[[Bench], list[object]
     ),
     "a layer that is not connected": (
         lambda b: b.document.do(lambda g: add_layer(g, Layer("alone", "activation"))),
+        lambda b: [UpdateRequest(b.text), run()],
+    ),
+    "a bypass": (
+        lambda b: b.document.do(lambda g: bypass(g, b.document.inference, ["mix_0"])),
         lambda b: [UpdateRequest(b.text), run()],
     ),
     "a place": (lambda b: b.document.do(lambda g: move_layers(g, {"conv_0": (9, 9)})), lambda b: []),

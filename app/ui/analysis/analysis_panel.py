@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from functools import partial
+from types import MappingProxyType
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QDragEnterEvent, QDropEvent, QHideEvent, QKeyEvent, QResizeEvent, QShowEvent
@@ -186,7 +187,7 @@ class AnalysisPanel(QWidget):
     def _on_change(self, change: ChangeSet) -> None:
         self._options.follow(change)
         if change.added or change.removed or change.reconfigured:
-            self._show_outputs()
+            self._show_outputs(change.renamed)
         if change.computed or change.removed:
             self._show_split()
 
@@ -204,30 +205,51 @@ class AnalysisPanel(QWidget):
         for layer, row in self._inputs.items():
             row.show_file(self._analysis.inputs.path(layer), errors.get(layer, ""))
 
+    def _take_tabs(self) -> list[QWidget]:
+        """Remove all tabs; their pages belong to the caller."""
+        pages = (self._tabs.widget(index) for index in range(self._tabs.count()))
+        found = [page for page in pages if page is not None]
+        self._tabs.clear()
+        return found
+
     def _drop_outputs(self) -> None:
         """Views of another document have its exposure, zoom and messages."""
-        while self._tabs.count():
-            self._tabs.removeTab(0)
-        for old in self._outputs.values():
-            old.deleteLater()
+        for page in self._take_tabs():
+            page.deleteLater()
         self._outputs = {}
 
-    def _show_outputs(self) -> None:
+    def _show_outputs(self, renamed: Mapping[str, str] = MappingProxyType({})) -> None:
+        """A view for each output layer. One that was there before keeps its tab and display, and its zoom unless it is renamed."""
         layers = self._analysis.output_layers()
         if tuple(self._outputs) == layers and self._tabs.count():
             return
-        self._drop_outputs()
-        self._outputs = {layer: OutputView(layer, self._origin) for layer in layers}
+        current = self._tabs.currentWidget()
+        before = {renamed.get(layer, layer): view for layer, view in self._outputs.items()}
+        self._outputs = {layer: self._view_of(layer, before.get(layer)) for layer in layers}
+        for old in self._take_tabs():
+            if old not in self._outputs.values():
+                old.deleteLater()
         for layer, view in self._outputs.items():
             self._tabs.addTab(view, layer)
-            view.split_moved.connect(partial(self._drag_split, layer))
-            view.split_released.connect(self._release_split)
+            if current is not None and before.get(layer) is current:
+                self._tabs.setCurrentWidget(view)
         self._show_quality()
         if not layers:
             empty = OutputView("none", self._origin)
             empty.set_empty_text(tr("The network has no output layer. Add one from the Layer Palette and connect it."))
             self._tabs.addTab(empty, tr("none"))
         self._show_result()
+
+    def _view_of(self, layer: str, before: OutputView | None) -> OutputView:
+        """The view of a layer that is called so now; `before` is the one that it had."""
+        if before is not None and before.layer == layer:
+            return before
+        view = OutputView(layer, self._origin)
+        if before is not None:
+            view.display_like(before)
+        view.split_moved.connect(partial(self._drag_split, layer))
+        view.split_released.connect(self._release_split)
+        return view
 
     def _origin(self) -> Provenance:
         return provenance_of(self._context, self._analysis)
@@ -398,4 +420,5 @@ def _shows_recipe(graph: Graph, layer: str) -> bool:
     layers = [
         graph.get(source.layer) for source in (graph[layer].inputs if layer in graph else ()) if source is not None
     ]
-    return any(each is not None and each.type == "mix" and each.params.get("selection") == "custom" for each in layers)
+    mixes = (each for each in layers if each is not None and each.type == "mix" and not each.bypassed)
+    return any(mix.params.get("selection") == "custom" for mix in mixes)

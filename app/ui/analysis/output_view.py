@@ -170,6 +170,11 @@ class OutputView(QWidget):
         texts = [f"{sign}: {percent(share)}" for sign, share in zip(("< 0", "> 1"), shares, strict=True) if share]
         self._range.setText(tr("0 is mid-gray") if mode is DisplayMode.SIGNED else "   ".join(texts))
 
+    def display_like(self, other: OutputView) -> None:
+        """Take over how another view displays its output."""
+        self.display_bar.show_display(other.display_bar.display)
+        self._adjust.setChecked(other._adjust.isChecked())
+
     def show_quality(self, text: str, current: bool) -> None:
         """PSNR and SSIM as a sentence; grayed while it is about an earlier result, hidden when it is empty."""
         self._quality.setText(text)

@@ -16,11 +16,13 @@ class PendingEdits:
         self._update = False
         self._params: dict[tuple[str, str], str] = {}
         self._sent: dict[str, dict[str, str]] = {}  # parameters as the engine knows them
+        self._bypassed: set[str] = set()  # layers that the engine knows as bypassed
         self._formats: dict[str, str] | None = None
 
     def opened(self, document: Document) -> None:
         """The engine is given the whole document: nothing waits any more."""
         self._sent = {layer.name: dict(layer.params) for layer in document.graph}
+        self._bypassed = {layer.name for layer in document.graph if layer.bypassed}
         self._update = False
         self._params.clear()
         self._formats = None
@@ -57,7 +59,7 @@ class PendingEdits:
         cls = document.registry.get(layer.type)
         if cls is None or cls.role is not Role.ANALYSIS or layer.activation is not None:
             return False
-        if sent is None or sent.keys() != layer.params.keys():
+        if sent is None or sent.keys() != layer.params.keys() or layer.bypassed or name in self._bypassed:
             return False
         for param, text in layer.params.items():
             if sent[param] != text:

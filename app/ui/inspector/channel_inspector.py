@@ -294,6 +294,8 @@ class ChannelInspectorPanel(QWidget):
     def _show_subject(self) -> None:
         """What the subject brought; unless it is what is shown, or nobody looks: showing the panel asks again."""
         value = self.subject.value
+        for view in (self.grid, self.view, self.features, self.matrix):
+            view.set_note(self.subject.note)
         self.probe.show_result()
         if value is None and self.subject.message:
             self._drop()
@@ -324,8 +326,6 @@ class ChannelInspectorPanel(QWidget):
             document = self._document
             self.features.set_labels(labels_of(document, self.subject.source) if document is not None else ())
             self.features.show_values(page.values.reshape(1, -1))
-        for view in (self.grid, self.view, self.features, self.matrix):
-            view.set_note(self.subject.note)
         self._show_channel()
         self._show_page()
         self.probe.show_page()
@@ -474,7 +474,10 @@ class ChannelInspectorPanel(QWidget):
             return ""
         if self.shown.channel is not None:
             figures = self.statistics.of(self.shown.channel)
-            return tr("channel {channel}   {figures}", channel=self.shown.channel, figures=figures.text())
+            channel, text = self.shown.channel, figures.text()
+            if self.page.filters is not None:
+                return tr("filter {channel}   {figures}", channel=channel, figures=text)
+            return tr("channel {channel}   {figures}", channel=channel, figures=text)
         flags = "".join(f"   {text}" for text in self.statistics.flagged_texts())
         shape = dims_text(self._tensor.shape, "") or number(float(self._tensor))
         return f"{self.subject.title}   {shape}{flags}"

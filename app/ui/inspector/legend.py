@@ -14,6 +14,7 @@ from designer.units import number
 
 BAR = 12  # pixels of height
 GAP = 6  # pixels between two texts
+ROUNDING = 1e-6  # of the range, which a fitted end differs from 0
 
 
 class Legend(QWidget):
@@ -39,8 +40,9 @@ class Legend(QWidget):
         """The texts under the left end, the middle and the right end."""
         if self._look.each:
             return [tr("low"), tr("of each channel"), tr("high")]
-        found = [number(value_at(place, self._look)) for place in (-1.0, 0.0, 1.0)]
-        return [f"≤ {found[0]}", "0" if found[1] in ("-0", "0") else found[1], f"≥ {found[2]}"]
+        values = (value_at(place, self._look) for place in (-1.0, 0.0, 1.0))
+        low, middle, high = (number(value if abs(value * self._look.gain) > ROUNDING else 0.0) for value in values)
+        return [f"≤ {low}", middle, f"≥ {high}"]
 
     def sizeHint(self) -> QSize:
         return QSize(200, BAR + 2 + self.fontMetrics().height())
