@@ -43,21 +43,30 @@ def plugin_files(folders: Iterable[Path]) -> Iterator[Plugin]:
             yield str(path), partial(_import_file, path) if exposed is None else partial(_refuse, exposed)
 
 
-def _exposed(path: Path) -> Iterator[Path]:
-    """What every user could change or replace: the file, its folder, or a folder around it. In sticky ones only owners replace."""
+def _exposed(path: Path) -> Iterator[str]:
+    """Why other users could change or replace a file: rights of it, of its folder, and of the folders and links on the way to it.
+
+    In a sticky folder such as /tmp only owners replace what is there.
+    """
     if os.name != "posix":
         return
-    places = [path, path.parent, *path.resolve().parents]
-    for place in dict.fromkeys(places):
+    real = path.resolve()
+    near = {path, path.parent, real, real.parent}
+    for place in dict.fromkeys((path, *path.absolute().parents, real, *real.parents)):
         mode = place.stat().st_mode
-        replaceable = place in (path, path.parent, path.resolve().parent) or not mode & stat.S_ISVTX
-        if mode & stat.S_IWOTH and replaceable:
-            yield place
+        if not mode & stat.S_IWOTH:
+            continue
+        if place in near or not mode & stat.S_ISVTX:
+            yield tr("every user can write to {place}; remove that permission: chmod o-w", place=place)
+        for way in (path.absolute(), real):
+            inside = next((part for part in way.parents if part.parent == place), None)
+            if inside is not None and inside.lstat().st_uid not in (0, os.geteuid()):
+                yield tr("{place} belongs to another user; make it yours: chown", place=inside)
 
 
-def _refuse(place: Path) -> object:
-    """Raise PermissionError: a file that every user can change is not run with the permissions of this user."""
-    raise PermissionError(tr("every user can write to {place}; remove that permission: chmod o-w", place=place))
+def _refuse(why: str) -> object:
+    """Raise PermissionError: a file that other users can change is not run with the permissions of this user."""
+    raise PermissionError(why)
 
 
 def load_each(plugins: Iterable[Plugin], take: Callable[[Any], object]) -> list[Diagnostic]:

@@ -266,3 +266,39 @@ def test_a_plugin_that_every_user_may_change_or_replace_is_not_run(
     if not runs:
         (found,) = registry.diagnostics
         assert f"every user can write to {around / open_to_all}; remove" in found.message
+
+
+def plugin_in(folder: Path) -> Path:
+    folder.mkdir(parents=True)
+    (folder / "mine.py").write_text("")
+    return folder
+
+
+@pytest.mark.skipif(os.name != "posix", reason="rights of POSIX")
+def test_a_plugin_behind_a_link_that_every_user_may_replace_is_not_run(tmp_path: Path) -> None:
+    folder = plugin_in(tmp_path / "plugins")
+    around = tmp_path / "around"
+    around.mkdir()
+    (around / "link").symlink_to(folder)
+    assert not load([around / "link"], entry_points=False).diagnostics
+    around.chmod(0o777)
+    (found,) = load([around / "link"], entry_points=False).diagnostics
+    assert f"every user can write to {around}; remove" in found.message
+
+
+@pytest.mark.skipif(os.name != "posix", reason="rights of POSIX")
+def test_a_plugin_in_a_folder_of_another_user_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a sticky folder everybody can put a folder of their own where ours is expected."""
+    around = tmp_path / "around"
+    folder = plugin_in(around / "plugins")
+    around.chmod(0o1777)
+    assert not load([folder], entry_points=False).diagnostics
+    owner = folder.stat().st_uid
+    monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
+    if owner:  # what belongs to root is trusted
+        (found,) = load([folder], entry_points=False).diagnostics
+        assert f"{folder} belongs to another user" in found.message
+        return
+    os.chown(folder, 12345, -1)
+    (found,) = load([folder], entry_points=False).diagnostics
+    assert f"{folder} belongs to another user" in found.message
