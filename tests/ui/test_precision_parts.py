@@ -106,6 +106,11 @@ def test_blame_shows_the_answer_until_an_edit(qtbot: QtBot, context: Context, mo
     with qtbot.waitSignal(context.reveal_requested) as told:
         qtbot.mouseClick(table.viewport(), left, pos=middle(table, 1))
     assert told.args == ["conv"]
+    qtbot.keyClick(table, Qt.Key.Key_Up)
+    with qtbot.waitSignal(context.reveal_requested) as told:
+        qtbot.keyClick(table, Qt.Key.Key_Return)
+    assert told.args == ["last"]
+    qtbot.keyClick(table, Qt.Key.Key_Down)
     qtbot.mouseClick(panel.channels, left)
     assert asked.pop() == ("conv", "fp32", "int8")
     qtbot.mouseClick(table.viewport(), left, pos=middle(table, 0))

@@ -480,6 +480,10 @@ def test_the_menu_of_the_table_reveals_copies_and_saves(
     with qtbot.waitSignal(context.reveal_requested, timeout=5000) as told:
         qtbot.mouseDClick(table.tree.table.viewport(), LEFT, pos=place)
     assert told.args == ["head"]
+    for view in table.tree.views:
+        with qtbot.waitSignal(context.reveal_requested, timeout=5000) as told:
+            qtbot.keyClick(view, Qt.Key.Key_Return)
+        assert told.args == ["head"]
 
 
 def test_the_rows_of_the_selected_layers_are_selected_in_every_grouping_and_run(
@@ -1071,6 +1075,9 @@ def test_what_if_asks_for_what_is_chosen_and_shows_the_answer(
     with qtbot.waitSignal(context.reveal_requested) as told:
         place = panel.memory.visualItemRect(shown_rows[1]).center()
         qtbot.mouseClick(panel.memory.viewport(), LEFT, pos=place)
+    assert told.args == ["stem"]
+    with qtbot.waitSignal(context.reveal_requested) as told:
+        qtbot.keyClick(panel.memory, Qt.Key.Key_Return)
     assert told.args == ["stem"]
     assert [entry.run.source for entry in profiling.entries] == [ValueSource.MEASURED, ValueSource.MODELLED]
     for state, can in ((State.RUNNING, False), (State.IDLE, True)):

@@ -138,7 +138,8 @@ class BlamePanel(QWidget):
         table.setAlternatingRowColors(True)
         table.setUniformRowHeights(True)
         table.setItemDelegate(RowDelegate(table))
-        table.itemClicked.connect(lambda item: self._context.reveal(item.text(0)))
+        for chosen in (table.itemClicked, table.itemActivated):  # the second with Enter
+            chosen.connect(lambda item: self._context.reveal(item.text(0)))
         table.itemDoubleClicked.connect(lambda item: self.show_channels(item.text(0)))
         table.itemSelectionChanged.connect(lambda: self.channels.setEnabled(bool(table.selectedItems())))
         return table

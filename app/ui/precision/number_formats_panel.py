@@ -157,7 +157,8 @@ class NumberFormatsPanel(QWidget):
         table.setUniformRowHeights(True)
         table.setItemDelegate(RowDelegate(table))
         table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
-        table.itemClicked.connect(lambda item: self._context.reveal(item.text(0)))
+        for chosen in (table.itemClicked, table.itemActivated):  # the second with Enter
+            chosen.connect(lambda item: self._context.reveal(item.text(0)))
         return table
 
     # --- layers ---------------------------------------------------------------------------------------------------

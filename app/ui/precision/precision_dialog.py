@@ -182,7 +182,8 @@ class PrecisionDialog(GrowingDialog):
         layers.setRootIsDecorated(False)
         layers.header().setStretchLastSection(False)
         theme.frame_check_boxes(layers)
-        layers.itemClicked.connect(lambda item, _: self._context.reveal(item.text(0)))
+        for chosen in (layers.itemClicked, layers.itemActivated):  # the second with Enter
+            chosen.connect(lambda item, _: self._context.reveal(item.text(0)))
         return layers
 
     # --- the form --------------------------------------------------------------------------------------------------

@@ -142,7 +142,8 @@ class WhatIfPanel(QWidget):
         table.setUniformRowHeights(True)
         table.setItemDelegate(RowDelegate(table))
         table.header().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
-        table.itemClicked.connect(lambda item: self._reveal(item.text(0)))
+        for chosen in (table.itemClicked, table.itemActivated):  # the second with Enter
+            chosen.connect(lambda item: self._reveal(item.text(0)))
         policy = table.sizePolicy()
         policy.setRetainSizeWhenHidden(True)  # the form stays at the top
         table.setSizePolicy(policy)

@@ -95,7 +95,7 @@ class FrozenTree(QSplitter):
         view.customContextMenuRequested.connect(
             lambda place, v=view: self.menu_requested.emit(v.viewport().mapToGlobal(place))
         )
-        view.doubleClicked.connect(self.activated)
+        view.activated.connect(self.activated)
         view.setItemDelegate(RowDelegate(view))
         return view
 
