@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -24,7 +25,7 @@ PATIENCE = 30  # s for work of a closed window to end, on a busy machine
 
 @pytest.fixture(autouse=True)
 def nothing_is_left() -> Iterator[None]:
-    """A window or a thread that outlives its test fails it, and the clipboard is empty at first. pytest-qt only asks for the
+    """A window or a thread that outlives its test fails it; clipboard and theme are those at first. pytest-qt only asks for the
     deletion of widgets."""
     try:
         from PySide6.QtCore import QCoreApplication, QEvent
@@ -39,7 +40,8 @@ def nothing_is_left() -> Iterator[None]:
         QApplication.clipboard().clear()
     yield
     gc.collect(1)
-    if QCoreApplication.instance() is None:
+    app = QApplication.instance()
+    if not isinstance(app, QApplication):
         return
     QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
     left = [w for w in QApplication.topLevelWidgets() if w not in windows]
@@ -52,6 +54,9 @@ def nothing_is_left() -> Iterator[None]:
     for thread in new:
         thread.join(PATIENCE)
     assert not [t for t in new if t.is_alive()], "threads left behind"
+    theme = sys.modules.get("app.ui.widgets.theme")
+    if theme is not None and not theme.is_dark():
+        theme.apply(app)  # the next test begins in the theme of the first one
 
 
 @pytest.fixture(scope="module")

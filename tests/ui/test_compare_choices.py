@@ -370,7 +370,8 @@ def test_what_is_said_and_possible_follows_the_run(qtbot: QtBot, folder: Folder,
     assert (state(), view.note.text(), view.progress.value()) == ((False, True, True, {False}), "", 1)
     folder.add("1.png", (32.0, 0.9, 5.0), (36.0, 0.9, 6.0))
     folder.end()
-    assert (state(), view.note.text()) == ((True, False, False, {True}), "2 images; deviation of PSNR up to 2.50 dB")
+    told = "2 images; deviation of PSNR up to 2.50 dB; measured against the clean image"
+    assert (state(), view.note.text()) == ((True, False, False, {True}), told)
     run.skipped = ["a.png: it is broken", "b.png"]
     run.failures = {"A one": (2, "it has no memory"), "B two": (1, "it broke")}
     run.finished.emit()

@@ -78,8 +78,8 @@ def test_the_denoiser_is_measured_whatever_mix_shows(sample: kit.Launched, qtbot
     assert label.text().startswith(f"PSNR {psnr(clean, again):.2f} dB, ")
     assert not np.array_equal(again, made)
     after = label.text()
-    sample.context.root.do(lambda graph: add_layer(graph, Layer("other", "output")))  # the views are made anew
-    qtbot.waitUntil(lambda: shown(panel) is not label)
+    sample.context.root.do(lambda graph: add_layer(graph, Layer("other", "output")))
+    qtbot.waitUntil(lambda: panel.findChild(QLabel, "analysis.output.other.quality") is not None)
     assert shown(panel).text() == after
 
 
