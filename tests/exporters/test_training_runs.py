@@ -457,7 +457,7 @@ def test_a_finished_run_is_extended(denoiser, photos, tmp_path):
     done = run_python(denoiser, "train.py", "--resume", "--run", str(tmp_path / "run"), "--steps", "3")
     assert done.returncode == 1
     steps = found[-1]["step"]
-    assert f"error: the run has trained {steps} steps, more than the 3 that were asked for" in done.stderr
+    assert f"error: the run has trained {steps} steps already; give more than 3 --steps" in done.stderr
     assert {path: path.read_bytes() for path in (tmp_path / "run").glob("*.json*")} == kept, "it is still finished"
 
 

@@ -209,8 +209,7 @@ def train(command: Command, records: Records, signals: list[int]) -> int:
         details["adopted"] = str(run.adopted)
     try:
         if run.step > run.steps:
-            message = f"the run has trained {run.step} steps, more than the {run.steps} that were asked for"
-            raise TrainingError(f"{message}; give more --epochs or --steps")
+            raise TrainingError(f"the run has trained {run.step} steps already; give more than {run.steps} --steps")
         records.begin(config, run.step, run.steps, run.epoch_steps, details, on_training=run.validation.on_training)
         records.note_skipped(run.samples.broken_names())
         ended = run.train(signals)
