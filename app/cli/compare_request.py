@@ -160,7 +160,7 @@ def _results(
         began = perf_counter()
         made = variant.run(noisy)
         times.append(nan if variant.emulated else (perf_counter() - began) * 1000)
-        check_comparable(variant.name, variant.output, made, clean, results[:1])
+        check_comparable(variant.name, variant.output, made, clean, results[0] if results else None)
         results.append(made)
     compiled.add(noisy.shape)
     return clean, noisy, results, times

@@ -162,9 +162,9 @@ def scale_of(made: ImageArray, picture: ImageArray) -> int:
 
 
 def check_comparable(
-    name: str, output: str, made: ImageArray, picture: ImageArray, others: Iterable[ImageArray] = ()
+    name: str, output: str, made: ImageArray, picture: ImageArray, other: ImageArray | None = None
 ) -> None:
-    """Raise DiagnosticError unless the output is an image like the input, or a larger one, and of the size of the `others`."""
+    """Raise DiagnosticError unless the output is an image like the input or a larger one, in the size of another result."""
     if not scale_of(made, picture):
         raise DiagnosticError(
             Diagnostic(
@@ -181,22 +181,21 @@ def check_comparable(
                 ),
             )
         )
-    for other in others:
-        if other.shape != made.shape:
-            raise DiagnosticError(
-                Diagnostic(
-                    "not-comparable",
-                    tr(
-                        "the output '{output}' of {name} is {size} pixels, that of others {size2}",
-                        output=output,
-                        name=name,
-                        size=pixels_text(made),
-                        size2=pixels_text(other),
-                    ),
-                    layer=output,
-                    remedy=tr("compare networks that enlarge the image by the same factor"),
-                )
+    if other is not None and other.shape != made.shape:
+        raise DiagnosticError(
+            Diagnostic(
+                "not-comparable",
+                tr(
+                    "the output '{output}' of {name} is {size} pixels, that of others {size2}",
+                    output=output,
+                    name=name,
+                    size=pixels_text(made),
+                    size2=pixels_text(other),
+                ),
+                layer=output,
+                remedy=tr("compare networks that enlarge the image by the same factor"),
             )
+        )
 
 
 def enlarged(picture: ImageArray, made: ImageArray) -> ImageArray:

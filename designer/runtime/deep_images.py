@@ -41,9 +41,7 @@ def read_exr(path: Path) -> NDArray[np.float32]:
     except MemoryError:
         raise out_of_memory(path) from None
     except Exception as error:  # the library raises RuntimeError, ValueError and more for damaged files
-        if not _has_memory(
-            8 * count
-        ):  # values and result; without it the library prints a warning and returns no parts
+        if not _has_memory(8 * count):  # for values and result; without it the library returns no parts
             raise out_of_memory(path) from None
         raise _wrong(
             path,

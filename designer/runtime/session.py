@@ -484,7 +484,7 @@ class _Run:
         return outputs, captures, tuple(self.steps)
 
     def _check_batches(self) -> None:
-        """Raise DiagnosticError unless all inputs with an open batch have data of the same number."""
+        """Raise DiagnosticError unless all inputs with an open batch have data of the same batch."""
         inference = self.session.inference
         types = {name: type_of(inference, Source(name)) for name in self.plan.inputs}
         found = [(name, len(self.values[Source(name)])) for name, kind in types.items() if BATCH in kind.shape[:1]]
@@ -501,7 +501,9 @@ class _Run:
                         other=other,
                     ),
                     layer=name,
-                    remedy=tr("choose data of the same number, or set the batch of an input that has one image to 1"),
+                    remedy=tr(
+                        "choose the same number of images for both, or set the batch of an input with one image to 1"
+                    ),
                 )
 
     def _part(self, step: PartStep) -> Step:

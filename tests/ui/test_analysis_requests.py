@@ -211,6 +211,10 @@ def connected(graph: Graph) -> Any:
     return connect(graph, Source("noise_0"), "output_0", 0)
 
 
+def turn_bypass(bench: Bench) -> None:
+    bench.document.do(lambda g: bypass(g, bench.document.inference, ["mix_0"]))
+
+
 def give_formats(bench: Bench, *formats: dict[str, str]) -> None:
     """Give the layers formats, one after the other."""
     for each in formats:
@@ -251,7 +255,11 @@ EDITS: dict[str, tuple[Callable[[Bench], object], Callable[[Bench], list[object]
         lambda b: [UpdateRequest(b.text), run()],
     ),
     "a bypass": (
-        lambda b: b.document.do(lambda g: bypass(g, b.document.inference, ["mix_0"])),
+        turn_bypass,
+        lambda b: [UpdateRequest(b.text), run()],
+    ),
+    "the end of a bypass": (
+        lambda b: (turn_bypass(b), b.follow(), turn_bypass(b)),
         lambda b: [UpdateRequest(b.text), run()],
     ),
     "a place": (lambda b: b.document.do(lambda g: move_layers(g, {"conv_0": (9, 9)})), lambda b: []),

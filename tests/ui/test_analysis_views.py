@@ -30,7 +30,7 @@ from pytestqt.qtbot import QtBot
 
 from app.engine.protocol import RunStep, TraceReply
 from app.ui.analysis.analysis_panel import AnalysisPanel
-from app.ui.analysis.display import MODES, Display, DisplayBar
+from app.ui.analysis.display import MODES, Display, DisplayBar, DisplayMode
 from app.ui.analysis.faults import Faults
 from app.ui.analysis.heat import HeatDelegate, HeatLegend
 from app.ui.analysis.input_row import InputRow
@@ -60,7 +60,8 @@ from app.ui.widgets import theme
 from app.ui.widgets.heat import heat_color
 from app.ui.widgets.image_view import SplitMode
 from app.ui.widgets.overlays import CrossOverlay
-from designer.graph.commands import remove_layers, set_params
+from designer.graph.bypass import bypass
+from designer.graph.commands import add_layer, remove_layers, rename_layer, set_params
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.operators.api import Category
@@ -590,6 +591,53 @@ def test_each_output_has_its_own_image_note_mark_and_line(panel: AnalysisPanel, 
     sizes = [panel.findChild(QLabel, f"analysis.input.{name}.size").toolTip() for name in ("a", "b")]
     assert sizes[1] == "fed as 1 x 3 x 4 x 8"
     assert sizes[0] != sizes[1]
+
+
+def test_an_output_keeps_its_tab_and_display_when_others_come_go_and_are_renamed(
+    panel: AnalysisPanel, analysis: AnalysisController
+) -> None:
+    document, tabs = analysis.context.document, panel.findChild(QTabWidget, "analysis.outputs")
+
+    def current() -> tuple[set[str], str, Display]:
+        view = tabs.currentWidget()
+        return {tabs.tabText(tab) for tab in range(tabs.count())}, view.layer, view.display_bar.display
+
+    display = Display(DisplayMode.MAP, exposure=1.0, mark=True)
+    tabs.setCurrentIndex(1)
+    view = tabs.currentWidget()
+    view.display_bar.show_display(display)
+    document.do(lambda g: add_layer(g, Layer("new", "output", inputs=(Source("a"),))))
+    assert current() == ({"y", "z", "new"}, "z", display)
+    assert tabs.currentWidget() is view
+    document.do(lambda g: remove_layers(g, ["y"]))
+    assert current() == ({"z", "new"}, "z", display)
+    document.do(lambda g: rename_layer(g, "z", "other"))
+    assert current() == ({"other", "new"}, "other", display)
+    moved: list[float] = []
+    tabs.currentWidget().split_moved.connect(moved.append)
+    tabs.currentWidget().view.split_moved.emit(0.5)
+    assert moved  # a renamed one is connected too
+    document.do(lambda g: remove_layers(g, ["other"]))
+    assert current() == ({"new"}, "new", Display())
+
+
+def test_a_recipe_makes_an_output_signed_unless_it_is_bypassed(
+    panel: AnalysisPanel, analysis: AnalysisController
+) -> None:
+    document = analysis.context.document
+
+    def color() -> int:
+        values = np.full((1, 3, 8, 16), -0.5, np.float32)
+        values[..., :4, :] = 0
+        analysis.result = AnalysisResult({"y": values})
+        analysis.result_changed.emit()
+        return panel.findChild(OutputView, "analysis.output.y").view.image.pixelColor(2, 2).red()
+
+    assert color() == 0
+    document.do(lambda g: set_params(g, {"mix": {"selection": "custom", "recipe": "a - b"}}))
+    assert color() == 128
+    document.do(lambda g: bypass(g, document.inference, ["mix"]))
+    assert color() == 0
 
 
 def test_each_input_has_its_own_file_and_problem(panel: AnalysisPanel, analysis: AnalysisController) -> None:

@@ -198,6 +198,10 @@ def test_the_legend_tells_the_values_of_its_ends(qtbot: QtBot) -> None:
     assert legend.middle() == "1"
     legend.resize(legend.fontMetrics().horizontalAdvance("≤ 0.5 ≥ 1.5"), legend.height())
     assert legend.middle() == ""
+    legend.show_look(Look("viridis", gain=2.0, shift=-0.5 + 1e-9), "value")
+    assert legend.texts() == ["≤ 0", "0.5", "≥ 1"]
+    legend.show_look(Look("viridis", gain=2e6, shift=-1e-6), "small values")
+    assert legend.texts() == ["≤ 5e-07", "1e-06", "≥ 1.5e-06"]
     legend.show_look(Look(each=True), "value")
     assert legend.texts()[0] == "low"
     assert not legend.grab().isNull()

@@ -629,6 +629,25 @@ def test_every_view_has_the_chosen_colors(panel: ChannelInspectorPanel, qtbot: Q
     assert panel.matrix.image == to_image(pixels(VALUES[0, 0], look, own))
 
 
+def test_the_statistics_of_a_kernel_are_those_of_a_filter(panel: ChannelInspectorPanel) -> None:
+    show(panel, VALUES)
+    panel.look_at(Kind.WEIGHTS)
+    show(panel, VALUES[0][:, None].copy())
+    panel.enlarge(3)
+    low, high = VALUES[0, 3].min(), VALUES[0, 3].max()
+    assert panel.status_text.startswith(f"filter 3   {number(low)} … {number(high)}")
+
+
+def test_the_note_about_the_weights_follows_a_run_that_leaves_the_tensor_as_it_was(
+    panel: ChannelInspectorPanel,
+) -> None:
+    show(panel, VALUES)
+    for note in ("random weights", ""):
+        panel.subject.note = note
+        panel.subject.changed.emit()
+        assert panel.view.note == note
+
+
 def test_each_channel_is_titled_walked_and_removed_by_its_number(
     panel: ChannelInspectorPanel, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:

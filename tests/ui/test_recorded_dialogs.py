@@ -121,7 +121,7 @@ def said(context: Context) -> list[str]:
 
 
 class Program:
-    """Stands in for the command line: remembers the words and the settings that it got, prints, and ends as it is told."""
+    """Replaces the command line: keeps its words and settings, prints, and ends with the status that the test sets."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.calls: list[list[str]] = []

@@ -229,8 +229,7 @@ class SideRunner(QObject):
         taken = {name: lane.client.take(handle) for name, handle in reply.outputs.items()}
         result: NDArray[np.float32] = np.asarray(taken[variant.output], np.float32)
         try:
-            others = () if present.first is None else (present.first,)
-            check_comparable(variant.name, variant.output, result, present.picture, others)
+            check_comparable(variant.name, variant.output, result, present.picture, present.first)
         except DiagnosticError as error:
             self._fail(present, error.diagnostics)
             return

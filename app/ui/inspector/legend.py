@@ -14,7 +14,7 @@ from designer.units import number
 
 BAR = 12  # pixels of height
 GAP = 6  # pixels between two texts
-ROUNDING = 1e-6  # of the range, which a fitted end differs from 0
+ROUNDING = 1e-6  # share of the range; an end that is closer to 0 is written as 0
 
 
 class Legend(QWidget):

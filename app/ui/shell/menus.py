@@ -102,7 +102,7 @@ MENUS: tuple[tuple[str, tuple[Entry, ...]], ...] = (
     ("&Workspaces", ("Workspaces/choose", None, ("&Layouts", ("<layouts>",)), "Workspaces/layout")),
     ("&Help", ("Help/help",)),
 )
-CHOICES = "Workspaces/choose"  # titles that mean little without their menu, although it is no submenu
+CHOICES = "Workspaces/choose"  # titles that need the name of their menu to be understood
 TOOLBAR = ("Tools/file", "Tools/undo", "Tools/canvas", "Tools/run")
 FORMATS = "Canvas/formats"  # a submenu of the context menu
 CONTEXT_MENU = (
