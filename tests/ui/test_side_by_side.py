@@ -374,6 +374,7 @@ def test_networks_that_enlarge_are_compared_with_bicubic_interpolation(side: Sid
     assert np.allclose(model.pixels(INPUT), bicubic, atol=1e-6)
     assert np.array_equal(model.colours[INPUT], picture_pixels(bicubic[0]))
     assert model.title(INPUT) == "Input (bicubic x 2)"
+    assert "choose no noise" not in side.window.figures.note.text()
     assert model.measured.figures[INPUT].psnr == pytest.approx(psnr(clean, bicubic), abs=1e-4)
     assert model.measured.figures["A"].psnr == pytest.approx(psnr(clean, nearest), abs=1e-4)
     assert f"{width} x {height} pixels, that of others {2 * width} x {2 * height}" in model.errors[1]
@@ -401,6 +402,7 @@ def test_networks_that_enlarge_are_compared_with_bicubic_interpolation(side: Sid
     assert not model.knows_clean
     assert CLEAN not in side.window.pictures.grid.panes
     assert (model.reference, model.title(INPUT)) == ("A", "Input (gaussian:25/255, bicubic x 2)")
+    assert "choose no noise and its file" in side.window.figures.note.text()
 
 
 def test_other_noise_by_the_controls(side: Side, qtbot: QtBot) -> None:

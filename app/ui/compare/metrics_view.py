@@ -123,7 +123,10 @@ class MetricsView(QWidget):
         for row, key in enumerate(keys):
             for column, text in enumerate(self._texts(key)):
                 self._put(row, column, text)
-        self.note.setText(tr("Measured against: {what}. {best}= best", what=against, best=BEST) if against else "")
+        note = tr("Measured against: {what}. {best}= best", what=against, best=BEST) if against else ""
+        if model.noise.kind and model.enlarged is not None:
+            note += " " + tr("For a clean image in the size of the results, choose no noise and its file.")
+        self.note.setText(note)
         regions = self._regions()
         self.next.setEnabled(bool(regions))
         self.back.setEnabled(bool(regions))
