@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from html.parser import HTMLParser
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from cli_kit import Run, layerwright
+from page_text import page_lines
 from PIL import Image
 from recorded import check_lines, rounded
 
@@ -75,32 +75,6 @@ def number(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-class Page(HTMLParser):
-    """The texts of a page: headings, paragraphs and the rows of its tables; images by their description."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.lines: list[str] = []
-        self._skip = 0
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self._skip += tag in ("style", "script")
-        if tag == "img":
-            self.lines.append(f"image: {dict(attrs).get('alt')}")
-        elif tag in ("tr", "p", "h1", "h2", "h3", "figcaption", "title", "li"):
-            self.lines.append("")
-        elif tag in ("td", "th"):
-            self.lines[-1] += " | "
-
-    def handle_endtag(self, tag: str) -> None:
-        self._skip -= tag in ("style", "script")
-
-    def handle_data(self, data: str) -> None:
-        if not self._skip and data.strip():
-            self.lines[-1:] = [(self.lines or [""])[-1] + " ".join(data.split())]
-
-
 def described(path: Path) -> list[str]:
     """What a command wrote, as text."""
     if path.is_dir():
@@ -108,8 +82,7 @@ def described(path: Path) -> list[str]:
     if path.suffix == ".json":
         return facts(json.loads(path.read_text()))
     if path.suffix == ".html":
-        lines = [line for line in Page(path.read_text()).lines if line.strip()]
-        return lines[: lines.index("Machine and versions")]
+        return page_lines(path)
     if path.suffix in (".png", ".npy"):
         array = np.load(path) if path.suffix == ".npy" else np.asarray(Image.open(path))
         return [f"{array.dtype} {array.shape}, mean {array.mean():.3g}"]
