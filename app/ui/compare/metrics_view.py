@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QHBoxLayout,
@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
 from app.reports.comparison import LETTERS, ms_text, psnr_text, ssim_text
 from app.ui.compare.model import CLEAN, INPUT, SideModel, region_psnr
 from app.ui.compare.pictures import values_at
+from app.ui.compare.variants import VariantChoice
 from app.ui.widgets import theme
 from designer.texts import tr
 from designer.units import numbers
@@ -39,6 +40,7 @@ class MetricsView(QWidget):
         self.setAccessibleName(tr("Metrics"))
         self._model = model
         self._keys: list[str] = []
+        self._choices: list[VariantChoice] = []  # of the variants among the keys
         self._place: tuple[int, int] | None = None
         self._region = -1
         self._make_table()
@@ -112,7 +114,8 @@ class MetricsView(QWidget):
         at = self._values_title()
         titles = (tr("Image"), tr("PSNR (dB)"), "SSIM", tr("Time (ms)"), tr("Worst region (dB)"), at)
         table = self.table
-        self._keys = keys
+        selected = self._followed()
+        self._keys, self._choices = keys, list(model.choices)
         table.setRowCount(len(keys))
         for column, title in enumerate(titles):
             item = QTableWidgetItem(title)
@@ -127,9 +130,35 @@ class MetricsView(QWidget):
         if model.noise.kind and model.enlarged is not None:
             note += " " + tr("For a clean image in the size of the results, choose no noise and its file.")
         self.note.setText(note)
+        self._select(selected)
         regions = self._regions()
         self.next.setEnabled(bool(regions))
         self.back.setEnabled(bool(regions))
+
+    def _followed(self) -> str:
+        """The key that the selected image has now; empty if it is gone or none is selected. Removed variants move the letters of others."""
+        rows = self.table.selectionModel().selectedRows()
+        key = self._keys[rows[0].row()] if rows and rows[0].row() < len(self._keys) else ""
+        if key not in LETTERS:
+            return key
+        number, now = LETTERS.index(key), self._model.choices
+        same = [i for i, choice in enumerate(now) if choice is self._choices[number]]
+        if number in same or len(now) >= len(self._choices):
+            return key
+        return LETTERS[same[0]] if same else ""
+
+    def _select(self, key: str) -> None:
+        """Select the row of an image, or none. The region that is stepped through stays."""
+        rows = self.table.selectionModel().selectedRows()
+        row = self._keys.index(key) if key in self._keys else -1
+        if (rows[0].row() if rows else -1) == row:
+            return
+        with QSignalBlocker(self.table):
+            if row < 0:
+                self._region = -1
+                self.table.clearSelection()
+            else:
+                self.table.selectRow(row)
 
     def _texts(self, key: str) -> list[str]:
         model, measured = self._model, self._model.measured
@@ -146,6 +175,8 @@ class MetricsView(QWidget):
         worst = "-"
         if regions and reference is not None and mine is not None:
             worst = psnr_text(region_psnr(reference, mine, regions[0]))
+        if key == measured.reference:
+            return [model.title(key), tr("reference"), "-", ms_text(found.milliseconds), "-", self._values(key)]
         return [
             model.title(key),
             f"{stars['psnr']}{psnr_text(found.psnr)}",

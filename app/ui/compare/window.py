@@ -321,6 +321,11 @@ class SideWindow(QWidget):
             self.close()
         return super().eventFilter(watched, event)
 
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() is QEvent.Type.ActivationChange and self.isActiveWindow():
+            self.setup.refresh_sources()  # documents are opened and closed in the main window
+
     def closeEvent(self, event: QCloseEvent) -> None:
         self.folder_run.cancel()
         self.model.close()
