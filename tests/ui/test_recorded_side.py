@@ -256,6 +256,9 @@ class Session:
             if key not in model.measured.figures:
                 continue
             cells = [table.item(row, column).text().removeprefix("★ ") for column in range(6)]  # type: ignore[union-attr]
+            if key == model.measured.reference:
+                assert (cells[1], cells[2], cells[4]) == ("reference", "-", "-"), what
+                continue
             self._check_number(f"{what} {key} psnr", cells[1], decibels(reference, images[key]), 0.006)
             self._check_number(f"{what} {key} ssim", cells[2], similarity(reference, images[key]), 6e-5)
             if cells[4] != "-":
@@ -316,7 +319,7 @@ def test_choices_and_images(session: Session) -> None:
     session.click("side.automatic")
     session.click("side.automatic")
     session.key("G")
-    session.select(1)
+    session.select(4)
     session.choose("side.noise", "none")
     session.click("side.variant.B.remove")
     session.key("S")
