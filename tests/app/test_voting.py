@@ -39,6 +39,15 @@ def test_a_vote_that_ends_early_has_shown_pairs_and_pictures_equally_often(seed:
         assert {seen.count(place) for place in places} <= {count // 6, count // 6 + 1}
 
 
+def test_nobody_can_foresee_which_pair_or_side_comes_next() -> None:
+    votes = [make_trials("ABC", [(9, 9), (9, 9)], 12, 0, Random(seed)) for seed in range(60)]
+    for place in range(12):  # in each of the two turns
+        assert len({(frozenset((v[place].left, v[place].right)), v[place].picture) for v in votes}) == 6
+        assert len({(v[place].left, v[place].right) for v in votes}) == 6
+    turns = [[(frozenset((t.left, t.right)), t.picture) for t in v] for v in votes]
+    assert any(turn[:6] != turn[6:] for turn in turns)
+
+
 def test_the_sign_test_is_the_exact_binomial_one() -> None:
     assert sign_test(0, 0) == 1.0
     assert sign_test(5, 5) == 1.0
