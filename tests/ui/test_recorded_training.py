@@ -30,6 +30,7 @@ from app.ui.train.runs_panel import TrainingRunsPanel
 from app.ui.train.training_panel import TrainingPanel
 from app.ui.train.validation_panel import ValidationPanel
 from app.ui.widgets import theme
+from app.ui.widgets.image_view import ImageView
 from designer.graph import commands
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
@@ -73,12 +74,18 @@ class Session(PanelSession):
         super().__init__(qtbot, context, *(panel(context) for panel in panels))
 
     def _state(self) -> dict[str, Any]:
-        """With the curves, which are one item of the plot."""
+        """With the images, and with the curves, which are one item of the plot."""
         found = super()._state()
         plots = [plot for panel in self.panels if (plot := getattr(panel, "plot", None)) is not None]
         for number, curve in enumerate(curve for plot in plots for curve in plot.bundle._curves):
             ends = f"{curve.x[0]:g} to {curve.x[-1]:g}: {curve.y[0]:.4g} to {curve.y[-1]:.4g}" if len(curve.x) else "-"
             found[f"curve {number}"] = f"{curve.title}, {len(curve.x)} points, {ends}"
+        for view in (view for panel in self.panels for view in panel.findChildren(ImageView) if view.isVisible()):
+            image = view.image
+            if image is not None:
+                place = [(x * (image.width() - 1), image.height() // 2) for x in (0, 1)]
+                colors = " and ".join(image.pixelColor(round(x), y).name() for x, y in place)
+                found[view.objectName()] = f"{image.width()} x {image.height()}, {colors} at its sides"
         return {**found, **{f"axis {number}": plot.getAxis("left").labelText for number, plot in enumerate(plots)}}
 
     def busy(self) -> bool:
