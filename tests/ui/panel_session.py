@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -26,6 +27,7 @@ from app.ui.widgets.background import Background
 from designer.profiling.heat import Heat
 
 LEFT = Qt.MouseButton.LeftButton
+GONE = re.compile(r"( row \S+) column \d+: \(gone\)$")  # one line for a row
 WAIT = 60_000
 DELAY = 1000  # ms that a panel waits at most before it shows an edit
 
@@ -74,7 +76,8 @@ class PanelSession:
         act()
         self.rest()
         now = self._state()
-        found = [*lines(now, since=self._shown), *(plain(each) for each in self.said)]
+        changes = (GONE.sub(r"\1: (gone)", line) for line in lines(now, since=self._shown))
+        found = [*dict.fromkeys(changes), *(plain(each) for each in self.said)]
         self.lines += ["", f"# {what}", *(found or ["nothing"])]
         self._shown = now
 

@@ -14,10 +14,10 @@ from analysis_kit import silent_engine
 pytest.importorskip("PySide6")
 pytest.importorskip("pyqtgraph")
 from pyqtgraph import ScatterPlotItem
-from PySide6.QtCore import QPoint, QPointF, Qt
-from PySide6.QtGui import QAction
+from PySide6.QtCore import QEvent, QMimeData, QPoint, QPointF, Qt
+from PySide6.QtGui import QAction, QMouseEvent, QPixmap
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QMenu, QTreeWidget, QTreeWidgetItem, QWidget
+from PySide6.QtWidgets import QApplication, QMenu, QTreeWidget, QTreeWidgetItem, QWidget
 from pytestqt.qtbot import QtBot
 from runtime_networks import chain
 
@@ -41,9 +41,10 @@ from app.ui.document.document import Document
 from app.ui.engine.client import EngineClient
 from app.ui.engine.context import Context
 from app.ui.engine.number_formats import TITLES, number_formats_of
+from app.ui.precision import number_formats_panel
 from app.ui.precision.blame_panel import BlamePanel
 from app.ui.precision.channel_pairs import ChannelPairs
-from app.ui.precision.number_formats_panel import MEASURED, REASON, NumberFormatsPanel
+from app.ui.precision.number_formats_panel import FORMAT_MIME, MEASURED, REASON, FormatChip, NumberFormatsPanel
 from app.ui.precision.passes_panel import NAME, PassesPanel
 from app.ui.precision.precision_dialog import PrecisionDialog
 from app.ui.precision.variants_panel import STATUS, VariantsPanel
@@ -587,3 +588,52 @@ def test_blame_keeps_the_chosen_computations_and_files_until_another_document(qt
     context.set_document(Document(Graph(), context.registry, parent=context))
     assert (panel.a.currentData(), panel.b.currentData()) == ("fp32", "int8")
     assert panel.b.findText("net.onnx") < 0
+
+
+def test_a_chip_that_is_dragged_carries_its_format(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    dragged: list[tuple[str, bool, object]] = []
+
+    class Drag:
+        """In place of a drag, which waits for the user."""
+
+        def __init__(self, source: QWidget) -> None:
+            self.source = source
+
+        def setMimeData(self, data: QMimeData) -> None:
+            self.data = data
+
+        def setPixmap(self, pixmap: QPixmap) -> None:
+            self.pixmap = pixmap
+
+        def exec(self, action: Qt.DropAction) -> None:
+            dragged.append((bytes(self.data.data(FORMAT_MIME)).decode(), self.source.isDown(), action))
+
+    monkeypatch.setattr(number_formats_panel, "QDrag", Drag)
+    for name in ("int8", "float16"):
+        chip = FormatChip(name)
+        qtbot.addWidget(chip)
+        clicks: list[bool] = []
+        chip.clicked.connect(lambda _on, clicks=clicks: clicks.append(True))
+        chip.show()
+        far = QApplication.startDragDistance()
+
+        def send(kind: QEvent.Type, x: int, held: bool, chip: FormatChip = chip) -> None:
+            place, left, none = QPointF(5 + x, 5), Qt.MouseButton.LeftButton, Qt.MouseButton.NoButton
+            button = none if kind is QEvent.Type.MouseMove else left
+            event = QMouseEvent(
+                kind, place, chip.mapToGlobal(place), button, left if held else none, Qt.KeyboardModifier.NoModifier
+            )
+            QApplication.sendEvent(chip, event)
+
+        send(QEvent.Type.MouseMove, 3 * far, False)
+        send(QEvent.Type.MouseButtonPress, 0, True)
+        send(QEvent.Type.MouseMove, far - 1, True)
+        assert dragged == []
+        send(QEvent.Type.MouseButtonRelease, far - 1, False)
+        assert len(clicks) == 1  # a click whose hand was not quite still
+        send(QEvent.Type.MouseButtonPress, 0, True)
+        send(QEvent.Type.MouseMove, far, True)
+        assert dragged == [(name, False, Qt.DropAction.CopyAction)]
+        send(QEvent.Type.MouseButtonRelease, far, False)
+        assert len(clicks) == 1
+        dragged.clear()

@@ -31,6 +31,7 @@ from app.ui.compare.variants import VariantChoice
 from app.ui.compare.window import SideWindow
 from app.ui.document.document import Document
 from app.ui.engine.context import Context
+from app.ui.widgets import file_dialogs
 from app.ui.widgets.background import Background
 from app.ui.widgets.image_view import ImageView
 from designer.files.document import read_document
@@ -95,6 +96,7 @@ class Session:
             return made(picture, milliseconds if isnan(milliseconds) else 4.25, *rest)  # type: ignore[arg-type]
 
         monkeypatch.setattr(runner, "Made", timed)
+        monkeypatch.setattr(file_dialogs, "_saved_in", [folder])  # by no other test
         registry = default_registry()
         context = Context(registry)
         self.sizes = {}
@@ -216,6 +218,7 @@ class Session:
 
         self._patch.setattr(QFileDialog, "getOpenFileName", file)
         self._patch.setattr(QFileDialog, "getExistingDirectory", folder)
+        self._patch.setattr(QFileDialog, "getSaveFileName", file)
 
     def _named(self, start: str) -> str:
         known = {self.folder: "<documents>", samples.PHOTOGRAPHS: "<photographs>", Path.home(): "<home>"}
@@ -382,6 +385,10 @@ def test_documents_folders_and_votes(session: Session, monkeypatch: pytest.Monke
     session.answer(images)
     session.click("side.folder.browse")
     session.click("side.folder.start")
+    session.answer(None)
+    session.click("side.folder.json")
+    session.answer(folder / "table.csv")
+    session.click("side.folder.csv")
     session.step("look at the first", lambda: window.folder.table.cellDoubleClicked.emit(0, 0))
     session.step("look at the mean", lambda: window.folder.table.cellDoubleClicked.emit(2, 0))
     session.answer(images / "inner")
@@ -405,7 +412,18 @@ def test_documents_folders_and_votes(session: Session, monkeypatch: pytest.Monke
     session.click("side.voting.start")
     session.click("side.vote.right")
     session.step("stop", lambda: QTest.keyClick(window.vote.grid.panes["1"], Qt.Key.Key_Escape))
+    session.answer(folder / "votes.csv")
+    session.click("side.voting.csv")
+    session.answer(folder / "none" / "votes.json")
+    session.click("side.voting.json")
     session.click("side.run")
+    session.answer(None)
+    session.key("Ctrl+R")
+    session.answer(folder / "page.html")
+    session.key("Ctrl+R")
+    for name in ("table.csv", "votes.csv", "page.html"):
+        rows = [line for line in (folder / name).read_text().splitlines() if not line.startswith("#")]
+        session.lines.append(f"{name}: {rows[0][:90]}")
     compare("side_folders", session.lines)
     window.folder_run.start(images)
     assert window.folder_run.running

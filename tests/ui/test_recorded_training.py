@@ -16,7 +16,7 @@ pytestmark = pytest.mark.gui
 
 from panel_session import PanelSession
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QApplication, QMessageBox
+from PySide6.QtWidgets import QApplication, QFileDialog, QMessageBox
 from pytestqt.qtbot import QtBot
 from recorded_state import compare, plain
 from training_kit import Runs, make_run
@@ -187,6 +187,8 @@ def test_runs_and_sweeps(qtbot: QtBot, context: Context, monkeypatch: pytest.Mon
     session.lines += [plain(each) for each in asked]
     session.step("light", lambda: theme.apply(QApplication.instance(), "light"))
     session.step("dark", lambda: theme.apply(QApplication.instance(), "dark"))
+    many = [runs.add(f"r{number}") for number in range(9)]
+    session.pick(*many)  # more than have colors of their own
     session.step("no runs", lambda: training._set_runs([]))
     compare("training_runs", session.lines)
 
@@ -267,6 +269,13 @@ def test_settings_and_progress(qtbot: QtBot, context: Context, monkeypatch: pyte
     session.choose("training.where", "gpu")
     session.type("training.where.python", "~/venv/bin/python")
     session.click("training.start")
+    monkeypatch.setattr(
+        QFileDialog, "getExistingDirectory", lambda _p, title, start: session.said.append(f"asks {title}") or ""
+    )
+    session.click("training.validation.browse")
+    monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda _p, title, start: str(tmp_path / "photos"))
+    session.click("training.validation.browse")
+    session.click("training.data.browse")
     session.choose("training.task", "Classification")
     session.click("training.example")
     session.step("example data", lambda: training.example_data_made.emit(tmp_path / "example"))
