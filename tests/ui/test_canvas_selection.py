@@ -10,6 +10,7 @@ pytestmark = pytest.mark.gui
 import canvas_kit as kit
 from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QLineEdit, QTreeWidget
 from window_kit import press, show
 
 from app.ui.canvas.frames import needed_height
@@ -18,6 +19,7 @@ from app.ui.document.document import Document
 from app.ui.document.template_view import ScopeStep
 from designer.graph import commands, frames
 from designer.graph.arrangement import NODE_WIDTH
+from designer.graph.graph import Graph
 from designer.graph.model import Frame, Layer, Source
 from designer.graph.template_commands import make_template
 
@@ -152,3 +154,95 @@ def test_a_collapsed_frame_inside_a_moved_frame_takes_its_layers_along(window):
     assert run > 0
     assert document(window).graph.frames["inner"].rect[1] == 128 + run
     assert document(window).graph["free"].position == (before[0], before[1] + run)
+
+
+def test_a_band_with_shift_keeps_links_and_frames_selected_until_it_takes_a_layer(window):
+    document(window).do(frames.set_frame(document(window).graph, "f", Frame("f", "here", "", "", (1200, 400, 160, 96))))
+    canvas = window.canvas
+    link, frame = canvas.projection.link("out", 0), canvas.projection.frame("f")
+    link.setSelected(True)
+    frame.setSelected(True)
+    place = canvas.viewer.mapToScene(20, canvas.viewer.viewport().height() - 60)
+    start = kit.at(canvas, place)
+    viewport = canvas.viewer.viewport()
+    QTest.mousePress(viewport, kit.LEFT, SHIFT, start)
+    QTest.mouseMove(viewport, start + QPoint(30, 20))
+    assert link.isSelected()
+    assert frame.isSelected()
+    QTest.mouseMove(viewport, kit.node(canvas, "free"))
+    QTest.mouseRelease(viewport, kit.LEFT, SHIFT, kit.node(canvas, "free"))
+    assert window.context.selection
+    assert not link.isSelected()
+
+
+def test_the_canvas_stops_scrolling_when_a_drag_at_its_border_ends(window):
+    viewport = window.canvas.viewer.viewport()
+    start, border = kit.node(window.canvas, "free"), QPoint(viewport.width() - 2, viewport.height() // 2)
+    QTest.mousePress(viewport, kit.LEFT, Qt.KeyboardModifier.NoModifier, start)
+    QTest.mouseMove(viewport, border)
+    assert window.canvas.viewer.scrolling
+    QTest.mouseRelease(viewport, kit.LEFT, Qt.KeyboardModifier.NoModifier, border)
+    assert not window.canvas.viewer.scrolling
+
+
+def test_each_scope_comes_back_where_it_was_left_last_however_often(window):
+    """The bar with the way back changes the height of the canvas."""
+    document(window).do(lambda g: make_template(g, ["conv"], "part"))
+    instance = next(layer.name for layer in document(window).graph if layer.type == "template")
+    viewer = window.canvas.viewer
+    for zoom, x in ((0.5, 100), (1.25, 900)):
+        viewer.zoom_by(zoom / viewer.zoom)
+        viewer.go(QPointF(x, 50))
+        left, inside = viewer.visible_center(), None
+        for _ in range(4):
+            window.context.enter(instance)
+            QApplication.processEvents()
+            if inside is None:
+                viewer.zoom_by(0.8 / viewer.zoom)
+                viewer.pan(QPoint(40, 30))
+                inside = viewer.visible_center()
+            assert (viewer.visible_center() - inside).manhattanLength() < 6
+            window.context.set_scope(())
+            QApplication.processEvents()
+            assert viewer.zoom == pytest.approx(zoom)
+            assert (viewer.visible_center() - left).manhattanLength() < 6
+
+
+def test_the_search_for_a_connection_lists_what_fits_first_then_what_is_near(window):
+    layers = [
+        Layer("in", "input", params={"dims": "16x16x3"}),
+        Layer("small", "pooling", (0, 320), (Source("in"),), {"size": "2x2", "stride": "2x2"}),
+        Layer("far_below", "convolution", (240, 1600)),
+        Layer("beside", "convolution", (480, 0)),
+        Layer("sum", "element_wise", (16, 16), (Source("small"),)),
+        Layer("fed", "convolution", (240, 0), (Source("small"),)),
+        Layer("two", "split", (0, 640), (Source("in"),), {"axis": "channels", "parts": "2"}),
+    ]
+    show(window, Graph(layers))
+    window.context.select(("in",))
+    press(window, "W")
+    found = window.findChild(QTreeWidget, "connect.list")
+    rows = [found.topLevelItem(i).text(0) for i in range(found.topLevelItemCount())]
+    open_ports = [row.split(" · ")[0] for row in rows if row.split(" · ")[0] in ("beside", "far_below")]
+    assert open_ports == ["beside", "far_below"]
+    fits = [not found.topLevelItem(i).toolTip(0) for i in range(found.topLevelItemCount())]
+    assert fits == sorted(fits, reverse=True)
+    assert not all(fits)
+    QTest.keyClick(window.findChild(QLineEdit, "connect.text"), Qt.Key.Key_Escape)
+
+
+def test_both_outputs_of_a_layer_can_be_connected_by_the_search(window):
+    layers = [
+        Layer("in", "input", params={"dims": "16x16x4"}),
+        Layer("two", "split", (240, 0), (Source("in"),), {"axis": "channels", "parts": "2"}),
+        Layer("conv", "convolution", (480, 0)),
+    ]
+    show(window, Graph(layers))
+    _, second = (port.name for port in window.canvas.projection["two"].look.outputs)
+    window.context.select(("two",))
+    press(window, "W")
+    line = window.findChild(QLineEdit, "connect.text")
+    QTest.keyClicks(line, f"{second} > conv")
+    QTest.keyClick(line, Qt.Key.Key_Return)
+    QApplication.processEvents()
+    assert document(window).graph["conv"].inputs == (Source("two", second),)
