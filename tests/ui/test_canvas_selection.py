@@ -246,3 +246,20 @@ def test_both_outputs_of_a_layer_can_be_connected_by_the_search(window):
     QTest.keyClick(line, Qt.Key.Key_Return)
     QApplication.processEvents()
     assert document(window).graph["conv"].inputs == (Source("two", second),)
+
+
+def test_only_selected_layers_are_above_the_others(window):
+    heights = []
+    for names in ((), ("conv", "free"), ("free",), ()):
+        window.context.select(names)
+        heights.append({name for name in document(window).graph.layers if window.canvas.projection[name].zValue() > 1})
+    assert heights == [set(), {"conv", "free"}, {"free"}, set()]
+
+
+def test_the_number_of_inputs_on_a_layer_is_that_of_its_links(window):
+    graph = document(window).graph
+    shown = [window.canvas.projection["cat"].look.summary]
+    document(window).do(commands.disconnect(graph, "cat", 0))
+    assert graph["cat"].inputs[0] is None
+    shown.append(window.canvas.projection["cat"].look.summary)
+    assert shown == ["2 inputs", "1 input"]
