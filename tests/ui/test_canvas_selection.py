@@ -263,3 +263,23 @@ def test_the_number_of_inputs_on_a_layer_is_that_of_its_links(window):
     assert graph["cat"].inputs[0] is None
     shown.append(window.canvas.projection["cat"].look.summary)
     assert shown == ["2 inputs", "1 input"]
+
+
+def test_clicking_a_link_deselects_frames_and_layers(window):
+    document(window).do(frames.set_frame(document(window).graph, "f", Frame("f", "here", "", "", (0, 400, 160, 96))))
+    canvas = window.canvas
+    window.context.select(("conv",))
+    canvas.projection.frame("f").setSelected(True)
+    link = canvas.projection.link("out", 0)
+    canvas.viewer.select_link(link)
+    assert canvas.viewer.scene().selectedItems() == [link]
+    assert window.context.selection == ()
+
+
+def test_a_layer_without_known_input_says_so_before_its_own_warnings(window):
+    graph = document(window).graph
+    document(window).do(commands.set_params(graph, {"cat": {"color": "red"}}))
+    assert window.canvas.projection["cat"].look.problem == "warning"
+    document(window).do(commands.set_params(graph, {"conv": {"kernel": "0x0"}}))
+    assert document(window).inference.states["cat"].diagnostics
+    assert [window.canvas.projection[name].look.problem for name in ("conv", "cat")] == ["error", "unknown"]
