@@ -20,6 +20,7 @@ from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.runtime import video_writer
 from designer.runtime.engine_api import Device, EngineDescriptor
+from designer.runtime.engines.openvino_engine import _reason
 from designer.runtime.engines.torch_engine import _device
 from designer.runtime.images import read_image, write_array, write_image
 from designer.runtime.layer_weights import weights_of
@@ -64,16 +65,39 @@ def test_declarations_of_engines(tmp_path: Path) -> None:
     lines = [
         f"{name}: {said(lambda c=changed: EngineDescriptor(**GOOD | c), tmp_path)}" for name, changed in WRONG.items()
     ]
-    for precisions in ((), ("fp32", "int8")):
-        lines.append(
-            f"a device with the precisions {precisions}: {said(lambda p=precisions: Device('cpu', p), tmp_path)}"
-        )
+    lines += [
+        f"a device with the precisions {precisions}: {said(lambda p=precisions: Device('cpu', p), tmp_path)}"
+        for precisions in ((), ("fp32", "int8"))
+    ]
     made = EngineDescriptor(**GOOD | {"devices": (Device("cpu"), Device("cuda", ("fp16",)))})
     lines += [
         f"the device {name!r}: {made.device(name)}".split(", count=")[0]
         for name in ("cpu", "cuda", "cuda:1", "vulkan", "")
     ]
     check_lines("refusals/engines.txt", lines)
+
+
+ERRORS = {
+    "the reason after places in the source": (
+        "Exception from src/inference/src/cpp/core.cpp:134:\nException from src/frontends/onnx.cpp:9:\nCheck 'ok' failed at src/x.cpp:80:\n"
+        "FrontEnd API failed with GeneralFailure:\n  Node 'conv' has no kernel  \nWhile validating ONNX node\n"
+    ),
+    "several reasons": "the first\nthe second",
+    "nothing but places": "Exception from src/a.cpp:1:\nCheck 'b' failed at src/a.cpp:2:",
+    "no text": "",
+    "a long text": "x" * 400,
+}
+
+
+def test_the_reason_in_an_error_of_openvino() -> None:
+    found = {name: _reason(RuntimeError(text)) for name, text in ERRORS.items()}
+    assert found == {
+        "the reason after places in the source": "Node 'conv' has no kernel",
+        "several reasons": "the first",
+        "nothing but places": "Exception from src/a.cpp:1:",
+        "no text": "RuntimeError",
+        "a long text": "x" * 300,
+    }
 
 
 def test_devices_of_torch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
