@@ -16,6 +16,7 @@ from cli_kit import Run, layerwright
 from page_text import page_lines
 from PIL import Image
 from recorded import check_lines, rounded
+from test_profile_reports import GRAPH, made
 from test_recorded_reports import everything
 
 from app.cli import compare_request, console
@@ -337,6 +338,11 @@ def test_a_session_of_profiles_and_sweeps(terminal: Terminal, monkeypatch: pytes
     other = replace(everything(), runs=tuple(replace(run, layout="nhwc") for run in everything().runs[1:2]))
     save_profile(terminal.folder / "other.json", other)
     terminal("profile", "denoiser.xml", "--against", "other.json", "--html", "profile.html", "--training")
+    save_document(GRAPH, terminal.folder / "net.xml")
+    slow, fast = made(), made((1.0, 3.0), engine="onnxruntime")
+    runs = (slow, fast, made((1.5, 4.0), engine="openvino"))
+    monkeypatch.setattr("designer.profiling.measure.profile_session", lambda *_, **__: replace(everything(), runs=runs))
+    terminal("profile", "net.xml", "--random-weights", 0)
     terminal.measured = True
     terminal("profile", "denoiser.xml", "--json", "profile.txt")
     terminal("profile", "denoiser.xml", "--html", "profile.txt")
@@ -392,6 +398,8 @@ def test_a_session_of_conversions(terminal: Terminal, monkeypatch: pytest.Monkey
         reads=lambda name: name == "import.json",
     )
     terminal("import", "pytorch", "-o", "module.xml")
+    terminal("export", "onnx", "two.xml", "--output", "two.onnx", reads=lambda name: False)
+    terminal("import", "two.onnx", "-o", "two again.xml", reads=lambda name: False)
     graph = denoiser(tiling=8)
     save_document(Graph([replace(each, params={**each.params, "features": "5"}) if each.name == "wide" else each for each in graph],
                         name="denoiser", templates=graph.templates.values()), folder / "edited.xml")  # fmt: skip

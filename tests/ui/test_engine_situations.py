@@ -48,8 +48,9 @@ from designer.graph.diagnostics import Diagnostic, DiagnosticError, Severity
 from designer.graph.graph import Graph
 from designer.operators.registry import default_registry
 from designer.operators.size_contract import SizeContract, size_contract
-from designer.training.run_folder import Notes
+from designer.training.run_folder import Notes, RunFolder
 from designer.training.sweep import Sweep
+from designer.training.trainer import options_of
 from designer.training.watched_run import RunState, WatchedRun
 from designer.training.watched_sweep import SweepSnapshot
 
@@ -190,11 +191,14 @@ def test_sizes_that_are_computed_while_the_network_changes_are_not_shown(
     qtbot.waitUntil(lambda: rules.contract is not None)
     assert (computed, shown) == (["4", "2"], [None, "multiples of 2"])
     rules.request()
+    before = context.root
     context.set_document(Document(blocks(8), context.registry, parent=context))
     assert rules.contract is None
     rules.request()
     qtbot.waitUntil(lambda: rules.contract is not None)
     assert (computed, shown[2:]) == (["4", "2", "8"], [None, "multiples of 8"])
+    before.do(lambda g: set_params(g, {"blocks": {"block_size": "1"}}))  # it is not shown
+    assert rules.contract is not None
     assert rules.refusal({"image": (12, 16)}) == (
         "'image' is 16 x 12; width: multiples of 8, height: multiples of 8 (because of blocks)"
     )
@@ -323,6 +327,31 @@ def test_an_edit_of_weights_is_one_step_with_its_effect(surgery: Surgery) -> Non
     assert surgery.waiting() == [("prune", "", 0)]
 
 
+def test_the_request_of_an_edit_has_the_network_its_inputs_and_the_code_that_was_agreed_to(
+    surgery: Surgery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.ui.engine.weight_surgery.agreed", lambda: frozenset(("b" * 64, "a" * 64)))
+    monkeypatch.setattr("app.ui.engine.weight_surgery.weight_versions", lambda: tmp_path / "versions")
+    graph = Graph(
+        [
+            *(layer(name, "input", dims="24x16x3") for name in ("one", "two", "three")),
+            layer("both", "concatenation", "one,two,three", axis="1"),
+            layer("conv", "convolution", "both", features=3),
+            layer("result", "output", "conv"),
+        ]
+    )
+    root = Document(graph, surgery.context.registry, parent=surgery.context)
+    surgery.context.set_document(root)
+    files = {name: str(kit.picture(tmp_path, f"{name}.png")) for name in ("one", "three")}
+    root.change_settings(weights="/trained.pt", input_files={**files, "two": "pattern:edges"})
+    surgery.edits.operate("remove", "conv", channels=(2, 0))
+    (request,) = surgery.engine.requests(SurgeryRequest)
+    assert request == SurgeryRequest(
+        write_document(graph).decode(), "remove", "conv", "/trained.pt", str(tmp_path / "versions"), {**files, "two": "pattern:edges"},
+        0, (2, 0), ("a" * 64, "b" * 64),
+    )  # fmt: skip
+
+
 def test_edits_of_weights_that_cannot_begin_say_why(surgery: Surgery) -> None:
     reasons: list[Diagnostic] = []
     surgery.edits.operate("fold", "")
@@ -425,6 +454,33 @@ def test_the_reason_of_a_refused_command_goes_with_the_next_one_that_works(
         "/runs/a: No space left on device. Check the folder and the free space.", "The run trains. Stop it first.", ""
     ]  # fmt: skip
     assert training.problem == ""
+
+
+def test_a_fork_begins_with_the_weights_of_its_step_and_says_so(
+    context: Context, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    training = training_of(context)
+    context.root.path = tmp_path / "net.xml"
+    run = WatchedRun(make_run(tmp_path / "project", "a", settings={"lr": 0.5, "steps": 40}))
+    run.read()
+    did: list[tuple[object, ...]] = []
+    for name, target in (
+        ("write_frame", "write_frame"),
+        ("start", "trainer.start"),
+        ("remember", "run_registry.remember"),
+    ):
+        monkeypatch.setattr(f"app.ui.engine.training.{target}", lambda *given, name=name: did.append((name, *given)))
+    monkeypatch.setattr(RunFolder, "write_notes", lambda folder, notes: did.append(("notes", folder, notes)))
+    monkeypatch.setattr(training, "_work", lambda work, done: did.append(("made", work())))
+    training.fork(run, 7)
+    written, started, known, noted, (_, folder) = did
+    assert folder.project == run.folder.project
+    assert folder != run.folder
+    source = folder.path / "from_weights"
+    assert written == ("write_frame", run.folder.trail, 7, source, folder.weight_names())
+    assert started == ("start", folder, {**options_of(run.snapshot.settings), "from_weights": str(source)})
+    assert known == ("remember", folder.path, tmp_path / "net.xml")
+    assert noted == ("notes", folder, Notes("", f"From step 7 of {run.snapshot.title}"))
 
 
 @pytest.mark.parametrize("other", [True, False])
