@@ -302,6 +302,9 @@ class Tiling:
         return type_of(self.inference, source).rank == 4
 
     def _extent(self, source: Source) -> tuple[int, int]:
+        """Height and width. Raises DiagnosticError for a tensor that is not an image."""
+        if not self._is_image(source):
+            raise _refused(source.layer, tr("its output is not an image"))
         shape = type_of(self.inference, source).concrete(1)
         return shape[2], shape[3]
 
@@ -334,35 +337,34 @@ class Tiling:
             for feed in self.step.part.feeds
         }
         for name in self.step.part.layers:
-            layer = self.inference.graph[name]
-            reads = inputs_of(self.inference, layer)
+            reads = inputs_of(self.inference, self.inference.graph[name])
             for index, source in enumerate(self.inference.tensors(name)):
-                if role_of(self.inference, name) is Role.OUTPUT:
-                    scales[source] = scales[reads[0]]
-                    if reads[0] in single:
-                        single.add(source)
-                    continue
-                if not self._is_image(source):
-                    raise _refused(name, tr("its output is not an image"))
                 if reads and single.issuperset(reads) and self._extent(source)[axis] == 1:
                     single.add(source)
                     scales[source] = Fraction(1)
-                    continue
-                try:
-                    found = layer_reach(self.inference, name, index, axis, np.arange(self._extent(source)[axis]))
-                except UnknownReachError:
-                    raise _refused(name, tr("its receptive field is unknown")) from None
-                if found.whole:
-                    raise _refused(name, tr("it reads the whole image at once"))
-                if reason := piecewise(self.inference, name):
-                    raise _refused(name, reason)
-                steps = {scales[reads[port]] * step for port, step in found.steps.items()}
-                if len(steps) > 1:
-                    raise _refused(name, tr("it combines images whose sizes are not multiples of each other"))
-                if not steps and self._extent(source) != (1, 1):
-                    raise _refused(name, tr("its output size does not depend on its input"))
-                scales[source] = next(iter(steps), Fraction(1))
+                elif role_of(self.inference, name) is Role.OUTPUT:
+                    scales[source] = scales[reads[0]]
+                else:
+                    scales[source] = self._scale(name, index, axis, [scales[read] for read in reads])
         return scales
+
+    def _scale(self, name: str, index: int, axis: int, scales: Sequence[Fraction]) -> Fraction:
+        """The scale of an output of a layer whose inputs have `scales`."""
+        extent = self._extent(self.inference.tensors(name)[index])
+        try:
+            found = layer_reach(self.inference, name, index, axis, np.arange(extent[axis]))
+        except UnknownReachError:
+            raise _refused(name, tr("its receptive field is unknown")) from None
+        if found.whole:
+            raise _refused(name, tr("it reads the whole image at once"))
+        if reason := piecewise(self.inference, name):
+            raise _refused(name, reason)
+        steps = {scales[port] * step for port, step in found.steps.items()}
+        if len(steps) > 1:
+            raise _refused(name, tr("it combines images whose sizes are not multiples of each other"))
+        if not steps and extent != (1, 1):
+            raise _refused(name, tr("its output size does not depend on its input"))
+        return next(iter(steps), Fraction(1))
 
 
 def peak_bytes(inference: Inference, step: PartStep, batch: int) -> float:
