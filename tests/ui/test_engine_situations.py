@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from threading import Event
 from typing import Any
 
+import numpy as np
 import pytest
 
 pytest.importorskip("PySide6")
@@ -23,6 +25,8 @@ from training_kit import WAIT, make_run
 
 from app.engine.protocol import (
     EmptyReply,
+    GradientReply,
+    GradientRequest,
     OpenReply,
     OpenRequest,
     ProfileRequest,
@@ -35,15 +39,18 @@ from app.engine.protocol import (
     SurgeryRequest,
 )
 from app.ui.document.document import Document
-from app.ui.engine.client import EngineClient
+from app.ui.engine.client import EngineClient, _death
 from app.ui.engine.context import Context
 from app.ui.engine.profiling import profiling_of
+from app.ui.engine.question import EngineQuestion
+from app.ui.engine.requests import open_request
 from app.ui.engine.result import Phase
 from app.ui.engine.size_rules import size_rules_of
 from app.ui.engine.training import training_of
 from app.ui.engine.weight_surgery import WeightSurgery, weight_surgery_of
 from designer.files.document import write_document
-from designer.graph.commands import set_params
+from designer.files.settings import Settings
+from designer.graph.commands import move_layers, set_params
 from designer.graph.diagnostics import Diagnostic, DiagnosticError, Severity
 from designer.graph.graph import Graph
 from designer.operators.registry import default_registry
@@ -423,6 +430,117 @@ def test_the_latest_number_of_channels_follows_the_edit_of_its_document_only(sur
     qtbot.wait(0)
     assert surgery.waiting() == []
     assert root.graph["conv_0"].params["features"] == "5"
+
+
+# --- questions --------------------------------------------------------------------------------------------------------
+
+
+QUESTION = GradientRequest("conv_0", "input_0")
+
+
+def answer(engine: ScriptedEngine) -> GradientReply:
+    return GradientReply(engine.give("gradient", np.zeros(3, np.float32)), "it is zero")
+
+
+class Asking:
+    """A question about the open document, and all that is said of it."""
+
+    def __init__(self, context: Context, folder: Path) -> None:
+        self.context = context
+        self.engine = context.engine = ScriptedEngine()  # type: ignore[assignment]
+        context.root.change_settings(input_files={"input_0": str(kit.picture(folder))}, random_seed=3)
+        self.question = EngineQuestion(context, context)
+        self.said: list[str] = []
+        self.question.busy_changed.connect(lambda busy: self.said.append("busy" if busy else "idle"))
+
+    def ask(self, settings: Settings | None = None) -> list[Any]:
+        before = len(self.engine.calls)
+        self.question.ask(
+            QUESTION,
+            lambda reply: self.said.append(f"done {reply.note}"),
+            lambda text: self.said.append(f"failed {text}"),
+            lambda event: self.said.append(f"progress {event.done} of {event.total}"),
+            settings,
+        )
+        return [call.request for call in self.engine.calls[before:]]
+
+
+@pytest.fixture
+def asking(context: Context, tmp_path: Path) -> Asking:
+    return Asking(context, tmp_path)
+
+
+def test_a_question_opens_the_document_feeds_it_and_asks_once(asking: Asking, tmp_path: Path) -> None:
+    root = asking.context.root
+    text = write_document(root.graph).decode()
+    feeding = SetInputRequest("input_0", str(tmp_path / "picture.png"))
+    assert asking.ask() == [open_request(root.settings, text), feeding, QUESTION]
+    assert asking.ask() == []  # one at a time
+    asking.engine.calls[-1].advance(ProgressEvent(1, 2, 5, "a layer"))
+    asking.engine.calls[-1].finish(answer(asking.engine))
+    assert asking.said == ["busy", "progress 2 of 5", "idle", "done it is zero"]
+    others = replace(root.settings, precision="fp16", threads=7)
+    opening, *_ = asking.ask(others)
+    assert opening == open_request(others, text)
+    asking.engine.calls[-1].supersede()
+    assert asking.said[4:] == ["busy", "idle"]
+    assert not asking.question.busy
+
+
+CHANGED = "failed The network, its weights or its inputs were changed in the meantime. Repeat the measurement."
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda root: root.do(lambda g: set_params(g, {"noise_0": {"scale": "0.3"}})), CHANGED),
+        (lambda root: root.change_settings(threads=3), CHANGED),
+        (lambda root: root.change_settings(iterations=3), "done it is zero"),
+        (lambda root: root.do(lambda g: move_layers(g, {"noise_0": (3, 4)})), "done it is zero"),
+    ],
+)
+def test_an_answer_about_a_network_that_was_changed_is_dropped_with_its_tensors(
+    asking: Asking, change: Callable[[Document], Any], said: str
+) -> None:
+    asking.ask()
+    change(asking.context.root)
+    asking.engine.calls[-1].finish(answer(asking.engine))
+    assert asking.said == ["busy", "idle", said]
+    assert list(asking.engine.arrays) == (["gradient"] if said == "done it is zero" else [])
+    asking.engine.arrays.clear()
+    asking.ask()  # again: what was changed before counts no more
+    asking.engine.calls[-1].finish(answer(asking.engine))
+    assert asking.said[3:] == ["busy", "idle", "done it is zero"]
+
+
+@pytest.mark.parametrize("refused", range(3))
+def test_a_question_that_is_refused_or_stopped_says_it_once(asking: Asking, refused: int) -> None:
+    asking.ask()
+    calls = list(asking.engine.calls)
+    calls[refused].fail((Diagnostic("wrong", "it is wrong", remedy="mend it"),))
+    for call in calls[refused + 1 :]:
+        call.fail((Diagnostic("closed", "nothing is open"),))
+    assert asking.said == ["busy", "idle", "failed It is wrong. Mend it."]
+    asking.ask()
+    asking.question.stop()
+    assert asking.said[3:] == ["busy", "idle", "failed "]
+    asking.question.stop()
+    assert len(asking.said) == 6
+
+
+DEATHS = {
+    (9, True, ()): "The engine process was killed (signal 9), often because memory ran out",
+    (11, True, ("last words",)): "The engine process crashed (invalid memory access)",
+    (6, True, ()): "The engine process was ended by the signal SIGABRT",
+    (999, True, ()): "The engine process crashed (code 999)",
+    (3, False, ("first", " last words. ")): "The engine process ended by itself with code 3: last words",
+    (3, False, ("",)): "The engine process ended by itself with code 3",
+    (1, False, ()): "The engine process ended by itself with code 1",
+}
+
+
+def test_how_the_engine_process_ended_is_explained() -> None:
+    assert {key: _death(*key) for key in DEATHS} == DEATHS
 
 
 # --- training ---------------------------------------------------------------------------------------------------------
