@@ -207,3 +207,49 @@ def test_a_function_of_torch_on_images_becomes_layers_that_compute_the_same(name
     assert report.max_rel_difference is not None, report.not_compared_because
     assert report.max_rel_difference <= 2e-5
     assert len({case.inputs["x"][0] for case in report.cases}) == 2, "the batch is fixed"
+
+
+KEPT: dict[str, Callable[..., Tensor | tuple[Tensor, ...]]] = {
+    "it rounds to decimals": lambda x, k, p: x.round(decimals=1),
+    "its bounds are tensors": lambda x, k, p: x.clamp(x.mean(), x.amax()),
+    "it rounds": lambda x, k, p: torch.div(x, 0.3, rounding_mode="floor"),
+    "it works over all axes": lambda x, k, p: x - x.argmax(),
+    "its order is 3": lambda x, k, p: torch.linalg.vector_norm(x, 3, 2),
+    "it reduces int32": lambda x, k, p: (x * 8).int().amax(1),
+    "it multiplies vectors": lambda x, k, p: torch.matmul(x, x[0, 0, 0]),
+    "its keys have fewer heads": lambda x, k, p: F.scaled_dot_product_attention(x, x[:, :2], x[:, :2], enable_gqa=True),
+    "its mask is not added": lambda x, k, p: attended(x[:, 0], is_causal=True),
+    "it drops values at random": lambda x, k, p: attended(x, dropout_p=0.5),
+    "its input has no batch": lambda x, k, p: F.max_pool2d(x[0], 2),
+    "its first state is not zero": lambda x, k, p: torch.lstm(
+        x[:, 0], (x[:1, 0, :1, :3] + 1, x[:1, 0, :1, :3]), [torch.ones(12, 9), torch.ones(12, 3)], False, 1, 0.0, False,
+        False, True,
+    )[0],
+    "it uses the statistics of the batch": lambda x, k, p: F.batch_norm(x, None, None, training=True),
+    "it uses running statistics": lambda x, k, p: F.instance_norm(
+        x, torch.zeros(4), torch.ones(4), use_input_stats=False
+    ),
+    "it indexes several axes at once": lambda x, k, p: x[:, :, p[0], p[0]],
+    "it shifts the flattened tensor": lambda x, k, p: x.roll(3),
+    "it pads other axes than height and width in the mode reflect": lambda x, k, p: F.pad(x[:, 0], (2, 1), mode="reflect"),
+    "its windows overlap": lambda x, k, p: F.fold(x.reshape(-1, 8, 27), (4, 10), (2, 1)),
+    "its counts are a tensor": lambda x, k, p: x.repeat_interleave(torch.tensor([1, 2, 0, 1]), 1),
+    "no layer can have its element type": lambda x, k, p: x.to(torch.complex64).abs(),
+    "it sums over the batch": lambda x, k, p: torch.addbmm(x[0, 0, :, :6], x[:, 0], x[:, 1].mT),
+    "it divides by 2 - 3": lambda x, k, p: x[..., :2].var(3, correction=3),
+    "it has scales": lambda x, k, p: aten.elu(x, 1.0, 2.0, 1.0),
+    "it is in training mode": lambda x, k, p: F.rrelu(x - 0.5, training=True),
+    "it has more than 5 axes": lambda x, k, p: x.reshape(-1, 1, 2, 2, 6, 9) @ x.reshape(-1, 1, 2, 2, 9, 6),
+    "it subtracts from a tensor": lambda x, k, p: torch.rsub(x, x * 2),
+    "the value is computed while running": lambda x, k, p: x.masked_fill(x < 0.5, x.sum()),
+    "its input has no batch ": lambda x, k, p: F.unfold(x[0], 2),
+    "it expands to the batch": lambda x, k, p: torch.ones(6, 9).expand(x.shape[0], 3, 6, 9) + x[:, :3] * x.sum(),
+    "index_put is not an operator of the library": lambda x, k, p: x.index_put((p[0],), x[0]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("reason", KEPT)
+def test_why_a_function_of_torch_is_kept_as_a_call(reason: str, registry: Registry) -> None:
+    torch.manual_seed(0)
+    report = import_module(OnImages(KEPT[reason]), [torch.rand(2, 4, 6, 9)], registry).report
+    assert [item.reason for item in report.outcomes if item.outcome in ("opaque", "custom")] == [reason.strip()]
