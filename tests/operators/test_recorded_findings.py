@@ -206,7 +206,7 @@ LAYERS: dict[str, list[Layer]] = {
     "groups of single values": [image(dims="1x1x4"), layer("it", "group_normalization", "image", groups=4), end("it")],
     "an unknown operator": one("fancy"),
     "an unknown activation": [image(), layer("it", "convolution", "image", act="fancy"), end("it")],
-    "a huge output": one("upsample", factor="256x256", fixed_upscale="") + [layer("more", "upsample", "it", factor="256x256")],
+    "a huge output": [*one("upsample", factor="256x256"), layer("more", "upsample", "it", factor="256x256")],
 }  # fmt: skip
 
 
