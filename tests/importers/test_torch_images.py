@@ -32,7 +32,7 @@ class OnImages(nn.Module):
 
 def attended(x: Tensor, **more: Any) -> Tensor:
     """Attention among the rows of every channel; the keys are turned, so that scores are not symmetric."""
-    return F.scaled_dot_product_attention(x, x.flip(3), x * 2, **more)
+    return F.scaled_dot_product_attention(x, x.flip(-1), x * 2, **more)
 
 
 def without_gradients(x: Tensor) -> Tensor:
@@ -76,7 +76,7 @@ ALL: dict[str, Callable[..., Tensor | tuple[Tensor, ...]]] = {
         torch.logical_xor(x > 0.2, x > 0.6).float(),
         torch.logical_not(x > 0.2).float(),
     ),
-    "bitwise logic": lambda x, k, p: (((x > 0.2) & (x < 0.6)).float(), ((x < 0.2) | (x > 0.6)).float(), (~(x > 0.2)).float()),
+    "bitwise logic": lambda x, k, p: (((x > 0.2) & (x < 0.6)).float(), ((x < 0.2) | (x > 0.6)).float(), (~(x > 0.2)).float(), ((x > 0.2) ^ (x > 0.6)).float()),
     "larger of two": lambda x, k, p: torch.max(x, x.flip(3)) - torch.min(x, x.flip(2)),
     "largest of all": lambda x, k, p: x - x.flatten(1).max(1).values[:, None, None, None],
     "largest and smallest": lambda x, k, p: (x.maximum(1 - x), x.minimum(1 - x)),
@@ -86,6 +86,9 @@ ALL: dict[str, Callable[..., Tensor | tuple[Tensor, ...]]] = {
     "masked_fill with a tensor": lambda x, k, p: x.masked_fill(x < 0.25, torch.tensor(2.5)),
     "zeros of the batch": lambda x, k, p: torch.cat([x, x.new_zeros(x.shape[0], 2, 6, 9)], 1),
     "numbers of the batch": lambda x, k, p: torch.cat([x, x.new_full((x.shape[0], 2, 6, 9), 0.5)], 1),
+    "numbers of the batch that become integers": lambda x, k, p: x.new_full((x.shape[0], 4, 6, 9), 1.75).int() + x,
+    "integers that are filled": lambda x, k, p: torch.zeros(6, 1, dtype=torch.int64).fill_(3) / 2 + x,
+    "masked_fill with large numbers": lambda x, k, p: x.masked_fill(x < 0.25, float("inf")).sigmoid(),
     "a tensor that is filled": lambda x, k, p: x + torch.zeros(6, 1).fill_(2.5),
     "product of an axis": lambda x, k, p: x.prod(3, keepdim=True),
     "log of a sum": lambda x, k, p: x.logsumexp((1, 3)),
@@ -168,7 +171,6 @@ ALL: dict[str, Callable[..., Tensor | tuple[Tensor, ...]]] = {
     "dropout of rows": lambda x, k, p: F.dropout1d(x[:, 0], 0.3, False),
     "squeeze": lambda x, k, p: x[:, :1, :, :1].squeeze(3).squeeze(1),
     "squeeze of a long axis": lambda x, k, p: x.squeeze(2),
-    "squeeze of all": lambda x, k, p: x[:, :1, :, :1].squeeze(),
     "expand rows": lambda x, k, p: x[:, :, :1].expand_as(x) - x,
     "expand nothing": lambda x, k, p: x.expand(-1, -1, 6, 9) * 2,
     "repeat of a constant": lambda x, k, p: torch.cat([x, k[:1].detach().repeat(x.shape[0], 1, 3, 1)[..., :1]], 3),
@@ -184,6 +186,7 @@ ALL: dict[str, Callable[..., Tensor | tuple[Tensor, ...]]] = {
     "reflection_pad2d": lambda x, k, p: aten.reflection_pad2d(x, [2, 1, 0, 3]) + 1,
     "pad of nothing": lambda x, k, p: F.pad(x, (0, 0)) + 1,
     "pad of channels": lambda x, k, p: F.pad(x, (0, 1, 2, 0, 1, 3), value=0.5),
+    "transposed matrices": lambda x, k, p: x.mT @ x,
     "index": lambda x, k, p: x[:, :, p[0]],
     "index by a matrix": lambda x, k, p: x[:, :, p],
     "index by small integers": lambda x, k, p: x[:, :, :, p.int()],
@@ -232,7 +235,7 @@ KEPT: dict[str, Callable[..., Tensor | tuple[Tensor, ...]]] = {
     "it indexes several axes at once": lambda x, k, p: x[:, :, p[0], p[0]],
     "it shifts the flattened tensor": lambda x, k, p: x.roll(3),
     "it pads other axes than height and width in the mode reflect": lambda x, k, p: F.pad(x[:, 0], (2, 1), mode="reflect"),
-    "its windows overlap": lambda x, k, p: F.fold(x.reshape(-1, 8, 27), (4, 10), (2, 1)),
+    "its windows overlap": lambda x, k, p: F.fold(x.reshape(-1, 8, 27), (4, 9), (2, 1)),
     "its counts are a tensor": lambda x, k, p: x.repeat_interleave(torch.tensor([1, 2, 0, 1]), 1),
     "no layer can have its element type": lambda x, k, p: x.to(torch.complex64).abs(),
     "it sums over the batch": lambda x, k, p: torch.addbmm(x[0, 0, :, :6], x[:, 0], x[:, 1].mT),
@@ -243,8 +246,6 @@ KEPT: dict[str, Callable[..., Tensor | tuple[Tensor, ...]]] = {
     "it subtracts from a tensor": lambda x, k, p: torch.rsub(x, x * 2),
     "the value is computed while running": lambda x, k, p: x.masked_fill(x < 0.5, x.sum()),
     "its input has no batch ": lambda x, k, p: F.unfold(x[0], 2),
-    "it expands to the batch": lambda x, k, p: torch.ones(6, 9).expand(x.shape[0], 3, 6, 9) + x[:, :3] * x.sum(),
-    "index_put is not an operator of the library": lambda x, k, p: x.index_put((p[0],), x[0]),
 }  # fmt: skip
 
 
@@ -252,4 +253,7 @@ KEPT: dict[str, Callable[..., Tensor | tuple[Tensor, ...]]] = {
 def test_why_a_function_of_torch_is_kept_as_a_call(reason: str, registry: Registry) -> None:
     torch.manual_seed(0)
     report = import_module(OnImages(KEPT[reason]), [torch.rand(2, 4, 6, 9)], registry).report
-    assert [item.reason for item in report.outcomes if item.outcome in ("opaque", "custom")] == [reason.strip()]
+    found = [
+        item.reason.partition(" (test_torch")[0] for item in report.outcomes if item.outcome in ("opaque", "custom")
+    ]
+    assert found == [reason.strip()]
