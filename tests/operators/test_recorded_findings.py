@@ -12,6 +12,8 @@ from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import ActivationSpec, Layer, Source
 from designer.graph.template import Template
+from designer.graph.types import BATCH, TensorType
+from designer.operators.inside import InsideInference
 from designer.operators.registry import load
 from exporters.pytorch.losses import losses_of
 from exporters.pytorch.source import generate_source, generate_template
@@ -150,6 +152,20 @@ GRAPHS: dict[str, tuple[list[Layer], list[Template]]] = {
         ],
         [CONV],
     ),
+    "two custom layers with classes of one name": (
+        [
+            image(), layer("a", "custom", "image", source=NAMED, class_name="Twice"),
+            layer("b", "custom", "a", source=NAMED.replace("2", "3"), class_name="Twice"), end("b"),
+        ],
+        [],
+    ),
+    "two custom layers with one source": (
+        [
+            image(), layer("a", "custom", "image", source=NAMED, class_name="Twice"),
+            layer("b", "custom", "a", source=NAMED, class_name="Twice"), end("b"),
+        ],
+        [],
+    ),
     "an output that reads no input": ([image(), layer("c", "tensor_constant", shape="1,3"), end("c")], []),
     "a constant of many numbers": (large(",".join(map(str, range(14400)))), []),
     "a large constant of one number": (large("7"), []),
@@ -241,8 +257,23 @@ def findings(graph: Graph) -> Iterator[str]:
         yield from (f"  {what}: {line(found)}" for found in refusal(make))
 
 
+def inside_findings(graph: Graph) -> Iterator[str]:
+    """Of the inside of each template: as it is opened alone, through an instance, and after its inputs are known no more."""
+    for name in graph.templates:
+        feeds = {"x": TensorType((BATCH, 3, 6, 8))}
+        inference = InsideInference(graph.inside(name), REGISTRY)
+        for how, now in (("alone", {}), ("with an input", feeds), ("alone again", {})):
+            inference.feed(now)
+            found = [line(each) for each in inference.diagnostics()]
+            types = [f"{key} {inference.type_of(Source(key))}" for key in ("x", "a") if key in inference.graph]
+            yield f"  inside {name}, {how}: {', '.join(types)}"
+            yield from (f"    {text}" for text in found)
+
+
 def test_findings_of_wrong_networks() -> None:
     cases = {name: Graph(layers, templates=templates) for name, (layers, templates) in GRAPHS.items()}
     cases |= {name: Graph(layers) for name, layers in LAYERS.items()}
     lines = [text for name, graph in cases.items() for text in (name, *findings(graph))]
+    few = [name for name, graph in cases.items() if 0 < len(graph.templates) < 4]
+    lines += [text for name in few for text in (name, *inside_findings(cases[name]))]
     check_recorded("operators/findings.txt", "\n".join([*lines, ""]))
