@@ -23,7 +23,7 @@ def test_every_batch_has_an_engine_of_its_own_for_each_of_the_weights(
 
     def build(model: bytes, ranges: dict[str, ShapeRange], *, sparse: bool) -> int:
         constants = {tensor.name: tensor for tensor in onnx.load_from_string(model).graph.initializer}
-        name = next(name for name in constants if name.endswith("kernel"))
+        name = next(name for name in constants if "kernel" in name)
         built.append((float(numpy_helper.to_array(constants[name]).flat[0]), ranges, sparse))
         return len(built)
 

@@ -155,11 +155,12 @@ class Branches(nn.Module):
 
 def test_a_branch_that_depends_on_values_is_imported_as_it_ran_with_a_warning(registry: Registry) -> None:
     found = import_module(Branches(), [torch.ones(1, 3, 4, 4)], registry).verified(registry)
-    assert [layer.type for layer in found.graph if layer.type not in ("tensor_input", "output")] == ["scale_shift"]
-    warning = next(text for text in found.report.warnings if text.startswith("not proven for other inputs: "))
-    assert "test_torch_parts.py" in warning
-    assert "if x.mean() > 0.1:" in warning
-    assert found.report.max_rel_difference == 0
+    assert [layer.type for layer in found.graph][-2:] == ["scale_shift", "output"]
+    doubts = [text.removeprefix("not proven for other inputs: ") for text in found.report.warnings]
+    assert "if x.mean() > 0.1:" in doubts[0]
+    assert "test_torch_parts.py" in doubts[0]
+    assert doubts[1] == "data_dependent_error"
+    assert found.report.not_compared_because == "the layers ne cannot run"
 
 
 def test_saved_programs_that_cannot_be_a_document(tmp_path: Path, registry: Registry) -> None:
@@ -173,7 +174,7 @@ def test_saved_programs_that_cannot_be_a_document(tmp_path: Path, registry: Regi
     torch.export.save(torch.export.export(nn.ReLU(), (torch.ones(2, 3, 4, 5),), dynamic_shapes=shapes), path)
     with pytest.raises(DiagnosticError) as caught:
         import_saved_program(path, registry)
-    assert finding(caught).message == "the argument 'input' of forward has several sizes that are left open"
+    assert finding(caught).message == "the argument 'input' has several sizes that are left open"
     with pytest.raises(DiagnosticError, match="returns no tensor that depends on its inputs"):
         import_module(Nothing(), [torch.ones(1, 3)], registry)
 
