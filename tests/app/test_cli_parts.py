@@ -145,8 +145,8 @@ def test_inputs_and_outputs_are_those_of_inference(tmp_path: Path) -> None:
     [
         ({"inputs": {"b": "x.npy"}}, "input-missing", "the input 'a' has no file"),
         ({"inputs": {"a": "x.npy", "b": "x.npy", "target": "x.npy"}}, "training-only", "target"),
-        ({"inputs": {"a": "x.npy", "result": "x.npy"}}, "no-such-layer", "--input: there is no layer 'result'"),
-        ({"outputs": [("difference", "x.npy")]}, "no-such-layer", "--output: there is no layer 'difference'"),
+        ({"inputs": {"a": "x.npy", "result": "x.npy"}}, "no-such-layer", "--input: there is no input 'result'"),
+        ({"outputs": [("difference", "x.npy")]}, "no-such-layer", "--output: there is no output 'difference'"),
         ({"captures": [("nothing:1", "x.npy")]}, "no-such-layer", "--capture: there is no layer 'nothing'"),
         ({"outputs": [("result", "x.mkv")]}, "unknown-format", "x.mkv"),
     ],
@@ -238,13 +238,14 @@ def test_folders_refuse_captures(layerwright: Run, tmp_path: Path) -> None:
     (tmp_path / "images").mkdir()
     write_image(tmp_path / "images" / "a.png", np.zeros((1, 3, 4, 6), np.float32))
     feed = ("--input", f"image={tmp_path / 'images'}")
-    for output, words in (
-        (("--output", f"result={tmp_path / 'out'}"), "only for single images"),
+    for words, said in (
+        (("--output", f"result={tmp_path / 'out'}", "--capture", f"image={tmp_path / 'c'}"), "only for single images"),
+        (("--capture", f"image={tmp_path / 'c.npy'}"), "only for single images"),
         ((), "needs --output"),
     ):
-        done = layerwright("run", path, *feed, *output, "--capture", f"image={tmp_path / 'c'}")
+        done = layerwright("run", path, *feed, *words)
         assert done.code == 1
-        assert words in done.err
+        assert said in done.err
     done = layerwright("run", path, *feed, "--throughput", "--against", "torch", "--threads", 1)
     assert done.code == 0, done.err
     lines = done.out.splitlines()

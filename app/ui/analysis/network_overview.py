@@ -103,7 +103,7 @@ class NetworkOverviewPanel(QWidget):
         self.infos = LayerInfos(self)
         self.infos.changed.connect(self._show)
         self.model.modelReset.connect(self._on_other_steps)
-        self._sized = False
+        self._sized = self._fitted = False
         self._deleted = False  # since the last result
         self._revision = 0
         self._document: Document | None = None
@@ -168,8 +168,10 @@ class NetworkOverviewPanel(QWidget):
         before = self.model.rowCount()
         self.model.show((*first, *steps, *last), self.infos.infos)
         if before == 0 or not self._sized:
-            self._sized = True
             self.tree.expandAll()
+            self._fitted = False
+        if not self._fitted:  # shapes, types and icons are known later
+            self._sized, self._fitted = True, not run.isdisjoint(self.infos.infos)
             for section in range(self.model.columnCount()):
                 self.tree.resizeColumnToContents(section)
             digits = self.fontMetrics().horizontalAdvance("00000000")  # later values may be longer than the first
