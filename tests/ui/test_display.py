@@ -13,8 +13,12 @@ from PySide6.QtGui import QAction, QColor, QGuiApplication, QImage
 from PySide6.QtWidgets import QLabel, QToolButton
 from pytestqt.qtbot import QtBot
 
+from analysis_layers.difference import Difference
+from analysis_layers.mix import Mix
+from app.reports.comparison import figures
 from app.ui.analysis.display import Display, DisplayMode
 from app.ui.analysis.output_view import OutputView
+from app.ui.compare.differences import absolute_pixels, levels, mean_levels, signed_pixels
 from app.ui.widgets import theme
 from app.ui.widgets.image_view import SplitMode
 from app.ui.widgets.overlays import CrossOverlay
@@ -360,3 +364,30 @@ def test_channels_that_an_image_leaves_out_are_named(qtbot: QtBot) -> None:
     view.display_bar.mode.setCurrentText("Map")
     assert texts == ["", "channel 0 of 2", "", "", "channels 0 to 2 of 5"]
     assert legend.text() == "channel 0 of 5"
+
+
+@pytest.mark.parametrize("gain", [1.0, 2.5, 20.0])
+def test_differences_of_the_analysis_layers_are_those_of_side_by_side(gain: float) -> None:
+    """The same colors for the same gain but for the rounding of a level, and the same PSNR and SSIM, also beyond 0..1."""
+    rng = np.random.default_rng(5)
+    a, b = (rng.random((1, 3, 24, 32), np.float32) for _ in range(2))
+    difference, mix = (
+        layer.evaluate((a, b))[0] if layer.type == "difference" else layer.evaluate((a, b))
+        for layer in (Difference(gain=gain), Mix(selection="amplified_difference", gain=gain))
+    )
+    expected = channels(absolute_pixels(levels(a, b), gain))
+    for name, made in (("difference", difference), ("mix", mix[0] if isinstance(mix, tuple) else mix)):
+        shown = channels(Display().pixels(np.asarray(made)[0], DisplayMode.IMAGE))
+        assert np.abs(shown - expected).max() <= 1, name
+    one, two = a[:, :1], b[:, :1]
+    signed = Difference(kind="signed", gain=gain).evaluate((one, two))[0]
+    shown = channels(Display().pixels(signed[0], DisplayMode.MAP))
+    assert np.abs(shown - channels(signed_pixels(mean_levels(levels(one, two)), gain))).max() <= 4  # one of 127 steps
+    beyond = a * 2 - 0.5
+    _, psnr, ssim = Difference(gain=gain).evaluate((beyond, b))
+    found = figures(b, beyond)
+    assert (float(psnr.item()), float(ssim.item())) == pytest.approx((found.psnr, found.ssim), rel=1e-6)
+
+
+def channels(pixels: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(pixels).view(np.uint8).reshape(*pixels.shape, 4)[..., :3].astype(int)
