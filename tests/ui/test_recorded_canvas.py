@@ -197,6 +197,8 @@ class Session:
             what = (item.frame.title, item.toolTip(), " ".join(sorted(item.members)), str(item.isVisible()))
             yield f"frame {item.frame.id}", " | ".join((*what, "selected" * item.isSelected()))
         yield "fits", str(canvas.viewer.place().fitted_from)
+        if not context.scope:  # how much of a template fits depends on fonts
+            yield "zoom", f"{canvas.viewer.zoom:.2f}"
         for name in ("template.enter", "template.leave", "template.rename", "template.port_up", "template.dissolve"):
             action = self.window.actions_[name]
             yield f"action {name}", "" if action.isEnabled() else action.statusTip().partition(" - ")[2]
@@ -210,6 +212,7 @@ class Session:
 def session(empty_window: MainWindow) -> Session:
     window = show(empty_window, network())
     window.canvas.viewer.pointer = lambda: QPointF(400, 900)  # where the pointer is depends on the screen
+    window.canvas.viewer.zoom_by(0.4 / window.canvas.viewer.zoom)
     session = Session(window)
     session.step("at first", lambda: None)
     return session
@@ -273,7 +276,8 @@ def test_what_lies_on_the_canvas_follows_scopes_edits_and_files(session: Session
 def test_what_keys_reach_in_templates_and_frames(session: Session) -> None:
     """Arrow keys, searches and problems; the path above the canvas has the focus at the end."""
     window, context, canvas = session.window, session.context, session.canvas
-    session.keys("Home", "Right", "Right", "Right", "Down", "Left", "Shift+Right", "Shift+Down", "Alt+Down", "Alt+Down")
+    session.step("zoom", lambda: canvas.viewer.zoom_by(0.55 / canvas.viewer.zoom))
+    session.keys("Right", "Right", "Right", "Down", "Left", "Shift+Right", "Shift+Down", "Alt+Down", "Alt+Down")
     session.keys("Ctrl+Z", "[", "]", "Escape")
     session.step("select what is before the frame", lambda: context.select(("same",)))
     session.keys("Right", "Left", "Up", "Left", "H", "H")
