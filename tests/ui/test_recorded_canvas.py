@@ -229,6 +229,10 @@ def test_what_lies_on_the_canvas_follows_scopes_edits_and_files(session: Session
     session.action("view.critical_path")
     session.step("select an instance", lambda: context.select(("block_1",)))
     session.keys("Return")
+    session.step("another instance of what is inside", lambda: document.do(lambda g: commands.add_layer(
+        g, Layer("alone", "template", (320, 320), (Source("image"),), {"template": "pair"})
+    )))  # fmt: skip
+    session.step("take it back", document.undo)
     session.step("select the one inside", lambda: context.select(("pair",)))
     session.keys("Return")
     session.do("change it", lambda g: commands.set_params(g, {"a": {"features": "6"}}))
