@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QHBoxLayout,
@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
 from app.reports.comparison import LETTERS, ms_text, psnr_text, ssim_text
 from app.ui.compare.model import CLEAN, INPUT, SideModel, region_psnr
 from app.ui.compare.pictures import values_at
+from app.ui.compare.variants import VariantChoice
 from app.ui.widgets import theme
 from designer.texts import tr
 from designer.units import numbers
@@ -39,6 +40,7 @@ class MetricsView(QWidget):
         self.setAccessibleName(tr("Metrics"))
         self._model = model
         self._keys: list[str] = []
+        self._choices: list[VariantChoice] = []  # of the rows
         self._place: tuple[int, int] | None = None
         self._region = -1
         self._make_table()
@@ -112,8 +114,10 @@ class MetricsView(QWidget):
         at = self._values_title()
         titles = (tr("Image"), tr("PSNR (dB)"), "SSIM", tr("Time (ms)"), tr("Worst region (dB)"), at)
         table = self.table
-        self._keys = keys
+        chosen = self._follow(self._key())
+        self._keys, self._choices = keys, list(model.choices)
         table.setRowCount(len(keys))
+        self._select(chosen)
         for column, title in enumerate(titles):
             item = QTableWidgetItem(title)
             item.setTextAlignment(_LEFT if column == PICTURE else _RIGHT)
@@ -130,6 +134,25 @@ class MetricsView(QWidget):
         regions = self._regions()
         self.next.setEnabled(bool(regions))
         self.back.setEnabled(bool(regions))
+
+    def _key(self) -> str:
+        """The key of the selected row; empty without one."""
+        rows = self.table.selectionModel().selectedRows()
+        return self._keys[rows[0].row()] if rows else ""
+
+    def _follow(self, key: str) -> str:
+        """The key that the variant of a key has now: another variant may have been removed."""
+        before = dict(zip(LETTERS, self._choices, strict=False)).get(key)
+        there = [letter for letter, choice in zip(LETTERS, self._model.choices, strict=False) if choice is before]
+        return key if key in there or not there else there[0]
+
+    def _select(self, key: str) -> None:
+        """Select the row of a key, or none."""
+        if self._key() != key:
+            with QSignalBlocker(self.table):
+                self.table.clearSelection()
+                if key in self._keys:
+                    self.table.selectRow(self._keys.index(key))
 
     def _texts(self, key: str) -> list[str]:
         model, measured = self._model, self._model.measured
@@ -185,8 +208,7 @@ class MetricsView(QWidget):
     # --- regions -----------------------------------------------------------------------------------------------
 
     def _selected(self) -> str:
-        rows = self.table.selectionModel().selectedRows()
-        key = self._keys[rows[0].row()] if rows else ""
+        key = self._key()
         return key if key in self._model.measured.regions else ""
 
     def _regions(self) -> tuple[tuple[int, int], ...]:

@@ -129,7 +129,7 @@ class Setup(QScrollArea):
 
     def _on_add(self) -> None:
         if len(self._model.choices) < MOST:
-            self._model.choices.append(self._model.choices[-1])
+            self._model.choices.append(replace(self._model.choices[-1]))  # a choice of its own, though equal
             self.show_choices()
             self._changed()
 

@@ -126,6 +126,8 @@ class PassesPanel(QWidget):
     def _forget(self) -> None:
         """Numbers of another network, of other weights or of another input are worth nothing."""
         self._rows = {}
+        if not self._formats.busy:
+            self.status.show_message("", "info")
         self._show()
 
     @property

@@ -223,6 +223,8 @@ class VariantsPanel(QWidget):
     def _forget(self) -> None:
         """Measurements of another network, of other weights or of another image are worth nothing."""
         self._measured = {}
+        if not self._question.busy:
+            self.status.show_message("", "info")
         self.refresh()
 
     @property
