@@ -14,10 +14,10 @@ from analysis_kit import silent_engine
 pytest.importorskip("PySide6")
 pytest.importorskip("pyqtgraph")
 from pyqtgraph import ScatterPlotItem
-from PySide6.QtCore import QEvent, QMimeData, QPoint, QPointF, Qt
-from PySide6.QtGui import QAction, QMouseEvent, QPixmap
+from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
+from PySide6.QtGui import QAction, QDrag, QMouseEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QMenu, QTreeWidget, QTreeWidgetItem, QWidget
+from PySide6.QtWidgets import QApplication, QFileDialog, QMenu, QTreeWidget, QTreeWidgetItem, QWidget
 from pytestqt.qtbot import QtBot
 from runtime_networks import chain
 
@@ -41,7 +41,6 @@ from app.ui.document.document import Document
 from app.ui.engine.client import EngineClient
 from app.ui.engine.context import Context
 from app.ui.engine.number_formats import TITLES, number_formats_of
-from app.ui.precision import number_formats_panel
 from app.ui.precision.blame_panel import BlamePanel
 from app.ui.precision.channel_pairs import ChannelPairs
 from app.ui.precision.number_formats_panel import FORMAT_MIME, MEASURED, REASON, FormatChip, NumberFormatsPanel
@@ -590,50 +589,69 @@ def test_blame_keeps_the_chosen_computations_and_files_until_another_document(qt
     assert panel.b.findText("net.onnx") < 0
 
 
-def test_a_chip_that_is_dragged_carries_its_format(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
-    dragged: list[tuple[str, bool, object]] = []
+def test_an_onnx_file_of_the_dialog_is_compared_and_a_cancelled_dialog_changes_nothing(
+    qtbot: QtBot, context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers, asked, formats = ["", "/models/net.onnx", "/other/net.onnx"], [], number_formats_of(context)
 
-    class Drag:
-        """In place of a drag, which waits for the user."""
+    def ask(parent: object, title: str, start: str, kinds: str) -> tuple[str, str]:
+        asked.append((start, kinds))
+        return answers.pop(0), ""
 
-        def __init__(self, source: QWidget) -> None:
-            self.source = source
+    monkeypatch.setattr(QFileDialog, "getOpenFileName", ask)
+    begun: list[tuple[str, str]] = []
+    monkeypatch.setattr(formats, "blame", lambda a, b, done, say: begun.append((a, b)))
+    panel = BlamePanel(context)
+    qtbot.addWidget(panel)
+    left, choices = Qt.MouseButton.LeftButton, panel.b.count()
+    for expected in ("int8", "/models/net.onnx", "/other/net.onnx"):
+        qtbot.mouseClick(panel.file, left)
+        qtbot.mouseClick(panel.causes, left)
+        assert begun.pop() == ("fp32", expected)
+    assert panel.b.count() == choices + 2
+    assert panel.a.count() == choices
+    assert asked == [(str(Path.home()), "ONNX models (*.onnx)")] * 3
 
-        def setMimeData(self, data: QMimeData) -> None:
-            self.data = data
 
-        def setPixmap(self, pixmap: QPixmap) -> None:
-            self.pixmap = pixmap
+def test_a_chip_that_is_dragged_far_enough_carries_its_format(
+    qtbot: QtBot, context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    panel = NumberFormatsPanel(context)
+    qtbot.addWidget(panel)
+    panel.resize(600, 400)
+    panel.show()
+    carried, chosen = [], []
 
-        def exec(self, action: Qt.DropAction) -> None:
-            dragged.append((bytes(self.data.data(FORMAT_MIME)).decode(), self.source.isDown(), action))
+    def carry(drag: QDrag, action: Qt.DropAction) -> Qt.DropAction:
+        carried.append((bytes(drag.mimeData().data(FORMAT_MIME).data()).decode(), drag.pixmap().isNull(), action))
+        return action
 
-    monkeypatch.setattr(number_formats_panel, "QDrag", Drag)
-    for name in ("int8", "float16"):
-        chip = FormatChip(name)
-        qtbot.addWidget(chip)
-        clicks: list[bool] = []
-        chip.clicked.connect(lambda _on, clicks=clicks: clicks.append(True))
-        chip.show()
-        far = QApplication.startDragDistance()
+    monkeypatch.setattr(QDrag, "exec", carry)
+    monkeypatch.setattr(number_formats_of(context), "set_format", chosen.append)
+    far = QApplication.startDragDistance() + 1
+    for name in FORMATS:
+        chip = panel.findChild(FormatChip, f"number_formats.{name}")
+        assert chip is not None
+        begin = QPoint(4, 6)
+        QTest.mouseMove(chip, begin + QPoint(far, far))  # without a button
+        QTest.mousePress(chip, Qt.MouseButton.LeftButton, pos=begin)
+        _move(chip, begin + QPoint(2, 1))
+        assert not carried
+        assert chip.isDown()
+        _move(chip, begin + QPoint(-far, 0))
+        assert carried.pop() == (name, False, Qt.DropAction.CopyAction)
+        assert not chip.isDown()
+        QTest.mouseRelease(chip, Qt.MouseButton.LeftButton, pos=begin)
+        assert not chosen
+        QTest.mouseClick(chip, Qt.MouseButton.LeftButton, pos=begin)
+        assert chosen.pop() == name
+        assert str(FORMATS[name].bits) in chip.toolTip()
 
-        def send(kind: QEvent.Type, x: int, held: bool, chip: FormatChip = chip) -> None:
-            place, left, none = QPointF(5 + x, 5), Qt.MouseButton.LeftButton, Qt.MouseButton.NoButton
-            button = none if kind is QEvent.Type.MouseMove else left
-            event = QMouseEvent(
-                kind, place, chip.mapToGlobal(place), button, left if held else none, Qt.KeyboardModifier.NoModifier
-            )
-            QApplication.sendEvent(chip, event)
 
-        send(QEvent.Type.MouseMove, 3 * far, False)
-        send(QEvent.Type.MouseButtonPress, 0, True)
-        send(QEvent.Type.MouseMove, far - 1, True)
-        assert dragged == []
-        send(QEvent.Type.MouseButtonRelease, far - 1, False)
-        assert len(clicks) == 1  # a click whose hand was not quite still
-        send(QEvent.Type.MouseButtonPress, 0, True)
-        send(QEvent.Type.MouseMove, far, True)
-        assert dragged == [(name, False, Qt.DropAction.CopyAction)]
-        send(QEvent.Type.MouseButtonRelease, far, False)
-        assert len(clicks) == 1
-        dragged.clear()
+def _move(widget: QWidget, place: QPoint) -> None:
+    """With the left button down."""
+    at, left = QPointF(place), Qt.MouseButton.LeftButton
+    event = QMouseEvent(
+        QEvent.Type.MouseMove, at, widget.mapToGlobal(at), Qt.MouseButton.NoButton, left, Qt.KeyboardModifier.NoModifier
+    )
+    QApplication.sendEvent(widget, event)

@@ -131,6 +131,7 @@ class MetricsView(QWidget):
         if model.noise.kind and model.enlarged is not None:
             note += " " + tr("For a clean image in the size of the results, choose no noise and its file.")
         self.note.setText(note)
+        self._select(selected)
         regions = self._regions()
         self.next.setEnabled(bool(regions))
         self.back.setEnabled(bool(regions))
@@ -169,6 +170,8 @@ class MetricsView(QWidget):
         worst = "-"
         if regions and reference is not None and mine is not None:
             worst = psnr_text(region_psnr(reference, mine, regions[0]))
+        if key == measured.reference:
+            return [model.title(key), tr("reference"), "-", ms_text(found.milliseconds), "-", self._values(key)]
         return [
             model.title(key),
             f"{stars['psnr']}{psnr_text(found.psnr)}",
