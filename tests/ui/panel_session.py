@@ -11,6 +11,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QComboBox,
+    QLabel,
     QLineEdit,
     QMenu,
     QSpinBox,
@@ -27,6 +28,7 @@ from app.ui.widgets.background import Background
 from designer.profiling.heat import Heat
 
 LEFT = Qt.MouseButton.LeftButton
+COPIED = Qt.TextInteractionFlag.TextSelectableByMouse
 GONE = re.compile(r"( row \S+) column \d+: \(gone\)$")  # one line for a row
 WAIT = 60_000
 DELAY = 1000  # ms that a panel waits at most before it shows an edit
@@ -53,7 +55,14 @@ class PanelSession:
         self.lines = ["# at first", *lines(self._shown)]
 
     def _state(self) -> dict[str, Any]:
-        return {k: v for panel in self.panels for k, v in named(panel.objectName(), of_tree(panel)).items()}
+        found: dict[str, Any] = {}
+        for panel in self.panels:
+            texts = (each for each in panel.findChildren(QLabel) if each.isVisible() and each.objectName())
+            copied = (
+                (f"{each.objectName()} can be copied", bool(each.textInteractionFlags() & COPIED)) for each in texts
+            )
+            found |= named(panel.objectName(), [*of_tree(panel), *(fact for fact in copied if fact[1])])
+        return found
 
     def busy(self) -> bool:
         """Whether something comes later by itself; a session may know more."""
