@@ -149,9 +149,8 @@ def test_every_cell_of_the_metrics_is_of_its_image(qtbot: QtBot, bench: Bench, c
             star = BEST if key == "B" else ""
             time = f"{bench.model.made[key].milliseconds:.1f}" if key in bench.model.made else "-"
             worst = f"{worst_psnr(reference, made):.2f}" if key != INPUT else "-"
-            expected.append(
-                [title, f"{star}{psnr(reference, made):.2f}", f"{star}{ssim(reference, made):.4f}", time, worst, ""]
-            )
+            values = [f"{star}{psnr(reference, made):.2f}", f"{star}{ssim(reference, made):.4f}"]
+            expected.append([title, *values, time, worst, ""])
     assert cells(view) == expected
     assert [row[0] for row in expected][:2] == (["Input (gaussian:25/255)", "Clean"] if clean else ["Input", "A net_A"])
     against = "Clean" if clean else "A net_A"
@@ -236,8 +235,7 @@ def test_the_selected_image_stays_selected_when_rows_come_and_go(qtbot: QtBot, b
     assert selected() == ["B net_B"]
     view.refresh()
     qtbot.mouseClick(view.next, LEFT)
-    count = len(model.measured.regions["B"])
-    assert view.region.text().startswith(f"2 of {count} of B net_B")  # a table that was filled anew goes on
+    assert view.region.text().startswith("2 of 5 of B net_B")  # a table that was filled anew goes on
     bench.fill("ABC", clean=False)  # without the row of the clean image
     assert selected() == ["B net_B"]
     model.choices = list(model.choices)  # as after another choice for A
@@ -253,7 +251,7 @@ def test_the_selected_image_stays_selected_when_rows_come_and_go(qtbot: QtBot, b
     del model.choices[1]
     model.started.emit()
     assert selected() == ["A net_B"]
-    model.choices[:] = [VariantChoice(Path("other.xml"))]
+    model.choices = [VariantChoice(Path("other.xml"))]  # fewer, and none of those before
     model.started.emit()
     assert selected() == []
     view.table.selectRow(0)

@@ -40,7 +40,7 @@ class MetricsView(QWidget):
         self.setAccessibleName(tr("Metrics"))
         self._model = model
         self._keys: list[str] = []
-        self._choices: list[VariantChoice] = []  # of the variants among the keys
+        self._choices: list[VariantChoice] = []  # of the rows
         self._place: tuple[int, int] | None = None
         self._region = -1
         self._make_table()
@@ -114,9 +114,10 @@ class MetricsView(QWidget):
         at = self._values_title()
         titles = (tr("Image"), tr("PSNR (dB)"), "SSIM", tr("Time (ms)"), tr("Worst region (dB)"), at)
         table = self.table
-        selected = self._followed()
+        chosen = self._follow(self._key())
         self._keys, self._choices = keys, list(model.choices)
         table.setRowCount(len(keys))
+        self._select(chosen)
         for column, title in enumerate(titles):
             item = QTableWidgetItem(title)
             item.setTextAlignment(_LEFT if column == PICTURE else _RIGHT)
@@ -130,35 +131,31 @@ class MetricsView(QWidget):
         if model.noise.kind and model.enlarged is not None:
             note += " " + tr("For a clean image in the size of the results, choose no noise and its file.")
         self.note.setText(note)
-        self._select(selected)
         regions = self._regions()
         self.next.setEnabled(bool(regions))
         self.back.setEnabled(bool(regions))
 
-    def _followed(self) -> str:
-        """The key that the selected image has now; empty if it is gone or none is selected. Removed variants move the letters of others."""
+    def _key(self) -> str:
+        """The key of the selected row; empty without one."""
         rows = self.table.selectionModel().selectedRows()
-        key = self._keys[rows[0].row()] if rows and rows[0].row() < len(self._keys) else ""
-        if key not in LETTERS:
+        return self._keys[rows[0].row()] if rows else ""
+
+    def _follow(self, key: str) -> str:
+        """The key that the image of a key has now; empty if it is gone. A variant that was removed moves the letters of others."""
+        now = self._model.choices
+        if key not in LETTERS or len(now) >= len(self._choices):
             return key
-        number, now = LETTERS.index(key), self._model.choices
-        same = [i for i, choice in enumerate(now) if choice is self._choices[number]]
-        if number in same or len(now) >= len(self._choices):
-            return key
-        return LETTERS[same[0]] if same else ""
+        before = self._choices[LETTERS.index(key)]
+        there = [letter for letter, choice in zip(LETTERS, now, strict=False) if choice is before]
+        return key if key in there else next(iter(there), "")
 
     def _select(self, key: str) -> None:
-        """Select the row of an image, or none. The region that is stepped through stays."""
-        rows = self.table.selectionModel().selectedRows()
-        row = self._keys.index(key) if key in self._keys else -1
-        if (rows[0].row() if rows else -1) == row:
-            return
-        with QSignalBlocker(self.table):
-            if row < 0:
-                self._region = -1
+        """Select the row of a key, or none."""
+        if self._key() != key:
+            with QSignalBlocker(self.table):
                 self.table.clearSelection()
-            else:
-                self.table.selectRow(row)
+                if key in self._keys:
+                    self.table.selectRow(self._keys.index(key))
 
     def _texts(self, key: str) -> list[str]:
         model, measured = self._model, self._model.measured
@@ -216,8 +213,7 @@ class MetricsView(QWidget):
     # --- regions -----------------------------------------------------------------------------------------------
 
     def _selected(self) -> str:
-        rows = self.table.selectionModel().selectedRows()
-        key = self._keys[rows[0].row()] if rows else ""
+        key = self._key()
         return key if key in self._model.measured.regions else ""
 
     def _regions(self) -> tuple[tuple[int, int], ...]:

@@ -322,9 +322,10 @@ class SideWindow(QWidget):
         return super().eventFilter(watched, event)
 
     def changeEvent(self, event: QEvent) -> None:
+        """Networks and variants may have come, gone or been renamed in the main window."""
         super().changeEvent(event)
         if event.type() is QEvent.Type.ActivationChange and self.isActiveWindow():
-            self.setup.refresh_sources()  # documents are opened and closed in the main window
+            self.setup.refresh_sources()
 
     def closeEvent(self, event: QCloseEvent) -> None:
         self.folder_run.cancel()

@@ -126,7 +126,7 @@ class PassesPanel(QWidget):
     def _forget(self) -> None:
         """Numbers of another network, of other weights or of another input are worth nothing."""
         self._rows = {}
-        if not self._formats.busy:  # nor is the reason why there are none
+        if not self._formats.busy:
             self.status.show_message("", "info")
         self._show()
 
