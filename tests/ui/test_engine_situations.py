@@ -45,6 +45,7 @@ from app.engine.protocol import (
 from app.ui.document.document import Document
 from app.ui.engine.client import EngineClient, _death
 from app.ui.engine.context import Context
+from app.ui.engine.inputs import image_of
 from app.ui.engine.profiling import profiling_of
 from app.ui.engine.question import EngineQuestion
 from app.ui.engine.receptive_field import ReceptiveField
@@ -168,6 +169,16 @@ def test_stop_behind_a_preview_leaves_it_dimmed_and_the_next_launch_is_a_full_ru
 
 
 # --- inputs and receptive fields --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("width", [4, 5, 6, 7])
+def test_an_image_has_its_pixels_also_when_its_rows_are_not_aligned(width: int) -> None:
+    pixels = np.arange(3 * width * 3, dtype=np.uint8).reshape(3, width, 3)
+    image = image_of(pixels[:, ::-1])
+    assert image is not None
+    found = [[image.pixelColor(x, y).getRgb()[:3] for x in range(width)] for y in range(3)]
+    assert np.array_equal(found, pixels[:, ::-1])
+    assert image_of(None) is None
 
 
 def test_inputs_remember_what_they_were_fed_with_and_why_they_were_refused(bench: Bench, tmp_path: Path) -> None:
