@@ -403,6 +403,10 @@ def test_a_session_of_conversions(terminal: Terminal, monkeypatch: pytest.Monkey
     graph = denoiser(tiling=8)
     save_document(Graph([replace(each, params={**each.params, "features": "5"}) if each.name == "wide" else each for each in graph],
                         name="denoiser", templates=graph.templates.values()), folder / "edited.xml")  # fmt: skip
+    save_document(Graph([layer("image", "input", dims="8x6x3"), layer("root", "unary", "image"), layer("result", "output", "root")]),
+                  folder / "plain.xml")  # fmt: skip
+    terminal("export", "onnx", "plain.xml", "--output", "plain.onnx", reads=lambda name: False)
+    terminal("import", "plain.onnx", "-o", "plain again.xml", reads=lambda name: False)
     terminal("diff", "denoiser.xml", "edited.xml")
     terminal("diff", "denoiser.xml", "edited.xml", "--json")
     terminal("diff", "denoiser.xml", "denoiser.xml")

@@ -214,6 +214,7 @@ def test_engines_of_another_version_are_named(monkeypatch):
     monkeypatch.setattr(trt, "library", lambda: SimpleNamespace(__version__="11.0"))
     assert trt.version_note("tensorrt", "11.0") == ""
     assert "built with tensorrt 10.9, but tensorrt 11.0 is installed" in trt.version_note("tensorrt", "10.9")
+    assert "built with tensorrt_rtx 11.0, but tensorrt 11.0 is installed" in trt.version_note("tensorrt_rtx", "11.0")
 
 
 def test_a_library_that_cannot_be_loaded_is_named(tmp_path, monkeypatch):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+from types import SimpleNamespace
+
 import pytest
 
 from app.engine import training_profile
@@ -64,3 +67,37 @@ def test_four_verdicts(data, forward, step, roofs, verdict):
     found = training_step(times, 4, *roofs)
     assert found.verdict == verdict
     assert found.waiting_ms == pytest.approx(step - data - forward - 20.0)
+
+
+def test_why_the_process_of_a_training_step_ended(profiling_registry, monkeypatch):
+    found = []
+    slow = subprocess.TimeoutExpired("train", 9)
+    for ended in (
+        SimpleNamespace(returncode=1, stderr="Traceback\n  a line\nValueError: the data are wrong\n", stdout="{}"),
+        SimpleNamespace(returncode=1, stderr="", stdout="first\nlast"),
+        SimpleNamespace(returncode=-9, stderr=" ", stdout=""),
+        slow,
+    ):
+
+        def run(*_, ended=ended, **__):
+            if ended is slow:
+                raise ended
+            return ended
+
+        monkeypatch.setattr(training_profile.subprocess, "run", run)
+        with pytest.raises(DiagnosticError) as caught:
+            profile_training(graph(), profiling_registry, OPTIONS, batch=2, patch=16, steps=3)
+        found.append(caught.value.diagnostics[0].message)
+    begin = found[0].removesuffix("ValueError: the data are wrong")
+    assert found == [
+        f"{begin}ValueError: the data are wrong", f"{begin}last", f"{begin}it ended with status -9",
+        f"{begin}3 steps took longer than {training_profile.LIMIT} s",
+    ]  # fmt: skip
+
+
+def test_a_step_with_code_that_was_not_agreed_to_is_not_run(profiling_registry, monkeypatch):
+    monkeypatch.setattr(training_profile.subprocess, "run", lambda *_, **__: pytest.fail("it ran"))
+    custom = Graph([*graph(), Layer("own", "custom", inputs=(Source("image"),))])
+    with pytest.raises(DiagnosticError) as caught:
+        profile_training(custom, profiling_registry, OPTIONS, batch=2, patch=16, steps=3)
+    assert [found.code for found in caught.value.diagnostics] == ["not-agreed"]

@@ -20,11 +20,13 @@ from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.runtime import video_writer
 from designer.runtime.engine_api import Device, EngineDescriptor
+from designer.runtime.engine_registry import default_engines
 from designer.runtime.engines.openvino_engine import _reason
 from designer.runtime.engines.torch_engine import _device
 from designer.runtime.images import read_image, write_array, write_image
 from designer.runtime.layer_weights import weights_of
 from designer.runtime.session import Session
+from designer.runtime.sources import playlist
 from designer.runtime.video import VideoReader
 from designer.runtime.video_writer import FolderWriter, VideoWriter
 
@@ -75,6 +77,39 @@ def test_declarations_of_engines(tmp_path: Path) -> None:
         for name in ("cpu", "cuda", "cuda:1", "vulkan", "")
     ]
     check_lines("refusals/engines.txt", lines)
+
+
+def test_the_number_of_devices_and_why_there_is_none() -> None:
+    def fail() -> tuple[int, str]:
+        raise RuntimeError("no driver\nmore")
+
+    counts = {"cpu": lambda: (1, ""), "cuda": fail, "vulkan": lambda: (0, "no card"), "npu": lambda: (2, "")}
+    devices = tuple(Device(kind, ("fp32",), count) for kind, count in counts.items())
+    made = EngineDescriptor(**GOOD | {"devices": devices})
+    assert [(device.kind, count, reason) for device, count, reason in default_engines().devices(made)] == [
+        ("cpu", 1, ""),
+        ("cuda", 0, "count() of the device 'cuda' raised RuntimeError: no driver"),
+        ("vulkan", 0, "no card"),
+        ("npu", 2, ""),
+    ]
+
+
+def test_files_of_a_folder_are_in_the_order_of_their_numbers(tmp_path: Path) -> None:
+    names = ["a1.png", "A2.png", "a10.png", "b.png", "B1.npy", "b01.npy", "b2.exr", "img9_2.png", "img10_1.png"]
+    for name in (*reversed(names), ".hidden.png", "notes.txt"):
+        (tmp_path / name).write_bytes(b"")
+    (tmp_path / "folder.png").mkdir()
+    assert playlist(tmp_path) == (
+        "a1.png",
+        "A2.png",
+        "a10.png",
+        "B1.npy",
+        "b01.npy",
+        "b2.exr",
+        "b.png",
+        "img9_2.png",
+        "img10_1.png",
+    )
 
 
 ERRORS = {

@@ -91,6 +91,7 @@ def test_single_images_become_batches():
 def test_the_padding_is_cut_off_in_proportion():
     assert cropped((16, 24), (9, 10), (16, 12)) == (9, 20)
     assert cropped((2, 2), (1, 1), (16, 16)) == (1, 1)
+    assert cropped((3, 9), (9, 7), (10, 9)) == (3, 7)
     array = pixels(16, 24)
     np.testing.assert_array_equal(crop(array, (9, 10), (16, 12)), array[:, :, :9, :20])
     assert crop(array, (9, 10), (9, 10)) is array

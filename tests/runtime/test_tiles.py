@@ -396,12 +396,26 @@ def test_tiles_take_no_more_memory_than_they_gain_from(runtime_registry, monkeyp
     assert "tiles of up to 64 x 64" in session.run().note
 
 
-def test_what_cannot_be_cut_runs_whole_although_it_is_large(runtime_registry, monkeypatch):
+def test_tiles_of_more_images_are_smaller(runtime_registry):
+    graph = chain(conv(1), conv(2, "5x5"), conv(3))
+    weights = weights_for(graph, runtime_registry)
+    sides = []
+    for count in (1, 4):
+        session = Session(graph, runtime_registry, weights, RunOptions(engine="torch", threads=1), memory=8_000_000)
+        session.set_input("image", pixels(300, 400, count), is_image=False)
+        sides.append(int(session.run().note.split()[-2]))
+        needed = peak_bytes(session.inference, part_of(session), count) * (sides[-1] + 8) ** 2 / (300 * 400)
+        assert 0.8 * 8_000_000 < needed <= 8_000_000
+    assert sides[0] > 1.8 * sides[1]
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_what_cannot_be_cut_runs_whole_although_it_is_large(runtime_registry, monkeypatch, count):
     graph = chain(*GLOBAL["instance norm"])
     session = Session(
         graph, runtime_registry, weights_for(graph, runtime_registry), RunOptions(engine="torch", threads=1)
     )
-    session.set_input("image", pixels(96, 128), is_image=False)
+    session.set_input("image", pixels(96, 128, count), is_image=False)
     monkeypatch.setattr(tiles, "WHOLE", 1)
     assert session.run().note == ""
 

@@ -17,6 +17,7 @@ pytestmark = pytest.mark.gui
 import analysis_kit as kit
 from analysis_kit import silent_engine, small_network
 from engine_kit import ScriptedEngine
+from PySide6.QtCore import QTimer
 from pytestqt.qtbot import QtBot
 from runtime_networks import chain, layer
 from test_analysis_requests import Bench
@@ -31,8 +32,11 @@ from app.engine.protocol import (
     OpenRequest,
     ProfileRequest,
     ProgressEvent,
+    ReceptiveFieldReply,
+    ReceptiveFieldRequest,
     Request,
     RunRequest,
+    SetInputReply,
     SetInputRequest,
     SetParamRequest,
     SurgeryReply,
@@ -41,8 +45,10 @@ from app.engine.protocol import (
 from app.ui.document.document import Document
 from app.ui.engine.client import EngineClient, _death
 from app.ui.engine.context import Context
+from app.ui.engine.inputs import image_of
 from app.ui.engine.profiling import profiling_of
 from app.ui.engine.question import EngineQuestion
+from app.ui.engine.receptive_field import ReceptiveField
 from app.ui.engine.requests import open_request
 from app.ui.engine.result import Phase
 from app.ui.engine.size_rules import size_rules_of
@@ -50,7 +56,7 @@ from app.ui.engine.training import training_of
 from app.ui.engine.weight_surgery import WeightSurgery, weight_surgery_of
 from designer.files.document import write_document
 from designer.files.settings import Settings
-from designer.graph.commands import move_layers, set_params
+from designer.graph.commands import move_layers, rename_layer, set_params
 from designer.graph.diagnostics import Diagnostic, DiagnosticError, Severity
 from designer.graph.graph import Graph
 from designer.operators.registry import default_registry
@@ -160,6 +166,92 @@ def test_stop_behind_a_preview_leaves_it_dimmed_and_the_next_launch_is_a_full_ru
     assert slow.seen[1:] == [(1.0, 2), (2.0, 0)]
     assert (slow.analysis.phase, slow.analysis.stale) == (Phase.READY, False)
     assert not slow.refining()
+
+
+# --- inputs and receptive fields --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("width", [4, 5, 6, 7])
+def test_an_image_has_its_pixels_also_when_its_rows_are_not_aligned(width: int) -> None:
+    pixels = np.arange(3 * width * 3, dtype=np.uint8).reshape(3, width, 3)
+    image = image_of(pixels[:, ::-1])
+    assert image is not None
+    found = [[image.pixelColor(x, y).getRgb()[:3] for x in range(width)] for y in range(3)]
+    assert np.array_equal(found, pixels[:, ::-1])
+    assert image_of(None) is None
+
+
+def test_inputs_remember_what_they_were_fed_with_and_why_they_were_refused(bench: Bench, tmp_path: Path) -> None:
+    inputs, changes = bench.ready().analysis.inputs, []
+    inputs.changed.connect(lambda: changes.append(dict(inputs.errors)))
+    assert (inputs.shapes, inputs.errors) == ({"input_0": (1, 3, 16, 24)}, {})
+    other = kit.picture(tmp_path, "other.png", (8, 6))
+    inputs.set_file("input_0", other)
+    refused = bench.engine.next(SetInputRequest)
+    refused.fail((Diagnostic("wrong-size", "it is too small", remedy="choose another"),))
+    bench.answer()
+    assert bench.analysis.phase is Phase.BLOCKED
+    assert inputs.errors == {"input_0": "It is too small. Choose another."}
+    assert changes[-1] == inputs.errors
+    inputs.set_file("input_0", other)  # the file was mended
+    assert inputs.errors == {}
+    bench.engine.next(OpenRequest).finish(OpenReply())
+    bench.engine.next(SetInputRequest).finish(SetInputReply((1, 3, 6, 8)))
+    bench.answer()
+    assert (inputs.shapes, inputs.errors) == ({"input_0": (1, 3, 6, 8)}, {})
+    for code in ("cancelled", "engine-crashed"):
+        inputs.was_refused("input_0", (Diagnostic(code, "it ended"),))
+        assert inputs.errors == {}
+        assert inputs.take() == [("input_0", other)]  # once more, before the next run
+    inputs.was_refused("input_0", (Diagnostic("wrong", "it is wrong"),))
+    inputs.was_fed("input_0", (1, 3, 6, 8))
+    assert changes[-1] == {}
+    bench.document.do(lambda g: rename_layer(g, "input_0", "photo"))
+    assert (inputs.shapes, inputs.layers(), inputs.path("input_0")) == ({}, ("photo",), None)
+    assert inputs.path("photo") == other
+
+
+def test_a_receptive_field_follows_the_pixel_and_full_results(bench: Bench) -> None:
+    field = ReceptiveField(bench.analysis, bench.analysis)
+    said: list[tuple[object, str]] = []
+    field.changed.connect(lambda: said.append((field.box, field.text)))
+
+    def asked() -> list[Any]:
+        rests = [timer for timer in field.findChildren(QTimer) if timer.isActive()]
+        for timer in rests:
+            timer.timeout.emit()
+            timer.stop()
+        return bench.engine.requests(ReceptiveFieldRequest)
+
+    field.ask("conv_h", 3, 5, "input_0")
+    assert asked() == []  # there is no result
+    bench.ready()
+    request = ReceptiveFieldRequest("conv_h", 5, 3, "input_0")
+    assert asked() == [request]
+    field.ask("conv_h", 3, 5, "input_0")
+    assert asked() == [request]
+    bench.engine.next(ReceptiveFieldRequest).finish(ReceptiveFieldReply((1, 3, 6, 8), "computed"))
+    field.ask("conv_h", 4, 5, "input_0")
+    assert asked() == [ReceptiveFieldRequest("conv_h", 5, 4, "input_0")]
+    bench.engine.next(ReceptiveFieldRequest).finish(ReceptiveFieldReply((1, 3, 1, 8), "measured", "it is empty"))
+    field.ask("conv_h", 0, 0, "input_0")
+    asked()
+    bench.engine.next(ReceptiveFieldRequest).fail((Diagnostic("unknown", "it is unknown", remedy="choose another"),))
+    assert said == [
+        ((1, 3, 6, 8), "field 5 x 5, computed"),
+        (None, "field 0 x 5, measured, it is empty"),
+        (None, "It is unknown. Choose another."),
+    ]
+    for coarse, again in ((4, []), (0, [ReceptiveFieldRequest("conv_h", 0, 0, "input_0")])):
+        bench.analysis.result = replace(bench.analysis.result, coarse=coarse)
+        bench.analysis.result_changed.emit()
+        assert asked() == again
+    field.clear()
+    assert said[3:] == [(None, "")]
+    bench.engine.next(ReceptiveFieldRequest).finish(ReceptiveFieldReply((1, 3, 6, 8), "computed"))
+    assert asked() == []
+    assert len(said) == 4
+    bench.engine.calls.clear()
 
 
 # --- size rules -------------------------------------------------------------------------------------------------------
