@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from onnx_models import model, random, saved, small_network
+from onnx_models import random, saved, small_network
 from test_onnx_import import loop_network
 
 from designer.files.document import parse_document, write_document
@@ -142,26 +142,6 @@ def test_an_edited_file_has_the_descriptions_of_the_file_and_the_metadata_of_the
     assert (entries["license"], entries["image.scale"], entries["image.shift"]) == ("MIT", "2.0", "0.0")
     assert len(entries["document_sha256"]) == 64
     assert entries["date"] > "2025"
-
-
-def test_nodes_that_have_the_same_name_do_not_get_the_attributes_of_each_other(
-    tmp_path: Path, registry: Registry
-) -> None:
-    weights = {"w": random(3, 3, 3, 3)}
-    nodes = [
-        onnx.helper.make_node("Conv", ["x", "w"], ["a"], "conv", pads=[1, 1, 1, 1]),
-        onnx.helper.make_node("Conv", ["a", "w"], ["b"], "conv", pads=[2, 2, 2, 2], dilations=[2, 2]),
-        onnx.helper.make_node("Relu", ["b"], ["y"], ""),
-    ]
-    path = saved(model(nodes, {"x": ["n", 3, "h", "w"]}, {"y": None}, weights), tmp_path)
-    found = import_onnx(path, registry, ImportOptions())
-    graph = found.graph.copy()
-    relu = next(item.name for item in graph if item.activation is not None)
-    graph.apply(insert_on_link(graph, Layer("again", "identity"), relu, 0))
-    target = tmp_path / "edited.onnx"
-    export_onnx(graph, registry, found.weights, target)
-    feeds = {"x": random(2, 3, 9, 10)}
-    np.testing.assert_allclose(run(target, feeds)[0], run(path, feeds)[0], rtol=1e-4, atol=1e-4)
 
 
 def test_a_layer_that_reads_another_keeps_the_name_of_its_node(tmp_path: Path, registry: Registry) -> None:
