@@ -257,3 +257,44 @@ def test_why_a_function_of_torch_is_kept_as_a_call(reason: str, registry: Regist
         item.reason.partition(" (test_torch")[0] for item in report.outcomes if item.outcome in ("opaque", "custom")
     ]
     assert found == [reason.strip()]
+
+
+ALONG_THE_BATCH: dict[str, Callable[..., Tensor | tuple[Tensor, ...]]] = {
+    "pairs of samples": lambda x, k, p: x.flatten(1) @ x.flatten(1).T,
+    "every sample minus every other": lambda x, k, p: x[:, None, :, 0, 0] - x[None, :, :, 0, 0],
+    "the first sample": lambda x, k, p: x[0] * 2,
+    "the last sample": lambda x, k, p: x[-1:] * x,
+    "a part of the batch": lambda x, k, p: x.split(1)[1] + 1,
+    "two samples": lambda x, k, p: torch.stack([x[1], x[0]]),
+    "one sample repeated": lambda x, k, p: x[:1].repeat(x.shape[0], 1, 1, 1) + x,
+    "one sample expanded": lambda x, k, p: x[:1].expand(x.shape[0], -1, -1, -1) - x,
+    "the square of the batch": lambda x, k, p: x.mean((1,2,3))[:, None] + torch.zeros(x.shape[0], x.shape[0]),
+    "minus the mean of the batch": lambda x, k, p: x - x.mean(0),
+    "batch last": lambda x, k, p: x.permute(1,2,3,0) * 2,
+    "batch last and back": lambda x, k, p: (x.permute(1,2,3,0) * 2).softmax(1).permute(3,0,1,2),
+    "divided by the sum of all": lambda x, k, p: x / x.sum(),
+    "a vector of all": lambda x, k, p: x.flatten() * 2,
+    "softmax along the batch": lambda x, k, p: x.softmax(0),
+    "running sum along the batch": lambda x, k, p: x.cumsum(0),
+    "a rolled batch": lambda x, k, p: x.roll(1, 0),
+    "a reversed batch": lambda x, k, p: x.flip(0),
+    "a doubled batch": lambda x, k, p: torch.cat([x, x + 1]),
+    "places of the largest samples": lambda x, k, p: x.argmax(0).float(),
+    "a batch of patches": lambda x, k, p: x.reshape(-1, 2, 6, 9).mean(1),
+    "patches and back": lambda x, k, p: (x.reshape(-1, 2, 6, 9) * 2).reshape(-1, 4, 6, 9),
+    "times the size of the batch": lambda x, k, p: x * x.shape[0],
+    "numbers of the samples": lambda x, k, p: x + torch.arange(x.shape[0])[:, None, None, None],
+}  # fmt: skip
+OPEN = ("every sample minus every other", "batch last", "batch last and back", "patches and back")
+
+
+@pytest.mark.parametrize("name", ALONG_THE_BATCH)
+def test_what_depends_on_the_batch_is_imported_for_the_batch_of_the_example(name: str, registry: Registry) -> None:
+    torch.manual_seed(0)
+    report = (
+        import_module(OnImages(ALONG_THE_BATCH[name]), [torch.rand(2, 4, 6, 9)], registry).verified(registry).report
+    )
+    assert report.opaque == 0
+    assert report.max_rel_difference is not None
+    assert report.max_rel_difference <= 2e-5
+    assert {case.inputs["x"][0] for case in report.cases} == ({1, 2} if name in OPEN else {2})
