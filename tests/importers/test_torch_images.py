@@ -205,6 +205,7 @@ ALL: dict[str, Callable[..., Tensor | tuple[Tensor, ...]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.filterwarnings("ignore:Using padding='same' with even kernel lengths")
 @pytest.mark.parametrize("name", ALL)
 def test_a_function_of_torch_on_images_becomes_layers_that_compute_the_same(name: str, registry: Registry) -> None:
     torch.manual_seed(0)
@@ -252,6 +253,7 @@ KEPT: dict[str, Callable[..., Tensor | tuple[Tensor, ...]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.filterwarnings("ignore:var.*degrees of freedom")
 @pytest.mark.parametrize("reason", KEPT)
 def test_why_a_function_of_torch_is_kept_as_a_call(reason: str, registry: Registry) -> None:
     torch.manual_seed(0)
@@ -300,6 +302,7 @@ ALONG_THE_BATCH: dict[str, Callable[..., Tensor | tuple[Tensor, ...]]] = {
 OPEN = ("every sample minus every other", "batch last", "batch last and back", "patches and back")
 
 
+@pytest.mark.filterwarnings("ignore:Using padding='same' with even kernel lengths")
 @pytest.mark.parametrize("name", ALONG_THE_BATCH)
 def test_what_depends_on_the_batch_is_imported_for_the_batch_of_the_example(name: str, registry: Registry) -> None:
     torch.manual_seed(0)
@@ -371,6 +374,7 @@ def test_a_module_of_torch_becomes_layers_with_its_weights(name: str, registry: 
     assert set(report.weights) == {key for key in module.state_dict() if "num_batches" not in key}
 
 
+@pytest.mark.filterwarnings("ignore:LSTM with projections")
 @pytest.mark.parametrize(
     ("module", "reason"),
     [
