@@ -266,6 +266,7 @@ def test_why_a_function_of_torch_is_kept_as_a_call(reason: str, registry: Regist
 
 ALONG_THE_BATCH: dict[str, Callable[..., Tensor | tuple[Tensor, ...]]] = {
     "a computed tensor that is filled": lambda x, k, p: (x * 2).fill_(0.5) + x,
+    "computed integers that are filled": lambda x, k, p: (x * 9).int().fill_(3),
     "a computed tensor that is set to zero": lambda x, k, p: (x * 2).zero_() + x,
     "computed kernel": lambda x, k, p: F.conv2d(x, k * x.mean(), k[:, 1, 0, 1] * 3, (2, 1), (0, 1), (1, 2)),
     "computed kernel and bias": lambda x, k, p: F.conv2d(x, k * x.mean(), k[:, 1, 0, 1] * x.amax()),
