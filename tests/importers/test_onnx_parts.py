@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,14 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx_models import FLOAT, model, random, saved
+from recorded import check_recorded
 
 from designer.files.weights import WeightKey, Weights
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.types import DataType, Symbol, TensorType
 from designer.importers.formats import ImportOptions
 from designer.importers.imported import Imported
+from designer.importers.onnx import origin
 from designer.importers.onnx.conversion import OnnxOp, UnsupportedError, check_attributes
 from designer.importers.onnx.importing import _declared, import_onnx, import_proto
 from designer.importers.onnx.model_file import check_opsets, check_tensor
@@ -25,7 +28,7 @@ from designer.importers.onnx.opaque import _attributes_text, _open_size, _shapes
 from designer.importers.onnx.origin import _way, restored
 from designer.importers.onnx.original import FileRunner, OnnxOriginal
 from designer.importers.onnx.scopes import NAME_SCOPES, scope_of
-from designer.importers.onnx.versions import _nodes, has_definition, upgraded, with_opset
+from designer.importers.onnx.versions import _nodes, _same, has_definition, upgraded, with_opset
 from designer.operators.registry import Registry
 
 
@@ -532,6 +535,43 @@ def test_only_the_number_of_the_opset_changes_where_operators_are_the_same() -> 
 
     softmax = np.exp(feeds["x"]) / np.exp(feeds["x"]).sum(1, keepdims=True)
     np.testing.assert_allclose(ReferenceEvaluator(made).run(None, feeds)[0], softmax, rtol=1e-5)
+
+
+def test_versions_of_operators_that_mean_the_same() -> None:
+    """Of every operator the versions up to opset 21: those joined by = differ in their element types only."""
+    versions: dict[str, dict[int, Any]] = {}
+    for schema in onnx.defs.get_all_schemas_with_history():
+        if schema.domain == "" and schema.since_version <= 21:
+            versions.setdefault(schema.name, {})[schema.since_version] = schema
+    lines = []
+    for name, found in sorted(versions.items()):
+        numbers = sorted(found)
+        text = str(numbers[0])
+        for before, after in pairwise(numbers):
+            text += f" {'=' if _same(found[before], found[after]) else '|'} {after}"
+        lines.append(f"{name}: {text}")
+        assert _same(found[numbers[0]], found[numbers[0]])
+        assert not _same(found[numbers[0]], None)
+    check_recorded("imports/onnx_versions.txt", "\n".join([*lines, ""]))
+
+
+@pytest.mark.parametrize(("limit", "kept"), [(8_000, False), (12_000, False), (17_000, True)])
+def test_a_file_whose_other_tensors_are_large_is_not_kept(
+    limit: int, kept: bool, tmp_path: Path, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two tables of indices of 8 kB each; trained weights do not count."""
+    monkeypatch.setattr(origin, "MAX_ORIGIN", limit)
+    weights = {"w": random(100, 100), "one": np.arange(1000), "two": np.arange(1000)[::-1].copy()}
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["a"]),
+        helper.make_node("Add", ["one", "two"], ["sum"]),
+        helper.make_node("Mod", ["sum", "hundred"], ["index"]),
+        helper.make_node("Gather", ["a", "index"], ["y"], axis=1),
+    ]
+    proto = model(nodes, {"x": [2, 100]}, {"y": [2, 1000]}, {**weights, "hundred": np.array(100)})
+    found = import_onnx(saved(proto, tmp_path), registry, ImportOptions())
+    assert (origin.ORIGIN in found.graph.properties) == kept
+    assert (restored(found.graph, found.weights) is not None) == kept
 
 
 def test_operators_with_a_definition() -> None:

@@ -238,7 +238,16 @@ def changed(pattern: Pattern, output: str, inputs: list[str]) -> Pattern:
     return nodes, pattern[1]
 
 
+def with_weight(pattern: Pattern, **weights: np.ndarray) -> Pattern:
+    """The pattern with other constants."""
+    return pattern[0], {**pattern[1], **{name.replace("_", "."): array for name, array in weights.items()}}
+
+
 NEAR_MISSES = {
+    "a bias for every position": (with_weight(linear(), fc_bias=random(4, 8)), "opaque"),
+    "a bias for every channel": (with_weight(linear(), fc_bias=random(2, 1, 1)), "opaque"),
+    "a bias of a single number": (with_weight(linear(), fc_bias=random(1)), "opaque"),
+    "a matrix for every channel": (with_weight(linear(), fc_weight=random(2, 8, 8)), "fully_connected"),
     "a gate by another value": (changed(silu(), "y", ["z", "s"]), "silu"),
     "gelu times another value": (changed(gelu(False), "h", ["z", "a"]), "gelu"),
     "gelu, half of another value": (changed(gelu(True), "h", ["z", "half"]), "gelu"),

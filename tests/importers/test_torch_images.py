@@ -89,6 +89,9 @@ ALL: dict[str, Callable[..., Tensor | tuple[Tensor, ...]]] = {
     "numbers of the batch that become integers": lambda x, k, p: x.new_full((x.shape[0], 4, 6, 9), 1.75).int() + x,
     "integers that are filled": lambda x, k, p: torch.zeros(6, 1, dtype=torch.int64).fill_(3) / 2 + x,
     "masked_fill with large numbers": lambda x, k, p: x.masked_fill(x < 0.25, float("inf")).sigmoid(),
+    "a factor for parts of the channels": lambda x, k, p: (
+        x.reshape(-1, 2, 6, 9).permute(1, 0, 2, 3) * torch.tensor([1.0, 3.0])[:, None, None, None]
+    ).permute(1, 0, 2, 3).reshape(-1, 4, 6, 9),
     "a tensor that is filled": lambda x, k, p: x + torch.zeros(6, 1).fill_(2.5),
     "product of an axis": lambda x, k, p: x.prod(3, keepdim=True),
     "log of a sum": lambda x, k, p: x.logsumexp((1, 3)),
@@ -202,6 +205,7 @@ ALL: dict[str, Callable[..., Tensor | tuple[Tensor, ...]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.filterwarnings("ignore:Using padding='same' with even kernel lengths")
 @pytest.mark.parametrize("name", ALL)
 def test_a_function_of_torch_on_images_becomes_layers_that_compute_the_same(name: str, registry: Registry) -> None:
     torch.manual_seed(0)
@@ -249,6 +253,7 @@ KEPT: dict[str, Callable[..., Tensor | tuple[Tensor, ...]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.filterwarnings("ignore:var.*degrees of freedom")
 @pytest.mark.parametrize("reason", KEPT)
 def test_why_a_function_of_torch_is_kept_as_a_call(reason: str, registry: Registry) -> None:
     torch.manual_seed(0)
@@ -257,3 +262,127 @@ def test_why_a_function_of_torch_is_kept_as_a_call(reason: str, registry: Regist
         item.reason.partition(" (test_torch")[0] for item in report.outcomes if item.outcome in ("opaque", "custom")
     ]
     assert found == [reason.strip()]
+
+
+ALONG_THE_BATCH: dict[str, Callable[..., Tensor | tuple[Tensor, ...]]] = {
+    "a computed tensor that is filled": lambda x, k, p: (x * 2).fill_(0.5) + x,
+    "computed integers that are filled": lambda x, k, p: (x * 9).int().fill_(3),
+    "a computed tensor that is set to zero": lambda x, k, p: (x * 2).zero_() + x,
+    "computed kernel": lambda x, k, p: F.conv2d(x, k * x.mean(), k[:, 1, 0, 1] * 3, (2, 1), (0, 1), (1, 2)),
+    "computed kernel and bias": lambda x, k, p: F.conv2d(x, k * x.mean(), k[:, 1, 0, 1] * x.amax()),
+    "computed bias": lambda x, k, p: F.conv2d(x, k, k[:, 1, 0, 1] * x.amax()),
+    "computed kernel of groups": lambda x, k, p: F.conv2d(x, k[:, :2] * x.sum(), groups=2, padding="same"),
+    "computed kernel back": lambda x, k, p: F.conv_transpose2d(x, k[:4] * x.mean(), None, (2, 3), (1, 0), (1, 2), 2, (1, 2)),
+    "computed matrix": lambda x, k, p: F.linear(x, k[:, 0, 0, :1].expand(6, 9) * x.mean()),
+    "computed matrix and bias": lambda x, k, p: F.linear(x, k[:, 0, 0, :1].expand(6, 9) * x.mean(), k[:, 0, 1, 1] * x.sum()),
+    "pairs of samples": lambda x, k, p: x.flatten(1) @ x.flatten(1).T,
+    "every sample minus every other": lambda x, k, p: x[:, None, :, 0, 0] - x[None, :, :, 0, 0],
+    "the first sample": lambda x, k, p: x[0] * 2,
+    "the last sample": lambda x, k, p: x[-1:] * x,
+    "a part of the batch": lambda x, k, p: x.split(1)[1] + 1,
+    "two samples": lambda x, k, p: torch.stack([x[1], x[0]]),
+    "one sample repeated": lambda x, k, p: x[:1].repeat(x.shape[0], 1, 1, 1) + x,
+    "one sample expanded": lambda x, k, p: x[:1].expand(x.shape[0], -1, -1, -1) - x,
+    "the square of the batch": lambda x, k, p: x.mean((1,2,3))[:, None] + torch.zeros(x.shape[0], x.shape[0]),
+    "minus the mean of the batch": lambda x, k, p: x - x.mean(0),
+    "batch last": lambda x, k, p: x.permute(1,2,3,0) * 2,
+    "batch last and back": lambda x, k, p: (x.permute(1,2,3,0) * 2).softmax(1).permute(3,0,1,2),
+    "divided by the sum of all": lambda x, k, p: x / x.sum(),
+    "a vector of all": lambda x, k, p: x.flatten() * 2,
+    "softmax along the batch": lambda x, k, p: x.softmax(0),
+    "running sum along the batch": lambda x, k, p: x.cumsum(0),
+    "a rolled batch": lambda x, k, p: x.roll(1, 0),
+    "a reversed batch": lambda x, k, p: x.flip(0),
+    "a doubled batch": lambda x, k, p: torch.cat([x, x + 1]),
+    "places of the largest samples": lambda x, k, p: x.argmax(0).float(),
+    "a batch of patches": lambda x, k, p: x.reshape(-1, 2, 6, 9).mean(1),
+    "patches and back": lambda x, k, p: (x.reshape(-1, 2, 6, 9) * 2).reshape(-1, 4, 6, 9),
+    "times the size of the batch": lambda x, k, p: x * x.shape[0],
+    "numbers of the samples": lambda x, k, p: x + torch.arange(x.shape[0])[:, None, None, None],
+}  # fmt: skip
+OPEN = ("every sample minus every other", "batch last", "batch last and back", "patches and back")
+
+
+@pytest.mark.filterwarnings("ignore:Using padding='same' with even kernel lengths")
+@pytest.mark.parametrize("name", ALONG_THE_BATCH)
+def test_what_depends_on_the_batch_is_imported_for_the_batch_of_the_example(name: str, registry: Registry) -> None:
+    torch.manual_seed(0)
+    report = (
+        import_module(OnImages(ALONG_THE_BATCH[name]), [torch.rand(2, 4, 6, 9)], registry).verified(registry).report
+    )
+    assert report.opaque == 0
+    assert report.max_rel_difference is not None
+    assert report.max_rel_difference <= 2e-5
+    assert {case.inputs["x"][0] for case in report.cases} == ({1, 2} if name in OPEN else {2})
+
+
+MODULES: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
+    "linear of a vector": (lambda: nn.Linear(4, 3), (2, 4)),
+    "linear of two axes": (lambda: nn.Linear(4, 3, bias=False), (2, 5, 4)),
+    "linear of five axes": (lambda: nn.Linear(4, 3), (2, 3, 2, 3, 4)),
+    "linear of six axes": (lambda: nn.Linear(4, 3), (2, 1, 3, 2, 3, 4)),
+    "normalized last axes of six": (lambda: nn.LayerNorm((3, 4), eps=0.1), (2, 1, 3, 2, 3, 4)),
+    "lstm": (lambda: nn.LSTM(4, 3, 2, bias=False, batch_first=True), (2, 5, 4)),
+    "lstm, sequence first": (lambda: nn.LSTM(4, 3), (5, 2, 4)),
+    "gru, both ways": (lambda: nn.GRU(4, 3, 2, batch_first=True, bidirectional=True, dropout=0.2), (2, 5, 4)),
+    "rnn": (lambda: nn.RNN(4, 3, batch_first=True), (2, 5, 4)),
+    "rnn with relu": (lambda: nn.RNN(4, 3, 2, nonlinearity="relu", batch_first=True), (2, 5, 4)),
+    "bilinear": (lambda: Twice(nn.Bilinear(4, 4, 3)), (2, 4)),
+    "batch normalization without parameters": (lambda: nn.BatchNorm2d(3, eps=0.1, affine=False), (2, 3, 4, 5)),
+    "group normalization without parameters": (lambda: nn.GroupNorm(2, 4, eps=0.1, affine=False), (2, 4, 3, 5)),
+    "instance normalization of rows": (lambda: nn.InstanceNorm1d(4, eps=0.1, affine=True), (2, 4, 6)),
+    "prelu": (lambda: nn.PReLU(3, 0.3), (2, 3, 4, 5)),
+    "prelu of one slope": (lambda: nn.PReLU(init=0.3), (2, 3, 4)),
+    "padded convolution": (lambda: nn.Conv2d(3, 4, (3, 4), padding=(2, 1), padding_mode="reflect"), (2, 3, 6, 7)),
+    "circular convolution": (lambda: nn.Conv2d(3, 4, 3, padding=1, padding_mode="circular"), (2, 3, 6, 7)),
+    "volume back": (lambda: nn.ConvTranspose3d(2, 3, (1, 2, 3), (1, 2, 1), bias=False), (2, 2, 3, 4, 5)),
+}
+
+
+class Twice(nn.Module):
+    """Gives its input to both inputs of a module."""
+
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x: Tensor) -> Tensor:
+        made: Tensor = self.inner(x, x * 2)
+        return made
+
+
+class FirstResult(nn.Module):
+    """What a module computes, without its states."""
+
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x: Tensor) -> Tensor:
+        made = self.inner(x)
+        return made[0] if isinstance(made, tuple) else made
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_module_of_torch_becomes_layers_with_its_weights(name: str, registry: Registry) -> None:
+    torch.manual_seed(0)
+    make, shape = MODULES[name]
+    module = FirstResult(make()).eval()
+    report = import_module(module, [torch.rand(shape) - 0.5], registry).verified(registry).report
+    assert [item.reason for item in report.outcomes if item.outcome == "opaque"] == []
+    assert report.max_rel_difference is not None, report.not_compared_because
+    assert report.max_rel_difference <= 2e-5
+    assert set(report.weights) == {key for key in module.state_dict() if "num_batches" not in key}
+
+
+@pytest.mark.filterwarnings("ignore:LSTM with projections")
+@pytest.mark.parametrize(
+    ("module", "reason"),
+    [
+        (nn.LSTM(4, 3, proj_size=2, batch_first=True), "it projects its state"),
+        (nn.BatchNorm1d(5, track_running_stats=False), "it uses the statistics of the batch"),
+    ],
+)
+def test_why_a_module_is_kept(module: nn.Module, reason: str, registry: Registry) -> None:
+    report = import_module(FirstResult(module).eval(), [torch.rand(2, 5, 4)], registry).report
+    assert [item.reason.partition(" (")[0] for item in report.outcomes if item.outcome == "opaque"][:1] == [reason]

@@ -328,6 +328,17 @@ def a_reshaped_tensor(y: Tensor, x: Tensor) -> Tensor:
     return y
 
 
+def a_reshaped_copy(y: Tensor, x: Tensor) -> Tensor:
+    copy = y.transpose(1, 2).reshape(-1, 8)
+    copy[:, 1:3].mul_(3)
+    return y + copy.view(-1, 2, 4)
+
+
+def a_tensor_of_another_type(y: Tensor, x: Tensor) -> Tensor:
+    y.to(torch.int32).mul_(3)
+    return y
+
+
 def a_tensor_of_the_same_type(y: Tensor, x: Tensor) -> Tensor:
     y.to(torch.float32).mul_(3)
     return y
@@ -370,6 +381,8 @@ WRITES = (
     a_tensor_that_was_split,
     a_copy,
     a_reshaped_tensor,
+    a_reshaped_copy,
+    a_tensor_of_another_type,
     a_tensor_of_the_same_type,
     a_constant_with_a_view,
     a_number_to_a_row,

@@ -45,12 +45,13 @@ def test_the_deployed_output_is_measured_against_what_the_first_noise_reads() ->
     [
         {"first": layer("first", "identity", "image"), "second": layer("second", "identity", "first")},
         {"image": layer("image", "input", dims="24x16x3", tiling="0", scale="2.0")},
+        {"image": layer("image", "input", dims="24x16x3", tiling="0", shift="-0.5")},
         {"conv": layer("conv", "convolution", "second", features="4")},
         {"other": layer("other", "input", dims="24x16x3"), "second": layer("second", "noise", "other"),
          "conv": layer("conv", "convolution", "sum", features="3"), "sum": layer("sum", "element_wise", "first", "second")},
         {"shown": layer("shown", "output")},
     ],
-    ids=["no noise", "scaled values", "another size", "two clean images", "nothing connected"],
+    ids=["no noise", "scaled values", "shifted values", "another size", "two clean images", "nothing connected"],
 )  # fmt: skip
 def test_without_one_clean_image_nothing_is_measured(changes: dict[str, Layer]) -> None:
     assert found(network(**changes)) == []

@@ -95,10 +95,11 @@ def transpose(c: Conversion, node: TraceNode) -> Value:
     return c.permuted(x, order)
 
 
-@converts("mT")
+@converts("mT", "numpy_T")
 def matrix_transpose(c: Conversion, node: TraceNode) -> Value:
     x = c.value(node.get("self"))
-    return c.permuted(x, (*range(x.rank - 2), x.rank - 1, x.rank - 2))
+    reversed_ = range(x.rank)[::-1]
+    return c.permuted(x, (*range(x.rank - 2), x.rank - 1, x.rank - 2) if node.op == "mT" else reversed_)
 
 
 @converts("movedim")
