@@ -36,7 +36,7 @@ def document() -> Graph:
     plain = (
         layer("x", "template_input"),
         layer("sin", "unary", "x", function="sin"),
-        layer("y", "template_output", "sin"),
+        layer("made", "template_output", "sin"),
     )
     layers = [
         layer("image", "input", dims="8x8x4"),
@@ -49,9 +49,10 @@ def document() -> Graph:
         off(layer("fixed", "convolution", "second", features="6", kernel="3x3")),
         off(layer("parts", "split", "second", parts="2")),
         off(layer("whole", "template", "port", template="plain")),
-        layer("used", "template", "whole", template="plain"),
-        layer("again", "template", "used", template="inner"),
-        replace(layer("sum", "element_wise", "again,port", operation="add"), children=(Foreign("<vendor:x />"),)),
+        layer("used", "template", "whole:made", template="plain"),
+        off(layer("after", "unary", "whole:made", function="cos")),
+        layer("again", "template", "used:made", template="inner"),
+        replace(layer("sum", "element_wise", "again,after", operation="add"), children=(Foreign("<vendor:x />"),)),
         layer("result", "output", "sum"),
         off(layer("result_2", "output", "fixed")),
         layer("result_3", "output", "parts:y1"),

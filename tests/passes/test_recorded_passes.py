@@ -54,6 +54,7 @@ def constants() -> Graph:
         layer("too_large", "unary", "larger", function="abs"),
         layer("index", "arg_extreme", "scale", axis="1"),
         layer("number", "cast", "index", target="float32"),
+        layer("total", "reduce", "scale", operation="sum", axes="", keep="false"),
         layer("noisy", "noise", "wide", kind="gaussian", scale="0.1", seed="1"),
         layer("sum_1", "element_wise", "image,kept", operation="multiply"),
         layer("sum_2", "element_wise", "sum_1,largest", operation="add"),
@@ -61,7 +62,8 @@ def constants() -> Graph:
         layer("sum_4", "element_wise", "sum_3,number", operation="add"),
         layer("sum_5", "element_wise", "sum_4,noisy", operation="add"),
         layer("sum_6", "element_wise", "sum_5,root", operation="add"),
-        results="sum_6,root",
+        layer("sum_7", "element_wise", "sum_6,total", operation="add"),
+        results="sum_7,root",
     )
 
 

@@ -301,7 +301,7 @@ def test_groups_are_chosen_where_they_have_no_other_channels(name: str, biases: 
     layers, chosen = NETWORKS[name]
     graph = Graph(
         [
-            Layer("in", "input", params={"dims": "6x6x4"}),
+            Layer("in", "input", params={"dims": "5x5x4"}),
             *layers,
             Layer("out", "output", inputs=(Source("reader"),)),
         ],
