@@ -18,10 +18,15 @@ def modelled(amount: float, text: str) -> str:
 
 
 def digits(value: float) -> str:
-    """Three significant digits without an exponent: `12.7`, `0.127`, `127`; larger numbers keep all their digits."""
+    """Three significant digits: `12.7`, `0.127`, `127`; larger numbers keep all their digits.
+
+    Only numbers that would need more than 15 digits have an exponent: `3.40e+38`.
+    """
     size = abs(value)
     if size == 0.0:
         return "0"
+    if size >= 1e15 or size < 1e-10:
+        return f"{value:.2e}"
     places = 2 if size < 9.995 else 1 if size < 99.95 else 0
     scale = 0.9995
     while size < scale and places < 12:

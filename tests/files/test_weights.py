@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from recorded import check_recorded
 
 from designer.files import limits
 from designer.files.document import read_document
@@ -179,6 +180,40 @@ def test_state_dicts(tmp_path: Path, tensors: dict[WeightKey, Array], form: str)
     weights = load_weights(path, NEEDED)
     assert same(weights, tensors, 2e-2 if form == "half" else 0)
     assert {r.status for r in weights.reports} == {WeightStatus.BOUND}
+
+
+def test_values_of_each_type_are_read_or_refused_as_recorded(tmp_path: Path) -> None:
+    """Every number format, and layouts that are not dense, in each kind of file: the values, or the message."""
+    torch = pytest.importorskip("torch")
+    torch_files = pytest.importorskip("safetensors.torch")
+    values = torch.tensor([0.0, 1.0, 2.0, 100.0])
+    kinds = "float64 float32 float16 bfloat16 float8_e4m3fn int64 int32 int16 int8 uint8 bool complex64".split()
+    made = {kind: values.to(getattr(torch, kind)) for kind in kinds}
+    made |= {"every second": torch.arange(8.0)[::2], "with gradient": torch.nn.Parameter(values)}
+    lines = []
+    for kind, tensor in {**made, "sparse": values.to_sparse()}.items():
+        state = {"conv_1.bias": tensor, "conv_1.weight": torch.zeros(4, 3, 3, 3)}
+        torch.save(state, tmp_path / "net.pt")
+        paths = [tmp_path / "net.pt"]
+        if kind in made:
+            torch_files.save_file({k: v.detach().contiguous() for k, v in state.items()}, tmp_path / "net.safetensors")
+            paths.append(tmp_path / "net.safetensors")
+        if kind in made and "float8" not in kind and kind != "bfloat16":
+            folder = tmp_path / kind
+            folder.mkdir()
+            np.save(folder / "conv 1_bias.npy", tensor.detach().numpy())
+            np.save(folder / "conv 1_kernel.npy", np.zeros((4, 3, 3, 3), np.float32))
+            paths.append(folder)
+        for path in paths:
+            try:
+                found = load_weights(path, NEEDED)
+                text = str(found.tensors[BIAS].tolist()) if BIAS in found.tensors else ""
+                text += "".join(f"{d.code}: {d.message} - {d.remedy}" for d in weight_diagnostics(found))
+            except DiagnosticError as error:
+                text = "".join(f"refused, {d.code}: {d.message} - {d.remedy}" for d in error.diagnostics)
+            what = "folder" if path.is_dir() else path.suffix[1:]
+            lines.append(f"{kind} in {what}: {text.replace(str(tmp_path), '...')}")
+    check_recorded("weight_types.txt", "\n".join([*lines, ""]))
 
 
 @pytest.mark.parametrize("order", [("params", "params_ema"), ("params_ema", "params")])

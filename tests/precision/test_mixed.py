@@ -10,6 +10,7 @@ import onnx
 import onnxruntime
 import pytest
 from PIL import Image
+from recorded import check_recorded
 from restoration_networks import restoring_unet, restoring_weights
 from runtime_networks import layer
 from typer.testing import CliRunner
@@ -205,3 +206,64 @@ def test_the_command_writes_file_and_report(photos: Path, tmp_path: Path) -> Non
     assert isinstance(refused.exception, DiagnosticError)
     assert "--validate" in refused.exception.diagnostics[0].remedy
     assert not (tmp_path / "y.onnx").exists()
+
+
+def troubled() -> Graph:
+    """Values that are infinite in FP32, that leave FP16, that become 0 in it, and a normalization, on an input with a scale."""
+    return Graph(
+        [
+            layer("image", "input", dims="32x32x3", scale="2", shift="-0.25"),
+            layer("logarithm", "unary", "image", function="log"),
+            layer("finite", "element_wise", "image,logarithm", None, operation="maximum"),
+            layer("up", "scale_shift", "image", None, scale="3e4", shift="1e4"),
+            layer("top", "scale_shift", "image", None, scale="1e38", shift="3.2e38"),
+            layer("back", "scale_shift", "top", None, scale="1e-38"),
+            layer("down", "scale_shift", "up", None, scale="2e-5"),
+            layer("tiny", "scale_shift", "image", None, scale="1e-8"),
+            layer("again", "scale_shift", "tiny", None, scale="1e8"),
+            layer("mean", "reduce", "down", None, operation="mean", axes="1"),
+            layer("centered", "element_wise", "down,mean", None, operation="subtract"),
+            layer("square", "unary", "centered", None, function="square"),
+            layer("variance", "reduce", "square", None, operation="mean", axes="1"),
+            layer("plus", "scale_shift", "variance", None, shift="0.001"),
+            layer("deviation", "unary", "plus", None, function="sqrt"),
+            layer("normalized", "element_wise", "centered,deviation", None, operation="divide"),
+            layer("shown", "scale_shift", "normalized", None, scale="0.2", shift="0.5"),
+            layer("sum", "element_wise", "shown,again", None, operation="add"),
+            layer("result", "output", "sum"),
+            layer("other", "output", "back"),
+            layer("dark", "output", "finite"),
+        ],
+        name="troubled",
+    )
+
+
+def test_choices_are_as_recorded(registry: Registry, photos: Path) -> None:
+    """What each precision costs, which layers are kept and why, with and without budget and layers of the user, and the progress."""
+    found, steps = validated(troubled(), registry, photos), list[str]()
+    lines = [
+        f"{name}: largest {one.largest:.3g}, {one.values} values, {one.nonfinite} not finite, sums of {one.terms}"
+        + (f", smallest {one.smallest:.3g}" if name in ("tiny", "up", "top") else "")
+        for name, one in found.ranges.items()
+    ]
+    for target, budget, keep in (
+        ("fp16", None, ()),
+        ("fp16", 20.0, ("sum", "tiny")),
+        ("bf16", 60.0, ()),
+        ("mixed", None, ()),
+        ("mixed", 20.0, ("tiny",)),
+        ("mixed", 75.0, ("again", "deviation")),
+    ):
+        steps.clear()
+        made = choose_precision(found, target, budget, keep, lambda *step: steps.append(" ".join(map(str, step))))
+        lines += [
+            "",
+            f"{target}, budget {budget}, keep {', '.join(keep)}: {int(made.psnr_db)} dB of {made.budget_db}, {'met' if made.met else 'missed'}",
+            f"BF16 {made.bf16_db and round(made.bf16_db)}, {made.layers} layers, computed in {made.precision}",
+            f"overflow {', '.join(f'{name} {size:.4g}' for name, size in made.overflow.items())}",
+            f"underflow {', '.join(f'{name} {share:.1%}' for name, share in made.underflow.items())}",
+            f"not finite {dict(made.nonfinite)}",
+            *(f"  {name}: {reason}" for name, reason in made.kept.items()),
+            *(f"  > {step}" for step in steps),
+        ]
+    check_recorded("precision_choices.txt", "\n".join([*lines, ""]))

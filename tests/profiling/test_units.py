@@ -13,7 +13,8 @@ from designer.units import count, digits, dims_text, duration, number, numbers, 
 @pytest.mark.parametrize(
     ("value", "shown"),
     [(0, "0"), (1.2345, "1.23"), (12.345, "12.3"), (123.45, "123"), (9.996, "10.0"), (99.96, "100"), (0.012345, "0.0123"),
-     (-3.14159, "-3.14"), (0.9999, "1.00"), (1234.5, "1234")],
+     (-3.14159, "-3.14"), (0.9999, "1.00"), (1234.5, "1234"), (123456789012345.0, "123456789012345"), (3.4e38, "3.40e+38"),
+     (-1e15, "-1.00e+15"), (1.234e-10, "0.000000000123"), (1.234e-11, "1.23e-11"), (-1e-30, "-1.00e-30"), (math.inf, "inf")],
 )  # fmt: skip
 def test_three_significant_digits(value, shown):
     assert digits(value) == shown

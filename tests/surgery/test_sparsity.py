@@ -242,3 +242,79 @@ def test_an_order_that_only_the_sampled_rows_prefer_is_not_taken(monkeypatch: py
     order = best_order(rows[::10])  # only the sampled ones
     assert order is not None
     assert sorted(map(int, order)) == list(range(8))
+
+
+def conv(name: str, source: str, features: int, kernel: str = "3x3") -> Layer:
+    return Layer(name, "convolution", inputs=(Source(source),), params={"features": str(features), "kernel": kernel})
+
+
+def joined(*sizes: int) -> list[Layer]:
+    """Convolutions of some numbers of channels, concatenated."""
+    made = [conv(f"c{number}", "in", size) for number, size in enumerate(sizes)]
+    join = Layer("join", "concatenation", inputs=tuple(Source(each.name) for each in made), params={"axis": "1"})
+    return [*made, join, conv("reader", "join", 4)]
+
+
+NETWORKS = {  # the layers, and the kernel whose groups of four can be chosen, or not
+    "channels between others fill no groups": (joined(2, 8, 6), False),
+    "the first of two fills its groups": (joined(8, 6, 2), True),
+    "the second begins with a group": (joined(4, 8), True),
+    "four channels have no other order": (joined(4, 4), False),
+    "six channels fill no groups": (joined(6, 10), False),
+    "values of a flattened channel are many": (
+        [
+            conv("c0", "in", 8),
+            Layer("flat", "flatten", inputs=(Source("c0"),)),
+            Layer("reader", "fully_connected", inputs=(Source("flat"),), params={"features": "5"}),
+        ],
+        False,
+    ),
+    "pooled channels": (
+        [
+            conv("c0", "in", 16),
+            Layer("mean", "global_pooling", inputs=(Source("c0"),)),
+            Layer("flat", "flatten", inputs=(Source("mean"),)),
+            Layer("reader", "fully_connected", inputs=(Source("flat"),), params={"features": "5"}),
+        ],
+        True,
+    ),
+    "channels in parts of another order": (
+        [
+            conv("c0", "in", 16),
+            Layer("parts", "split", inputs=(Source("c0"),), params={"sizes": "6,10"}),
+            Layer("join", "concatenation", inputs=(Source("parts", "y1"), Source("parts", "y0")), params={"axis": "1"}),
+            conv("reader", "join", 4),
+        ],
+        False,
+    ),
+    "an output fixes the order": ([conv("c0", "in", 8), conv("reader", "c0", 4)], True),
+    "a result that is read too": (
+        [conv("c0", "in", 8), conv("reader", "c0", 4), Layer("out_2", "output", inputs=(Source("c0"),))],
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("biases", [True, False], ids=["all weights", "kernels only"])
+def test_groups_are_chosen_where_they_have_no_other_channels(name: str, biases: bool) -> None:
+    layers, chosen = NETWORKS[name]
+    graph = Graph(
+        [
+            Layer("in", "input", params={"dims": "5x5x4"}),
+            *layers,
+            Layer("out", "output", inputs=(Source("reader"),)),
+        ],
+        name="net",
+    )
+    weights = weights_of(graph, 5)
+    if not biases:
+        weights = Weights({key: value for key, value in weights.tensors.items() if key.tensor == "kernel"})
+    pruned = prune(graph, REGISTRY, weights, candidates(graph, REGISTRY))
+    kept = {kernel.layer: kernel for kernel in pruned.kernels}["reader"]
+    assert (kept.kept > kept.kept_unpermuted) == chosen
+    assert chosen or kept.kept == kept.kept_unpermuted
+    assert pruned.weights.tensors.keys() == weights.tensors.keys()
+    assert set(check_sparse(candidates(graph, REGISTRY), pruned.weights).values()) == {0}
+    unchanged = [np.array_equal(pruned.weights.tensors[key], value) for key, value in weights.tensors.items()]
+    assert not all(unchanged)
