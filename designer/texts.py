@@ -27,9 +27,9 @@ def tr(text: str, /, **values: object) -> str:
 
 
 def trn(one: str, many: str, count: int, /, **values: object) -> str:
-    """`one` or `many` by the plural rules of the language, with `{count}` replaced too."""
+    """`one` or `many` by the plural rules of the language, with `{count}` replaced too, in groups of digits."""
     source = one if count == 1 else many
-    return _filled(_catalogues[-1].ngettext(one, many, count), source, {"count": count, **values})
+    return _filled(_catalogues[-1].ngettext(one, many, count), source, {"count": f"{count:,}", **values})
 
 
 def _filled(text: str, source: str, values: dict[str, object]) -> str:

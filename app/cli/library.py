@@ -51,8 +51,8 @@ def engines() -> None:
 
 
 def samples() -> None:
-    """List the included samples."""
+    """List the included samples, and the starting points, which have no weights."""
     import samples as package
 
-    for path in package.documents():
+    for path in (*package.documents(), *map(package.starting_point, package.STARTING_POINTS)):
         out.print(str(path), highlight=False)

@@ -94,7 +94,11 @@ COMMANDS = {
         "diff",
         "Print what was added, removed, renamed and changed between two networks. Exit status 1 if they differ.",
     ),
-    "samples": ("app.cli.library", "samples", "List the included samples."),
+    "samples": (
+        "app.cli.library",
+        "samples",
+        "List the included samples, and the starting points, which have no weights.",
+    ),
     "desktop-entry": (
         "app.cli.desktop_entry",
         "desktop_entry",

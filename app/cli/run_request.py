@@ -123,10 +123,10 @@ def _check_request(network: OpenedNetwork, request: RunArguments) -> None:
     if absent:
         raise DiagnosticError(training_only(name) for name in absent)
     inputs = layers_with(network, Role.INPUT)
-    _check_names("--input", request.inputs, inputs)
-    _check_names("--output", written, layers_with(network, Role.OUTPUT))
+    _check_names("--input", "input", request.inputs, inputs)
+    _check_names("--output", "output", written, layers_with(network, Role.OUTPUT))
     known = {**network.graph.layers, **inline(network.graph, network.registry).layers}
-    _check_names("--capture", [name.partition(":")[0] for name, _ in request.captures], known)
+    _check_names("--capture", "layer", [name.partition(":")[0] for name, _ in request.captures], known)
     missing = [name for name in inputs if name not in request.inputs]
     if missing:
         raise DiagnosticError(
@@ -188,13 +188,9 @@ def _warn_of_nonfinite(session: Session, result: RunResult) -> None:
 
 def _run_frames(session: Session, request: RunArguments) -> Iterator[str]:
     """Run every frame of the input videos and folders and write videos or folders."""
-    if request.captures or not request.outputs:
-        raise DiagnosticError(
-            Diagnostic(
-                "no-output",
-                "a video or a folder needs --output, and --capture works only for single images",
-                remedy="give --output NAME=result.mkv, or NAME=folder",
-            )
+    if not request.outputs:
+        raise DiagnosticError.of(
+            "no-output", "a video or a folder needs --output", remedy="give --output NAME=result.mkv, or NAME=folder"
         )
     outputs = one_each("--output", request.outputs)
     job = replace(request.video, inputs=request.inputs, outputs=outputs)
@@ -207,8 +203,6 @@ def _run_frames(session: Session, request: RunArguments) -> Iterator[str]:
 
 def _run_folders(session: Session, variant: Variant | None, request: RunArguments) -> Iterator[str]:
     """Run every image of folders. Raises DiagnosticError at the end for the images that were skipped."""
-    if request.captures:
-        raise DiagnosticError.of("no-output", "--capture works only for single images", remedy="use --output")
     outputs = one_each("--output", request.outputs)
     job = FolderJob(request.inputs, outputs, request.video.start, request.video.stop, request.video.kind)
     key = job_key(session, session.weights.sha256, variant)
@@ -283,6 +277,10 @@ def _check_files(request: RunArguments) -> None:
         if kind_of(path) == "image":
             INPUTS.reader(path)
     moving = any(moves(path) for path in request.inputs.values())
+    if moving and request.captures:
+        raise DiagnosticError.of(
+            "no-output", "--capture works only for single images", remedy="use --output, or give --input one image"
+        )
     for _, path in (*request.outputs, *request.captures):
         if not moving:
             ARRAYS.writer(path)
@@ -303,12 +301,12 @@ def _padding_note(session: Session, source: Source) -> str:
     return f"  (of the input padded from {width} x {height} to {padded_width} x {padded_height})"
 
 
-def _check_names(option: str, given: Iterable[str], known: Mapping[str, object] | list[str]) -> None:
+def _check_names(option: str, kind: str, given: Iterable[str], known: Mapping[str, object] | list[str]) -> None:
     for name in given:
         if name not in known:
             choices = ", ".join(sorted(known)[:8]) or "none"
             raise DiagnosticError(
                 Diagnostic(
-                    "no-such-layer", f"{option}: there is no layer '{name}'", layer=name, remedy=f"choose: {choices}"
+                    "no-such-layer", f"{option}: there is no {kind} '{name}'", layer=name, remedy=f"choose: {choices}"
                 )
             )

@@ -162,6 +162,8 @@ def _add_tensor(page: Page, source: str, tensor: Array) -> None:
     if tensor.ndim == 4:
         count = min(tensor.shape[1], CHANNELS)
         of = f"the first {count} of {tensor.shape[1]} channels" if count < tensor.shape[1] else f"{count} channels"
+        if len(tensor) > 1:
+            of += f" of the first of {len(tensor)} images"
         page.picture_inside(_sheet(tensor), f"{of}; green above zero, red below, brightest at the largest magnitude")
     headings = ("channel", "mean", "deviation", "smallest", "largest", "zeros (%)", "NaN or infinite (%)")
     page.table(headings, statistics(tensor), numbers=range(1, 7))

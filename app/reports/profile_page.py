@@ -62,7 +62,7 @@ def _add_provenance(page: Page, profile: Profile) -> None:
 
 
 def _add_run(page: Page, profile: Profile, run: ProfileRun) -> None:
-    page.heading(profile.title(run))
+    page.heading(profile.title(run) + (f" - {run.weights}" if run.weights else ""))
     if run.partial:
         page.text(tr("Partial: {reason}.", reason=run.partial))
     page.text(summary(run))

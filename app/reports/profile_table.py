@@ -159,8 +159,16 @@ def sweep_lines(sweep: Sweep) -> Iterator[str]:
 
 
 def knee_text(sweep: Sweep) -> str:
-    """Where the throughput of a sweep stops growing."""
+    """Where the throughput of a sweep stops growing, or that it still grows."""
     knee = sweep.knee
+    if knee is sweep.runs[-1]:
+        return tr(
+            "knee at {axis} {label} with {throughput} {unit} or above, which was not measured: throughput still grows",
+            axis=tr_data(AXES[sweep.axis]),
+            label=sweep.label(knee),
+            throughput=digits(sweep.throughput(knee)),
+            unit=sweep.unit,
+        )
     return tr(
         "knee at {axis} {label} with {throughput} {unit}; above it, throughput grows by less than 10 %",
         axis=tr_data(AXES[sweep.axis]),
@@ -196,11 +204,13 @@ def training_line(step: TrainingStep) -> str:
 
 
 def advice_lines(graph: Graph, run: ProfileRun, runs: Sequence[ProfileRun]) -> Iterator[str]:
-    """The advice for a run; `runs` are all measured runs of the network."""
+    """The advice for a run, which it names if there are several; `runs` are all measured runs of the network."""
     others = [other for other in runs if other is not run]
+    begin = tr("Advice for {run}", run=run.configuration) if others else tr("Advice")
     for advice in advise(Advisable(graph, run, others)):
         yield tr(
-            "Advice, saves {saving}: {message}; {remedy} ({reason})",
+            "{begin}, saves {saving}: {message}; {remedy} ({reason})",
+            begin=begin,
             saving=duration(advice.saving_ms),
             message=advice.message,
             remedy=advice.remedy,
@@ -223,16 +233,27 @@ def difference_lines(found: RunDifference) -> Iterator[RenderableType]:
 
 
 def difference_table(found: RunDifference) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Headings and rows of a difference, the whole network first. A difference within the noise is "none"."""
+    """Headings and rows of a difference, the whole network first. A difference within the noise is "none".
+
+    The whole network has no difference if one of the runs ended before it was timed.
+    """
+    total = found.total
+    untimed = total.before_ms is None or total.after_ms is None
     rows: list[tuple[str, ...]] = [
         (
-            " + ".join(row.layers) or (tr("whole network") if row is found.total else f"({tr_data(OUTSIDE)})"),
+            " + ".join(row.layers) or (tr("whole network") if row is total else f"({tr_data(OUTSIDE)})"),
             UNAVAILABLE_SIGN if row.before_ms is None else duration(row.before_ms),
             UNAVAILABLE_SIGN if row.after_ms is None else duration(row.after_ms),
-            tr("none") if row.verdict == "none" else duration(row.difference_ms),
-            duration(row.noise_ms),
-            str(row.verdict),
+            *(
+                (UNAVAILABLE_SIGN, UNAVAILABLE_SIGN, tr("not timed"))
+                if row is total and untimed
+                else (
+                    tr("none") if row.verdict == "none" else duration(row.difference_ms),
+                    duration(row.noise_ms),
+                    str(row.verdict),
+                )
+            ),
         )
-        for row in (found.total, *found.rows)
+        for row in (total, *found.rows)
     ]
     return (tr("layers"), tr("before"), tr("after"), tr("difference"), tr("noise"), tr("verdict")), rows

@@ -24,6 +24,8 @@ from designer.runtime.engine_registry import default_engines
 
 BUSY_PERCENT = 5.0
 CACHE_GUESS = 16 * 2**20
+LARGEST = 512 * 2**20  # bytes of a copy in main memory, or twice the cache where that is more
+LONGEST = 3.0  # seconds after which a busy machine is not measured again
 
 
 @dataclass(frozen=True)
@@ -72,15 +74,16 @@ def best_rate(work: Callable[[], object], amount: float, *, seconds: float, leas
 
 
 def measure_cpu(engine: str, threads: int, *, seconds: float = 0.25, size: int = 1024, tries: int = 3) -> Peaks:
-    """Measure this processor with the kernels of `engine` on `threads` threads; about 4 x `seconds`.
+    """Measure this processor with the kernels of `engine` on `threads` threads; about 4 x `seconds`, longer with a large cache.
 
-    On a busy machine it is measured up to `tries` times and the best counts: a peak can only be under-measured.
+    On a busy machine it is measured up to `tries` times within `LONGEST`, and the best counts: a peak can only be under-measured.
     """
+    end = time.perf_counter() + LONGEST
     threads = threads or os.cpu_count() or 1
     before = busy_times()
     cache_bytes = last_level_cache()
     small = max((cache_bytes or CACHE_GUESS) // 4, 2**20)
-    large = max(4 * (cache_bytes or CACHE_GUESS), 64 * 2**20)
+    large = max(min(4 * (cache_bytes or CACHE_GUESS), LARGEST), 2 * cache_bytes, 64 * 2**20)
     flops = cache = memory = 0.0
     what = ""
     for _ in range(tries):
@@ -90,7 +93,7 @@ def measure_cpu(engine: str, threads: int, *, seconds: float = 0.25, size: int =
             flops, what = rate, kind
         cache = max(cache, copy_rate(small, threads, seconds))
         memory = max(memory, copy_rate(large, threads, seconds))
-        if (foreign_load(began).value or 0.0) <= BUSY_PERCENT:
+        if (foreign_load(began).value or 0.0) <= BUSY_PERCENT or time.perf_counter() > end:
             break
     reason = "" if cache_bytes else f"size of the cache unknown, {CACHE_GUESS >> 20} MiB assumed"
     return Peaks(

@@ -285,10 +285,10 @@ def test_operators_as_json(layerwright: Run) -> None:
     assert kernel["default"] == "3x3"
 
 
-def test_samples_open(layerwright: Run) -> None:
-    done = layerwright("samples")
-    paths = done.out.split()
-    assert {"denoiser.xml", "denoiser_analyze.xml", "dncnn.xml", "oidn_like.xml"} <= {Path(p).name for p in paths}
+def test_samples_and_starting_points_are_listed_and_open(layerwright: Run) -> None:
+    paths = layerwright("samples").out.splitlines()
+    starts = [f"starting_points/{name}" for name in samples.STARTING_POINTS]
+    assert paths == [str(samples.path(f"{name}.xml")) for name in (*samples.DOCUMENTS, *starts)]
     for path in paths:
         assert layerwright("check", path).code == 0
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -145,8 +146,8 @@ def test_inputs_and_outputs_are_those_of_inference(tmp_path: Path) -> None:
     [
         ({"inputs": {"b": "x.npy"}}, "input-missing", "the input 'a' has no file"),
         ({"inputs": {"a": "x.npy", "b": "x.npy", "target": "x.npy"}}, "training-only", "target"),
-        ({"inputs": {"a": "x.npy", "result": "x.npy"}}, "no-such-layer", "--input: there is no layer 'result'"),
-        ({"outputs": [("difference", "x.npy")]}, "no-such-layer", "--output: there is no layer 'difference'"),
+        ({"inputs": {"a": "x.npy", "result": "x.npy"}}, "no-such-layer", "--input: there is no input 'result'"),
+        ({"outputs": [("difference", "x.npy")]}, "no-such-layer", "--output: there is no output 'difference'"),
         ({"captures": [("nothing:1", "x.npy")]}, "no-such-layer", "--capture: there is no layer 'nothing'"),
         ({"outputs": [("result", "x.mkv")]}, "unknown-format", "x.mkv"),
     ],
@@ -238,13 +239,14 @@ def test_folders_refuse_captures(layerwright: Run, tmp_path: Path) -> None:
     (tmp_path / "images").mkdir()
     write_image(tmp_path / "images" / "a.png", np.zeros((1, 3, 4, 6), np.float32))
     feed = ("--input", f"image={tmp_path / 'images'}")
-    for output, words in (
-        (("--output", f"result={tmp_path / 'out'}"), "only for single images"),
+    for words, said in (
+        (("--output", f"result={tmp_path / 'out'}", "--capture", f"image={tmp_path / 'c'}"), "only for single images"),
+        (("--capture", f"image={tmp_path / 'c.npy'}"), "only for single images"),
         ((), "needs --output"),
     ):
-        done = layerwright("run", path, *feed, *output, "--capture", f"image={tmp_path / 'c'}")
+        done = layerwright("run", path, *feed, *words)
         assert done.code == 1
-        assert words in done.err
+        assert said in done.err
     done = layerwright("run", path, *feed, "--throughput", "--against", "torch", "--threads", 1)
     assert done.code == 0, done.err
     lines = done.out.splitlines()
@@ -690,3 +692,34 @@ def test_following_a_run_prints_its_steps_and_ends_with_its_state(
     assert train._follow(run.path, lambda: iter(())) == code
     lines = capsys.readouterr().out.splitlines()
     assert lines == ["step 12 of 40, loss 0.1235, psnr 31.5, ssim 0.875", said]
+
+
+@pytest.mark.parametrize("presses", [1, 2])
+def test_ctrl_c_stops_a_run_after_its_step_and_the_second_one_leaves_it(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, presses: int
+) -> None:
+    run = RunFolder(tmp_path / "p" / "runs" / "a")
+    run.path.mkdir(parents=True)
+    sent: list[str] = []
+    monkeypatch.setattr("designer.training.run_folder.RunFolder.send", lambda folder, command: sent.append(command))
+    left = iter([True] * presses)
+
+    def status(state: str) -> None:
+        text = {"state": state, "pid": os.getpid(), "step": 1, "total_steps": 9, "message": ""}
+        (run.path / "status.json").write_text(json.dumps(text))
+
+    def looks() -> Iterator[None]:
+        status("running")
+        if next(left, False):
+            raise KeyboardInterrupt
+        status("stopped")
+        yield
+
+    if presses == 2:
+        with pytest.raises(KeyboardInterrupt):
+            train._follow(run.path, looks)
+    else:
+        assert train._follow(run.path, looks) == 130
+    captured = capsys.readouterr()
+    assert (sent, captured.err) == (["stop"], "stopping after this step\n")
+    assert captured.out.splitlines()[-1:] == (["stopped"] if presses == 1 else [])

@@ -29,6 +29,16 @@ def test_pairs_and_pictures_come_equally_often_and_in_both_orders() -> None:
     assert make_trials("ABC", [(9, 9)], 9, 4, Random(3)) == make_trials("ABC", [(9, 9)], 9, 4, Random(3))
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_a_vote_that_ends_early_has_shown_pairs_and_pictures_equally_often(seed: int) -> None:
+    trials = make_trials("ABC", [(9, 9), (9, 9)], 20, 0, Random(seed))
+    places = {(frozenset((t.left, t.right)), t.picture) for t in trials}
+    assert len(places) == 6
+    for count in range(1, 21):
+        seen = [(frozenset((t.left, t.right)), t.picture) for t in trials[:count]]
+        assert {seen.count(place) for place in places} <= {count // 6, count // 6 + 1}
+
+
 def test_the_sign_test_is_the_exact_binomial_one() -> None:
     assert sign_test(0, 0) == 1.0
     assert sign_test(5, 5) == 1.0

@@ -106,6 +106,7 @@ def check_chain(made: list[Made], height: int, width: int, side: int) -> None:
             assert found.layer in graph
             return
     whole, tiled = results
-    divided = any(kind == "local_contrast_normalization" for kind, _ in made)  # by deviations, which can be small
-    tolerance = 1e-4 if divided else 1e-5
+    kinds = {kind for kind, params in made if kind != "upsample" or params["method"] != "nearest"}
+    # Deviations that divide can be small, and the coordinates between pixels are FP32: their errors grow with the size.
+    tolerance = 1e-4 if kinds & {"local_contrast_normalization", "upsample"} else 1e-5
     np.testing.assert_allclose(tiled, whole, rtol=tolerance, atol=tolerance * max(1.0, np.abs(whole).max()))

@@ -304,6 +304,8 @@ def test_the_largest_cache(monkeypatch, tmp_path, sizes, found):
     [
         (128 << 20, [32 << 20, 512 << 20], "copy of 32 MiB"),
         (2 << 20, [1 << 20, 64 << 20], "copy of 1 MiB"),
+        (480 << 20, [120 << 20, 960 << 20], "copy of 120 MiB"),
+        (200 << 20, [50 << 20, 512 << 20], "copy of 50 MiB"),
         (0, [4 << 20, 64 << 20], "16 MiB assumed"),
     ],
 )
@@ -321,6 +323,19 @@ def test_the_best_of_several_measurements_on_a_busy_machine(monkeypatch, cache_b
     assert sizes == copied * 3
     assert reason in found.cache.reason
     assert (found.cache_bytes, found.threads, found.foreign.value) == (cache_bytes or 16 << 20, 3, 11.0)
+
+
+@pytest.mark.parametrize(("seconds", "count"), [(0.5, 3), (2.0, 2), (4.0, 1)])
+def test_a_busy_machine_is_not_measured_again_after_some_seconds(monkeypatch, seconds, count):
+    clock = itertools.count(0, seconds)
+    monkeypatch.setattr(peaks, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
+    tries = []
+    monkeypatch.setattr(peaks, "_compute_peak", lambda *_: tries.append(1) or (5.0, "one"))
+    monkeypatch.setattr(peaks, "copy_rate", lambda *_: 1.0)
+    monkeypatch.setattr(peaks, "busy_times", lambda: None)
+    monkeypatch.setattr(peaks, "foreign_load", lambda before: measured(50.0))
+    peaks.measure_cpu("torch", 1)
+    assert len(tries) == count
 
 
 def test_a_quiet_machine_is_measured_once(monkeypatch):

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from recorded import check_recorded
 
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.types import Size2D
@@ -86,6 +87,56 @@ def test_palettes_and_their_transparency(tmp_path):
     assert made[0, :, 1, 0].tolist() == [0, 0, 1]
     picture.save(tmp_path / "t.png", transparency=1)
     assert read_image(tmp_path / "t.png", 4)[0, 3].tolist() == [[1, 0, 1], [1, 0, 1]]
+
+
+BYTES = np.array([[[200, 100, 50, 180], [30, 60, 90, 120], [250, 5, 128, 0]]], np.uint8)  # three pixels
+
+
+def every_kind(folder):
+    """Three pixels in every mode that a file can have, by name; palettes and opacity in each way that formats know."""
+    rgb, rgba = Image.fromarray(BYTES[:, :, :3]), Image.fromarray(BYTES)
+    gray = Image.fromarray(BYTES[:, :, 0])
+    deep = Image.fromarray(BYTES[:, :, 0].astype(np.uint16) * 257)
+    palette = Image.fromarray(np.array([[0, 1, 2]], np.uint8), "P")
+    palette.putpalette(BYTES[:, :, :3].tobytes())
+    whole = Image.fromarray(np.array([[70000, 32768, -1]], np.int32))
+    kinds = {
+        "1.png": (gray.convert("1"), {}),
+        "1 one is transparent.png": (gray.convert("1"), {"transparency": 1}),
+        "L.png": (gray, {}),
+        "L 30 is transparent.png": (gray, {"transparency": 30}),
+        "LA.png": (rgba.convert("LA"), {}),
+        "LA.tiff": (rgba.convert("LA"), {}),
+        "P.png": (palette, {}),
+        "P the second is transparent.png": (palette, {"transparency": 1}),
+        "P each has an opacity.png": (palette, {"transparency": bytes([255, 128, 0])}),
+        "PA.tiff": (palette.convert("PA"), {}),
+        "RGB.png": (rgb, {}),
+        "RGB one is transparent.png": (rgb, {"transparency": (30, 60, 90)}),
+        "RGBA.png": (rgba, {}),
+        "RGBA.webp": (rgba, {"lossless": True, "exact": True}),
+        "CMYK.tiff": (Image.merge("CMYK", rgba.split()), {}),
+        "YCbCr.tiff": (rgb.convert("YCbCr"), {}),
+        "LAB.tiff": (Image.merge("LAB", rgb.split()), {}),
+        "I;16.png": (deep, {}),
+        "I;16.tiff": (deep, {}),
+        "I.tiff": (whole, {}),
+        "I.pgm": (deep, {}),
+        "F.tiff": (Image.fromarray(np.array([[1.5, -0.25, 0.125]], np.float32)), {}),
+    }
+    for name, (image, options) in kinds.items():
+        image.save(folder / name, **options)
+    return list(kinds)
+
+
+def test_every_kind_of_pixels_as_gray_color_and_with_opacity(tmp_path):
+    lines = []
+    for name in every_kind(tmp_path):
+        for channels in (1, 3, 4):
+            made = read_image(tmp_path / name, channels)[0, :, 0].T
+            text = "   ".join(" ".join(f"{value:.2f}" for value in pixel) for pixel in made)
+            lines.append(f"{name} as {channels}: {text}")
+    check_recorded("images/kinds.txt", "\n".join([*lines, ""]))
 
 
 def test_one_bit(tmp_path):

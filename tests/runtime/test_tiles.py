@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
+from recorded import check_recorded
 from runtime_networks import analysed, chain, layer, pixels, unet, unet_weights
 
 import samples
@@ -13,6 +17,7 @@ from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import ActivationSpec, Source
+from designer.operators.api import Role
 from designer.operators.inlining import inline
 from designer.runtime import tiles
 from designer.runtime.api import AUTO, RunOptions
@@ -220,6 +225,122 @@ def test_what_reads_the_whole_picture_is_refused_by_name(runtime_registry, name)
 
 def part_of(session) -> PartStep:
     return next(step for step in session.plan().steps if isinstance(step, PartStep))
+
+
+def tiling_text(graph, registry) -> str:
+    """The stride and the surrounding pixels of the first part in tiles, or why it is refused."""
+    session = Session(graph, registry, weights_for(graph, registry), RunOptions(engine="torch", threads=1))
+    try:
+        tiling = Tiling(session.inference, part_of(session))
+    except DiagnosticError as error:
+        return error.diagnostics[0].message
+    units = [tiling.unit(axis) for axis in (0, 1)]
+    return f"multiples of {units}, around {[tiling.around(axis) for axis in (0, 1)]}"
+
+
+INPUTS = (
+    ("image",), ("image", "other"), ("image", "other", "image"), ("gray",), ("color",), ("small", "image"), ("image", "gray"),
+)  # fmt: skip
+
+
+def test_every_operator_in_tiles_or_the_reason_why_not(runtime_registry):
+    lines = []
+    for cls in runtime_registry:
+        for inputs in INPUTS if cls.role is Role.COMPUTE else ():
+            sizes = {"image": "48x40x4", "other": "48x40x4", "gray": "48x40x1", "color": "48x40x3", "small": "24x20x4"}
+            graph = Graph(
+                [
+                    *(layer(name, "input", dims=sizes[name]) for name in dict.fromkeys(inputs)),
+                    layer("it", cls.type, ",".join(inputs)),
+                    layer("conv", "convolution", "it", features=2, kernel="3x5"),
+                    layer("result", "output", "conv"),
+                ]
+            )
+            if Inference(graph, runtime_registry).states["conv"].outputs is not None:
+                lines.append(f"{cls.type} of {', '.join(inputs)}: {tiling_text(graph, runtime_registry)}")
+                break
+    check_recorded("tiles/operators.txt", "\n".join([*lines, ""]))
+
+
+MEETING = {
+    "a part that is not of images": [
+        layer("vector", "tensor_input", shape="1,4"),
+        layer("dense", "fully_connected", "vector", features=4),
+        layer("result", "output", "dense"),
+    ],
+    "an image and another without its border": [
+        layer("image", "input", dims="48x40x3"),
+        layer("mask", "input", dims="44x36x3"),
+        layer("conv", "convolution", "image", features=3, kernel="5x5", padding="valid"),
+        layer("both", "concatenation", "conv,mask", axis="1"),
+        layer("result", "output", "both"),
+    ],
+    "a half and a third of the size": [
+        layer("image", "input", dims="48x36x3"),
+        layer("half", "pooling", "image", size="2x2", stride="2x2"),
+        layer("third", "pooling", "image", size="3x3", stride="3x3"),
+        layer("wide half", "upsample", "half", factor="2x2"),
+        layer("wide third", "upsample", "third", factor="3x3"),
+        layer("sum", "element_wise", "wide half,wide third", operation="add"),
+        layer("result", "output", "sum"),
+    ],
+    "one pixel for all": [
+        layer("image", "input", dims="48x40x3"),
+        layer("color", "input", dims="1x1x3"),
+        layer("sum", "element_wise", "image,color", operation="add"),
+        layer("conv", "convolution", "sum", features=3, kernel="3x3"),
+        layer("result", "output", "conv"),
+    ],
+    "an image in an output that is passed through": [
+        layer("image", "input", dims="48x40x3"),
+        layer("conv", "convolution", "image", features=3, kernel="3x3"),
+        layer("first", "output", "conv"),
+        layer("next", "convolution", "conv", features=3, kernel="5x1"),
+        layer("second", "output", "next"),
+    ],
+}  # fmt: skip
+
+
+def test_where_images_of_several_sizes_meet(runtime_registry):
+    lines = [f"{name}: {tiling_text(Graph(layers), runtime_registry)}" for name, layers in MEETING.items()]
+    check_recorded("tiles/sizes_that_meet.txt", "\n".join([*lines, ""]))
+
+
+@pytest.mark.parametrize("order", ["color,image,line", "image,line,color", "line,color,image"])
+@pytest.mark.parametrize("captures", [(), ("gain", "row", "sum")])
+def test_inputs_of_one_pixel_or_line_belong_to_every_tile(runtime_registry, order, captures):
+    sizes = {"image": "48x40x3", "color": "1x1x3", "line": "48x1x3"}
+    graph = Graph(
+        [
+            *(layer(name, "input", dims=sizes[name]) for name in order.split(",")),
+            layer("gain", "convolution", "color", ActivationSpec("sigmoid", {}), features=3, kernel="1x1"),
+            layer("norm", "global_pooling", "gain"),
+            layer("row", "convolution", "line", features=3, kernel="5x1"),
+            layer("wide", "convolution", "image", features=3, kernel="3x5"),
+            layer("scaled", "element_wise", "wide,gain", operation="multiply"),
+            layer("more", "element_wise", "scaled,norm", operation="add"),
+            layer("sum", "element_wise", "more,row", operation="add"),
+            layer("end", "convolution", "sum", features=2, kernel="3x3", stride="2x2"),
+            layer("result", "output", "end"),
+            layer("single", "output", "gain"),
+        ]
+    )
+    feeds = {"image": pixels(40, 48), "color": pixels(1, 1), "line": pixels(1, 48)}
+    check(*pair(graph, runtime_registry, 16, **feeds), captures)
+
+
+def test_an_engine_that_fails_in_a_tile_says_so(runtime_registry, monkeypatch):
+    _, tiled = pair(chain(conv(1)), runtime_registry, 16, 48, 64)
+    failed = DiagnosticError.of("out-of-memory", "there is no memory", layer="conv_1", remedy="close other programs")
+
+    def run(*_):
+        raise failed
+
+    monkeypatch.setattr(tiled, "tile_session", lambda graph: SimpleNamespace(set_input=lambda *_, **__: None, run=run))
+    with pytest.raises(DiagnosticError) as caught:
+        tiled.run()
+    (found,) = caught.value.diagnostics
+    assert found == replace(failed.diagnostics[0], message="in tiles: there is no memory")
 
 
 def test_overlap_is_the_receptive_field(runtime_registry):

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Mapping
 
-from recorded import check_recorded, recorded_lines
+from recorded import check_lines
 from shown_state import Shown
 
-NUMBER = re.compile(r"(-?\d+(?:\.\d+)?(?:e[-+]?\d+)?)")
-FRACTION = re.compile(r"-?\d+(\.\d+(e[-+]?\d+)?|e[-+]?\d+)")
-TOLERANCE = 0.02  # by which fractions may differ: processors round differently
 DIGEST = re.compile(r"[0-9a-f]{12,}|(?<=imported )[0-9a-f]{8}")
 ELSEWHERE = re.compile(  # what depends on the machine and on the day
     r"/[^\s'\"<>,)]*/(?P<file>[^\s'\",)/]*)"  # paths
@@ -53,24 +49,7 @@ def plain(line: str) -> str:
 
 def compare(name: str, found: list[str]) -> None:
     """Fails with the lines that differ from the record `window/name`, apart from the last digits of fractions."""
-    record = f"window/{name}.txt"
-    expected = recorded_lines(record)
-    kept = set(expected)
-    alike = (line if line in kept else next((e for e in expected if same(e, line)), line) for line in found)
-    check_recorded(record, "".join(f"{line}\n" for line in alike))
-
-
-def same(before: str, now: str) -> bool:
-    """Whether two texts are equal but for the last digits of fractions."""
-    if before == now:
-        return True
-    a, b = NUMBER.split(before), NUMBER.split(now)
-    return len(a) == len(b) and all(x == y or _close(x, y) for x, y in zip(a, b, strict=True))
-
-
-def _close(a: str, b: str) -> bool:
-    fractions = FRACTION.fullmatch(a) and FRACTION.fullmatch(b)
-    return bool(fractions) and math.isclose(float(a), float(b), rel_tol=TOLERANCE, abs_tol=1e-4)
+    check_lines(f"window/{name}.txt", found)
 
 
 def _elsewhere(found: re.Match[str]) -> str:

@@ -171,12 +171,33 @@ def test_a_frame_in_a_frame_folds_into_the_outer_one(window):
     assert seen(window) == {"a", "e"}
     assert not window.canvas.projection.frame("f").isVisible()
     assert set(window.canvas.projection.frame("g").members) == set("bcd")
+    window.canvas.context = window.context
+    kit.check_indexes(window.canvas)
+    bar = window.canvas.projection.frame("g").seen
+    for name, index, right in (("b", 0, False), ("e", 0, True)):
+        link = window.canvas.projection.link(name, index)
+        end = link.source.center() if right else link.target.center()
+        assert end == QPointF(bar.right() if right else bar.left(), bar.center().y())
     assert parse_document(write_document(graph_of(window))).graph == graph_of(window)
     window.structure.unfold("g")
     assert seen(window) == {"a", "b", "e"}
     assert window.canvas.projection.frame("f").isVisible()
     window.structure.unfold("f")
     assert seen(window) == set("abcde")
+
+
+def test_a_collapsed_frame_without_layers_counts_until_it_is_expanded_or_deleted(window):
+    document, items = window.context.document, window.canvas.projection
+    alone = items.extent()
+    document.do(lambda g: frames.set_frame(g, "n", Frame("n", "Note", rect=(-900, 600, 320, 160), collapsed=True)))
+    assert [item.frame.id for item in items.collapsed_frames] == ["n"]
+    assert items.extent().contains(items.frame("n").seen)
+    for change in (lambda: window.structure.unfold("n"), lambda: document.do(lambda g: frames.remove_frames(g, ["n"]))):
+        change()
+        assert items.collapsed_frames == ()
+        assert items.extent() == alone
+        document.undo()
+        assert items.extent() != alone
 
 
 def test_finding_a_layer_opens_all_frames_around_it(window):
@@ -456,3 +477,52 @@ def test_a_frame_is_renamed_while_a_panel_has_selected_what_is_hidden_in_it(wind
     kit.write(window, "other")
     assert graph_of(window).frames["f"].title == "other"
     assert said == []
+
+
+@pytest.fixture
+def two_boxes(window):
+    """`b` and `c` with `d` in collapsed frames of their own."""
+    document = window.context.document
+    for key, rect in (("f", (496, -64, 512, 192)), ("g", (208, -64, 224, 192))):
+        document.do(frames.set_frame(document.graph, key, Frame(key, key, rect=rect)))
+        window.canvas.viewer.select_frame(window.canvas.projection.frame(key))
+        press(window, "H")
+    assert seen(window) == {"a", "e"}
+    return window
+
+
+def test_links_follow_each_of_two_collapsed_frames_while_it_is_dragged(two_boxes):
+    canvas, projection = two_boxes.canvas, two_boxes.canvas.projection
+    assert projection.link("c", 0).isVisible()
+    assert not projection.link("d", 0).isVisible()
+
+    def follow() -> None:
+        into_g, between, out_of_f = (projection.link(name, 0).path() for name in "bce")
+        assert into_g.pointAtPercent(1) == projection.frame("g").end(is_input=True)
+        assert between.pointAtPercent(0) == projection.frame("g").end(is_input=False)
+        assert between.pointAtPercent(1) == projection.frame("f").end(is_input=True)
+        assert out_of_f.pointAtPercent(0) == projection.frame("f").end(is_input=False)
+
+    for key, run in (("f", QPoint(0, 96)), ("g", QPoint(0, -96))):
+        before = projection.frame(key).rect
+        start = kit.at(canvas, projection.frame(key).seen.topLeft() + QPointF(60, 14))
+        QTest.mousePress(canvas.viewer.viewport(), kit.LEFT, Qt.KeyboardModifier.NoModifier, start)
+        QTest.mouseMove(canvas.viewer.viewport(), start + run)
+        assert projection.frame(key).rect != before
+        follow()
+        QTest.mouseRelease(canvas.viewer.viewport(), kit.LEFT, Qt.KeyboardModifier.NoModifier, start + run)
+        follow()
+
+
+def test_a_collapsed_frame_inside_of_another_is_hidden_with_it(window):
+    document = window.context.document
+    document.do(frames.set_frame(document.graph, "outer", Frame("outer", "outer", rect=(464, -160, 576, 384))))
+    collapse(window)
+    window.canvas.viewer.select_frame(window.canvas.projection.frame("outer"))
+    press(window, "H")
+    assert seen(window) == {"a", "b", "e"}
+    assert [item.frame.id for item in window.canvas.projection.collapsed_frames] == ["outer"]
+    assert not window.canvas.projection.frame("f").isVisible()
+    window.structure.unfold("outer")
+    assert window.canvas.projection.frame("f").isVisible()
+    assert seen(window) == {"a", "b", "e"}

@@ -120,8 +120,11 @@ def test_frames_in_a_frame_move_with_it(framed):
         ((400, -48), (0, -32), (288, -80, 288, 224)),
         ((576, 144), (32, 16), (288, -48, 320, 208)),
         ((576, 128), (-900, 0), (288, -48, 64, 192)),
+        ((288, 128), (900, 0), (512, -48, 64, 192)),
+        ((400, 144), (0, -900), (288, -48, 288, 64)),
+        ((400, -48), (0, 900), (288, 80, 288, 64)),
     ],
-    ids=["right", "left", "bottom", "top", "corner", "least"],
+    ids=["right", "left", "bottom", "top", "corner", "least", "least left", "least bottom", "least top"],
 )
 def test_edges_resize(framed, place, run, rect):
     start = at(framed, *place)

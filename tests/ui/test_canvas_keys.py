@@ -262,3 +262,57 @@ def test_bare_keys_in_a_text_field_stay_text(window):
     assert field.text() == "mlc3[]"
     assert not window.context.document.graph.frames
     field.clear()
+
+
+def test_layers_of_the_open_template_are_listed_once(window):
+    context = window.context
+    context.root.do(lambda g: make_template(g, ["conv"], "part"))
+    instance = next(layer.name for layer in context.root.graph if layer.type == "template")
+    assert context.enter(instance)
+    inner = next(layer.name for layer in context.document.graph if layer.type == "convolution")
+    context.root.do(lambda g: commands.rename_layer(g, "free", "lonely"))
+    press(window, "Ctrl+F")
+    found, edit, tree = popup("find", window)
+    QTest.keyClicks(edit, inner)
+    assert lines(tree).count(inner) == 1
+    edit.clear()
+    QTest.keyClicks(edit, "lonely")
+    assert [tree.topLevelItem(0).text(n) for n in range(2)] == ["lonely", f"in {context.root.graph.name}"]
+    found.close()
+
+
+def test_f8_comes_back_from_a_problem_inside_a_template(window):
+    context = window.context
+    context.root.do(lambda g: make_template(g, ["conv"], "part"))
+    instance = next(layer.name for layer in context.root.graph if layer.type == "template")
+    assert context.enter(instance)
+    inner = next(layer.name for layer in context.document.graph if layer.type == "convolution")
+    context.document.do(lambda g: commands.set_params(g, {inner: {"kernel": "0x0"}}))
+    context.set_scope(())
+    context.select(())
+    seen = []
+    for _ in range(4):
+        press(window, "F8")
+        seen.append((tuple(step.instance for step in context.scope), context.selection))
+    assert ((instance,), (inner,)) in seen
+    assert len(set(seen)) > 1
+    assert seen[: len(set(seen))] * 4 == (seen[: len(set(seen))] * 4)[: 4 * len(set(seen))]
+    assert seen[len(set(seen)) :] == seen[: 4 - len(set(seen))]  # round and round, in the order of the network
+    press(window, "Shift+F8")
+    assert (tuple(step.instance for step in context.scope), context.selection) == seen[-2]
+
+
+def test_without_problems_and_matches_the_keys_say_so(window):
+    document = window.context.document
+    document.do(commands.remove_layers(document.graph, ["free"]))
+    press(window, "F8")
+    assert window.said[-1] == ("info", "No problems")
+    document.do(commands.rename_layer(document.graph, "cat", "zebra"))
+    press(window, "Ctrl+F")
+    _, edit, _ = popup("find", window)
+    QTest.keyClicks(edit, "zebra")
+    QTest.keyClick(edit, Qt.Key.Key_Return)
+    assert window.context.selection == ("zebra",)
+    document.do(commands.rename_layer(document.graph, "zebra", "horse"))
+    press(window, "F3")
+    assert window.said[-1] == ("info", "No layer matches 'zebra'.")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from threading import Event
+from typing import Any
 
 import pytest
 
@@ -420,3 +422,34 @@ def test_nan_that_the_output_hides_is_traced_to_its_layer(bench: Bench) -> None:
     assert bench.text(panel.model.find("root"), STATE) == "not finite"
     assert bench.text(panel.model.find("output_0"), STATE) != "not finite"
     assert "'root' computes values that are NaN or infinite" in bench.analysis.result.note_of("output_0")
+
+
+def test_columns_fit_names_with_icons_and_shapes_that_are_known_after_the_run(
+    qtbot: QtBot, engine: EngineClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown, compute = Event(), layer_infos.layer_infos
+
+    def after_the_run(*about: Any) -> dict[str, LayerInfo]:
+        assert shown.wait(kit.WAIT / 1000)
+        return compute(*about)
+
+    monkeypatch.setattr(
+        layer_infos, "FEW", 0
+    )  # as for large networks, whose shapes are found beside the window's thread
+    monkeypatch.setattr(layer_infos, "layer_infos", after_the_run)
+    bench = Bench(qtbot, engine)
+    bench.panel.resize(1200, 400)
+    bench.open(kit.small_network(8))
+    bench.analysis.inputs.set_file("input_0", kit.picture(tmp_path, size=(40, 20)))
+    bench.launch_random()
+    shown.set()
+    tree = bench.panel.tree
+    bench.qtbot.waitUntil(lambda: bench.text(bench.panel.model.find("conv_h"), SHAPE) != "")
+    for column in (LAYER, SHAPE):
+        assert tree.columnWidth(column) >= tree.sizeHintForColumn(column)
+
+
+def test_thousands_of_milliseconds_are_in_groups(bench: Bench) -> None:
+    model = bench.panel.model
+    model.show(tuple(RunStep((name,), "torch", took, False) for name, took in (("a", 9999.0), ("b", 23306.4))), {})
+    assert [bench.text(model.find(name), TIME) for name in ("a", "b")] == ["9999", "23,306"]

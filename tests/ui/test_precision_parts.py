@@ -14,10 +14,10 @@ from analysis_kit import silent_engine
 pytest.importorskip("PySide6")
 pytest.importorskip("pyqtgraph")
 from pyqtgraph import ScatterPlotItem
-from PySide6.QtCore import QPoint, QPointF, Qt
-from PySide6.QtGui import QAction
+from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
+from PySide6.QtGui import QAction, QDrag, QMouseEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QMenu, QTreeWidget, QTreeWidgetItem, QWidget
+from PySide6.QtWidgets import QApplication, QFileDialog, QMenu, QTreeWidget, QTreeWidgetItem, QWidget
 from pytestqt.qtbot import QtBot
 from runtime_networks import chain
 
@@ -43,7 +43,7 @@ from app.ui.engine.context import Context
 from app.ui.engine.number_formats import TITLES, number_formats_of
 from app.ui.precision.blame_panel import BlamePanel
 from app.ui.precision.channel_pairs import ChannelPairs
-from app.ui.precision.number_formats_panel import MEASURED, REASON, NumberFormatsPanel
+from app.ui.precision.number_formats_panel import FORMAT_MIME, MEASURED, REASON, FormatChip, NumberFormatsPanel
 from app.ui.precision.passes_panel import NAME, PassesPanel
 from app.ui.precision.precision_dialog import PrecisionDialog
 from app.ui.precision.variants_panel import STATUS, VariantsPanel
@@ -587,3 +587,71 @@ def test_blame_keeps_the_chosen_computations_and_files_until_another_document(qt
     context.set_document(Document(Graph(), context.registry, parent=context))
     assert (panel.a.currentData(), panel.b.currentData()) == ("fp32", "int8")
     assert panel.b.findText("net.onnx") < 0
+
+
+def test_an_onnx_file_of_the_dialog_is_compared_and_a_cancelled_dialog_changes_nothing(
+    qtbot: QtBot, context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers, asked, formats = ["", "/models/net.onnx", "/other/net.onnx"], [], number_formats_of(context)
+
+    def ask(parent: object, title: str, start: str, kinds: str) -> tuple[str, str]:
+        asked.append((start, kinds))
+        return answers.pop(0), ""
+
+    monkeypatch.setattr(QFileDialog, "getOpenFileName", ask)
+    begun: list[tuple[str, str]] = []
+    monkeypatch.setattr(formats, "blame", lambda a, b, done, say: begun.append((a, b)))
+    panel = BlamePanel(context)
+    qtbot.addWidget(panel)
+    left, choices = Qt.MouseButton.LeftButton, panel.b.count()
+    for expected in ("int8", "/models/net.onnx", "/other/net.onnx"):
+        qtbot.mouseClick(panel.file, left)
+        qtbot.mouseClick(panel.causes, left)
+        assert begun.pop() == ("fp32", expected)
+    assert panel.b.count() == choices + 2
+    assert panel.a.count() == choices
+    assert asked == [(str(Path.home()), "ONNX models (*.onnx)")] * 3
+
+
+def test_a_chip_that_is_dragged_far_enough_carries_its_format(
+    qtbot: QtBot, context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    panel = NumberFormatsPanel(context)
+    qtbot.addWidget(panel)
+    panel.resize(600, 400)
+    panel.show()
+    carried, chosen = [], []
+
+    def carry(drag: QDrag, action: Qt.DropAction) -> Qt.DropAction:
+        carried.append((bytes(drag.mimeData().data(FORMAT_MIME).data()).decode(), drag.pixmap().isNull(), action))
+        return action
+
+    monkeypatch.setattr(QDrag, "exec", carry)
+    monkeypatch.setattr(number_formats_of(context), "set_format", chosen.append)
+    far = QApplication.startDragDistance() + 1
+    for name in FORMATS:
+        chip = panel.findChild(FormatChip, f"number_formats.{name}")
+        assert chip is not None
+        begin = QPoint(4, 6)
+        QTest.mouseMove(chip, begin + QPoint(far, far))  # without a button
+        QTest.mousePress(chip, Qt.MouseButton.LeftButton, pos=begin)
+        _move(chip, begin + QPoint(2, 1))
+        assert not carried
+        assert chip.isDown()
+        _move(chip, begin + QPoint(-far, 0))
+        assert carried.pop() == (name, False, Qt.DropAction.CopyAction)
+        assert not chip.isDown()
+        QTest.mouseRelease(chip, Qt.MouseButton.LeftButton, pos=begin)
+        assert not chosen
+        QTest.mouseClick(chip, Qt.MouseButton.LeftButton, pos=begin)
+        assert chosen.pop() == name
+        assert str(FORMATS[name].bits) in chip.toolTip()
+
+
+def _move(widget: QWidget, place: QPoint) -> None:
+    """With the left button down."""
+    at, left = QPointF(place), Qt.MouseButton.LeftButton
+    event = QMouseEvent(
+        QEvent.Type.MouseMove, at, widget.mapToGlobal(at), Qt.MouseButton.NoButton, left, Qt.KeyboardModifier.NoModifier
+    )
+    QApplication.sendEvent(widget, event)

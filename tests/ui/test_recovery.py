@@ -299,6 +299,24 @@ def test_a_journal_that_holds_nothing_can_only_be_discarded(start):
     dialog.close()
 
 
+def test_all_that_can_be_recovered_is_opened_at_once_and_the_rest_stays_listed(start, path, tmp_path):
+    other = tmp_path / "other.xml"
+    save_document(network(), other)
+    journal_folder().mkdir(parents=True)
+    for number in (0, 9):  # before and after the others by name
+        (journal_folder() / f"{number}.journal").write_bytes(b"\x00" * 100 + b"\n")
+    lost = [crash(path, renamed("result")), crash(other, renamed("image"))]
+    os.utime(journal_folder() / "9.journal", (4e9, 4e9))  # the newest, the first in the list
+    window = start()
+    dialog = window.recovery.dialog
+    assert dialog.list.topLevelItemCount() == 4
+    press(dialog, "all")
+    assert dialog.list.topLevelItemCount() == 2
+    opened = [entry.document.graph for entry in window.tabs.all]
+    assert all(graph in opened for graph in lost)
+    dialog.close()
+
+
 def test_settings_are_recovered(start, path):
     crash(path, lambda g: Edit("Precision", settings={"precision": ("fp32", "fp16")}))
     window = start()
@@ -438,4 +456,10 @@ def test_the_project_of_a_network_with_a_file_is_not_written_into_its_settings(q
     document.use_project(tmp_path / "project", "denoising")
     assert document.project == tmp_path / "project"
     assert document.settings == Settings()
+    document.restore_settings(weights="other.safetensors")
+    assert document.project == tmp_path / "project"
+    document.restore_settings(project=str(tmp_path / "another"))
+    assert document.project == tmp_path / "another"
+    document.restore_settings(project="")
+    assert document.project is None
     document.deleteLater()

@@ -22,6 +22,7 @@ from pytestqt.qtbot import QtBot
 from analysis_layers.mix import SELECTIONS
 from analysis_layers.noise import SCALES
 from app.ui.analysis.analysis_panel import AnalysisPanel
+from app.ui.analysis.output_view import OutputView
 from app.ui.document.document import Document
 from app.ui.engine.client import EngineClient
 from app.ui.engine.context import Context
@@ -172,8 +173,18 @@ def test_the_line_is_on_outputs_that_depend_on_its_mix(qtbot: QtBot) -> None:
     qtbot.addWidget(panel)
     views = [panel.findChild(ImageView, f"analysis.output.{name}.picture") for name in ("output_0", "output_1")]
     assert [view.split for view in views] == [SplitMode.VERTICAL, SplitMode.NONE]
+    second = replace(graph["mix_0"], name="mix_1", params={"selection": "h_split", "amount": "0.75"})
+    document.do(lambda g: Edit("Second", {"mix_1": (None, second)}))
+    document.do(
+        lambda g: Edit("To it", {"output_1": (g["output_1"], replace(g["output_1"], inputs=(Source("mix_1"),)))})
+    )
+    assert [view.split for view in views] == [SplitMode.VERTICAL, SplitMode.HORIZONTAL]
+    for output, amount in (("output_1", 0.2), ("output_0", 0.4), ("output_1", 0.6)):
+        panel.findChild(OutputView, f"analysis.output.{output}").split_moved.emit(amount)
+    amounts = [document.graph[name].params["amount"] for name in ("mix_0", "mix_1")]
+    assert amounts == ["0.4", "0.6"]
     document.do(lambda g: bypass(g, document.inference, ["mix_0"]))
-    assert [view.split for view in views] == [SplitMode.NONE, SplitMode.NONE]
+    assert [view.split for view in views] == [SplitMode.NONE, SplitMode.HORIZONTAL]
 
 
 @pytest.mark.parametrize("selection", [s for s in SELECTIONS if s not in ("v_split", "h_split", "custom")])

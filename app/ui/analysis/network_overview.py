@@ -103,7 +103,7 @@ class NetworkOverviewPanel(QWidget):
         self.infos = LayerInfos(self)
         self.infos.changed.connect(self._show)
         self.model.modelReset.connect(self._on_other_steps)
-        self._sized = False
+        self._sized = self._fitted = False
         self._deleted = False  # since the last result
         self._revision = 0
         self._document: Document | None = None
@@ -168,8 +168,10 @@ class NetworkOverviewPanel(QWidget):
         before = self.model.rowCount()
         self.model.show((*first, *steps, *last), self.infos.infos)
         if before == 0 or not self._sized:
-            self._sized = True
             self.tree.expandAll()
+            self._fitted = False
+        if not self._fitted:  # shapes, types and icons are known later
+            self._sized, self._fitted = True, not run.isdisjoint(self.infos.infos)
             for section in range(self.model.columnCount()):
                 self.tree.resizeColumnToContents(section)
             digits = self.fontMetrics().horizontalAdvance("00000000")  # later values may be longer than the first
@@ -216,11 +218,14 @@ class NetworkOverviewPanel(QWidget):
         self._context.inspect_requested.emit(self.faults.culprit)
 
     def _fit_names(self) -> None:
-        """In a narrow dock names are cut before times are."""
+        """In a narrow dock names are cut before times are, and before memory where 16 characters of them are left."""
         natural = self.tree.sizeHintForColumn(LAYER)
-        bar = self.tree.verticalScrollBar()
+        bar, character = self.tree.verticalScrollBar(), self.fontMetrics().averageCharWidth()
         room = self.width() - FRAME - (bar.width() if bar.isVisible() else 0) - self.tree.columnWidth(TIME)
-        self.tree.setColumnWidth(LAYER, max(12 * self.fontMetrics().averageCharWidth(), min(room, natural)))
+        beside_memory = room - self.tree.columnWidth(MEMORY)
+        if beside_memory >= 16 * character:
+            room = beside_memory
+        self.tree.setColumnWidth(LAYER, max(12 * character, min(room, natural)))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

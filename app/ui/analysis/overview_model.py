@@ -298,7 +298,7 @@ class OverviewModel(QAbstractItemModel):
     def _row_text(self, row: _StepRow, column: int) -> str:
         step = row.step
         if column == TIME:
-            return number(row.took) if row.took and step.engine != NOT_RUN else "-"
+            return _milliseconds(row.took) if row.took and step.engine != NOT_RUN else "-"
         if column == STATE and step.layers[-1] not in self._faults:
             return "" if step.engine == NOT_RUN else _state(step)
         if column == ENGINE:
@@ -319,6 +319,10 @@ def _state(step: RunStep) -> str:
     if step.dropped:
         return tr("not kept")
     return tr("kept") if step.cached else tr("run")
+
+
+def _milliseconds(value: float) -> str:
+    return number(value) if value < 9999.5 else f"{value:,.0f}"
 
 
 def _two(value: float) -> str:

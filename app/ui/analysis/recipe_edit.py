@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QLineEdit, QStyle, QStyleOptionFrame, QWidget
 
 from analysis_layers.recipe import NAMES, RecipeError, parse
 from app.ui.widgets import theme
+from app.ui.widgets.sentences import sentence
 from designer.texts import tr
 
 
@@ -28,7 +29,7 @@ class RecipeEdit(QLineEdit):
             while text[first : last + 1].isidentifier() and last < len(text):
                 last += 1
             self.problem = (first, last)
-            self.setToolTip(f"{error}. {error.remedy}")
+            self.setToolTip(f"{sentence(str(error))} {sentence(error.remedy)}")
         else:
             self.problem = None
             self.setToolTip(

@@ -96,6 +96,7 @@ class CanvasView(NodeViewer):  # type: ignore[misc]
             False,
             ZOOM_MIN,
         )  # whether everything is kept in view, and the minimum scale for that
+        self._restored: ViewPlace | None = None  # the place that is kept in view
         self.supply: ItemSource | None = None
         self.overlays: list[QGraphicsItem] = []  # items that the far view includes
         self._from_afar = False  # whether the far view was painted last
@@ -228,10 +229,11 @@ class CanvasView(NodeViewer):  # type: ignore[misc]
         """Select exactly these layers and no links."""
         if self.supply is None:
             return
+        before = self.supply.marked
         items = self.supply.select(names)
         marked = self.supply.marked
         self.select_items(items)
-        if marked:
+        if marked or before:
             self.supply.marked = marked
             self.far_marked()
 
@@ -254,7 +256,7 @@ class CanvasView(NodeViewer):  # type: ignore[misc]
 
     def zoom_by(self, factor: float, point: QPoint | None = None) -> None:
         """Zoom around a viewport point (default: the center)."""
-        self._fitted = False
+        self._leave_place()
         point = point if point is not None else self.viewport().rect().center()
         wanted = min(ZOOM_MAX, max(ZOOM_MIN, self.zoom * factor))
         before = self.mapToScene(point)
@@ -264,7 +266,7 @@ class CanvasView(NodeViewer):  # type: ignore[misc]
 
     def pan(self, run: QPoint) -> None:
         """Scroll by a distance in pixels."""
-        self._fitted = False
+        self._leave_place()
         self._scroll(run)
 
     def _scroll(self, run: QPoint) -> None:
@@ -284,7 +286,7 @@ class CanvasView(NodeViewer):  # type: ignore[misc]
         If that needs a much smaller scale than `least`, use `least` and show the left end at the height `start`, or the top left
         corner.
         """
-        self._fitted = False
+        self._leave_place()
         if rect.isEmpty():
             self.resetTransform()
             self.centerOn(0, 0)
@@ -312,35 +314,42 @@ class CanvasView(NodeViewer):  # type: ignore[misc]
             self.frame_rect(self.supply.extent(), least=least, start=self.supply.start(seen))
         self._fitted, self._least = True, least
 
+    def _leave_place(self) -> None:
+        """The user went elsewhere: a change of the size keeps neither everything nor a restored place in view."""
+        self._fitted, self._restored = False, None
+
     def place(self) -> ViewPlace:
         """The place that is shown, for `restore`."""
+        if self._restored is not None:  # exactly, however often one comes back to it
+            return self._restored
         return ViewPlace(self.visible_center(), self.zoom, self._least if self._fitted else None)
 
     def restore(self, place: ViewPlace) -> None:
-        """Show a place again; if everything was kept in view, also in a canvas of another size."""
+        """Show a place again, also in a canvas of another size and after changes of the size, until the user pans or zooms."""
         if place.fitted_from is not None:
             self.frame_all(least=place.fitted_from)
             return
         self.zoom_by(place.zoom / self.zoom)
         self.go(place.center)
+        self._restored = place
 
     def bring(self, item: LayerItem) -> None:
         """Scroll by the minimum distance that makes a node visible."""
-        self._fitted = False
+        self._leave_place()
         self.ensureVisible(item, 2 * GRID, 2 * GRID)
 
     def reveal(self, item: LayerItem) -> None:
         """Make a node visible, and zoom only if it is not readable."""
         if self.zoom < 0.5:
             self.zoom_by(0.8 / self.zoom)
-        self._fitted = False
+        self._leave_place()
         visible = self.mapToScene(self.viewport().rect()).boundingRect()
         if not visible.contains(item.sceneBoundingRect()):
             self.centerOn(item.sceneBoundingRect().center())
 
     def go(self, place: QPointF) -> None:
         """Center the view on a point of the canvas."""
-        self._fitted = False
+        self._leave_place()
         self.centerOn(place)
 
     def visible_center(self) -> QPointF:

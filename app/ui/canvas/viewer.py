@@ -205,6 +205,8 @@ class LayerViewer(CanvasView):
         QGraphicsView.resizeEvent(self, event)
         if self._fitted:
             self.frame_all(least=self._least)
+        elif self._restored is not None:
+            self.restore(self._restored)
 
     def _update_scene(self) -> None:
         """Do nothing: NodeGraphQt's scene rectangle would override ours."""

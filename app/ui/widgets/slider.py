@@ -82,8 +82,8 @@ class NumberSlider(QWidget):
     def set_value(self, value: float) -> None:
         """Show a value without emitting signals. A value outside the slider's range extends the spin box's range only."""
         with QSignalBlocker(self.box), QSignalBlocker(self.slider):
+            self.box.setRange(min(self._low, value), max(self._high, value))  # type: ignore[arg-type]
             if not self.box.hasFocus() or float(self.box.value()) != value:
-                self.box.setRange(min(self._low, value), max(self._high, value))  # type: ignore[arg-type]
                 self.box.setValue(value)  # type: ignore[arg-type]
             if not self.slider.isSliderDown():
                 self.slider.setValue(self._tick(value))
@@ -100,6 +100,8 @@ class NumberSlider(QWidget):
         share = tick / self._ticks
         if self._log:
             value = self._low * (self._high / self._low) ** share
+        elif tick == self._ticks:  # also where the range is not a multiple of the step
+            value = self._high
         else:
             value = min(self._low + round(share * (self._high - self._low) / self._step) * self._step, self._high)
         with QSignalBlocker(self.box):
