@@ -129,6 +129,10 @@ class SessionEffects(Effects):
         viewer = window.canvas.viewer
         shown["zoom"] = "fitted" if viewer.place().fitted_from is not None else f"{viewer.zoom:.2f}"
         shown["problems"] = window.status.problems.text()
+        while window._totals._timer.isActive():
+            QApplication.processEvents()
+        totals = window.status._totals
+        shown["totals"] = totals.text() if totals.isVisible() else ""
         shown["recent"] = " ".join(path.name for path in window.files.recent())
         shown["closed"] = str(window.files.closed)
         shown["stored tabs"] = str([(path.name, now) for path, now in session.stored_tabs(window.settings)])

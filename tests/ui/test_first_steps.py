@@ -252,8 +252,22 @@ def test_the_search_of_the_documentation_goes_on_from_the_top_after_the_last_mat
     assert len(seen) > 1
     assert page.textCursor().selectionStart() == first
     line.clear()
-    QTest.keyClicks(line, "no such word")
+    note, titles = docs.findChild(QLabel, "docs.message"), docs.findChild(QListWidget, "docs.pages")
+    QTest.keyClicks(line, "photo")
+    assert (note.isVisible(), page.textCursor().selectedText().casefold()) == (False, "photo")
+    QTest.keyClicks(line, "x such word")
     assert not page.textCursor().hasSelection()
+    assert (note.isVisible(), note.text()) == (True, "This page does not contain “photox such word”.")
+    for _ in range(len("x such word")):
+        QTest.keyClick(line, Qt.Key.Key_Backspace)
+    assert not note.isVisible()
+    lacks = [row for row, path in enumerate(pages()) if "photo" not in path.read_text("utf-8").casefold()]
+    titles.setCurrentRow(lacks[0])
+    assert note.text() == "This page does not contain “photo”."
+    titles.setCurrentRow(0)
+    assert page.textCursor().selectedText().casefold() == "photo", "the text is searched on each page"
+    line.clear()
+    assert not note.isVisible()
     docs.close()
 
 

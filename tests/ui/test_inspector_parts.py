@@ -477,6 +477,23 @@ def test_layers_are_listed_in_running_order_with_their_other_outputs(qtbot: QtBo
     bar.show_source("stat")
     bar.show_document(Document(Graph(layers[1:]), default_registry()))
     assert (bar.layer.count(), bar.layer.currentText()) == (3, "stat")
+    renamed = [Layer("moments", "statistics", inputs=(Source("input_0"),)), layers[2]]
+    bar.show_document(Document(Graph(renamed), default_registry()))
+    names = ["input_0", "moments", "moments:figures"]
+    assert [bar.layer.itemText(number) for number in range(bar.layer.count())] == names, "as many as before"
+    assert bar.layer.currentText() == "", "the layer of that name is gone"
+
+
+def test_another_layer_or_kind_is_shown_without_the_element_of_the_one_before(panel: ChannelInspectorPanel) -> None:
+    subject = panel.subject
+    subject.choose("conv_h", Kind.GRADIENT)
+    for source, kind in (("conv_h:b", Kind.GRADIENT), ("conv_h", Kind.OUTPUT)):
+        subject.choose("conv_h", Kind.GRADIENT)
+        subject.choose_at((1, 2, 3))
+        assert subject.title == "gradient of conv_h  channel 1  x 3  y 2"
+        subject.choose(source, kind)
+        subject.choose(source, Kind.GRADIENT)
+        assert subject.title == f"gradient of the sum of {source}"
 
 
 def test_a_range_that_was_set_is_that_of_its_tensor_until_another_image_comes(panel: ChannelInspectorPanel) -> None:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
-from PySide6.QtCore import QSettings, Qt
+from PySide6.QtCore import QRect, QSettings, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QComboBox, QInputDialog, QLabel
 from window_kit import open_window
 
 import app.ui
+from app.ui.shell import window as shell
 from app.ui.shell.panels import PANELS, WORKSPACES
+from app.ui.shell.window import MainWindow
+from designer.operators.registry import default_registry
 
 
 def entries(window) -> dict[str, object]:
@@ -130,3 +134,62 @@ def test_settings_of_a_layout_are_plain(window, tmp_path):
     again.beginGroup("layouts")
     assert len(again.childGroups()) == 1
     assert list(entries(window)) == ["[x]\\y=1;2", "&Delete"]
+
+
+def sizes(window) -> dict[str, tuple[int, int]]:
+    """The sizes of the docks that can be seen."""
+    QApplication.processEvents()
+    return {
+        dock.objectName(): (dock.width(), dock.height())
+        for dock in window.docks.all
+        if not dock.isHidden() and not dock.visibleRegion().isEmpty()
+    }
+
+
+@pytest.mark.parametrize("way", ["a layout", "a workspace", "a new start"])
+def test_sizes_that_the_user_chose_come_back(qtbot, tmp_path, way):
+    window = open_window(qtbot, tmp_path, size=(1600, 1000))
+    QApplication.processEvents()
+    docks = window.docks
+    window.resizeDocks([docks["palette"], docks["parameters"]], [333, 444], Qt.Orientation.Horizontal)
+    window.resizeDocks([docks["type_checking"]], [222], Qt.Orientation.Vertical)
+    docks["parameters"].raise_()
+    docks.show("differences")
+    mine, opened = sizes(window), seen(window)
+    assert mine["dock.palette"][0] == 333
+    assert mine["dock.differences"][1] <= 222  # with its tabs
+    if way == "a layout":
+        keep(window, "mine")
+        docks.set_workspace("Profile")
+        docks.show("differences")
+        entries(window)["mine"].trigger()
+    elif way == "a workspace":
+        docks.set_workspace("Analysis")
+        docks.set_workspace("Design")
+    else:
+        window.close_now()
+        window = open_window(qtbot, tmp_path, size=(1600, 1000))
+    assert sizes(window) == {name: pytest.approx(size, abs=2) for name, size in mine.items()}
+    assert seen(window) == opened
+
+
+@pytest.mark.parametrize(
+    ("screen", "size"), [((3840, 2160), (1600, 1000)), ((1600, 1050), (1504, 945)), ((1500, 1400), (1410, 1000))]
+)
+def test_the_first_window_leaves_room_on_the_screen_and_later_ones_have_the_size_of_the_last(
+    qtbot, tmp_path, monkeypatch, screen, size
+):
+    class Screen:
+        def availableGeometry(self) -> QRect:
+            return QRect(0, 0, *screen)
+
+    monkeypatch.setattr(shell, "QGuiApplication", SimpleNamespace(primaryScreen=Screen))
+    settings = QSettings(str(tmp_path / "window.ini"), QSettings.Format.IniFormat)
+    window = MainWindow(default_registry(), settings)
+    qtbot.addWidget(window, before_close_func=MainWindow.close_now)
+    assert (window.width(), window.height()) == size
+    window.resize(780, 760)  # the screen of the tests has 800 x 800 pixels
+    window.close_now()
+    again = MainWindow(default_registry(), settings)
+    qtbot.addWidget(again, before_close_func=MainWindow.close_now)
+    assert (again.width(), again.height()) == (780, 760)

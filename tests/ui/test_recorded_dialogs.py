@@ -22,6 +22,7 @@ from PySide6.QtWidgets import (
     QLineEdit,
     QPlainTextEdit,
     QPushButton,
+    QTabWidget,
     QWidget,
 )
 from pytestqt.qtbot import QtBot
@@ -51,6 +52,7 @@ from designer.graph import commands
 from designer.graph.diagnostics import Diagnostic, Severity
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
+from designer.graph.template import Template
 from designer.operators.registry import default_registry
 from designer.runtime.engines import trt
 
@@ -62,9 +64,20 @@ def network() -> Graph:
         [
             Layer("image", "input", params={"dims": "16x16x3"}),
             Layer("conv", "convolution", (320, 0), (Source("image"),), {"features": "3"}),
-            Layer("result", "output", (640, 0), (Source("conv"),)),
+            Layer("block", "template", (480, 0), (Source("conv"),), {"template": "part"}),
+            Layer("result", "output", (640, 0), (Source("block"),)),
         ],
         name="small",
+        templates=[
+            Template(
+                "part",
+                (
+                    Layer("x", "template_input"),
+                    Layer("inner", "convolution", (160, 0), (Source("x"),), {"features": "3"}),
+                    Layer("y", "template_output", (320, 0), (Source("inner"),)),
+                ),
+            )
+        ],
     )
 
 
@@ -284,7 +297,8 @@ def test_exports_by_a_command(kind, qtbot, context, said, tmp_path, monkeypatch)
         steps.type(f"{name}.largest", "64x32")
         steps.step("batch 4", lambda: dialog.batch.setValue(4))
         steps.step("sparse", dialog.sparse.click)
-    export("with all options", "raise SystemExit('[not-in-tensorrt] layer \\'conv\\': no')")
+    refused = "\\n".join(f"[not-in-tensorrt] layer \\'{name}\\': no" for name in ("block.inner", "conv", "gone"))
+    export("with all options", f"raise SystemExit('{refused}')")
     steps.lines.append(f"selected {context.selection}")
     program.script = "import time; time.sleep(60)"
     steps.step("export, which takes long", dialog.export.click)
@@ -326,6 +340,10 @@ def test_export_of_an_image(qtbot, context, said, tmp_path):
 
 
 def test_generating_pytorch_files(qtbot, context, said, tmp_path):
+    trained = PyTorchExportDialog(context)
+    qtbot.addWidget(trained)
+    said_of_weights = "The weights of the network are added (initial_weights.pt)."
+    assert trained.findChild(QLabel, "export_pytorch.what").text().endswith(said_of_weights)
     context.root.restore_settings(weights="", variants=())
     dialog = PyTorchExportDialog(context)
     steps = Steps(qtbot, dialog, said)
@@ -335,8 +353,8 @@ def test_generating_pytorch_files(qtbot, context, said, tmp_path):
         qtbot.waitUntil(lambda: not dialog.working, timeout=WAIT)
 
     steps.type("export_pytorch.name", "two words")
-    steps.type("export_pytorch.name", "")
-    steps.type("export_pytorch.name", "Small")
+    for name in ("", "class", "9lives", " Small "):
+        steps.type("export_pytorch.name", name)
     steps.step("task", lambda: dialog.task.setCurrentIndex(2))
     steps.type("export_pytorch.target", "")
     steps.type("export_pytorch.target", str(tmp_path / "project"))
@@ -394,6 +412,8 @@ def test_importing_a_module(qtbot, settings, tmp_path, monkeypatch):
         steps.step(f"callable '{text}'", lambda text=text: dialog.callable.setEditText(text))
     for text in ("", "1x3xA", "1x3x8x8, 1x16:int64"):
         steps.type("import_module.inputs", text)
+    steps.type("import_module.state", "code/net.pt")
+    steps.lines.append(plain(f"would import {dialog.source()}"))
     steps.type("import_module.state", str(tmp_path / "gone.pt"))
     begun = []
 
@@ -474,4 +494,7 @@ def test_changing_shortcuts(qtbot, settings: QSettings):
     hidden = [dialog.list.topLevelItem(row).isHidden() for row in range(dialog.list.topLevelItemCount())]
     seen = [dialog.list.topLevelItem(row).text(0) for row, each in enumerate(hidden) if not each]
     steps.lines.append(f"shows {seen}")
+    pages = dialog.findChild(QTabWidget, "shortcuts.pages")
+    steps.step("gestures", lambda: pages.setCurrentIndex(1))
+    steps.lines = [line for line in steps.lines if not (line.startswith(" shortcuts.") and line.endswith(": (gone)"))]
     compare("dialog_shortcuts", steps.lines)

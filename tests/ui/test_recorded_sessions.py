@@ -13,17 +13,29 @@ from pathlib import Path
 from effects import SessionEffects
 from PySide6.QtCore import QCoreApplication, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QFileDialog, QToolButton
+from PySide6.QtWidgets import QApplication, QFileDialog, QPushButton, QToolButton
 from recorded_state import compare, plain
+from window_kit import settle
 
+import samples
+from app.ui.document.import_record import ImportRecord
 from app.ui.document.locations import sample_files
-from app.ui.shell.window import MainWindow
+from app.ui.shell import files
+from app.ui.shell.export.deploy import DeployExportDialog
+from app.ui.shell.export.onnx import OnnxExportDialog
+from app.ui.shell.export.picture import PictureDialog
+from app.ui.shell.export.pytorch import PyTorchExportDialog
+from app.ui.shell.export.tensorrt import TensorRtExportDialog
+from app.ui.shell.module_dialog import ModuleDialog
+from app.ui.shell.window import MainWindow, new_window, shown_windows
 from designer.files.document import save_document
 from designer.graph import commands
+from designer.graph.diagnostics import Diagnostic
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.graph.template import Template
 from designer.graph.template_commands import rename_template
+from designer.importers.report import ImportReport
 
 LEFT = Qt.MouseButton.LeftButton
 
@@ -81,6 +93,13 @@ class Session:
             QFileDialog, "getSaveFileName", lambda *a, **k: (str(self.folder / name) if name else "", "")
         )
         self.do("file.save_as", *answers)
+
+    def saved(self, save: Callable[[], object]) -> None:
+        """Save, and wait for what the comparison with the exported project reports."""
+        save()
+        job = self.window.files._comparison
+        while job.running:
+            QApplication.processEvents()
 
     def show(self, number: int) -> None:
         self.step(f"show tab {number}", lambda: self.window.tabs.bar.setCurrentIndex(number))
@@ -151,6 +170,60 @@ def test_opening_saving_and_closing(session):
     session.save_as("sample.xml")
     session.step("clear", window.files.clear_recent)
     compare("session_files", session.lines)
+
+
+def test_what_opening_and_saving_report(session, monkeypatch):
+    """A document with problems, settings that cannot be read, and projects that were exported from another network."""
+    window = session.window
+    text = (session.folder / "three.xml").read_text()
+    for name, old, new in (
+        ("surplus", "<Layer ", "<Surplus /><Layer "),
+        ("nowhere", 'edit_pos="', 'edit_pos="x'),
+        ("missing", 'input="in"', 'input="gone"'),
+    ):
+        (session.folder / f"{name}.xml").write_text(text.replace(old, new))
+        session.open(f"{name}.xml")
+        session.lines += [f"finds {d.severity.value} {d.code}" for d in window.context.root.reading]
+    (session.folder / "noted.xml").write_text(text.replace("<Layers>", "<Layers surplus='1'>", 1))
+    session.open("noted.xml", "two.xml")
+    for names in ((), ("model.py",), ("model.py", "losses.py", "README.md")):
+        monkeypatch.setattr(files, "outdated_files", lambda *_args, names=names: names)
+        window.context.root.change_settings(project=str(session.folder / "project"))
+        session.step(f"save with outdated {names}", lambda: session.saved(window.files.save))
+    window.context.root.change_settings(project="")
+    session.step("save without a project", lambda: session.saved(window.files.save))
+    monkeypatch.setattr(files.OpenDocument, "save", lambda _self, _path: (Diagnostic("x", "no room"),))
+    session.step("save without settings", window.files.save)
+    compare("session_reports", session.lines)
+
+
+def test_two_windows(session, qtbot):
+    """A document that is open in another window is shown there, and is not opened or overwritten here."""
+    window = session.window
+    session.open("one.xml", "two.xml")
+    other = new_window(window)
+    other.files.open_all([session.folder / "three.xml", session.folder / "inner" / "one.xml"])
+    raised = []
+    for each, name in ((window, "first"), (other, "second")):
+        each.raise_ = lambda name=name: raised.append(f"raises {name}")  # type: ignore[method-assign]
+        each.activateWindow = lambda name=name: raised.append(f"activates {name}")  # type: ignore[method-assign]
+
+    def tell() -> None:
+        settle(window)
+        settle(other)
+        session.lines += [*raised, f"the other window shows {other.context.root.title} in {len(other.tabs)} tabs"]
+        raised.clear()
+
+    session.open("inner/one.xml")
+    tell()
+    session.open("three.xml", "one.xml")
+    tell()
+    session.save_as("three.xml")
+    tell()
+    other.close_now()
+    session.open("three.xml")
+    session.lines.append(f"windows {len(shown_windows())}")
+    compare("session_windows", session.lines)
 
 
 def test_tabs(session):
@@ -244,6 +317,83 @@ def test_inside_a_template(session):
     session.step("enter", lambda: context.enter("c"))
     session.do("file.close", "Discard")
     compare("session_template", session.lines)
+
+
+def test_where_file_dialogs_begin(session, monkeypatch, tmp_path):
+    """The folder, proposed name and kinds of every file dialog, for each origin of the document."""
+    window, asked = session.window, []
+
+    def asks(kind: str, nothing: object) -> None:
+        def ask(_parent: object, title: str = "", folder: str = "", kinds: str = "", *_rest: object) -> object:
+            asked.append(f"{title} in {folder} for {kinds.partition(';;')[0]}")
+            return nothing
+
+        monkeypatch.setattr(QFileDialog, kind, ask)
+
+    for kind in ("getOpenFileName", "getSaveFileName"):
+        asks(kind, ("", ""))
+    asks("getOpenFileNames", ([], ""))
+    asks("getExistingDirectory", "")
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+
+    def look(what: str) -> None:
+        asked.clear()
+        context = window.context
+        window.files.ask_open()
+        window.files.save_as()
+        window.docks.panel("differences").ask_file()
+        window.weight_edits.save_weights()
+        settings = window.docks.panel("network_settings")
+        for name in ("folder", "file"):
+            settings.findChild(QToolButton, f"network_settings.weights.{name}").click()
+        record = window.docks.panel("import_report")
+        record.save()
+        for kind in (OnnxExportDialog, DeployExportDialog, PyTorchExportDialog, TensorRtExportDialog):
+            dialog = kind(context, window)
+            asked.append(f"{dialog.windowTitle()} to {dialog.target.text()}")
+            dialog.browse()
+            for button in dialog.findChildren(QPushButton):
+                if button.objectName().endswith((".weights.browse", ".weights_file.browse", ".model.browse")):
+                    button.click()
+            dialog.deleteLater()
+        for suffix in (".png", ".pdf"):
+            picture = PictureDialog(context, window.canvas, suffix, window)
+            asked.append(f"{picture.windowTitle()} to {picture.target.text()}")
+            picture.browse()
+            picture.deleteLater()
+        module = ModuleDialog(window.settings, window.files._folder(), lambda _source: None, window)
+        module._browse_module()
+        module._browse_state()
+        module.deleteLater()
+        for line in asked:
+            text = line.replace(str(samples.documents()[0].parent), "<samples>").replace(str(tmp_path), "<tmp>")
+            session.lines.append(text)
+
+    session.lines.append("# a new network")
+    look("new")
+    session.open("inner/one.xml")
+    session.lines.append("# a saved network")
+    look("saved")
+    session.step("weights", lambda: window.context.root.change_settings(weights=str(tmp_path / "w" / "best.pt")))
+    session.lines.append("# with weights")
+    look("weights")
+    session.step("open a sample", lambda: window.files.open(samples.documents()[0]))
+    session.lines.append("# a sample")
+    look("sample")
+    session.do("file.new")
+    session.edit("a")
+    session.lines.append("# a new network after others")
+    look("new")
+    document = window.context.root
+    report = ImportReport("net.onnx", "pytorch 2.9", 17, "", 0, 0, 0, 0, {}, None, None)
+    document.imported = ImportRecord(session.folder / "net.onnx", report, document)
+    window.context.root_changed.emit(document)
+    session.lines.append("# an imported network")
+    look("imported")
+    document.history.mark_clean()
+    compare("session_dialogs", session.lines)
 
 
 def test_panels_and_options(session):

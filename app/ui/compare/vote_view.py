@@ -225,7 +225,7 @@ class VoteView(QWidget):
         """Write the votes in the format of the suffix."""
         report_result(
             lambda: VOTES.writer(path)(path, self.votes, self._titles, self._names, self._seed, self._origin),
-            self.note.setText,
+            lambda _good, text: self.note.setText(text),
             tr("Saved {name}", name=path.name),
         )
 

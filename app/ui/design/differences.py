@@ -125,8 +125,8 @@ class DifferencesPanel(QWidget):
         self._try(self._context.comparison.with_saved)
 
     def ask_file(self) -> None:
-        path = self._context.root.path if self._context.has_document else None
-        folder = path.parent if path is not None else Path.home()
+        file = self._context.root.file if self._context.has_document else None
+        folder = file.parent if file is not None else Path.home()
         name, _ = QFileDialog.getOpenFileName(self, tr("Compare With"), str(folder), open_filter(DOCUMENTS))
         if name:
             self.with_file(Path(name))

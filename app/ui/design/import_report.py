@@ -293,8 +293,11 @@ class ImportReportPanel(QWidget):
         if path is not None:
             done = tr("Saved {name}", name=path.name)
             write = REPORTS.writer(path)
+            say = self._context.message.emit
             report_result(
-                lambda: write_atomic(path, write(report)), lambda text: self._context.message.emit("info", text), done
+                lambda: write_atomic(path, write(report)),
+                lambda good, text: say("info" if good else "error", text),
+                done,
             )
 
 

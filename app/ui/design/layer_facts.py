@@ -72,7 +72,7 @@ class LayerFacts(QWidget):
         if training:
             where = tr("part of the training branch, not used in inference")
             if len(training) != len(names):
-                where = tr("{count} of {total} {where}", count=len(training), total=len(names), where=where)
+                where = tr("{count} of {total} layers: {where}", count=len(training), total=len(names), where=where)
             facts.append((tr("Training"), where))
         if len(names) == 1:
             layer, state = document.graph[names[0]], states[names[0]]

@@ -249,10 +249,7 @@ class TypeCheckingPanel(QWidget):
             elif self._fixed_row is not None:  # continue with the finding that took the row of the fixed one
                 self._table.setCurrentIndex(self._rows.index(min(self._fixed_row, self._rows.rowCount() - 1), 0))
             self._fixed_row = None
-        if self._finding(self._table.currentIndex()) in (None, self._offered):
-            first = self._rows.index(0, 0)  # its fixes are shown without a click
-            self._table.setCurrentIndex(first)
-            self._offered = self._finding(first)
+        self._offer_first()
         self._find_fixes.start()  # even if the findings are unchanged, since their fixes may differ
         for severity, button in self._toggles.items():
             count = sum(1 for d in found if d.severity is severity)
@@ -270,10 +267,18 @@ class TypeCheckingPanel(QWidget):
             button.setToolTip(tip)
         self._show()
 
+    def _offer_first(self) -> None:
+        """Make the first finding current, whose fixes are shown without a click, unless the user has chosen another one."""
+        if self._finding(self._table.currentIndex()) in (None, self._offered):
+            first = self._rows.index(0, 0)
+            self._table.setCurrentIndex(first)
+            self._offered = self._finding(first)
+
     def _refilter(self) -> None:
         self._rows.words = tuple(self._filter.text().casefold().split())
         self._rows.hidden = {s for s, button in self._toggles.items() if not button.isChecked()}
         self._rows.refresh()
+        self._offer_first()
         self._show()
 
     def _show(self) -> None:

@@ -89,10 +89,13 @@ class WeightEdits(QObject):
             self._context.message.emit("error", tr("The network has no weights. Choose them in Network Settings."))
             return
         proposed = file_name(f"{document.path.stem if document.path is not None else document.graph.name}.safetensors")
-        path = ask_save_path(self._window, tr("Save Weights As"), start_folder(document.path) / proposed, WEIGHTS)
+        path = ask_save_path(self._window, tr("Save Weights As"), start_folder(document.file) / proposed, WEIGHTS)
         if path is not None:
             done = tr("Saved {name}", name=path.name)
-            report_result(lambda: self._surgery.save(path), lambda text: self._context.message.emit("info", text), done)
+            say = self._context.message.emit
+            report_result(
+                lambda: self._surgery.save(path), lambda good, text: say("info" if good else "error", text), done
+            )
 
 
 ACTIONS: tuple[ActionGroup[Any], ...] = (

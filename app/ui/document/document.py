@@ -71,6 +71,11 @@ class Document(QObject):
         self._was_clean = True
         self.history.subscribe(self._on_change)
 
+    @property
+    def file(self) -> Path | None:
+        """The file that opens the document again: its own, or the model that it was imported from."""
+        return self.path if self.path is not None or self.imported is None else self.imported.source
+
     def do(self, request: Edit | Callable[[Graph], Edit]) -> bool:
         """Commit an edit, or the edit that a command returns. If it is refused, emit `refused` and return False."""
         try:

@@ -87,9 +87,8 @@ class OpenDocument(QObject):
 
     @property
     def file(self) -> Path | None:
-        """The file that opens the document again: its own, or the model that it was imported from."""
-        imported = self.document.imported
-        return self.document.path if self.document.path is not None or imported is None else imported.source
+        """The file that opens the document again."""
+        return self.document.file
 
     @property
     def is_clean(self) -> bool:

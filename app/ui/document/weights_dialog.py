@@ -32,7 +32,7 @@ def probable_folder(document: Document | None) -> str:
     """The folder in which the weights probably are: that of the current ones, the generated project, or the document's."""
     if document is None:
         return ""
-    return weights_folder(document.settings.weights, document.path, document.graph.name, document.project)
+    return weights_folder(document.settings.weights, document.file, document.graph.name, document.project)
 
 
 def weights_folder(weights: str, path: Path | None, name: str, project: Path | None = None) -> str:

@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.ui.widgets import theme
+from app.ui.widgets.message import Message
 from designer.texts import tr
 
 FOLDER = Path(__file__).parents[3] / "docs"
@@ -63,15 +64,17 @@ class DocsViewer(QDialog):
         self._search.setClearButtonEnabled(True)
         self._search.textChanged.connect(lambda _text: self._find(again=False))
         self._search.returnPressed.connect(lambda: self._find(again=True))
+        self._message = Message("docs.message")
         for path in pages():
             item = QListWidgetItem(page_title(path))
             item.setData(Qt.ItemDataRole.UserRole, path.name)
             self._list.addItem(item)
-        self._list.currentItemChanged.connect(self._show)
+        self._list.currentItemChanged.connect(self._on_page)
         right = QWidget()
         column = QVBoxLayout(right)
         column.setContentsMargins(0, 0, 0, 0)
         column.addWidget(self._search)
+        column.addWidget(self._message)
         column.addWidget(self._page, 1)
         split = QSplitter()
         split.addWidget(self._list)
@@ -83,6 +86,11 @@ class DocsViewer(QDialog):
         self._list.setCurrentRow(0)
         self._search.setFocus()
         theme.changes().changed.connect(self._apply_color)
+
+    def _on_page(self, item: QListWidgetItem | None) -> None:
+        """Show a page, and the text of the search field on it."""
+        self._show(item)
+        self._find(again=False)
 
     def _show(self, item: QListWidgetItem | None) -> None:
         if item is not None:
@@ -111,15 +119,17 @@ class DocsViewer(QDialog):
             QDesktopServices.openUrl(link)
 
     def _find(self, *, again: bool) -> None:
-        """Select the next match, from the start of the page for a new text or after the last match."""
+        """Select the next match, from the last one on, and from the start of the page after the end; say if there is none."""
         cursor = self._page.textCursor()
         if not again:
             cursor.setPosition(cursor.selectionStart())
             self._page.setTextCursor(cursor)
         text = self._search.text()
-        if text and not self._page.find(text):
+        found = not text or self._page.find(text)
+        if not found:
             self._page.moveCursor(QTextCursor.MoveOperation.Start)
-            self._page.find(text)
+            found = self._page.find(text)
+        self._message.show_message("" if found else tr("This page does not contain “{text}”.", text=text), "info")
 
 
 def _make_headings_bold(document: QTextDocument) -> None:

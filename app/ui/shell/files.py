@@ -324,12 +324,9 @@ class Files:
     # --- folders and recent files ----------------------------------------------------------------------------------------------
 
     def _folder(self) -> Path:
-        root = self._context.root if self._context.has_document else None
-        path = root.path if root is not None else None
-        if path is not None and not is_sample(path):
-            return path.parent
-        if root is not None and root.imported is not None and root.imported.source is not None:
-            return root.imported.source.parent
+        file = self._context.root.file if self._context.has_document else None
+        if file is not None and not is_sample(file):
+            return file.parent
         recent = self.recent()
         return recent[0].parent if recent else Path.home()
 

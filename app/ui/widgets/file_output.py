@@ -46,14 +46,14 @@ VIEWS: FormatTable[None, Callable[[Path, QImage, str], None]] = FormatTable(
 )
 
 
-def report_result(action: Callable[[], None], say: Callable[[str], None], done: str) -> None:
-    """Run `action` and pass a sentence about the result to `say`."""
+def report_result(action: Callable[[], None], say: Callable[[bool, str], object], done: str) -> None:
+    """Run `action`. `say` is called with the success and a sentence."""
     try:
         action()
     except DiagnosticError as error:
-        say(placed_text(error.diagnostics[0]))
+        say(False, placed_text(error.diagnostics[0]))
     else:
-        say(done)
+        say(True, done)
 
 
 def write_in_thread(

@@ -90,7 +90,8 @@ class CommandExportDialog(ExportDialog):
         self.add_row("model", tr("M&odel"), self.model, browse)
 
     def _browse_model(self) -> None:
-        path, _ = QFileDialog.getOpenFileName(self, tr("ONNX Model"), self.model.text(), save_filter(ONNX_MODELS))
+        begin = self.model.text().strip() or str(self.path.parent)
+        path, _ = QFileDialog.getOpenFileName(self, tr("ONNX Model"), begin, save_filter(ONNX_MODELS))
         if path:
             self.model.setText(path)
 

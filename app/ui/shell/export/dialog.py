@@ -57,7 +57,7 @@ class ExportDialog(GrowingDialog):
         self.setAccessibleName(title)
         self.setWindowTitle(title)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        folder = _last_folders.get(context, {}).get(name) or start_folder(context.root.path)
+        folder = _last_folders.get(context, {}).get(name) or start_folder(context.root.file)
         self.target = self.line(str(folder / file_name(proposed)))
         self.target.textChanged.connect(self.check)
         self.form = QFormLayout()

@@ -58,12 +58,14 @@ class PyTorchExportDialog(ExportDialog):
         self.add_target(tr("Output &folder"))
         if context.root.settings.project:
             self.target.setText(context.root.settings.project)
-        what = QLabel(
-            tr(
-                "Writes the network (model.py), its training (train.py, config.py, data.py, losses.py), infer.py and README.md. "
-                "Analysis layers such as Noise and Mix are omitted. The weights of the network are added (initial_weights.pt)."
-            )
+        text = tr(
+            "Writes the network (model.py), its training (train.py, config.py, data.py, losses.py), infer.py and README.md. "
+            "Analysis layers such as Noise and Mix are omitted."
         )
+        if context.root.settings.weights:
+            text += " " + tr("The weights of the network are added ({file}).", file=INITIAL_WEIGHTS)
+        what = QLabel(text)
+        what.setObjectName("export_pytorch.what")
         what.setWordWrap(True)
         self.form.addRow(what)
         self.check()
