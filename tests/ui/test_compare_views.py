@@ -148,11 +148,9 @@ def test_every_cell_of_the_metrics_is_of_its_image(qtbot: QtBot, bench: Bench, c
             made = bench.pixels(key)
             star = BEST if key == "B" else ""
             time = f"{bench.model.made[key].milliseconds:.1f}" if key in bench.model.made else "-"
-            of_variant = key not in (INPUT, "A" if not clean else "")
-            worst = f"{worst_psnr(reference, made):.2f}" if of_variant else "-"
+            worst = f"{worst_psnr(reference, made):.2f}" if key != INPUT else "-"
             values = [f"{star}{psnr(reference, made):.2f}", f"{star}{ssim(reference, made):.4f}"]
-            itself = key == "A" and not clean  # nothing is measured against itself
-            expected.append([title, *(["-", "-"] if itself else values), time, worst, ""])
+            expected.append([title, *values, time, worst, ""])
     assert cells(view) == expected
     assert [row[0] for row in expected][:2] == (["Input (gaussian:25/255)", "Clean"] if clean else ["Input", "A net_A"])
     against = "Clean" if clean else "A net_A"
@@ -253,7 +251,7 @@ def test_the_selected_image_stays_selected_when_rows_come_and_go(qtbot: QtBot, b
     del model.choices[1]
     model.started.emit()
     assert selected() == ["A net_B"]
-    del model.choices[0]
+    model.choices = [VariantChoice(Path("other.xml"))]  # fewer, and none of those before
     model.started.emit()
     assert selected() == []
     view.table.selectRow(0)
@@ -616,6 +614,28 @@ def test_the_page_has_the_values_of_the_window(qtbot: QtBot, bench: Bench, tmp_p
     assert f"The region that begins at x {x}, y {y}" in page
     differences = 2 if clean else 1
     assert page.count("data:image/webp") == 2 * len(seen.pictures) + differences
+
+
+def test_the_selected_row_is_that_of_its_variant_after_another_one_was_removed(qtbot: QtBot, bench: Bench) -> None:
+    view = shown(qtbot, MetricsView(bench.model), 900, 260)
+    model = bench.model
+    for selected, left in (("", ""), (CLEAN, CLEAN), ("A", ""), ("B", "A"), ("C", "B")):
+        bench.fill("ABC")
+        view.table.clearSelection()
+        if selected:
+            view.table.selectRow([INPUT, CLEAN, *"ABC"].index(selected))
+        del model.choices[0]
+        view.refresh()
+        assert view._key() == left, selected
+
+
+def test_only_an_image_with_errors_has_worst_regions_to_step_through(qtbot: QtBot, bench: Bench) -> None:
+    view = shown(qtbot, MetricsView(bench.model), 900, 260)
+    bench.fill("AB")
+    bench.model.measured.regions["A"] = ()  # it equals the clean image
+    for row, steps in ((2, False), (3, True), (2, False), (0, True)):
+        view.table.selectRow(row)
+        assert (view.next.isEnabled(), view.back.isEnabled()) == (steps, steps)
 
 
 # --- parts ---------------------------------------------------------------------------------------------------------

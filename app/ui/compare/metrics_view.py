@@ -131,7 +131,6 @@ class MetricsView(QWidget):
         if model.noise.kind and model.enlarged is not None:
             note += " " + tr("For a clean image in the size of the results, choose no noise and its file.")
         self.note.setText(note)
-        self._select(selected)
         regions = self._regions()
         self.next.setEnabled(bool(regions))
         self.back.setEnabled(bool(regions))
@@ -142,10 +141,13 @@ class MetricsView(QWidget):
         return self._keys[rows[0].row()] if rows else ""
 
     def _follow(self, key: str) -> str:
-        """The key that the variant of a key has now: another variant may have been removed."""
-        before = dict(zip(LETTERS, self._choices, strict=False)).get(key)
-        there = [letter for letter, choice in zip(LETTERS, self._model.choices, strict=False) if choice is before]
-        return key if key in there or not there else there[0]
+        """The key that the image of a key has now; empty if it is gone. A variant that was removed moves the letters of others."""
+        now = self._model.choices
+        if not key or key not in LETTERS or len(now) >= len(self._choices):
+            return key
+        before = self._choices[LETTERS.index(key)]
+        there = [letter for letter, choice in zip(LETTERS, now, strict=False) if choice is before]
+        return key if key in there else next(iter(there), "")
 
     def _select(self, key: str) -> None:
         """Select the row of a key, or none."""

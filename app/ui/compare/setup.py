@@ -61,7 +61,7 @@ class Setup(QScrollArea):
         self._model = model
         self._documents = documents
         self.rows: list[VariantRow] = []
-        self._offered: list[str] = []  # titles of the networks that the rows offer
+        self._offered: list[tuple[str, ...]] = []  # titles of the networks that the rows offer, with their variants
         self._column = QVBoxLayout()
         self._column.setSpacing(8)
         self.add = QPushButton(tr("Add Variant"))
@@ -111,15 +111,15 @@ class Setup(QScrollArea):
             self._column.addWidget(row)
             self.rows.append(row)
         sources = self.sources()
-        self._offered = [title_of_source(source) for source in sources]
+        self._offered = list(map(_offer, sources))
         for row, choice in zip(self.rows, self._model.choices, strict=True):
             row.show_choice(choice, sources, removable=len(self.rows) > _LEAST)
         self.add.setEnabled(len(self.rows) < MOST)
         self._show_all()
 
     def refresh_sources(self) -> None:
-        """Offer documents that were opened, closed or renamed in the meantime."""
-        if self.rows and [title_of_source(source) for source in self.sources()] != self._offered:
+        """Offer documents and variants that were opened, closed, made or renamed in the meantime."""
+        if self.rows and list(map(_offer, self.sources())) != self._offered:
             self.show_choices()
 
     def sources(self) -> list[Document | Path]:
@@ -302,3 +302,8 @@ class Setup(QScrollArea):
         else:
             role = "warning" if LETTERS[index] in model.made and model.status[index] else "info"
             self.rows[index].show_message(model.status[index], role)  # type: ignore[arg-type]
+
+
+def _offer(source: Document | Path) -> tuple[str, ...]:
+    variants = source.settings.variants if isinstance(source, Document) else ()
+    return (title_of_source(source), *(variant.name for variant in variants))

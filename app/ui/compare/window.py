@@ -324,8 +324,8 @@ class SideWindow(QWidget):
     def changeEvent(self, event: QEvent) -> None:
         """Networks and variants may have come, gone or been renamed in the main window."""
         super().changeEvent(event)
-        if event.type() is QEvent.Type.ActivationChange and self.isActiveWindow() and self.setup.rows:
-            self.setup.show_choices()
+        if event.type() is QEvent.Type.ActivationChange and self.isActiveWindow():
+            self.setup.refresh_sources()
 
     def closeEvent(self, event: QCloseEvent) -> None:
         self.folder_run.cancel()

@@ -223,6 +223,10 @@ class VariantsPanel(QWidget):
     def _forget(self) -> None:
         """Measurements of another network, of other weights or of another image are worth nothing."""
         self._measured = {}
+        self._on_settings()
+
+    def _on_settings(self) -> None:
+        """Show the variants; a problem that was shown may be solved now."""
         if not self._question.busy:
             self.status.show_message("", "info")
         self.refresh()
