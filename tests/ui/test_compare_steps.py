@@ -178,6 +178,27 @@ def test_what_ends_during_the_next_comparison_is_not_of_it(task: Task, step: str
     assert not Job.held
 
 
+@pytest.mark.parametrize("drawn", [True, False])
+def test_a_variant_that_fails_while_it_is_timed_has_no_result(task: Task, drawn: bool) -> None:
+    model, runner = task.model, task.model.runner
+    model.compare()
+    Job.held[-1].end()
+    task.made(0.9)
+    jobs = list(Job.held)
+    if drawn:
+        jobs.pop(0).end()
+        assert list(model.made) == ["A"]
+    runner.progress.emit(0, "Timing …")
+    runner.failed.emit(0, "It broke.")
+    assert (model.status, model.errors, list(model.made)) == (["", ""], ["It broke.", ""], [])
+    runner.finished.emit()
+    for job in jobs:
+        job.end()
+    Job.held[-1].end()
+    assert (list(model.made), list(model.measured.figures), model.measured.reference) == (["B"], ["B"], "B")
+    assert (model.errors, model.busy) == (["It broke.", ""], False)
+
+
 FOLDER_STEPS = ("preparing", "running", "measuring")
 
 

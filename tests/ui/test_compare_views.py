@@ -616,6 +616,28 @@ def test_the_page_has_the_values_of_the_window(qtbot: QtBot, bench: Bench, tmp_p
     assert page.count("data:image/webp") == 2 * len(seen.pictures) + differences
 
 
+def test_the_selected_row_is_that_of_its_variant_after_another_one_was_removed(qtbot: QtBot, bench: Bench) -> None:
+    view = shown(qtbot, MetricsView(bench.model), 900, 260)
+    model = bench.model
+    for selected, left in (("", ""), (CLEAN, CLEAN), ("A", ""), ("B", "A"), ("C", "B")):
+        bench.fill("ABC")
+        view.table.clearSelection()
+        if selected:
+            view.table.selectRow([INPUT, CLEAN, *"ABC"].index(selected))
+        del model.choices[0]
+        view.refresh()
+        assert view._key() == left, selected
+
+
+def test_only_an_image_with_errors_has_worst_regions_to_step_through(qtbot: QtBot, bench: Bench) -> None:
+    view = shown(qtbot, MetricsView(bench.model), 900, 260)
+    bench.fill("AB")
+    bench.model.measured.regions["A"] = ()  # it equals the clean image
+    for row, steps in ((2, False), (3, True), (2, False), (0, True)):
+        view.table.selectRow(row)
+        assert (view.next.isEnabled(), view.back.isEnabled()) == (steps, steps)
+
+
 # --- parts ---------------------------------------------------------------------------------------------------------
 
 

@@ -343,6 +343,7 @@ def test_finding_a_precision(started: Callable[..., Session], tmp_path: Path) ->
     session.dialog = None
     session.menu("variants.add", "variants.calibrate")
     again = session.dialog = QApplication.activeModalWidget()
+    session.type("precision.folder", "  ")
     session.type("precision.folder", "images")
     session.key("precision.folder", Qt.Key.Key_Return)
     session.click("precision.find")

@@ -245,6 +245,8 @@ def test_validation_images_and_health(qtbot: QtBot, context: Context, monkeypatc
     session.step("later", lambda: (health(b, 15, {"layer": "image", "kind": "saturated", "since": 15}), runs.read(b)))
     session.click("network_health.leave")
     session.click("network_health.fork")
+    (b.folder.trail / "10.npz").write_bytes(b"broken")
+    session.step("a step that cannot be read", lambda: session.panels[1].step.changed.emit(10.0))
     session.pick(a)
     session.pick(b)
     session.step("light", lambda: theme.apply(QApplication.instance(), "light"))
@@ -267,6 +269,8 @@ def test_settings_and_progress(qtbot: QtBot, context: Context, monkeypatch: pyte
     session.click("training.start")
     session.type("training.more", "")
     session.choose("training.where", "gpu")
+    session.step("a host with blanks", lambda: session.find("training.where").setEditText(" gpu "))
+    session.click("training.start")
     session.type("training.where.python", "~/venv/bin/python")
     session.click("training.start")
     monkeypatch.setattr(
@@ -319,6 +323,7 @@ def test_settings_and_progress(qtbot: QtBot, context: Context, monkeypatch: pyte
     first = context.root
     other = Document(Graph(), context.registry, parent=context)
     other.project = tmp_path / "other"
+    session.type("training.project", str(tmp_path / "typed"))
     session.step("another document", lambda: context.set_document(other))
     session.step("first document", lambda: context.set_document(first))
     compare("training_settings", session.lines)

@@ -198,7 +198,7 @@ def test_a_network_is_opened_once_until_it_or_its_weights_change(bench: Bench, t
     run(same, opens=True)
 
 
-@pytest.mark.parametrize("how", ["refused", "without weights", "crashed", "not lent", "not fed", "not run"])
+@pytest.mark.parametrize("how", ["refused", "without-weights", "crashed", "not-lent", "not-fed", "not-run"])
 def test_a_variant_that_cannot_run_says_why_and_is_opened_again(bench: Bench, how: str) -> None:
     runner, chosen = bench.runner, [variant("A"), variant("B")]
     runner.run(chosen, bench.image)
@@ -208,7 +208,7 @@ def test_a_variant_that_cannot_run_says_why_and_is_opened_again(bench: Bench, ho
     if how == "refused":
         opening.fail((Diagnostic("w", "a warning", severity=Severity.WARNING), Diagnostic("e", "the file is broken")))
         why = "The file is broken."
-    elif how == "without weights":
+    elif how == "without-weights":
         opening.finish(OpenReply((TensorStatus("conv", "weight", WeightStatus.MISSING, (3,)),)))
         why = "1 weight is missing or of the wrong shape: of conv. Choose weights for it, or random ones."
     else:
@@ -219,14 +219,14 @@ def test_a_variant_that_cannot_run_says_why_and_is_opened_again(bench: Bench, ho
             Lending.held[0].end()
             why = "The engine has ended. Run it again: a fresh engine starts."
             assert len(client.taken) == 1  # the image that was lent is freed
-        elif how == "not lent":
+        elif how == "not-lent":
             Lending.held[0].fail("the disk is full")
             why = "The disk is full."
         else:
             Lending.held[0].end()
             feed, run = client.calls
             wrong = (Diagnostic("shape", "the image is too small"),)
-            if how == "not fed":
+            if how == "not-fed":
                 feed.fail(wrong)
                 run.fail((*wrong, Diagnostic("other", "no input")))
             else:
@@ -237,7 +237,7 @@ def test_a_variant_that_cannot_run_says_why_and_is_opened_again(bench: Bench, ho
     assert bench.heard() == [(1, "Broken too."), "finished"]
     client.asked()
     runner.run(chosen[:1], bench.image)
-    again = how in ("refused", "without weights", "crashed")
+    again = how in ("refused", "without-weights", "crashed")
     assert client.asked() == (["OpenRequest"] if again else [])
     assert len(Lending.held) == (not again)
 

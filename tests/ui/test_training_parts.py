@@ -37,7 +37,7 @@ from designer.training.watched_run import RunState, WatchedRun
 from designer.training.watched_sweep import SweepSnapshot
 
 pytest.importorskip("pyqtgraph")
-from app.ui.train.curve_plot import Curve
+from app.ui.train.curve_plot import Curve, reduced
 
 pytestmark = pytest.mark.gui
 
@@ -340,6 +340,13 @@ def test_the_latest_metrics_are_those_of_the_run(qtbot: QtBot, context: Context,
         run.snapshot = replace(run.snapshot, state=state, is_unreachable=False)
         runs.training.updated.emit()
         assert progress.message._role == role
+
+
+@pytest.mark.parametrize(("low", "high", "ends"), [(10.5, 20.5, (10, 21)), (-5, 3, (0, 4)), (90, 200, (89, 99))])
+def test_a_part_of_a_curve_reaches_the_edges_of_what_is_shown(low: float, high: float, ends: tuple[int, int]) -> None:
+    x = np.arange(100.0)
+    part, _ = reduced(x, -x, low, high, 50)
+    assert (part[0], part[-1]) == ends
 
 
 @pytest.mark.parametrize(

@@ -143,7 +143,7 @@ class MetricsView(QWidget):
     def _follow(self, key: str) -> str:
         """The key that the image of a key has now; empty if it is gone. A variant that was removed moves the letters of others."""
         now = self._model.choices
-        if key not in LETTERS or len(now) >= len(self._choices):
+        if not key or key not in LETTERS or len(now) >= len(self._choices):
             return key
         before = self._choices[LETTERS.index(key)]
         there = [letter for letter, choice in zip(LETTERS, now, strict=False) if choice is before]
