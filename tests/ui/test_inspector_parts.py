@@ -22,7 +22,7 @@ from app.ui.document.document import Document
 from app.ui.engine.analysis import analysis_of
 from app.ui.engine.context import Context
 from app.ui.engine.receptive_field import ReceptiveField
-from app.ui.engine.result import Phase
+from app.ui.engine.result import AnalysisResult, Phase
 from app.ui.inspector.animation import save_animation
 from app.ui.inspector.channel_grid import GAP, MARGIN, ChannelGrid
 from app.ui.inspector.channel_inspector import ChannelInspectorPanel
@@ -581,3 +581,15 @@ def test_a_channel_is_removed_where_the_output_is_shown_only(panel: ChannelInspe
         panel.enlarge(2)
         assert panel.shown.channel == 2
         assert panel._remove.isHidden() is not there
+
+
+@pytest.mark.parametrize("shape", [(1, 8, 4, 5), (1, 6, 7), (1, 9)])
+def test_the_note_is_that_of_the_latest_run(panel: ChannelInspectorPanel, shape: tuple[int, ...]) -> None:
+    analysis, rng = panel._analysis, np.random.default_rng(2)
+    for note in ("random weights", "", "reduced size", "random weights", ""):
+        value = rng.random(shape, np.float32)
+        analysis.result = AnalysisResult(captures={"conv_h": value}, note=note)
+        analysis.result_changed.emit()
+        assert panel.page is not None
+        assert np.array_equal(panel.page.values.reshape(-1), value.reshape(-1))
+        assert {panel.grid._note, panel.view.note, panel.features.note, panel.matrix._note} == {note}

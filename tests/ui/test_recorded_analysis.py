@@ -445,6 +445,8 @@ def test_channels_are_inspected(session: Session) -> None:
     session.choose("channel_inspector.kind", "Gradient")
     session.set("noise", scale="0.2")
     session.press("channel_inspector.unpin")
+    session.set("noise", scale="0.6")  # another gradient, for other channels are zero
+    session.do("edit.undo")
     session.choose("channel_inspector.kind", "Weights")
     session.choose("channel_inspector.tensor", "bias  4")
     session.choose("channel_inspector.layer", "decode")
