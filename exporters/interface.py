@@ -104,7 +104,8 @@ def replace_model(report: OnnxReport, onnx_file: Path) -> OnnxReport:
         model = onnx.load_from_string(data)
         onnx.checker.check_model(model)
     except Exception as error:  # onnx and protobuf raise their own classes
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+        system = error.strerror if isinstance(error, OSError) else None
+        reason = system or (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
         raise DiagnosticError.of(
             "not-a-model",
             tr("{path} is not a valid ONNX file: {reason}", path=onnx_file, reason=reason),

@@ -60,7 +60,8 @@ class Origin:
         exported.ir_version = max(exported.ir_version, model.ir_version)
         exported.graph.name = model.graph.name
         exported.graph.doc_string = model.graph.doc_string
-        entries = {entry.key: entry.value for entry in (*exported.metadata_props, *model.metadata_props)}
+        # those of the export come last: the scale of an input and the provenance in an earlier export are outdated
+        entries = {entry.key: entry.value for entry in (*model.metadata_props, *exported.metadata_props)}
         del exported.metadata_props[:]
         for key, value in entries.items():
             exported.metadata_props.add(key=key, value=value)

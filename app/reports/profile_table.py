@@ -204,11 +204,13 @@ def training_line(step: TrainingStep) -> str:
 
 
 def advice_lines(graph: Graph, run: ProfileRun, runs: Sequence[ProfileRun]) -> Iterator[str]:
-    """The advice for a run; `runs` are all measured runs of the network."""
+    """The advice for a run, which it names if there are several; `runs` are all measured runs of the network."""
     others = [other for other in runs if other is not run]
+    begin = tr("Advice for {run}", run=run.configuration) if others else tr("Advice")
     for advice in advise(Advisable(graph, run, others)):
         yield tr(
-            "Advice, saves {saving}: {message}; {remedy} ({reason})",
+            "{begin}, saves {saving}: {message}; {remedy} ({reason})",
+            begin=begin,
             saving=duration(advice.saving_ms),
             message=advice.message,
             remedy=advice.remedy,

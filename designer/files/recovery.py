@@ -62,7 +62,7 @@ class Unfinished:
 
     @property
     def title(self) -> str:
-        return self.path.name if self.path is not None else f"{self.name} (never saved)"
+        return self.path.name if self.path is not None else tr("{name} (never saved)", name=self.name)
 
     def discard(self) -> None:
         """Remove the journal: its changes were recovered or rejected."""

@@ -126,7 +126,10 @@ class TensorType:
             raise ShapeError(tr("the shape must be that of an image (N x C x H x W), not {self}", self=self))
         n, c, h, w = self.shape
         if isinstance(c, Symbol) or isinstance(h, Symbol) or isinstance(w, Symbol):
-            raise ShapeError(tr("channels, height and width must be known numbers, not {self}", self=self))
+            raise ShapeError(
+                tr("channels, height and width must be known numbers, not {self}", self=self),
+                remedy=tr("keep the batch on the first axis, for instance with Permute"),
+            )
         return ImageShape(n, c, h, w)
 
     def dim(self, axis: int) -> int:
@@ -137,7 +140,10 @@ class TensorType:
             )
         value = self.shape[axis]
         if isinstance(value, Symbol):
-            raise ShapeError(tr("dimension {axis} of {self} must be a known number", axis=axis, self=self))
+            raise ShapeError(
+                tr("dimension {axis} of {self} must be a known number", axis=axis, self=self),
+                remedy=tr("use an axis with a known size"),
+            )
         return value
 
     def with_shape(self, *shape: Dim) -> TensorType:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.edits import Edit
@@ -57,8 +57,10 @@ def finding_fixes(
         if number >= TRIED or len(found) >= MOST:
             break
         yield
-        if idea.title not in found and (yield from trial.mends(diagnostic, idea)):
-            found[idea.title] = Fix(idea.title, Edit(idea.title, idea.edit.layers, properties=idea.edit.properties))
+        edit = Edit(idea.title, idea.edit.layers, properties=idea.edit.properties)
+        known = idea.title in found or any(replace(fix.edit, title=idea.title) == edit for fix in found.values())
+        if not known and (yield from trial.mends(diagnostic, idea)):
+            found[idea.title] = Fix(idea.title, edit)
     return tuple(found.values())
 
 

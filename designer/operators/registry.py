@@ -206,6 +206,7 @@ def build(cls: type[Operator], texts: Mapping[str, str], layer: str, found: list
                     Severity.WARNING,
                     layer=layer,
                     parameter=name,
+                    remedy=tr("correct its name, or remove it"),
                 )
             )
             continue

@@ -56,8 +56,9 @@ def read_image_set(inference: Inference, folder: Path, *, count: int, size: Exte
 
 
 def image_files(folder: Path) -> list[Path]:
-    """The images of a folder by name; none if it is missing."""
-    return sorted(path for path in folder.glob("*") if IMAGES.reads(path))
+    """The images of a folder by name, without hidden files; none if it is missing."""
+    found = (path for path in folder.glob("*") if IMAGES.reads(path) and not path.name.startswith("."))
+    return sorted(path for path in found if path.is_file())
 
 
 def read_images(

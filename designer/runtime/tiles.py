@@ -46,7 +46,7 @@ Window = tuple[int, int]  # start, end (exclusive)
 
 @dataclass(frozen=True, slots=True)
 class ImageTile:
-    """A tile along one axis, in pixels of the part's first feed: the cut, and its core, whose results are used."""
+    """A tile along one axis, in pixels of the part's first image: the cut, and its core, whose results are used."""
 
     cut: Window
     core: Window
@@ -76,7 +76,12 @@ class Tiling:
         feeds = [feed for feed in step.part.feeds if self._is_image(feed)]
         if len(feeds) < len(step.part.feeds) or not feeds:
             raise _refused(step.part.layers[0], tr("it reads a tensor that is not an image"))
-        self.base = self._extent(feeds[0])
+        images = [feed for feed in feeds if 1 not in self._extent(feed)]
+        self.base = self._extent((images or feeds)[0])
+        self.single: tuple[set[Source], set[Source]] = (
+            set(),
+            set(),
+        )  # by axis: one pixel for the whole image, in every tile
         self.scales = [self._scales(axis) for axis in (0, 1)]  # base pixels per pixel of every tensor
         self._small: dict[tuple[int, ...], Inference] = {}  # the part at the sizes of a cut
 
@@ -117,10 +122,12 @@ class Tiling:
         """Pixels before and after a tile that its results depend on, in the middle of the image."""
         before = behind = 0
         for source in self.step.wanted:
+            if source in self.single[axis]:
+                continue
             scale, size = self.scales[axis][source], self._extent(source)[axis]
             place = size // 2
             walk = self._walk(axis, {source: np.array([place])})
-            for feed in self.step.part.feeds:
+            for feed in self._images(axis):
                 if (places := walk.needs.get(feed)) is not None:
                     here, step = place * scale, self.scales[axis][feed]
                     before = max(before, ceil(here - int(places[0]) * step))
@@ -152,7 +159,7 @@ class Tiling:
         """The smallest cut found that gives the correct results in `core`."""
         size, unit = self.base[axis], self.unit(axis)
         low, high = core
-        for feed in self.step.part.feeds:
+        for feed in self._images(axis):
             if (places := walk.needs.get(feed)) is not None:
                 step = self.scales[axis][feed]
                 low = min(low, int(places[0] * step))
@@ -188,7 +195,11 @@ class Tiling:
 
     def _offset(self, source: Source, axis: int, cut: Window) -> int:
         """The position in the whole tensor at which the tensor of a cut begins."""
-        return int(cut[0] / self.scales[axis][source])
+        return 0 if source in self.single[axis] else int(cut[0] / self.scales[axis][source])
+
+    def _images(self, axis: int) -> list[Source]:
+        """The feeds of which a tile gets a part."""
+        return [feed for feed in self.step.part.feeds if feed not in self.single[axis]]
 
     def _inference_of(self, axis: int, cut: Window) -> Inference:
         """The part with the sizes of a cut along one axis."""
@@ -202,6 +213,8 @@ class Tiling:
     def region(self, source: Source, axis: int, core: Window) -> Window:
         """The window of a wanted tensor that a tile computes."""
         size, scale = self._extent(source)[axis], self.scales[axis][source]
+        if source in self.single[axis]:
+            return 0, size
         start = min(size, int(core[0] / scale))
         return start, size if core[1] == self.base[axis] else min(size, int(core[1] / scale))
 
@@ -250,7 +263,7 @@ class Tiling:
         to, of = [], []
         for axis, tile in enumerate(tiles):
             start, end = self.region(source, axis, tile.core)
-            offset = int(tile.cut[0] / self.scales[axis][source])
+            offset = self._offset(source, axis, tile.cut)
             if end - offset > piece.shape[2 + axis]:
                 raise _refused(source.layer, tr("its size does not follow from that of the image"))
             to.append(slice(start, end))
@@ -259,6 +272,8 @@ class Tiling:
 
     def _within(self, source: Source, axis: int, cut: Window) -> Window:
         scale, size = self.scales[axis][source], self._extent(source)[axis]
+        if source in self.single[axis]:
+            return 0, size
         return int(cut[0] / scale), size if cut[1] == self.base[axis] else int(cut[1] / scale)
 
     def _tile_graph(self, cuts: tuple[Window, Window]) -> Graph:
@@ -287,6 +302,9 @@ class Tiling:
         return type_of(self.inference, source).rank == 4
 
     def _extent(self, source: Source) -> tuple[int, int]:
+        """Height and width. Raises DiagnosticError for a tensor that is not an image."""
+        if not self._is_image(source):
+            raise _refused(source.layer, tr("its output is not an image"))
         shape = type_of(self.inference, source).concrete(1)
         return shape[2], shape[3]
 
@@ -296,6 +314,10 @@ class Tiling:
         for name in reversed(self.step.part.layers):
             for index, source in enumerate(self.inference.tensors(name)):
                 if source not in walk.needs:
+                    continue
+                if source in self.single[axis]:  # every tile computes it
+                    reads = inputs_of(self.inference, self.inference.graph[name])
+                    walk.needs.update(dict.fromkeys(reads, np.zeros(1, np.int64)))
                     continue
                 found = layer_reach(self.inference, name, index, axis, walk.needs[source])
                 walk.reads[name, index] = (source, found)
@@ -308,31 +330,41 @@ class Tiling:
 
     def _scales(self, axis: int) -> dict[Source, Fraction]:
         """The scale of every tensor: base pixels per pixel, computed layer by layer from the steps of reach.py."""
-        scales = {feed: Fraction(self.base[axis], self._extent(feed)[axis]) for feed in self.step.part.feeds}
+        single = self.single[axis]
+        single.update(f for f in self.step.part.feeds if self._extent(f)[axis] == 1 < self.base[axis])
+        scales = {
+            feed: Fraction(1) if feed in single else Fraction(self.base[axis], self._extent(feed)[axis])
+            for feed in self.step.part.feeds
+        }
         for name in self.step.part.layers:
-            layer = self.inference.graph[name]
-            reads = inputs_of(self.inference, layer)
+            reads = inputs_of(self.inference, self.inference.graph[name])
             for index, source in enumerate(self.inference.tensors(name)):
-                if role_of(self.inference, name) is Role.OUTPUT:
+                if reads and single.issuperset(reads) and self._extent(source)[axis] == 1:
+                    single.add(source)
+                    scales[source] = Fraction(1)
+                elif role_of(self.inference, name) is Role.OUTPUT:
                     scales[source] = scales[reads[0]]
-                    continue
-                if not self._is_image(source):
-                    raise _refused(name, tr("its output is not an image"))
-                try:
-                    found = layer_reach(self.inference, name, index, axis, np.arange(self._extent(source)[axis]))
-                except UnknownReachError:
-                    raise _refused(name, tr("its receptive field is unknown")) from None
-                if found.whole:
-                    raise _refused(name, tr("it reads the whole image at once"))
-                if reason := piecewise(self.inference, name):
-                    raise _refused(name, reason)
-                steps = {scales[reads[port]] * step for port, step in found.steps.items()}
-                if len(steps) > 1:
-                    raise _refused(name, tr("it combines images whose sizes are not multiples of each other"))
-                if not steps and self._extent(source) != (1, 1):
-                    raise _refused(name, tr("its output size does not depend on its input"))
-                scales[source] = next(iter(steps), Fraction(1))
+                else:
+                    scales[source] = self._scale(name, index, axis, [scales[read] for read in reads])
         return scales
+
+    def _scale(self, name: str, index: int, axis: int, scales: Sequence[Fraction]) -> Fraction:
+        """The scale of an output of a layer whose inputs have `scales`."""
+        extent = self._extent(self.inference.tensors(name)[index])
+        try:
+            found = layer_reach(self.inference, name, index, axis, np.arange(extent[axis]))
+        except UnknownReachError:
+            raise _refused(name, tr("its receptive field is unknown")) from None
+        if found.whole:
+            raise _refused(name, tr("it reads the whole image at once"))
+        if reason := piecewise(self.inference, name):
+            raise _refused(name, reason)
+        steps = {scales[port] * step for port, step in found.steps.items()}
+        if len(steps) > 1:
+            raise _refused(name, tr("it combines images whose sizes are not multiples of each other"))
+        if not steps and extent != (1, 1):
+            raise _refused(name, tr("its output size does not depend on its input"))
+        return next(iter(steps), Fraction(1))
 
 
 def peak_bytes(inference: Inference, step: PartStep, batch: int) -> float:

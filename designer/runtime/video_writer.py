@@ -6,7 +6,7 @@ import contextlib
 import os
 import secrets
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -45,6 +45,12 @@ DEFAULT_CODECS = {suffix: name for name, codec in CODECS.items() for suffix in c
 def codec_for(path: Path, name: str = "", quality: int = 0) -> str:
     """The codec for a file: `name` or the default of the file type. Raises DiagnosticError if they do not match."""
     suffix = path.suffix.lower()
+    if suffix not in DEFAULT_CODECS:
+        raise _refused(
+            path,
+            tr("'{suffix}' is not a file type of videos", suffix=suffix),
+            tr("use one of {suffixes}", suffixes=", ".join(DEFAULT_CODECS)),
+        )
     chosen = name or DEFAULT_CODECS.get(suffix, "")
     if chosen not in CODECS:
         raise _refused(
@@ -218,7 +224,13 @@ class FolderWriter:
         target = self._part / f"{name or f'frame_{self.count:05d}'}{self.suffix}"
         if target.exists():  # a.png and a.jpg of one folder
             target = target.with_stem(f"{target.stem}_{self.count:05d}")
-        write_array(target, array, self._comment)
+        try:
+            write_array(target, array, self._comment)
+        except DiagnosticError as error:  # in the folder that the user knows
+            shown = str(self.path / target.name)
+            raise DiagnosticError(
+                replace(d, file=shown, message=d.message.replace(str(target), shown)) for d in error.diagnostics
+            ) from error
         self.count += 1
 
     def close(self) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -691,3 +692,34 @@ def test_following_a_run_prints_its_steps_and_ends_with_its_state(
     assert train._follow(run.path, lambda: iter(())) == code
     lines = capsys.readouterr().out.splitlines()
     assert lines == ["step 12 of 40, loss 0.1235, psnr 31.5, ssim 0.875", said]
+
+
+@pytest.mark.parametrize("presses", [1, 2])
+def test_ctrl_c_stops_a_run_after_its_step_and_the_second_one_leaves_it(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, presses: int
+) -> None:
+    run = RunFolder(tmp_path / "p" / "runs" / "a")
+    run.path.mkdir(parents=True)
+    sent: list[str] = []
+    monkeypatch.setattr("designer.training.run_folder.RunFolder.send", lambda folder, command: sent.append(command))
+    left = iter([True] * presses)
+
+    def status(state: str) -> None:
+        text = {"state": state, "pid": os.getpid(), "step": 1, "total_steps": 9, "message": ""}
+        (run.path / "status.json").write_text(json.dumps(text))
+
+    def looks() -> Iterator[None]:
+        status("running")
+        if next(left, False):
+            raise KeyboardInterrupt
+        status("stopped")
+        yield
+
+    if presses == 2:
+        with pytest.raises(KeyboardInterrupt):
+            train._follow(run.path, looks)
+    else:
+        assert train._follow(run.path, looks) == 130
+    captured = capsys.readouterr()
+    assert (sent, captured.err) == (["stop"], "stopping after this step\n")
+    assert captured.out.splitlines()[-1:] == (["stopped"] if presses == 1 else [])

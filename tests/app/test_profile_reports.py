@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from app.reports.profile_figures import draw
+from app.reports.profile_figures import draw, save_figure
 from app.reports.profile_table import advice_lines, difference_table, summary, sweep_lines, training_line
+from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.profiling.advice import Advisable, advise
@@ -40,7 +42,9 @@ def test_advice_compares_a_run_with_the_others() -> None:
     slow, fast = made(), made((1.0, 3.0), engine="onnxruntime")
     (faster,) = [a for a in advise(Advisable(GRAPH, slow, [fast])) if "onnxruntime" in a.remedy]
     (line,) = [line for line in advice_lines(GRAPH, slow, [slow, fast]) if "run with" in line]
-    assert line == f"Advice, saves 4.00 ms: {faster.message}; {faster.remedy} ({faster.reason})"
+    assert (
+        line == f"Advice for {slow.configuration}, saves 4.00 ms: {faster.message}; {faster.remedy} ({faster.reason})"
+    )
     assert not [line for line in advice_lines(GRAPH, fast, [slow, fast]) if "run with" in line]
 
 
@@ -146,3 +150,23 @@ def test_the_figure_of_a_sweep_marks_the_knee() -> None:
     assert list(curve.get_ydata()) == pytest.approx([100.0, 2000 / 12, 4000 / 23])
     assert list(knee.get_xdata()) == [2.0, 2.0]
     assert list(latency.lines[0].get_ydata()) == [10.0, 12.0, 23.0]
+
+
+@pytest.mark.parametrize(("suffix", "begins"), [("png", b"\x89PNG"), ("SVG", b"<?xml"), ("pdf", b"%PDF")])
+def test_a_figure_is_written_in_the_format_of_its_suffix(tmp_path: Path, suffix: str, begins: bytes) -> None:
+    path = tmp_path / f"memory.{suffix}"
+    save_figure(path, "memory", made(peak_memory=PeakMemory(3 << 20, 0)), "the title")
+    assert path.read_bytes().startswith(begins)
+    if suffix == "SVG":
+        assert "<!-- the title -->" in path.read_text("utf-8")
+
+
+def test_a_figure_of_another_suffix_keeps_what_was_there(tmp_path: Path) -> None:
+    (tmp_path / "a.jpg").write_bytes(b"before")
+    with pytest.raises(DiagnosticError) as caught:
+        save_figure(tmp_path / "a.jpg", "memory", made(), "")
+    assert (
+        str(caught.value.diagnostics[0])
+        == "error [bad-suffix] 'a.jpg' is not a .png, .svg or .pdf file - use one of these suffixes"
+    )
+    assert (tmp_path / "a.jpg").read_bytes() == b"before"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,6 +16,8 @@ from cli_kit import Run, layerwright
 from page_text import page_lines
 from PIL import Image
 from recorded import check_lines, rounded
+from test_profile_reports import GRAPH, made
+from test_recorded_reports import everything
 
 from app.cli import compare_request, console
 from designer.files.document import save_document
@@ -26,9 +29,12 @@ from designer.graph.inference import Inference
 from designer.graph.model import ActivationSpec, Layer, Source
 from designer.graph.template import Template
 from designer.operators.registry import default_registry
+from designer.profiling.profile_files import save_profile
 from designer.runtime.api import RunResult
 from designer.runtime.images import write_image
 from designer.runtime.session import Session
+from designer.training.sweep import Sweep, Trial
+from designer.training.watched_run import RunState
 
 __all__ = ["layerwright"]
 
@@ -40,16 +46,18 @@ TIMES = (
     (re.compile(r"\([\d.]+ times( as fast)?\)"), r"(<ratio> times\1)"),
     (re.compile(r"│ +-?[\d.]+% │ +[\d.e-]+ │"), "│ <share> │ <deviation> │"),
     (re.compile(r"[\d.e-]+ RMS"), "<error> RMS"),
+    (re.compile(r"original: [\d.e-]+ \([\d.e-]+ relative\)"), "original: <difference>"),
+    (re.compile(r"FP16; [\d.]+ KiB"), "FP16; <size>"),
     (re.compile(r"[0-9a-f]{12,}"), "<digest>"),
     (re.compile(r"\b\d{4}-\d\d-\d\d(T[\d:+Z.]*)?"), "<date>"),
 )
-CHANGING = re.compile(r"date|sha256|share$|deviation$|rms|first")  # keys of JSON
+CHANGING = re.compile(r"date|sha256|share$|deviation$|rms|first$|difference$|bytes$|producer")  # keys of JSON
 
 
-def plain(text: str, folder: Path) -> str:
-    """What a command printed, without what depends on the machine, the day and the width of a table."""
+def plain(text: str, folder: Path, measured: bool = True) -> str:
+    """What a command printed, without what depends on the machine, the day and the width of a table. `measured`: also times."""
     text = text.replace(str(folder), "<folder>")
-    for pattern, shown in TIMES:
+    for pattern, shown in TIMES if measured else TIMES[-2:]:
         text = pattern.sub(shown, text)
     return rounded("\n".join(re.sub(r"[━─]+", "─", line.rstrip()) for line in text.strip().splitlines()))
 
@@ -81,12 +89,14 @@ def described(path: Path) -> list[str]:
         return [f"{name}: {line}" for name in sorted(p.name for p in path.iterdir()) for line in described(path / name)]
     if path.suffix == ".json":
         return facts(json.loads(path.read_text()))
+    if path.suffix == ".npy" and path.parent.name in ("imported", "pruned"):
+        return ["written"]
     if path.suffix == ".html":
         return page_lines(path)
     if path.suffix in (".png", ".npy"):
         array = np.load(path) if path.suffix == ".npy" else np.asarray(Image.open(path))
         return [f"{array.dtype} {array.shape}, mean {array.mean():.3g}"]
-    if path.suffix == ".xml":
+    if path.suffix in (".xml", ".csv"):
         return path.read_text().splitlines()
     return ["written"]
 
@@ -97,13 +107,15 @@ class Terminal:
     def __init__(self, run: Run, folder: Path) -> None:
         self._run, self.folder = run, folder
         self.lines: list[str] = []
+        self.measured = True  # times and rates are, so they differ from run to run
 
     def __call__(self, *words: object, reads: Callable[[str], bool] = lambda name: True) -> str:
+        """Run a command. Of the files that it writes those are read for which `reads` is true."""
         before = {path: path.stat().st_mtime_ns for path in self.folder.rglob("*") if path.is_file()}
         done = self._run(*words)
         self.lines += ["", f"$ layerwright {' '.join(map(str, words))}"]
         for title, text in (("", done.out), ("! ", done.err)):
-            shown = plain(text, self.folder)
+            shown = plain(text, self.folder, self.measured)
             if text is done.out and shown.startswith(("{", "[")):
                 shown = "\n".join(facts(json.loads(text)))
             self.lines += [f"{title}{line}" for line in shown.splitlines()]
@@ -112,8 +124,8 @@ class Terminal:
         for path in sorted(self.folder.rglob("*")):
             if path.is_file() and before.get(path) != path.stat().st_mtime_ns:
                 name = path.relative_to(self.folder).as_posix()
-                found = described(path) if reads(name) else ["written"]
-                self.lines += [f"> {name}: {plain(line, self.folder)}" for line in found]
+                found = described(path) if reads(name) else []
+                self.lines += [f"> {name}: {plain(line, self.folder, self.measured)}" for line in found]
         return done.out
 
     def check(self, name: str) -> None:
@@ -315,3 +327,120 @@ def test_a_session_of_comparisons(terminal: Terminal) -> None:
     terminal("passes", "denoiser.xml", "--input", "image=images/0.png", "--threads", 1, "-o", "passes.onnx")
     terminal("passes", "denoiser.xml", "--pass", "nothing")
     terminal.check("comparisons")
+
+
+def test_a_session_of_profiles_and_sweeps(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("matplotlib")
+    monkeypatch.setattr("designer.profiling.measure.profile_session", lambda *_, **__: everything())
+    monkeypatch.setattr("app.engine.training_profile.profile_training", lambda *_: everything().runs[0].training)
+    terminal.measured = False
+    terminal("profile", "denoiser.xml", "--json", "profile.json", reads=lambda name: False)
+    other = replace(everything(), runs=tuple(replace(run, layout="nhwc") for run in everything().runs[1:2]))
+    save_profile(terminal.folder / "other.json", other)
+    terminal("profile", "denoiser.xml", "--against", "other.json", "--html", "profile.html", "--training")
+    save_document(GRAPH, terminal.folder / "net.xml")
+    slow, fast = made(), made((1.0, 3.0), engine="onnxruntime")
+    runs = (slow, fast, made((1.5, 4.0), engine="openvino"))
+    monkeypatch.setattr("designer.profiling.measure.profile_session", lambda *_, **__: replace(everything(), runs=runs))
+    terminal("profile", "net.xml", "--random-weights", 0)
+    terminal.measured = True
+    terminal("profile", "denoiser.xml", "--json", "profile.txt")
+    terminal("profile", "denoiser.xml", "--html", "profile.txt")
+    terminal("profile", "denoiser.xml", "--engine", "torch,steam")
+    states = iter(
+        [
+            (RunState.FINISHED, "well"),
+            (RunState.FAILED, "the loss is not finite"),
+            (RunState.STOPPED, ""),
+            (RunState.ENDED, ""),
+        ]
+    )
+
+    def conduct(sweep: Sweep, waiting: list[Trial], place: object, ended: Callable[..., None]) -> None:
+        assert str(place) == "Place(parallel=3, cluster='')"
+        for trial in waiting:
+            ended(trial, *next(states))
+
+    monkeypatch.setattr("app.engine.sweep_process.conduct", conduct)
+    sweep = (
+        "sweep",
+        "denoiser.xml",
+        "--grid",
+        "noise=15,25",
+        "--grid",
+        "lr=0.1,0.2",
+        "--output",
+        "sweep",
+        "--parallel",
+        3,
+    )
+    terminal(*sweep, "--data", "images", "--steps", 5, reads=lambda name: name.endswith("results.csv"))
+    terminal(*sweep[:2], "--grid", "noise", "--output", "sweep")
+    terminal(*sweep[:2], "--grid", "width.nothing=4", "--output", "other")
+    terminal.check("profiles")
+
+
+def test_a_session_of_conversions(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    monkeypatch.setattr("exporters.sparse_sweep.no_sweep", lambda: "there is no GPU")
+    folder = terminal.folder
+    terminal("export", "onnx", "denoiser.xml", "--output", "net.onnx", reads=lambda name: False)
+    terminal("import", "net.onnx", "-o", "imported.xml", reads=lambda name: False)
+    terminal(
+        "import",
+        "net.onnx",
+        "-o",
+        "again.xml",
+        "--weights",
+        "imported",
+        "--report",
+        "import.json",
+        reads=lambda name: name == "import.json",
+    )
+    terminal("import", "pytorch", "-o", "module.xml")
+    terminal("export", "onnx", "two.xml", "--output", "two.onnx", reads=lambda name: False)
+    terminal("import", "two.onnx", "-o", "two again.xml", reads=lambda name: False)
+    graph = denoiser(tiling=8)
+    save_document(Graph([replace(each, params={**each.params, "features": "5"}) if each.name == "wide" else each for each in graph],
+                        name="denoiser", templates=graph.templates.values()), folder / "edited.xml")  # fmt: skip
+    terminal("diff", "denoiser.xml", "edited.xml")
+    terminal("diff", "denoiser.xml", "edited.xml", "--json")
+    terminal("diff", "denoiser.xml", "denoiser.xml")
+    terminal("sizes", "denoiser.xml")
+    terminal(
+        "precision",
+        "denoiser.xml",
+        "--to",
+        "fp16",
+        "--validate",
+        "images",
+        "-o",
+        "half.onnx",
+        "--report",
+        "half.json",
+        "--threads",
+        1,
+    )
+    terminal("precision", "denoiser.xml", "--to", "fp16", "-o", "half.xml")
+    terminal("prune", "denoiser.xml")
+    terminal(
+        "prune",
+        "denoiser.xml",
+        "-o",
+        "pruned",
+        "--report",
+        "pruned.json",
+        "--validate",
+        "images",
+        reads=lambda name: name == "pruned.json",
+    )
+    terminal("prune", "denoiser.xml", "-o", "pruned")
+    terminal("convert", "denoiser.xml", "copy.nv-neural-model", reads=lambda name: False)
+    terminal("convert", "denoiser.xml", "copy.onnx")
+    save_document(Graph([layer("image", "input", dims="8x6x3"), layer("own", "custom", "image"), layer("result", "output", "own")]),
+                  folder / "own.xml")  # fmt: skip
+    run = ("run", "own.xml", "--input", "image=images/0.png")
+    terminal(*run)
+    terminal(*run, "--trust-custom", "all")
+    terminal(*run, "--trust-custom", "0" * 64)
+    terminal.check("conversions")

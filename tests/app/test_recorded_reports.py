@@ -15,7 +15,6 @@ from test_report_values import RUN
 
 from app.reports import analysis_report, profile_table
 from app.reports.analysis_report import Seen, write_analysis
-from app.reports.profile_page import write_page
 from app.reports.quality import Quality
 from designer.files.settings import PATTERN
 from designer.profiling.difference import configuration_differences
@@ -110,9 +109,3 @@ def test_a_profile_on_a_terminal(width: int) -> None:
                 console.print(part, width=width)
     lines = [re.sub(r"[━─]{2,}", "─", line.rstrip()) for line in capture.get().splitlines()]
     check_lines(f"reports/profile_{width}.txt", lines)
-
-
-def test_the_page_of_a_profile(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
-    write_page(tmp_path / "p.html", everything(), configuration_differences(everything()))
-    check_lines("reports/profile.txt", page_lines(tmp_path / "p.html"))

@@ -9,6 +9,7 @@ import pytest
 from rich.console import Console
 
 from app.reports.tour import channel_grid, run_tour
+from designer.units import binary
 
 pytestmark = pytest.mark.slow
 
@@ -20,6 +21,7 @@ def test_the_tour_reaches_its_end(tmp_path: Path) -> None:
     assert len(gains) == 2, "one for the weights trained in the tour, one for the sample's"
     assert gains[-1] > 7.0
     assert "byte for byte" in text
+    assert f"Wrote denoiser.onnx, {binary((page.parent / 'denoiser.onnx').stat().st_size)}, accepted by" in text
     for picture in re.findall(r'<img src="([^"]+)"', text):
         assert (page.parent / picture).stat().st_size > 1000
     assert len(re.findall("<img", text)) >= 6

@@ -152,6 +152,9 @@ def reductions() -> Iterator[NodeCase]:
         yield NodeCase(op, feeds, attributes={"axes": [2, 1]}, opset=12)
     for op in ("ReduceSum", "ReduceMax", "ReduceL2"):
         yield NodeCase(op, x(2, 3), attributes={"noop_with_empty_axes": 1})
+    for op in ("ReduceMean", "ReduceMin", "ReduceProd"):
+        yield NodeCase(op, x(2, 3), attributes={"noop_with_empty_axes": 1})
+        yield NodeCase(op, x(2, 3), {"axes": ints(0)}, {"noop_with_empty_axes": 1})
 
 
 def activations() -> Iterator[NodeCase]:
@@ -215,6 +218,9 @@ def activations() -> Iterator[NodeCase]:
     yield NodeCase("Clip", {"x": integers(3, 4)}, {"low": number(-2, np.int64), "high": number(3, np.int64)})
     yield NodeCase("Clip", {"x": random(3, 4), "low": number(-0.5), "high": number(0.25)})
     yield NodeCase("Dropout", x(3, 4), {"ratio": number(0.3)})
+    yield NodeCase("Dropout", x(3, 4))
+    yield NodeCase("Dropout", x(3, 4), {"ratio": number(0.3), "train": np.array(False)})
+    yield NodeCase("Dropout", x(3, 4), attributes={"ratio": 0.3}, opset=10, by_runtime=True)
 
 
 def pooling() -> Iterator[NodeCase]:
@@ -360,6 +366,9 @@ def attentions() -> Iterator[NodeCase]:
         return {"q": random(2, query, 3, 4), "k": random(2, key, 5, 4, seed=1), "v": random(2, key, 5, 6, seed=2)}
 
     yield NodeCase("Attention", heads(2, 2), opset=23)
+    yield NodeCase("Attention", heads(2, 2), attributes={"softcap": 2.0}, opset=23)
+    causal = {"is_causal": 1}
+    yield NodeCase("Attention", {**heads(2, 2), "mask": random(3, 5, seed=3)}, attributes=causal, opset=23)
     yield NodeCase("Attention", heads(2, 2), attributes={"scale": 0.3}, opset=23)
     yield NodeCase("Attention", heads(2, 2), attributes={"is_causal": 1}, opset=23)
     yield NodeCase("Attention", heads(6, 2), opset=23)
@@ -392,6 +401,8 @@ def moves() -> Iterator[NodeCase]:
         attributes={"axis": -1},
     )
     yield NodeCase("Concat", {"a": random(2, 3), "b": random(4, 3, seed=1)}, attributes={"axis": 0})
+    yield NodeCase("Concat", {"a": random(2, 3, 4), "b": random(2, 1, 4)}, attributes={"axis": -2}, open_batch=True)
+    yield NodeCase("Concat", {"a": random(2, 3), "b": random(2, 3, seed=1)}, attributes={"axis": -2}, opset=11)
     yield NodeCase("Split", {"x": random(7, 3)}, attributes={"num_outputs": 3}, outputs=3)
     yield NodeCase("Split", x(2, 7), {"sizes": ints(4, 1, 2)}, {"axis": 1}, outputs=3)
     yield NodeCase("Split", x(2, 7), attributes={"axis": -1, "split": [5, 2]}, outputs=2, opset=11)
@@ -399,6 +410,41 @@ def moves() -> Iterator[NodeCase]:
     yield NodeCase("Split", x(2, 6), {"sizes": ints(6)}, {"axis": 1})
     for start, target in (((3, 1), (3, 4)), ((3, 1), (2, 1, 4)), ((3, 4), (1, 4)), ((3, 4), (4,)), ((1,), (2, 3))):
         yield NodeCase("Expand", x(*start), {"shape": ints(*target)})
+    yield NodeCase("Expand", x(3, 1, 1), {"shape": ints(1, 2, 4)}, open_batch=True)
+    yield NodeCase("Expand", x(2, 1, 4), {"shape": ints(3, 1)}, open_batch=True)
+    for shape, more in (
+        ((2, 3, 4), {}),
+        ((2, 3, 4), {"start": 1}),
+        ((5, 3, 4), {"start": -2, "end": -1}),
+        ((4, 3), {"end": 1}),
+    ):
+        yield NodeCase("Shape", x(*shape), attributes=more)
+    yield NodeCase("Size", x(2, 3, 4))
+    yield NodeCase("Reshape", x(2, 3, 4), {"shape": ints(2, 3, 4)})
+    yield NodeCase("Reshape", x(2, 3, 4), {"shape": ints(0, 0, 0)}, open_batch=True)
+    yield NodeCase("Reshape", x(3, 2, 6), {"shape": ints(-1, 12)}, open_batch=True)
+    yield NodeCase("Reshape", x(3, 2, 6), {"shape": ints(0, 3, -1, 2)}, open_batch=True)
+    for axis in (-1, 0, 1, 2, 3):
+        yield NodeCase("Flatten", x(2, 3, 4), attributes={"axis": axis})
+    for axis in (1, -3):
+        yield NodeCase("Flatten", x(2, 3, 4, 5), attributes={"axis": axis}, open_batch=True)
+    yield NodeCase("Transpose", x(2, 3, 4), attributes={"perm": [0, 2, 1]}, open_batch=True)
+    yield NodeCase("Squeeze", {"x": random(3, 1, 4, 1)}, {"axes": ints(1, -1)}, open_batch=True)
+    yield NodeCase("Unsqueeze", x(2, 3), {"axes": ints(-1, 1)}, open_batch=True)
+    yield NodeCase("Split", x(2, 7), {"sizes": ints(4, 1, 2)}, {"axis": 1}, outputs=3, open_batch=True)
+    yield NodeCase("Split", x(2, 8), attributes={"axis": 1, "num_outputs": 3}, outputs=3)
+    yield NodeCase("Tile", x(2, 3, 4), {"repeats": ints(1, 2, 3)}, open_batch=True)
+    yield NodeCase(
+        "Pad", x(2, 3, 6, 7), attributes={"pads": [0, 0, 1, 2, 0, 0, 3, 4], "value": 0.5}, opset=9, by_runtime=True
+    )
+    yield NodeCase(
+        "Pad",
+        x(2, 3, 4),
+        {"pads": ints(2, -1, 1, 0), "axes": ints(-1, 1)},
+        order=["x", "pads", "", "axes"],
+        by_runtime=True,
+        opset=20,
+    )
     yield NodeCase("Tile", cube, {"repeats": ints(2, 1, 3)})
     for mode in ("constant", "reflect", "edge", "wrap"):
         yield NodeCase("Pad", x(2, 3, 6, 7), {"pads": ints(0, 0, 1, 2, 0, 0, 3, 4)}, {"mode": mode})
@@ -413,6 +459,9 @@ def moves() -> Iterator[NodeCase]:
 
 def selections() -> Iterator[NodeCase]:
     line = x(3, 10)
+    yield NodeCase("Slice", line, {"starts": ints(0, 0), "ends": ints(2**63 - 1, 10), "axes": ints(0, 1)})
+    yield NodeCase("Slice", line, {"starts": ints(0), "ends": ints(2**31 - 1), "axes": ints(1), "steps": ints(1)})
+    yield NodeCase("Slice", line, {"starts": ints(3), "ends": ints(2**63 - 1), "axes": ints(1)}, open_batch=True)
     for start, end, step in (
         (2, 7, 1), (-4, 9, 1), (0, 10**9, 3), (1, -1, 2), (9, 0, -1), (-1, -(10**9), -1), (8, 1, -3), (-2, 2, -2), (0, 10, 1),
         (-(10**9), 4, 1), (7, 10**9, 2), (10**9, -(10**9), -4), (3, -11, -1),
@@ -541,6 +590,51 @@ def refused() -> Iterator[tuple[NodeCase, str]]:
     """Nodes that the layers of the library cannot express, and why."""
     image = x(2, 3, 7, 10)
     window = {"kernel_shape": [2, 3]}
+    yield NodeCase("MaxPool", image, attributes={**window, "storage_order": 1}), "column by column"
+    for op in ("GlobalAveragePool", "GlobalMaxPool"):
+        yield NodeCase(op, x(1, 2, 2, 3, 2, 3), by_runtime=True), "three spatial axes"
+    yield (
+        NodeCase(
+            "Pad", {**x(2, 3, 4), "value": number(0.5)}, {"pads": ints(0, 0, 1, 0, 0, 1)}, order=["x", "pads", "value"]
+        ),
+        "not a constant number",
+    )
+    yield NodeCase("ReduceSum", {"x": number(2.5)}), "single number"
+    heads = {"q": random(2, 2, 3, 4), "k": random(2, 2, 5, 4, seed=1), "v": random(2, 2, 5, 6, seed=2)}
+    past = {"pk": random(2, 2, 7, 4, seed=4), "pv": random(2, 2, 7, 6, seed=5)}
+    cached = ["q", "k", "v", "", "pk", "pv"]
+    yield (
+        NodeCase("Attention", {**heads, **past}, attributes={"is_causal": 1}, outputs=3, order=cached, opset=23),
+        "causal and has a cache",
+    )
+    statistics = {name: positive(3, seed=seed) for seed, name in enumerate(("scale", "bias", "mean", "var"))}
+    yield NodeCase("BatchNormalization", image, statistics, {"training_mode": 1}, outputs=3, opset=15), "training mode"
+    yield NodeCase("Dropout", image, outputs=2), "mask is used"
+    yield NodeCase("Dropout", image, {"ratio": number(0.3), "train": np.array(True)}), "training mode"
+    back = {"w": random(3, 2, 2, 3), "b": random(2, seed=2)}
+    yield (
+        NodeCase("ConvTranspose", image, back, {"output_shape": [12, 12], "strides": [1, 1]}),
+        "larger than the filters reach",
+    )
+    yield (
+        NodeCase("Resize", image, {"sizes": ints(14, 20)}, {"axes": [2, 3]}, order=["x", "", "", "sizes"]),
+        "chosen axes",
+    )
+    sizes = {"sizes": ints(2, 3, 14, 20)}
+    policy = {"keep_aspect_ratio_policy": "not_larger"}
+    yield NodeCase("Resize", image, sizes, policy, order=["x", "", "", "sizes"]), "ratio of the sides"
+    yield (
+        NodeCase("Resize", image, {"sizes": ints(2, 6, 14, 20)}, order=["x", "", "", "sizes"]),
+        "batch or the channels",
+    )
+    yield (
+        NodeCase("Resize", x(3, 7, 10), {"scales": np.array([1, 2, 2], np.float32)}, order=["x", "", "scales"]),
+        "not the size of an image",
+    )
+    yield (
+        NodeCase("LSTM", {**x(6, 3, 4), "w": random(1, 20, 4)}, {"r": random(1, 20, 5)}, {"hidden_size": 5}),
+        "'w' is not a constant",
+    )
     yield NodeCase("MaxPool", image, attributes=window, outputs=2), "positions of its maxima"
     yield NodeCase("AveragePool", image, attributes={**window, "dilations": [2, 1]}), "window is dilated"
     yield NodeCase("AveragePool", image, attributes={**window, "pads": [0, 1, 1, 2]}), "borders are uneven"

@@ -115,6 +115,35 @@ def test_the_unedited_parts_of_an_edited_file_keep_their_names_attributes_and_me
     np.testing.assert_allclose(run(target, feeds)[0], run(path, feeds)[0], rtol=1e-4, atol=1e-5)
 
 
+def test_an_edited_file_has_the_descriptions_of_the_file_and_the_metadata_of_the_document(
+    tmp_path: Path, registry: Registry
+) -> None:
+    """Also if the file is an earlier export, whose scales and digests are outdated."""
+    proto = small_network()
+    proto.graph.doc_string, proto.doc_string = "about the graph", "about the model"
+    proto.domain, proto.model_version, proto.producer_version = "org.example", 12, "7"
+    old = {"license": "MIT", "image.scale": "9.0", "image.shift": "8.0", "document_sha256": "old", "date": "2020-01-01"}
+    for key, value in old.items():
+        proto.metadata_props.add(key=key, value=value)
+    for tensor in proto.graph.initializer:
+        tensor.doc_string = "trained"
+    found = import_onnx(saved(proto, tmp_path), registry, ImportOptions())
+    graph = found.graph.copy()
+    graph.apply(set_params(graph, {"image": {"scale": "2.0"}}))
+    target = tmp_path / "edited.onnx"
+    export_onnx(graph, registry, found.weights, target)
+    again = onnx.load(target)
+    names = ("producer_name", "producer_version", "domain", "model_version", "doc_string")
+    assert [getattr(again, name) for name in names] == ["test", "7", "org.example", 12, "about the model"]
+    assert (again.graph.name, again.graph.doc_string) == ("network", "about the graph")
+    assert again.ir_version >= proto.ir_version
+    entries = {entry.key: entry.value for entry in again.metadata_props}
+    assert len(entries) == len(again.metadata_props)
+    assert (entries["license"], entries["image.scale"], entries["image.shift"]) == ("MIT", "2.0", "0.0")
+    assert len(entries["document_sha256"]) == 64
+    assert entries["date"] > "2025"
+
+
 def test_a_layer_that_reads_another_keeps_the_name_of_its_node(tmp_path: Path, registry: Registry) -> None:
     found = import_onnx(saved(small_network(), tmp_path), registry, ImportOptions())
     graph = found.graph.copy()

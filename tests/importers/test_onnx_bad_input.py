@@ -12,6 +12,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx_models import model, random, saved, small_network
+from recorded import check_recorded
 
 from app.cli.main import app
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
@@ -121,6 +122,47 @@ def linked(folder: Path) -> Path:
     return path
 
 
+def given(entry: onnx.ValueInfoProto, output: onnx.ValueInfoProto | None = None) -> Make:
+    """A network whose second input is `entry`, or whose output is `output`."""
+
+    def make(folder: Path) -> Path:
+        proto = model([helper.make_node("Relu", ["x"], ["y"])], {"x": [2]}, {"y": [2]})
+        proto.graph.input.append(entry)
+        if output is not None:
+            proto.graph.node.append(helper.make_node("Cast", ["x"], [output.name], to=TensorProto.STRING))
+            proto.graph.output.append(output)
+        return saved(proto, folder)
+
+    return make
+
+
+ENTRY = helper.make_tensor_value_info("second", TensorProto.FLOAT, [2])
+SEQUENCE = helper.make_tensor_sequence_value_info("second", TensorProto.FLOAT, [2])
+STRINGS = helper.make_tensor_value_info("second", TensorProto.STRING, [2])
+UNKNOWN_RANK = helper.make_tensor_value_info("second", TensorProto.FLOAT, None)
+NEGATIVE = helper.make_tensor_value_info("second", TensorProto.FLOAT, [2, -3])
+TEXT = helper.make_tensor_value_info("text", TensorProto.STRING, [2])
+
+
+def an_input_as_a_result(folder: Path) -> Path:
+    return saved(model([helper.make_node("Relu", ["x"], ["x"])], {"x": [2]}, {"x": [2]}), folder)
+
+
+def recursive(folder: Path) -> Path:
+    """A function that calls itself."""
+    proto = model([helper.make_node("F", ["x"], ["y"], domain="own")], {"x": [2]}, {"y": [2]}, domains={"own": 1})
+    inner = [helper.make_node("F", ["a"], ["b"], domain="own")]
+    opsets = [helper.make_opsetid("", 20), helper.make_opsetid("own", 1)]
+    proto.functions.append(helper.make_function("own", "F", ["a"], ["b"], inner, opsets))
+    return saved(proto, folder)
+
+
+def bad_offset(folder: Path) -> Path:
+    proto = onnx.load(external("short.bin")(folder), load_external_data=False)
+    proto.graph.initializer[0].external_data.add(key="offset", value="behind")
+    return saved(proto, folder)
+
+
 CASES: list[tuple[Make, str, str]] = [
     (truncated, "bad-onnx", "not an ONNX file, or it is truncated"),
     (not_onnx, "bad-onnx", "not an ONNX file"),
@@ -138,7 +180,16 @@ CASES: list[tuple[Make, str, str]] = [
     (external("../escape.bin"), "onnx-data", "external data must be inside the folder"),
     (external("/etc/passwd"), "onnx-data", "external data must be inside the folder"),
     (linked, "onnx-data", "external data must be inside the folder"),
+    (bad_offset, "onnx-data", "invalid offset or length"),
+    (given(SEQUENCE), "onnx-input", "the input 'second' is not a tensor of numbers"),
+    (given(STRINGS), "onnx-input", "the input 'second' is not a tensor of numbers"),
+    (given(UNKNOWN_RANK), "onnx-input", "with a known rank"),
+    (given(NEGATIVE), "onnx-input", "'second' has a negative dimension"),
+    (given(ENTRY, TEXT), "onnx-output", "the output 'text' cannot be imported"),
+    (an_input_as_a_result, "bad-onnx", "two values with the name 'x'"),
+    (recursive, "bad-onnx", "cannot be inlined"),
 ]
+BY_LIBRARIES = ("onnx-node", "onnx-opset")  # their sentences contain those of onnx
 
 
 @pytest.mark.parametrize(("make", "code", "words"), CASES, ids=[f"{case[0].__name__}-{case[2][:20]}" for case in CASES])
@@ -151,6 +202,16 @@ def test_a_bad_file_is_refused_with_reason_and_remedy(
     assert found.message.startswith("model.onnx")
     assert found.remedy
     assert found.file is not None
+
+
+def test_the_reasons_and_remedies_of_bad_files(tmp_path: Path, registry: Registry) -> None:
+    lines = []
+    for number, (make, code, _) in enumerate(CASES):
+        (folder := tmp_path / str(number)).mkdir()
+        found = refusal(make(folder), registry)
+        message = "..." if code in BY_LIBRARIES or make is recursive else found.message
+        lines.append(f"{make.__name__}: {found.code}: {message}; {found.remedy}")
+    check_recorded("imports/bad_onnx.txt", "\n".join([*lines, ""]))
 
 
 @pytest.mark.parametrize("make", [huge_fold, huge_input, huge_shape], ids=lambda make: make.__name__)

@@ -19,13 +19,13 @@ from designer.graph.types import DataType, Symbol, TensorType
 from designer.importers.formats import ImportOptions
 from designer.importers.imported import Imported
 from designer.importers.onnx.conversion import OnnxOp, UnsupportedError, check_attributes
-from designer.importers.onnx.importing import import_onnx, import_proto
+from designer.importers.onnx.importing import _declared, import_onnx, import_proto
 from designer.importers.onnx.model_file import check_opsets, check_tensor
 from designer.importers.onnx.opaque import _attributes_text, _open_size, _shapes_of_runs, _text, captured, data_type
 from designer.importers.onnx.origin import _way, restored
 from designer.importers.onnx.original import FileRunner, OnnxOriginal
 from designer.importers.onnx.scopes import NAME_SCOPES, scope_of
-from designer.importers.onnx.versions import has_definition, upgraded, with_opset
+from designer.importers.onnx.versions import _nodes, has_definition, upgraded, with_opset
 from designer.operators.registry import Registry
 
 
@@ -601,3 +601,35 @@ def test_an_import_leaves_the_garbage_collection_as_it_was(enabled: bool, regist
         assert gc.isenabled() is enabled
     finally:
         (gc.enable if was_enabled else gc.disable)()
+
+
+def test_a_declared_first_size_is_the_batch_only_if_it_is_that_of_an_input() -> None:
+    import onnx_ir as ir
+
+    outputs: dict[str, list[int | str] | None] = {
+        "batch": ["n", 4], "alone": ["n"], "count": ["k", 4], "fixed": [2, 4], "two": ["n", "m"], "behind": [3, "n"],
+        "empty": [0, 4], "unknown": None,
+    }  # fmt: skip
+    proto = model([helper.make_node("Relu", ["x"], [name]) for name in outputs], {"x": ["n", "m"]}, outputs)
+    ids = proto.graph.output.add()
+    ids.CopyFrom(helper.make_tensor_value_info("ids", TensorProto.INT64, ["n"]))
+    text = proto.graph.output.add()
+    text.CopyFrom(helper.make_tensor_value_info("text", TensorProto.STRING, [3]))
+    assert _declared(ir.from_proto(proto).graph) == {
+        "batch": TensorType((N, 4)),
+        "alone": TensorType((N,)),
+        "fixed": TensorType((2, 4)),
+        "ids": TensorType((N,), DataType.INT64),
+    }
+
+
+def test_the_nodes_of_a_graph_are_those_of_all_graphs_inside_too() -> None:
+    def body(name: str, *nodes: onnx.NodeProto) -> onnx.GraphProto:
+        return helper.make_graph([helper.make_node("Relu", ["x"], [name]), *nodes], name, [], [])
+
+    innermost = helper.make_node("If", ["c"], ["i"], then_branch=body("a"), else_branch=body("b"))
+    around = helper.make_node("Loop", ["n", "c"], ["l"], body=body("loop", innermost))
+    many = helper.make_node("Scan", ["x"], ["s"])
+    many.attribute.append(helper.make_attribute("graphs", [body("first"), body("second")]))
+    found = _nodes(helper.make_graph([around, many], "g", [], []))
+    assert sorted(node.output[0] for node in found) == ["a", "b", "first", "i", "l", "loop", "s", "second"]

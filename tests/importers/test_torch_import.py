@@ -137,6 +137,45 @@ def test_calls_of_one_module_share_its_weights(registry: Registry) -> None:
     assert found.report.agrees
 
 
+class Pair(nn.Module):
+    """Two convolutions, the first of which can be that of another pair."""
+
+    def __init__(self, first: nn.Module) -> None:
+        super().__init__()
+        self.first, self.second = first, nn.Conv2d(4, 4, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.second(torch.relu(self.first(x)))
+
+
+class Around(nn.Module):
+    def __init__(self, pair: nn.Module) -> None:
+        super().__init__()
+        self.pair = pair
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.tanh(self.pair(x)) + x
+
+
+class SharesItsFirstPart(nn.Module):
+    """Two modules with a common part, each called twice."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        common = nn.Conv2d(4, 4, 1)
+        self.one, self.other = Around(Pair(common)), Around(Pair(common))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.other(self.one(self.other(self.one(x))))
+
+
+def test_modules_that_share_a_part_keep_the_weights_of_their_other_parts(registry: Registry) -> None:
+    torch.manual_seed(0)
+    found = import_module(SharesItsFirstPart(), [torch.rand(2, 4, 5, 6)], registry).verified(registry)
+    assert found.report.agrees, found.report.max_rel_difference
+    assert len(found.graph.templates) >= 1
+
+
 def test_writes_in_place_reach_the_tensors_that_share_memory(registry: Registry) -> None:
     class Writes(torch.nn.Module):
         def forward(self, x):

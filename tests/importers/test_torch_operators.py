@@ -217,6 +217,11 @@ ATTENTION: dict[str, Callable[[], nn.Module]] = {
     "an activation of two operators": lambda: nn.TransformerEncoderLayer(
         4, 2, 8, activation=lambda x: F.relu(x) * 2, batch_first=True
     ),
+    "another epsilon": lambda: nn.TransformerEncoderLayer(4, 2, 8, layer_norm_eps=0.1, batch_first=True),
+    "norm first": lambda: nn.TransformerEncoderLayer(
+        4, 2, 8, dropout=0.3, activation="gelu", layer_norm_eps=0.1, batch_first=True, norm_first=True
+    ),
+    "no bias": lambda: nn.TransformerEncoderLayer(4, 1, 8, bias=False, batch_first=True),
     "other sources": CrossAttention,
 }
 

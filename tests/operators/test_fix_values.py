@@ -106,7 +106,6 @@ CASES = {
             "Set padding to same": {"padding": "same"},
             "Set kernel to 5x12": {"kernel": "5x12"},
             "Reset kernel to 3x3": {"kernel": "3x3"},
-            "Reset padding to same": {"padding": "same"},
         },
     ),
 }

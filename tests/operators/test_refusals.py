@@ -93,6 +93,44 @@ def test_what_is_just_accepted(
     assert expected is None or found[0] == expected
 
 
+NUMBERS = [
+    ({"shape": (2, 3), "numbers": "1,2,3,4,5"}, "5 values do not fill the shape 2 x 3"),
+    ({"shape": (2, 3), "numbers": "1,2,3,4,5,6,7"}, "7 values do not fill the shape 2 x 3"),
+    ({"shape": (2, 3), "numbers": "1,2,3,4,5,6"}, None),
+    ({"shape": (2, 3), "numbers": "7"}, None),
+    ({"shape": (), "numbers": "1,2"}, "2 values do not fill the shape scalar"),
+    ({"shape": (), "numbers": "1"}, None),
+    *(
+        ({"dtype": dtype, "numbers": str(number + beyond)}, f"not numbers of the type {dtype}" if beyond else None)
+        for dtype, low, high in (
+            ("int8", -128, 127), ("uint8", 0, 255), ("int16", -(2**15), 2**15 - 1), ("uint16", 0, 2**16 - 1),
+            ("int32", -(2**31), 2**31 - 1), ("int64", -(2**63), 2**63 - 1), ("uint64", 0, 2**64 - 1),
+        )
+        for number, beyond in ((low, 0), (high, 0), (low, -1), (high, 1))
+    ),
+    ({"dtype": "int64", "numbers": "1.5"}, "not numbers of the type int64"),
+    ({"dtype": "bool", "numbers": "true"}, "not numbers of the type bool"),
+    ({"dtype": "bool", "numbers": "2"}, None),
+    ({"dtype": "float16", "numbers": "-1e3"}, None),
+    ({"numbers": ""}, "not numbers of the type float32"),
+    ({"numbers": "1,,2"}, "not numbers of the type float32"),
+    ({"source": "weights", "numbers": "x"}, None),
+    ({"source": "weights", "dtype": "float16"}, "weights are float32, not float16"),
+    ({"source": "weights", "dtype": "int64"}, "weights are float32, not int64"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("params", "message"), NUMBERS)
+def test_the_numbers_of_a_constant_tensor(params: dict[str, Any], message: str | None) -> None:
+    faults = list(operator("tensor_constant", params).faults())
+    assert len(faults) == (message is not None)
+    for fault in faults:
+        assert message is not None
+        assert message in fault.message
+        assert fault.parameter == ("dtype" if params.get("source") == "weights" else "numbers")
+        assert "enter" in fault.remedy
+
+
 def test_the_inputs_of_a_ctc_loss_have_one_batch() -> None:
     ctc = operator("ctc_loss", {})
     x, target = typed(BATCH, 12, 5), typed(BATCH, 12, dtype=DataType.INT64)

@@ -306,6 +306,29 @@ def test_where_images_of_several_sizes_meet(runtime_registry):
     check_recorded("tiles/sizes_that_meet.txt", "\n".join([*lines, ""]))
 
 
+@pytest.mark.parametrize("order", ["color,image,line", "image,line,color", "line,color,image"])
+@pytest.mark.parametrize("captures", [(), ("gain", "row", "sum")])
+def test_inputs_of_one_pixel_or_line_belong_to_every_tile(runtime_registry, order, captures):
+    sizes = {"image": "48x40x3", "color": "1x1x3", "line": "48x1x3"}
+    graph = Graph(
+        [
+            *(layer(name, "input", dims=sizes[name]) for name in order.split(",")),
+            layer("gain", "convolution", "color", ActivationSpec("sigmoid", {}), features=3, kernel="1x1"),
+            layer("norm", "global_pooling", "gain"),
+            layer("row", "convolution", "line", features=3, kernel="5x1"),
+            layer("wide", "convolution", "image", features=3, kernel="3x5"),
+            layer("scaled", "element_wise", "wide,gain", operation="multiply"),
+            layer("more", "element_wise", "scaled,norm", operation="add"),
+            layer("sum", "element_wise", "more,row", operation="add"),
+            layer("end", "convolution", "sum", features=2, kernel="3x3", stride="2x2"),
+            layer("result", "output", "end"),
+            layer("single", "output", "gain"),
+        ]
+    )
+    feeds = {"image": pixels(40, 48), "color": pixels(1, 1), "line": pixels(1, 48)}
+    check(*pair(graph, runtime_registry, 16, **feeds), captures)
+
+
 def test_an_engine_that_fails_in_a_tile_says_so(runtime_registry, monkeypatch):
     _, tiled = pair(chain(conv(1)), runtime_registry, 16, 48, 64)
     failed = DiagnosticError.of("out-of-memory", "there is no memory", layer="conv_1", remedy="close other programs")

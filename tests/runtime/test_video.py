@@ -368,7 +368,7 @@ def test_gray_and_single_images_are_written_in_color(tmp_path):
         ("a.mp4", "h265", 0, "there is no codec 'h265'"),
         ("a.mp4", "vp9", 0, "a .mp4 file cannot contain VP9"),
         ("a.mkv", "", 80, "FFV1, lossless has no quality setting"),
-        ("a.txt", "", 0, "there is no codec"),
+        ("a.txt", "", 0, "'.txt' is not a file type of videos"),
     ],
 )
 def test_refusals_name_the_file_with_its_folder(tmp_path, name, codec, quality, message):

@@ -90,11 +90,14 @@ def check_indexes(canvas) -> None:
             lines += item.isVisible()
     far = items.collect_far()
     tabs = far.blocks[Category.ACTIVATION]
-    blocks = [rect for rects in far.blocks.values() if rects is not tabs for rect in rects]
+    ghosts = {kind: rects for kind, rects in far.ghosts.items() if kind is not Category.ACTIVATION}
+    blocks = [rect for rects in (*far.blocks.values(), *ghosts.values()) if rects is not tabs for rect in rects]
     assert len(blocks) == len(areas)
     for name in shown:
         item = items[name]
         assert item.layout.block.translated(item.pos()) in blocks
+        ghosted = any(item.layout.block.translated(item.pos()) in rects for rects in ghosts.values())
+        assert ghosted is items.entry(name).look.bypassed
     assert len(far.selected) == len([n for n in canvas.context.selection if not items.hides(n)])
     assert bool(lines) is not far.links.isEmpty()
 

@@ -22,6 +22,7 @@ from PySide6.QtWidgets import (
     QHeaderView,
     QLabel,
     QLineEdit,
+    QListView,
     QMenu,
     QPlainTextEdit,
     QProgressBar,
@@ -230,9 +231,8 @@ def _of_view(view: QAbstractItemView) -> Iterator[tuple[str, Any]]:
     if model is None:
         return
     header = view.horizontalHeader() if hasattr(view, "horizontalHeader") else getattr(view, "header", lambda: None)()
-    shown_columns = [
-        c for c in range(model.columnCount(view.rootIndex())) if header is None or not header.isSectionHidden(c)
-    ]
+    count = 1 if isinstance(view, QListView) else model.columnCount(view.rootIndex())  # private in models of lists
+    shown_columns = [c for c in range(count) if header is None or not header.isSectionHidden(c)]
     if header is not None:
         yield "columns", [model.headerData(column, Qt.Orientation.Horizontal) for column in shown_columns]
         if header.isSortIndicatorShown():

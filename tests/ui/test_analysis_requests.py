@@ -772,3 +772,23 @@ def test_a_notice_offers_what_helps(bench: Bench, code: str, buttons: set[str]) 
     bench.answer()
     assert not offered() & {"restart", "weights", "random", "sizes"}
     assert not panel.findChild(QPushButton, "analysis.stop").isEnabled()
+
+
+@pytest.mark.parametrize("helps", [True, False])
+def test_a_precision_that_the_engine_lacks_is_changed_by_the_notice(bench: Bench, helps: bool) -> None:
+    panel = AnalysisPanel(bench.context)
+    bench.qtbot.addWidget(panel)
+    panel.show()
+    variant = {} if helps else {"variants": (Variant("half", "fp16"),), "variant": "half"}
+    bench.document.change_settings(engine="onnxruntime", precision="fp16", **variant)  # a variant has its own precision
+    bench.analysis.launch()
+    bench.engine.next(OpenRequest).fail((Diagnostic("precision-unavailable", "it computes in fp32 only"),))
+    buttons = {name: panel.findChild(QPushButton, f"analysis.notice.{name}") for name in ("precision", "restart")}
+    assert [name for name, button in buttons.items() if button.isVisible()] == (["precision"] if helps else ["restart"])
+    if helps:
+        buttons["precision"].click()
+        assert bench.document.settings.precision == "fp32"
+        assert bench.engine.next(OpenRequest).request.precision == "fp32"
+        assert not buttons["precision"].isVisible()
+        bench.document.history.undo()
+        assert bench.document.settings.precision == "fp16"

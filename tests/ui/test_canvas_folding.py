@@ -171,12 +171,33 @@ def test_a_frame_in_a_frame_folds_into_the_outer_one(window):
     assert seen(window) == {"a", "e"}
     assert not window.canvas.projection.frame("f").isVisible()
     assert set(window.canvas.projection.frame("g").members) == set("bcd")
+    window.canvas.context = window.context
+    kit.check_indexes(window.canvas)
+    bar = window.canvas.projection.frame("g").seen
+    for name, index, right in (("b", 0, False), ("e", 0, True)):
+        link = window.canvas.projection.link(name, index)
+        end = link.source.center() if right else link.target.center()
+        assert end == QPointF(bar.right() if right else bar.left(), bar.center().y())
     assert parse_document(write_document(graph_of(window))).graph == graph_of(window)
     window.structure.unfold("g")
     assert seen(window) == {"a", "b", "e"}
     assert window.canvas.projection.frame("f").isVisible()
     window.structure.unfold("f")
     assert seen(window) == set("abcde")
+
+
+def test_a_collapsed_frame_without_layers_counts_until_it_is_expanded_or_deleted(window):
+    document, items = window.context.document, window.canvas.projection
+    alone = items.extent()
+    document.do(lambda g: frames.set_frame(g, "n", Frame("n", "Note", rect=(-900, 600, 320, 160), collapsed=True)))
+    assert [item.frame.id for item in items.collapsed_frames] == ["n"]
+    assert items.extent().contains(items.frame("n").seen)
+    for change in (lambda: window.structure.unfold("n"), lambda: document.do(lambda g: frames.remove_frames(g, ["n"]))):
+        change()
+        assert items.collapsed_frames == ()
+        assert items.extent() == alone
+        document.undo()
+        assert items.extent() != alone
 
 
 def test_finding_a_layer_opens_all_frames_around_it(window):

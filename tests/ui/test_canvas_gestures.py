@@ -16,7 +16,7 @@ from PySide6.QtWidgets import QApplication, QLineEdit
 from app.ui.canvas.viewer import OPERATOR_MIME
 from app.ui.document.document import Document
 from designer.graph import commands, frames
-from designer.graph.model import Frame, Source
+from designer.graph.model import Frame, Layer, Source
 
 SHIFT, CTRL, ALT = (
     Qt.KeyboardModifier.ShiftModifier,
@@ -223,6 +223,42 @@ def test_loop_is_refused_and_shown(canvas):
     assert document(canvas).history.is_clean
     assert dot.refusal == ""
     assert any("loop" in text for _, text in canvas.messages)
+
+
+@pytest.mark.parametrize("how", ["on nothing", "refused", "Escape"])
+@pytest.mark.parametrize("start", ["output", "input", "taken input"])
+def test_no_port_stays_gray_after_a_drag(canvas, start, how):
+    """Ports that cannot take the link are gray while it is dragged, on the side where it can end."""
+    items, view = canvas.projection, canvas.viewer.viewport()
+    document(canvas).do(lambda g: commands.add_layer(g, Layer("flat", "flatten", (320, 400), (Source("input"),))))
+    document(canvas).do(
+        lambda g: commands.add_layer(g, Layer("wide", "convolution", (640, 400), (), {"features": "2"}))
+    )
+    canvas.viewer.frame_all()
+    QApplication.processEvents()
+    name, place = {
+        "output": ("flat", kit.output(canvas, "flat")),
+        "input": ("wide", kit.port(canvas, "wide")),
+        "taken input": ("cat", kit.port(canvas, "cat")),
+    }[start]
+    tips = {dot: dot.toolTip() for layer in items.layers for dot in (*items[layer].inputs, *items[layer].outputs)}
+    QTest.mousePress(view, kit.LEFT, Qt.KeyboardModifier.NoModifier, place)
+    QTest.mouseMove(view, place + QPoint(0, 60))
+    kit.settle(canvas)
+    gray = {dot for dot in tips if dot.grayed}
+    assert gray, name
+    assert {dot.is_input for dot in gray} == {start != "input"}
+    end = place + QPoint(0, 60)
+    if how == "refused":
+        end = kit.at(canvas, next(iter(gray)).center())
+    elif how == "Escape":
+        QTest.keyClick(canvas.viewer, Qt.Key.Key_Escape)
+    QTest.mouseMove(view, end)
+    QTest.mouseRelease(view, kit.LEFT, Qt.KeyboardModifier.NoModifier, end)
+    QApplication.processEvents()
+    left = [dot for layer in items.layers for dot in (*items[layer].inputs, *items[layer].outputs)]
+    assert not any(dot.grayed for dot in left)
+    assert all(dot.toolTip() == tips[dot] for dot in left if dot in tips)
 
 
 def test_escape_takes_a_link_back(canvas):

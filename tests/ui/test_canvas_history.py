@@ -96,6 +96,7 @@ def shown(canvas: Canvas) -> dict[str, object]:
         area = QRectF(left, -200, 500, 420)
         found[f"within {left}"] = sorted(items.within(area))
     found["blocks"] = sorted((kind.value, rect.getRect()) for kind, rects in far.blocks.items() for rect in rects)
+    found["ghosts"] = sorted((kind.value, rect.getRect()) for kind, rects in far.ghosts.items() for rect in rects)
     found["problems"] = sorted((rect.getRect(), problem) for rect, problem in far.problems)
     found["training"] = sorted(rect.getRect() for rect in far.training)
     found["far links"] = sorted(lines_of(far.links))

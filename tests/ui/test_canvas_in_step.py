@@ -275,7 +275,7 @@ def test_a_node_is_marked_with_the_worst_of_its_problems_and_not_with_notes(qapp
         [
             Layer("image", "input", params={"dims": "64x48x3"}),
             Layer("open", "convolution", (320, 0), (), conv),
-            Layer("after", "convolution", (640, 0), (Source("open"),), conv),
+            Layer("after", "convolution", (640, 0), (Source("open"),), {**conv, "strange": "1"}),
             Layer("surplus", "convolution", (320, 300), (Source("image"), Source("image")), {**conv, "strange": "1"}),
             Layer("odd", "convolution", (640, 300), (Source("image"),), {**conv, "strange": "1"}),
         ],
@@ -284,6 +284,9 @@ def test_a_node_is_marked_with_the_worst_of_its_problems_and_not_with_notes(qapp
     root = Document(graph, default_registry())
     inside = TemplateView(root, ScopeStep("", "pair"))
     severities = set()
+    both = root.inference.states["after"]
+    assert both.because_of == "open"
+    assert {finding.severity for finding in both.diagnostics} == {Severity.WARNING}
     for document in (root, inside):
         for name, state in document.inference.states.items():
             found = {finding.severity for finding in state.diagnostics}

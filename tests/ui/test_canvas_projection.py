@@ -104,6 +104,21 @@ def test_node_shows_name_type_summary_shape_and_activation(qtbot, context):
     assert canvas.projection["cat"].look.summary == "2 inputs"
 
 
+def test_only_the_first_output_is_at_the_tab_of_the_activation(qtbot, context):
+    canvas = shown(qtbot, context, kit.small_graph())
+    lstm = Layer("lstm", "lstm", (320, 480), (), {}, ActivationSpec("leaky_relu"))
+    context.document.do(lambda g: commands.add_layer(g, lstm))
+    item = canvas.projection["lstm"]
+    box, tab = item.layout.box, item.layout.tab
+    assert tab.left() == box.right()
+    assert [dot.pos().x() for dot in item.outputs] == [tab.right(), box.right(), box.right()]
+    assert [dot.pos().x() for dot in item.inputs] == [0.0] * len(item.inputs)
+    heights = [dot.pos().y() for dot in item.outputs]
+    assert heights == sorted(set(heights))
+    assert abs(tab.center().y() - heights[0]) < 2
+    kit.check_indexes(canvas)
+
+
 def test_no_text_is_wider_than_its_node(qtbot, context):
     from app.ui.canvas.node_layout import PAD, fonts
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("PySide6")
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QCoreApplication, QEvent, Qt
 from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QFileDialog, QLabel
 from pytestqt.qtbot import QtBot
@@ -669,6 +669,41 @@ def test_what_is_compared_first(qtbot: QtBot, tmp_path: Path) -> None:
         assert [choice.source for choice in made.model.choices] == [first, second]
         assert made.model.picture == picture
     context.deleteLater()
+
+
+def test_documents_that_were_opened_renamed_or_closed_meanwhile_are_offered(qtbot: QtBot, tmp_path: Path) -> None:
+    context = Context(default_registry())
+    documents = [document_of(tmp_path, context, name) for name in ("one", "two")]
+    opened = documents[:1]
+    window = SideWindow(context, lambda: list(opened))
+    context.setParent(window)
+    qtbot.addWidget(window)
+    window.model.choices = [VariantChoice(documents[0]), VariantChoice(network(tmp_path, "file"))]
+    window.setup.show_choices()
+
+    def offered() -> list[list[str]]:
+        boxes = [row.source for row in window.setup.rows]
+        texts = [[box.itemText(number) for number in range(box.count())] for box in boxes]
+        return [[text for text in found if text.endswith("(open)")] for found in texts]
+
+    def activate() -> None:
+        QCoreApplication.sendEvent(window, QEvent(QEvent.Type.ActivationChange))
+
+    window.isActiveWindow = lambda: False  # type: ignore[method-assign]
+    opened.append(documents[1])
+    activate()
+    assert offered() == [["one.xml (open)"]] * 2
+    window.isActiveWindow = lambda: True  # type: ignore[method-assign]
+    for change, expected in (
+        (lambda: None, ["one.xml (open)", "two.xml (open)"]),
+        (lambda: documents[1].mark_saved(tmp_path / "new.xml"), ["one.xml (open)", "new.xml (open)"]),
+        (lambda: opened.remove(documents[0]), ["new.xml (open)", "one.xml (open)"]),  # it is still compared
+        (lambda: opened.remove(documents[1]), ["one.xml (open)"]),
+    ):
+        change()
+        activate()
+        assert offered() == [expected] * 2
+        assert [row.source.currentText() for row in window.setup.rows] == ["one.xml (open)", "file.xml"]
 
 
 def test_tables_of_a_folder_and_of_a_vote_get_more_room(qtbot: QtBot, window: SideWindow) -> None:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import io
 from dataclasses import replace
 from pathlib import Path
+from threading import Event
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
 pytest.importorskip("PySide6")
 from PIL.Image import fromarray
-from PySide6.QtCore import QObject, Qt
+from PySide6.QtCore import QCoreApplication, QObject, Qt
 from PySide6.QtWidgets import QAbstractButton, QFileDialog
 from pytestqt.qtbot import QtBot
 from side_kit import network
@@ -22,19 +24,22 @@ from analysis_layers.noise import KINDS, RANDOM
 from app.engine.protocol import OpenRequest
 from app.reports.comparison import ImageMetrics, Row
 from app.reports.votes import EQUAL, LEFT, RIGHT, Vote, VoteTrial
+from app.ui.compare import runner
 from app.ui.compare.folder_run import FolderRun, Kept, best, conditions_of
 from app.ui.compare.folder_view import FolderView
 from app.ui.compare.metrics_view import VALUES, MetricsView
 from app.ui.compare.model import MOST, NoiseChoice, SideModel, provenance_of
-from app.ui.compare.runner import Made, _Lane
+from app.ui.compare.runner import Made, _Lane, _Work
 from app.ui.compare.setup import Setup
 from app.ui.compare.variants import Variant, VariantChoice, probable_weights
 from app.ui.compare.vote_view import VoteView
 from app.ui.document.document import Document
 from app.ui.engine.inputs import photographs
+from app.ui.widgets.background import Background
 from designer.files.document import read_document
 from designer.files.settings import save_settings, settings_path
 from designer.graph.commands import set_params
+from designer.graph.diagnostics import Diagnostic
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.operators.registry import default_registry
@@ -91,6 +96,143 @@ def test_weights_that_were_written_again_are_read_again(qtbot: QtBot, tmp_path: 
         asked.clear()
     lane.run(Variant("A", OpenRequest("text", str(tmp_path / "gone")), "in", "out", 3, "a.xml", ""), np.zeros(1), work)
     assert len(asked) == 1
+
+
+class Client:
+    """An engine whose answers the test gives. `lent` are the images that it holds."""
+
+    def __init__(self) -> None:
+        self.opened: Any = None
+        self.busy = False
+        self.asked: list[SimpleNamespace] = []
+        self.lent: list[str] = []
+
+    def ask(self, request: Any, _owner: object, done: Any, refused: Any, progress: Any = None) -> Any:
+        call = SimpleNamespace(request=request, done=done, refused=refused, cancelled=False)
+        call.cancel = lambda: setattr(call, "cancelled", True)
+        self.asked.append(call)
+        return call
+
+    def putting(self) -> Any:
+        return lambda picture: self.lent.append("image") or "image"
+
+    def take(self, handle: str) -> None:
+        self.lent.remove(handle)
+
+    def cancel(self) -> None:
+        self.busy, self.opened = False, None
+
+
+class Lane:
+    """An engine process of a comparison. `told` is what it says of its variant."""
+
+    def __init__(self, qtbot: QtBot) -> None:
+        self.qtbot, self.client, self.told = qtbot, Client(), list[Any]()
+        self.owner = QObject()
+        self.lane = _Lane(self.owner)
+        self.lane.client = self.client
+        self.variant = Variant("A", OpenRequest("text", None), "in", "out", 3, "a.xml", "")
+
+    def run(self) -> None:
+        work = _Work(self.told.append, lambda found: self.told.append([d.message for d in found]), lambda event: None)
+        self.lane.run(self.variant, np.zeros((1, 3, 2, 2), np.float32), work)
+
+    def open(self, *, missing: str = "", lent: bool = True) -> None:
+        call = self.client.asked[-1]
+        self.client.opened = call
+        call.done(SimpleNamespace(missing=missing))
+        if lent and not missing:
+            self.qtbot.waitUntil(lambda: self.client.asked[-1] is not call)
+
+    def requests(self) -> list[str]:
+        found = [type(call.request).__name__.removesuffix("Request") for call in self.client.asked]
+        self.client.asked = self.client.asked[-2:]
+        return found
+
+
+@pytest.fixture
+def lane(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> Lane:
+    monkeypatch.setattr(runner, "weights_wanted", lambda reply: reply.missing)
+    return Lane(qtbot)
+
+
+def problem(text: str) -> Diagnostic:
+    return Diagnostic("any", text)
+
+
+def test_an_engine_opens_a_network_once_and_runs_it_again(lane: Lane) -> None:
+    lane.run()
+    lane.open()
+    assert lane.requests() == ["Open", "SetInputTensor", "Run"]
+    lane.lane.warm = True
+    lane.client.asked.clear()
+    lane.run()
+    lane.qtbot.waitUntil(lambda: len(lane.client.asked) == 2)
+    assert lane.requests() == ["SetInputTensor", "Run"]
+    assert lane.lane.warm
+    lane.variant = replace(lane.variant, opening=OpenRequest("other", None))
+    lane.client.asked.clear()
+    lane.run()
+    assert lane.requests() == ["Open"]
+    assert not lane.lane.warm  # its first run builds it
+
+
+@pytest.mark.parametrize("first", ["weights", "refused"])
+def test_a_network_that_could_not_be_opened_is_opened_again(lane: Lane, first: str) -> None:
+    lane.run()
+    lane.client.opened = lane.client.asked[-1]
+    if first == "weights":
+        lane.open(missing="Weights are missing.")
+        assert lane.told == [["Weights are missing"]]
+    else:
+        lane.client.asked[-1].refused((problem("No"),))
+        assert lane.told == [["No"]]
+    lane.client.asked.clear()
+    lane.run()
+    assert lane.requests() == ["Open"]
+
+
+def test_a_refused_image_is_the_reason_whatever_the_run_says(lane: Lane) -> None:
+    lane.run()
+    lane.open()
+    feed, run = lane.client.asked[-2:]
+    run.done("result")
+    assert lane.told == ["result"]
+    feed.refused((problem("The image is too large"),))
+    run.done("result of the image before")
+    run.refused((problem("There is no image"), problem("The image is too large")))
+    assert lane.told[1:] == [["The image is too large"], ["The image is too large", "There is no image"]]
+
+
+@pytest.mark.parametrize("end", ["stop", "engine", "next"])
+def test_an_image_that_nobody_wants_any_more_is_taken_back(lane: Lane, end: str) -> None:
+    gate = Event()
+    lane.client.putting = lambda: lambda picture: gate.wait(10) and (lane.client.lent.append("image") or "image")  # type: ignore[method-assign]
+    lane.run()
+    lane.open(lent=False)
+    lane.client.asked.clear()
+    if end == "stop":
+        lane.lane.stop()
+    elif end == "engine":
+        lane.client.opened = None
+    else:
+        lane.run()
+    gate.set()
+    lane.qtbot.waitUntil(lambda: not any(job.running for job in lane.lane.findChildren(Background)))
+    QCoreApplication.processEvents()
+    assert len(lane.client.lent) == (1 if end == "next" else 0)
+    assert lane.told == ([["the engine has ended"]] if end == "engine" else [])
+    assert lane.requests() == (["SetInputTensor", "Run"] if end == "next" else [])
+
+
+def test_stopping_ends_what_is_at_work(lane: Lane) -> None:
+    lane.run()
+    lane.open()
+    lane.client.busy = True
+    calls = lane.client.asked[-2:]
+    lane.lane.stop()
+    assert [call.cancelled for call in calls] == [True, True]
+    assert not lane.client.busy
 
 
 def test_the_plot_of_a_run_before_is_not_shown(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:

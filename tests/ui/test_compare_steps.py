@@ -15,12 +15,19 @@ from pytestqt.qtbot import QtBot
 from side_kit import network, photograph
 
 from app.reports.comparison import ImageArray
+from app.ui.compare import difference_images
+from app.ui.compare.difference_images import DifferenceImages, DifferenceRequest
+from app.ui.compare.differences import absolute_pixels, levels
 from app.ui.compare.folder_run import FolderRun
 from app.ui.compare.model import CLEAN, INPUT, NoiseChoice, SideModel
 from app.ui.compare.runner import Made
 from app.ui.compare.variants import VariantChoice
+from app.ui.widgets.render import to_image
+from designer.files.settings import PATTERN
+from designer.graph.diagnostics import Diagnostic
 from designer.operators.registry import default_registry
 from designer.runtime.images import read_image
+from designer.runtime.patterns import PATTERNS, make_pattern
 from designer.texts import tr
 
 pytestmark = pytest.mark.gui
@@ -245,3 +252,68 @@ def test_the_clean_image_of_a_folder_is_known_only_if_it_was_given(task: Task, t
         else:
             np.testing.assert_allclose(task.run._clean, read_image(clean, 3))
         assert not task.run.running
+
+
+def test_of_several_requests_for_a_difference_the_last_one_is_made(
+    task: Task, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot
+) -> None:
+    monkeypatch.setattr(difference_images, "Background", Job)
+    monkeypatch.setattr(difference_images, "AT_ONCE", 0)
+    images, changes = DifferenceImages(task.owner), []
+    images.changed.connect(lambda: changes.append(1))
+    rng = np.random.default_rng(0)
+    mine, other, third = rng.random((3, 1, 3, 6, 8)).astype(np.float32)
+
+    def asked(key: str, gain: float, theirs: ImageArray = other) -> object:
+        return images.image(key, DifferenceRequest(mine, theirs, gain, False))
+
+    def made(gain: float, theirs: ImageArray = other) -> object:
+        return to_image(absolute_pixels(levels(mine, theirs), gain))
+
+    for key, gain in (("A", 1.0), ("A", 2.0), ("A", 3.0), ("B", 5.0)):
+        assert asked(key, gain) is None
+    first, of_b = Job.held
+    first.end()
+    assert len(changes) == 1
+    assert asked("A", 3.0) == made(1.0)  # the one before until the last one is there
+    third_gain = Job.held[-1]
+    third_gain.end()
+    assert asked("A", 3.0) == made(3.0)
+    assert images.busy
+    of_b.end()
+    assert (asked("B", 5.0), images.busy, Job.held) == (made(5.0), False, [])
+    assert asked("A", 4.0) == made(3.0)
+    assert asked("A", 3.0) == made(3.0)  # what is there already is wanted again
+    Job.held[-1].end()
+    assert (images.busy, Job.held) == (False, [])
+    assert asked("A", 3.0) in (made(3.0), made(4.0))
+    for job in list(Job.held):
+        job.end()
+    assert asked("A", 3.0, third) is None  # other images
+    late = Job.held[-1]
+    images.clear()
+    assert (asked("A", 6.0, third), images.busy) == (None, True)
+    count = len(changes)
+    late.failed.emit((Diagnostic("late", "too late"),))
+    late.end()
+    assert (len(changes), images.problem("A")) == (count, "")
+    Job.held[-1].failed.emit((Diagnostic("memory", "there is no memory"),))
+    assert (images.problem("A"), images.busy) == ("There is no memory.", False)
+    assert asked("A", 6.0, third) is None
+    assert asked("A", 7.0, third) is None
+    Job.held[-1].end()
+    assert asked("A", 7.0, third) == made(7.0, third)
+    assert images.problem("A") == ""
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+def test_a_test_pattern_is_compared_like_an_image(task: Task, name: str) -> None:
+    task.model.picture = Path(f"{PATTERN}{name}")
+    task.until("")
+    clean = make_pattern(name, 3, 512, 512)
+    np.testing.assert_array_equal(task.model.pixels(INPUT), clean)
+    assert not task.model.problem
+    task.model.noise = NoiseChoice(scale=0.25)
+    task.until("")
+    np.testing.assert_array_equal(task.model.pixels(CLEAN), clean)
+    assert np.std(task.model.pixels(INPUT) - clean) > 0.2

@@ -142,15 +142,15 @@ def test_every_cell_of_the_metrics_is_of_its_image(qtbot: QtBot, bench: Bench, c
             expected.append([title, "failed", "-", "-", "-", ""])
         elif key == CLEAN or (key == INPUT and not clean):
             expected.append([title, "-", "-", "-", "-", ""])
+        elif key == "A" and not clean:
+            expected.append([title, "reference", "-", "10.0", "-", ""])
         else:
             made = bench.pixels(key)
             star = BEST if key == "B" else ""
             time = f"{bench.model.made[key].milliseconds:.1f}" if key in bench.model.made else "-"
-            of_variant = key not in (INPUT, "A" if not clean else "")
-            worst = f"{worst_psnr(reference, made):.2f}" if of_variant else "-"
-            expected.append(
-                [title, f"{star}{psnr(reference, made):.2f}", f"{star}{ssim(reference, made):.4f}", time, worst, ""]
-            )
+            worst = f"{worst_psnr(reference, made):.2f}" if key != INPUT else "-"
+            values = [f"{star}{psnr(reference, made):.2f}", f"{star}{ssim(reference, made):.4f}"]
+            expected.append([title, *values, time, worst, ""])
     assert cells(view) == expected
     assert [row[0] for row in expected][:2] == (["Input (gaussian:25/255)", "Clean"] if clean else ["Input", "A net_A"])
     against = "Clean" if clean else "A net_A"
@@ -220,6 +220,43 @@ def test_the_worst_regions_are_stepped_through_in_a_circle(qtbot: QtBot, bench: 
     assert not view.region.text()
     assert not view.next.isEnabled()
     assert not view.back.isEnabled()
+
+
+def test_the_selected_image_stays_selected_when_rows_come_and_go(qtbot: QtBot, bench: Bench) -> None:
+    view, model = shown(qtbot, MetricsView(bench.model), 900, 260), bench.model
+    bench.fill("ABC")
+
+    def selected() -> list[str]:
+        rows = {index.row() for index in view.table.selectionModel().selectedRows()}
+        return [cells(view)[row][0] for row in rows]
+
+    view.table.selectRow(3)
+    qtbot.mouseClick(view.next, LEFT)
+    assert selected() == ["B net_B"]
+    view.refresh()
+    qtbot.mouseClick(view.next, LEFT)
+    assert view.region.text().startswith("2 of 5 of B net_B")  # a table that was filled anew goes on
+    bench.fill("ABC", clean=False)  # without the row of the clean image
+    assert selected() == ["B net_B"]
+    model.choices = list(model.choices)  # as after another choice for A
+    model.choices[0] = VariantChoice(Path("other.xml"))
+    model.started.emit()
+    assert selected() == ["B net_B"]
+    del model.choices[0]
+    model.started.emit()
+    assert selected() == ["A net_B"]
+    model.choices.append(model.choices[0])
+    model.started.emit()
+    assert selected() == ["A net_B"]
+    del model.choices[1]
+    model.started.emit()
+    assert selected() == ["A net_B"]
+    model.choices = [VariantChoice(Path("other.xml"))]  # fewer, and none of those before
+    model.started.emit()
+    assert selected() == []
+    view.table.selectRow(0)
+    bench.fill("AB")
+    assert selected() == ["Input (gaussian:25/255)"]
 
 
 # --- images ------------------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ from app.ui.compare.differences import absolute_pixels, levels, mean_levels, sig
 from app.ui.widgets import theme
 from app.ui.widgets.image_view import SplitMode
 from app.ui.widgets.overlays import CrossOverlay
-from app.ui.widgets.render import to_image
+from app.ui.widgets.render import are_probabilities, class_colors, to_image
 from designer.graph.types import Size3D
 from designer.operators.registry import default_registry
 from designer.runtime.provenance import Provenance
@@ -224,7 +224,7 @@ def test_an_output_is_colored_as_its_layer_says(qtbot: QtBot, kind: str, of_reci
         shares = "< 0: {} %   > 1: {} %".format(*(f"{float(each):.1f}" for each in (negative, positive)))
         label = view.findChild(QLabel, "analysis.output.y.range")
         assert label is not None
-        assert label.text() == ("" if kind == "tensor" else "0 is mid-gray" if signed else shares)
+        assert label.text() == ("channel 0 of 3" if kind == "tensor" else "0 is mid-gray" if signed else shares)
 
 
 def test_everything_around_the_output_is_of_what_is_shown_now(qtbot: QtBot) -> None:
@@ -292,6 +292,78 @@ def test_everything_around_the_output_is_of_what_is_shown_now(qtbot: QtBot) -> N
     assert texts() == ["", "", ""]
     assert view.view.isVisible()
     assert not view.export.isEnabled()
+
+
+def scores() -> np.ndarray:
+    """Six classes at 4 x 5 pixels whose values do not add up to 1: class (x + y) % 6 is the largest."""
+    values = np.random.default_rng(3).random((6, 4, 5)).astype(np.float32)
+    for y in range(4):
+        for x in range(5):
+            values[(x + y) % 6, y, x] = 2
+    return values
+
+
+def test_probabilities_are_shown_as_classes_each_in_a_color_of_its_own(qtbot: QtBot) -> None:
+    values = scores()
+    view = OutputView("out", lambda: Provenance("y.xml", "0" * 64))
+    qtbot.addWidget(view)
+    view.resize(400, 400)
+    view.show()
+    legend = view.findChild(QLabel, "analysis.output.out.range")
+    view.show_array(values[None])
+    assert "channels 0 to 2 of 6" in legend.text()  # only what adds up to 1 is certainly about classes
+    view.display_bar.mode.setCurrentText("Classes")
+    assert legend.text() == "the class with the largest value, of 6"
+    view.display_bar.mode.setCurrentText("As the layer says")
+    view.show_array((values / values.sum(0))[None])
+    assert legend.text() == "the class with the largest value, of 6"
+    image = view.view.image
+    assert image is not None
+    shown = {(x + y) % 6: image.pixelColor(x, y).name() for y in range(4) for x in range(5)}
+    assert all(image.pixelColor(x, y).name() == shown[(x + y) % 6] for y in range(4) for x in range(5))
+    assert len(set(shown.values())) == 6
+    assert shown[0] == "#000000"
+    view.view.probed.emit((3, 1))
+    assert view.probe_text.startswith("x 3  y 1   class 4: 0.")
+
+
+@pytest.mark.parametrize(
+    ("values", "wanted"),
+    [
+        (np.full((2, 3, 3), 0.5), True),
+        (np.full((2, 3, 3), 0.4), False),
+        (np.array([1.5, -0.5]).reshape(2, 1, 1), False),
+        (np.ones((1, 3, 3)), False),
+        (np.stack([np.ones((200, 200)), np.eye(200)]), False),  # only few pixels differ
+        (np.full((2, 3, 3), np.nan), False),
+    ],
+)
+def test_only_channels_that_add_up_to_one_are_probabilities(values: np.ndarray, wanted: bool) -> None:
+    assert are_probabilities(values.astype(np.float32)) is wanted
+
+
+def test_one_channel_has_two_classes_and_many_have_colors_that_differ() -> None:
+    mask = np.array([[[0.2, 0.5, 0.51, 1.0]]], np.float32)
+    found = Display(DisplayMode.CLASSES).pixels(mask, DisplayMode.IMAGE)[0]
+    assert [int(pixel) for pixel in found] == [int(class_colors(2)[k]) for k in (0, 0, 1, 1)]
+    colors = [QColor(int(pixel)) for pixel in class_colors(21)]
+    assert len({color.name() for color in colors}) == 21
+    for before, after in pairwise(colors):
+        assert sum(abs(a - b) for a, b in zip(before.getRgb()[:3], after.getRgb()[:3], strict=True)) > 100
+    assert [int(pixel) for pixel in class_colors(3)] == [int(pixel) for pixel in class_colors(21)[:3]]
+
+
+def test_channels_that_an_image_leaves_out_are_named(qtbot: QtBot) -> None:
+    view = OutputView("out", lambda: Provenance("y.xml", "0" * 64))
+    qtbot.addWidget(view)
+    legend = view.findChild(QLabel, "analysis.output.out.range")
+    texts = []
+    for count in (1, 2, 3, 4, 5):
+        view.show_array(np.full((1, count, 4, 4), 0.75, np.float32))
+        texts.append(legend.text())
+    view.display_bar.mode.setCurrentText("Map")
+    assert texts == ["", "channel 0 of 2", "", "", "channels 0 to 2 of 5"]
+    assert legend.text() == "channel 0 of 5"
 
 
 @pytest.mark.parametrize("gain", [1.0, 2.5, 20.0])

@@ -104,7 +104,7 @@ def test_settings_of_a_run_outdate_when_they_change_and_when_they_change_back(wa
 
 
 def test_the_watch_follows_the_document_that_is_shown(watched: Watched) -> None:
-    assert watched.of(lambda document: watched.context.set_document(document), document=1) == []
+    assert watched.of(watched.context.set_document, document=1) == []
     assert watched.of(EDITS["a parameter"]) == []
     assert watched.of(lambda document: document.change_settings(threads=3)) == []
     assert watched.of(EDITS["a parameter"], document=1) == ["edited", "outdated"]

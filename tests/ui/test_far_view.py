@@ -10,7 +10,7 @@ pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
 import canvas_kit as kit
-from PySide6.QtCore import QDeadlineTimer, QEvent, QObject, QPointF
+from PySide6.QtCore import QDeadlineTimer, QEvent, QObject, QPoint, QPointF
 from PySide6.QtGui import QPainterPath
 from PySide6.QtWidgets import QApplication
 
@@ -180,3 +180,35 @@ def test_a_crowd_of_links_or_of_layers_is_painted_from_afar(qtbot, monkeypatch):
     assert items.busy
     assert items.crowded(nowhere, 1.0)
     qtbot.waitUntil(lambda: not items.busy)
+
+
+@pytest.mark.parametrize("how", ["a click on nothing", "another layer", "a panel", "a band"])
+def test_from_afar_many_selected_layers_are_seen_until_something_else_is_selected(qtbot, monkeypatch, how):
+    """Layers without items are marked only."""
+    for name, value in (("EAGER", 0), ("FEW", 2)):
+        monkeypatch.setattr(f"app.ui.canvas.projection.{name}", value)
+    canvas = kit.open_canvas(qtbot, kit.small_graph())
+    viewer, items = canvas.viewer, canvas.projection
+    viewer.zoom_by(0.1 / viewer.zoom)
+    viewer.centerOn(480, 60)
+    qtbot.waitUntil(lambda: not items.busy)
+    plain = viewer.grab().toImage()
+    canvas.select_all()
+    assert len(items.marked) == len(items.collect_far().selected) == 5
+    QApplication.processEvents()
+    assert viewer.grab().toImage() != plain
+    left = 0
+    painted = Painted(viewer.viewport())
+    if how == "a click on nothing":
+        kit.click(canvas, QPoint(8, 8))
+    elif how == "another layer":
+        left = 1
+        canvas.context.select(("free",))
+    elif how == "a panel":
+        canvas.context.select(())
+    else:
+        kit.drag(canvas, QPoint(8, 8), QPoint(60, 60))
+    assert len(items.collect_far().selected) == left
+    qtbot.waitUntil(lambda: painted.count > 0)
+    assert canvas.context.selection == (("free",) if left else ())
+    assert (viewer.grab().toImage() == plain) is not bool(left)

@@ -11,12 +11,15 @@ import canvas_kit as kit
 from PySide6.QtGui import QCursor, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractSpinBox, QApplication, QLineEdit, QTreeWidget
+from recorded_state import compare
 from window_kit import open_window, show
 
 import samples
+from app.ui.canvas.connect_search import ConnectSearch
 from designer.graph import commands
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
+from designer.graph.template import Template
 
 
 @pytest.fixture
@@ -141,6 +144,49 @@ def test_ports_that_take_nothing_of_it_cannot_be_chosen(window):
     assert found.topLevelItem(0).text(0).startswith("cat")
     line = window.findChild(QLineEdit, "connect.text")
     QTest.keyClick(line, Qt.Key.Key_Escape)
+
+
+def test_what_the_search_for_links_offers_and_makes(window):
+    """Layers with several outputs and inputs, free and taken ones: every row of both searches, and the link that it makes."""
+    ports = (
+        Layer("p", "template_input"),
+        Layer("q", "template_output", (320, 0), (Source("p"),)),
+        Layer("r", "template_output", (320, 160), (Source("p"),), {"index": "1"}),
+    )
+    layers = [
+        Layer("in", "input", params={"dims": "16x16x3"}),
+        Layer("slope", "image_gradient", (320, 0), (Source("in"),)),
+        Layer("two", "template", (320, 320), (Source("in"),), {"template": "pair"}),
+        Layer("sum", "element_wise", (640, 0), (Source("slope"), Source("two", "r"))),
+        Layer("cat", "concatenation", (640, 320), (Source("slope", "dy"),)),
+        Layer("flat", "flatten", (960, 0), (Source("sum"),)),
+    ]
+    show(window, Graph(layers, templates=[Template("pair", ports)]))
+    document, canvas = window.context.document, window.canvas
+    search = window.findChild(ConnectSearch)
+    found = []
+    for name in document.graph.layers:
+        for action in ("edit.connect_to", "edit.connect_from"):
+            window.context.select((name,))
+            window.actions_[action].trigger()
+            QApplication.processEvents()
+            rows = window.findChild(QTreeWidget, "connect.list")
+            for number in range(rows.topLevelItemCount()):
+                row = rows.topLevelItem(number)
+                key = row.data(0, Qt.ItemDataRole.UserRole)
+                offer = search.offer(key)
+                before = document.graph[offer.consumer].inputs
+                refused = row.isDisabled()
+                line = [f"{action} {name}: {row.text(0)}", row.text(1), row.toolTip(0)]
+                if not refused:
+                    search.chosen.emit(key)
+                    now = document.graph[offer.consumer].inputs
+                    line.append(f"{offer.consumer}({', '.join(map(str, before))}) -> ({', '.join(map(str, now))})")
+                    canvas.projection.get(offer.consumer)
+                    assert document.undo()
+                found.append(" | ".join(line))
+            search.hide()
+    compare("connect_search", found)
 
 
 @pytest.mark.parametrize("key", [Qt.Key.Key_Return, Qt.Key.Key_Escape])

@@ -239,6 +239,8 @@ def test_every_line_reaches_its_ends(end, places):
         assert path.pointAtPercent(0) == start
         last = path.currentPosition()
         assert (round(last.x(), 6), round(last.y(), 6)) == (end.x(), end.y())
+        near = [path.pointAtPercent(share / 400) for share in range(401)]
+        assert all(min((place - other).manhattanLength() for other in near) < 12 for place in places), style
     corners = link_paths.angled(start, end, points=places)
     assert all(a.x() == b.x() or a.y() == b.y() for a, b in pairwise(corners))
     assert all(any(c == p for c in corners) for p in places)

@@ -150,7 +150,7 @@ CELLS: dict[str, tuple[str, list[str], list[str]]] = {  # header, texts and tool
     "spread": (
         "±\nms",
         ["0.250", "0.500", "-", "-"],
-        [*["measured: measured"] * 2, *["unavailable: one run has no spread"] * 2],
+        [*["measured: of the timed runs"] * 2, *["unavailable: one run has no spread"] * 2],
     ),
     "kernels": ("Kernels", ["Fused_Kernel", "copy", "", ""], []),
 }

@@ -14,14 +14,23 @@ from analysis_kit import picture, silent_engine
 from pytestqt.qtbot import QtBot
 from runtime_networks import chain
 
-from app.engine.protocol import OpenRequest, ProfileReply, ProfileRequest, RemeasureRequest, SetInputRequest
+from app.engine.protocol import (
+    OpenReply,
+    OpenRequest,
+    ProfileReply,
+    ProfileRequest,
+    RemeasureRequest,
+    SetInputRequest,
+    TensorStatus,
+)
 from app.ui.document.document import Document
 from app.ui.engine.client import EngineClient
 from app.ui.engine.context import Context
 from app.ui.engine.profiling import ProfilingController, State, profiling_of
 from app.ui.engine.requests import open_variant
 from designer.files.variants import Variant
-from designer.graph.diagnostics import Diagnostic
+from designer.files.weights import WeightStatus
+from designer.graph.diagnostics import Diagnostic, Severity
 from designer.operators.registry import default_registry
 from designer.profiling.machine import Machine
 from designer.profiling.profile_files import save_profile
@@ -144,6 +153,50 @@ def test_a_launch_that_fails_keeps_what_was_measured(
     profiling.partial_file.write_text("of an earlier launch")
     profiling.launch()
     assert not profiling.partial_file.exists()
+
+
+ENDS = {
+    "cancelled": (State.IDLE, "Stopped.", 0), "weights-missing": (State.WEIGHTS, "It failed.", 0),
+    "not-agreed": (State.FAILED, "It failed.", 1), "out-of-memory": (State.FAILED, "It failed.", 0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("left", [True, False])
+@pytest.mark.parametrize("code", ENDS)
+def test_only_the_document_of_a_launch_is_asked_for_weights_and_consent(
+    context: Context, profiling: ProfilingController, code: str, left: bool
+) -> None:
+    asked: list[object] = []
+    said: list[tuple[str, str]] = []
+    context.agreement_wanted.connect(asked.append)
+    context.message.connect(lambda level, text: said.append((level, text)))
+    context.root.path = Path("/nets/first.xml")
+    profiling.launch()
+    call = profiling._calls[-1]
+    if left:
+        context.set_document(Document(chain(), context.registry, parent=context))
+        assert profiling.running
+    call.fail((Diagnostic("note", "a note", Severity.INFO), Diagnostic(code, "it failed")))
+    state, message, count = ENDS[code]
+    if left and code != "cancelled":
+        state, message = State.FAILED, "first.xml: It failed."
+    assert (profiling.state, profiling.message, len(asked)) == (state, message, 0 if left else count)
+    assert said == ([("error", message)] if state is State.FAILED else [])
+
+
+@pytest.mark.parametrize("left", [True, False])
+def test_a_network_that_lacks_weights_is_said_of_its_document(
+    context: Context, profiling: ProfilingController, left: bool
+) -> None:
+    profiling.launch()
+    opening = profiling._calls[0]
+    title = context.root.title
+    if left:
+        context.set_document(Document(chain(), context.registry, parent=context))
+    opening.finish(OpenReply((TensorStatus("conv", "kernel", WeightStatus.MISSING, (4, 3, 3, 3)),)))
+    assert profiling.state is (State.FAILED if left else State.WEIGHTS)
+    assert profiling.message.startswith(f"{title}: " if left else "")
+    assert all(call.cancelled for call in profiling._calls[1:])
 
 
 def test_weights_that_are_chosen_after_a_refusal_are_settings(

@@ -14,13 +14,23 @@ from pathlib import Path
 from PySide6.QtCore import QSettings, Qt
 from PySide6.QtGui import QDesktopServices, QKeySequence
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QDialog, QFileDialog, QLineEdit, QPushButton
+from PySide6.QtWidgets import (
+    QApplication,
+    QDialog,
+    QFileDialog,
+    QLabel,
+    QLineEdit,
+    QPlainTextEdit,
+    QPushButton,
+    QWidget,
+)
 from pytestqt.qtbot import QtBot
 from recorded_state import compare, lines, plain
 from shown_state import named, of_tree
 
 from app.ui.canvas.canvas import Canvas
 from app.ui.document.document import Document
+from app.ui.document.recovery_dialog import DifferencesDialog, RecoveryDialog
 from app.ui.engine.context import Context
 from app.ui.shell.export import command
 from app.ui.shell.export.deploy import DeployExportDialog
@@ -34,8 +44,11 @@ from app.ui.shell.shortcuts import Shortcuts
 from app.ui.shell.shortcuts_dialog import ShortcutsDialog
 from app.ui.shell.window import declared_actions
 from app.ui.widgets.code_consent import CodeConsent
+from designer.files.recovery import Unfinished
 from designer.files.settings import find_settings, read_settings
 from designer.files.variants import Variant
+from designer.graph import commands
+from designer.graph.diagnostics import Diagnostic, Severity
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.operators.registry import default_registry
@@ -115,6 +128,79 @@ def said(context: Context) -> list[str]:
     found: list[str] = []
     context.message.connect(lambda severity, text: found.append(f"{severity}: {text}"))
     return found
+
+
+# --- unsaved work of a process that ended ----------------------------------------------------------------------------
+
+
+def left_behind(folder: Path) -> list[Unfinished]:
+    """What was opened from a file and changed, never saved, deleted since, or lost."""
+    changed = network()
+    changed.apply(commands.rename_layer(changed, "result", "end"))
+    changed.apply(commands.set_params(changed, {"conv": {"features": "5"}}))
+    finding = Diagnostic(
+        "journal-damaged", "damaged records in the journal: 1 of 3", Severity.WARNING, remedy="compare it"
+    )
+    project = {"project": str(folder / "project"), "iterations": 12}
+    entries = (
+        (folder / f"{'long_' * 24}name & <b>.xml", changed, "changed", network(), project, (finding,)),
+        (None, network(), "none", None, {}, ()),
+        (folder / "same.xml", network(), "same", network(), {}, ()),
+        (folder / "settings.xml", network(), "same", network(), project, ()),
+        (folder / "gone.xml", changed, "gone", None, {}, ()),
+        (folder / "lost.xml", None, "same", network(), {}, (finding, finding)),
+    )
+    return [
+        Unfinished(folder / f"{n}.journal", path, f"network & <i>{n}</i>", 0.0, 1e9 + n, "", graph, disk, file, settings, found, -1)
+        for n, (path, graph, disk, file, settings, found) in enumerate(entries)
+    ]  # fmt: skip
+
+
+def test_what_the_list_of_unsaved_work_says_and_asks(qtbot: QtBot, tmp_path: Path) -> None:
+    said: list[str] = []
+    folder = tmp_path / "documents of a project with a long name"
+    entries = left_behind(folder)
+    parent = QWidget()
+    qtbot.addWidget(parent)
+    dialog = RecoveryDialog(entries, parent)
+    dialog.recover_asked.connect(lambda left: said.append(f"recover {left.title}"))
+    dialog.discard_asked.connect(lambda left: said.append(f"discard {left.title}"))
+    dialog.finished.connect(lambda result: said.append(f"finished {result}"))
+    steps = Steps(qtbot, dialog, said)
+    assert dialog.list.columnViewportPosition(3) < dialog.list.viewport().width() - 40  # long names leave room
+
+    def compare_with_file() -> None:
+        dialog.compare.click()
+        (found,) = [each for each in dialog.findChildren(DifferencesDialog) if each.isVisible()]
+        said.append(f"{found.windowTitle()} | {found.findChild(QLabel).text()}")
+        said.extend(found.findChild(QPlainTextEdit).toPlainText().splitlines())
+        found.findChild(QPushButton, "recover_differences.copy").click()
+        assert QApplication.clipboard().text() == found.findChild(QPlainTextEdit).toPlainText()
+        found.close()
+
+    for number in range(len(entries)):
+        item = dialog.list.topLevelItem(number)
+        steps.step(f"row {number}", lambda item=item: dialog.list.setCurrentItem(item))
+        said.clear()
+        if dialog.compare.isEnabled():
+            steps.step("compare", compare_with_file)
+        for name in ("recover.recover", "recover.discard"):
+            steps.press(name)
+    steps.step("Return on what is lost", lambda: QTest.keyClick(dialog.list, Qt.Key.Key_Return))
+    steps.step("up", lambda: QTest.keyClick(dialog.list, Qt.Key.Key_Up))
+    steps.step("Return in the list", lambda: QTest.keyClick(dialog.list, Qt.Key.Key_Return))
+    place = dialog.list.visualItemRect(dialog.list.topLevelItem(1)).center()
+    for click in (QTest.mouseClick, QTest.mouseDClick):
+        steps.step(
+            click.__name__, lambda click=click: click(dialog.list.viewport(), Qt.MouseButton.LeftButton, pos=place)
+        )
+    steps.press("recover.all")
+    for number in (1, 0, 5, 3, 4):
+        steps.step(f"without {entries[number].name}", lambda number=number: dialog.take(entries[number]))
+    dialog.activateWindow()
+    dialog.later.setFocus()
+    steps.step("without the last", lambda: dialog.take(entries[2]))
+    compare("dialog_recovery", steps.lines)
 
 
 # --- exports by a command --------------------------------------------------------------------------------------------

@@ -456,4 +456,10 @@ def test_the_project_of_a_network_with_a_file_is_not_written_into_its_settings(q
     document.use_project(tmp_path / "project", "denoising")
     assert document.project == tmp_path / "project"
     assert document.settings == Settings()
+    document.restore_settings(weights="other.safetensors")
+    assert document.project == tmp_path / "project"
+    document.restore_settings(project=str(tmp_path / "another"))
+    assert document.project == tmp_path / "another"
+    document.restore_settings(project="")
+    assert document.project is None
     document.deleteLater()

@@ -13,11 +13,14 @@ from scope_kit import check_views
 
 import samples
 from app.ui.document.document import Document
-from app.ui.document.template_view import ScopeStep
+from app.ui.document.template_view import ScopeStep, TemplateView, find_layer
 from app.ui.engine.context import Context
 from designer.files.document import read_document
 from designer.graph import commands, template_commands
+from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
+from designer.graph.template import Template
+from designer.operators.inlining import inline
 from designer.operators.registry import default_registry
 
 
@@ -328,3 +331,53 @@ def test_an_instance_inside_a_template_is_reported_when_its_own_template_changes
     seen.clear()
     context.root.do(lambda g: commands.move_layers(g, {"group_1": (16, 16)}))
     assert not any(inner in change.reconfigured for change in seen)
+
+
+def nested() -> Graph:
+    """Instances of a template in another one, with names that contain dots and begin like others."""
+    inner = (
+        Layer("p", "template_input"),
+        Layer("deep.in", "identity", (160, 0), (Source("p"),)),
+        Layer("q", "template_output", (320, 0), (Source("deep.in"),)),
+    )
+    outer = (
+        Layer("x", "template_input"),
+        Layer("i", "template", (320, 0), (Source("x"),), {"template": "inner"}),
+        Layer("i.j", "template", (640, 0), (Source("i"),), {"template": "inner"}),
+        Layer("y", "template_output", (960, 0), (Source("i.j"),)),
+    )
+    layers = [
+        Layer("image", "input", params={"dims": "8x8x3"}),
+        Layer("a", "template", (320, 0), (Source("image"),), {"template": "outer"}),
+        Layer("a.b", "template", (640, 0), (Source("a"),), {"template": "outer"}),
+        Layer("a.b.c", "identity", (960, 0), (Source("a.b"),)),
+        Layer("out", "output", (1280, 0), (Source("a.b.c"),)),
+        Layer("i", "template", (960, 320), (Source("a.b"),), {"template": "inner"}),
+        Layer("loss", "l1_loss", (1280, 320), (Source("i"), Source("image"))),
+    ]
+    return Graph(layers, templates=[Template("inner", inner), Template("outer", outer)])
+
+
+def test_every_path_of_the_engine_leads_to_its_layer():
+    graph = nested()
+    paths = list(inline(graph, default_registry()).layers)
+    assert "a.b.i.j.deep.in" in paths
+    for path in paths:
+        found = find_layer(graph, path)
+        assert found is not None, path
+        scope, name = found
+        assert ".".join((*(step.instance for step in scope), name)) == path
+        inside = graph.inside(scope[-1].template) if scope else graph
+        assert name in inside, path
+
+
+def test_the_inside_of_an_instance_is_trained_only_where_the_instance_is(qapp):
+    """One in the training branch, and one of the same name inside of a template, which is not in it."""
+    root = Document(nested(), default_registry())
+    trained, outer = (TemplateView(root, ScopeStep(*step)) for step in (("i", "inner"), ("a", "outer")))
+    inner = TemplateView(outer, ScopeStep("i", "inner"))
+    assert trained.training == frozenset(trained.graph.layers)
+    assert not outer.training
+    assert not inner.training
+    for document in (inner, outer, trained, root):
+        document.deleteLater()

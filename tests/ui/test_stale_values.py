@@ -246,6 +246,43 @@ def test_an_answer_about_a_network_that_was_edited_since_is_dropped(
     assert not told
 
 
+PANELS = {"variants": VariantsPanel, "passes": PassesPanel, "number formats": NumberFormatsPanel, "blame": BlamePanel}
+VARIANT = {"variants": (Variant("mine", "bf16", passes=("fold_constants",)),)}
+SOLVED = {  # by which of the edits a problem may be solved
+    "variant": (lambda document: document.change_settings(**VARIANT), {"variants", "passes", "blame"}),
+    **{name: (edit, set(PANELS)) for name, edit in EDITS.items()},
+}
+
+
+@pytest.mark.parametrize("edit", SOLVED)
+@pytest.mark.parametrize("name", PANELS)
+def test_a_problem_is_shown_until_an_edit_that_may_solve_it(
+    context: Context, qtbot: QtBot, silent_engine: EngineClient, name: str, edit: str
+) -> None:
+    context.root.change_settings(variants=(Variant("mine", "fp16"),), variant="mine")
+    panel = PANELS[name](context)
+    qtbot.addWidget(panel)
+    buttons = {"variants": "measure", "passes": "compare", "number formats": "measure", "blame": "causes"}
+    change, those = SOLVED[edit]
+    if name == "blame":
+        panel.b.setCurrentIndex(panel.b.findData("mine"))
+    getattr(panel, buttons[name]).click()
+    question = panel._question if name == "variants" else number_formats_of(context)._question
+    question._calls[-1].fail((Diagnostic("refused", "FP16 is not supported"),))
+    assert not question.busy
+    assert panel.status.text() == "FP16 is not supported."
+    context.root.change_settings(iterations=7)
+    assert (panel.status.text() == "") is (name == "variants")
+    if name != "variants":
+        change(context.root)
+        assert (panel.status.text() == "") is (name in those)
+    getattr(panel, buttons[name]).click()
+    panel.status.show_message("Running", "info")
+    change(context.root)
+    assert panel.status.text() == "Running"  # what runs is not finished by an edit
+    number_formats_of(context).stop()
+
+
 # --- runs of the profiler --------------------------------------------------------------------------------------
 
 

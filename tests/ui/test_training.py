@@ -762,8 +762,13 @@ def test_a_starting_point_shows_its_recipe_and_gets_example_data(window, trainin
     assert panel.form.fields["batch"].placeholderText() == "8"
     example = widget(window, "training", "training.example")
     assert example.isVisibleTo(panel)
+    start = widget(window, "training", "training.start")
     with qtbot.waitSignal(training.example_data_made, timeout=WAIT):
         example.click()
+        assert (example.text(), example.isEnabled()) == ("Making Example Data ...", False)
+        assert start.toolTip() == "Unavailable: example data are being made"
+    qtbot.waitUntil(start.isEnabled)
+    assert (example.text(), example.isEnabled()) == ("Make Example Data", True)
     assert len(made) == 1
     assert panel.form.options()["targets"] == str(tmp_path / "data" / "example-data" / "shapes" / "targets")
     with qtbot.waitSignal(training.example_data_made, timeout=WAIT):

@@ -12,17 +12,16 @@ import pytest
 
 pytest.importorskip("PySide6")
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QColor, QImage
 from PySide6.QtWidgets import QApplication, QDialog, QFileDialog, QInputDialog, QLineEdit, QToolButton, QWidget
 from pytestqt.qtbot import QtBot
-from training_kit import WAIT, make_run
+from training_kit import WAIT, Runs, make_run
 
 from app.ui.document.document import Document
 from app.ui.engine.analysis import analysis_of
 from app.ui.engine.context import Context
 from app.ui.engine.run_health import run_health_of
 from app.ui.engine.time_machine import time_machine_of
-from app.ui.engine.training import StartRequest, TrainingController, training_of
+from app.ui.engine.training import StartRequest
 from app.ui.train.health_panel import HealthPanel
 from app.ui.train.run_progress import RunProgress, metric_title, time_text
 from app.ui.train.runs_panel import TrainingRunsPanel
@@ -55,37 +54,6 @@ def context(qtbot: QtBot, tmp_path: Path) -> Context:
     made.set_document(Document(Graph(layers), made.registry, parent=made))
     made.root.project = tmp_path / "project"
     return made
-
-
-class Runs:
-    """Runs of the document that are written by the test."""
-
-    def __init__(self, qtbot: QtBot, context: Context) -> None:
-        self.training: TrainingController = training_of(context)
-        qtbot.waitUntil(self.training._timer.isActive, timeout=WAIT)  # the folders were read, and are not read again
-        self.training._timer.stop()
-        assert context.root.project is not None
-        self.project = context.root.project
-
-    def add(self, name: str, **settings: object) -> WatchedRun:
-        run = WatchedRun(make_run(self.project, name, settings=settings))
-        run.read()
-        self.training._set_runs([*self.training.runs, run])
-        return run
-
-    def read(self, run: WatchedRun) -> None:
-        run.read()
-        self.training.updated.emit()
-
-    def validate(self, run: WatchedRun, step: int, **images: str) -> None:
-        """Validation images of one color each."""
-        for name, color in images.items():
-            path = run.folder.validation_image(step, f"{name}.png")
-            path.parent.mkdir(parents=True, exist_ok=True)
-            image = QImage(8, 4, QImage.Format.Format_RGB32)
-            image.fill(QColor(color))
-            assert image.save(str(path))
-        self.read(run)
 
 
 @pytest.fixture

@@ -10,14 +10,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from PySide6.QtGui import QColor, QImage
+from pytestqt.qtbot import QtBot
 from window_kit import network, show
 
+from app.ui.engine.context import Context
 from app.ui.engine.training import TrainingController, training_of
 from app.ui.shell.panels import TRAIN
 from app.ui.shell.window import MainWindow
 from designer.graph.graph import Graph
 from designer.training import trainer
 from designer.training.run_folder import RunFolder, runs_of
+from designer.training.watched_run import WatchedRun
 
 STAND_IN = Path(__file__).parents[1] / "training" / "fake_trainer.py"
 WAIT = 60000
@@ -53,6 +57,37 @@ def make_run(project: Path, name: str, *, settings: dict[str, object], steps: in
     ]
     (run.path / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     return run
+
+
+class Runs:
+    """Runs of the document that are written by the test."""
+
+    def __init__(self, qtbot: QtBot, context: Context) -> None:
+        self.training: TrainingController = training_of(context)
+        qtbot.waitUntil(self.training._timer.isActive, timeout=WAIT)  # the folders were read, and are not read again
+        self.training._timer.stop()
+        assert context.root.project is not None
+        self.project = context.root.project
+
+    def add(self, name: str, **settings: object) -> WatchedRun:
+        run = WatchedRun(make_run(self.project, name, settings=settings))
+        run.read()
+        self.training._set_runs([*self.training.runs, run])
+        return run
+
+    def read(self, run: WatchedRun) -> None:
+        run.read()
+        self.training.updated.emit()
+
+    def validate(self, run: WatchedRun, step: int, **images: str) -> None:
+        """Validation images of one color each."""
+        for name, color in images.items():
+            path = run.folder.validation_image(step, f"{name}.png")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            image = QImage(8, 4, QImage.Format.Format_RGB32)
+            image.fill(QColor(color))
+            assert image.save(str(path))
+        self.read(run)
 
 
 @pytest.fixture

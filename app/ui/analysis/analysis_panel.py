@@ -33,7 +33,7 @@ from app.ui.engine.provenance import provenance_of
 from app.ui.engine.quality import LiveQuality
 from app.ui.engine.result import Phase
 from app.ui.engine.size_rules import size_rules_of
-from app.ui.widgets import theme
+from app.ui.widgets import run_choices, theme
 from app.ui.widgets.elided import ElidedLabel
 from app.ui.widgets.image_view import SplitMode
 from app.ui.widgets.notice import Notice
@@ -121,6 +121,12 @@ class AnalysisPanel(QWidget):
             tr("Accept Every Size"),
             tr("Add layers that pad the inputs by reflection and crop the outputs, and run again"),
             self._accept_every_size,
+        )
+        self._notice.add_button(
+            "precision",
+            tr("Run in FP32"),
+            tr("Change the precision in the settings of the network, and run again; undo goes back"),
+            self._use_fp32,
         )
         self._lay_out(bar)
 
@@ -325,7 +331,21 @@ class AnalysisPanel(QWidget):
                 ("sizes",),
             )
         else:
-            self._notice.say(message, "error", ("restart",))
+            self._notice.say(message, "error", ("precision",) if self._precision_refused() else ("restart",))
+
+    def _precision_refused(self) -> bool:
+        """Whether the engine cannot compute in the precision of the settings, so that a restart is of no use."""
+        if self._document is None or self._document.settings.current_variant is not None:
+            return False
+        settings = self._document.settings
+        runs = any(each.value == settings.device and not each.reason for each in run_choices.devices(settings.engine))
+        refused = {each.value for each in run_choices.precisions(settings.engine, settings.device) if each.reason}
+        return runs and settings.precision in refused
+
+    def _use_fp32(self) -> None:
+        if self._document is not None:
+            self._document.change_settings(precision="fp32")
+            self._analysis.launch()
 
     def _fed_sizes(self) -> dict[str, tuple[int, int]]:
         shapes = self._analysis.inputs.shapes

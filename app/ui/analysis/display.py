@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QComboBox, QToolButton, QWidget
 
 from app.ui.widgets import theme
 from app.ui.widgets.flow import FlowLayout
-from app.ui.widgets.render import Floats, Pixels, picture_pixels, signed_pixels
+from app.ui.widgets.render import Floats, Pixels, class_pixels, picture_pixels, signed_pixels
 from app.ui.widgets.slider import NumberSlider
 from designer.texts import mark, tr, tr_data
 
@@ -25,6 +25,7 @@ class DisplayMode(StrEnum):
     IMAGE = "image"  # 0 is black, 1 is white
     SIGNED = "signed"  # -1 is black, 0 is mid-gray, 1 is white
     MAP = "map"  # the first channel: red below zero, green above
+    CLASSES = "classes"  # the color of the channel with the largest value
 
 
 MODES = (
@@ -32,6 +33,7 @@ MODES = (
     (DisplayMode.IMAGE, mark("Image")),
     (DisplayMode.SIGNED, mark("Signed")),
     (DisplayMode.MAP, mark("Map")),
+    (DisplayMode.CLASSES, mark("Classes")),
 )
 
 
@@ -50,6 +52,8 @@ class Display:
         gain = np.float32(2.0**self.exposure)
         if mode is DisplayMode.MAP:
             return signed_pixels(image[0], "green / red", float(gain))
+        if mode is DisplayMode.CLASSES:
+            return class_pixels(image)
         values = image[:3] if len(image) >= 3 else image[:1]
         if mode is DisplayMode.SIGNED:
             values = values * (gain / 2) + np.float32(0.5)
@@ -83,7 +87,12 @@ class DisplayBar(QWidget):
         self.mode = QComboBox()
         self.mode.setObjectName(f"{name}.mode")
         self.mode.setAccessibleName(tr("Display mode"))
-        self.mode.setToolTip(tr("Image: 0 is black, 1 is white. Signed: 0 is mid-gray. Map: red below 0, green above"))
+        self.mode.setToolTip(
+            tr(
+                "Image: 0 is black, 1 is white. Signed: 0 is mid-gray. Map: red below 0, green above. "
+                "Classes: the color of the channel with the largest value, black for channel 0"
+            )
+        )
         self.mode.addItems([tr_data(title) for _, title in MODES])
         self.mode.currentIndexChanged.connect(lambda index: self._set(mode=MODES[index][0]))
         self.exposure = NumberSlider(f"{name}.exposure", tr("Exposure"), -STOPS, STOPS, 0.1)

@@ -218,11 +218,14 @@ class NetworkOverviewPanel(QWidget):
         self._context.inspect_requested.emit(self.faults.culprit)
 
     def _fit_names(self) -> None:
-        """In a narrow dock names are cut before times are."""
+        """In a narrow dock names are cut before times are, and before memory where 16 characters of them are left."""
         natural = self.tree.sizeHintForColumn(LAYER)
-        bar = self.tree.verticalScrollBar()
+        bar, character = self.tree.verticalScrollBar(), self.fontMetrics().averageCharWidth()
         room = self.width() - FRAME - (bar.width() if bar.isVisible() else 0) - self.tree.columnWidth(TIME)
-        self.tree.setColumnWidth(LAYER, max(12 * self.fontMetrics().averageCharWidth(), min(room, natural)))
+        beside_memory = room - self.tree.columnWidth(MEMORY)
+        if beside_memory >= 16 * character:
+            room = beside_memory
+        self.tree.setColumnWidth(LAYER, max(12 * character, min(room, natural)))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

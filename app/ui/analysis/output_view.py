@@ -20,7 +20,7 @@ from app.ui.widgets.feature_view import FeatureView
 from app.ui.widgets.file_output import VIEWS, ask_path, write_in_thread
 from app.ui.widgets.image_view import ImageView, SplitMode
 from app.ui.widgets.overlays import CrossOverlay
-from app.ui.widgets.render import as_channels, to_image
+from app.ui.widgets.render import Floats, are_probabilities, as_channels, classes, to_image
 from designer.files.formats import FormatTable
 from designer.graph.types import Size3D
 from designer.runtime.images import TENSORS
@@ -153,6 +153,8 @@ class OutputView(QWidget):
         self._stack.setCurrentWidget(self.view)
         if of_recipe and self._mode is DisplayMode.IMAGE and out_of_range(channels)[0] > NEGATIVE:
             self._mode = DisplayMode.SIGNED
+        elif self._mode is DisplayMode.IMAGE and are_probabilities(channels):
+            self._mode = DisplayMode.CLASSES
         self._draw()
         if self._place is not None:
             self._show_probe(self._place)
@@ -166,9 +168,7 @@ class OutputView(QWidget):
         display = self.display_bar.display
         self.view.show_image(to_image(display.pixels(channels, self._mode)))
         mode = display.mode or self._mode
-        shares = out_of_range(channels) if mode is DisplayMode.IMAGE else (0.0, 0.0)
-        texts = [f"{sign}: {percent(share)}" for sign, share in zip(("< 0", "> 1"), shares, strict=True) if share]
-        self._range.setText(tr("0 is mid-gray") if mode is DisplayMode.SIGNED else "   ".join(texts))
+        self._range.setText(_legend(channels, mode))
 
     def display_like(self, other: OutputView) -> None:
         """Take over how another view displays its output."""
@@ -260,11 +260,33 @@ class OutputView(QWidget):
             self._probe.setText("")
             return
         x, y = place
+        at = f"x {x + self._offset[0]}  y {y + self._offset[1]}"
+        if (self.display_bar.display.mode or self._mode) is DisplayMode.CLASSES:
+            found = int(classes(channels[:, y : y + 1, x : x + 1])[0, 0])
+            value = float(channels[min(found, len(channels) - 1), y, x])
+            self._probe.setText(f"{at}   {tr('class {number}', number=found)}: {numbers([value])[0]}")
+            return
         values = channels[:4, y, x]
         names = "RGBA" if 3 <= channels.shape[0] <= 4 else ""
         texts = [f"{names[i]} {text}" if names else text for i, text in enumerate(numbers([float(v) for v in values]))]
         more = " …" if channels.shape[0] > 4 else ""
-        self._probe.setText(f"x {x + self._offset[0]}  y {y + self._offset[1]}   {'  '.join(texts)}{more}")
+        self._probe.setText(f"{at}   {'  '.join(texts)}{more}")
+
+
+def _legend(channels: Floats, mode: DisplayMode) -> str:
+    """What one has to know to read the image of C x H x W: shares out of range, the meaning of colors, channels left out."""
+    count = len(channels)
+    if mode is DisplayMode.CLASSES:
+        return tr("the class with the largest value, of {count}", count=max(count, 2))
+    texts = [tr("0 is mid-gray")] if mode is DisplayMode.SIGNED else []
+    if mode is DisplayMode.IMAGE:
+        shares = zip(("< 0", "> 1"), out_of_range(channels), strict=True)
+        texts = [f"{sign}: {percent(share)}" for sign, share in shares if share]
+    if count > 1 and (mode is DisplayMode.MAP or count < 3):
+        texts.append(tr("channel 0 of {count}", count=count))
+    elif count > 4:
+        texts.append(tr("channels 0 to 2 of {count}", count=count))
+    return "   ".join(texts)
 
 
 def _item_of_batch(array: Array | None, kind: str) -> str:

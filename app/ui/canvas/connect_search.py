@@ -85,8 +85,8 @@ def _leaving(document: Document, layer: str) -> Iterator[Offer]:
     sources = _sources(document, layer)
     for consumer in graph.layers.keys() - graph.upstream([layer]):
         for index, port, present in _inputs(document, consumer):
-            for source, _ in sources:
-                start = f"{source.port} > " if len(sources) > 1 else ""
+            for source, output in sources:
+                start = f"{output} > " if len(sources) > 1 else ""
                 if present != source:
                     yield Offer(source, consumer, index, f"{start}{consumer} · {port.name}", present, port.extra)
 

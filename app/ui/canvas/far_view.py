@@ -59,6 +59,7 @@ class FarView:
     """Paint lists, kept until `forget` is called. A large network is collected over several frames; the previous lists stay until then."""
 
     blocks: dict[Category, list[QRectF]] = field(default_factory=dict)
+    ghosts: dict[Category, list[QRectF]] = field(default_factory=dict)  # blocks of bypassed layers
     problems: list[tuple[QRectF, str]] = field(default_factory=list)
     training: list[QRectF] = field(default_factory=list)
     frames: list[FrameItem] = field(default_factory=list)
@@ -100,8 +101,8 @@ class FarView:
         self, layers: LayerIndex, items: Mapping[str, LayerItem], frames: Iterable[FrameItem]
     ) -> Iterator[None]:
         shown = [frame for frame in frames if frame.isVisible()]
-        tabs: list[QRectF] = []
-        blocks: dict[Category, list[QRectF]] = {Category.ACTIVATION: tabs}
+        blocks: dict[Category, list[QRectF]] = {Category.ACTIVATION: []}
+        ghosts: dict[Category, list[QRectF]] = {}
         problems: list[tuple[QRectF, str]] = []
         training: list[QRectF] = []
         shut = [frame.seen for frame in shown if frame.frame.collapsed]
@@ -118,14 +119,16 @@ class FarView:
             item = items.get(entry.name)
             x, y = (entry.x, entry.y) if item is None else item.pos().toTuple()
             box = place.block.translated(x, y)
-            blocks.setdefault(look.category or Category.DEVELOPMENT, []).append(box)
+            kind = ghosts if look.bypassed else blocks
+            kind.setdefault(look.category or Category.DEVELOPMENT, []).append(box)
             if look.activation:
-                tabs.append(place.tab.translated(x, y))
+                kind.setdefault(Category.ACTIVATION, []).append(place.tab.translated(x, y))
             if look.problem in ("error", "warning"):
                 problems.append((box, look.problem))
             if look.training:
                 training.append(box)
-        self.frames, self.blocks, self.problems, self.training = shown, blocks, problems, training
+        self.frames, self.blocks, self.ghosts = shown, blocks, ghosts
+        self.problems, self.training = problems, training
         self.count = len(layers)
 
     def collect_links(self, edges: LinkIndex, deadline: QDeadlineTimer) -> bool:
@@ -187,13 +190,16 @@ class FarView:
             node_paint.paint_block_mark(painter, box, problem, detail)
 
     def paint_blocks(self, painter: QPainter, *, tiny: bool = False) -> None:
-        """Paint the layers only, each in its category's color. `tiny`: blocks may be smaller than a pixel, but are visible."""
+        """Paint the layers only, each in its category's color, bypassed ones ghosted. `tiny`: blocks may be smaller than a pixel, but are visible."""
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
-        for category, rects in self.blocks.items():
-            color = theme.category(category)
-            painter.setPen(QPen(color, 0) if tiny else Qt.PenStyle.NoPen)  # a width of 0 is one pixel
-            painter.setBrush(color)
-            painter.drawRects(rects)
+        for blocks, opacity in ((self.blocks, 1.0), (self.ghosts, node_paint.GHOST)):
+            painter.setOpacity(opacity)
+            for category, rects in blocks.items():
+                color = theme.category(category)
+                painter.setPen(QPen(color, 0) if tiny else Qt.PenStyle.NoPen)  # a width of 0 is one pixel
+                painter.setBrush(color)
+                painter.drawRects(rects)
+        painter.setOpacity(1.0)
 
 
 def _stroke(painter: QPainter, role: theme.RoleName, width: float, path: QPainterPath) -> None:

@@ -229,10 +229,11 @@ class CanvasView(NodeViewer):  # type: ignore[misc]
         """Select exactly these layers and no links."""
         if self.supply is None:
             return
+        before = self.supply.marked
         items = self.supply.select(names)
         marked = self.supply.marked
         self.select_items(items)
-        if marked:
+        if marked or before:
             self.supply.marked = marked
             self.far_marked()
 

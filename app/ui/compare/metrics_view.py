@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QHBoxLayout,
@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
 from app.reports.comparison import LETTERS, ms_text, psnr_text, ssim_text
 from app.ui.compare.model import CLEAN, INPUT, SideModel, region_psnr
 from app.ui.compare.pictures import values_at
+from app.ui.compare.variants import VariantChoice
 from app.ui.widgets import theme
 from designer.texts import tr
 from designer.units import numbers
@@ -39,6 +40,7 @@ class MetricsView(QWidget):
         self.setAccessibleName(tr("Metrics"))
         self._model = model
         self._keys: list[str] = []
+        self._choices: list[VariantChoice] = []  # of the rows
         self._place: tuple[int, int] | None = None
         self._region = -1
         self._make_table()
@@ -112,8 +114,10 @@ class MetricsView(QWidget):
         at = self._values_title()
         titles = (tr("Image"), tr("PSNR (dB)"), "SSIM", tr("Time (ms)"), tr("Worst region (dB)"), at)
         table = self.table
-        self._keys = keys
+        chosen = self._follow(self._key())
+        self._keys, self._choices = keys, list(model.choices)
         table.setRowCount(len(keys))
+        self._select(chosen)
         for column, title in enumerate(titles):
             item = QTableWidgetItem(title)
             item.setTextAlignment(_LEFT if column == PICTURE else _RIGHT)
@@ -131,6 +135,28 @@ class MetricsView(QWidget):
         self.next.setEnabled(bool(regions))
         self.back.setEnabled(bool(regions))
 
+    def _key(self) -> str:
+        """The key of the selected row; empty without one."""
+        rows = self.table.selectionModel().selectedRows()
+        return self._keys[rows[0].row()] if rows else ""
+
+    def _follow(self, key: str) -> str:
+        """The key that the image of a key has now; empty if it is gone. A variant that was removed moves the letters of others."""
+        now = self._model.choices
+        if key not in LETTERS or len(now) >= len(self._choices):
+            return key
+        before = self._choices[LETTERS.index(key)]
+        there = [letter for letter, choice in zip(LETTERS, now, strict=False) if choice is before]
+        return key if key in there else next(iter(there), "")
+
+    def _select(self, key: str) -> None:
+        """Select the row of a key, or none."""
+        if self._key() != key:
+            with QSignalBlocker(self.table):
+                self.table.clearSelection()
+                if key in self._keys:
+                    self.table.selectRow(self._keys.index(key))
+
     def _texts(self, key: str) -> list[str]:
         model, measured = self._model, self._model.measured
         found = measured.figures.get(key)
@@ -146,6 +172,8 @@ class MetricsView(QWidget):
         worst = "-"
         if regions and reference is not None and mine is not None:
             worst = psnr_text(region_psnr(reference, mine, regions[0]))
+        if key == measured.reference:
+            return [model.title(key), tr("reference"), "-", ms_text(found.milliseconds), "-", self._values(key)]
         return [
             model.title(key),
             f"{stars['psnr']}{psnr_text(found.psnr)}",
@@ -185,8 +213,7 @@ class MetricsView(QWidget):
     # --- regions -----------------------------------------------------------------------------------------------
 
     def _selected(self) -> str:
-        rows = self.table.selectionModel().selectedRows()
-        key = self._keys[rows[0].row()] if rows else ""
+        key = self._key()
         return key if key in self._model.measured.regions else ""
 
     def _regions(self) -> tuple[tuple[int, int], ...]:

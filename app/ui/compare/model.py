@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from math import isfinite, isnan
+from math import isfinite, isnan, nan
 from pathlib import Path
 
 import numpy as np
@@ -428,7 +428,8 @@ def measure_all(key: str, reference: ImageArray, noisy: ImageArray, made: dict[s
 
     found = {INPUT: figures(reference, noisy)} if key == CLEAN else {}
     for name, item in made.items():
-        found[name] = figures(reference, item.picture, item.milliseconds)
+        itself = ImageMetrics(nan, nan, item.milliseconds)  # nothing is measured against itself
+        found[name] = itself if name == key else figures(reference, item.picture, item.milliseconds)
     errors: dict[str, np.ndarray] = {k: squared_error(reference, [m.picture]) for k, m in made.items() if k != key}
     regions = {k: tuple((x, y) for y, x in worst_regions(e, CROP, REGIONS)) for k, e in errors.items()}
     if errors:

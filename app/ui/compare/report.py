@@ -120,6 +120,9 @@ def _figures(seen: Comparison) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     reference = seen.pictures.get(measured.reference)
     for key, found in measured.figures.items():
+        if key == measured.reference:
+            rows.append((seen.titles[key], "reference", "-", ms_text(found.milliseconds), "-"))
+            continue
         stars = ["* " if key in measured.best(name) else "" for name in ("psnr", "ssim")]
         regions = measured.regions.get(key)
         worst = "-"

@@ -24,7 +24,7 @@ import samples
 from analysis_layers.noise import KINDS, RANDOM, SCALES
 from app.reports.comparison import LETTERS
 from app.ui.compare.model import MOST, SideModel
-from app.ui.compare.variant_row import VariantRow
+from app.ui.compare.variant_row import VariantRow, title_of_source
 from app.ui.compare.variants import VariantChoice, probable_weights
 from app.ui.document.document import Document
 from app.ui.document.locations import start_folder
@@ -61,6 +61,7 @@ class Setup(QScrollArea):
         self._model = model
         self._documents = documents
         self.rows: list[VariantRow] = []
+        self._offered: list[tuple[str, ...]] = []  # titles of the networks that the rows offer, with their variants
         self._column = QVBoxLayout()
         self._column.setSpacing(8)
         self.add = QPushButton(tr("Add Variant"))
@@ -109,10 +110,17 @@ class Setup(QScrollArea):
             row.removed.connect(partial(self._on_remove, index))
             self._column.addWidget(row)
             self.rows.append(row)
+        sources = self.sources()
+        self._offered = list(map(_offer, sources))
         for row, choice in zip(self.rows, self._model.choices, strict=True):
-            row.show_choice(choice, self.sources(), removable=len(self.rows) > _LEAST)
+            row.show_choice(choice, sources, removable=len(self.rows) > _LEAST)
         self.add.setEnabled(len(self.rows) < MOST)
         self._show_all()
+
+    def refresh_sources(self) -> None:
+        """Offer documents and variants that were opened, closed, made or renamed in the meantime."""
+        if self.rows and list(map(_offer, self.sources())) != self._offered:
+            self.show_choices()
 
     def sources(self) -> list[Document | Path]:
         """What can be compared without asking for a file: open documents, then samples, then files in use."""
@@ -129,7 +137,7 @@ class Setup(QScrollArea):
 
     def _on_add(self) -> None:
         if len(self._model.choices) < MOST:
-            self._model.choices.append(self._model.choices[-1])
+            self._model.choices.append(replace(self._model.choices[-1]))  # a choice of its own, though equal
             self.show_choices()
             self._changed()
 
@@ -294,3 +302,8 @@ class Setup(QScrollArea):
         else:
             role = "warning" if LETTERS[index] in model.made and model.status[index] else "info"
             self.rows[index].show_message(model.status[index], role)  # type: ignore[arg-type]
+
+
+def _offer(source: Document | Path) -> tuple[str, ...]:
+    variants = source.settings.variants if isinstance(source, Document) else ()
+    return (title_of_source(source), *(variant.name for variant in variants))

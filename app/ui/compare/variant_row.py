@@ -118,7 +118,7 @@ class VariantRow(QFrame):
         box = self.source
         box.clear()
         for source in self._sources:
-            box.addItem(_title(source))
+            box.addItem(title_of_source(source))
             box.setItemData(box.count() - 1, str(source) if isinstance(source, Path) else "", 3)  # tooltip
         box.insertSeparator(box.count())
         box.addItem(tr("Choose a file..."), FILE)
@@ -160,7 +160,8 @@ class VariantRow(QFrame):
         self.changed.emit(self._choice)
 
 
-def _title(source: Document | Path) -> str:
+def title_of_source(source: Document | Path) -> str:
+    """How a network is called in the lists."""
     if isinstance(source, Document):
         return tr("{name} (open)", name=source.title)
     return tr("{name} (sample)", name=source.name) if is_sample(source) else source.name

@@ -321,6 +321,12 @@ class SideWindow(QWidget):
             self.close()
         return super().eventFilter(watched, event)
 
+    def changeEvent(self, event: QEvent) -> None:
+        """Networks and variants may have come, gone or been renamed in the main window."""
+        super().changeEvent(event)
+        if event.type() is QEvent.Type.ActivationChange and self.isActiveWindow():
+            self.setup.refresh_sources()
+
     def closeEvent(self, event: QCloseEvent) -> None:
         self.folder_run.cancel()
         self.model.close()

@@ -28,8 +28,9 @@ from app.ui.widgets.tooltips import plain_tip
 from designer.files.recovery import Unfinished
 from designer.graph.compare import compare
 from designer.graph.graph import Graph
-from designer.texts import mark, tr, tr_data
+from designer.texts import mark, tr, tr_data, trn
 
+NAME_WIDTH = 260  # pixels at most at first, so that the other columns are in view
 STATES = {
     "none": mark("not saved"),
     "same": mark("unchanged"),
@@ -62,18 +63,17 @@ class RecoveryDialog(GrowingDialog):
         self.list.setColumnCount(4)
         self.list.setHeaderLabels([tr("Document"), tr("Last change"), tr("File"), tr("Folder")])
         self.list.setTextElideMode(Qt.TextElideMode.ElideMiddle)
-        self._left = {}
-        for number, item in enumerate(left):
-            self._left[number] = item
-            self.list.addTopLevelItem(self._row(number, item))
+        self._left = dict(enumerate(left))
+        self.list.addTopLevelItems([self._row(number, item) for number, item in self._left.items()])
         header = self.list.header()
-        for column in range(3):
+        for column in (1, 2):
             header.setSectionResizeMode(column, QHeaderView.ResizeMode.ResizeToContents)
+        self.list.setColumnWidth(0, min(self.list.sizeHintForColumn(0), NAME_WIDTH))
         first = self.list.topLevelItem(0)
         if first is not None:
             self.list.setCurrentItem(first)
         self.list.currentItemChanged.connect(self._refresh)
-        self.list.itemActivated.connect(lambda _item: self.recover_current())
+        self.list.itemDoubleClicked.connect(self.recover_current)  # Return presses the button
         self.note = QLabel()
         self.note.setObjectName("recover.note")
         self.note.setWordWrap(True)
@@ -145,8 +145,15 @@ class RecoveryDialog(GrowingDialog):
             found = compare(before, left.graph)
             lines = [f"{tr('Settings')}: {key} → {value}" for key, value in sorted(left.settings.items())]
             text = found.text() + "\n".join(lines)
-            summary = tr("Unsaved changes relative to the file on disk: {summary}.", summary=found.summary())
-            DifferencesDialog(left.title, summary, text or tr("No differences."), self).open()
+            parts = [found.summary()] if found or not lines else []
+            parts += [trn("{count} setting", "{count} settings", len(lines))] if lines else []
+            summary = "; ".join(parts)
+            told = (
+                tr("Unsaved changes relative to the file on disk: {summary}.", summary=summary)
+                if left.on_disk is not None
+                else tr("There is no file to compare with. In the unsaved network: {summary}.", summary=summary)
+            )
+            DifferencesDialog(left.title, told, text or tr("No differences."), self).open()
 
     def take(self, left: Unfinished) -> None:
         """Remove an entry that was recovered or discarded."""

@@ -73,8 +73,14 @@ class EngineQuestion(QObject):
         opening = open_request(settings or document.settings, write_document(document.graph).decode())
         paths = {layer: analysis.inputs.path(layer) for layer in analysis.inputs.layers()}
         feeding = (SetInputRequest(layer, str(path)) for layer, path in paths.items() if path is not None)
-        self._calls = [analysis.engine.ask(one, self, None, refused) for one in (opening, *feeding)]
-        self._calls.append(analysis.engine.ask(request, self, came, refused, superseded=self._end, progress=progress))
+        calls: list[EngineCall[Any]] = [analysis.engine.ask(one, self, None, refused) for one in (opening, *feeding)]
+
+        def superseded() -> None:
+            if self._calls is calls:  # not of an earlier question, which was given up
+                self._end()
+
+        calls.append(analysis.engine.ask(request, self, came, refused, superseded=superseded, progress=progress))
+        self._calls = calls
         self.busy_changed.emit(True)
 
     def stop(self) -> None:

@@ -455,7 +455,9 @@ class TrainingController(QObject):
         except DiagnosticError as error:
             self._refuse(error.diagnostics)
         except OSError as error:
-            self._refuse((Diagnostic("system", str(error), remedy=tr("check the folder and the free space")),))
+            place = f"{error.filename}: " if error.filename else ""
+            reason = f"{place}{error.strerror or error}"
+            self._refuse((Diagnostic("system", reason, remedy=tr("check the folder and the free space")),))
         else:
             self._say("")
         self.look()

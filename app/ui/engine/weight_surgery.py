@@ -102,6 +102,7 @@ class WeightSurgery(QObject):
             Path(reply.weights).unlink(missing_ok=True)
             return
         if write_document(document.graph).decode() != request.document or document.settings.weights != request.weights:
+            Path(reply.weights).unlink(missing_ok=True)
             remedy = tr("repeat the edit")
             self._show(Diagnostic("no-surgery", tr("the network was changed in the meantime"), remedy=remedy))
             return

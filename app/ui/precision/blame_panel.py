@@ -174,6 +174,8 @@ class BlamePanel(QWidget):
         """Shares of another network, of other weights, of another input or of another variant are worth nothing."""
         if self.results.currentWidget() is self.table:
             self._clear()
+        elif not self._formats.busy:
+            self.status.show_message("", "info")  # why there are none
 
     def _clear(self) -> None:
         self.table.clear()

@@ -291,6 +291,8 @@ class NumberFormatsPanel(QWidget):
 
     def _forget(self) -> None:
         """Measurements of another network, of other weights or of another input are worth nothing."""
+        if not self._formats.busy:
+            self.status.show_message("", "info")
         if self._found is None:
             return
         self._found = None

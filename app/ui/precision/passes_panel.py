@@ -126,6 +126,8 @@ class PassesPanel(QWidget):
     def _forget(self) -> None:
         """Numbers of another network, of other weights or of another input are worth nothing."""
         self._rows = {}
+        if not self._formats.busy:
+            self.status.show_message("", "info")
         self._show()
 
     @property
@@ -136,6 +138,8 @@ class PassesPanel(QWidget):
     def _on_settings(self) -> None:
         """Another variant is current, or it has other passes: numbers that were shown are found again."""
         known = bool(self._rows)
+        if not known and self._tried != self._on and not self._formats.busy:
+            self.status.show_message("", "info")  # it is about other passes
         if known and tuple(name for name, row in self._rows.items() if row.on) != self._on:
             self._forget()
             if self.isVisible() and not self._formats.busy:

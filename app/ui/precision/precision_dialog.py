@@ -179,6 +179,7 @@ class PrecisionDialog(GrowingDialog):
         layers = QTreeWidget()
         layers.setObjectName("precision.layers")
         layers.setAccessibleName(tr("Layers and their formats"))
+        layers.setHeaderLabels([tr("Layer"), tr("Reason")])
         layers.setRootIsDecorated(False)
         layers.header().setStretchLastSection(False)
         theme.frame_check_boxes(layers)
@@ -341,6 +342,8 @@ class PrecisionDialog(GrowingDialog):
                 write_atomic(Path(name), self._found.report.encode())
             except DiagnosticError as error:
                 self.status.show_message(placed_text(error.diagnostics[0]), "error")
+            else:
+                self.status.show_message(tr("Saved {name}", name=Path(name).name), "info")
 
 
 def verdict(reply: ChoosePrecisionReply) -> list[str]:

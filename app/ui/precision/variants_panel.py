@@ -211,18 +211,24 @@ class VariantsPanel(QWidget):
 
     def _watch(self, *_: object) -> None:
         if self._document is not None:
-            self._document.settings_changed.disconnect(self.refresh)
+            self._document.settings_changed.disconnect(self._on_settings)
         self.stop()
         self._document = self._context.root if self._context.has_document else None
         self._measured = {}
         self.status.show_message("", "info")
         if self._document is not None:
-            self._document.settings_changed.connect(self.refresh)
+            self._document.settings_changed.connect(self._on_settings)
         self.refresh()
 
     def _forget(self) -> None:
         """Measurements of another network, of other weights or of another image are worth nothing."""
         self._measured = {}
+        self._on_settings()
+
+    def _on_settings(self) -> None:
+        """Show the variants; a problem that was shown may be solved now."""
+        if not self._question.busy:
+            self.status.show_message("", "info")
         self.refresh()
 
     @property

@@ -183,7 +183,7 @@ COLUMNS = (
         "spread",
         mark("±\nms"),
         mark("Half the interquartile range of the times"),
-        value=lambda run, row: _known(row.spread_ms, tr("measured"), tr("one run has no spread"), timed=True),
+        value=lambda run, row: _known(row.spread_ms, tr("of the timed runs"), tr("one run has no spread"), timed=True),
     ),
     Column("kernels", mark("Kernels"), mark("Kernel names of the engine"), lambda row: row.kernels),
 )

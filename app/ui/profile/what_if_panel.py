@@ -82,6 +82,7 @@ class WhatIfPanel(QWidget):
         self.size_ = QLineEdit()
         self.size_.setObjectName("what_if.size")
         self.size_.setAccessibleName(tr("Size"))
+        self.size_.textChanged.connect(lambda _text: self._forget_problem())
         self.size_.setPlaceholderText(tr("of the document"))
         self.size_.setToolTip(tr("Width x height, such as 512x512; empty: the size in the document"))
         self.predict = self._predict_button()
@@ -258,7 +259,13 @@ class WhatIfPanel(QWidget):
 
     def _on_edit(self) -> None:
         self._edited = True
+        self._forget_problem()
         self._forget()
+
+    def _forget_problem(self) -> None:
+        """What went wrong may be right now."""
+        if not self._predicting:
+            self.status.show_message("", "info")
 
     def _forget(self) -> None:
         """A prediction of another network is listed by the Inference Run Logger only."""

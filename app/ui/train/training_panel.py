@@ -58,6 +58,7 @@ class TrainingPanel(QWidget):
         self._document: Document | None = None
         self._project = ""  # the folder that was suggested
         self._suggested = ""  # the task; empty if the user chose one
+        self._making = False  # example data
         self._later = QTimer(self, singleShot=True, interval=0, timeout=self._enable)
         self._settled = QTimer(self, singleShot=True, interval=PAUSE, timeout=self._follow_network)
         self.form = SettingsForm()
@@ -68,7 +69,7 @@ class TrainingPanel(QWidget):
         self.example.setToolTip(
             tr("Write small images to train with: rendered digits, one folder per class, and shapes with their masks")
         )
-        self.example.clicked.connect(self._training.make_example_data)
+        self.example.clicked.connect(self._make_example_data)
         self.samples = QPushButton(tr("Show Samples"))
         self.samples.setObjectName("training.samples")
         self.samples.setToolTip(tr("Show a page of training samples with their targets, made by the project's data.py"))
@@ -210,6 +211,12 @@ class TrainingPanel(QWidget):
             self.form.set_text("data", photos)
         self.example.setVisible(task in ("classification", "segmentation"))
 
+    def _make_example_data(self) -> None:
+        self._making = True
+        self.example.setText(tr("Making Example Data ..."))
+        self._training.make_example_data()
+        self._enable()
+
     def _use_example_data(self, folder: Path) -> None:
         if self.task.currentData() == "classification":
             self.form.set_text("data", str(folder / "digits"))
@@ -242,6 +249,8 @@ class TrainingPanel(QWidget):
         if not self._training.busy:
             self.start.setText(tr("Start Training"))
             self.sweep.setText(tr("Sweep..."))
+            self.example.setText(tr("Make Example Data"))
+            self._making = False
 
     def _reason(self) -> str:
         """Why no run can be started; empty if one can."""
@@ -249,6 +258,8 @@ class TrainingPanel(QWidget):
             return tr("Unavailable: the network has no layers")
         if errors(self._context.root.diagnostics()):
             return tr("Unavailable: the network has errors, see Type Checking")
+        if self._training.busy and self._making:
+            return tr("Unavailable: example data are being made")
         return tr("Unavailable: a run is being started") if self._training.busy else ""
 
     def _request(self) -> StartRequest | None:

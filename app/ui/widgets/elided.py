@@ -28,7 +28,7 @@ class ElidedLabel(QLabel):
     def paintEvent(self, event: QPaintEvent) -> None:
         metrics, lines = self.fontMetrics(), self.text().split("\n")
         shown = "\n".join(metrics.elidedText(line, Qt.TextElideMode.ElideRight, self.width()) for line in lines)
-        parts = (self.text() if shown != self.text() else "", self._tip) if self._tip else (self.text(),)
+        parts = dict.fromkeys((self.text() if shown != self.text() else "", self._tip) if self._tip else (self.text(),))
         tip = plain_tip("\n".join(filter(None, parts)))
         if tip != self.toolTip():
             super().setToolTip(tip)

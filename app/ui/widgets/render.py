@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtGui import QImage
+from PySide6.QtGui import QColor, QImage
 
 Floats = NDArray[np.float32]
 Pixels = NDArray[np.uint32]  # H x W, one 0xffRRGGBB per pixel
@@ -104,6 +104,35 @@ def to_bytes(plane: Floats) -> Bytes:
     np.clip(scaled, 0.0, 255.0, out=scaled)
     with np.errstate(invalid="ignore"):
         return scaled.astype(np.uint8)
+
+
+@lru_cache(maxsize=8)
+def class_colors(count: int) -> Pixels:
+    """A color for each class: black for class 0, which is the background as a rule, then hues far from those before."""
+    colors = [
+        QColor.fromHsvF((0.08 + 0.618034 * number) % 1.0, 0.75 - 0.2 * (number % 2), 0.95) for number in range(count)
+    ]
+    return np.array([0xFF000000, *(color.rgb() for color in colors[1:])], np.uint32)[:count]
+
+
+def classes(values: Floats) -> NDArray[np.intp]:
+    """The class with the largest value at each pixel of C x H x W; of one channel, 1 where it is above 0.5."""
+    found: NDArray[np.intp] = values.argmax(0) if len(values) > 1 else (values[0] > 0.5).astype(np.intp)
+    return found
+
+
+def class_pixels(values: Floats) -> Pixels:
+    """The colors of the classes of C x H x W."""
+    result: Pixels = class_colors(max(len(values), 2))[classes(values)]
+    return result
+
+
+def are_probabilities(values: Floats) -> bool:
+    """Whether the channels of C x H x W are the probabilities of two or more classes: none negative, and their sum is 1."""
+    if len(values) < 2:
+        return False
+    few = values[:, :: max(1, values.shape[1] // 16), :: max(1, values.shape[2] // 16)]  # nearly always enough to know
+    return all(bool((v >= 0).all()) and bool((np.abs(v.sum(0) - 1) < 1e-3).all()) for v in (few, values))
 
 
 def to_image(pixels: Pixels) -> QImage:

@@ -355,7 +355,7 @@ def _convert(c: Conversion, op: OnnxOp, path: Path) -> None:
 
 def _input(value: Any, path: Path, options: ImportOptions, open_batch: bool) -> ModelInput:
     name = value.name
-    dtype = data_type(int(value.dtype)) if value.dtype is not None else None
+    dtype = _element_type(value)
     if dtype is None or value.shape is None:
         raise DiagnosticError(
             Diagnostic(
@@ -390,6 +390,13 @@ def _input(value: Any, path: Path, options: ImportOptions, open_batch: bool) -> 
             )
         )
     return ModelInput(name, TensorType(tuple(dims), dtype), left_open)
+
+
+def _element_type(value: Any) -> DataType | None:
+    """The element type of a tensor; None for other types, for sequences and for values of an unknown type."""
+    import onnx_ir as ir
+
+    return data_type(int(value.dtype)) if isinstance(value.type, ir.TensorType) else None
 
 
 def _usual(axis: int, rank: int) -> int:
@@ -449,7 +456,7 @@ def _declared(graph: Any) -> dict[str, TensorType]:
     found: dict[str, TensorType] = {}
     batch = {str(value.shape[0]) for value in graph.inputs if value.shape and not isinstance(value.shape[0], int)}
     for value in (*graph.outputs, *(output for node in graph for output in node.outputs)):
-        dtype = data_type(int(value.dtype)) if value.dtype is not None else None
+        dtype = _element_type(value)
         if value.shape is None or dtype is None:
             continue
         dims: list[Dim | None] = [

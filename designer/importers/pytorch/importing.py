@@ -425,7 +425,7 @@ def folded(node: Node, step: TraceNode) -> Any:
         if made.numel() > MAX_FOLDED:
             return None
         source = single[0] if len(single) == 1 and made.numel() == single[0].tensor.numel() else None
-        moved = source is not None and step.op in _MOVES
+        moved = source is not None and (step.op in _MOVES or _is_widened(step, source.tensor, made))
         return Constant(made, source.name if moved and source else "", bool(moved and source and source.learned))
     return tuple(Constant(item) for item in made) if isinstance(made, tuple | list) else None
 
@@ -443,6 +443,12 @@ _MOVES = (
     "alias",
     "detach",
 )
+
+
+def _is_widened(step: TraceNode, before: torch.Tensor, after: torch.Tensor) -> bool:
+    """Whether a learned tensor of another floating-point type becomes float32, the type of weights."""
+    converts = step.op in ("to", "_to_copy", "float", "type_as")
+    return converts and before.is_floating_point() and str(after.dtype) == "torch.float32"
 
 
 def _leaves(value: Any) -> Any:

@@ -123,7 +123,8 @@ def reduce(c: Conversion, op: OnnxOp) -> None:
     axes = op.attribute("axes")
     if axes is None and op.input(1):
         axes = c.ints(op.input(1)) if c.known(op.input(1)) is not None else _declared_axes(c, op)
-    if not axes and op.attribute("noop_with_empty_axes", 0):
+    keeps = op.attribute("noop_with_empty_axes", 0)  # without effect where there are axes
+    if not axes and keeps:
         if op.op_type in ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd"):
             c.one("identity", op.inputs[:1])
             return

@@ -158,13 +158,16 @@ def compare(c: Conversion, node: TraceNode) -> Value:
     return c.layer("compare", _same_type(c, values), {"operation": operation}, shape=shape)
 
 
-@converts("logical_and", "logical_or", "logical_xor", "logical_not", "bitwise_not", "bitwise_and", "bitwise_or")
+@converts(
+    "logical_and", "logical_or", "logical_xor", "logical_not", "bitwise_not", "bitwise_and", "bitwise_or", "bitwise_xor",
+    "__and__", "__or__", "__xor__",
+)  # fmt: skip
 def logical(c: Conversion, node: TraceNode) -> Value:
     operands = [item for item in (node.get("self"), node.get("other")) if item is not None]
     values, shape = aligned(c, *operands)
     if any(value.dtype is not DataType.BOOL for value in values):
         raise UnsupportedError("its inputs are not boolean")
-    return c.layer("logical", values, {"operation": node.op.rpartition("_")[2]}, shape=shape)
+    return c.layer("logical", values, {"operation": node.op.strip("_").rpartition("_")[2]}, shape=shape)
 
 
 @converts("where")
@@ -197,12 +200,12 @@ def cast(c: Conversion, node: TraceNode) -> Any:
     x = node.get("self")
     if target is None:
         raise UnsupportedError("no layer can have its element type")
-    if isinstance(x, Constant):
+    if isinstance(x, Constant | Repeated):
         import torch
 
-        return Constant(x.tensor.to(getattr(torch, target.value)), x.name, x.learned)
-    if isinstance(x, Repeated):
-        return x
+        constant = x.constant if isinstance(x, Repeated) else x
+        made = Constant(constant.tensor.to(getattr(torch, target.value)), constant.name, constant.learned)
+        return Repeated(made, x.axis) if isinstance(x, Repeated) else made
     value = c.value(x)
     return value if value.dtype is target else c.layer("cast", [value], {"target": target.value}, shape=value.shape)
 

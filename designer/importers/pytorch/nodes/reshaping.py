@@ -95,6 +95,12 @@ def transpose(c: Conversion, node: TraceNode) -> Value:
     return c.permuted(x, order)
 
 
+@converts("mT")
+def matrix_transpose(c: Conversion, node: TraceNode) -> Value:
+    x = c.value(node.get("self"))
+    return c.permuted(x, (*range(x.rank - 2), x.rank - 1, x.rank - 2))
+
+
 @converts("movedim")
 def movedim(c: Conversion, node: TraceNode) -> Value:
     x = c.value(node.get("self"))

@@ -34,7 +34,11 @@ class PadTensor(
 
     def faults(self) -> Iterable[op.Fault]:
         if len(self.before) != len(self.after):
-            yield op.Fault("after", tr("before and after must have one number for each axis"))
+            yield op.Fault(
+                "after",
+                tr("before and after must have one number for each axis"),
+                tr("enter one number for each axis, including the batch"),
+            )
 
     def infer(self, inputs: Sequence[op.TensorType]) -> op.TensorType:
         x = inputs[0]

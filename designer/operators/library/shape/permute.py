@@ -29,7 +29,7 @@ class Permute(
     def _order(self, x: op.TensorType) -> tuple[int, ...]:
         order = tuple(axis_of(axis, x) for axis in self.axes)
         if sorted(order) != list(range(x.rank)):
-            shown = ",".join(str(axis) for axis in self.axes)
+            shown = ",".join(str(axis) for axis in self.axes) or tr("the empty list")
             raise op.ShapeError(
                 tr("{shown} must contain each of the {rank} axes of {x} exactly once", shown=shown, rank=x.rank, x=x),
                 port="x",

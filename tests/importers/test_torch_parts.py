@@ -1,0 +1,202 @@
+"""Parts of the import of torch modules that otherwise run in a process of their own: loading, and what goes wrong there."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+from torch import Tensor, nn
+
+from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.importers.pytorch.importing import import_module, import_saved_program
+from designer.importers.pytorch.loading import failed, load_module, load_state
+from designer.operators.registry import Registry
+
+CALL = "run the same call in Python and correct the error, or give other sizes of the inputs"
+CPU = "make the module and its tensors on the CPU: the import runs without a GPU"
+MEMORY = "use a smaller input, or a machine with more memory"
+FORWARD = "give the shape of each argument of forward, in their order"
+FACTORY = "write a function without arguments that makes the module, and name that function"
+RULE = (
+    "write package.module:callable or file.py:callable; the callable takes no arguments and returns a torch.nn.Module"
+)
+
+
+def finding(error: pytest.ExceptionInfo[DiagnosticError]) -> Diagnostic:
+    (found,) = error.value.diagnostics
+    return found
+
+
+@pytest.mark.parametrize(
+    ("error", "reason", "remedy"),
+    [
+        (ValueError("no such mode"), "ValueError: no such mode", CALL),
+        (ValueError(), "ValueError", CALL),
+        (ValueError("\n\n first \n second"), "ValueError: first ", CALL),
+        (RuntimeError("Found no NVIDIA driver"), "RuntimeError: Found no NVIDIA driver", CPU),
+        (AssertionError("Torch not compiled with CUDA enabled"), "AssertionError: Torch not compiled with CUDA enabled", CPU),
+        (ModuleNotFoundError("No module named 'mine'"), "ModuleNotFoundError: No module named 'mine'",
+         "run the command in the folder of the package, or install it in this environment"),
+        (ImportError("cannot import name 'a'"), "ImportError: cannot import name 'a'", CALL),
+        (MemoryError(), "MemoryError", MEMORY),
+        (RuntimeError("you tried to allocate memory"), "RuntimeError: you tried to allocate memory", MEMORY),
+        (TypeError("Net.forward() missing 1 required positional argument: 'y'"),
+         "TypeError: Net.forward() missing 1 required positional argument: 'y'", FORWARD),
+        (TypeError("Net.__init__() missing 1 required positional argument: 'n'"),
+         "TypeError: Net.__init__() missing 1 required positional argument: 'n'", FACTORY),
+        (TypeError("unsupported operand"), "TypeError: unsupported operand", CALL),
+    ],
+    ids=lambda item: str(item)[:30],
+)  # fmt: skip
+def test_what_is_said_of_an_error_in_the_users_code(error: Exception, reason: str, remedy: str) -> None:
+    (found,) = failed("net.py:Net", error).diagnostics
+    assert (found.code, found.message, found.remedy) == ("torch-module", f"net.py:Net failed: {reason}", remedy)
+
+
+NET = """
+import torch
+class Net(torch.nn.Linear):
+    def __init__(self, size=3):
+        super().__init__(size, 2)
+    @staticmethod
+    def large():
+        return Net(5)
+class Needs(torch.nn.Linear):
+    pass
+made = Net(4)
+number = 7
+def nothing():
+    raise SystemExit(3)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """A folder with a file and a package; what they add to Python's path and modules is removed."""
+    path, modules = list(sys.path), set(sys.modules)
+    (tmp_path / "lw_net.py").write_text(NET)
+    (tmp_path / "lw_package").mkdir()
+    (tmp_path / "lw_package" / "__init__.py").write_text("")
+    (tmp_path / "lw_package" / "inner.py").write_text(NET.replace("size=3", "size=6"))
+    yield tmp_path
+    sys.path[:] = path
+    for name in sys.modules.keys() - modules:
+        if name.startswith("lw_"):
+            del sys.modules[name]
+
+
+@pytest.mark.parametrize(
+    ("spec", "size"),
+    [
+        ("lw_net.py:Net", 3), ("lw_net:Net", 3), ("lw_net.py:made", 4), ("lw_net.py:Net.large", 5),
+        ("lw_package.inner:Net", 6), ("lw_package/inner.py:Net", 6),
+    ],
+)  # fmt: skip
+def test_a_module_is_named_by_its_file_or_package(spec: str, size: int, folder: Path) -> None:
+    module = load_module(spec, folder)
+    assert isinstance(module, nn.Linear)
+    assert module.in_features == size
+
+
+@pytest.mark.parametrize(
+    ("spec", "message", "remedy"),
+    [
+        ("lw_net.py", "'lw_net.py' does not name a module", RULE),
+        (":Net", "':Net' does not name a module", RULE),
+        ("lw_net.py:", "'lw_net.py:' does not name a module", RULE),
+        ("lw_net.py:Net()", "'lw_net.py:Net()' does not name a module", RULE),
+        ("lw_gone.py:Net", "lw_gone.py does not exist", RULE),
+        ("lw_net.py:number", "lw_net.py:number failed: TypeError: 'int' object is not callable", CALL),
+        ("lw_net.py:nothing", "lw_net.py:nothing failed: SystemExit: 3", CALL),
+        ("lw_net.py:Gone", "lw_net.py:Gone failed: AttributeError: module 'lw_net' has no attribute 'Gone'", CALL),
+        ("lw_net.py:Needs", "missing 2 required positional arguments", FACTORY),
+        ("lw_gone:Net", "lw_gone:Net failed: ModuleNotFoundError: No module named 'lw_gone'", "run the command in"),
+        ("lw_net.py:torch.Tensor", "lw_net.py:torch.Tensor is of type Tensor, not torch.nn.Module", RULE),
+    ],
+)  # fmt: skip
+def test_what_is_not_a_module_is_refused(spec: str, message: str, remedy: str, folder: Path) -> None:
+    with pytest.raises(DiagnosticError) as caught:
+        load_module(spec, folder)
+    assert message in finding(caught).message
+    assert finding(caught).remedy.startswith(remedy)
+
+
+def test_a_state_dict_is_read_or_said_not_to_fit(tmp_path: Path) -> None:
+    module, other = nn.Linear(3, 2), nn.Linear(3, 2)
+    path = tmp_path / "state.pt"
+    torch.save(other.state_dict(), path)
+    load_state(module, path)
+    assert torch.equal(module.weight, other.weight)
+    torch.save({"weight": torch.ones(4, 3), "gain": torch.ones(1)}, path)
+    with pytest.raises(DiagnosticError) as caught:
+        load_state(module, path)
+    found = finding(caught)
+    assert (found.code, found.file) == ("bad-weights", str(path))
+    assert found.message.startswith(
+        'state.pt does not fit the module: Missing key(s) in state_dict: "bias". Unexpected key'
+    )
+    assert '"gain"' in found.message
+    assert "size mismatch for weight" in found.message
+    assert "torch.save(model.state_dict(), path)" in found.remedy
+
+
+class Branches(nn.Module):
+    """Takes another way for dark images."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        if x.mean() > 0.1:
+            return x * 2
+        return x + 1
+
+
+def test_a_branch_that_depends_on_values_is_imported_as_it_ran_with_a_warning(registry: Registry) -> None:
+    found = import_module(Branches(), [torch.ones(1, 3, 4, 4)], registry).verified(registry)
+    assert [layer.type for layer in found.graph][-2:] == ["scale_shift", "output"]
+    doubts = [text.removeprefix("not proven for other inputs: ") for text in found.report.warnings]
+    assert "if x.mean() > 0.1:" in doubts[0]
+    assert "test_torch_parts.py" in doubts[0]
+    assert doubts[1] == "data_dependent_error"
+    assert found.report.not_compared_because == "the layers ne cannot run"
+
+
+def test_saved_programs_that_cannot_be_a_document(tmp_path: Path, registry: Registry) -> None:
+    path = tmp_path / "net.pt2"
+    path.write_bytes(b"nothing")
+    with pytest.raises(DiagnosticError) as caught:
+        import_saved_program(path, registry)
+    assert finding(caught).message.startswith("net.pt2 is not a readable exported program: ")
+    assert finding(caught).file == str(path)
+    shapes = ({2: torch.export.Dim("height", min=2, max=64), 3: torch.export.Dim("width", min=2, max=64)},)
+    torch.export.save(torch.export.export(nn.ReLU(), (torch.ones(2, 3, 4, 5),), dynamic_shapes=shapes), path)
+    with pytest.raises(DiagnosticError) as caught:
+        import_saved_program(path, registry)
+    assert finding(caught).message == "the argument 'input' has several sizes that are left open"
+    with pytest.raises(DiagnosticError, match="returns no tensor that depends on its inputs"):
+        import_module(Nothing(), [torch.ones(1, 3)], registry)
+
+
+class Nothing(nn.Module):
+    def forward(self, x: Tensor) -> int:
+        return 3
+
+
+class Doubled(nn.Module):
+    """A parameter of another element type."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gain = nn.Parameter(torch.linspace(1, 2, 3, dtype=torch.float64).reshape(3, 1, 1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * self.gain.float()
+
+
+def test_a_parameter_whose_element_type_is_converted_stays_a_parameter(registry: Registry) -> None:
+    found = import_module(Doubled(), [torch.rand(1, 3, 4, 4)], registry).verified(registry)
+    assert [layer.type for layer in found.graph if layer.type == "parameter"] == ["parameter"]
+    assert list(found.report.weights) == ["gain"]
+    assert found.report.agrees
