@@ -506,6 +506,31 @@ def test_a_row_says_what_feeds_its_input(
     row.show_file(Path("camera:0"), "")
     assert texts()[2] == "The camera does not answer."
     assert image_of(None) is None
+    folder, wide, high = Path("images"), np.full((10, 40, 3), 200, np.uint8), np.full((40, 10, 3), 50, np.uint8)
+    track = Track(folder, "folder", 3, names=("a.png", "b.png", "c.png"), position=1)
+    playback.tracks["a"] = track
+    looked.clear()
+    row.show_file(folder, "")
+    assert (texts()[0], texts()[1], texts()[2]) == ("images", "3 images", "")
+    assert looked == [folder / "b.png"]  # the image that is fed, until the engine brings it
+
+    def is_wide() -> bool:
+        shown = row.findChild(QLabel, "analysis.input.a.thumbnail").pixmap()
+        return shown.width() > shown.height()
+
+    playback.looked.emit("a", folder / "b.png", (high, "10 x 40", False))
+    assert not is_wide()
+    playback.looked.emit("a", Path("elsewhere") / "b.png", (wide, "40 x 10", False))
+    assert not is_wide()
+    playback.looked.emit("a", folder / "b.png", (wide, "40 x 10", False))
+    assert is_wide()
+    assert texts()[1] == "3 images"
+    track.preview, track.position = high, 2
+    playback.changed.emit("a")
+    assert not is_wide()
+    playback.looked.emit("a", folder / "b.png", (wide, "40 x 10", False))  # late
+    assert not is_wide()
+    assert looked == [folder / "b.png"]
 
 
 # --- outputs ----------------------------------------------------------------------------------------------------------
@@ -694,11 +719,20 @@ def test_the_overview_selects_and_marks_what_the_rest_of_the_window_shows(
     assert list(rows(model)) == ["a", "b", "mix+z", "mix", "z", "y"]
     assert model.layer_at(tree.currentIndex()) == "mix"
     eye = theme.icon("eye-outline", "accent").cacheKey()
-    assert {
-        name
-        for name, at in rows(model).items()
-        if at.data(ROLE.DecorationRole) and at.data(ROLE.DecorationRole).cacheKey() == eye
-    } == {"mix"}
+
+    def marked() -> set[str]:
+        icons = {name: at.data(ROLE.DecorationRole) for name, at in rows(model).items()}
+        return {name for name, icon in icons.items() if icon and icon.cacheKey() == eye}
+
+    assert marked() == {"mix"}
+    for emit, layer, expected in (
+        (context.inspect_requested.emit, "z", {"z"}),
+        (context.inspected.emit, "mix:1", {"mix"}),
+        (context.inspected.emit, "", set()),
+        (context.inspect_requested.emit, "mix", {"mix"}),
+    ):
+        emit(layer)
+        assert marked() == expected
     time, memory = model.largest
     legend, summary = (panel.findChild(QWidget, f"network_overview.{name}") for name in ("legend", "summary"))
     assert legend is not None

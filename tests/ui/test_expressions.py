@@ -22,6 +22,8 @@ from app.ui.document.document import Document
 from app.ui.engine.context import Context
 from app.ui.widgets.expression import ExpressionError, evaluate, is_expression, worked_out
 from app.ui.widgets.number_field import NumberField
+from app.ui.widgets.size_field import SizeField
+from designer.graph.commands import set_params
 from designer.graph.graph import Graph
 from designer.graph.model import ActivationSpec, Layer, Source
 from designer.operators.registry import default_registry
@@ -247,6 +249,20 @@ def test_different_values_are_shown_as_such(panel, context):
     assert (line.text(), line.placeholderText()) == ("", "8, 16")
     context.select(("conv_1",))
     assert line.text() == "16"
+
+
+def test_sizes_that_differ_have_dots_in_every_field(panel, context):
+    context.document.do(lambda g: set_params(g, {"conv_0": {"kernel": "5x3"}, "conv_1": {"kernel": "3x3"}}))
+    for names, expected in (
+        (("conv_0", "conv_1"), [("", "…"), ("", "…")]),
+        (("conv_0",), [("5", "W"), ("3", "H")]),
+        (("conv_1", "conv_0"), [("", "…"), ("", "…")]),
+    ):
+        context.select(names)
+        lines = [part.lineEdit() for part in field(panel, "kernel", SizeField).fields]
+        assert [line.text() for line in lines] == [text for text, _ in expected]
+        if not lines[0].text():
+            assert [line.placeholderText() for line in lines] == [dots for _, dots in expected]
 
 
 def test_a_sum_for_several_layers_is_one_step(qtbot, panel, context):

@@ -13,7 +13,7 @@ pytest.importorskip("PySide6")
 import analysis_kit as kit
 from PIL import Image
 from pseudo_kit import Pseudo
-from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtCore import QPoint, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QImage, QWheelEvent
 from PySide6.QtWidgets import QApplication, QPushButton
 from pytestqt.qtbot import QtBot
@@ -22,9 +22,9 @@ from app.ui.document.document import Document
 from app.ui.engine.analysis import analysis_of
 from app.ui.engine.context import Context
 from app.ui.engine.receptive_field import ReceptiveField
-from app.ui.engine.result import Phase
+from app.ui.engine.result import AnalysisResult, Phase
 from app.ui.inspector.animation import save_animation
-from app.ui.inspector.channel_grid import GAP, ChannelGrid
+from app.ui.inspector.channel_grid import GAP, MARGIN, ChannelGrid
 from app.ui.inspector.channel_inspector import ChannelInspectorPanel
 from app.ui.inspector.channel_statistics import BINS, NAMED, TensorStatistics, channel_statistics
 from app.ui.inspector.color_bar import LINE, ColorBar
@@ -279,6 +279,34 @@ def test_the_wheel_reaches_every_channel(grid: ChannelGrid, size: tuple[int, int
         turn(grid, 120)
     assert grid.verticalScrollBar().value() == 0
     assert grid.tile_rect(0).top() > 0
+
+
+@pytest.mark.parametrize("side", [40, 100, 130])
+def test_a_row_has_as_many_tiles_as_fit_and_all_that_is_in_sight_is_known(grid: ChannelGrid, side: int) -> None:
+    """For every width around those at which another tile fits, at the top, in the middle and at the end."""
+    grid.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOn)
+    QApplication.processEvents()
+    grid.set_side(side)
+    frame = grid.width() - grid.viewport().width()
+    bar = grid.verticalScrollBar()
+    for count in (1, 2, 3, 5):
+        exact = 2 * MARGIN + count * side + (count - 1) * GAP
+        if exact + frame <= grid.minimumWidth():
+            continue
+        for more, columns in ((-1, count - 1), (0, count), (1, count), (side + GAP - 1, count)):
+            grid.resize(exact + frame + more, 300)
+            tops = [grid.tile_rect(channel).top() for channel in range(30)]
+            assert tops.count(tops[0]) == max(1, columns), (count, more)
+            assert columns < 1 or max(grid.tile_rect(c).right() for c in range(30)) <= grid.viewport().width() - MARGIN
+            for place in (0, bar.maximum() // 2, bar.maximum()):
+                bar.setValue(place)
+                view, caption = QRectF(grid.viewport().rect()), grid._caption()
+                seen = {c for c in range(30) if grid.tile_rect(c).adjusted(0, 0, 0, caption).intersects(view)}
+                assert seen <= set(grid.visible()), (count, more, place)
+                assert len(grid.visible()) <= len(seen) + 2 * max(1, columns)
+            lowest = max(grid.tile_rect(c).bottom() for c in range(30)) + caption
+            assert lowest <= view.bottom(), (count, more)
+            assert not bar.maximum() or lowest >= view.bottom() - MARGIN - 2, (count, more)
 
 
 def test_every_pixel_of_a_tile_is_found(grid: ChannelGrid) -> None:
@@ -570,3 +598,15 @@ def test_a_channel_is_removed_where_the_output_is_shown_only(panel: ChannelInspe
         panel.enlarge(2)
         assert panel.shown.channel == 2
         assert panel._remove.isHidden() is not there
+
+
+@pytest.mark.parametrize("shape", [(1, 8, 4, 5), (1, 6, 7), (1, 9)])
+def test_the_note_is_that_of_the_latest_run(panel: ChannelInspectorPanel, shape: tuple[int, ...]) -> None:
+    analysis, rng = panel._analysis, np.random.default_rng(2)
+    for note in ("random weights", "", "reduced size", "random weights", ""):
+        value = rng.random(shape, np.float32)
+        analysis.result = AnalysisResult(captures={"conv_h": value}, note=note)
+        analysis.result_changed.emit()
+        assert panel.page is not None
+        assert np.array_equal(panel.page.values.reshape(-1), value.reshape(-1))
+        assert {panel.grid._note, panel.view.note, panel.features.note, panel.matrix._note} == {note}

@@ -27,7 +27,7 @@ from pytestqt.qtbot import QtBot
 
 from app.ui.analysis.options import LayerOptions, OptionsArea
 from app.ui.document.document import Document
-from designer.graph.commands import remove_layers
+from designer.graph.commands import remove_layers, replace_layers, set_params
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.operators.registry import load
@@ -275,3 +275,16 @@ def test_options_are_those_of_the_layers_and_each_control_has_its_own_undo(qtbot
     assert amount.value() == 0.5
     document.undo()
     assert scale.value() != pytest.approx(25 / 255)
+    plain = Layer("noise", "identity", inputs=(Source("input_0"),))
+    document.do(lambda g: replace_layers(g, {"noise": plain}, "Replace", {}))
+    qtbot.waitUntil(lambda: groups() == ["mix"])
+    document.do(lambda g: set_params(g, {"mix": {"amount": "0.75"}}))
+    document.undo()
+    document.undo()  # the layer gets options, nothing is added
+    qtbot.waitUntil(lambda: groups() == ["mix", "noise"])
+    both = {"noise": {"scale": "0.3"}, "mix": {"amount": "0.25"}}
+    document.do(lambda g: set_params(g, both))
+    shown = [
+        area.findChild(QDoubleSpinBox, f"analysis.{name}.number").value() for name in ("noise.scale", "mix.amount")
+    ]
+    assert shown == [0.3, 0.25]

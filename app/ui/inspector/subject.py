@@ -64,7 +64,7 @@ class Subject(QObject):
         """What this tensor is called among others: settings are kept by it, and files named after it."""
         if self.kind is Kind.WEIGHTS:
             return f"{self.layer} {self.tensor}".strip()
-        return f"{self.source} gradient" if self.kind is Kind.GRADIENT else self.source
+        return f"{self.source} gradient {self._to}".strip() if self.kind is Kind.GRADIENT else self.source
 
     @property
     def title(self) -> str:
@@ -72,9 +72,16 @@ class Subject(QObject):
         if self.kind is not Kind.GRADIENT:
             return self.key
         if self.at is None:
-            return tr("gradient of the sum of {tensor}", tensor=self.source)
+            return f"{tr('gradient of the sum of {tensor}', tensor=self.source)} {self._to}".strip()
         channel, y, x = self.at
-        return tr("gradient of {tensor}  channel {c}  x {x}  y {y}", tensor=self.source, c=channel, x=x, y=y)
+        text = tr("gradient of {tensor}  channel {c}  x {x}  y {y}", tensor=self.source, c=channel, x=x, y=y)
+        return f"{text}  {self._to}".strip()
+
+    @property
+    def _to(self) -> str:
+        """Which input the gradient is of, where there are several."""
+        several = self.tensor and len(self._analysis.inputs.layers()) > 1
+        return tr("to {input}", input=self.tensor) if several else ""
 
     def set_active(self, active: bool) -> None:
         """Whether somebody looks: only then anything is asked for."""
