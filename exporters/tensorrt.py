@@ -208,18 +208,18 @@ def _sized(entry: ModelInput, first: Sequence[int] | None, target: Extent | None
         for axis, (size, whole) in enumerate(zip(target, first, strict=True), 2):
             scaled, rest = divmod(size * entry.drawn[axis], whole)
             if rest or scaled % entry.multiple:
-                size, multiple = f"{target[1]}x{target[0]}", entry.multiple
+                wanted, multiple = f"{target[1]}x{target[0]}", entry.multiple
                 message = tr(
                     "'{name}' cannot have the size {size}: heights and widths are multiples of {multiple}",
                     name=entry.name,
-                    size=size,
+                    size=wanted,
                     multiple=multiple,
                 )
                 if tuple(entry.drawn[2:]) != tuple(first):
                     message = tr(
                         "'{name}' cannot follow a first image of {size}: its heights and widths are multiples of {multiple}",
                         name=entry.name,
-                        size=size,
+                        size=wanted,
                         multiple=multiple,
                     )
                 raise _bad_sizes(message, tr("choose other sizes"))
