@@ -251,6 +251,17 @@ def test_different_values_are_shown_as_such(panel, context):
     assert line.text() == "16"
 
 
+def test_an_unfinished_sum_leaves_the_value_that_undo_brought_back(qtbot, panel, context):
+    context.select(("conv_1",))
+    features = field(panel, "features")
+    retype(qtbot, features, "24")
+    qtbot.keyClick(features, Qt.Key.Key_Return)
+    context.document.undo()
+    assert (features.text(), features.hasFocus()) == ("16", True)
+    retype(qtbot, features, "3*")
+    assert params(context, "conv_1")["features"] == "16"
+
+
 def test_sizes_that_differ_have_dots_in_every_field(panel, context):
     context.document.do(lambda g: set_params(g, {"conv_0": {"kernel": "5x3"}, "conv_1": {"kernel": "3x3"}}))
     for names, expected in (
