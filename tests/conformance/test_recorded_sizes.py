@@ -35,6 +35,9 @@ MORE = {
         layer("out", "output", "n"),
     ],
     "one size only": [image(), layer("f", "fully_connected", "image", features=5), layer("out", "output", "f")],
+    "a fixed width": [
+        image(), layer("f", "fully_connected", "image", features=5, flatten="false"), layer("out", "output", "f"),
+    ],
     "a minimum": [
         image(), layer("c", "convolution", "image", kernel="7x3", padding="valid"), layer("out", "output", "c"),
     ],

@@ -62,6 +62,7 @@ ACCEPTED: list[tuple[str, dict[str, Any], tuple[TensorType, ...], TensorType | N
     ("unary", {"function": "clip", "low": 1.0, "high": 1.0}, (image(),), image()),
     ("unary", {"function": "abs", "low": 2.0, "high": 1.0}, (image(),), image()),
     ("ssim_loss", {"window": 9}, (image(3, 9, 10), image(3, 9, 10)), None),
+    ("resize", {"method": "nearest", "antialias": True, "align_corners": True}, (image(),), None),
     ("pad_tensor", {"before": (0, 0, -3, 0), "after": (0, 0, -1, 2)}, (image(3, 5, 9),), image(3, 1, 11)),
     ("pooling", {"size": (3, 2), "padding": (1, 1)}, (image(),), None),
 ]
