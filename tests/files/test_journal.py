@@ -32,9 +32,10 @@ from designer.files.journal_format import (
     read_line,
 )
 from designer.files.recovery import unfinished
+from designer.files.safekeeping import Safekeeping
 from designer.files.settings import Settings, save_settings, settings_path
 from designer.graph import commands, frames
-from designer.graph.diagnostics import Diagnostic
+from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.edits import Edit
 from designer.graph.graph import Graph
 from designer.graph.history import History
@@ -305,6 +306,41 @@ def test_before_the_base_is_written_the_file_is_used(desk, held):
     found.release()
 
 
+def test_without_a_base_all_parts_of_the_file_are_kept_and_its_state_is_reported(tmp_path, held):
+    graph = Graph(
+        chain(),
+        name="whole",
+        attributes={"vendor": "1"},
+        foreign=[Foreign("<other />")],
+        frames=[Frame("f", "title", "text")],
+        templates=[Template("block", (Layer("x", "template_input"),), attributes={"vendor": "2"})],
+    )
+    graph.properties["notes"] = "of the document"
+    desk = Desk(tmp_path / "journal", graph, tmp_path / "net.xml")
+    desk.do(lambda g: commands.set_params(g, {"n1": {"features": "16"}}))
+    desk.crash()
+    changed = b"\n"  # by another program
+    files = [
+        (desk.path.read_bytes(), "same", True),
+        (desk.path.read_bytes() + changed, "changed", True),
+        (b"no network" + changed, "changed", False),
+        (b"", "changed", False),
+        (None, "gone", False),
+    ]
+    for data, disk, whole in files:
+        if data is None:
+            desk.path.unlink()
+        else:
+            desk.path.write_bytes(data)
+        (found,) = unfinished(desk.folder)
+        assert (found.disk, found.on_disk is not None) == (disk, whole)
+        assert (found.graph == desk.graph) == whole
+        assert found.graph["n1"].params["features"] == "16"
+        assert len(found.graph) == (len(desk.graph) if whole else 1)
+        assert [f.code for f in found.findings] == ["journal-without-base"] * (disk != "same")
+        found.release()
+
+
 def test_a_new_document_needs_no_base(tmp_path):
     desk = Desk(tmp_path / "journal", Graph())
     desk.do(lambda g: commands.add_layer(g, Layer("in", "input", params={"dims": "8x8x3"})))
@@ -412,6 +448,30 @@ def test_saving_ends_the_journal_and_the_next_change_begins_another(desk):
     assert found.graph == desk.graph
     assert found.graph["n1"].params["features"] == "8"
     found.release()
+
+
+def test_a_document_whose_settings_cannot_be_written_is_saved_though(tmp_path, monkeypatch):
+    path, history = tmp_path / "net.xml", History(chain())
+    keeping = Safekeeping(history, folder=tmp_path / "journal")
+    history.commit(commands.set_params(history.graph, {"n1": {"features": "16"}}))
+    refused = DiagnosticError.of("cannot-save", "the disk is full", remedy="free some space")
+    monkeypatch.setattr("designer.files.safekeeping.save_settings", raising(refused))
+    assert keeping.save(path, Settings()) == refused.diagnostics
+    assert read_document(path).graph == history.graph
+    assert (keeping.on_disk.path, keeping.disk_state()) == (path, "same")
+    keeping.journal.wait()
+    assert not files(tmp_path / "journal")
+    other = tmp_path / "other.xml"
+    assert keeping.save(other) == ()
+    assert (keeping.on_disk.path, keeping.disk_state()) == (other, "same")
+    keeping.close()
+
+
+def raising(error: Exception):
+    def call(*arguments: object) -> None:
+        raise error
+
+    return call
 
 
 def test_what_the_thread_still_does_for_a_saved_state_stays_out_of_the_next_journal(desk, held):

@@ -9,6 +9,7 @@ from recorded import changes, check_recorded
 from runtime_networks import RELU, layer
 
 from designer.files.document import write_document
+from designer.graph.commands import set_params
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import BYPASSED, FROZEN, Foreign, Frame
@@ -79,3 +80,22 @@ def test_what_engines_see_of_a_document_is_as_recorded(registry: Registry) -> No
     parts = ["all templates", texts[0], *found, "", "only templates with bypassed layers"]
     check_recorded("inlined.txt", "\n".join([*parts, changes(texts[0], texts[1])]))
     assert write_document(graph) == before
+
+
+def test_readers_of_an_output_that_is_renamed_are_checked_again(registry: Registry) -> None:
+    """The other template yields the same tensor under another name."""
+    bodies = {name: (layer("x", "template_input"), layer(name, "template_output", "x")) for name in ("left", "right")}
+    templates = [Template(name, layers) for name, layers in bodies.items()]
+    layers = [
+        layer("image", "input", dims="8x8x4"),
+        layer("used", "template", "image", template="left"),
+        layer("reader", "unary", "used:left", function="sin"),
+        layer("result", "output", "reader"),
+    ]
+    graph = Graph(layers, templates=templates)
+    inference = Inference(graph, registry)
+    for name in ("right", "left", "right"):
+        inference.update(graph.apply(set_params(graph, {"used": {"template": name}})))
+        fresh = Inference(graph, registry).diagnostics()
+        assert inference.diagnostics() == fresh
+        assert bool(fresh) == (name == "right")

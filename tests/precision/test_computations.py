@@ -25,14 +25,15 @@ X = np.random.default_rng(8).random((1, 3, 4, 5), np.float32)
 
 
 def computation(registry, rewritten=()) -> EngineComputation:
-    """image -> a -> same (passes on) -> b -> result; unread is read by nobody."""
+    """image -> a -> same -> again (pass on) -> b -> result; unread is read by nobody."""
     graph = Graph(
         [
             layer("image", "input", dims="5x4x3", scale="2"),
             layer("a", "scale_shift", "image", scale="3"),
             layer("unread", "scale_shift", "a", scale="7"),
             layer("same", "identity", "a"),
-            layer("b", "element_wise", "same,image", operation="subtract"),
+            layer("again", "identity", "same"),
+            layer("b", "element_wise", "again,image", operation="subtract"),
             layer("result", "output", "b"),
         ]
     )
@@ -55,7 +56,7 @@ def test_layers_that_compute_what_the_outputs_need(registry):
     assert {source: len(array) for source, array in found.inputs().items()} == {Source("image"): 1}
     np.testing.assert_allclose(found.inputs()[Source("image")], X * 2)
     aliases = found.aliases()
-    assert aliases[Source("a")] == [Source("a"), Source("same")]
+    assert aliases[Source("a")] == [Source("a"), Source("same"), Source("again")]
     assert aliases[Source("b")] == [Source("b"), Source("result")]
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from surgery_networks import patient, result, trained
 
-from designer.files.weights import WeightKey
+from designer.files.weights import WeightKey, Weights
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.model import ActivationSpec, Layer, Source
@@ -90,6 +90,32 @@ def test_a_channel_without_effect_leaves_on_every_path(path):
     assert graph["head"].params["features"] == "7"
     assert made.weights.tensors[WeightKey("tail", "kernel")].shape[1] < read
     np.testing.assert_allclose(result(graph, made.weights), expected, atol=1e-5 * np.abs(expected).max())
+
+
+PER_CHANNEL = {  # a layer with values per channel, and the channels that it makes of channel 3
+    "depthwise": (layer("m", "depthwise_convolution", "head"), [3]),
+    "depthwise without a bias": (layer("m", "depthwise_convolution", "head", apply_bias="false"), [3]),
+    "two of each channel": (layer("m", "depthwise_convolution", "head", multiplier=2), [6, 7]),
+    "as many groups as channels": (layer("m", "convolution", "head", features=8, groups=8), [3]),
+    "batch normalization": (layer("m", "batch_normalization", "head"), [3]),
+    "instance normalization": (layer("m", "instance_normalization", "head"), [3]),
+    "groups of one channel": (layer("m", "group_normalization", "head", groups=8), [3]),
+}
+
+
+@pytest.mark.parametrize("kind", PER_CHANNEL)
+def test_values_of_a_removed_channel_leave_every_layer_that_has_some(kind):
+    """The function is that of the network whose last layer does not read what was made of the channel."""
+    middle, gone = PER_CHANNEL[kind]
+    graph = network(middle)
+    weights = trained(graph)
+    made = remove_channels(patient(graph, weights), "head", [3])
+    unread = weights.tensors[WeightKey("tail", "kernel")].copy()
+    unread[:, gone] = 0.0
+    expected = result(graph, Weights({**weights.tensors, WeightKey("tail", "kernel"): unread}))
+    graph.apply(made.edit)
+    found = result(graph, made.weights)
+    np.testing.assert_allclose(found, expected, atol=1e-5 * np.abs(expected).max())
 
 
 @pytest.mark.parametrize("path", PATHS)
