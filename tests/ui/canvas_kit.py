@@ -64,6 +64,8 @@ def check(canvas, document) -> None:
                 assert link.path().pointAtPercent(1) == dot.center()
                 assert link.path().pointAtPercent(0) == link.source.center()
                 links.add((link.source.node.layer, name, dot.index))
+                port = graph[name].inputs[dot.index].port
+                assert link.source.look.name == port if port else link.source.index == 0
     wanted = {(s, c, i) for s, _, c, i in graph.links() if s in graph}
     assert links == wanted
     assert {i.layer for i in canvas.viewer.selected_layers()} == set(canvas.context.selection)

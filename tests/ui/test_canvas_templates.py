@@ -18,7 +18,8 @@ from app.ui.document.template_view import ScopeStep
 from designer.files.document import parse_document, read_document, write_document
 from designer.graph import commands, template_commands
 from designer.graph.graph import Graph
-from designer.graph.model import ActivationSpec
+from designer.graph.model import ActivationSpec, Layer, Source
+from designer.graph.template import Template
 
 
 @pytest.fixture
@@ -241,6 +242,32 @@ def test_ports_are_added_renamed_and_reordered_inside(window):
     port = "second"
     assert outside() == ["features", "second"]
     assert window.context.selection == ("second",)
+
+
+def test_links_follow_the_outputs_of_an_instance_whose_order_changes(window):
+    ports = [Layer("x", "template_input")]
+    ports += [
+        Layer(name, "template_output", (320, 160 * n), (Source("x"),), {"index": str(n)})
+        for n, name in enumerate("abc")
+    ]
+    layers = [Layer("in", "input"), Layer("one", "template", (320, 0), (Source("in"),), {"template": "three"})]
+    layers += [
+        Layer(f"reads_{port or 'a'}", "identity", (640, 160 * n), (Source("one", port),))
+        for n, port in enumerate(("", "b", "c"))
+    ]
+    show(window, Graph(layers, templates=[Template("three", tuple(ports))]))
+    window.canvas.context = window.context
+    document = window.context.root
+    for name, step in (("b", 1), ("a", 1), ("c", -1), ("b", -1)):
+        document.do(lambda g, name=name, step=step: template_commands.edit_template(
+            g, "three", template_commands.move_port(g.inside("three"), name, step)
+        ))  # fmt: skip
+        kit.check(window.canvas, document)
+        for port in "abc":
+            link = window.canvas.projection.link(f"reads_{port}", 0)
+            assert link.source.look.name == port
+    while document.undo():
+        kit.check(window.canvas, document)
 
 
 def test_copies_go_from_scope_to_scope(window):

@@ -338,5 +338,7 @@ def test_what_keys_reach_in_templates_and_frames(session: Session) -> None:
     session.step("take it back with the focus on the path", window.actions_["edit.undo"].trigger)
     session.lines += [f"focus {QApplication.focusWidget().objectName()}"]
     session.step("left on the path, then Return", lambda: crumb(Qt.Key.Key_Left, Qt.Key.Key_Return))
+    focus("breadcrumb.0")
+    session.step("Return there while an instance is selected", lambda: crumb(Qt.Key.Key_Return))
     session.lines += [f"focus {QApplication.focusWidget().objectName()}"]
     compare("canvas_keys", session.lines)

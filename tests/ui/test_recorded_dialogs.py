@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from PySide6.QtCore import QSettings, Qt
+from PySide6.QtCore import QSettings, Qt, QTimer
 from PySide6.QtGui import QDesktopServices, QKeySequence
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
@@ -32,6 +32,7 @@ from shown_state import named, of_tree
 from app.ui.canvas.canvas import Canvas
 from app.ui.document.document import Document
 from app.ui.document.recovery_dialog import DifferencesDialog, RecoveryDialog
+from app.ui.document.unsaved import UnsavedDialog, ask_changed, ask_discard, ask_unsaved, ask_unsaved_many
 from app.ui.engine.context import Context
 from app.ui.shell.export import command
 from app.ui.shell.export.deploy import DeployExportDialog
@@ -214,6 +215,71 @@ def test_what_the_list_of_unsaved_work_says_and_asks(qtbot: QtBot, tmp_path: Pat
     dialog.later.setFocus()
     steps.step("without the last", lambda: dialog.take(entries[2]))
     compare("dialog_recovery", steps.lines)
+
+
+# --- questions before work is lost -----------------------------------------------------------------------------------
+
+QUESTIONS = {
+    "one": lambda parent: ask_unsaved("a & <b>.xml", parent),
+    "many": lambda parent: ask_unsaved_many(["a & b.xml", "two.xml", "three.xml"], parent),
+    "changed": lambda parent: ask_changed("a & <b>.xml", parent),
+    "discard": lambda parent: ask_discard("a & <b>.xml", parent),
+}
+
+
+def test_what_questions_before_work_is_lost_say_and_answer(qtbot: QtBot) -> None:
+    """Every button, Return, Escape and, in the list of documents, some of the boxes."""
+    parent = QWidget()
+    qtbot.addWidget(parent)
+    parent.show()
+    qtbot.waitExposed(parent)
+    found: list[str] = []
+
+    def answer(what: str, press: Callable[[QDialog], object]) -> Callable[[], None]:
+        def act() -> None:
+            dialog = QApplication.activeModalWidget()
+            if not isinstance(dialog, QDialog):
+                QTimer.singleShot(10, act)
+                return
+            if what == "Return":
+                found.extend(lines(named("", of_tree(dialog))))
+                found.extend(f"default {b.text()}" for b in dialog.findChildren(QPushButton) if b.isDefault())
+            press(dialog)
+
+        return act
+
+    for question, ask in QUESTIONS.items():
+        buttons: list[str] = []
+        ways: dict[str, Callable[[QDialog], object]] = {
+            "Return": lambda dialog: QTest.keyClick(dialog, Qt.Key.Key_Return),
+            "Escape": lambda dialog: QTest.keyClick(dialog, Qt.Key.Key_Escape),
+        }
+
+        def read(dialog: QDialog, buttons: list[str] = buttons) -> None:
+            buttons.extend(b.text() for b in dialog.findChildren(QPushButton))
+            dialog.reject()
+
+        QTimer.singleShot(10, answer("read", read))
+        ask(parent)
+
+        def press(dialog: QDialog, text: str) -> None:
+            next(b for b in dialog.findChildren(QPushButton) if b.text() == text).click()
+
+        def uncheck(dialog: QDialog, numbers: Sequence[int], question: str = question) -> None:
+            assert isinstance(dialog, UnsavedDialog)
+            for number in numbers:
+                dialog.boxes[number].click()
+            found.append(f"{question} without {numbers}: save {dialog.save.isEnabled()} {dialog.save.toolTip()}")
+            press(dialog, "&Save" if dialog.save.isEnabled() else "&Cancel")
+
+        ways |= {text: (lambda dialog, text=text: press(dialog, text)) for text in buttons}
+        if question == "many":
+            for numbers in ((1,), (0, 2), (0, 1, 2)):
+                ways[f"without {numbers}"] = lambda dialog, numbers=numbers: uncheck(dialog, numbers)
+        for what, way in ways.items():
+            QTimer.singleShot(10, answer(what, way))
+            found.append(f"{question} {what}: {ask(parent)}")
+    compare("dialog_questions", found)
 
 
 # --- exports by a command --------------------------------------------------------------------------------------------
