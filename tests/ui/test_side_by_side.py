@@ -315,7 +315,7 @@ def test_without_noise_the_first_variant_is_the_measure(side: Side) -> None:
     side.begin()
     assert side.model.measured.reference == "A"
     assert isnan(side.model.measured.figures["A"].psnr)  # not measured against itself
-    assert [side.cell(1, column) for column in (1, 2, 4)] == ["-"] * 3
+    assert [side.cell(1, column) for column in (1, 2, 4)] == ["reference", "-", "-"]
     assert CLEAN not in side.window.pictures.grid.panes
     assert "A same" in side.window.figures.note.text()
 
