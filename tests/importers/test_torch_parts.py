@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -153,8 +154,13 @@ class Branches(nn.Module):
         return x + 1
 
 
-def test_a_branch_that_depends_on_values_is_imported_as_it_ran_with_a_warning(registry: Registry) -> None:
+def test_a_branch_that_depends_on_values_is_imported_as_it_ran_with_a_warning(
+    registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     found = import_module(Branches(), [torch.ones(1, 3, 4, 4)], registry).verified(registry)
+    assert [*tmp_path.rglob("*.log")] == []  # torch's, with the code of the module
+    assert "TORCH_DTRACE" not in os.environ
     assert [layer.type for layer in found.graph][-2:] == ["scale_shift", "output"]
     doubts = [text.removeprefix("not proven for other inputs: ") for text in found.report.warnings]
     assert "if x.mean() > 0.1:" in doubts[0]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gc
+import os
 import traceback
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from designer.graph.diagnostics import DiagnosticError
@@ -16,6 +19,7 @@ if TYPE_CHECKING:
     import torch
     from torch.export import ExportedProgram
 
+TRACE_LOGS = "TORCH_DTRACE"  # the variable with the folder of torch's logs
 TRACED_BATCH = 2  # of an example; torch never generalizes a size of 1
 
 
@@ -72,8 +76,6 @@ def _export(
 
 
 def _trace_fixed(module: torch.nn.Module, inputs: Sequence[torch.Tensor]) -> Trace:
-    from torch.export import draft_export
-
     try:
         return Trace(_export(module, tuple(inputs)), False)
     except Exception as error:  # the module is foreign code
@@ -82,15 +84,35 @@ def _trace_fixed(module: torch.nn.Module, inputs: Sequence[torch.Tensor]) -> Tra
         return Trace(_export(module, tuple(inputs), strict=True), False)
     except Exception:  # the reason of the first attempt is the clearer one
         pass
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            program = draft_export(module, tuple(inputs), strict=False)
-    except Exception:
-        raise _refused(first, module) from None
+    program = _draft(module, tuple(inputs))
+    if program is None:
+        raise _refused(first, module)
     failures = getattr(getattr(program, "_report", None), "failures", ())
     doubts = [str(getattr(item, "failure_type", item)).rpartition(".")[2].lower() for item in failures]
     return Trace(program, False, (f"{reason_of(first)} ({where(first, module)})", *doubts))
+
+
+def _draft(module: torch.nn.Module, inputs: tuple[torch.Tensor, ...]) -> ExportedProgram | None:
+    """The trace of a module with branches as they ran; None if there is none, either.
+
+    torch writes a log with the code of the module, opens it until its handler is collected, and leaves it in the temporary folder.
+    """
+    from torch.export import draft_export
+
+    before = os.environ.get(TRACE_LOGS)
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        os.environ[TRACE_LOGS] = folder
+        try:
+            return draft_export(module, inputs, strict=False)
+        except Exception:  # the module is foreign code
+            return None
+        finally:
+            if before is None:
+                del os.environ[TRACE_LOGS]
+            else:
+                os.environ[TRACE_LOGS] = before
+            gc.collect()
 
 
 def _refused(error: Exception, module: torch.nn.Module) -> DiagnosticError:
