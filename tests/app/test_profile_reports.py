@@ -150,6 +150,7 @@ def test_the_figure_of_a_sweep_marks_the_knee() -> None:
     assert list(curve.get_ydata()) == pytest.approx([100.0, 2000 / 12, 4000 / 23])
     assert list(knee.get_xdata()) == [2.0, 2.0]
     assert list(latency.lines[0].get_ydata()) == [10.0, 12.0, 23.0]
+    assert [axes.get_ylim()[0] for axes in (throughput, latency)] == [0.0, 0.0]
 
 
 @pytest.mark.parametrize(("suffix", "begins"), [("png", b"\x89PNG"), ("SVG", b"<?xml"), ("pdf", b"%PDF")])

@@ -283,3 +283,30 @@ def test_a_layer_without_known_input_says_so_before_its_own_warnings(window):
     document(window).do(commands.set_params(graph, {"conv": {"kernel": "0x0"}}))
     assert document(window).inference.states["cat"].diagnostics
     assert [window.canvas.projection[name].look.problem for name in ("conv", "cat")] == ["error", "unknown"]
+
+
+def test_layers_with_and_without_items_are_selected_together(window, monkeypatch):
+    monkeypatch.setattr("app.ui.canvas.projection.EAGER", 0)
+    monkeypatch.setattr("app.ui.canvas.projection.FEW", 0)
+    graph = document(window).graph.copy()
+    window.context.root.history.mark_clean()
+    window.context.set_document(Document(graph, window.context.registry, parent=window.context))
+    item = window.canvas.projection["free"]
+    window.canvas.viewer.supply.marked = {"conv", "cat"}
+    item.setSelected(True)
+    assert set(window.canvas.viewer.selected_names()) == {"free", "conv", "cat"}
+    assert {found.layer for found in window.canvas.viewer.selected_layers()} == {"free", "conv", "cat"}
+
+
+def test_a_selected_link_stays_when_the_view_moves_far_away(window, monkeypatch):
+    canvas = window.canvas
+    links = {name: canvas.projection.link(name, 0) for name in ("conv", "out")}
+    canvas.viewer.select_link(links["out"])
+    canvas.viewer.zoom_by(1 / canvas.viewer.zoom)
+    canvas.viewer.go(QPointF(40000, 40000))
+    QApplication.processEvents()
+    canvas.projection._trim()
+    assert canvas.viewer.selected_links() == [links["out"]]
+    assert canvas.projection.entry("conv").name == "conv"
+    press(window, "Delete")
+    assert document(window).graph["out"].inputs in ((), (None,))

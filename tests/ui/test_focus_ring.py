@@ -106,3 +106,12 @@ def test_it_is_seen_where_the_widget_fills_its_parent(window):
     window.resize(260, 400)
     QApplication.processEvents()
     assert focus_ring.present().size() == filling.size()
+
+
+def test_the_ring_goes_when_the_focus_moves_to_a_widget_with_a_frame_of_its_own(window):
+    QTest.keyClick(QApplication.focusWidget(), Qt.Key.Key_Tab)
+    assert focus_ring.present().parentWidget() is window.tool
+    QTest.keyClick(window.tool, Qt.Key.Key_Backtab)
+    assert window.line.hasFocus()
+    assert focus_ring.present() is None
+    assert [ring for ring in window.findChildren(focus_ring.FocusRing) if ring.isVisible()] == []

@@ -342,6 +342,9 @@ def test_rows_are_grouped_by_frame(context, table, run, profile):
     table.grouping.setCurrentIndex(table.grouping.findData("frame"))
     tops = [table.proxy.index(row, 0) for row in range(table.proxy.rowCount())]
     assert sorted(top.data() for top in tops) == ["Encoder (1 step)", f"in no frame ({len(run.operators) - 1} steps)"]
+    context.document.do(lambda graph: set_frame(graph, "f1", Frame("f1", "Decoder", rect=frame.rect)))
+    tops = [table.proxy.index(row, 0).data() for row in range(table.proxy.rowCount())]
+    assert sorted(tops) == ["Decoder (1 step)", f"in no frame ({len(run.operators) - 1} steps)"]
 
 
 def test_frames_of_one_title_are_groups_of_their_own(context, table, run, profile):

@@ -187,3 +187,16 @@ def test_every_operator_can_be_dragged_and_no_heading(palette):
         assert not head.flags() & Qt.ItemFlag.ItemIsDragEnabled
         for row in range(head.childCount()):
             assert head.child(row).flags() & Qt.ItemFlag.ItemIsDragEnabled, head.child(row).text(0)
+
+
+def test_a_heading_adds_nothing(palette, context):
+    asked = []
+    context.add_requested.connect(asked.append)
+    tree = tree_of(palette)
+    heading = next(tree.topLevelItem(i) for i in range(tree.topLevelItemCount()) if tree.topLevelItem(i).childCount())
+    tree.setCurrentItem(heading)
+    tree.itemActivated.emit(heading, 0)
+    tree.itemDoubleClicked.emit(heading, 0)
+    assert asked == []
+    tree.itemActivated.emit(heading.child(0), 0)
+    assert asked
