@@ -46,7 +46,8 @@ class Installation:
         return done
 
     def sample(self, name: str) -> Path:
-        (found,) = (line for line in self.start("layerwright", "samples").stdout.splitlines() if line.endswith(name))
+        listed = map(Path, self.start("layerwright", "samples").stdout.splitlines())  # with the starting points
+        (found,) = (path for path in listed if path.name == name and path.parent.name == "samples")
         return Path(found)
 
     def pip(self, *arguments: str) -> None:
