@@ -208,21 +208,17 @@ def _sized(entry: ModelInput, first: Sequence[int] | None, target: Extent | None
         for axis, (size, whole) in enumerate(zip(target, first, strict=True), 2):
             scaled, rest = divmod(size * entry.drawn[axis], whole)
             if rest or scaled % entry.multiple:
-                wanted, multiple = f"{target[1]}x{target[0]}", entry.multiple
-                message = tr(
-                    "'{name}' cannot have the size {size}: heights and widths are multiples of {multiple}",
-                    name=entry.name,
-                    size=wanted,
-                    multiple=multiple,
-                )
-                if tuple(entry.drawn[2:]) != tuple(first):
-                    message = tr(
-                        "'{name}' cannot follow a first image of {size}: its heights and widths are multiples of {multiple}",
-                        name=entry.name,
-                        size=wanted,
-                        multiple=multiple,
+                values = {"name": entry.name, "size": f"{target[1]}x{target[0]}", "multiple": entry.multiple}
+                if tuple(entry.drawn[2:]) == tuple(first):
+                    text = tr(
+                        "'{name}' cannot have the size {size}: heights and widths are multiples of {multiple}", **values
                     )
-                raise _bad_sizes(message, tr("choose other sizes"))
+                else:  # its size follows that of the first image
+                    text = tr(
+                        "'{name}' cannot follow a first image of {size}: its heights and widths are multiples of {multiple}",
+                        **values,
+                    )
+                raise _bad_sizes(text, tr("choose other sizes"))
             shape[axis] = scaled
     return tuple(shape)
 

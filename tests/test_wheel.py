@@ -48,7 +48,7 @@ class Installation:
     def sample(self, name: str) -> Path:
         listed = map(Path, self.start("layerwright", "samples").stdout.splitlines())  # with the starting points
         (found,) = (path for path in listed if path.name == name and path.parent.name == "samples")
-        return Path(found)
+        return found
 
     def pip(self, *arguments: str) -> None:
         pip("--python", str(self.home / "bin" / "python"), *arguments)

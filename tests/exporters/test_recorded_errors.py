@@ -141,9 +141,9 @@ def cases(registry: Registry, folder: Path) -> Iterator[tuple[str, Callable[[], 
     yield "a largest size of a fixed network", lambda: shapes(FIXED, largest=(8, 8))
     yield "a smallest size above that of the document", lambda: shapes(PHOTO, smallest=(32, 24))
     yield "a largest size below that of the document", lambda: shapes(PHOTO, largest=(16, 20))
-    yield "a size that is no multiple", lambda: shapes(PHOTO, smallest=(8, 10))
+    yield "a size that is not a multiple", lambda: shapes(PHOTO, smallest=(8, 10))
     yield (
-        "a size that is no multiple at half",
+        "a size that is not a multiple at half",
         lambda: shapes(PHOTO, opened("half", HALF.shape, HALF.drawn), largest=(24, 36)),
     )
     engine = folder / "net.engine"

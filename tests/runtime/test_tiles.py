@@ -331,7 +331,7 @@ def test_inputs_of_one_pixel_or_line_belong_to_every_tile(runtime_registry, orde
 
 def test_an_engine_that_fails_in_a_tile_says_so(runtime_registry, monkeypatch):
     _, tiled = pair(chain(conv(1)), runtime_registry, 16, 48, 64)
-    failed = DiagnosticError.of("out-of-memory", "there is no memory", layer="conv_1", remedy="close other programs")
+    failed = DiagnosticError.of("out-of-memory", "not enough memory", layer="conv_1", remedy="close other programs")
 
     def run(*_):
         raise failed
@@ -340,7 +340,7 @@ def test_an_engine_that_fails_in_a_tile_says_so(runtime_registry, monkeypatch):
     with pytest.raises(DiagnosticError) as caught:
         tiled.run()
     (found,) = caught.value.diagnostics
-    assert found == replace(failed.diagnostics[0], message="in tiles: there is no memory")
+    assert found == replace(failed.diagnostics[0], message="in tiles: not enough memory")
 
 
 def test_overlap_is_the_receptive_field(runtime_registry):

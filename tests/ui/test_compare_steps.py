@@ -318,8 +318,8 @@ def test_of_several_requests_for_a_difference_the_last_one_is_made(
     late.failed.emit((Diagnostic("late", "too late"),))
     late.end()
     assert (len(changes), images.problem("A")) == (count, "")
-    Job.held[-1].failed.emit((Diagnostic("memory", "there is no memory"),))
-    assert (images.problem("A"), images.busy) == ("There is no memory.", False)
+    Job.held[-1].failed.emit((Diagnostic("memory", "not enough memory"),))
+    assert (images.problem("A"), images.busy) == ("Not enough memory.", False)
     assert asked("A", 6.0, third) is None
     assert asked("A", 7.0, third) is None
     Job.held[-1].end()

@@ -1,4 +1,4 @@
-"""Copied layers bring the declarations of their foreign XML prefixes along, wherever in a layer or a template these stand."""
+"""Copied layers bring the declarations of their foreign XML prefixes along, wherever they are used in a layer or a template."""
 
 from __future__ import annotations
 

@@ -391,3 +391,15 @@ def test_differences_of_the_analysis_layers_are_those_of_side_by_side(gain: floa
 
 def channels(pixels: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(pixels).view(np.uint8).reshape(*pixels.shape, 4)[..., :3].astype(int)
+
+
+def test_the_value_under_the_pointer_is_told_anew_when_the_display_changes(qtbot: QtBot) -> None:
+    view = OutputView("out", lambda: Provenance("y.xml", "0" * 64))
+    qtbot.addWidget(view)
+    view.show_array(scores()[None])
+    view.view.probed.emit((3, 1))
+    assert "class" not in view.probe_text
+    view.display_bar.mode.setCurrentText("Classes")
+    assert view.probe_text.startswith("x 3  y 1   class 4: 2")
+    view.show_array(None)
+    assert view.probe_text == ""

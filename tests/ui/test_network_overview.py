@@ -433,9 +433,7 @@ def test_columns_fit_names_with_icons_and_shapes_that_are_known_after_the_run(
         assert shown.wait(kit.WAIT / 1000)
         return compute(*about)
 
-    monkeypatch.setattr(
-        layer_infos, "FEW", 0
-    )  # as for large networks, whose shapes are found beside the window's thread
+    monkeypatch.setattr(layer_infos, "FEW", 0)  # as for large networks, whose shapes are found in another thread
     monkeypatch.setattr(layer_infos, "layer_infos", after_the_run)
     bench = Bench(qtbot, engine)
     bench.panel.resize(1200, 400)

@@ -222,9 +222,9 @@ class NetworkOverviewPanel(QWidget):
         natural = self.tree.sizeHintForColumn(LAYER)
         bar, character = self.tree.verticalScrollBar(), self.fontMetrics().averageCharWidth()
         room = self.width() - FRAME - (bar.width() if bar.isVisible() else 0) - self.tree.columnWidth(TIME)
-        beside_memory = room - self.tree.columnWidth(MEMORY)
-        if beside_memory >= 16 * character:
-            room = beside_memory
+        without_memory = room - self.tree.columnWidth(MEMORY)
+        if without_memory >= 16 * character:
+            room = without_memory
         self.tree.setColumnWidth(LAYER, max(12 * character, min(room, natural)))
 
     def resizeEvent(self, event: QResizeEvent) -> None:

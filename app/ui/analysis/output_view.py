@@ -156,8 +156,6 @@ class OutputView(QWidget):
         elif self._mode is DisplayMode.IMAGE and are_probabilities(channels):
             self._mode = DisplayMode.CLASSES
         self._draw()
-        if self._place is not None:
-            self._show_probe(self._place)
         self.mark(self._spot)
 
     def _draw(self) -> None:
@@ -169,6 +167,8 @@ class OutputView(QWidget):
         self.view.show_image(to_image(display.pixels(channels, self._mode)))
         mode = display.mode or self._mode
         self._range.setText(_legend(channels, mode))
+        if self._place is not None:
+            self._show_probe(self._place)
 
     def display_like(self, other: OutputView) -> None:
         """Take over how another view displays its output."""

@@ -293,12 +293,7 @@ class ImportReportPanel(QWidget):
         if path is not None:
             done = tr("Saved {name}", name=path.name)
             write = REPORTS.writer(path)
-            say = self._context.message.emit
-            report_result(
-                lambda: write_atomic(path, write(report)),
-                lambda good, text: say("info" if good else "error", text),
-                done,
-            )
+            report_result(lambda: write_atomic(path, write(report)), self._context.tell_result, done)
 
 
 def headline(report: ImportReport) -> str:

@@ -92,10 +92,7 @@ class WeightEdits(QObject):
         path = ask_save_path(self._window, tr("Save Weights As"), start_folder(document.file) / proposed, WEIGHTS)
         if path is not None:
             done = tr("Saved {name}", name=path.name)
-            say = self._context.message.emit
-            report_result(
-                lambda: self._surgery.save(path), lambda good, text: say("info" if good else "error", text), done
-            )
+            report_result(lambda: self._surgery.save(path), self._context.tell_result, done)
 
 
 ACTIONS: tuple[ActionGroup[Any], ...] = (

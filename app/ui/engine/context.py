@@ -276,6 +276,10 @@ class Context(QObject):
             self._selection = names
             self.selection_changed.emit(names)
 
+    def tell_result(self, good: bool, text: str) -> None:
+        """Show how a command ended in the status bar."""
+        self.message.emit("info" if good else "error", text)
+
     def _remember_inspected(self, layer: str) -> None:
         self.inspected_layer = layer
 

@@ -108,11 +108,9 @@ def to_bytes(plane: Floats) -> Bytes:
 
 @lru_cache(maxsize=8)
 def class_colors(count: int) -> Pixels:
-    """A color for each class: black for class 0, which is the background as a rule, then hues far from those before."""
-    colors = [
-        QColor.fromHsvF((0.08 + 0.618034 * number) % 1.0, 0.75 - 0.2 * (number % 2), 0.95) for number in range(count)
-    ]
-    return np.array([0xFF000000, *(color.rgb() for color in colors[1:])], np.uint32)[:count]
+    """A color for each of `count` classes: black for class 0, usually the background, then hues at steps of the golden ratio."""
+    colors = (QColor.fromHsvF((0.08 + 0.618034 * k) % 1.0, 0.75 - 0.2 * (k % 2), 0.95) for k in range(1, count))
+    return np.array([0xFF000000, *(color.rgb() for color in colors)], np.uint32)
 
 
 def classes(values: Floats) -> NDArray[np.intp]:
@@ -131,7 +129,7 @@ def are_probabilities(values: Floats) -> bool:
     """Whether the channels of C x H x W are the probabilities of two or more classes: none negative, and their sum is 1."""
     if len(values) < 2:
         return False
-    few = values[:, :: max(1, values.shape[1] // 16), :: max(1, values.shape[2] // 16)]  # nearly always enough to know
+    few = values[:, :: max(1, values.shape[1] // 16), :: max(1, values.shape[2] // 16)]  # enough for most other images
     return all(bool((v >= 0).all()) and bool((np.abs(v.sum(0) - 1) < 1e-3).all()) for v in (few, values))
 
 

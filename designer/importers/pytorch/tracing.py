@@ -93,9 +93,9 @@ def _trace_fixed(module: torch.nn.Module, inputs: Sequence[torch.Tensor]) -> Tra
 
 
 def _draft(module: torch.nn.Module, inputs: tuple[torch.Tensor, ...]) -> ExportedProgram | None:
-    """The trace of a module with branches as they ran; None if there is none, either.
+    """Trace a module with its branches as they ran; None if that fails too.
 
-    torch writes a log with the code of the module, opens it until its handler is collected, and leaves it in the temporary folder.
+    torch writes a log with the code of the module: here into a folder that is removed. The log is closed when its handler is collected.
     """
     from torch.export import draft_export
 
