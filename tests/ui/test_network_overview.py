@@ -447,6 +447,18 @@ def test_columns_fit_names_with_icons_and_shapes_that_are_known_after_the_run(
         assert tree.columnWidth(column) >= tree.sizeHintForColumn(column)
 
 
+def test_memory_is_in_view_where_names_keep_16_characters(bench: Bench) -> None:
+    tree, character = bench.panel.tree, bench.panel.fontMetrics().averageCharWidth()
+    rows = tuple(RunStep((f"a_layer_with_a_long_name_{number}",), "torch", 1.0, False) for number in range(60))
+    bench.panel.model.show(rows, {})
+    for width, seen in ((600, True), (320, True), (200, False)):
+        bench.panel.resize(width, 300)
+        QApplication.processEvents()
+        assert tree.verticalScrollBar().isVisible()
+        assert tree.columnWidth(LAYER) >= (16 if seen else 12) * character
+        assert (sum(tree.columnWidth(column) for column in (LAYER, TIME, MEMORY)) <= tree.viewport().width()) is seen
+
+
 def test_thousands_of_milliseconds_are_in_groups(bench: Bench) -> None:
     model = bench.panel.model
     model.show(tuple(RunStep((name,), "torch", took, False) for name, took in (("a", 9999.0), ("b", 23306.4))), {})

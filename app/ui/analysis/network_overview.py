@@ -220,8 +220,8 @@ class NetworkOverviewPanel(QWidget):
     def _fit_names(self) -> None:
         """In a narrow dock names are cut before times are, and before memory where 16 characters of them are left."""
         natural = self.tree.sizeHintForColumn(LAYER)
-        bar, character = self.tree.verticalScrollBar(), self.fontMetrics().averageCharWidth()
-        room = self.width() - FRAME - (bar.width() if bar.isVisible() else 0) - self.tree.columnWidth(TIME)
+        bar, character = self.tree.verticalScrollBar().sizeHint().width(), self.fontMetrics().averageCharWidth()
+        room = self.width() - FRAME - bar - self.tree.columnWidth(TIME)  # the bar can come later
         without_memory = room - self.tree.columnWidth(MEMORY)
         if without_memory >= 16 * character:
             room = without_memory
