@@ -451,11 +451,11 @@ def test_memory_is_in_view_where_names_keep_16_characters(bench: Bench) -> None:
     tree, character = bench.panel.tree, bench.panel.fontMetrics().averageCharWidth()
     rows = tuple(RunStep((f"a_layer_with_a_long_name_{number}",), "torch", 1.0, False) for number in range(60))
     bench.panel.model.show(rows, {})
-    for width, seen in ((600, True), (320, True), (200, False)):
+    for width, least, seen in ((600, 22, True), (360, 22, True), (290, 22, False), (200, 12, False)):
         bench.panel.resize(width, 300)
         QApplication.processEvents()
         assert tree.verticalScrollBar().isVisible()
-        assert tree.columnWidth(LAYER) >= (16 if seen else 12) * character
+        assert tree.columnWidth(LAYER) >= least * character
         assert (sum(tree.columnWidth(column) for column in (LAYER, TIME, MEMORY)) <= tree.viewport().width()) is seen
 
 

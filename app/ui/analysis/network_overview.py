@@ -26,6 +26,7 @@ from designer.graph.edits import ChangeSet
 from designer.texts import tr
 from designer.units import binary, duration
 
+DECORATION = 42  # indentation and icon of a name
 FRAME = 22  # margins and frame around the columns
 CALM = 250  # ms between two updates while an input plays
 
@@ -223,7 +224,7 @@ class NetworkOverviewPanel(QWidget):
         bar, character = self.tree.verticalScrollBar().sizeHint().width(), self.fontMetrics().averageCharWidth()
         room = self.width() - FRAME - bar - self.tree.columnWidth(TIME)  # the bar can come later
         without_memory = room - self.tree.columnWidth(MEMORY)
-        if without_memory >= 16 * character:
+        if without_memory >= 16 * character + DECORATION:
             room = without_memory
         self.tree.setColumnWidth(LAYER, max(12 * character, min(room, natural)))
 
