@@ -224,8 +224,7 @@ class NetworkOverviewPanel(QWidget):
         bar, character = self.tree.verticalScrollBar().sizeHint().width(), self.fontMetrics().averageCharWidth()
         room = self.width() - FRAME - bar - self.tree.columnWidth(TIME)  # the bar can come later
         without_memory = room - self.tree.columnWidth(MEMORY)
-        if without_memory >= 16 * character + DECORATION:
-            room = without_memory
+        room = min(room, max(without_memory, 16 * character + DECORATION))
         self.tree.setColumnWidth(LAYER, max(12 * character, min(room, natural)))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
