@@ -313,10 +313,10 @@ def test_probabilities_are_shown_as_classes_each_in_a_color_of_its_own(qtbot: Qt
     view.show_array(values[None])
     assert "channels 0 to 2 of 6" in legend.text()  # only what adds up to 1 is certainly about classes
     view.display_bar.mode.setCurrentText("Classes")
-    assert legend.text() == "the class with the largest value, of 6"
+    assert legend.text() == "the largest of 6 classes"
     view.display_bar.mode.setCurrentText("As the layer says")
     view.show_array((values / values.sum(0))[None])
-    assert legend.text() == "the class with the largest value, of 6"
+    assert legend.text() == "the largest of 6 classes"
     image = view.view.image
     assert image is not None
     shown = {(x + y) % 6: image.pixelColor(x, y).name() for y in range(4) for x in range(5)}
@@ -325,6 +325,20 @@ def test_probabilities_are_shown_as_classes_each_in_a_color_of_its_own(qtbot: Qt
     assert shown[0] == "#000000"
     view.view.probed.emit((3, 1))
     assert view.probe_text.startswith("x 3  y 1   class 4: 0.")
+
+
+def test_no_text_about_an_image_makes_the_panel_wider(qtbot: QtBot) -> None:
+    view = OutputView("out", lambda: Provenance("y.xml", "0" * 64))
+    qtbot.addWidget(view)
+    view.show()
+    QGuiApplication.processEvents()
+    before = view.minimumSizeHint().width()
+    view.show_array(scores()[None] * 10 - 5)
+    for mode in ("As the layer says", "Signed", "Map", "Classes"):
+        view.display_bar.mode.setCurrentText(mode)
+        QGuiApplication.processEvents()
+        assert view.findChild(QLabel, "analysis.output.out.range").text()
+        assert view.minimumSizeHint().width() <= before + 50  # the zoom in percent
 
 
 @pytest.mark.parametrize(

@@ -81,10 +81,13 @@ class OutputView(QWidget):
         self.display_bar.changed.connect(self._draw)
         self.display_bar.hide()
         bar.addSpacing(16)  # "111 %" and "< 0: 0.02 %" would be read as one
-        self._range = _label(f"{name}.range", tr("Values out of range"))
-        self._range.setToolTip(tr("Shares of the values below 0 and above 1, which an image cannot show"))
-        bar.addWidget(self._range)
-        bar.addStretch(1)
+        self._range = _label(f"{name}.range", tr("How to read the image"), elided=True)
+        self._range.setToolTip(
+            tr(
+                "Shares of the values below 0 and above 1, which an image cannot show; the meaning of colors; channels shown"
+            )
+        )
+        bar.addWidget(self._range, 1)
         self._adjust = _button(f"{name}.adjust", "", tr("Signed view, exposure, gamma, values out of range"), None)
         theme.set_icon(self._adjust, "tune-variant")
         self._adjust.setCheckable(True)
@@ -277,7 +280,7 @@ def _legend(channels: Floats, mode: DisplayMode) -> str:
     """What one has to know to read the image of C x H x W: shares out of range, the meaning of colors, channels left out."""
     count = len(channels)
     if mode is DisplayMode.CLASSES:
-        return tr("the class with the largest value, of {count}", count=max(count, 2))
+        return tr("the largest of {count} classes", count=max(count, 2))
     texts = [tr("0 is mid-gray")] if mode is DisplayMode.SIGNED else []
     if mode is DisplayMode.IMAGE:
         shares = zip(("< 0", "> 1"), out_of_range(channels), strict=True)
