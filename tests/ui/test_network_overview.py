@@ -447,11 +447,11 @@ def test_columns_fit_names_with_icons_and_shapes_that_are_known_after_the_run(
         assert tree.columnWidth(column) >= tree.sizeHintForColumn(column)
 
 
-def test_memory_is_in_view_where_names_keep_16_characters(bench: Bench) -> None:
+def test_memory_is_in_view_where_names_can_be_told_apart(bench: Bench) -> None:
     tree, character = bench.panel.tree, bench.panel.fontMetrics().averageCharWidth()
     rows = tuple(RunStep((f"a_layer_with_a_long_name_{number}",), "torch", 1.0, False) for number in range(60))
     bench.panel.model.show(rows, {})
-    for width, least, seen in ((600, 22, True), (360, 22, True), (290, 22, False), (200, 12, False)):
+    for width, least, seen in ((600, 19, True), (330, 19, True), (290, 22, False), (200, 12, False)):
         bench.panel.resize(width, 300)
         QApplication.processEvents()
         assert tree.verticalScrollBar().isVisible()

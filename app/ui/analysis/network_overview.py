@@ -27,6 +27,7 @@ from designer.texts import tr
 from designer.units import binary, duration
 
 DECORATION = 42  # indentation and icon of a name
+NAMED = 13  # characters by which layers can be told apart
 FRAME = 22  # margins and frame around the columns
 CALM = 250  # ms between two updates while an input plays
 
@@ -219,12 +220,16 @@ class NetworkOverviewPanel(QWidget):
         self._context.inspect_requested.emit(self.faults.culprit)
 
     def _fit_names(self) -> None:
-        """In a narrow dock names are cut before times are, and before memory where 16 characters of them are left."""
+        """In a narrow dock names are cut before times are, and for the memory if `NAMED` characters of them are left.
+
+        Otherwise the memory is out of view: a number without its unit would mislead.
+        """
         natural = self.tree.sizeHintForColumn(LAYER)
         bar, character = self.tree.verticalScrollBar().sizeHint().width(), self.fontMetrics().averageCharWidth()
         room = self.width() - FRAME - bar - self.tree.columnWidth(TIME)  # the bar can come later
         without_memory = room - self.tree.columnWidth(MEMORY)
-        room = min(room, max(without_memory, 16 * character + DECORATION))
+        if without_memory >= NAMED * character + DECORATION:
+            room = without_memory
         self.tree.setColumnWidth(LAYER, max(12 * character, min(room, natural)))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
