@@ -22,11 +22,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _TYPES = {"F32": "<f4", "F16": "<f2", "F64": "<f8", "BF16": "<u2"}
-_SIZES = {
-    "F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4, "I16": 2, "I8": 1, "U64": 8, "U32": 4, "U16": 2,
-    "U8": 1, "BOOL": 1, "F8_E4M3": 1, "F8_E5M2": 1,
+_BITS = {
+    "F64": 64, "F32": 32, "F16": 16, "BF16": 16, "I64": 64, "I32": 32, "I16": 16, "I8": 8, "U64": 64, "U32": 32, "U16": 16,
+    "U8": 8, "BOOL": 8, "C64": 64, "F8_E4M3": 8, "F8_E5M2": 8, "F8_E8M0": 8, "F6_E2M3": 6, "F6_E3M2": 6, "F4": 4,
 }  # fmt: skip
-
 
 _INTEGERS = {"I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1", "U8": "u1", "BOOL": "?"}
 
@@ -82,13 +81,14 @@ def read_entry(path: Path, name: str, entry: TensorEntry) -> NDArray[np.float32]
         raise DiagnosticError.of(
             "weight-type",
             tr(
-                "'{name}' in {file} contains {type} values instead of floating-point numbers",
+                "'{name}' in {file} has the type {type}; weights are read as {types}",
                 name=name,
                 file=path.name,
                 type=entry.type,
+                types=", ".join(_TYPES),
             ),
             file=str(path),
-            remedy=tr("save the tensor as float32"),
+            remedy=tr("save the tensor as float32, multiplied by its scale if it is quantized"),
         )
     flat = _values(path, entry, _TYPES[entry.type])
     if entry.type == "BF16":
@@ -140,13 +140,21 @@ def _entry(path: Path, name: str, value: object, begin: int, length: int) -> Ten
             pass
         case _:
             raise _refused(path, tr("has an invalid header entry for the tensor '{name}'", name=name[:80]))
-    size = _SIZES.get(kind) if len(shape) <= MAX_RANK else None
-    if size is None:
-        raise _refused(
-            path,
-            tr("gives the tensor '{name}' an unsupported type ({kind}) or rank", name=name[:80], kind=kind[:20]),
+    if kind not in _BITS or len(shape) > MAX_RANK:
+        raise DiagnosticError.of(
+            "weight-type",
+            tr(
+                "'{name}' in {file} has the type {type} and {rank} axes; this type, or more than {most} axes, is not supported",
+                name=name[:80],
+                file=path.name,
+                type=kind[:20],
+                rank=len(shape),
+                most=MAX_RANK,
+            ),
+            file=str(path),
+            remedy=tr("write the file again without this tensor"),
         )
-    if first < 0 or last - first != size * prod(shape) or begin + last > length:
+    if first < 0 or 8 * (last - first) != _BITS[kind] * prod(shape) or begin + last > length:
         raise _refused(
             path,
             tr(

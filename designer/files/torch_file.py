@@ -67,21 +67,24 @@ def read_state_dict(path: Path) -> StateDict:
 
 
 def read_tensor(path: Path, name: str, tensor: Any) -> NDArray[np.float32]:
-    """A tensor of `read_state_dict` as float32 in C order. Allocates memory, so check its shape first."""
+    """A tensor of `read_state_dict` as float32 in C order. Allocates memory, so check its shape first.
+
+    Types of 8 bits and fewer are refused: their values mean nothing without scales, which are stored elsewhere.
+    """
     import torch
 
-    if not tensor.dtype.is_floating_point or tensor.layout != torch.strided:
+    if not tensor.dtype.is_floating_point or tensor.dtype.itemsize < 2 or tensor.layout != torch.strided:
         raise DiagnosticError.of(
             "weight-type",
             tr(
-                "'{name}' in {file} contains {dtype} ({layout}) values instead of dense floating-point numbers",
+                "'{name}' in {file} contains {dtype} ({layout}) values instead of dense floating-point numbers of 16 bits or more",
                 name=name,
                 file=path.name,
                 dtype=tensor.dtype,
                 layout=tensor.layout,
             ),
             file=str(path),
-            remedy=tr("save the tensor as float32"),
+            remedy=tr("save the tensor as float32, multiplied by its scale if it is quantized"),
         )
     return as_float32(tensor.detach().to(torch.float32).contiguous().numpy())
 

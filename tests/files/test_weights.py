@@ -187,7 +187,9 @@ def test_values_of_each_type_are_read_or_refused_as_recorded(tmp_path: Path) -> 
     torch = pytest.importorskip("torch")
     torch_files = pytest.importorskip("safetensors.torch")
     values = torch.tensor([0.0, 1.0, 2.0, 100.0])
-    kinds = "float64 float32 float16 bfloat16 float8_e4m3fn int64 int32 int16 int8 uint8 bool complex64".split()
+    kinds = (
+        "float64 float32 float16 bfloat16 float8_e4m3fn float8_e5m2 int64 int32 int16 int8 uint8 bool complex64".split()
+    )
     made = {kind: values.to(getattr(torch, kind)) for kind in kinds}
     made |= {"every second": torch.arange(8.0)[::2], "with gradient": torch.nn.Parameter(values)}
     lines = []
@@ -214,6 +216,28 @@ def test_values_of_each_type_are_read_or_refused_as_recorded(tmp_path: Path) -> 
             what = "folder" if path.is_dir() else path.suffix[1:]
             lines.append(f"{kind} in {what}: {text.replace(str(tmp_path), '...')}")
     check_recorded("weight_types.txt", "\n".join([*lines, ""]))
+
+
+@pytest.mark.parametrize(("kind", "bits"), [("C64", 64), ("F8_E8M0", 8), ("F6_E2M3", 6), ("F4", 4), ("U32", 32)])
+def test_a_tensor_of_any_type_that_no_layer_needs_does_not_matter(
+    tmp_path: Path, tensors: dict[WeightKey, Array], kind: str, bits: int
+) -> None:
+    path = tmp_path / "net.safetensors"
+    head: dict[str, object] = {"other": {"dtype": kind, "shape": [2, 4], "data_offsets": [0, bits]}}
+    data = bytes(bits)
+    for key, values in tensors.items():
+        offsets = [len(data), len(data) + values.nbytes]
+        head[f"{key.layer}.{key.tensor}"] = {"dtype": "F32", "shape": values.shape, "data_offsets": offsets}
+        data += values.tobytes()
+    text = json.dumps(head).encode()
+    path.write_bytes(len(text).to_bytes(8, "little") + text + data)
+    assert same(load_weights(path, NEEDED), tensors)
+    unknown = json.dumps(head).replace(f'"{kind}"', '"X9"').encode()
+    path.write_bytes(len(unknown).to_bytes(8, "little") + unknown + data)
+    with pytest.raises(DiagnosticError) as caught:
+        load_weights(path, NEEDED)
+    assert codes(caught.value) == {"weight-type"}
+    assert "'other' in net.safetensors has the type X9" in str(caught.value)
 
 
 @pytest.mark.parametrize("order", [("params", "params_ema"), ("params_ema", "params")])
