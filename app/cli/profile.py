@@ -143,13 +143,16 @@ def _show(graph: Graph, found: Profile, other: Profile | None, json_out: Path | 
     from app.reports.profile_table import WIDE, advice_lines, difference_lines, lines
     from designer.profiling.difference import configuration_differences, differences
 
-    compared = [*(differences(other, found) if other is not None else []), *configuration_differences(found)]
+    to_other = differences(other, found) if other is not None else []
+    compared = [*to_other, *configuration_differences(found)]
     width = out.width if out.is_terminal else WIDE
     for part in lines(found, width):
         out.print(part, width=width)
     for run in found.runs:
         for part in advice_lines(graph, run, found.runs):
             out.print(part)
+    if other is not None:
+        _say_what_is_not_compared(found, {each.after.configuration for each in to_other})
     for each in compared:
         for part in difference_lines(each):
             out.print(part)
@@ -160,3 +163,13 @@ def _show(graph: Graph, found: Profile, other: Profile | None, json_out: Path | 
 
         write_page(html, found, compared)
         out.print(f"wrote {html}")
+
+
+def _say_what_is_not_compared(found: Profile, compared: set[str]) -> None:
+    for run in found.runs:
+        if run.configuration not in compared:
+            err.print(
+                f"note: {run.configuration} is not compared: the other profile has no run like it, or several, "
+                "of the same batch and size",
+                highlight=False,
+            )

@@ -82,11 +82,18 @@ def difference(before: ProfileRun, after: ProfileRun) -> RunDifference:
 
 
 def differences(before: Profile, after: Profile) -> list[RunDifference]:
-    """The runs of `after`, each against the run of `before` with the same configuration, or against its only run."""
+    """The runs of `after`, each against the run of `before` with the same configuration, or else with the same batch and size.
+
+    A run without such a run, or with several of them, is not compared.
+    """
     by_configuration = {run.configuration: run for run in before.runs}
-    only = before.runs[0] if len(before.runs) == 1 else None
-    pairs = ((by_configuration.get(run.configuration, only), run) for run in after.runs)
-    return [difference(first, second) for first, second in pairs if first is not None]
+    compared = []
+    for run in after.runs:
+        alike = [each for each in before.runs if (each.batch, each.size) == (run.batch, run.size)]
+        first = by_configuration.get(run.configuration, alike[0] if len(alike) == 1 else None)
+        if first is not None:
+            compared.append(difference(first, run))
+    return compared
 
 
 def configuration_differences(profile: Profile) -> list[RunDifference]:

@@ -352,6 +352,12 @@ def test_profile_writes_every_run_as_json_and_a_page(layerwright: Run, network: 
     assert "difference from onnxruntime fp32 nchw batch 1 32x32 to torch fp32 nchw batch 1 32x32" in " ".join(
         again.out.split()
     )
+    assert "is not compared" not in again.err
+    larger = layerwright(
+        "profile", network, "--random-weights", 0, "--against", path, "--size", "64x64", "--iterations", 1, "--threads", 1,
+    )  # fmt: skip
+    assert "note: onnxruntime fp32 nchw batch 1 64x64 is not compared" in larger.err
+    assert "verdict" not in larger.out
 
 
 @pytest.mark.parametrize(

@@ -70,13 +70,18 @@ def test_a_busy_machine_puts_a_difference_in_doubt():
     assert "40 % of the cores" in difference(quiet, busy).doubt
 
 
-def test_runs_of_two_profiles_are_paired_by_configuration():
-    machine = Machine("c", 1)
-    before = Profile(machine, "n", (run(row("a", 1.0)), run(row("a", 2.0), batch=2)))
-    after = Profile(machine, "n", (run(row("a", 4.0), batch=2), run(row("a", 4.0), engine="other")))
-    (found,) = differences(before, after)
-    assert found.before.batch == found.after.batch == 2
-    assert len(differences(Profile(machine, "n", before.runs[:1]), after)) == 2
+def test_runs_of_two_profiles_are_paired_by_configuration_or_else_by_batch_and_size():
+    one, two = run(row("a", 1.0)), run(row("a", 2.0), batch=2)
+    other, large = run(row("a", 4.0), engine="other"), replace(run(row("a", 4.0)), size="64x64")
+
+    def pairs(before: tuple[ProfileRun, ...], after: tuple[ProfileRun, ...]) -> list[tuple[ProfileRun, ProfileRun]]:
+        machine = Machine("c", 1)
+        return [(d.before, d.after) for d in differences(Profile(machine, "n", before), Profile(machine, "n", after))]
+
+    assert pairs((one, two), (two, other, large)) == [(two, two), (one, other)]
+    assert pairs((one,), (two, other, large)) == [(one, other)]
+    assert pairs((large,), (one, two)) == []
+    assert pairs((one, other), (run(row("a", 3.0), engine="third"), other)) == [(other, other)]
 
 
 def test_the_knee_is_the_smallest_batch_near_the_largest_throughput():
