@@ -16,6 +16,7 @@ from app.ui.engine.number_formats import number_formats_of
 from app.ui.engine.profiling import profiling_of
 from app.ui.widgets import theme
 from app.ui.widgets.heat import heat_color
+from designer.graph.graph import Graph
 from designer.graph.template import INSTANCE
 from designer.graph.template_commands import make_template
 from designer.profiling.heat import Heat, Metric
@@ -79,6 +80,37 @@ def test_layers_of_a_template_are_colored_at_their_instance(heated):
     assert shares() == {"2.50 ms": 0.5, "5.00 ms": 1.0}
     assert heated.context.enter(instance)
     assert shares() == {"1.00 ms": 0.25, "4.00 ms": 1.0}
+
+
+def test_the_layers_of_a_collapsed_frame_are_colored_and_marked_as_one(heated, qtbot):
+    from designer.graph import frames
+
+    canvas, context = heated.canvas, heated.context
+    action(heated, "view.heat_time").trigger()
+    action(heated, "view.critical_path").trigger()
+    number_formats_of(context).set_formats({"b": "int8", "c": "float16"})
+    context.comparison.with_graph(Graph(), "nothing")
+    assert [cell.label for cell in canvas.heat.item.cells] == ["1.00 ms", "4.00 ms"]
+    assert [badge.text for badge in canvas.formats.item.badges] == ["INT8", "FP16"]
+    box = canvas.projection.entry("b").area().united(canvas.projection.entry("c").area()).adjusted(-40, -60, 40, 40)
+    context.document.do(lambda g: frames.add_frame(g, tuple(map(int, box.getRect())), "both"))
+    (frame,) = context.document.graph.frames
+    context.document.do(lambda g: frames.collapse(g, [], [frame], canvas.projection.members))
+    assert canvas.projection.hides("b")
+    place = canvas.projection.entry("b").area()
+    assert [(cell.label, cell.share, cell.rect) for cell in canvas.heat.item.cells] == [("5.00 ms", 1.0, place)]
+    assert canvas.heat.item.path == [canvas.projection.entry("a").area(), place]
+    (badge,) = canvas.formats.item.badges
+    assert badge.text == "INT8, FP16"
+    assert [line.split(":")[0] for line in badge.tip.splitlines()] == ["b", "c"]
+
+    def signs() -> list[str]:
+        return [mark.sign for mark in canvas.differences.item.marks if mark.rect == place]
+
+    qtbot.waitUntil(lambda: signs() == ["+"], timeout=5000)
+    context.undo()
+    assert [cell.label for cell in canvas.heat.item.cells] == ["1.00 ms", "4.00 ms"]
+    assert [badge.text for badge in canvas.formats.item.badges] == ["INT8", "FP16"]
 
 
 def test_the_critical_path_goes_through_the_layers(heated):

@@ -125,8 +125,13 @@ class DifferenceMarker(QObject):
         signs.update(dict.fromkeys(sorted(comparison.shown_instances()), "~"))
         signs.update(dict.fromkeys((*shown.changed, *shown.rewired, *shown.renamed.values()), "~"))
         signs.update(dict.fromkeys(shown.added, "+"))
+        seen: dict[str, set[str]] = {}
+        for name, sign in signs.items():
+            if name in self._projection:
+                seen.setdefault(self._projection.shown_for(name), set()).add(sign)
         marks = [
-            Mark(sign, self._projection.entry(name).area()) for name, sign in signs.items() if name in self._projection
+            Mark(next(iter(found)) if len(found) == 1 else "~", self._projection.entry(name).area())
+            for name, found in seen.items()
         ]
         other = comparison.shown_other()
         for name in shown.removed:

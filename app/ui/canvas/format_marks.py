@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 FAR = 0.35  # below this scale badges are dots
 DOT = 4.0  # radius, pixels
 HEIGHT, MARGIN = 18.0, 6.0  # canvas units
+MOST_TIPS = 12  # lines about the layers of a collapsed frame
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,22 +113,27 @@ class FormatMarks(QObject):
         self._viewer.overlays_changed()
 
     def _badges(self) -> list[Badge]:
-        found = []
+        """One badge for each layer with a format, and one for those of a collapsed frame."""
         reasons = self._formats.reasons
+        places: dict[str, list[tuple[str, str, str]]] = {}
         for path in dict.fromkeys((*self._formats.formats, *reasons)):
             name = self._context.in_sight(path)
             if name in self._projection and self._context.path_of(name) == path:
                 format = tr_data(TITLES.get(self._formats.format_of(path), self._formats.format_of(path)))
-                reason = reasons.get(path, "")
-                found.append(
-                    Badge(
-                        self._place(self._projection.entry(name).area(), format),
-                        format,
-                        plain_tip(_tip(format, reason)),
-                        reason == BY_HAND,
-                    )
-                )
-        return found
+                found = (name, format, reasons.get(path, ""))
+                places.setdefault(self._projection.shown_for(name), []).append(found)
+        return [self._badge(self._projection.entry(name).area(), found) for name, found in places.items()]
+
+    def _badge(self, area: QRectF, layers: list[tuple[str, str, str]]) -> Badge:
+        """The badge of layers at one place, by name, format and reason."""
+        text = ", ".join(dict.fromkeys(format for _, format, _ in layers))
+        tips = [_tip(format, reason) for _, format, reason in layers]
+        if len(layers) > 1:
+            tips = [f"{name}: {tip}" for (name, _, _), tip in zip(layers, tips, strict=True)]
+        if len(tips) > MOST_TIPS:
+            tips = [*tips[: MOST_TIPS - 1], tr("and {count} more", count=len(tips) - MOST_TIPS + 1)]
+        by_hand = any(reason == BY_HAND for _, _, reason in layers)
+        return Badge(self._place(area, text), text, plain_tip("\n".join(tips)), by_hand)
 
     @staticmethod
     def _place(area: QRectF, text: str) -> QRectF:

@@ -232,13 +232,13 @@ class HeatOverlay(QObject):
     def refresh(self, *_: object) -> None:
         """Color the layers of the current scope by the heat of a panel or the shown profile; else by the health in the shown training run."""
         if self._given is not None and self._context.has_document:
-            found = in_scope(self._given, self._context.in_sight)
+            found = in_scope(self._given, self._in_sight)
             self._show_legend(found)
             self._paint(self._cells(found), [])
             return
         health, metric = self._health.health, self._health.metric
         if health is not None and metric and not (self.metric or self.critical) and self._context.has_document:
-            self._show_health(health_heat(health, metric, self._context.in_sight))
+            self._show_health(health_heat(health, metric, self._in_sight))
             return
         entry = self._profiling.current
         if entry is None or not (self.metric or self.critical) or not self._context.has_document:
@@ -249,6 +249,10 @@ class HeatOverlay(QObject):
         cells = self._cells(shown) if shown is not None else []
         self._show_legend(shown)
         self._paint(cells, self._path(entry.run) if self.critical else [])
+
+    def _in_sight(self, path: str) -> str:
+        """The layer that displays a layer path. The layers of a collapsed frame are displayed as one."""
+        return self._projection.shown_for(self._context.in_sight(path))
 
     def _paint(self, cells: list[Cell], path: list[QRectF]) -> None:
         self.item.show_cells(cells, path)
@@ -277,8 +281,8 @@ class HeatOverlay(QObject):
     def _found(self, run: ProfileRun) -> Heat | None:
         if self.metric == DIFFERENCE.id:
             difference = self._profiling.difference()
-            return difference_heat(difference, self._context.in_sight) if difference is not None else None
-        return heat(run, METRICS[self.metric], self._context.in_sight) if self.metric else None
+            return difference_heat(difference, self._in_sight) if difference is not None else None
+        return heat(run, METRICS[self.metric], self._in_sight) if self.metric else None
 
     def _cells(self, found: Heat) -> list[Cell]:
         return [
@@ -289,5 +293,5 @@ class HeatOverlay(QObject):
 
     def _path(self, run: ProfileRun) -> list[QRectF]:
         layers = critical_path(run, inline(self._context.root.graph, self._context.registry))
-        names = dict.fromkeys(self._context.in_sight(layer) for layer in layers)
+        names = dict.fromkeys(map(self._in_sight, layers))
         return [self._projection.entry(name).area() for name in names if name in self._projection]

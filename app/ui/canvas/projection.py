@@ -99,6 +99,11 @@ class Projection:
         """Whether a layer is hidden in a collapsed frame."""
         return self._layers[layer].folded is not None
 
+    def shown_for(self, layer: str) -> str:
+        """The layer at whose place a layer is seen: itself, or the first one of the collapsed frame that contains it."""
+        frame = self._layers[layer].folded if layer in self._layers else None
+        return frame.members[0] if frame is not None else layer
+
     @property
     def collapsed_frames(self) -> Sequence[FrameItem]:
         """The collapsed frames that are shown."""
