@@ -72,13 +72,13 @@ def passes_through(inference: Inference, name: str) -> bool:
 
 
 def output_layers(inference: Inference) -> tuple[str, ...]:
-    """The output layers of the network, in the document's order."""
-    return tuple(layer.name for layer in inference.graph if role_of(inference, layer.name) is Role.OUTPUT)
+    """The output layers of the network by name, as in a saved document: undo and renaming change the order of a graph's layers."""
+    return tuple(sorted(name for name in inference.graph.layers if role_of(inference, name) is Role.OUTPUT))
 
 
 def input_layers(graph: Graph, inference: Inference) -> tuple[str, ...]:
-    """The input layers of the network, in the document's order."""
-    return tuple(layer.name for layer in graph if role_of(inference, layer.name) is Role.INPUT)
+    """The input layers of the network by name, see `output_layers`."""
+    return tuple(sorted(name for name in graph.layers if role_of(inference, name) is Role.INPUT))
 
 
 def check_runnable(inference: Inference, names: Iterable[str]) -> None:

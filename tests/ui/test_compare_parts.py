@@ -24,7 +24,7 @@ from analysis_layers.noise import KINDS, RANDOM
 from app.engine.protocol import OpenRequest
 from app.reports.comparison import ImageMetrics, Row
 from app.reports.votes import EQUAL, LEFT, RIGHT, Vote, VoteTrial
-from app.ui.compare import runner
+from app.ui.compare import folder_view, runner
 from app.ui.compare.folder_run import FolderRun, Kept, best, conditions_of
 from app.ui.compare.folder_view import FolderView
 from app.ui.compare.metrics_view import VALUES, MetricsView
@@ -39,7 +39,7 @@ from app.ui.widgets.background import Background
 from designer.files.document import read_document
 from designer.files.settings import save_settings, settings_path
 from designer.graph.commands import set_params
-from designer.graph.diagnostics import Diagnostic
+from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.operators.registry import default_registry
@@ -253,6 +253,32 @@ def test_the_plot_of_a_run_before_is_not_shown(qtbot: QtBot, monkeypatch: pytest
     assert (run.rows, view.plot.image, view.plot._empty) == ([], None, "Run over a folder to see the plot.")
     view._on_plotted(png.getvalue())
     assert view.plot.image is None
+
+
+def test_a_plot_that_was_asked_for_meanwhile_is_drawn_after_one_that_failed(
+    qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = SideModel(default_registry())
+    run = FolderRun(model, model)
+    view = FolderView(run)
+    model.setParent(view)
+    qtbot.addWidget(view)
+    run.rows = [Row("a.png", "", (), (4, 6))]
+    begun = Event()
+
+    def fail(*_: object) -> bytes:
+        begun.wait(10)
+        raise DiagnosticError.of("no-plot", "the plot failed")
+
+    monkeypatch.setattr(folder_view, "plot", fail)
+    view._draw()
+    view._draw()  # as after a switch of the theme
+    png = io.BytesIO()
+    fromarray(np.zeros((4, 6, 3), np.uint8)).save(png, "PNG")
+    monkeypatch.setattr(folder_view, "plot", lambda *_: png.getvalue())
+    begun.set()
+    qtbot.waitUntil(lambda: view.plot.image is not None, timeout=10_000)
+    assert view.plot.image.width() == 6
 
 
 def started_vote(qtbot: QtBot, images: int, names: dict[str, str]) -> VoteView:

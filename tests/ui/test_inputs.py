@@ -24,10 +24,15 @@ from video_files import make_video, picture_of
 from app.ui.analysis.analysis_panel import AnalysisPanel
 from app.ui.engine.analysis import analysis_of
 from app.ui.engine.client import EngineClient
+from app.ui.engine.inputs import layers_of
 from app.ui.engine.result import Phase
 from app.ui.shell.window import MainWindow
 from designer.files.document import save_document
+from designer.graph import commands
+from designer.graph.model import Layer, Source
+from designer.operators.api import Role
 from designer.runtime.images import IMAGES, ArrayFormat, read_image
+from designer.runtime.network import input_layers
 
 pytestmark = pytest.mark.gui
 WAIT = kit.WAIT
@@ -201,3 +206,26 @@ def test_the_process_of_the_window_decodes_nothing() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert json.loads(done.stdout.splitlines()[-1]) == []
+
+
+def test_inputs_and_outputs_keep_their_order_when_one_is_renamed_or_restored(empty_window):
+    window = empty_window
+    window.files.new()
+    analysis, document = analysis_of(window.context), window.context.document
+    for name in ("a", "b", "c"):
+        document.do(lambda g, n=name: commands.add_layer(g, Layer(n, "input", (0, 0))))
+        document.do(lambda g, n=name: commands.add_layer(g, Layer(f"{n}_out", "output", (240, 0), (Source(n),))))
+
+    def ends() -> list[str]:
+        inputs = layers_of(document.graph, document.registry, Role.INPUT)
+        assert inputs == input_layers(document.graph, document.inference)
+        return [*inputs, *analysis.output_layers()]
+
+    assert ends() == ["a", "b", "c", "a_out", "b_out", "c_out"]
+    document.do(lambda g: commands.remove_layers(g, ["a", "a_out"]))
+    assert ends() == ["b", "c", "b_out", "c_out"]
+    window.context.undo()
+    assert ends() == ["a", "b", "c", "a_out", "b_out", "c_out"]
+    document.do(lambda g: commands.rename_layer(g, "a", "ab"))
+    document.do(lambda g: commands.rename_layer(g, "a_out", "ab_out"))
+    assert ends() == ["ab", "b", "c", "ab_out", "b_out", "c_out"]

@@ -35,6 +35,7 @@ from app.ui.widgets.file_output import ask_path, write_in_thread
 from app.ui.widgets.image_view import ImageView
 from app.ui.widgets.tooltips import plain_tip
 from app.ui.widgets.typed_path import typed_path
+from designer.graph.diagnostics import Diagnostic
 from designer.texts import tr, trn
 
 BEST = "★ "
@@ -52,7 +53,7 @@ class FolderView(QWidget):
         self._run = run
         self._plotting = Background(self)
         self._plotting.done.connect(self._on_plotted)
-        self._plotting.failed.connect(lambda found: self.plot.set_empty_text(str(found[0].message)))
+        self._plotting.failed.connect(self._on_not_plotted)
         self._plotted: list[Row] = []  # rows of the run whose plot is made
         self._plot_wanted = False
         self.save_buttons: dict[str, QPushButton] = {}
@@ -267,6 +268,13 @@ class FolderView(QWidget):
         assert isinstance(answer, bytes)
         if self._plotted is self._run.rows:  # not of a run before
             self.plot.show_image(QImage.fromData(answer))
+        self._draw_if_wanted()
+
+    def _on_not_plotted(self, found: tuple[Diagnostic, ...]) -> None:
+        self.plot.set_empty_text(str(found[0].message))
+        self._draw_if_wanted()
+
+    def _draw_if_wanted(self) -> None:
         if self._plot_wanted:
             self._plot_wanted = False
             self._draw()

@@ -120,7 +120,7 @@ class AnalysisController(QObject):
             self._pump()
 
     def output_layers(self) -> tuple[str, ...]:
-        """The output layers that inference computes, in the document's order."""
+        """The output layers that inference computes, by name."""
         document = self._document
         return layers_of(document.graph, document.registry, Role.OUTPUT) if document is not None else ()
 

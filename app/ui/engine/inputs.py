@@ -26,9 +26,9 @@ Pixels = NDArray[np.uint8]
 
 
 def layers_of(graph: Graph, registry: Registry, role: Role) -> tuple[str, ...]:
-    """Names of the layers of a role that inference has, in the document's order."""
+    """Names of the layers of a role that inference has, sorted as in a saved document."""
     kinds = {kind for kind in graph.types if registry.role(kind) is role}
-    found = [layer.name for layer in graph if layer.type in kinds] if kinds else []
+    found = sorted(layer.name for layer in graph if layer.type in kinds) if kinds else []
     training = training_branch(graph, registry) if found else ()
     return tuple(name for name in found if name not in training)
 
