@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -121,11 +123,21 @@ def _follow(folder: Path, looks: Callable[[], Iterator[None]]) -> int:
             if stopping:
                 raise
             stopping = True
-            err.print("stopping after this step")
-            run.folder.send("stop")
+            with _without_interrupts():  # the program that started this one may pass the signal on at the same time
+                run.folder.send("stop")
+                err.print("stopping after this step")
             turns = looks()
     out.print(": ".join(part for part in (shot.state.text, shot.message) if part), highlight=False)
     return {RunState.FINISHED: 0, RunState.STOPPED: 130}.get(shot.state, 1)
+
+
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _print(run: WatchedRun) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -701,7 +702,12 @@ def test_ctrl_c_stops_a_run_after_its_step_and_the_second_one_leaves_it(
     run = RunFolder(tmp_path / "p" / "runs" / "a")
     run.path.mkdir(parents=True)
     sent: list[str] = []
-    monkeypatch.setattr("designer.training.run_folder.RunFolder.send", lambda folder, command: sent.append(command))
+
+    def send(folder: RunFolder, command: str) -> None:
+        os.kill(os.getpid(), signal.SIGINT)  # as from a program that passes Ctrl+C on to this one
+        sent.append(command)
+
+    monkeypatch.setattr("designer.training.run_folder.RunFolder.send", send)
     left = iter([True] * presses)
 
     def status(state: str) -> None:
