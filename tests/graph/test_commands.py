@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from designer.graph import commands, frames
+from designer.graph import commands, frames, routes
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.edits import Edit
 from designer.graph.graph import Graph
@@ -392,3 +392,56 @@ def test_parameters_of_a_layer_and_of_its_activation_are_reset_in_one_edit() -> 
     graph = Graph([before])
     graph.apply(commands.reset_params(graph, {"a": {"p": "1"}}, {"a": {"alpha": "1"}}))
     assert (graph["a"].params, graph["a"].activation) == ({"p": "1"}, ActivationSpec("elu", {"alpha": "1"}))
+
+
+def test_links_keep_their_waypoints_ports_and_order_in_every_command() -> None:
+    graph = Graph(
+        [
+            Layer("in", "tiny_input"),
+            Layer("two", "tiny_split", (160, 0), (Source("in"),)),
+            Layer("join", "tiny_join", (320, 0), (Source("in"), Source("two", "y1"), Source("two"))),
+            Layer("other", "tiny_join", (480, 0), (Source("join"), Source("two", "y1"), Source("in"))),
+        ]
+    )
+    graph.apply(routes.set_route(graph, "join", 1, [(200, 200)]))
+    # the same link again
+    again = commands.connect(graph, Source("two", "y1"), "join", 1)
+    assert not again
+    assert routes.routes_of(again.layers["join"][1]) == {1: ((200, 200),)}
+    # a link that moves to another layer leaves a gap or closes it
+    for close_gap, left in ((False, ["join", None, "in"]), (True, ["join", "in"])):
+        made = graph.copy()
+        edit = commands.move_link(made, ("other", 1), Source("two", "y1"), "join", 3, close_gap=close_gap)
+        assert edit.title == "Move link to join"
+        check_reversible(made, edit)
+        assert inputs(made, "other") == left
+        assert inputs(made, "join") == ["in", "two:y1", "two", "two:y1"]
+        assert routes.routes_of(made["join"]) == {1: ((200, 200),)}
+    # a layer in a link reads the output that the link read
+    made = graph.copy()
+    check_reversible(made, commands.insert_on_link(made, Layer("new", "tiny_convolution"), "other", 1))
+    assert inputs(made, "new") == ["two:y1"]
+    assert inputs(made, "other") == ["join", "new", "in"]
+    # layers that feed one consumer are removed together, whose other links stay
+    made = graph.copy()
+    check_reversible(made, commands.remove_layers(made, ["two", "join"], heal=True))
+    assert inputs(made, "other") == ["in", "in", "in"]
+    made = graph.copy()
+    check_reversible(made, commands.remove_layers(made, ["two", "join"]))
+    assert inputs(made, "other") == [None, None, "in"]
+
+
+@pytest.mark.parametrize(
+    ("layers", "links", "title", "left"),
+    [
+        ([], [("join", 0)], "Delete link", [None, "in"]),
+        ([], [("join", 0), ("b", 0)], "Delete 2 links", [None, "in"]),
+        (["a"], [("join", 0)], "Delete a", [None, "in"]),
+        (["a", "b"], [("join", 1)], "Delete 2 layers", []),
+    ],
+)
+def test_titles_of_deleting(graph: Graph, layers, links, title, left) -> None:
+    edit = commands.delete(graph, layers, links, variadic=lambda *_: False)
+    assert edit.title == title
+    check_reversible(graph, edit)
+    assert inputs(graph, "join") == left

@@ -10,7 +10,9 @@ from designer.graph import commands
 from designer.graph.edits import ChangeSet, Edit
 from designer.graph.graph import Graph
 from designer.graph.history import History
-from designer.graph.model import Foreign, Layer
+from designer.graph.model import Foreign, Frame, Layer
+from designer.graph.template import Template
+from designer.graph.template_commands import make_template
 
 
 @pytest.fixture
@@ -211,3 +213,44 @@ def test_a_change_of_anything_that_a_layer_looks_like_redraws_it() -> None:
         change = ChangeSet.of(Edit("", {"a": (before, after)}))
         assert change.redrawn == {"a"}
         assert not change.computed
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["added", "removed", "rewired", "reconfigured", "moved", "frames", "properties", "templates", "redrawn"],
+)
+def test_a_change_of_one_kind_is_a_change(kind: str) -> None:
+    assert ChangeSet(**{kind: frozenset({"a"})})
+    assert not ChangeSet(renamed={"a": "b"}, renamed_templates={"a": "b"})
+    assert ChangeSet(settings={"threads": 0})
+
+
+def test_a_change_reports_only_what_differs() -> None:
+    layer = Layer("a", "t")
+    frame, template = Frame("f"), Template("block")
+    same = Edit(
+        "x",
+        {"a": (layer, layer)},
+        {"name": ("n", "n")},
+        {"f": (frame, frame)},
+        templates={"block": (template, template)},
+        settings={"threads": (2, 2)},
+        renamed={"gone": "here"},
+    )
+    assert not same
+    assert ChangeSet.of(same) == ChangeSet()
+    # layers that move into a template have no new name in the network
+    made = make_template(Graph([layer]), ["a"], "block")
+    assert made.renamed == {"a": "block_0.a"}
+    assert ChangeSet.of(made).renamed == {}
+    assert ChangeSet.of(made).removed == {"a"}
+    assert ChangeSet.of(made).added == {"block_0"}
+    renamed = commands.rename_layer(Graph([layer]), "a", "b")
+    assert ChangeSet.of(renamed).renamed == {"a": "b"}
+    assert ChangeSet.of(renamed.reversed()).renamed == {"b": "a"}
+
+
+def test_an_edit_followed_by_another_keeps_the_title_and_key_of_the_first() -> None:
+    first, second = Edit("a", merge_key="one"), Edit("b", merge_key="two")
+    assert (first.then(second).title, first.then(second).merge_key) == ("a", "one")
+    assert first.then(second, "both").title == "both"
