@@ -9,7 +9,7 @@ import pytest
 from designer.graph.diagnostics import Diagnostic, DiagnosticError, Severity, errors
 from designer.graph.edits import Edit
 from designer.graph.graph import Graph
-from designer.graph.model import Frame, Layer, Source
+from designer.graph.model import Foreign, Frame, Layer, Source
 from designer.graph.template import Template
 
 
@@ -163,3 +163,23 @@ def test_every_instance_inside_a_template_counts() -> None:
         templates=[Template("outer", (use("x", "inner"), use("y", "inner"))), Template("inner")],
     )
     assert graph.instance_counts() == {"outer": 1, "inner": 3}
+
+
+def test_a_copy_is_independent_and_everything_counts_for_equality(graph: Graph) -> None:
+    graph.foreign = (Foreign("<!-- one -->"),)
+    copied = graph.copy()
+    assert copied == graph
+    before = (dict(graph.types), {n: graph.consumers(n) for n in graph.layers}, [*graph.layers])
+    copied.apply(Edit("", {"a": (graph["a"], None), "n": (None, layer("n", "c", kind="u"))}))
+    copied.apply(Edit("", properties={"author": (None, "me")}, frames={"f": (None, Frame("f"))}))
+    assert (dict(graph.types), {n: graph.consumers(n) for n in graph.layers}, [*graph.layers]) == before
+    assert "author" not in graph.properties
+    assert not graph.frames
+    assert copied.types == {"t": 5, "u": 1}
+    other = graph.copy()
+    other.foreign = (Foreign("<!-- two -->"),)
+    assert other != graph
+    other = graph.copy()
+    other.attributes["xmlns:a"] = "urn:a"
+    assert other != graph
+    assert graph.attributes == {}

@@ -254,3 +254,85 @@ def test_an_edit_followed_by_another_keeps_the_title_and_key_of_the_first() -> N
     first, second = Edit("a", merge_key="one"), Edit("b", merge_key="two")
     assert (first.then(second).title, first.then(second).merge_key) == ("a", "one")
     assert first.then(second, "both").title == "both"
+
+
+def test_a_dragged_slider_after_each_other_operation_is_a_step_of_its_own(history: History) -> None:
+    """Whatever ends a drag: the steps before it keep their values, and undo returns to each of them."""
+
+    def grouped() -> None:
+        with history.group("Both"):
+            slide(history, 50)
+            slide(history, 51)
+
+    ends = {
+        "release": history.seal,
+        "undo and redo": lambda: (history.undo(), history.redo()),
+        "save": history.mark_clean,
+        "group": grouped,
+    }
+    for number, (name, end) in enumerate(ends.items(), 1):
+        slide(history, 10 * number)
+        end()
+        before, steps = history.graph.copy(), history.steps
+        slide(history, 10 * number + 1)
+        slide(history, 10 * number + 2)
+        assert history.steps == steps + 1, name
+        history.undo()
+        assert history.graph == before, name
+        history.redo()
+        history.seal()
+
+
+def test_a_step_that_was_undone_survives_what_is_put_aside_but_not_an_edit(history: History) -> None:
+    slide(history, 1)
+    history.undo()
+    history.put(Edit("View", properties={"view": (None, "0,0,1")}))
+    assert history.redo_title is not None
+    assert history.redo()
+    assert history.graph["a"].params == {"amount": "1"}
+    history.undo()
+    history.commit(commands.move_layers(history.graph, {"b": (16, 0)}))
+    assert history.redo_title is None
+    assert history.redo() is None
+
+
+def test_no_step_is_undone_inside_a_group(history: History) -> None:
+    slide(history, 1)
+    history.seal()
+    slide(history, 2)
+    history.undo()
+    with history.group("Group"):
+        assert history.undo() is None
+        assert history.redo() is None
+        assert history.graph["a"].params == {"amount": "1"}
+    assert history.redo()
+    assert history.graph["a"].params == {"amount": "2"}
+
+
+def test_listeners_follow_a_group_that_fails_and_can_leave_while_they_are_called(history: History) -> None:
+    heard: list[str] = []
+
+    def once(change: ChangeSet) -> None:
+        heard.append("once")
+        leave()
+
+    leave = history.subscribe(once)
+    history.subscribe(lambda change: heard.append("always"))
+    follower = history.graph.copy()
+    history.subscribe(lambda change: [follower.apply(Edit("", {n: (follower.get(n), history.graph.get(n))}))
+                                      for n in change.computed | change.removed | change.moved])  # fmt: skip
+    slide(history, 1)
+    slide(history, 2)
+    assert heard == ["once", "always", "always"]
+    before = history.graph.copy()
+
+    def fail() -> None:
+        with history.group("Fails"):
+            history.commit(commands.add_layer(history.graph, Layer("c", "t")))
+            history.commit(commands.move_layers(history.graph, {"b": (16, 0)}))
+            raise RuntimeError("stop")
+
+    with pytest.raises(RuntimeError, match="stop"):
+        fail()
+    assert history.graph == before == follower
+    assert heard[3:] == ["always"] * 4
