@@ -421,3 +421,35 @@ def test_an_attached_activation_changes_the_first_output_only(tiny: Registry) ->
     assert shape(inference, "split") == "N x 2 x 8 x 8, N x 4 x 8 x 8"
     assert str(inference.states["split"].before_activation) == "N x 4 x 8 x 8"
     assert shape(inference, "join") == "N x 6 x 8 x 8"
+
+
+def test_readers_of_a_named_output_notice_another_name_of_an_equal_tensor() -> None:
+    class Halves(Operator, type="halves"):
+        outputs = (Port("first"), Port("second"))
+
+        def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+            half = inputs[0].with_dim(1, inputs[0].dim(1) // 2)
+            return half, half
+
+    registry = tiny_registry()
+    registry.register(Halves)
+    graph = Graph([layer("in", "input", dims="8x8x8"), layer("s", "split", "in"), layer("j", "join", "s", "s:y1")])
+    inference = Inference(graph, registry)
+    for kind, expected in (("halves", [("j", "unknown-port", "inputs")]), ("tiny_split", [])):
+        before = graph["s"]
+        edit(inference, Edit("", {"s": (before, Layer("s", kind, inputs=before.inputs))}))
+        assert findings(inference) == expected
+        assert inference.states == Inference(graph, registry).states
+
+
+def test_a_layer_waits_for_a_producer_that_was_behind_it(tiny: Registry) -> None:
+    graph = Graph([layer("in", "input"), layer("a", "join", "in"), layer("d", "convolution", "in", kernel="1")])
+    inference = Inference(graph, tiny)
+    edit(inference, commands.connect(graph, Source("d"), "a", 1))
+    edit(inference, commands.set_params(graph, {"in": {"dims": "16x16x3"}}))
+    assert findings(inference) == []
+    assert shape(inference, "a") == "N x 7 x 16 x 16"
+    edit(inference, commands.disconnect(graph, "a", 1))
+    edit(inference, commands.connect(graph, Source("a"), "d", 0))
+    edit(inference, commands.set_params(graph, {"in": {"dims": "4x4x3"}}))
+    assert shape(inference, "d") == "N x 4 x 4 x 4"
