@@ -906,3 +906,28 @@ def test_an_invalid_record_changes_nothing(record):
     replay.base(BaseRecord(base=4, settings={"device": "cuda"}))
     assert replay.settings == {"device": "cuda"}
     assert len(replay.graph()) == 0
+
+
+def test_records_during_a_compaction_after_a_save_are_kept(tmp_path, held, monkeypatch):
+    """The sizes of a journal that a save has ended do not count for the next one."""
+    monkeypatch.setattr(journal_module, "COMPACT_BYTES", 1500)
+    desk = Desk(tmp_path / "journal", chain(), tmp_path / "net.xml")
+    for version in range(3):
+        began = len(held)
+        number = 0
+        while len(held) < began + 2:  # the base, then a compaction that has not begun
+            number += 1
+            desk.do(lambda g, n=number, v=version: commands.set_params(g, {"n1": {"features": str(1000 * v + n)}}))
+        assert number > 5
+        desk.do(lambda g, v=version: commands.set_params(g, {"n2": {"features": str(500 + v)}}))
+        for thread in held[began : began + 2]:
+            thread.work()
+        desk.do(lambda g, v=version: commands.set_params(g, {"n3": {"features": str(700 + v)}}))
+        if version < 2:
+            data = write_document(desk.graph)
+            desk.path.write_bytes(data)
+            desk.journal.saved(desk.path, sha256(data).hexdigest())
+    desk.crash()
+    (found,) = unfinished(desk.folder)
+    assert (found.graph, found.findings) == (desk.graph, ())
+    found.release()
