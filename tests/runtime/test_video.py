@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import threading
 from time import monotonic
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -456,21 +456,6 @@ def test_a_camera_ends_at_the_third_image_in_a_row_that_is_missing(script, image
     assert device.released == 1
 
 
-def test_waiting_for_a_camera_ends_with_the_camera():
-    """The last image was taken before: who waits for the next one learns at once that there is none."""
-    device = FakeDevice(1)
-    camera = Camera("0", device)
-    found = []
-    waiting = threading.Thread(target=lambda: found.append(refusal(camera.latest, 1)))
-    waiting.start()
-    began = monotonic()
-    device.allowed.release()
-    waiting.join(20)
-    assert monotonic() - began < 4
-    assert [each.code for each in found] == ["camera-silent"]
-    camera.close()
-
-
 def test_images_per_second_are_those_between_the_first_and_the_last(monkeypatch):
     times = iter([10.0, 10.1, 10.3, 10.4])
     monkeypatch.setattr(camera_module, "monotonic", lambda: next(times))
@@ -487,4 +472,6 @@ def test_an_address_is_not_a_camera_although_a_folder_has_its_name(tmp_path, mon
     (tmp_path / "http:").mkdir()
     make_video(tmp_path / "a.mkv", 4).rename(tmp_path / "http:" / "a.mkv")
     assert os.path.exists("http://a.mkv")
+    calls = SimpleNamespace(VideoCapture=lambda name: pytest.fail(f"{name} was opened"))
+    monkeypatch.setattr(camera_module, "opencv", lambda: calls)
     assert refusal(Camera, "http://a.mkv").code == "no-camera"
