@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from designer.files import limits
-from designer.files.document import is_canonical, parse_document, read_document, save_document, write_document
+from designer.files.document import (
+    Reading,
+    is_canonical,
+    parse_document,
+    read_bounded,
+    read_document,
+    save_document,
+    write_document,
+)
+from designer.files.json_text import problem_of
 from designer.files.locations import located
 from designer.files.schema import check_schema
-from designer.graph.diagnostics import DiagnosticError, Severity
+from designer.files.xml_tree import XmlError
+from designer.graph.diagnostics import Diagnostic, DiagnosticError, Severity
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import ActivationSpec, Foreign, Frame, Layer, Source
@@ -343,3 +354,41 @@ def test_a_layer_with_two_of_an_element_is_reported(element: str) -> None:
     assert not parse_document(text.encode(), validate=False).diagnostics
     twice = parse_document(text.replace(once, once + once, 1).encode(), validate=False)
     assert [d.layer for d in twice.diagnostics if element in d.message] == ["a"]
+
+
+def test_findings_get_the_line_of_their_layer_or_of_the_layer_inside_the_template() -> None:
+    reading = Reading(None, (), {"a": 3, "use": 4, "block/": 7, "block/x": 8}, "net.xml")
+    cases = {
+        Diagnostic("c", "m", layer="a"): (3, "net.xml"),
+        Diagnostic("c", "m", layer="use", template="block", inner="x"): (8, "net.xml"),
+        Diagnostic("c", "m", layer="use", template="block"): (7, "net.xml"),
+        Diagnostic("c", "m", layer="use", template="other", inner="y"): (4, "net.xml"),
+        Diagnostic("c", "m", layer="a", line=9, file="other.xml"): (9, "other.xml"),
+        Diagnostic("c", "m", layer="gone"): (None, None),
+        Diagnostic("c", "m"): (None, None),
+    }
+    found = located(tuple(cases), reading)
+    assert [(each.line, each.file) for each in found] == list(cases.values())
+    assert located(tuple(cases), replace(reading, file=""))[0].file is None
+
+
+def test_a_file_of_exactly_the_limit_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "x.xml"
+    path.write_bytes(b"12345")
+    assert read_bounded(path, 5) == b"12345"
+    with pytest.raises(XmlError, match="has 5 bytes, the limit is 4"):
+        read_bounded(path, 4)
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        ("Expected `int`, got `str` - at `$.threads`", "threads: expected int, got str"),
+        ("Expected `int`, got `str`", "expected int, got str"),
+        ("JSON is malformed: trailing characters (byte 3)", "JSON is malformed: trailing characters (byte 3)"),
+        ("Object missing required field `n` - at `$.layers[0]`", "layers[0]: object missing required field n"),
+    ],
+)
+def test_errors_of_json_as_sentences(error: str, text: str) -> None:
+    assert problem_of(ValueError(error)) == text
+    assert problem_of(RecursionError("x")) == "it is nested too deeply"

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from designer.files.document import DOCUMENTS, Reading, read_document, save_document
+from designer.files.file_names import file_name
 from designer.files.formats import Format, FormatTable, alternatives
 from designer.files.weights import WEIGHTS, WeightKey, save_weights
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
@@ -115,3 +116,52 @@ def test_a_format_that_is_registered_is_read_and_written(tmp_path: Path, monkeyp
 
 def test_weights_name_their_files_and_folders() -> None:
     assert WEIGHTS.read_choices == ".safetensors, .pt or .pth, or a folder of .npy or .bin files"
+
+
+@pytest.mark.parametrize(
+    ("proposed", "name"),
+    [
+        ("net.xml", "net.xml"),
+        ("a/b:c.xml", "a_b_c.xml"),
+        ("  .hidden. .png", "hidden.png"),
+        ("", "network"),
+        ("...", "network"),
+        (".xml", "xml"),
+        ("x" * 80 + ".xml", "x" * 60 + ".xml"),
+        ("  " + "x" * 80, "x" * 60),
+        ("version 1.5 small", "version 1.5 small"),
+        ("a." + "b" * 11, "a." + "b" * 11),
+        ("x" * 60 + "." + "b" * 12, "x" * 60),
+        ("x" * 60 + ".größe", "x" * 60),
+        ("line\nbreak.csv", "line_break.csv"),
+    ],
+)
+def test_names_of_networks_become_names_of_files(proposed: str, name: str) -> None:
+    assert file_name(proposed) == name
+
+
+def test_each_table_says_what_it_reads_and_writes() -> None:
+    inside = FormatTable("tensors", [Format("Array", (".npy",), read=1, write=1), Format("Raw", (".bin",), read=2)])
+    part = FormatTable("parts", [Format("Extra", (".ex",), read=5)])
+    table = FormatTable(
+        "weights",
+        [Format("Both", (".one", ".two"), read=3, write=3), Format("Written", (".out",), write=4)],
+        tables=(part,),
+        folder=inside,
+    )
+    assert table.title == "Weights"
+    assert (table.read_suffixes, table.write_suffixes) == ((".one", ".two", ".ex"), (".one", ".two", ".out"))
+    assert table.read_choices == ".one, .two or .ex, or a folder of .npy or .bin files"
+    assert table.write_choices == ".one, .two or .out, or a folder of .npy files"
+    for name, reads, writes in (("a.ONE", 1, 1), ("a.out", 0, 1), ("a.ex", 1, 0), ("a.npy", 0, 0), ("a", 0, 0)):
+        assert (table.reads(name), table.writes(name)) == (bool(reads), bool(writes)), name
+    for suffixes in ((".new", ".two"), (".ex",), (".out", ".new")):
+        with pytest.raises(ValueError, match="already has a format"):
+            table.register(Format("Again", suffixes))
+    assert [format.title for format in table] == ["Both", "Written", "Extra"]
+    with pytest.raises(DiagnosticError, match=r"weights cannot be written to '\.ex' files") as caught:
+        table.writer("a.ex")
+    assert caught.value.diagnostics[0].remedy == f"use {table.write_choices}"
+    with pytest.raises(DiagnosticError, match="weights cannot be read from files without a suffix") as caught:
+        table.reader("a")
+    assert caught.value.diagnostics[0].remedy == f"use {table.read_choices}"

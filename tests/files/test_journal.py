@@ -8,7 +8,7 @@ import random
 import sys
 import threading
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
@@ -16,6 +16,7 @@ from types import SimpleNamespace
 from typing import ClassVar
 
 import pytest
+from msgspec.structs import replace as replace_record
 
 from designer.files import atomic, limits
 from designer.files import journal as journal_module
@@ -27,6 +28,7 @@ from designer.files.journal_format import (
     GraphReplay,
     LayerRecord,
     StateRecord,
+    TemplateRecord,
     checked,
     lines,
     read_line,
@@ -34,6 +36,7 @@ from designer.files.journal_format import (
 from designer.files.recovery import unfinished
 from designer.files.safekeeping import Safekeeping
 from designer.files.settings import Settings, save_settings, settings_path
+from designer.files.variants import BY_HAND, Variant
 from designer.graph import commands, frames
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.edits import Edit
@@ -721,3 +724,210 @@ def test_of_journals_without_contents_only_an_old_incomplete_one_is_removed(tmp_
     os.utime(folder / "a", (1, 1))
     assert unfinished(folder) == []
     assert {file.name for file in files(folder)} == {f"young{journal_module.MAKING}", f"young{ENDING}", "a"}
+
+
+def everything() -> dict[str, Edit]:
+    """Edits of a chain, one for each part of a document that a record can lose."""
+    graph = chain()
+    note = (Foreign("<!-- note -->"), Foreign("<other/>"))
+    spec = ActivationSpec("elu", {"alpha": "2"}, {"lw:a": "1"}, note)
+    marks = {"lw:frozen": "true", "lw:folded": "g"}
+    odd = Layer("odd", "t", (-5, 7), (None, Source("n1", "y")), {"p": ""}, spec, marks, note)
+    inside = (replace(odd, name="x"), Layer("i", "template_input", params={"index": "1"}))
+    frames_ = (
+        Frame("f", "One", "text", "#abc", (1, -2, 30, 40), True, "g"),
+        Frame("g", "Two", rect=(0, 0, 9, 9), collapsed=True),
+    )
+    template = Template("block", inside, note, {"xmlns:o": "urn:o", "kept": "1"}, frames_)
+    variants = (Variant("half", "fp16", {"n1": "fp32"}, passes=("fold",), reasons={"n1": BY_HAND}),)
+    settings = {
+        "precision": ("fp32", "bf16"),
+        "layout": ("nchw", "nhwc"),
+        "engine": ("onnxruntime", "torch"),
+        "device": ("cpu", "cuda"),
+        "threads": (0, 3),
+        "tile": (-1, 256),
+        "weights": ("", "/w.pt"),
+        "random_seed": (None, 7),
+        "input_files": ({}, {"in": "/a.png"}),
+        "output_files": ({}, {"n4": "/b.png"}),
+        "iterations": (10, 20),
+        "profiling": (False, True),
+        "profiling_sections": ({}, {"Layers": True, "Memory": False}),
+        "variants": ((), variants),
+        "variant": ("", "half"),
+        "project": ("", "/project"),
+        "task": ("", "denoise"),
+        "recipe": ({}, {"steps": "5"}),
+        "extra": ({}, {"of a newer version": "1"}),
+    }
+    assert settings.keys() == {field.name for field in fields(Settings)}
+    return {
+        "layer": Edit("", {"odd": (None, odd)}),
+        "look": Edit("", {"n1": (graph["n1"], replace(graph["n1"], attributes={"lw:collapsed": "true"}))}),
+        "activation": Edit("", {"n1": (graph["n1"], replace(graph["n1"], activation=None))}),
+        "frames": Edit("", frames={frame.id: (None, frame) for frame in frames_}),
+        "template": Edit("", templates={"block": (None, template)}),
+        "properties": Edit("", properties={"author": (None, ""), "user_version_tag": ("1", None)}),
+        **{f"setting {key}": Edit("", settings={key: pair}) for key, pair in settings.items()},
+    }
+
+
+@pytest.mark.parametrize("kept", [False, True], ids=["records", "whole"])
+@pytest.mark.parametrize("name", everything())
+def test_every_part_comes_back_and_goes_again(tmp_path, name, kept):
+    """As records and from the snapshot of the whole graph; what an undo removes is gone after a crash."""
+    edit = everything()[name]
+    for undone in (False, True):
+        desk = Desk(tmp_path / f"journal {undone}", chain(), tmp_path / "net.xml")
+        desk.do(lambda g: commands.set_params(g, {"n2": {"features": "99"}}))
+        desk.history.commit(edit)
+        if undone:
+            desk.history.undo()
+        if kept:
+            assert desk.journal.keep()
+        desk.crash()
+        (found,) = unfinished(desk.folder)
+        assert found.graph == desk.graph
+        assert found.findings == ()
+        changed = {key: (before if undone else after) for key, (before, after) in edit.settings.items()}
+        usual = Settings()
+        assert found.settings == {key: value for key, value in changed.items() if value != getattr(usual, key)}
+        found.discard()
+
+
+def test_a_journal_through_saves_and_compactions(tmp_path, monkeypatch):
+    """After each save nothing of before counts: neither settings, nor sizes, nor the graph that was opened."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(journal_module, "COMPACT_BYTES", 3000)
+    desk = Desk(tmp_path / "journal", chain(), Path("net.xml"))
+    for version in range(3):
+        seed = {"random_seed": (None, version), "precision": ("fp32", "fp16")}
+        if version < 2:
+            desk.do(lambda g, s=seed: Edit("Settings", settings=s))
+        assert desk.journal.synced == (version == 2)
+        for number in range(60):
+            desk.do(lambda g, n=number, v=version: commands.set_params(g, {"n1": {"features": str(100 * v + n + 1)}}))
+            if number % 20 == 9:
+                desk.journal.wait()
+        assert not desk.journal.synced
+        desk.journal.sync()
+        desk.journal.wait()
+        assert desk.journal.synced
+        (file,) = files(desk.folder)
+        assert file == desk.journal.file
+        assert file.stat().st_size < 9000
+        header = read_line(next(lines(file.read_bytes())))
+        assert (header.path, header.name, header.empty) == (str(tmp_path / "net.xml"), "network", False)
+        assert header.digest == sha256(desk.path.read_bytes()).hexdigest()
+        if version < 2:
+            data = write_document(desk.graph)
+            desk.path.write_bytes(data)
+            desk.journal.saved(desk.path, sha256(data).hexdigest())
+            assert (files(desk.folder), desk.journal.file, desk.journal.synced) == ([], None, True)
+    assert desk.journal.keep({"threads": 3})
+    assert desk.journal.keep({"device": "cuda"})
+    desk.crash()
+    desk.path.unlink()  # the journal has all of the network
+    (found,) = unfinished(desk.folder)
+    assert found.graph == desk.graph
+    assert (found.path, found.disk, found.findings) == (tmp_path / "net.xml", "gone", ())
+    assert found.settings == {"threads": 3, "device": "cuda"}
+    found.discard()
+
+
+def test_what_is_written_after_a_save_has_the_network_of_then(desk):
+    desk.do(lambda g: commands.set_params(g, {"n1": {"features": "16"}}))
+    data = write_document(desk.graph)
+    desk.path.write_bytes(data)
+    desk.journal.saved(desk.path, sha256(data).hexdigest())
+    desk.do(lambda g: commands.set_params(g, {"n2": {"features": "17"}}))
+    desk.crash()
+    desk.path.write_bytes(write_document(chain(2)))
+    (found,) = unfinished(desk.folder)
+    assert (found.graph, found.disk, found.findings) == (desk.graph, "changed", ())
+    found.release()
+
+
+def test_a_compaction_ends_before_the_next_begins(tmp_path, held, monkeypatch):
+    monkeypatch.setattr(journal_module, "COMPACT_BYTES", 500)
+    desk = Desk(tmp_path / "journal", chain(), tmp_path / "net.xml")
+    for number in range(40):
+        desk.do(lambda g, n=number: commands.set_params(g, {"n1": {"features": str(n + 1)}}))
+    assert len(held) == 2  # the base and one compaction, which have not begun
+    for thread in held[:2]:
+        thread.work()
+    desk.do(lambda g: commands.set_params(g, {"n1": {"features": "77"}}))
+    desk.crash()
+    (found,) = unfinished(desk.folder)
+    assert (found.graph, found.findings) == (desk.graph, ())
+    found.release()
+
+
+@pytest.mark.parametrize("part", ["frames", "template", "layer"])
+def test_a_new_network_with_anything_in_it_is_offered(tmp_path, part):
+    edit = everything()[part]
+    if part == "layer":
+        edit = commands.add_layer(Graph(), Layer("a", "relu"))
+    desk = Desk(tmp_path / "journal", Graph())
+    desk.history.commit(edit)
+    desk.crash()
+    (found,) = unfinished(desk.folder)
+    assert (found.graph, found.disk, found.title) == (desk.graph, "none", "network (never saved)")
+    found.release()
+    (again,) = unfinished(desk.folder)
+    again.discard()
+    assert unfinished(desk.folder) == []
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        StateRecord(templates={"a.b": TemplateRecord()}),
+        StateRecord(templates={"a": TemplateRecord(layers={"x/y": LayerRecord(type="t", at=(0, 0))})}),
+        StateRecord(moved={"a/b": (0, 0)}),
+        StateRecord(settings={"profiling_sections": {"a": "true"}}),
+        StateRecord(settings={"recipe": {"a": True}}),
+        StateRecord(settings={"random_seed": "7"}),
+        StateRecord(settings={"threads": "7"}),
+        StateRecord(settings={"engine": "No Engine"}),
+        StateRecord(settings={"layout": "hwc"}),
+    ],
+)
+def test_an_invalid_record_changes_nothing(record):
+    replay = GraphReplay()
+    replay.start(chain())
+    with pytest.raises(ValueError, match=r"must not contain|not a value of the setting"):
+        replay.apply(replace_record(record, properties={"author": "me"}, layers={"n1": None}, frames={"f": None}))
+    assert replay.graph() == chain()
+    assert replay.settings == {}
+    # a base record starts anew, without the settings of the records before
+    replay.apply(StateRecord(settings={"threads": 3}))
+    replay.base(BaseRecord(base=4, settings={"device": "cuda"}))
+    assert replay.settings == {"device": "cuda"}
+    assert len(replay.graph()) == 0
+
+
+def test_records_during_a_compaction_after_a_save_are_kept(tmp_path, held, monkeypatch):
+    """The sizes of a journal that a save has ended do not count for the next one."""
+    monkeypatch.setattr(journal_module, "COMPACT_BYTES", 1500)
+    desk = Desk(tmp_path / "journal", chain(), tmp_path / "net.xml")
+    for version in range(3):
+        began = len(held)
+        number = 0
+        while len(held) < began + 2:  # the base, then a compaction that has not begun
+            number += 1
+            desk.do(lambda g, n=number, v=version: commands.set_params(g, {"n1": {"features": str(1000 * v + n)}}))
+        assert number > 5
+        desk.do(lambda g, v=version: commands.set_params(g, {"n2": {"features": str(500 + v)}}))
+        for thread in held[began : began + 2]:
+            thread.work()
+        desk.do(lambda g, v=version: commands.set_params(g, {"n3": {"features": str(700 + v)}}))
+        if version < 2:
+            data = write_document(desk.graph)
+            desk.path.write_bytes(data)
+            desk.journal.saved(desk.path, sha256(data).hexdigest())
+    desk.crash()
+    (found,) = unfinished(desk.folder)
+    assert (found.graph, found.findings) == (desk.graph, ())
+    found.release()

@@ -12,6 +12,7 @@ import pytest
 from recorded import check_recorded
 
 from designer.files import limits
+from designer.files.array_files import as_float32, npy_bytes, read_array, read_header, read_raw
 from designer.files.document import read_document
 from designer.files.safetensors_file import read_entries
 from designer.files.weight_files import file_stems
@@ -592,3 +593,22 @@ def test_a_header_longer_than_the_file_is_refused(tmp_path: Path) -> None:
             read_entries(path)
     path.write_bytes(struct.pack("<Q", 2) + b"{}")
     assert read_entries(path) == {}
+
+
+def test_a_single_number_stays_one_and_a_file_that_shrank_is_refused(tmp_path: Path) -> None:
+    number = as_float32(np.float64(1e300))
+    assert (number.shape, number.dtype, float(number)) == ((), np.float32, float("inf"))
+    path = tmp_path / "a_kernel.npy"
+    path.write_bytes(npy_bytes(np.array(3, np.float32)))
+    header = read_header(path)
+    assert (header.shape, read_array(path, header).shape) == ((), ())
+    raw = tmp_path / "a_kernel.bin"
+    np.arange(3, dtype="<f4").tofile(raw)
+    assert read_raw(raw, (3, 1)).tolist() == [[0], [1], [2]]
+    path.write_bytes(npy_bytes(np.arange(6, dtype=np.float32).reshape(2, 3)))
+    header = read_header(path)
+    path.write_bytes(path.read_bytes()[:-4])
+    for read in (lambda: read_raw(raw, (4,)), lambda: read_array(path, header)):
+        with pytest.raises(DiagnosticError, match="was truncated while it was read") as caught:
+            read()
+        assert caught.value.diagnostics[0].code == "weight-size"

@@ -5,11 +5,22 @@ from __future__ import annotations
 import pytest
 from test_commands import check_reversible
 
-from designer.graph.arrangement import FRAME_TOP, Side, align, around, distribute, lay_out, make_room
+from designer.graph.arrangement import (
+    FRAME_EDGE,
+    FRAME_TOP,
+    Side,
+    align,
+    around,
+    distribute,
+    lay_out,
+    make_room,
+    on_grid,
+)
 from designer.graph.commands import move_layers
 from designer.graph.graph import Graph
 from designer.graph.layout import LayerBox
-from designer.graph.model import Frame, Layer, Source
+from designer.graph.model import GRID, Frame, Layer, Source
+from designer.graph.routes import routes_of, set_route
 
 SIZES = {"a": (160.0, 64.0), "b": (160.0, 96.0), "c": (192.0, 64.0), "d": (160.0, 64.0)}
 
@@ -117,3 +128,60 @@ def test_equal_steps_of_layers_of_different_heights(graph: Graph) -> None:
     assert graph == before
     assert distribute(graph, SIZES, ["a", "b"], vertical=True).title == "Distribute vertically"
     assert distribute(graph, SIZES, ["a", "b"], vertical=False).title == "Distribute horizontally"
+
+
+def boxes_of(graph: Graph) -> dict[str, LayerBox]:
+    return {n: LayerBox(*SIZES[n], (32.0,), {"": 32.0}, 0) for n in graph.layers}
+
+
+def test_a_frame_stays_around_a_frame_that_did_not_move(graph: Graph) -> None:
+    """The inner frame has the same left edge and top as the outer one, and its layer is not laid out."""
+    graph.frames["f"] = Frame("f", rect=(-64, -96, 448, 320))
+    graph.frames["g"] = Frame("g", rect=(-64, -96, 1280, 320))
+    edit = lay_out(graph, boxes_of(graph), ["c", "d"], {"g": ["a", "c", "d"], "f": ["a"]})
+    assert edit.frames.keys() == {"g"}
+    check_reversible(graph, edit)
+    x, y, width, height = graph.frames["g"].rect
+    assert (x, y) == (-64 - FRAME_EDGE, -96 - FRAME_TOP)
+    assert y + height == -96 + 320 + GRID
+    right = max(graph[n].position[0] + SIZES[n][0] for n in "cd")
+    assert x + width >= right + FRAME_EDGE
+
+
+def test_waypoints_of_links_from_layers_that_are_not_laid_out_stay(graph: Graph) -> None:
+    for consumer in ("c", "d"):
+        graph.apply(set_route(graph, consumer, 0, [(400, 400)]))
+    graph.apply(move_layers(graph, {"d": (960, 160)}))
+    graph.apply(lay_out(graph, boxes_of(graph), ["c", "d"], {}))
+    assert routes_of(graph["c"]) == {0: ((400, 400),)}
+    assert routes_of(graph["d"]) == {}
+
+
+def test_layers_at_the_same_position_are_distributed_by_name(graph: Graph) -> None:
+    graph.apply(move_layers(graph, {"a": (0, 0), "b": (0, 64), "c": (480, 32), "d": (480, 0)}))
+    for names in (["a", "b", "c", "d"], ["d", "b", "c", "a"]):
+        made = graph.copy()
+        made.apply(distribute(made, SIZES, names, vertical=False))
+        positions = [made[n].position[0] for n in "abcd"]
+        assert positions == sorted(positions)
+        assert (positions[0], positions[3]) == (0, 480)
+
+
+def test_a_frame_with_one_layer_that_stays_grows(graph: Graph) -> None:
+    held = {"f": ["a", "b", "c"], "g": ["b", "c", "d"], "h": ["a"]}
+    for key in "gh":
+        graph.frames[key] = Frame(key, rect=(0, 0, 160, 64))
+    edit = make_room(graph, ["b", "c", "d"], 32, held)
+    graph.apply(edit)
+    assert graph.frames["f"].rect == (0, 0, 48, 16)
+    assert graph.frames["g"].rect == (32, 0, 160, 64)
+    assert edit.frames.keys() == {"f", "g"}
+    assert edit.title == "Make room"
+
+
+@pytest.mark.parametrize(
+    ("point", "expected"),
+    [((0, 0), (0, 0)), ((9, 7), (16, 0)), ((-9, -7), (-16, 0)), ((31.5, -31.5), (32, -32)), ((15, 40), (16, 32))],
+)
+def test_the_nearest_grid_point(point: tuple[float, float], expected: tuple[int, int]) -> None:
+    assert on_grid(*point) == expected

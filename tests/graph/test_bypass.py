@@ -80,3 +80,27 @@ def test_shapes_are_still_checked(graph: Graph) -> None:
     assert inference.states["add"].because_of == "same"
     inference.update(graph.apply(bypass(graph, inference, ["same"])))
     assert inference.states["same"].ok
+
+
+@pytest.mark.parametrize("kind", ["template_input", "template_output"])
+def test_ports_of_a_template_are_refused(kind: str) -> None:
+    inside = Graph(
+        [
+            Layer("x", "template_input", params={"index": "0"}),
+            Layer("y", "template_output", inputs=(Source("x"),), params={"index": "0"}),
+        ]
+    )
+    name = next(layer.name for layer in inside if layer.type == kind)
+    with pytest.raises(DiagnosticError, match="is an input or output of the network") as caught:
+        toggled(inside, name)
+    assert caught.value.diagnostics[0].layer == name
+    assert caught.value.diagnostics[0].remedy == "bypass a layer between inputs and outputs"
+
+
+def test_titles_of_bypassing(graph: Graph) -> None:
+    assert toggled(graph, "add").title == "Bypass add"
+    edit = toggled(graph, "add", "same")
+    assert edit.title == "Bypass 2 layers"
+    graph.apply(edit)
+    assert toggled(graph, "same").title == "End bypass of same"
+    assert toggled(graph, "add", "same").title == "End bypass of 2 layers"

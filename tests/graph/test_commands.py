@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from designer.graph import commands, frames
+from designer.graph import commands, frames, routes
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.edits import Edit
 from designer.graph.graph import Graph
-from designer.graph.model import ActivationSpec, Frame, Layer, Source
+from designer.graph.model import MAX_NAME, ActivationSpec, Frame, Layer, Source, check_layer_name, unwritable
 
 
 @pytest.fixture
@@ -392,3 +392,99 @@ def test_parameters_of_a_layer_and_of_its_activation_are_reset_in_one_edit() -> 
     graph = Graph([before])
     graph.apply(commands.reset_params(graph, {"a": {"p": "1"}}, {"a": {"alpha": "1"}}))
     assert (graph["a"].params, graph["a"].activation) == ({"p": "1"}, ActivationSpec("elu", {"alpha": "1"}))
+
+
+def test_links_keep_their_waypoints_ports_and_order_in_every_command() -> None:
+    graph = Graph(
+        [
+            Layer("in", "tiny_input"),
+            Layer("two", "tiny_split", (160, 0), (Source("in"),)),
+            Layer("join", "tiny_join", (320, 0), (Source("in"), Source("two", "y1"), Source("two"))),
+            Layer("other", "tiny_join", (480, 0), (Source("join"), Source("two", "y1"), Source("in"))),
+        ]
+    )
+    graph.apply(routes.set_route(graph, "join", 1, [(200, 200)]))
+    # the same link again
+    again = commands.connect(graph, Source("two", "y1"), "join", 1)
+    assert not again
+    assert routes.routes_of(again.layers["join"][1]) == {1: ((200, 200),)}
+    # a link that moves to another layer leaves a gap or closes it
+    for close_gap, left in ((False, ["join", None, "in"]), (True, ["join", "in"])):
+        made = graph.copy()
+        edit = commands.move_link(made, ("other", 1), Source("two", "y1"), "join", 3, close_gap=close_gap)
+        assert edit.title == "Move link to join"
+        check_reversible(made, edit)
+        assert inputs(made, "other") == left
+        assert inputs(made, "join") == ["in", "two:y1", "two", "two:y1"]
+        assert routes.routes_of(made["join"]) == {1: ((200, 200),)}
+    # a layer in a link reads the output that the link read
+    made = graph.copy()
+    check_reversible(made, commands.insert_on_link(made, Layer("new", "tiny_convolution"), "other", 1))
+    assert inputs(made, "new") == ["two:y1"]
+    assert inputs(made, "other") == ["join", "new", "in"]
+    # layers that feed one consumer are removed together, whose other links stay
+    made = graph.copy()
+    check_reversible(made, commands.remove_layers(made, ["two", "join"], heal=True))
+    assert inputs(made, "other") == ["in", "in", "in"]
+    made = graph.copy()
+    check_reversible(made, commands.remove_layers(made, ["two", "join"]))
+    assert inputs(made, "other") == [None, None, "in"]
+
+
+@pytest.mark.parametrize(
+    ("layers", "links", "title", "left"),
+    [
+        ([], [("join", 0)], "Delete link", [None, "in"]),
+        ([], [("join", 0), ("b", 0)], "Delete 2 links", [None, "in"]),
+        (["a"], [("join", 0)], "Delete a", [None, "in"]),
+        (["a", "b"], [("join", 1)], "Delete 2 layers", []),
+    ],
+)
+def test_titles_of_deleting(graph: Graph, layers, links, title, left) -> None:
+    edit = commands.delete(graph, layers, links, variadic=lambda *_: False)
+    assert edit.title == title
+    check_reversible(graph, edit)
+    assert inputs(graph, "join") == left
+
+
+def test_waypoints_follow_only_layers_that_move_by_the_same_offset(graph: Graph) -> None:
+    for consumer in ("a", "b", "join"):
+        graph.apply(routes.set_route(graph, consumer, 0, [(8, 8)]))
+    check_reversible(graph, commands.move_layers(graph, {"in": (16, 0), "a": (32, 0), "b": (48, 0), "join": (48, 16)}))
+    assert {n: routes.routes_of(graph[n]).get(0) for n in ("a", "b", "join")} == {
+        "a": ((24, 8),),
+        "b": ((24, 8),),
+        "join": ((8, 8),),
+    }
+
+
+def test_titles_count_layers_and_name_parameters(graph: Graph) -> None:
+    texts = {name: {"features": "8", "bias": "1"} for name in ("a", "b", "join")}
+    assert commands.set_params(graph, texts).title == "Change bias, features of 3 layers"
+    assert commands.set_params(graph, {"a": texts["a"]}).title == "Change bias, features of a"
+    assert commands.set_activation(graph, ["a"], ActivationSpec("relu")).title == "Set activation"
+    assert commands.set_activation(graph, ["a"], None).title == "Remove activation"
+    assert commands.move_layers(graph, {"a": (0, 16), "in": (0, 0)}).title == "Move"
+    assert commands.move_layers(graph, {"a": (0, 16), "b": (0, 0)}).title == "Move 2 layers"
+    assert commands.paste(graph, [graph["a"]]).title == "Paste layer"
+    assert commands.paste(graph, [graph["a"], graph["b"]]).title == "Paste 2 layers"
+
+
+def test_what_the_parts_of_a_network_say_about_themselves() -> None:
+    assert check_layer_name("x" * MAX_NAME) is None
+    for name in ("x" * (MAX_NAME + 1), "a\x85b", "a\x7fb", "a\x9fb", "a\ufffeb", "a\uffffb", " a", "a ", "."):
+        assert check_layer_name(name), name
+    for name in ("a\xa0b", "é", "a.b", "..."):
+        assert check_layer_name(name) is None, name
+    assert [unwritable(text) for text in ("a\tb\n\r", "a\x0b", "\ufffe", "\uffff", "\ud800")] == [
+        None,
+        "U+000B",
+        "U+FFFE",
+        "U+FFFF",
+        "U+D800",
+    ]
+    assert (Frame("f", "Title").content, Frame("f", "Title", "text").content) == ("Title", "Title\ntext")
+    layer = Layer("a", "t", attributes={"lw:frozen": "true", "lw:folded": "f"})
+    assert layer.folded_into("g").attributes == {"lw:frozen": "true", "lw:folded": "g"}
+    assert layer.folded_into("").attributes == {"lw:frozen": "true"}
+    assert layer.folded_into("f") is layer

@@ -334,3 +334,47 @@ def test_what_only_moved_means_nothing():
     assert deeper.means
     assert deeper.without_moves().templates["t"].moved == {}
     assert deeper.text() == "~ template t\n    ~ x\n        type: t → u\n    > x moved from 0,0 to 1,0\n"
+
+
+def test_a_layer_that_differs_in_several_ways_counts_once():
+    after = edited(
+        lambda g: commands.rename_layer(g, "a", "first"),
+        lambda g: commands.set_params(g, {"b": {"features": "16"}}),
+        lambda g: commands.connect(g, Source("in"), "b", 0),
+        lambda g: commands.move_layers(g, {"b": (0, 160)}),
+    )
+    found = compare(network(), after)
+    assert found.rewired == {"b": (ValueDifference("input 1", "a", "in"),)}  # the old name of a renamed producer
+    assert found.summary() == "layers: 1 renamed, 1 changed, 1 moved"
+    assert found.lines() == [
+        "= a renamed to first",
+        "~ b",
+        "    features: 8 → 16",
+        "    input 1: a → in",
+        "> b moved from 640,0 to 0,160",
+    ]
+
+
+def test_templates_whose_contents_differ_are_counted():
+    one = Graph(templates=[Template("t", (Layer("x", "relu"),)), Template("u"), Template("gone")])
+    other = Graph(templates=[Template("t", (Layer("x", "elu"),)), Template("u")])
+    assert compare(one, other).summary() == "2 templates"
+    assert compare(one, other).templates.keys() == {"t"}
+
+
+@pytest.mark.parametrize("count", [(2, 1), (1, 2), (2, 2)])
+def test_equal_layers_without_a_plain_partner_are_not_renamed(count: tuple[int, int]):
+    """Neither by their inputs nor, where several are at one position, by that."""
+    for place in (lambda number: (number, 0), lambda number: (0, 0)):
+        before, after = (
+            Graph(
+                [
+                    Layer("in", "input"),
+                    *(Layer(f"{name}{i}", "relu", place(i + start), (Source("in"),)) for i in range(n)),
+                ]
+            )
+            for name, n, start in zip("xy", count, (0, 9), strict=True)
+        )
+        found = compare(before, after)
+        assert not found.renamed
+        assert (len(found.removed), len(found.added)) == count

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from test_commands import check_reversible
 
@@ -136,3 +138,32 @@ def test_titles_of_collapsing(graph: Graph) -> None:
     assert graph["a"].collapsed
     assert graph.frames["inner"].collapsed
     assert graph["a"].folded == "inner"
+
+
+def test_only_collapsed_frames_hide_a_layer(graph: Graph) -> None:
+    held = {"outer": (["a", "b"], ["inner"]), "inner": (["a"], [])}
+    graph.apply(frames.collapse(graph, [], ["inner"], held.__getitem__))
+    held["outer"] = (["b"], ["inner"])
+    assert frames.hiding(graph, graph["a"]) == ["inner"]
+    assert frames.hiding(graph, graph["b"]) == []
+    graph.apply(frames.collapse(graph, [], ["outer"], held.__getitem__))
+    assert frames.hiding(graph, graph["a"]) == ["inner", "outer"]
+    assert frames.hiding(graph, graph["b"]) == ["outer"]
+    # a file can name frames that are expanded, are missing, or contain each other
+    graph.frames["outer"] = replace(graph.frames["outer"], collapsed=False)
+    assert frames.hiding(graph, graph["a"]) == ["inner"]
+    assert frames.hiding(graph, graph["b"]) == []
+    assert frames.hiding(graph, Layer("x", "tiny", attributes={FOLDED: "gone"})) == []
+    graph.frames["outer"] = replace(graph.frames["outer"], collapsed=True, folded="inner")
+    assert frames.hiding(graph, graph["a"]) == ["inner", "outer"]
+
+
+def test_what_a_collapsed_frame_in_an_open_one_hides_moves_with_both(graph: Graph) -> None:
+    graph.apply(frames.add_frame(graph, (16, 16, 64, 32), "Deep"))
+    graph.apply(frames.collapse(graph, [], ["inner"], lambda key: (["a"], ["frame_0"])))
+    check_reversible(graph, frames.move_frame(graph, "outer", (32, 48, 640, 320), {"b": (352, 64)}, within=["inner"]))
+    rects = {key: frame.rect for key, frame in graph.frames.items()}
+    assert rects == {"outer": (32, 48, 640, 320), "inner": (32, 48, 160, 96), "frame_0": (48, 64, 64, 32)}
+    # frames that only lie inside move if they are named
+    graph.apply(frames.move_frame(graph, "outer", (0, 0, 640, 320), {}))
+    assert graph.frames["inner"].rect == (32, 48, 160, 96)

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from designer.graph.diagnostics import Diagnostic, Severity
+from designer.graph.diagnostics import Diagnostic, DiagnosticError, Severity, errors
 from designer.graph.edits import Edit
 from designer.graph.graph import Graph
-from designer.graph.model import Frame, Layer, Source
+from designer.graph.model import Foreign, Frame, Layer, Source
 from designer.graph.template import Template
 
 
@@ -123,3 +123,63 @@ def test_equal_graphs_store_the_same() -> None:
 def test_findings_as_text(finding: Diagnostic, text: str) -> None:
     assert str(finding) == text
     assert finding.as_dict()["severity"] == finding.severity.value
+
+
+def test_only_errors_prevent_running_and_errors_carry_every_field() -> None:
+    found = [Diagnostic("c", "m", severity) for severity in Severity]
+    assert [each.severity for each in errors(found)] == [Severity.ERROR]
+    fields = {
+        "layer": "a",
+        "port": "x",
+        "parameter": "p",
+        "line": 3,
+        "file": "f.xml",
+        "template": "block",
+        "remedy": "do it",
+    }
+    (carried,) = DiagnosticError.of("c", "m", **fields).diagnostics
+    assert carried.as_dict() == {"code": "c", "message": "m", "severity": "error", "inner": None, **fields}
+
+
+def test_the_inside_of_a_template_has_the_prefixes_but_nothing_else_of_the_document() -> None:
+    block = Template("block", (layer("x"),), frames=(Frame("f"),), attributes={"xmlns:b": "urn:b", "note": "n"})
+    other = Template("other", (layer("i", kind="template"),))
+    graph = Graph(
+        [layer("a")], attributes={"xmlns:a": "urn:a", "author": "me"}, frames=[Frame("g")], templates=[block, other]
+    )
+    inside = graph.inside("block")
+    assert inside.attributes == {"xmlns:a": "urn:a"}
+    assert (inside.name, [*inside.layers], [*inside.frames]) == ("block", ["x"], ["f"])
+    assert inside.templates == graph.templates
+    assert inside.foreign == ()
+
+
+def test_every_instance_inside_a_template_counts() -> None:
+    def use(name: str, template: str) -> Layer:
+        return Layer(name, "template", params={"template": template})
+
+    graph = Graph(
+        [use("a", "outer"), use("b", "inner"), layer("c")],
+        templates=[Template("outer", (use("x", "inner"), use("y", "inner"))), Template("inner")],
+    )
+    assert graph.instance_counts() == {"outer": 1, "inner": 3}
+
+
+def test_a_copy_is_independent_and_everything_counts_for_equality(graph: Graph) -> None:
+    graph.foreign = (Foreign("<!-- one -->"),)
+    copied = graph.copy()
+    assert copied == graph
+    before = (dict(graph.types), {n: graph.consumers(n) for n in graph.layers}, [*graph.layers])
+    copied.apply(Edit("", {"a": (graph["a"], None), "n": (None, layer("n", "c", kind="u"))}))
+    copied.apply(Edit("", properties={"author": (None, "me")}, frames={"f": (None, Frame("f"))}))
+    assert (dict(graph.types), {n: graph.consumers(n) for n in graph.layers}, [*graph.layers]) == before
+    assert "author" not in graph.properties
+    assert not graph.frames
+    assert copied.types == {"t": 5, "u": 1}
+    other = graph.copy()
+    other.foreign = (Foreign("<!-- two -->"),)
+    assert other != graph
+    other = graph.copy()
+    other.attributes["xmlns:a"] = "urn:a"
+    assert other != graph
+    assert graph.attributes == {}

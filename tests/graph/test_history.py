@@ -10,7 +10,9 @@ from designer.graph import commands
 from designer.graph.edits import ChangeSet, Edit
 from designer.graph.graph import Graph
 from designer.graph.history import History
-from designer.graph.model import Foreign, Layer
+from designer.graph.model import Foreign, Frame, Layer
+from designer.graph.template import Template
+from designer.graph.template_commands import make_template
 
 
 @pytest.fixture
@@ -211,3 +213,126 @@ def test_a_change_of_anything_that_a_layer_looks_like_redraws_it() -> None:
         change = ChangeSet.of(Edit("", {"a": (before, after)}))
         assert change.redrawn == {"a"}
         assert not change.computed
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["added", "removed", "rewired", "reconfigured", "moved", "frames", "properties", "templates", "redrawn"],
+)
+def test_a_change_of_one_kind_is_a_change(kind: str) -> None:
+    assert ChangeSet(**{kind: frozenset({"a"})})
+    assert not ChangeSet(renamed={"a": "b"}, renamed_templates={"a": "b"})
+    assert ChangeSet(settings={"threads": 0})
+
+
+def test_a_change_reports_only_what_differs() -> None:
+    layer = Layer("a", "t")
+    frame, template = Frame("f"), Template("block")
+    same = Edit(
+        "x",
+        {"a": (layer, layer)},
+        {"name": ("n", "n")},
+        {"f": (frame, frame)},
+        templates={"block": (template, template)},
+        settings={"threads": (2, 2)},
+        renamed={"gone": "here"},
+    )
+    assert not same
+    assert ChangeSet.of(same) == ChangeSet()
+    # layers that move into a template have no new name in the network
+    made = make_template(Graph([layer]), ["a"], "block")
+    assert made.renamed == {"a": "block_0.a"}
+    assert ChangeSet.of(made).renamed == {}
+    assert ChangeSet.of(made).removed == {"a"}
+    assert ChangeSet.of(made).added == {"block_0"}
+    renamed = commands.rename_layer(Graph([layer]), "a", "b")
+    assert ChangeSet.of(renamed).renamed == {"a": "b"}
+    assert ChangeSet.of(renamed.reversed()).renamed == {"b": "a"}
+
+
+def test_an_edit_followed_by_another_keeps_the_title_and_key_of_the_first() -> None:
+    first, second = Edit("a", merge_key="one"), Edit("b", merge_key="two")
+    assert (first.then(second).title, first.then(second).merge_key) == ("a", "one")
+    assert first.then(second, "both").title == "both"
+
+
+def test_a_dragged_slider_after_each_other_operation_is_a_step_of_its_own(history: History) -> None:
+    """Whatever ends a drag: the steps before it keep their values, and undo returns to each of them."""
+
+    def grouped() -> None:
+        with history.group("Both"):
+            slide(history, 50)
+            slide(history, 51)
+
+    ends = {
+        "release": history.seal,
+        "undo and redo": lambda: (history.undo(), history.redo()),
+        "save": history.mark_clean,
+        "group": grouped,
+    }
+    for number, (name, end) in enumerate(ends.items(), 1):
+        slide(history, 10 * number)
+        end()
+        before, steps = history.graph.copy(), history.steps
+        slide(history, 10 * number + 1)
+        slide(history, 10 * number + 2)
+        assert history.steps == steps + 1, name
+        history.undo()
+        assert history.graph == before, name
+        history.redo()
+        history.seal()
+
+
+def test_a_step_that_was_undone_survives_what_is_put_aside_but_not_an_edit(history: History) -> None:
+    slide(history, 1)
+    history.undo()
+    history.put(Edit("View", properties={"view": (None, "0,0,1")}))
+    assert history.redo_title is not None
+    assert history.redo()
+    assert history.graph["a"].params == {"amount": "1"}
+    history.undo()
+    history.commit(commands.move_layers(history.graph, {"b": (16, 0)}))
+    assert history.redo_title is None
+    assert history.redo() is None
+
+
+def test_no_step_is_undone_inside_a_group(history: History) -> None:
+    slide(history, 1)
+    history.seal()
+    slide(history, 2)
+    history.undo()
+    with history.group("Group"):
+        assert history.undo() is None
+        assert history.redo() is None
+        assert history.graph["a"].params == {"amount": "1"}
+    assert history.redo()
+    assert history.graph["a"].params == {"amount": "2"}
+
+
+def test_listeners_follow_a_group_that_fails_and_can_leave_while_they_are_called(history: History) -> None:
+    heard: list[str] = []
+
+    def once(change: ChangeSet) -> None:
+        heard.append("once")
+        leave()
+
+    leave = history.subscribe(once)
+    history.subscribe(lambda change: heard.append("always"))
+    follower = history.graph.copy()
+    history.subscribe(lambda change: [follower.apply(Edit("", {n: (follower.get(n), history.graph.get(n))}))
+                                      for n in change.computed | change.removed | change.moved])  # fmt: skip
+    slide(history, 1)
+    slide(history, 2)
+    assert heard == ["once", "always", "always"]
+    before = history.graph.copy()
+
+    def fail() -> None:
+        with history.group("Fails"):
+            history.commit(commands.add_layer(history.graph, Layer("c", "t")))
+            history.commit(commands.move_layers(history.graph, {"b": (16, 0)}))
+            raise RuntimeError("stop")
+
+    with pytest.raises(RuntimeError, match="stop"):
+        fail()
+    assert history.graph == before == follower
+    assert heard[3:] == ["always"] * 4

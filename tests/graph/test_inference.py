@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import pytest
+from tiny_operators import tiny_registry
 
 from designer.graph import commands
 from designer.graph.diagnostics import Diagnostic, DiagnosticError, Severity
@@ -13,8 +14,8 @@ from designer.graph.edits import Edit
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import ActivationSpec, Layer, Source
-from designer.graph.types import TensorType
-from designer.operators.api import Operator
+from designer.graph.types import ShapeError, TensorType
+from designer.operators.api import Operator, Port
 from designer.operators.registry import Registry
 
 
@@ -354,3 +355,101 @@ def test_findings_follow_every_edit(tiny: Registry) -> None:
     inference.update(change)
     assert inference.diagnostics() == ()
     assert "b" not in inference.states
+
+
+def test_states_of_another_inference_replace_what_was_found_before(tiny: Registry) -> None:
+    graph = Graph([layer("in", "input"), layer("open", "convolution"), layer("next", "convolution", "open")])
+    whole = Inference(graph, tiny)
+    expected = whole.diagnostics()
+    assert [d.code for d in expected] == ["missing-input"]
+    fresh = Inference(graph.copy(), tiny, empty=True)
+    assert fresh.diagnostics() == ()
+    fresh.adopt(whole)
+    assert fresh.diagnostics() == expected
+    assert fresh.states == whole.states
+
+
+def test_a_rewired_network_is_inferred_in_its_new_order(tiny: Registry) -> None:
+    """Every layer is inferred once, after its producers, whatever order the names and the links before had."""
+    names = ["a", "b", "c", "d"]
+    graph = Graph([layer("in", "input"), *(layer(n, "convolution", "in") for n in names), layer("end", "join", *names)])
+    inference = Inference(graph, tiny)
+    for order in (["d", "c", "b", "a"], ["b", "d", "a", "c"], ["c", "a", "d", "b"]):
+        for name in names:
+            edit(inference, commands.connect(graph, Source("in"), name, 0))
+        for producer, consumer in pairwise(order):
+            edit(inference, commands.connect(graph, Source(producer), consumer, 0))
+        for size in ("16x16x3", "8x8x3"):
+            edit(inference, commands.set_params(graph, {"in": {"dims": size}}))
+            assert inference.last_inferred == 6
+            assert inference.states == Inference(graph, tiny).states
+
+
+def test_a_layer_of_a_loop_keeps_its_own_findings(tiny: Registry) -> None:
+    inference = infer(tiny, layer("a", "convolution", "b", nothing="1"), layer("b", "convolution", "a"))
+    assert {(d.layer, d.code) for d in inference.diagnostics()} == {
+        ("a", "cycle"),
+        ("a", "unknown-parameter"),
+        ("b", "cycle"),
+    }
+
+
+def test_the_first_of_several_open_inputs_is_named(tiny: Registry) -> None:
+    class Three(Operator, type="three"):
+        inputs = (Port("a"), Port("b"), Port("c"))
+
+        def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+            raise ShapeError("they differ", port="b", template="block", inner="conv", code="template-error", remedy="r")
+
+    registry = tiny_registry()
+    registry.register(Three)
+    three = Layer("x", "three", inputs=(None, None, Source("in")))
+    inference = Inference(Graph([layer("in", "input"), three]), registry)
+    assert findings(inference)[0] == ("x", "missing-input", "a")
+    edit(inference, commands.connect(inference.graph, Source("in"), "x", 0))
+    assert findings(inference) == [("x", "missing-input", "b")]
+    edit(inference, commands.connect(inference.graph, Source("in"), "x", 1))
+    (found,) = inference.diagnostics()
+    assert found == Diagnostic(
+        "template-error", "they differ", layer="x", port="b", remedy="r", template="block", inner="conv"
+    )
+
+
+def test_an_attached_activation_changes_the_first_output_only(tiny: Registry) -> None:
+    split = Layer("split", "tiny_split", inputs=(Source("in"),), activation=ActivationSpec("tiny_half"))
+    inference = infer(tiny, layer("in", "input", dims="8x8x8"), split, layer("join", "join", "split", "split:y1"))
+    assert shape(inference, "split") == "N x 2 x 8 x 8, N x 4 x 8 x 8"
+    assert str(inference.states["split"].before_activation) == "N x 4 x 8 x 8"
+    assert shape(inference, "join") == "N x 6 x 8 x 8"
+
+
+def test_readers_of_a_named_output_notice_another_name_of_an_equal_tensor() -> None:
+    class Halves(Operator, type="halves"):
+        outputs = (Port("first"), Port("second"))
+
+        def infer(self, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+            half = inputs[0].with_dim(1, inputs[0].dim(1) // 2)
+            return half, half
+
+    registry = tiny_registry()
+    registry.register(Halves)
+    graph = Graph([layer("in", "input", dims="8x8x8"), layer("s", "split", "in"), layer("j", "join", "s", "s:y1")])
+    inference = Inference(graph, registry)
+    for kind, expected in (("halves", [("j", "unknown-port", "inputs")]), ("tiny_split", [])):
+        before = graph["s"]
+        edit(inference, Edit("", {"s": (before, Layer("s", kind, inputs=before.inputs))}))
+        assert findings(inference) == expected
+        assert inference.states == Inference(graph, registry).states
+
+
+def test_a_layer_waits_for_a_producer_that_was_behind_it(tiny: Registry) -> None:
+    graph = Graph([layer("in", "input"), layer("a", "join", "in"), layer("d", "convolution", "in", kernel="1")])
+    inference = Inference(graph, tiny)
+    edit(inference, commands.connect(graph, Source("d"), "a", 1))
+    edit(inference, commands.set_params(graph, {"in": {"dims": "16x16x3"}}))
+    assert findings(inference) == []
+    assert shape(inference, "a") == "N x 7 x 16 x 16"
+    edit(inference, commands.disconnect(graph, "a", 1))
+    edit(inference, commands.connect(graph, Source("a"), "d", 0))
+    edit(inference, commands.set_params(graph, {"in": {"dims": "4x4x3"}}))
+    assert shape(inference, "d") == "N x 4 x 4 x 4"

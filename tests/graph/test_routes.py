@@ -16,7 +16,7 @@ from designer.graph.edits import ChangeSet
 from designer.graph.graph import Graph
 from designer.graph.history import History
 from designer.graph.model import ROUTES, Layer, Source
-from designer.graph.routes import MOST, cleared, routes_of, set_route, with_routes
+from designer.graph.routes import MOST, cleared, moved, rewired, routes_of, set_route, with_routes
 from designer.graph.template import INPUT, INSTANCE, PARAMETER, Template
 
 GOOD = Path(__file__).parents[1] / "data" / "good"
@@ -277,3 +277,35 @@ def test_routes_into_an_instance_follow_its_ports():
         template_commands.edit_template(graph, "block", commands.remove_layers(graph.inside("block"), ["x"]))
     )
     assert points_of(graph, "use") == {0: ((160, 96),)}
+
+
+def test_links_keep_their_rank_among_those_of_one_source():
+    layer = with_routes(
+        Layer("x", "join", inputs=(Source("a"), Source("a"), Source("b"))), {0: ((1, 1),), 1: ((2, 2),), 2: ((3, 3),)}
+    )
+    after = rewired(layer, (Source("b"), Source("a"), None, Source("a")))
+    assert routes_of(after) == {0: ((3, 3),), 1: ((1, 1),), 3: ((2, 2),)}
+    assert routes_of(rewired(layer, (Source("a"), Source("c"), Source("b")))) == {0: ((1, 1),), 2: ((3, 3),)}
+    # an input that reads another layer now has no route, also where its origin is known
+    assert routes_of(rewired(layer, (Source("c"), Source("a"), Source("b")), [0, 1, 2])) == {1: ((2, 2),), 2: ((3, 3),)}
+    graph = Graph([Layer("a", "t"), Layer("b", "t"), Layer("c", "t"), layer])
+    moved_link = commands.move_link(graph, ("x", 0), Source("c"), "x", 3)
+    assert routes_of(moved_link.layers["x"][1]) == {1: ((2, 2),), 2: ((3, 3),)}
+
+
+def test_text_that_is_not_a_route_survives_other_links():
+    text = "1/a/5,5//of a newer version//7/b/1,1"
+    layer = Layer("x", "join", inputs=(Source("a"), Source("a")), attributes={ROUTES: text, "lw:frozen": "true"})
+    assert rewired(layer, (Source("a"), Source("a"), Source("c"))).attributes == layer.attributes
+    assert rewired(layer, (Source("a"),)).attributes != layer.attributes
+
+
+def test_a_link_has_at_most_64_waypoints():
+    graph = Graph([Layer("a", "t"), Layer("x", "t", inputs=(Source("a"), Source("a")))])
+    points = [(i, -i) for i in range(64)]
+    graph.apply(set_route(graph, "x", 0, points))
+    graph.apply(set_route(graph, "x", 1, [(5, 5)]))
+    assert routes_of(graph["x"]) == {0: tuple(points), 1: ((5, 5),)}
+    with pytest.raises(DiagnosticError, match="at most 64"):
+        set_route(graph, "x", 0, [*points, (1, 1)])
+    assert routes_of(moved(graph["x"], (3, -7))) == {0: tuple((x + 3, y - 7) for x, y in points), 1: ((8, -2),)}

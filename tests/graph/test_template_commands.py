@@ -8,12 +8,13 @@ from dataclasses import replace
 import pytest
 
 from designer.graph import commands, routes
+from designer.graph import frames as frame_commands
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.edits import Edit
 from designer.graph.graph import Graph
 from designer.graph.history import History
 from designer.graph.model import BYPASSED, FROZEN, ActivationSpec, Frame, Layer, Source
-from designer.graph.template import Template, closure, enclosing, recursion
+from designer.graph.template import Template, closure, enclosing, recursion, would_recur
 from designer.graph.template_commands import (
     STEP,
     dissolve,
@@ -21,6 +22,7 @@ from designer.graph.template_commands import (
     edit_template,
     make_template,
     move_port,
+    new_instance,
     new_port,
     paste_with_templates,
     remove_template,
@@ -503,3 +505,113 @@ def test_a_template_in_use_is_not_removed() -> None:
         remove_template(graph, "inner")
     after = committed(graph, lambda g: remove_template(g, "outer"))
     assert committed(after, lambda g: remove_template(g, "inner")).templates == {}
+
+
+def test_a_new_template_keeps_what_its_layers_had() -> None:
+    """Waypoints inside, the positions within a frame, the names of weights, and which output is the first."""
+    graph = Graph(
+        [
+            Layer("in", "tiny", (0, 0)),
+            Layer("alone", "tiny", (160, 160), (Source("in"),)),
+            Layer("one", "tiny", (160, 0), (Source("in"),)),
+            Layer("two", "tiny", (320, 0), (Source("one"), Source("in"))),
+            Layer("end", "tiny", (640, 0), (Source("two", "y1"),)),
+        ],
+        frames=[Frame("f", rect=(150, -10, 30, 30))],
+    )
+    graph.apply(routes.set_route(graph, "two", 0, [(200, 200)]))
+    graph.apply(routes.set_route(graph, "end", 0, [(500, 500)]))
+    edit = make_template(
+        graph, ["alone", "one", "two"], "t", placed=lambda inside: dict.fromkeys(inside.layers, (0, 0))
+    )
+    assert edit.renamed == {name: f"t_0.{name}" for name in ("alone", "one", "two")}
+    after = committed(graph, lambda _: edit)
+    made = {layer.name: layer for layer in after.templates["t"].layers}
+    assert routes.routes_of(made["two"]) == {0: ((200, 200),)}
+    assert {name: made[name].position for name in ("alone", "one", "two")} == {
+        "alone": (160, 160),
+        "one": (160, 0),
+        "two": (320, 0),
+    }
+    assert [str(made[port].inputs[0]) for port in after.templates["t"].outputs] == ["two:y1", "alone"]
+    assert after["end"].inputs == (Source("t_0"),)
+    assert after.frames == {}
+
+
+def test_dissolved_layers_are_moved_to_their_instance_on_both_axes() -> None:
+    inside = (
+        Layer("x", "template_input", (100, 20), params={"index": "0"}),
+        Layer("a", "tiny", (300, 60), (Source("x"),)),
+        Layer("y", "template_output", (500, 20), (Source("a", "y1"),), {"index": "0"}),
+    )
+    graph = Graph(
+        [plain("in"), replace(instance("p", "t", "in"), position=(500, 300)), plain("end", "p")],
+        templates=[Template("t", inside)],
+    )
+    after = committed(graph, lambda g: dissolve(g, "p"))
+    assert after["p.a"].position == (700, 340)
+    assert after["p.a"].inputs == (Source("in"),)
+    assert after["end"].inputs == (Source("p.a", "y1"),)
+
+
+def test_instances_keep_surplus_inputs_and_follow_a_port_renamed_with_a_pasted_template(graph: Graph) -> None:
+    graph.apply(Edit("", {"p": (graph["p"], replace(graph["p"], inputs=(*graph["p"].inputs, Source("in"))))}))
+    swapped = committed(graph, lambda g: edit_template(g, "pair", move_port(g.inside("pair"), "b", -1)))
+    assert [str(s) for s in swapped["p"].inputs] == ["right", "left", "in"]
+    inside = graph.inside("pair")
+    rename = commands.rename_layer(inside, "second", "other")
+    inside.apply(rename)
+    both = rename.then(paste_with_templates(inside, [instance("i", "brought")], [Template("brought")]))
+    after = committed(graph, lambda g: edit_template(g, "pair", both))
+    assert after.templates["pair"].outputs == ("first", "other")
+    assert after["reads_second"].inputs == (Source("p", "other"),)
+    assert "brought" in after.templates
+
+
+def test_frames_inside_a_template_are_edited_like_those_of_a_network(graph: Graph) -> None:
+    edit = frame_commands.add_frame(graph.inside("pair"), (0, 0, 64, 64), "Note")
+    after = committed(graph, lambda g: edit_template(g, "pair", edit))
+    assert [frame.title for frame in after.templates["pair"].frames] == ["Note"]
+    moved = frame_commands.set_frame(after.inside("pair"), "frame_0", None)
+    assert committed(after, lambda g: edit_template(g, "pair", moved)).templates == graph.templates
+
+
+def test_names_indices_and_places_of_new_ports_and_instances() -> None:
+    long = "t" * 128
+    layer = new_instance(Graph([plain(f"{'t' * 120}_0")], templates=[Template(long)]), long, (3, 4))
+    assert (layer.name, layer.position, layer.params) == (f"{'t' * 120}_1", (3, 4), {"template": long})
+    ports = [("c", "10"), ("a", "9"), ("b", "2")]
+    inside = Graph([Layer(name, "template_input", params={"index": index}) for name, index in ports])
+    assert Template("t", tuple(inside)).inputs == ("b", "a", "c")
+    assert new_port(inside, "template_input", (0, 0), {}).params == {"index": "11"}
+    assert new_port(inside, "template_output", (0, 0), {}).params == {"index": "0"}
+    for name, step, order in (
+        ("c", -1, ("b", "c", "a")),
+        ("c", -5, ("c", "b", "a")),
+        ("b", 1, ("a", "b", "c")),
+        ("b", 9, ("a", "c", "b")),
+        ("b", -1, ("b", "a", "c")),
+        ("c", 1, ("b", "a", "c")),
+    ):
+        made = inside.copy()
+        edit = move_port(made, name, step)
+        made.apply(edit)
+        assert Template("t", tuple(made)).inputs == order, (name, step)
+        assert bool(edit) == (order != ("b", "a", "c"))
+    graph = Graph([plain("tiny_0"), plain("a", "tiny_0:y1", "tiny_0")])
+    made = committed(graph, lambda g: make_template(g, ["a"], "t"))
+    assert made.templates["t"].inputs == ("x_y1", "x")
+
+
+def test_the_path_of_a_template_that_uses_itself() -> None:
+    def uses(name: str, *others: str) -> Template:
+        return Template(name, tuple(instance(f"i{n}", other) for n, other in enumerate(others)))
+
+    templates = {t.name: t for t in (uses("a", "x", "b"), uses("b", "c"), uses("c", "d", "a"), uses("x"), uses("d"))}
+    assert recursion(templates, "a") == ("a", "b", "c", "a")
+    assert recursion(templates, "b") == ("b", "c", "a", "b")
+    assert recursion(templates, "x") == ()
+    assert would_recur(templates, ["x", "d"], "a") == "x"
+    assert would_recur({"a": templates["a"], "b": uses("b", "c"), "c": uses("c")}, ["c"], "a") == "c"
+    assert would_recur(templates, ["e"], "a") == ""
+    assert enclosing("a.b.c") == ("a.b.c", "a.b", "a")

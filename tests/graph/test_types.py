@@ -6,7 +6,7 @@ import pytest
 
 from designer.graph.model import Layer
 from designer.graph.template import port_index
-from designer.graph.types import BATCH, DataType, ShapeError, Size2D, Size3D, TensorType
+from designer.graph.types import BATCH, DataType, ShapeError, Size2D, Size3D, Symbol, TensorType
 
 
 @pytest.mark.parametrize(("dtype", "size"), [("float32", 4), ("float16", 2), ("int64", 8), ("bool", 1)])
@@ -68,3 +68,25 @@ def test_changed_types_keep_the_rest() -> None:
     assert kind.bind(M=4) == kind
     assert [str(kind), str(kind.with_dtype(DataType.FLOAT32))] == ["N x 3 x 5 int64", "N x 3 x 5"]
     assert (Size2D(3, 5).hw, str(Size2D(3, 5)), str(Size3D(3, 5, 7))) == ((5, 3), "3x5", "3x5x7")
+
+
+def test_what_each_element_type_is_and_how_it_is_shown() -> None:
+    floats = {"float32": 4, "float16": 2, "bfloat16": 2, "float64": 8}
+    integers = {"int64": 8, "int32": 4, "int16": 2, "int8": 1, "uint64": 8, "uint32": 4, "uint16": 2, "uint8": 1}
+    sizes = {**floats, **integers, "bool": 1}
+    assert {kind.value: kind.itemsize for kind in DataType} == sizes
+    assert {kind.value for kind in DataType if kind.is_float} == floats.keys()
+    for kind in DataType:
+        shown = "N x 3" if kind is DataType.FLOAT32 else f"N x 3 {kind.value}"
+        assert str(TensorType((BATCH, 3), kind)) == shown
+
+
+def test_every_symbol_is_the_batch() -> None:
+    kind = TensorType((3, BATCH, Symbol("M")))
+    assert kind.concrete(2) == (3, 2, 2)
+    assert kind.bind(M=7).shape == (3, BATCH, 7)
+    assert (kind.elements(2), kind.nbytes(2)) == (12, 48)
+    assert kind.dim(0) == kind.dim(-3) == 3
+    for axis in (1, 3, -4):
+        with pytest.raises(ShapeError):
+            kind.dim(axis)

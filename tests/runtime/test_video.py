@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+from time import monotonic
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from video_files import make_uneven_video, make_video, picture_of
 
 from designer.graph.diagnostics import DiagnosticError
+from designer.runtime import camera as camera_module
 from designer.runtime.camera import Camera, camera_name
 from designer.runtime.sources import Sources
 from designer.runtime.video import VideoReader
@@ -413,3 +416,62 @@ def test_files_of_a_folder_have_numbers_or_names(tmp_path):
     assert [np.load(tmp_path / "out" / name)[0, 0, 0, 0] for name in names] == [0, 2, 3, 1]
     found = refusal(FolderWriter, tmp_path / "out")
     assert found.message == "out cannot be written: it already exists and is not empty"
+
+
+class ScriptedDevice:
+    """A camera that sends an image for every 1 of its script and none for every 0, then none."""
+
+    def __init__(self, script: str) -> None:
+        self.left = [*script]
+        self.released = 0
+
+    def isOpened(self):
+        return True
+
+    def read(self):
+        sent = self.left.pop(0) == "1" if self.left else False
+        return sent, np.zeros((4, 4, 3), np.uint8) if sent else None
+
+    def get(self, prop):
+        return 30.0
+
+    def release(self):
+        self.released += 1
+
+
+@pytest.mark.parametrize(
+    ("script", "images"), [("1001001", 3), ("11000111", 2), ("0010", 1), ("000111", 0), ("100" * 8, 8), ("", 0)]
+)
+def test_a_camera_ends_at_the_third_image_in_a_row_that_is_missing(script, images):
+    device = ScriptedDevice(script)
+    camera = Camera("0", device)
+    camera._thread.join(5)
+    began = monotonic()
+    if images:
+        assert camera.latest(images - 1)[0] == images
+    found = refusal(camera.latest, images)
+    assert found.code == "camera-silent"
+    assert monotonic() - began < 2  # its end is known: nothing is waited for
+    camera.close()
+    assert device.released == 1
+
+
+def test_images_per_second_are_those_between_the_first_and_the_last(monkeypatch):
+    times = iter([10.0, 10.1, 10.3, 10.4])
+    monkeypatch.setattr(camera_module, "monotonic", lambda: next(times))
+    for script, rate in (("", 0.0), ("1", 0.0), ("111", 10.0)):
+        times = iter([10.0, 10.05, 10.2])
+        camera = Camera("0", ScriptedDevice(script))
+        camera._thread.join(5)
+        assert camera.fps == pytest.approx(rate)
+        camera.close()
+
+
+def test_an_address_is_not_a_camera_although_a_folder_has_its_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "http:").mkdir()
+    make_video(tmp_path / "a.mkv", 4).rename(tmp_path / "http:" / "a.mkv")
+    assert os.path.exists("http://a.mkv")
+    calls = SimpleNamespace(VideoCapture=lambda name: pytest.fail(f"{name} was opened"))
+    monkeypatch.setattr(camera_module, "opencv", lambda: calls)
+    assert refusal(Camera, "http://a.mkv").code == "no-camera"

@@ -1,0 +1,460 @@
+"""An open document through edits, undo, saves, renames, projects and changes on disk: what it is and reports after every step."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("PySide6")
+pytestmark = pytest.mark.gui
+
+import os
+from pathlib import Path
+
+from PySide6.QtCore import QCoreApplication, QEvent
+
+from app.ui.document.document import Document
+from app.ui.document.import_record import ImportRecord
+from app.ui.document.labels import labels_of, read_labels
+from app.ui.document.locations import sample_files, start_folder
+from app.ui.document.open_document import OpenDocument, _JournalNotifier
+from app.ui.document.template_view import ScopeStep, TemplateView, find_layer
+from app.ui.document.weights_dialog import weights_folder
+from designer.files.disk_watch import digest_of
+from designer.files.document import read_document, save_document, write_document
+from designer.files.settings import Settings, read_settings, save_settings, settings_path
+from designer.files.variants import Variant
+from designer.files.weight_versions import weight_versions
+from designer.graph import commands, template_commands
+from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.edits import Edit
+from designer.graph.graph import Graph
+from designer.graph.model import Layer, Source
+from designer.graph.template import Template
+from designer.importers.report import ImportReport
+from designer.operators.registry import default_registry
+
+
+def layer(layer_name: str, kind: str, *inputs: str, **params: str) -> Layer:
+    return Layer(layer_name, kind, inputs=tuple(Source.parse(text) for text in inputs), params=params)
+
+
+def network(name: str = "network") -> Graph:
+    inside = (
+        layer("x", "template_input", index="0"),
+        layer("c", "convolution", "x", features="3", kernel="1x1"),
+        layer("y", "template_output", "c", index="0"),
+    )
+    return Graph(
+        [
+            layer("in", "input", dims="8x8x3"),
+            layer("conv", "convolution", "in", features="3", kernel="3x3"),
+            layer("use", "template", "conv", template="block"),
+            layer("out", "output", "use"),
+        ],
+        name=name,
+        templates=[Template("block", inside)],
+    )
+
+
+class Heard:
+    """What a document reported since it was asked last."""
+
+    def __init__(self, document: Document) -> None:
+        self._names: list[str] = []
+        self.states: set[str] = set()
+        document.changed.connect(lambda change: self._names.append("changed"))
+        document.states_changed.connect(self._on_states)
+        document.clean_changed.connect(lambda clean: self._names.append("clean" if clean else "unsaved"))
+        document.path_changed.connect(lambda: self._names.append("path"))
+        document.settings_changed.connect(lambda: self._names.append("settings"))
+        document.project_changed.connect(lambda: self._names.append("project"))
+        document.refused.connect(lambda findings: self._names.append("refused"))
+        document.inserted.connect(lambda name: self._names.append(f"inserted {name}"))
+
+    def _on_states(self, names: frozenset[str]) -> None:
+        self.states |= names
+
+    def __call__(self) -> list[str]:
+        names, self._names = self._names, []
+        self.states = set()
+        return names
+
+
+@pytest.fixture
+def document(qapp) -> Document:
+    return Document(network(), default_registry())
+
+
+@pytest.fixture
+def heard(document: Document) -> Heard:
+    return Heard(document)
+
+
+def features(graph: Graph, value: str, name: str = "conv") -> Edit:
+    return commands.set_params(graph, {name: {"features": value}})
+
+
+def test_every_step_reports_once_what_it_changed(document: Document, heard: Heard, tmp_path: Path) -> None:
+    graph = document.graph
+    assert document.do(lambda g: features(g, "4"))
+    assert heard() == ["changed", "unsaved"]
+    assert document.do(lambda g: features(g, "5"))
+    assert heard() == ["changed"]
+    assert document.undo()
+    assert heard() == ["changed"]
+    assert document.undo()
+    assert heard() == ["changed", "clean"]
+    assert document.undo() is None
+    assert heard() == []
+    assert document.redo()
+    assert heard() == ["changed", "unsaved"]
+    document.mark_saved(tmp_path / "net.xml")
+    assert heard() == ["path", "clean"]
+    assert document.redo()
+    assert heard() == ["changed", "unsaved"]
+    assert document.undo()
+    assert heard() == ["changed", "clean"]
+    document.keep("view_1", "0,0,1")
+    assert heard() == ["changed", "unsaved"]
+    document.mark_saved(tmp_path / "net.xml")
+    assert heard() == ["path", "clean"]
+    document.mark_unsaved()
+    assert heard() == ["unsaved"]
+    document.change_settings(threads=3)
+    assert heard() == ["changed", "settings"]
+    document.change_settings(threads=3)
+    assert heard() == []
+    document.restore_settings(threads=5)
+    assert heard() == ["settings"]
+    assert document.settings.threads == 5
+    assert not document.do(lambda g: commands.add_layer(g, layer("conv", "relu")))
+    assert heard() == ["refused"]
+    with document.group("Both"):
+        document.do(lambda g: features(g, "6"))
+        document.do(lambda g: features(g, "7"))
+    assert heard() == ["changed", "changed"]
+    assert document.history.undo_title == "Both"
+    for clean in (True, False):
+        if clean:
+            document.mark_saved(tmp_path / "net.xml")
+        else:
+            document.do(lambda g: features(g, "8"))
+        document.name_after_file(f"name {clean}")
+        assert graph.name == f"name {clean}"
+        assert document.history.is_clean == clean
+
+
+def test_which_layers_have_another_state(document: Document, heard: Heard) -> None:
+    document.do(lambda g: features(g, "4"))
+    assert heard.states == {"conv", "use"}  # the template has the same output as before
+    heard()
+    document.do(lambda g: template_commands.edit_template(g, "block", features(g.inside("block"), "5", "c")))
+    assert heard.states == {"use", "out"}
+    heard()
+    changes = []
+    document.changed.connect(changes.append)
+    edit = features(document.graph.inside("block"), "6", "c")
+    document.do(lambda g: template_commands.edit_template(g, "block", edit))
+    assert changes[-1].reconfigured == {"use"}
+    heard()
+    # instances show how many there are: a second one, and its end, concern the first
+    document.do(lambda g: commands.add_layer(g, layer("again", "template", "conv", template="block")))
+    assert "use" in heard.states
+    assert document.instances == {"block": 2}
+    heard()
+    document.do(lambda g: commands.remove_layers(g, ["again"]))
+    assert "use" in heard.states
+    assert document.instances == {"block": 1}
+    # layers that only a loss needs belong to the training branch
+    heard()
+    document.do(lambda g: commands.add_layer(g, layer("side", "relu", "conv")))
+    before = document.training
+    document.do(lambda g: commands.add_layer(g, layer("loss", "mse_loss", "side", "conv")))
+    assert document.training > before
+    assert heard.states >= document.training - before
+    heard()
+    document.undo()
+    assert document.training == before
+    assert "side" in heard.states
+
+
+def test_files_and_formats_of_layers_follow_their_names(document: Document) -> None:
+    variant = Variant("half", formats={"conv": "fp16", "use.c": "fp16", "gone": "fp16"}, reasons={"use.c": "r"})
+    document.restore_settings(
+        input_files={"in": "/a", "gone": "/old"},
+        output_files={"out": "/b", "gone": "/old"},
+        variants=(variant,),
+        variant="half",
+    )
+    start = document.settings
+    document.do(lambda g: commands.rename_layer(g, "out", "result"))
+    assert document.settings.output_files == {"result": "/b", "gone": "/old"}
+    document.do(lambda g: commands.rename_layer(g, "in", "gone"))  # a name that a deleted layer had
+    assert document.settings.input_files == {"gone": "/a"}
+    assert document.settings.output_files == {"result": "/b"}
+    (found,) = document.settings.variants
+    assert found.formats == {"conv": "fp16", "use.c": "fp16"}
+    document.do(lambda g: commands.rename_layer(g, "use", "again"))
+    document.do(
+        lambda g: template_commands.edit_template(g, "block", commands.rename_layer(g.inside("block"), "c", "d"))
+    )
+    (found,) = document.settings.variants
+    assert (found.formats, found.reasons) == ({"conv": "fp16", "again.d": "fp16"}, {"again.d": "r"})
+    edit = commands.rename_layer(document.graph, "conv", "first")
+    document.do(Edit("", edit.layers, renamed=edit.renamed, settings={"threads": (0, 7)}))
+    assert document.settings.threads == 7
+    assert document.settings.variants[0].formats == {"first": "fp16", "again.d": "fp16"}
+    while document.undo():
+        pass
+    assert document.settings == start
+    assert document.graph == network()
+
+
+def test_only_new_layers_are_given_a_place(document: Document, heard: Heard) -> None:
+    assert document.insert(lambda g: commands.rename_layer(g, "conv", "first"))
+    assert heard() == ["changed", "unsaved"]
+    edit = commands.add_layer(document.graph, layer("new", "relu"))
+    assert document.insert(edit)
+    assert heard() == ["changed", "inserted new"]
+    assert document.history.undo_title == edit.title
+    assert not document.insert(lambda g: commands.add_layer(g, layer("new", "relu")))
+    assert heard() == ["refused"]
+    assert document.insert(lambda g: commands.paste(g, [g["new"], g["first"]]))
+    assert heard()[1:] == ["inserted new_0", "inserted first_0"]
+
+
+def test_the_project_of_a_document(document: Document, heard: Heard, tmp_path: Path) -> None:
+    document.use_project(tmp_path / "one", "denoise")
+    assert heard() == ["settings", "project"]
+    assert (document.settings.project, document.settings.task) == (str(tmp_path / "one"), "denoise")
+    document.use_project(tmp_path / "one")
+    assert heard() == []
+    document.use_project(tmp_path / "two")
+    assert heard() == ["settings", "project"]
+    assert (document.project, document.settings.task) == (tmp_path / "two", "denoise")
+    document.restore_settings(project="")
+    assert document.project is None
+    document.mark_saved(tmp_path / "net.xml")
+    heard()
+    document.use_project(tmp_path / "three")
+    assert heard() == []
+    assert (document.project, document.settings.project) == (tmp_path / "three", "")
+    path = tmp_path / "net.xml"
+    save_document(network(), path)
+    save_settings(Settings(project=str(tmp_path / "four"), threads=3), settings_path(path))
+    opened = Document(network(), default_registry(), path)
+    assert (opened.project, opened.settings.threads, opened.reading) == (tmp_path / "four", 3, ())
+    settings_path(path).write_text("no settings")
+    (finding,) = Document(network(), default_registry(), path).reading
+    assert finding.file == str(settings_path(path))
+
+
+def test_a_document_is_named_saved_and_watched(qapp, tmp_path: Path) -> None:
+    opened = OpenDocument(Document(network("network"), default_registry()))
+    document, disk = opened.document, []
+    opened.disk_changed.connect(lambda: disk.append(opened.disk))
+    one, two, three = (tmp_path / f"{name}.xml" for name in ("one", "two", "three"))
+    document.do(lambda g: features(g, "4"))
+    assert opened.journal.file is not None
+    assert opened.save(one) == ()
+    assert (document.graph.name, document.title, opened.is_clean) == ("one", "one.xml", True)
+    assert opened.journal.file is None
+    assert read_document(one).graph == document.graph
+    assert not settings_path(one).exists()
+    opened.save(two)  # it follows the name of its file
+    assert document.graph.name == "two"
+    document.do(lambda g: commands.set_property(g, "name", "mine"))
+    opened.save(three)  # but keeps a name of its own
+    assert document.graph.name == "mine"
+    # settings are written if they differ, and again if they do not differ any more
+    document.change_settings(threads=3)
+    opened.save(three)
+    assert read_settings(settings_path(three)).settings.threads == 3
+    document.change_settings(threads=0)
+    opened.save(three)
+    assert read_settings(settings_path(three)).settings.threads == 0
+    # a save that fails changes nothing
+    document.do(lambda g: commands.set_property(g, "name", "three"))
+    with pytest.raises(DiagnosticError):
+        opened.save(tmp_path / "missing" / "x.xml")
+    assert (document.graph.name, document.path, opened.is_clean) == ("three", three, False)
+    opened.save(three)
+    # changes on disk
+    assert (opened.check_disk(), disk) == ("same", [])
+    data = three.read_bytes()
+    save_document(network("theirs"), three)
+    assert (opened.check_disk(), disk) == ("changed", ["changed"])
+    assert (opened.check_disk(), disk) == ("changed", ["changed"])
+    opened.accept_disk()
+    assert (opened.check_disk(), disk) == ("same", ["changed", "same"])
+    three.unlink()
+    assert (opened.check_disk(), disk[2:]) == ("gone", ["gone"])
+    opened.save(three)
+    assert (opened.check_disk(), disk[3:]) == ("same", ["same"])
+    assert three.read_bytes() == data
+    save_document(network("theirs"), three)
+    opened.check_disk()
+    document.mark_unsaved()
+    opened.took_over(digest_of(three.read_bytes()))
+    assert (opened.disk, opened.is_clean, disk[4:]) == ("same", True, ["changed", "same"])
+    opened.close()
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_weights_of_a_new_document_get_a_file_next_to_it(qapp, tmp_path: Path, fails: bool) -> None:
+    weight_versions().mkdir(parents=True, exist_ok=True)
+    version = weight_versions() / f"net imported {os.urandom(4).hex()}.safetensors"
+    version.write_bytes(b"weights")
+    document = Document(network(), default_registry())
+    document.imported = ImportRecord(tmp_path / "model.onnx", ImportReport("model"), document)
+    document.imported.weights = version
+    opened = OpenDocument(document)
+    document.restore_settings(weights=str(version))
+    path = tmp_path / "net.xml"
+    if fails:
+        path.mkdir()
+        with pytest.raises(DiagnosticError):
+            opened.save(path)
+        assert sorted(p.name for p in tmp_path.iterdir()) == ["net.xml"]
+        assert (document.settings.weights, document.graph.name) == (str(version), "network")
+        opened.end()
+        assert not version.exists()
+        return
+    opened.save(path)
+    kept = tmp_path / "net.safetensors"
+    assert kept.read_bytes() == b"weights"
+    assert document.settings.weights == str(kept)
+    assert read_settings(settings_path(path)).settings.weights == str(kept)
+    # an edit of the weights of a saved document stays a version until the user saves it elsewhere
+    document.restore_settings(weights=str(version))
+    opened.save(path)
+    assert document.settings.weights == str(version)
+    assert not (tmp_path / "net-2.safetensors").exists()
+    opened.end()
+    assert version.exists()  # the saved document names it
+
+
+def test_an_import_knows_whether_its_source_is_still_the_same(qapp, document: Document, tmp_path: Path) -> None:
+    source, weights = tmp_path / "model.onnx", tmp_path / "w.safetensors"
+    source.write_bytes(b"one")
+    weights.write_bytes(b"w")
+    os.utime(source, (5, 5))
+    record = ImportRecord(source, ImportReport("model"), document)
+    assert record.current
+    for data, time in ((b"two", 6), (b"longer", 5)):
+        source.write_bytes(data)
+        os.utime(source, (time, time))
+        assert not record.current
+        source.write_bytes(b"one")
+        os.utime(source, (5, 5))
+        assert record.current
+    source.unlink()
+    assert not record.current
+    assert not ImportRecord(None, ImportReport("model"), document).current
+    record.weights = weights
+    changes = []
+    record.changed.connect(lambda: changes.append(record.comparing))
+    record.not_compared("it was stopped")
+    assert changes == [False]
+    assert record.report.not_compared_because == "it was stopped"
+    record.end(keep_weights=True)
+    assert weights.exists()
+    record.end(keep_weights=False)
+    assert not weights.exists()
+    record.end(keep_weights=False)  # already removed
+
+
+def test_only_the_first_failure_of_a_journal_is_reported(qapp) -> None:
+    notifier, found = _JournalNotifier(), []
+    notifier.failed.connect(found.append)
+    first, second = (Diagnostic("no-journal", text) for text in ("one", "two"))
+    notifier.report(first)
+    notifier.report(second)
+    assert found == [first]
+
+
+def test_labels_come_from_the_file_next_to_the_document(qapp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "names.txt").write_bytes("\ufeffcat \n\n dog\n".encode())
+    (tmp_path / "names.txt").write_text("wrong")
+    document = Document(network(), default_registry(), folder / "net.xml")
+    document.do(lambda g: Edit("", {"out": (g["out"], layer("out", "output", "use", label_path="names.txt"))}))
+    assert labels_of(document, "out") == labels_of(document, "use") == ("cat", "", "dog")
+    assert labels_of(document, "conv") == labels_of(document, "nothing") == ()
+    (folder / "names.txt").write_text("cow")
+    os.utime(folder / "names.txt", (5, 5))
+    assert labels_of(document, "out") == ("cow",)
+    assert read_labels(folder) == read_labels(folder / "gone.txt") == ()
+
+
+def test_where_dialogs_begin(tmp_path: Path) -> None:
+    document = tmp_path / "net.xml"
+    assert start_folder(document) == tmp_path
+    assert start_folder(None) == start_folder(sample_files()[0]) == Path.home()
+    project = tmp_path / "net_pytorch"
+    assert weights_folder("", document, "net") == str(tmp_path)
+    project.mkdir()
+    assert weights_folder("", document, "net") == str(project)
+    (project / "weights").mkdir()
+    assert weights_folder("", document, "net") == str(project / "weights")
+    assert weights_folder("", document, "net", tmp_path / "other") == str(tmp_path)
+    assert weights_folder("/folder/w.pt", document, "net", project) == "/folder"
+
+
+def test_a_template_view_follows_names_types_and_counts(qapp) -> None:
+    graph = network()
+    outer = Template(
+        "outer",
+        (
+            layer("x", "template_input", index="0"),
+            layer("use", "template", "x", template="block"),
+            layer("y", "template_output", "use", index="0"),
+        ),
+    )
+    graph.apply(Edit("", {"big": (None, layer("big", "template", "conv", template="outer"))}))
+    graph.apply(Edit("", templates={"outer": (None, outer)}))
+    document = Document(graph, default_registry())
+    view = TemplateView(document, ScopeStep("big", "outer"), document)
+    deep = TemplateView(view, ScopeStep("use", "block"), document)
+    document.changed.connect(lambda change: view.follow(change) and deep.follow(change))
+    heard = Heard(view)
+    assert str(deep.inference.states["c"].inputs[0]) == "N x 3 x 8 x 8"
+    document.do(lambda g: features(g, "5"))
+    assert str(view.inference.states["use"].inputs[0]) == "N x 5 x 8 x 8"
+    assert str(deep.inference.states["c"].inputs[0]) == "N x 5 x 8 x 8"
+    assert heard.states >= {"x", "use"}
+    heard()
+    document.do(lambda g: commands.rename_layer(g, "use", "first"))  # not the instance inside
+    assert (view.instance, deep.instance) == ("big", "use")
+    document.do(lambda g: commands.rename_layer(g, "big", "large"))
+    assert (view.instance, deep.instance) == ("large", "use")
+    assert view.do(lambda g: commands.rename_layer(g, "use", "inner"))
+    assert (deep.instance, view.renamed) == ("inner", {"use": "inner"})
+    document.do(lambda g: template_commands.rename_template(g, "block", "piece"))
+    assert deep.template == "piece"
+    edit = commands.rename_layer(document.graph.inside("piece"), "c", "conv")
+    document.do(lambda g: template_commands.edit_template(g, "piece", edit))
+    assert deep.renamed == {"c": "conv"}
+    both = template_commands.rename_template(document.graph, "piece", "part")
+    after = document.graph.copy()
+    after.apply(both)
+    inner = template_commands.edit_template(after, "part", commands.rename_layer(after.inside("part"), "conv", "d"))
+    document.do(both.then(inner))
+    assert (deep.template, deep.renamed, "d" in deep.graph) == ("part", {"conv": "d"}, True)
+    heard()
+    document.do(lambda g: commands.add_layer(g, layer("more", "template", "conv", template="part")))
+    assert "inner" in heard.states  # an instance shows how many there are
+    document.do(lambda g: commands.remove_layers(g, ["large"]))
+    assert not view.follow(document.graph.apply(Edit("")))
+    names = Graph(
+        [layer("a", "template", template="t"), layer("a.b", "template", template="t"), layer("a.b.c.d", "relu")],
+        templates=[Template("t", (layer("c", "relu"), layer("b.c", "elu")))],
+    )
+    assert find_layer(names, "a.b.c") == ((ScopeStep("a.b", "t"),), "c")
+    assert find_layer(names, "a.b.c.d") == ((), "a.b.c.d")
+    assert find_layer(names, "a.c") == ((ScopeStep("a", "t"),), "c")
+    assert find_layer(names, "b.c") is None
+    assert write_document(names)
