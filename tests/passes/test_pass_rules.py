@@ -227,8 +227,8 @@ def test_passes_are_chosen_by_name() -> None:
 def two_inputs() -> Graph:
     return Graph(
         [
-            layer("image", "input", dims="12x8x3"),
-            layer("guide", "input", dims="12x8x3"),
+            layer("image", "input", dims="12x8x3", scale="2.0"),
+            layer("guide", "input", dims="12x8x3", scale="3.0"),
             layer("same", "identity", "image", None),
             layer("conv", "convolution", "same", None, features=3, kernel="1x1"),
             layer("norm", "batch_normalization", "conv", None),
@@ -244,7 +244,7 @@ def test_effects_one_after_the_other(tmp_path: Path) -> None:
     session = Session(graph, REGISTRY, weights_of(graph), OPTIONS)
     array = np.random.default_rng(1).random((1, 3, 8, 12), np.float32)
     session.set_input("image", array, is_image=True)
-    session.set_input("guide", array, is_image=True)
+    session.set_input("guide", array, is_image=False)
     calls: list[tuple[int, int, str]] = []
     on = {"drop_identities"}
     found = {each.result.name: each for each in pass_effects(session, on, lambda *call: calls.append(call))}
