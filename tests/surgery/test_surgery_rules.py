@@ -111,6 +111,22 @@ def test_the_channel_that_is_broadcast_stays() -> None:
     assert "'m' broadcasts it" in found.message
 
 
+@pytest.mark.parametrize("activation", ["softmax", "prelu"])
+def test_filters_whose_activation_mixes_or_counts_their_channels_keep_them(activation: str) -> None:
+    graph = network(layer("m", "convolution", "head", activation, features=5))
+    ill = patient(graph, trained(graph))
+    for operation in (
+        lambda: widen(ill, "m", 1),
+        lambda: narrow(ill, "m", 3),
+        lambda: remove_channels(ill, "m", [0]),
+        lambda: set_features(ill, "m", 7),
+        lambda: widen(ill, "head", 1),
+    ):
+        found = refusal(operation)
+        assert found.code == "fixed-channels"
+        assert "'m'" in found.message
+
+
 def test_bounds_of_the_number_of_channels() -> None:
     graph = network()
     ill = patient(graph, trained(graph))
@@ -172,6 +188,85 @@ def test_the_first_group_of_which_a_part_would_be_removed_is_named() -> None:
         assert found.message == f"'m' normalizes its channels {first} to {first + 1} together"
     graph.apply(remove_channels(ill, "head", [2, 3, 6, 7]).edit)
     assert (graph["head"].params["features"], graph["m"].params["groups"]) == ("4", "2")
+
+
+def edited(graph: Graph, *, remove: str, channel: int = 1) -> tuple[Graph, Weights]:
+    made = remove_channels(patient(graph, trained(graph)), remove, [channel])
+    after = graph.copy()
+    after.apply(made.edit)
+    assert np.isfinite(result(after, made.weights)).all()
+    return after, made.weights
+
+
+def test_layers_that_share_weights_lose_a_channel_together() -> None:
+    graph = network(
+        layer("a", "convolution", "head", features=4),
+        replace(layer("b", "convolution", "head", features=4), weights_of="a"),
+        layer("m", "concatenation", "a b"),
+    )
+    for name in ("a", "b"):
+        after, weights = edited(graph, remove=name)
+        assert [after[each].params["features"] for each in ("a", "b")] == ["3", "3"]
+        assert weights.tensors[WeightKey("a", "kernel")].shape[0] == 3
+        assert weights.tensors[WeightKey("tail", "kernel")].shape[1] == 6
+
+
+PER_INSTANCE = {
+    "filters of single channels": layer("m", "convolution", "x", features=8, groups=8),
+    "a group normalization": layer("m", "group_normalization", "x", groups=8),
+    "a slice": layer("m", "slice", "x", start=0, end=6),
+    "a split": layer("m", "split", "x", sizes="6,2"),
+}
+
+
+@pytest.mark.parametrize("kind", PER_INSTANCE)
+def test_a_parameter_of_a_template_counts_the_same_channels_in_every_instance(kind: str) -> None:
+    """The instances read different layers, which both lose the channel."""
+    inside = Template("block", (layer("x", "template_input"), PER_INSTANCE[kind], layer("y", "template_output", "m")))
+    graph = Graph(
+        [
+            layer("in", "input", dims="8x8x3"),
+            layer("head", "convolution", "in", features=8),
+            layer("other", "convolution", "in", features=8),
+            layer("one", "template", "head", template="block"),
+            layer("two", "template", "other", template="block"),
+            layer("sum", "concatenation", "one two"),
+            layer("tail", "convolution", "sum", features=3),
+            layer("out", "output", "tail"),
+        ],
+        name="net",
+        templates=[inside],
+    )
+    after, _ = edited(graph, remove="head")
+    assert [after[name].params["features"] for name in ("head", "other")] == ["7", "7"]
+
+
+def test_filters_of_groups_of_channels_keep_what_they_read() -> None:
+    graph = network(layer("m", "convolution", "head", features=4, groups=4))
+    ill = patient(graph, trained(graph))
+    for name in ("head", "m"):
+        assert refusal(lambda name=name: remove_channels(ill, name, [0])).code == "fixed-channels"
+
+
+def test_flattened_channels_that_are_joined_are_removed_with_all_their_values() -> None:
+    graph = Graph(
+        [
+            layer("in", "input", dims="4x4x3"),
+            layer("head", "convolution", "in", features=8),
+            layer("flat", "flatten", "head"),
+            layer("pooled", "global_pooling", "head"),
+            layer("few", "flatten", "pooled"),
+            layer("m", "concatenation", "flat few"),
+            layer("scores", "fully_connected", "m", features=5),
+            layer("out", "output", "scores", analysis_view="tensor"),
+        ],
+        name="net",
+    )
+    weights = trained(graph)
+    made = remove_channels(patient(graph, weights), "head", [3])
+    kernel = weights.tensors[WeightKey("scores", "kernel")]
+    gone = [*range(48, 64), 8 * 16 + 3]
+    np.testing.assert_array_equal(made.weights.tensors[WeightKey("scores", "kernel")], np.delete(kernel, gone, 1))
 
 
 FOLDED = {
