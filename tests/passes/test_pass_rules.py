@@ -353,7 +353,7 @@ def test_a_session_after_passes_follows_every_change(template: bool) -> None:
     check()
     full.set_input("image", random.random((1, 3, 8, 12), np.float32), is_image=False)  # without the scale
     check()
-    for amount in ("0.25", "0.75"):
+    for amount in ("0.25", "0.75", "0.5"):
         full.set_param("blend", "amount", amount)
         assert check().graph["blend"].params["amount"] == amount
     full.set_weights(weights_of(graph, 5))

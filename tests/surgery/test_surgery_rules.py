@@ -70,6 +70,11 @@ RULES = {
         [layer("one", "convolution", "in", features=1), layer("m", "element_wise", "head one")],
         FREE,
     ),
+    "a constant without the axis of the batch": (
+        [layer("p", "parameter", shape="8,1,1"), layer("m", "element_wise", "head p")],
+        FIXED,
+    ),
+    "a constant": ([layer("p", "parameter", shape="1,8,1,1"), layer("m", "element_wise", "head p")], FIXED),
     "a bypassed softmax": (
         [replace(layer("m", "activation", "head", "softmax"), attributes={BYPASSED: "true"})],
         FIXED,
@@ -267,6 +272,35 @@ def test_flattened_channels_that_are_joined_are_removed_with_all_their_values() 
     kernel = weights.tensors[WeightKey("scores", "kernel")]
     gone = [*range(48, 64), 8 * 16 + 3]
     np.testing.assert_array_equal(made.weights.tensors[WeightKey("scores", "kernel")], np.delete(kernel, gone, 1))
+
+
+def test_vectors_of_the_same_length_with_other_channels_keep_them() -> None:
+    """8 channels of 4 x 4 pixels and 32 channels of 2 x 2: their values do not belong together."""
+    graph = Graph(
+        [
+            layer("in", "input", dims="4x4x3"),
+            layer("head", "convolution", "in", features=8),
+            layer("flat", "flatten", "head"),
+            layer("other", "convolution", "in", features=32),
+            layer("pooled", "pooling", "other", size="2x2", stride="2x2"),
+            layer("few", "flatten", "pooled"),
+            layer("m", "element_wise", "flat few"),
+            layer("scores", "fully_connected", "m", features=5),
+            layer("out", "output", "scores", analysis_view="tensor"),
+        ],
+        name="net",
+    )
+    ill = patient(graph, trained(graph))
+    for name in ("head", "other"):
+        found = refusal(lambda name=name: remove_channels(ill, name, [0]))
+        assert found.code == "fixed-channels"
+        assert "'m'" in found.message
+
+
+def test_the_first_reason_against_new_channels_is_said() -> None:
+    graph = network(layer("m", "group_normalization", "head", groups="4"), layer("n", "unary", "m", function="exp"))
+    found = refusal(lambda: widen(patient(graph, trained(graph)), "head", 1))
+    assert found.message.endswith("'m' normalizes it together with others")
 
 
 FOLDED = {
