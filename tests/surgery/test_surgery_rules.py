@@ -74,6 +74,17 @@ RULES = {
         [layer("p", "parameter", shape="8,1,1"), layer("m", "element_wise", "head p")],
         FIXED,
     ),
+    **{
+        f"{title} of several filters for each channel": (
+            [layer("d", "depthwise_convolution", "head", multiplier=2), middle],
+            FIXED,
+        )
+        for title, middle in (
+            ("blocks", layer("m", "depth_to_space", "d", block_size=2)),
+            ("a slice", layer("m", "slice", "d", start=1, end=9)),
+            ("a part", layer("m", "split", "d", sizes="5,11")),
+        )
+    },
     "a constant": ([layer("p", "parameter", shape="1,8,1,1"), layer("m", "element_wise", "head p")], FIXED),
     "a bypassed softmax": (
         [replace(layer("m", "activation", "head", "softmax"), attributes={BYPASSED: "true"})],
