@@ -106,6 +106,7 @@ def test_the_unedited_parts_of_an_edited_file_keep_their_names_attributes_and_me
     for number, node in enumerate(proto.graph.node):
         node.name = f"part/{number}"
         node.metadata_props.add(key="place", value=str(number))
+        node.doc_string = f"about {number}"
     proto.graph.node[0].attribute.append(onnx.helper.make_attribute("kernel_shape", [3, 3]))
     path = saved(proto, tmp_path)
     found = import_onnx(path, registry, ImportOptions())
@@ -120,6 +121,7 @@ def test_the_unedited_parts_of_an_edited_file_keep_their_names_attributes_and_me
     nodes = {node.name: node for node in again.graph.node}
     assert nodes["part/0"].attribute == proto.graph.node[0].attribute
     assert nodes["part/0"].metadata_props[0].value == "0"
+    assert nodes["part/0"].doc_string == "about 0"
     assert nodes["part/0"].output == proto.graph.node[0].output
     assert {tensor.name for tensor in proto.graph.initializer} & {
         tensor.name for tensor in again.graph.initializer
