@@ -24,8 +24,10 @@ from designer.operators.registry import load
 from designer.runtime.api import RunOptions
 from designer.runtime.images import read_image, write_image
 from designer.runtime.session import Session
-from exporters.deploy import export_deployment
+from exporters.deploy import deployment, export_deployment
 from exporters.generated_folder import GeneratedFolder
+from exporters.interface import interface_of
+from exporters.onnx import export_onnx
 
 onnxruntime = pytest.importorskip("onnxruntime")
 torch = pytest.importorskip("torch")
@@ -78,6 +80,53 @@ def test_the_check_runs_on_the_middle_of_an_example(tmp_path):
     (tmp_path / "photo.png").write_bytes(b"broken")
     export_deployment(graph, REGISTRY, unet_weights(), folder, examples={"image": tmp_path / "photo.png"})
     assert "(a test pattern)" in (folder / "README.md").read_text("utf-8")
+
+
+def test_a_photo_that_needs_padding_is_checked_whole_and_what_was_deployed_is_recorded(tmp_path, photo):
+    """The document has no tiling: the multiple comes from the layers, for the generated code and for the expected results."""
+    weights = unet_weights(note="trained")
+    folder = tmp_path / "out"
+    found = export_deployment(unet(), REGISTRY, weights, folder, {"image": photo})
+    assert found.interface.inputs[0].multiple > 1
+    assert 21 % found.interface.inputs[0].multiple
+    assert found.measured.ok
+    marker = json.loads((folder / "deploy.json").read_text())
+    assert np.load(folder / marker["check"]["outputs"][0]).shape == (1, 3, 21, 30)
+    assert marker["check"]["contents"] == ["photo.png"]
+    assert marker["provenance"]["weights"] == "trained"
+    assert marker["measured"]["ok"]
+    assert sorted(marker["files"]) == sorted(
+        path.relative_to(folder).as_posix()
+        for path in folder.rglob("*")
+        if path.is_file() and path.name != "deploy.json"
+    )
+    for name in ("conv", "result"):
+        inner = next((layer.name for layer in unet() if layer.type == "convolution"), name) if name == "conv" else name
+        with pytest.raises(DiagnosticError, match="is not an input of the network") as failed:
+            export_deployment(unet(), REGISTRY, weights, folder, {inner: photo})
+        assert failed.value.diagnostics[0].layer == inner
+    assert json.loads((folder / "deploy.json").read_text()) == marker
+
+
+def test_an_infinite_output_does_not_make_every_difference_acceptable(tmp_path):
+    graph = Graph(
+        [
+            layer("image", "input", dims="8x8x1"),
+            layer("log", "unary", "image", function="log"),
+            layer("result", "output", "log"),
+        ],
+        name="log",
+    )
+    folder = tmp_path / "out"
+    interface = interface_of(export_onnx(graph, REGISTRY, Weights(), tmp_path / "x.onnx"), graph, REGISTRY)
+    image = np.full((1, 1, 8, 8), 0.5, np.float32)
+    image[..., 0] = 0
+    write_image(tmp_path / "image.png", image)
+    files = deployment._CheckFiles({"image": tmp_path / "image.png"}, {})
+    with GeneratedFolder(folder) as stage:
+        check = deployment._write_check(stage, graph, REGISTRY, Weights(), interface, files)
+        assert not np.isfinite(np.load(stage.path / check.outputs[0])).all()
+    assert check.tolerances == [pytest.approx(1e-4 * np.log(2), rel=0.02)]
 
 
 def fixed_size() -> Graph:

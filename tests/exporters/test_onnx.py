@@ -42,6 +42,7 @@ def test_the_file_computes_what_plain_torch_computes(onnx_registry, tmp_path, ba
 def test_what_the_file_says_about_itself(onnx_registry, tmp_path):
     path = tmp_path / "unet.onnx"
     graph = unet(scale="2.0", shift="-1.0", tiling="8")
+    graph.properties["user_version_tag"] = "v7"
     report = export_onnx(graph, onnx_registry, unet_weights(note="random weights (seed 0)"), path)
     model = onnx.load(path)
     onnx.checker.check_model(model, full_check=True)
@@ -49,6 +50,9 @@ def test_what_the_file_says_about_itself(onnx_registry, tmp_path):
     properties = {p.key: p.value for p in model.metadata_props}
     assert properties["name"] == "small unet"
     assert properties["weights"] == "random weights (seed 0)"
+    assert properties["user_version_tag"] == "v7"
+    assert report.weights_note == "random weights (seed 0)"
+    assert model.doc_string == "small unet, written by Layerwright"
     assert (properties["image.scale"], properties["image.shift"], properties["image.tiling"]) == ("2.0", "-1.0", "8")
     assert [v.name for v in model.graph.input] == ["image"]
     assert [v.name for v in model.graph.output] == ["result"]

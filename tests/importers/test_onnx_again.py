@@ -51,6 +51,23 @@ def test_an_unedited_file_is_exported_as_it_was(
         assert ours.tobytes() == theirs.tobytes()
 
 
+def test_the_report_of_an_unedited_file_is_about_its_inputs(tmp_path: Path, registry: Registry) -> None:
+    """Older files list their weights among the inputs, and may name the domain of the opset."""
+    proto = small_network()
+    for tensor in proto.graph.initializer:
+        proto.graph.input.append(onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
+    version = proto.opset_import[0].version
+    proto.opset_import[0].domain = "ai.onnx"
+    found = import_onnx(saved(proto, tmp_path), registry, ImportOptions())
+    weights = replace(found.weights, note="as downloaded")
+    report = export_onnx(found.graph, registry, weights, tmp_path / "again.onnx")
+    assert report.sizes.as_imported
+    assert list(report.inputs) == ["image"]
+    assert (report.opset, report.weights_note) == (version, "as downloaded")
+    assert report.nodes == len(proto.graph.node)
+    assert report.bytes == (tmp_path / "again.onnx").stat().st_size
+
+
 def test_trained_weights_are_written_into_the_file(tmp_path: Path, registry: Registry) -> None:
     """The names and attributes stay, the values are the present ones."""
     proto = small_network()
@@ -89,6 +106,7 @@ def test_the_unedited_parts_of_an_edited_file_keep_their_names_attributes_and_me
     for number, node in enumerate(proto.graph.node):
         node.name = f"part/{number}"
         node.metadata_props.add(key="place", value=str(number))
+        node.doc_string = f"about {number}"
     proto.graph.node[0].attribute.append(onnx.helper.make_attribute("kernel_shape", [3, 3]))
     path = saved(proto, tmp_path)
     found = import_onnx(path, registry, ImportOptions())
@@ -103,6 +121,7 @@ def test_the_unedited_parts_of_an_edited_file_keep_their_names_attributes_and_me
     nodes = {node.name: node for node in again.graph.node}
     assert nodes["part/0"].attribute == proto.graph.node[0].attribute
     assert nodes["part/0"].metadata_props[0].value == "0"
+    assert nodes["part/0"].doc_string == "about 0"
     assert nodes["part/0"].output == proto.graph.node[0].output
     assert {tensor.name for tensor in proto.graph.initializer} & {
         tensor.name for tensor in again.graph.initializer

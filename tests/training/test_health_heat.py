@@ -60,6 +60,7 @@ def test_layers_displayed_as_one_have_the_largest_value_and_the_first_problem():
     heat = health_heat(HEALTH, "dead", in_sight)
     assert heat.values == {"conv": 0.5, "unet": 0.25}
     assert heat.problems == {"unet": "dead units since step 7"}
+    assert health_heat(HEALTH, "gradient", in_sight).values == {"conv": 100.0, "unet": 1.0}  # the first is larger
 
 
 def test_another_text_shows_the_problems_only():

@@ -353,6 +353,18 @@ def test_health_is_read_as_it_grows(tmp_path):
     file.read()
     assert [health.step for health in file.measured] == [10, 20]
     assert health_at(file.measured).stopped_by is None
+    assert not file.read()
+    path.unlink()
+    assert file.read()
+    assert file.measured == ()
+    assert not file.read()  # it is still missing
+    write_lines(path, {"step": 30}, {"step": 40})
+    assert file.read()
+    other = tmp_path / "other"
+    write_lines(other, {"step": 50})
+    other.replace(path)  # another file, whose steps are later
+    assert file.read()
+    assert [health.step for health in file.measured] == [50]
 
 
 def test_the_settings_of_a_run_are_options_again():

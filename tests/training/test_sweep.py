@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import csv
 import json
+import math
 import os
 from importlib import resources
 from pathlib import Path
@@ -45,6 +46,14 @@ def test_a_random_search_repeats_and_stays_within_its_ranges():
     assert 2e-3 < rates[-1] <= 1e-2
     assert all(4 <= int(trial.widths["a"]) <= 64 for trial in found)
     assert len({trial.title for trial in found}) == len(found)
+
+
+def test_ranges_are_drawn_on_a_logarithmic_scale():
+    found = trials(axes("lr=1e-5..1e-1"), 300)
+    powers = [math.floor(math.log10(float(trial.values["lr"]))) for trial in found]
+    for power in (-5, -4, -3, -2):
+        assert 45 <= powers.count(power) <= 105, power
+    assert 45 <= sum(int(trial.widths["a"]) < 4 for trial in trials(axes("width.a=1..256", "lr=1..2"), 300)) <= 105
 
 
 def test_settings_that_are_whole_numbers_are_drawn_as_such():

@@ -293,6 +293,19 @@ def _npy(array: np.ndarray) -> bytes:
     return stream.getvalue()
 
 
+def test_a_frame_whose_line_is_not_complete_waits_for_its_end(tmp_path: Path) -> None:
+    line = '{"step": %d, "file": "%d.npz", "kind": "key"}'
+    (tmp_path / "index.jsonl").write_text(f"{line % (10, 10)}\n{line % (20, 20)}")
+    trail = Trail(tmp_path)
+    assert trail.read()
+    assert [frame.step for frame in trail.frames] == [10]
+    with (tmp_path / "index.jsonl").open("a") as stream:
+        stream.write("\n")
+    assert trail.read()
+    assert [frame.step for frame in trail.frames] == [10, 20]
+    assert not trail.read()
+
+
 def test_the_weights_of_a_frame(tmp_path: Path) -> None:
     whole = np.arange(6, dtype=np.float32).reshape(2, 3)
     change = np.array([[1, -2, 3], [0, 0, 7]], np.int8)

@@ -1,0 +1,426 @@
+"""What each layer on the path of channels allows: where channels can be added and removed, and what is said otherwise."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from surgery_networks import patient, result, trained
+
+from designer.files.weights import WeightKey, Weights
+from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.graph.graph import Graph
+from designer.graph.model import BYPASSED, ActivationSpec, Layer, Source
+from designer.graph.template import Template
+from designer.surgery.operations import (
+    MAX_FEATURES,
+    fold_batch_normalization,
+    insert_identity,
+    narrow,
+    remove_channels,
+    set_features,
+    split_layer,
+    widen,
+)
+
+
+def layer(name: str, kind: str, inputs: str = "", activation: str = "", **params: object) -> Layer:
+    return Layer(
+        name,
+        kind,
+        inputs=tuple(map(Source.parse, inputs.split())),
+        params={key: str(value) for key, value in params.items()},
+        activation=ActivationSpec(activation) if activation else None,
+    )
+
+
+def network(*middle: Layer, features: int = 8, dims: str = "8x8x3") -> Graph:
+    return Graph(
+        [
+            layer("in", "input", dims=dims),
+            layer("head", "convolution", "in", features=features),
+            *middle,
+            layer("tail", "convolution", middle[-1].name if middle else "head", features=3),
+            layer("out", "output", "tail"),
+        ],
+        name="net",
+    )
+
+
+def refusal(operation: object) -> Diagnostic:
+    with pytest.raises(DiagnosticError) as failed:
+        operation()
+    return failed.value.diagnostics[0]
+
+
+FREE, NO_NEW, FIXED = "free", "no new ones", "fixed"
+RULES = {
+    "slopes of a PReLU for each channel": ([layer("m", "activation", "head", "prelu")], FIXED),
+    "a reciprocal": ([layer("m", "unary", "head", function="reciprocal")], NO_NEW),
+    "an absolute value": ([layer("m", "unary", "head", function="abs")], FREE),
+    "a division": ([layer("m", "element_wise", "head head", operation="divide")], NO_NEW),
+    "a product": ([layer("m", "element_wise", "head head", operation="multiply")], FREE),
+    "a group normalization": ([layer("m", "group_normalization", "head", groups="8")], NO_NEW),
+    "a softmax in a layer without channels of its own": ([layer("m", "identity", "head", "softmax")], FIXED),
+    "a softmax behind filters": ([layer("m", "convolution", "head", "softmax", features=8, groups=8)], FIXED),
+    "blocks that are adjacent": ([layer("m", "depth_to_space", "head", block_size=2, mode="channel_dominant")], NO_NEW),
+    "blocks of one pixel": ([layer("m", "depth_to_space", "head", block_size=1, mode="channel_dominant")], FREE),
+    "a broadcast channel": (
+        [layer("one", "convolution", "in", features=1), layer("m", "element_wise", "head one")],
+        FREE,
+    ),
+    "a constant without the axis of the batch": (
+        [layer("p", "parameter", shape="8,1,1"), layer("m", "element_wise", "head p")],
+        FIXED,
+    ),
+    **{
+        f"{title} of several filters for each channel": (
+            [layer("d", "depthwise_convolution", "head", multiplier=2), middle],
+            FIXED,
+        )
+        for title, middle in (
+            ("blocks", layer("m", "depth_to_space", "d", block_size=2)),
+            ("a slice", layer("m", "slice", "d", start=1, end=9)),
+            ("a part", layer("m", "split", "d", sizes="5,11")),
+        )
+    },
+    "a constant": ([layer("p", "parameter", shape="1,8,1,1"), layer("m", "element_wise", "head p")], FIXED),
+    "a bypassed softmax": (
+        [replace(layer("m", "activation", "head", "softmax"), attributes={BYPASSED: "true"})],
+        FIXED,
+    ),
+}
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_where_channels_are_added_and_removed(rule: str) -> None:
+    middle, allowed = RULES[rule]
+    graph = network(*middle)
+    weights = trained(graph)
+    ill = patient(graph, weights)
+    if allowed == FIXED:
+        for operation in (lambda: remove_channels(ill, "head", [3]), lambda: widen(ill, "head", 1)):
+            assert refusal(operation).code == "fixed-channels"
+        return
+    removed = remove_channels(ill, "head", [3])
+    after = graph.copy()
+    after.apply(removed.edit)
+    assert int(after["head"].params["features"]) < 8
+    assert np.isfinite(result(after, removed.weights)).any()
+    if allowed == NO_NEW:
+        found = refusal(lambda: widen(ill, "head", 1))
+        assert (found.code, found.layer) == ("cannot-widen", "head")
+        assert "'m'" in found.message
+        return
+    expected = result(graph, weights)
+    widened = widen(ill, "head", 1)
+    after = graph.copy()
+    after.apply(widened.edit)
+    np.testing.assert_allclose(result(after, widened.weights), expected, atol=1e-4 * max(1, np.abs(expected).max()))
+
+
+def test_the_channel_that_is_broadcast_stays() -> None:
+    graph = network(layer("one", "convolution", "in", features=1), layer("m", "element_wise", "head one"))
+    ill = patient(graph, trained(graph))
+    found = refusal(lambda: widen(ill, "one", 1))
+    assert "'m' broadcasts it" in found.message
+
+
+@pytest.mark.parametrize("activation", ["softmax", "prelu"])
+def test_filters_whose_activation_mixes_or_counts_their_channels_keep_them(activation: str) -> None:
+    graph = network(layer("m", "convolution", "head", activation, features=5))
+    ill = patient(graph, trained(graph))
+    for operation in (
+        lambda: widen(ill, "m", 1),
+        lambda: narrow(ill, "m", 3),
+        lambda: remove_channels(ill, "m", [0]),
+        lambda: set_features(ill, "m", 7),
+        lambda: widen(ill, "head", 1),
+    ):
+        found = refusal(operation)
+        assert found.code == "fixed-channels"
+        assert "'m'" in found.message
+
+
+def test_bounds_of_the_number_of_channels() -> None:
+    graph = network()
+    ill = patient(graph, trained(graph))
+    for features in (0, -1, MAX_FEATURES + 1):
+        found = refusal(lambda features=features: set_features(ill, "head", features))
+        assert (found.code, found.remedy) == ("bad-parameter", f"use 1 to {MAX_FEATURES}")
+    assert set_features(ill, "head", 1).edit.title == "Narrow head to 1"
+    assert set_features(ill, "head", 8).edit.title == "Widen head by 0"
+    for indices in ([8], [-1], [], [0, 8]):
+        found = refusal(lambda indices=indices: remove_channels(ill, "head", indices))
+        assert (found.code, found.message) == ("no-such-channel", "'head' has the channels 0 to 7")
+    assert remove_channels(ill, "head", [7]).edit.title == "Remove channel 7 of head"
+    assert remove_channels(ill, "head", [1, 0]).edit.title == "Remove 2 channels of head"
+    blocks = network(layer("m", "depth_to_space", "head", block_size=2, mode="pixel_dominant"))
+    ill = patient(blocks, trained(blocks))
+    for features, following in ((9, 12), (11, 12), (13, 16)):
+        found = refusal(lambda features=features: set_features(ill, "head", features))
+        assert found.remedy == f"use for instance {following}"
+
+
+def test_narrowing_removes_the_filters_of_the_smallest_magnitude_without_their_bias() -> None:
+    graph = network(features=4)
+    weights = trained(graph)
+    kernel = np.zeros_like(weights.tensors[WeightKey("head", "kernel")])
+    kernel[0], kernel[1], kernel[2], kernel[3] = 1.0, -3.0, 2.0, 0.5
+    reader = np.zeros_like(weights.tensors[WeightKey("tail", "kernel")])
+    reader[:, 0], reader[:, 3] = 100.0, 50.0  # what reads a channel does not count
+    tensors = {
+        **weights.tensors,
+        WeightKey("head", "kernel"): kernel,
+        WeightKey("head", "bias"): np.array([1000, 0, 0, 900], np.float32),
+        WeightKey("tail", "kernel"): reader,
+    }
+    source = replace(weights, tensors=tensors, source="folder", note="trained")
+    made = narrow(patient(graph, source), "head", 2)
+    np.testing.assert_array_equal(made.weights.tensors[WeightKey("head", "kernel")], kernel[[1, 2]])
+    assert (made.weights.source, made.weights.note) == ("folder", "trained")
+
+
+def test_an_open_end_of_a_slice_stays_open_and_parts_of_a_split_stay() -> None:
+    graph = network(layer("m", "slice", "head", start=3))
+    made = remove_channels(patient(graph, trained(graph)), "head", [1, 5])
+    graph.apply(made.edit)
+    assert (graph["m"].params["start"], graph["m"].params.get("end", "0")) == ("2", "0")
+    graph = network(layer("s", "split", "head", sizes="2,6"), layer("m", "concatenation", "s:y1 s"))
+    ill = patient(graph, trained(graph))
+    made = remove_channels(ill, "head", [1, 5])
+    found = refusal(lambda: remove_channels(ill, "head", [0, 1]))
+    assert (found.code, found.layer, found.message) == ("no-channels-left", "s", "'s' would select no channel")
+    graph.apply(made.edit)
+    assert graph["s"].params["sizes"] == "1,5"
+
+
+def test_the_first_group_of_which_a_part_would_be_removed_is_named() -> None:
+    graph = network(layer("m", "group_normalization", "head", groups="4"))
+    ill = patient(graph, trained(graph))
+    for indices, first in (([2], 2), ([3, 6], 2), ([0, 1, 7], 6)):
+        found = refusal(lambda indices=indices: remove_channels(ill, "head", indices))
+        assert found.message == f"'m' normalizes its channels {first} to {first + 1} together"
+    graph.apply(remove_channels(ill, "head", [2, 3, 6, 7]).edit)
+    assert (graph["head"].params["features"], graph["m"].params["groups"]) == ("4", "2")
+
+
+def edited(graph: Graph, *, remove: str, channel: int = 1) -> tuple[Graph, Weights]:
+    made = remove_channels(patient(graph, trained(graph)), remove, [channel])
+    after = graph.copy()
+    after.apply(made.edit)
+    assert np.isfinite(result(after, made.weights)).all()
+    return after, made.weights
+
+
+def test_layers_that_share_weights_lose_a_channel_together() -> None:
+    graph = network(
+        layer("a", "convolution", "head", features=4),
+        replace(layer("b", "convolution", "head", features=4), weights_of="a"),
+        layer("m", "concatenation", "a b"),
+    )
+    for name in ("a", "b"):
+        after, weights = edited(graph, remove=name)
+        assert [after[each].params["features"] for each in ("a", "b")] == ["3", "3"]
+        assert weights.tensors[WeightKey("a", "kernel")].shape[0] == 3
+        assert weights.tensors[WeightKey("tail", "kernel")].shape[1] == 6
+
+
+PER_INSTANCE = {
+    "filters of single channels": layer("m", "convolution", "x", features=8, groups=8),
+    "a group normalization": layer("m", "group_normalization", "x", groups=8),
+    "a slice": layer("m", "slice", "x", start=0, end=6),
+    "a split": layer("m", "split", "x", sizes="6,2"),
+}
+
+
+@pytest.mark.parametrize("kind", PER_INSTANCE)
+def test_a_parameter_of_a_template_counts_the_same_channels_in_every_instance(kind: str) -> None:
+    """The instances read different layers, which both lose the channel."""
+    inside = Template("block", (layer("x", "template_input"), PER_INSTANCE[kind], layer("y", "template_output", "m")))
+    graph = Graph(
+        [
+            layer("in", "input", dims="8x8x3"),
+            layer("head", "convolution", "in", features=8),
+            layer("other", "convolution", "in", features=8),
+            layer("one", "template", "head", template="block"),
+            layer("two", "template", "other", template="block"),
+            layer("sum", "concatenation", "one two"),
+            layer("tail", "convolution", "sum", features=3),
+            layer("out", "output", "tail"),
+        ],
+        name="net",
+        templates=[inside],
+    )
+    after, _ = edited(graph, remove="head")
+    assert [after[name].params["features"] for name in ("head", "other")] == ["7", "7"]
+
+
+def test_filters_of_groups_of_channels_keep_what_they_read() -> None:
+    graph = network(layer("m", "convolution", "head", features=4, groups=4))
+    ill = patient(graph, trained(graph))
+    for name in ("head", "m"):
+        assert refusal(lambda name=name: remove_channels(ill, name, [0])).code == "fixed-channels"
+
+
+def test_flattened_channels_that_are_joined_are_removed_with_all_their_values() -> None:
+    graph = Graph(
+        [
+            layer("in", "input", dims="4x4x3"),
+            layer("head", "convolution", "in", features=8),
+            layer("flat", "flatten", "head"),
+            layer("pooled", "global_pooling", "head"),
+            layer("few", "flatten", "pooled"),
+            layer("m", "concatenation", "flat few"),
+            layer("scores", "fully_connected", "m", features=5),
+            layer("out", "output", "scores", analysis_view="tensor"),
+        ],
+        name="net",
+    )
+    weights = trained(graph)
+    made = remove_channels(patient(graph, weights), "head", [3])
+    kernel = weights.tensors[WeightKey("scores", "kernel")]
+    gone = [*range(48, 64), 8 * 16 + 3]
+    np.testing.assert_array_equal(made.weights.tensors[WeightKey("scores", "kernel")], np.delete(kernel, gone, 1))
+
+
+def test_vectors_of_the_same_length_with_other_channels_keep_them() -> None:
+    """8 channels of 4 x 4 pixels and 32 channels of 2 x 2: their values do not belong together."""
+    graph = Graph(
+        [
+            layer("in", "input", dims="4x4x3"),
+            layer("head", "convolution", "in", features=8),
+            layer("flat", "flatten", "head"),
+            layer("other", "convolution", "in", features=32),
+            layer("pooled", "pooling", "other", size="2x2", stride="2x2"),
+            layer("few", "flatten", "pooled"),
+            layer("m", "element_wise", "flat few"),
+            layer("scores", "fully_connected", "m", features=5),
+            layer("out", "output", "scores", analysis_view="tensor"),
+        ],
+        name="net",
+    )
+    ill = patient(graph, trained(graph))
+    for name in ("head", "other"):
+        found = refusal(lambda name=name: remove_channels(ill, name, [0]))
+        assert found.code == "fixed-channels"
+        assert "'m'" in found.message
+
+
+def test_the_first_reason_against_new_channels_is_said() -> None:
+    graph = network(layer("m", "group_normalization", "head", groups="4"), layer("n", "unary", "m", function="exp"))
+    found = refusal(lambda: widen(patient(graph, trained(graph)), "head", 1))
+    assert found.message.endswith("'m' normalizes it together with others")
+
+
+FOLDED = {
+    "a convolution": ([layer("c", "convolution", "head", features=4), layer("n", "batch_normalization", "c")], True),
+    "an activation between": (
+        [layer("c", "convolution", "head", "relu", features=4), layer("n", "batch_normalization", "c")],
+        False,
+    ),
+    "a bypassed layer": (
+        [
+            replace(layer("c", "convolution", "head", features=8), attributes={BYPASSED: "true"}),
+            layer("n", "batch_normalization", "c"),
+        ],
+        False,
+    ),
+    "another reader": (
+        [
+            layer("c", "convolution", "head", features=4),
+            layer("n", "batch_normalization", "c"),
+            layer("m", "element_wise", "n c"),
+        ],
+        False,
+    ),
+    "statistics of the batch": (
+        [
+            layer("c", "convolution", "head", features=4),
+            layer("n", "batch_normalization", "c", track_running_stats="false"),
+        ],
+        False,
+    ),
+    "nothing to fold into": ([layer("p", "pooling", "head"), layer("n", "batch_normalization", "p")], False),
+}
+
+
+@pytest.mark.parametrize("case", FOLDED)
+@pytest.mark.parametrize("activation", ["", "relu"])
+def test_which_normalizations_are_folded(case: str, activation: str) -> None:
+    middle, folds = FOLDED[case]
+    spec = ActivationSpec(activation) if activation else None
+    middle = [replace(one, activation=spec) if one.name == "n" else one for one in middle]
+    graph = network(*middle)
+    weights = trained(graph)
+    ill = patient(graph, weights)
+    if not folds:
+        assert refusal(lambda: fold_batch_normalization(ill, "n")).code == "cannot-fold"
+        return
+    assert refusal(lambda: fold_batch_normalization(ill, "c")).code == "cannot-fold"
+    expected = result(graph, weights)
+    made = fold_batch_normalization(ill, "n")
+    graph.apply(made.edit)
+    assert graph["c"].activation == spec
+    assert graph["c"].params["apply_bias"] == "true"
+    np.testing.assert_allclose(result(graph, made.weights), expected, atol=1e-4 * np.abs(expected).max())
+
+
+def templated() -> Graph:
+    """Two instances of a block that have weights of their own; a layer of the document has the name of one inside."""
+    inside = Template(
+        "block",
+        (
+            layer("x", "template_input"),
+            layer("wide", "convolution", "x", features=8),
+            layer("slim", "convolution", "wide", features=4),
+            layer("y", "template_output", "slim"),
+        ),
+    )
+    return Graph(
+        [
+            layer("in", "input", dims="8x8x3"),
+            layer("convolution_0", "convolution", "in", features=4),
+            layer("one", "template", "convolution_0", template="block"),
+            layer("two", "template", "one", template="block"),
+            layer("out", "output", "two"),
+        ],
+        name="net",
+        templates=[inside],
+    )
+
+
+@pytest.mark.parametrize("bias", ["true", "false"])
+def test_layers_are_split_and_inserted_in_every_instance(bias: str) -> None:
+    graph = templated()
+    wide = graph.templates["block"]
+    layers = tuple(
+        replace(one, params={**one.params, "apply_bias": bias}) if one.name == "wide" else one for one in wide.layers
+    )
+    graph = Graph(list(graph), name="net", templates=[replace(wide, layers=layers)])
+    weights = trained(graph)
+    expected = result(graph, weights)
+    for operation in (
+        lambda ill: split_layer(ill, "two.wide"),
+        lambda ill: insert_identity(ill, "one.slim", 0, 5),
+        lambda ill: insert_identity(ill, "one.slim", 0, 1),
+    ):
+        made = operation(patient(graph, weights))
+        after = graph.copy()
+        after.apply(made.edit)
+        new = {one.name for one in after.inside("block")} - {one.name for one in graph.inside("block")}
+        assert new == {"convolution_0"}  # the name is free in the block
+        np.testing.assert_allclose(result(after, made.weights), expected, atol=1e-3 * np.abs(expected).max())
+    split = split_layer(patient(graph, weights), "one.wide")
+    graph.apply(split.edit)
+    inside = {one.name: one for one in graph.inside("block")}
+    assert inside["convolution_0"].params["apply_bias"] == "false"
+    assert inside["wide"].params["apply_bias"] == bias
+
+
+def test_a_layer_with_a_fault_elsewhere_does_not_prevent_edits() -> None:
+    graph = network()
+    faulty = Graph([*graph, layer("odd", "convolution", "head", features=0)], name="net")
+    made = widen(patient(faulty, Weights(trained(graph).tensors)), "head", 1)
+    assert made.edit.layers
