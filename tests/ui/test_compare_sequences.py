@@ -19,6 +19,7 @@ from pytestqt.qtbot import QtBot
 from side_kit import WAIT, network, photograph
 from window_kit import shown
 
+from analysis_layers.noise import SCALES
 from app.engine.protocol import OpenRequest
 from app.reports.votes import EQUAL, LEFT, RIGHT, Vote, VoteTrial
 from app.ui.compare.folder_run import FolderRun, Kept
@@ -147,7 +148,8 @@ def test_the_fields_of_the_noise_show_that_of_the_model(
     scales = {}
     for kind in ("uniform", "salt_and_pepper", "gaussian"):
         choices.choose(setup.kind, kind.replace("_", " "))
-        scales[kind] = (model.noise.scale, setup.scale.slider.maximum(), setup.scale.toolTip())
+        scales[kind] = (model.noise.scale, setup.scale._high, setup.scale.toolTip())
+        assert setup.scale._high == SCALES[kind].most
         assert setup.scale.value == pytest.approx(model.noise.scale)
     assert len(set(scales.values())) == 3  # each kind has its own scale, range and explanation
     setup.seed.setValue(5)
