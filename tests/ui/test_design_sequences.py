@@ -23,6 +23,7 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 from window_kit import empty, settle, shown
 
+from app.ui.design import fixes
 from app.ui.design.code_view import CodeViewPanel
 from app.ui.design.layer_editor import ParametersPanel
 from app.ui.design.name_field import NameField
@@ -282,6 +283,26 @@ def test_what_is_typed_and_not_applied_stays_with_its_layer(editor: Editor) -> N
     assert not editor.panel._name._message.isVisible()
 
 
+def test_a_search_for_fixes_ends_with_the_selection(editor: Editor, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that takes several turns of the event loop."""
+    context, panel = editor.context, editor.panel
+    editor.set("second", stride="64x64", kernel="64x64", padding="valid")
+    monkeypatch.setattr(fixes, "SLICE_MS", -1)
+    for other in (("first",), ("first", "second"), ()):
+        context.select(("second",))
+        assert panel._search.active
+        editor.qtbot.waitUntil(lambda: not panel._search.active, timeout=WAIT)
+        assert panel._fixes.fixes
+        assert panel._fixes.isVisible()
+        context.select(("first",))
+        context.select(("second",))
+        assert panel._search.active
+        context.select(other)
+        editor.qtbot.waitUntil(lambda: not panel._search.active, timeout=WAIT)
+        assert not panel._fixes.isVisible()
+        assert panel._fixes.fixes == () or not other
+
+
 def test_edits_of_one_field_are_one_step_for_one_selection(editor: Editor) -> None:
     context, document = editor.context, editor.document
     context.select(("first",))
@@ -528,7 +549,8 @@ def test_the_report_of_the_weights_is_of_the_present_ones(qtbot: QtBot, tmp_path
     view.follow(document)
     assert state()[1] == "error"
     document.change_settings(weights=str(full))
-    document.change_settings(weights="")  # while the file is read
+    document.change_settings(weights=str(other))  # waits for the first one
+    document.change_settings(weights="")  # while the first file is read
     assert state() == (none, "info", False, False, [])
     view.follow(None)
     assert state() == (none, "info", False, False, [])
