@@ -247,16 +247,17 @@ class FolderTask:
         self.model.variants, self.model.errors = list(self.variants), list(self.errors)
         return self.model.variants
 
-    def answer(self, *results: float | str | None) -> None:
-        """The results of the next image: an error that is added, why a variant failed, or nothing at all."""
+    def answer(self, *results: float | str | tuple[float, str] | None) -> None:
+        """The results of the next image: an error that is added, why a variant failed (perhaps in its second run), or nothing."""
         self.qtbot.waitUntil(lambda: len(self.images) > self.taken, timeout=WAIT)
         self.taken += 1
         runner, image = self.model.runner, self.images[-1]
         for index, result in enumerate(results):
-            if isinstance(result, str):
-                runner.failed.emit(index, result)
-            elif result is not None:
-                runner.made.emit(index, Made((image + result).astype(np.float32), 5.0 + index, "", f"{index}.npz"))
+            first, why = result if isinstance(result, tuple) else (result, "")
+            if isinstance(first, float):
+                runner.made.emit(index, Made((image + first).astype(np.float32), 5.0 + index, "", f"{index}.npz"))
+            if isinstance(first, str) or why:
+                runner.failed.emit(index, first if isinstance(first, str) else why)
         done = self.run.done
         runner.finished.emit()
         self.qtbot.waitUntil(lambda: self.run.done > done, timeout=WAIT)
@@ -302,7 +303,7 @@ def test_a_run_over_a_folder_has_nothing_of_the_one_before(
     task.use("mild", "strong")
     run.start(first)
     task.answer(0.01, "it broke")
-    task.answer(0.02, "it broke again")
+    task.answer(0.02, (0.01, "it broke again"))
     task.wait()
     state = task.state()
     assert "zzz.png" in state["note"]
@@ -317,7 +318,7 @@ def test_a_run_over_a_folder_has_nothing_of_the_one_before(
         "problem": "",
         "place": (3, 3, False),
         "names": {"A": "A mild", "B": "B strong"},
-        "documents": {"A mild": "mild.xml"},
+        "documents": {"A mild": "mild.xml", "B strong": "strong.xml"},
         "columns": ["A mild", "B strong"],
         "table": ["first_0.png", "first_1.png", "mean", "deviation"],
         "buttons": (True, False),
