@@ -23,20 +23,25 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 from window_kit import empty, settle, shown
 
-from app.ui.design import fixes
+from app.ui.design import fixes, network_settings
 from app.ui.design.code_view import CodeViewPanel
 from app.ui.design.layer_editor import ParametersPanel
 from app.ui.design.name_field import NameField
+from app.ui.design.network_settings import NetworkSettingsPanel
+from app.ui.design.palette import PalettePanel
+from app.ui.design.type_checking import TypeCheckingPanel
 from app.ui.design.weight_edits import WeightEdits
 from app.ui.design.weights_report import WeightsReportView
 from app.ui.document.document import Document
 from app.ui.engine.context import Context
-from app.ui.widgets import file_dialogs, theme
+from app.ui.widgets import file_dialogs, run_choices, theme
 from app.ui.widgets.param_section import ParamRow
+from designer.files.settings import MAX_ITERATIONS, MAX_THREADS
 from designer.files.weights import random_weights, required_weights, save_weights
 from designer.graph import commands
 from designer.graph.graph import Graph
 from designer.graph.model import ActivationSpec, Layer, Source
+from designer.graph.template import INSTANCE, PARAMETER
 from designer.graph.template_commands import make_template
 from designer.operators.registry import default_registry
 from designer.surgery.sparsity import candidates, expected_gain
@@ -626,3 +631,224 @@ def test_the_code_follows_document_selection_and_problems(qtbot: QtBot) -> None:
     assert state() == whole
     assert "31" in panel.source()
     assert panel.findChild(QPushButton, "code_view.nothing") is None
+
+
+# --- Type Checking ---------------------------------------------------------------------------------------------------------------
+
+
+def test_the_current_finding_over_edits_fixes_filters_and_documents(qtbot: QtBot) -> None:
+    """The first one is offered with its fixes until the user chooses another one, which stays as long as it is there."""
+    graph = workshop()
+    graph.apply(commands.set_params(graph, {"first": {"stride": "x"}, "second": {"kernel": "y"}}))
+    bench = Bench(graph)
+    context, document = bench.context, bench.document
+    panel = shown(qtbot, TypeCheckingPanel(context), 900, 400)
+    context.setParent(panel)
+    table = panel._table
+
+    def state() -> tuple[str, list[str], bool]:
+        """The layer of the current finding, those of all rows, and whether fixes are shown."""
+        qtbot.waitUntil(
+            lambda: not (panel._later.isActive() or panel._find_fixes.isActive() or panel._search.active), timeout=WAIT
+        )
+        model = table.model()
+        layers = [model.index(row, 1).data() for row in range(model.rowCount())]
+        current = panel._finding(table.currentIndex())
+        return (current.layer or "" if current is not None else ""), layers, panel._fixes.isVisible()
+
+    def choose(layer: str) -> None:
+        place = table.visualRect(table.model().index(state()[1].index(layer), 3)).center()
+        qtbot.mouseClick(table.viewport(), LEFT, pos=place)
+
+    everything = state()[1]
+    assert state()[0] == everything[0]
+    assert {"first", "second", "odd", "odder"} <= set(everything)
+    choose("second")
+    assert state() == ("second", everything, True)
+    bench.set("first", stride="1x1")  # another row is mended
+    assert state() == ("second", [layer for layer in everything if layer != "first"], True)
+    document.undo()
+    assert state() == ("second", everything, True)
+    panel._filter.setText("odd")
+    assert state()[1] == ["odd", "odder"]
+    assert state()[0] == "odd"
+    panel._filter.setText("unknown-operator")  # its code
+    assert state()[1] == ["odd", "odder"]
+    panel._filter.setText("ODD no_such_type")
+    assert state()[1] == ["odd", "odder"]
+    panel._filter.setText("nothing like it")
+    assert state() == ("", [], False)
+    assert panel._empty.text() == f"The filter hides all {len(everything)} problems."
+    panel._filter.setText("")
+    assert state()[1:] == (everything, True)
+    choose("second")
+    table.sortByColumn(1, Qt.SortOrder.DescendingOrder)
+    order = state()[1]
+    assert order == sorted(order, reverse=True)
+    bench.set("first", stride="2x2")
+    assert state()[0] == "second"
+    fix = panel._fixes.fixes[0]
+    row = state()[1].index("second")
+    count = len(state()[1])
+    panel._fixes.chosen.emit(fix)
+    after = state()
+    assert len(after[1]) < count
+    assert after[0] == after[1][min(row, len(after[1]) - 1)]  # on with what took its place
+    document.undo()
+    document.undo()
+    bench.set("image", dims="8x8x3")  # nothing of this row
+    assert state()[0] in state()[1]
+    context.set_document(bench.other)
+    assert state()[1] == sorted(state()[1], reverse=True)
+    assert state()[1] == ["odder", "odd"]
+    bench.set("first", document, stride="2x2")
+    assert state()[1] == ["odder", "odd"]
+    assert bench.other.do(lambda g: commands.remove_layers(g, ["odd", "odder"]))
+    assert state() == ("", [], False)
+    assert panel._empty.text() == "No problems found."
+    bench.other.undo()
+    assert state()[1] == ["odder", "odd"]
+
+
+# --- Network Settings --------------------------------------------------------------------------------------------------------------
+
+
+def test_settings_and_messages_are_those_of_the_open_document(
+    qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Bench()
+    context, document = bench.context, bench.document
+    panel = shown(qtbot, NetworkSettingsPanel(context), 400, 900)
+    context.setParent(panel)
+
+    def state() -> dict[str, Any]:
+        settle(panel)
+        return {
+            "engine": panel._engine.currentData(),
+            "numbers": [field.text() for field in (panel._threads, panel._iterations, panel._seed)],
+            "random": (panel._random.isChecked(), panel._seed.isEnabled()),
+            "weights": panel._weights.text(),
+            "messages": {key: each.text() for key, each in panel._messages.items() if each.text() and key != "engines"},
+        }
+
+    def type(field: Any, text: str) -> None:
+        line = getattr(field, "lineEdit", lambda: field)()
+        line.setFocus()
+        line.selectAll()
+        qtbot.keyClicks(line, text)
+
+    fresh = state()
+    assert fresh["messages"] == {}
+    assert fresh["random"] == (False, False)
+    for field, key, most in (
+        (panel._threads, "threads", MAX_THREADS),
+        (panel._iterations, "iterations", MAX_ITERATIONS),
+    ):
+        type(field, str(most))
+        assert getattr(document.settings, key) == most
+        assert key not in state()["messages"]
+        type(field, str(most + 1))
+        assert getattr(document.settings, key) == (most + 1) // 10  # without the last digit
+        assert key in state()["messages"]
+    assert set(state()["messages"]) == {"threads", "iterations"}
+    context.set_document(bench.other)
+    assert state() == fresh | {"engine": bench.other.settings.engine}  # nothing of the other document
+    document.change_settings(threads=7)
+    assert state()["numbers"] == fresh["numbers"]
+    panel._random.click()
+    assert (bench.other.settings.random_seed, state()["random"]) == (0, (True, True))
+    type(panel._seed, "12")
+    panel._random.click()
+    assert (bench.other.settings.random_seed, state()["random"]) == (None, (False, False))
+    panel._random.click()
+    assert (bench.other.settings.random_seed, state()["numbers"][2]) == (0, "0")
+    bench.other.undo()
+    named = Document(workshop(), context.registry, tmp_path / "net.xml", parent=context)
+    context.set_document(named)
+    type(panel._weights, "numbers")
+    qtbot.keyClick(panel._weights, Qt.Key.Key_Return)
+    assert named.settings.weights == str(tmp_path / "numbers")  # next to the document
+    assert (state()["weights"], state()["messages"]) == (str(tmp_path / "numbers"), {})
+    version = tmp_path / "version.safetensors"
+    edited = "Edited weights that are not saved elsewhere: File > Save Weights As."
+    monkeypatch.setattr(network_settings, "is_version", lambda path: path == version)
+    for weights, message in ((version, {"weights": edited}), (tmp_path / "other", {}), (version, {"weights": edited})):
+        named.change_settings(weights=str(weights))
+        assert state()["messages"] == message
+    panel._weights.clear()
+    assert (named.settings.weights, state()["messages"]) == ("", {})
+    context.set_document(document)
+    assert state()["numbers"][0] == "7"
+    for engine in ("torch", "onnxruntime"):
+        document.change_settings(engine=engine)
+        assert state()["engine"] == engine
+        offered = [panel._device.itemData(row) for row in range(panel._device.count())]
+        assert offered[: len(run_choices.devices(engine))] == [choice.value for choice in run_choices.devices(engine)]
+        formats = [panel._precision.itemText(row) for row in range(panel._precision.count())]
+        expected = run_choices.precisions(engine, document.settings.device)
+        assert formats == [f"{c.title} - {c.reason}" if c.reason else c.title for c in expected]
+
+
+# --- Layer Palette -------------------------------------------------------------------------------------------------------------------
+
+
+def test_the_palette_over_documents_templates_and_searches(qtbot: QtBot) -> None:
+    graph = workshop()
+    graph.apply(make_template(graph, ["third"], "block"))
+    bench = Bench(graph)
+    context, document = bench.context, bench.document
+    panel = shown(qtbot, PalettePanel(context), 300, 700)
+    context.setParent(panel)
+    tree = panel._tree
+    head = "Templates of This Document"
+
+    def groups() -> dict[str, bool]:
+        items = [tree.topLevelItem(row) for row in range(tree.topLevelItemCount())]
+        return {item.text(0): item.isExpanded() for item in items}
+
+    def templates() -> dict[str, tuple[str, bool]]:
+        item = next(
+            (tree.topLevelItem(r) for r in range(tree.topLevelItemCount()) if tree.topLevelItem(r).text(0) == head),
+            None,
+        )
+        children = [item.child(row) for row in range(item.childCount())] if item is not None else []
+        spoken = Qt.ItemDataRole.AccessibleTextRole
+        return {
+            each.text(0): (str(each.data(0, spoken)).rpartition(", ")[2], not each.isDisabled()) for each in children
+        }
+
+    assert templates() == {"block": ("1 instance", True)}
+    assert all(groups().values())
+    closed = list(groups())[2]
+    next(
+        tree.topLevelItem(r) for r in range(tree.topLevelItemCount()) if tree.topLevelItem(r).text(0) == closed
+    ).setExpanded(False)
+    panel._search.setText("conv")
+    panel._search.setText("")
+    assert [name for name, opened in groups().items() if not opened] == [closed]
+    assert document.do(lambda g: commands.add_layer(g, Layer("again", INSTANCE, params={PARAMETER: "block"})))
+    assert templates() == {"block": ("2 instances", True)}
+    assert panel.recent() == ()  # instances are found by their template
+    document.undo()
+    assert templates() == {"block": ("1 instance", True)}
+    assert [name for name, opened in groups().items() if not opened] == [closed]
+    instance = next(layer.name for layer in document.graph if layer.type == INSTANCE)
+    assert context.enter(instance)
+    assert templates() == {"block": ("1 instance", False)}  # it would use itself
+    context.set_scope(())
+    assert templates() == {"block": ("1 instance", True)}
+    for name, kind in (("a", "pooling"), ("b", "identity"), ("c", "pooling")):
+        assert document.do(lambda g, n=name, k=kind: commands.add_layer(g, Layer(n, k)))
+    assert panel.recent() == ("pooling", "identity")
+    assert document.do(lambda g: commands.rename_layer(g, "b", "renamed"))
+    assert panel.recent() == ("pooling", "identity")  # it was not added
+    context.set_document(bench.other)
+    assert templates() == {}
+    assert document.do(lambda g: commands.add_layer(g, Layer("d", "mix")))
+    assert panel.recent() == ("pooling", "identity")  # not here
+    panel._search.setText("block")
+    assert "block" not in groups()
+    context.set_document(document)
+    assert list(groups())[0] == "block"
+    panel._search.setText("no operator is called so")
+    assert tree.isVisible() is False
