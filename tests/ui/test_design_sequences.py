@@ -849,6 +849,6 @@ def test_the_palette_over_documents_templates_and_searches(qtbot: QtBot) -> None
     panel._search.setText("block")
     assert "block" not in groups()
     context.set_document(document)
-    assert list(groups())[0] == "block"
+    assert next(iter(groups())) == "block"
     panel._search.setText("no operator is called so")
     assert tree.isVisible() is False
