@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 pytest.importorskip("PySide6")
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QPalette
+from PySide6.QtCore import QBuffer, QIODevice, Qt
+from PySide6.QtGui import QImage, QPalette
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QFileDialog
 from pytestqt.qtbot import QtBot
@@ -21,9 +21,11 @@ from window_kit import shown
 
 from analysis_layers.noise import SCALES
 from app.engine.protocol import OpenRequest
+from app.reports.comparison import Row
 from app.reports.votes import EQUAL, LEFT, RIGHT, Vote, VoteTrial
 from app.ui.compare.folder_run import FolderRun, Kept
 from app.ui.compare.folder_view import FolderView
+from app.ui.compare.grid import PictureGrid
 from app.ui.compare.model import NoiseChoice, SideModel
 from app.ui.compare.runner import Made
 from app.ui.compare.setup import Setup
@@ -561,3 +563,89 @@ def test_a_vote_begins_anew(qtbot: QtBot) -> None:
     assert page.progress.value() == 2
     page.answer(LEFT)  # too late
     assert (ended, len(page.votes)) == ([1, 2], 2)
+
+
+def test_the_plot_is_of_the_latest_run_and_theme(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if another run ends, or the theme changes, while a plot is drawn."""
+    task = FolderTask(qtbot, monkeypatch)
+    run, view = task.run, task.view
+    works: list[object] = []
+
+    class Plotting:
+        running = False
+
+        def start(self, work: object) -> None:
+            self.running = True
+            works.append(work)
+
+    plotting = Plotting()
+    monkeypatch.setattr(view, "_plotting", plotting)
+
+    def picture(width: int) -> bytes:
+        data = QBuffer()
+        data.open(QIODevice.OpenModeFlag.WriteOnly)
+        QImage(width, 4, QImage.Format.Format_RGB32).save(data, "PNG")
+        return bytes(data.data().data())
+
+    def came(width: int) -> int | None:
+        """The width of the plot that is shown after one came."""
+        plotting.running = False
+        view._on_plotted(picture(width))
+        return view.plot.image.width() if view.plot.image is not None else None
+
+    def finish(name: str) -> None:
+        run.columns, run.rows = ["input", "A a"], [Row(name, "", (), (4, 6))]
+        run.started.emit()
+        run.finished.emit()
+
+    finish("first.png")
+    assert (len(works), view.plot.image, view.plot._empty) == (1, None, "The plot is being drawn …")
+    finish("second.png")  # while the first one is drawn
+    assert len(works) == 1
+    assert came(10) is None
+    assert len(works) == 2
+    assert came(20) == 20
+    assert len(works) == 2
+    theme.changes().changed.emit()
+    assert len(works) == 3
+    theme.changes().changed.emit()
+    theme.changes().changed.emit()
+    assert (came(30), len(works)) == (30, 4)  # in the colors of the last theme
+    assert (came(40), len(works)) == (40, 4)
+    run.rows = []
+    run.started.emit()
+    theme.changes().changed.emit()
+    assert (view.plot.image, view.plot._empty, len(works)) == (None, "Run over a folder to see the plot.", 4)
+
+
+def test_panes_have_the_titles_the_order_and_the_place_of_the_present_images(qtbot: QtBot) -> None:
+    grid = shown(qtbot, PictureGrid("grid", "nothing yet"), 600, 400)
+    image = QImage(40, 30, QImage.Format.Format_RGB32)
+    image.fill(0xFF336699)
+
+    def state() -> list[tuple[str, str, bool]]:
+        """The title of each pane from left to right, then down, its key, and whether the whole image is seen."""
+        places = {key: (pane.y(), pane.x()) for key, pane in grid.panes.items()}
+        keys = sorted(places, key=places.__getitem__)
+        assert keys == list(grid.panes)
+        return [(grid.panes[key].accessibleName(), key, grid.panes[key].view.fitted) for key in keys]
+
+    def show(*keys: str, title: str = "net") -> list[tuple[str, str, bool]]:
+        grid.show_keys(keys, {key: f"{key} {title}" for key in keys})
+        for key in keys:
+            grid.show_image(key, image, [])
+        return state()
+
+    assert show("input", "A", "B") == [("input net", "input", True), ("A net", "A", True), ("B net", "B", True)]
+    grid.panes["A"].set_zoom(2.0)
+    assert {fitted for *_, fitted in state()} == {False}
+    assert show("A", "B", title="other") == [("A other", "A", False), ("B other", "B", False)]
+    found = show("input", "clean", "A", "B", "C")  # what comes back is at the same place
+    assert [key for _, key, _ in found] == ["input", "clean", "A", "B", "C"]
+    assert {(title.endswith(" net"), fitted) for title, _, fitted in found} == {(True, False)}
+    assert {pane.zoom for pane in grid.panes.values()} == {2.0}
+    assert [key for _, key, _ in show("B", "A")] == ["B", "A"]
+    grid.forget_place()
+    grid.show_image("A", None, [])
+    grid.show_image("A", image, [])
+    assert grid.panes["A"].view.fitted

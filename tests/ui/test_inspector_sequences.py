@@ -701,6 +701,9 @@ def test_ranges_of_colors_over_tensors_images_locks_and_documents(bench: Panel) 
     bench.context.set_document(bench.documents[1])
     assert bench.look() == fitted(hidden * np.float32(2))
     bench.click("lock")
+    panel.inspect("conv_h")
+    run()
+    bench.set_look(7.0, 0.5)
     bench.context.set_document(bench.documents[0])
     assert (bench.look(), extent()) == ((1.0, 0.0), 2.0)
     panel.inspect("conv_h")
@@ -738,6 +741,10 @@ def test_the_probe_over_layers_of_other_sizes(bench: Panel) -> None:
     bench.expect("smaller", pin=(3, 3, 1))
     bench.run(conv_h=hidden, input_0=image, output_0=image)
     bench.expect("larger again", pin=(3, 7, 3))  # the middle of the pixel is kept
+    bench.choose("kind", 2)
+    assert (panel.subject.kind, panel.subject.at) == (Kind.GRADIENT, (3, 3, 7))  # of the pinned element
+    bench.choose("kind", 0)
+    bench.expect("output again", pin=(3, 7, 3))
     bench.run(conv_h=hidden[:, :2], input_0=image, output_0=image)  # without that channel
     bench.expect("without the channel", text="conv_h   1 x 2 x 8 x 8", same="")
     bench.choose("kind", 1)
