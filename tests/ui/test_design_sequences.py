@@ -591,6 +591,8 @@ def test_the_code_follows_document_selection_and_problems(qtbot: QtBot) -> None:
     assert (state(), panel.source()) == (whole, code)
     panel._only_selection.click()
     assert (state()[0], panel.source()) == ("2 selected layers", part)
+    context.select(tuple(document.graph.layers))
+    assert state()[0] == "5 selected layers"
     context.select(())
     assert (state(), panel.source()) == (whole, code)
     bench.set("second", kernel="axb")
@@ -631,6 +633,29 @@ def test_the_code_follows_document_selection_and_problems(qtbot: QtBot) -> None:
     assert state() == whole
     assert "31" in panel.source()
     assert panel.findChild(QPushButton, "code_view.nothing") is None
+
+
+def test_code_that_is_out_of_date_is_not_shown(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench()
+    panel = shown(qtbot, CodeViewPanel(bench.context), 600, 500)
+    bench.context.setParent(panel)
+
+    def rest() -> None:
+        qtbot.waitUntil(lambda: not (panel._busy or panel._stale or panel._later.isActive()), timeout=WAIT)
+
+    rest()
+    before = panel.source()
+    works: list[Any] = []
+    monkeypatch.setattr(panel._lane, "start", works.append)
+    bench.set("first", features="21")
+    panel._generate()
+    bench.set("first", features="22")  # while the code is written
+    panel._on_done(works.pop()())
+    assert panel.source() == before
+    panel._generate()
+    panel._on_done(works.pop()())
+    assert "22" in panel.source()
+    assert "21" not in panel.source()
 
 
 # --- Type Checking ---------------------------------------------------------------------------------------------------------------
