@@ -432,6 +432,7 @@ def test_the_infos_are_those_of_the_present_document_precision_and_size(qtbot: Q
     found.changed.connect(lambda: changes.append(1))
     monkeypatch.setattr("app.ui.analysis.layer_infos.FEW", 2)
     found.ask(document, fed, 2)  # in a thread
+    found.ask(document, {"a": (1, 3, 32, 32)}, 2)  # after it
     assert found.infos is before
     monkeypatch.setattr("app.ui.analysis.layer_infos.FEW", 64)
     found.ask(other, fed, 3)

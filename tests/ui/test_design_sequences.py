@@ -216,6 +216,23 @@ def test_the_layer_editor_shows_the_selected_layers_only(editor: Editor) -> None
     editor.expect("after a reset", reset=False, activation="Leaky ReLU")
 
 
+def test_facts_name_the_ports_that_are_connected(editor: Editor) -> None:
+    """Also where a port before them is open."""
+    document, context = editor.document, editor.context
+    for name, inputs, expected in (
+        ("both", (Source("image"), Source("first")), {"Input a": "image", "Input b": "first"}),
+        ("second_only", (None, Source("first")), {"Input b": "first"}),
+        ("first_only", (Source("first"),), {"Input a": "first"}),
+    ):
+        assert document.do(lambda g, n=name, i=inputs: commands.add_layer(g, Layer(n, "mix", inputs=i)))
+        context.select((name,))
+        settle(editor.panel)
+        facts = editor.panel._facts.facts()
+        found = {label: text for label, text in facts.items() if label.startswith("Input")}
+        shapes = {"image": "N x 3 x 16 x 16", "first": "N x 8 x 16 x 16"}
+        assert found == {label: f"{shapes[source]}\nfrom {source}" for label, source in expected.items()}
+
+
 def test_a_wrong_value_is_said_once_at_its_field(editor: Editor) -> None:
     """Of parameters, of the parameters of an activation, and of parameters without a field; it goes with its layer."""
     context, document = editor.context, editor.document

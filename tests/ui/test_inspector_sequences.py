@@ -384,10 +384,10 @@ def test_weights_are_asked_for_again_when_they_may_be_others(qtbot: QtBot) -> No
     asking.answer(WeightsReply({"kernel": kernel}))  # type: ignore[dict-item]
     assert asking.state() == ("kernel", True, "", "", ["kernel"])  # there is no bias any more
     analysis.engine.opened = object()
-    analysis.run(weights_sha256="2")  # a new engine
+    analysis.run(weights_sha256="2", note="random weights")  # a new engine
     assert asking.asked() == [WeightsRequest("conv")]
     asking.answer(WeightsReply({}))
-    assert asking.state() == ("", False, "'conv' has no weights.", "", [])
+    assert asking.state() == ("", False, "'conv' has no weights.", "random weights", [])
     subject.choose("norm")
     assert (asking.asked(), asking.state()) == ([WeightsRequest("norm")], ("", False, "", "", []))
     asking.fail("missing")
@@ -395,6 +395,7 @@ def test_weights_are_asked_for_again_when_they_may_be_others(qtbot: QtBot) -> No
     subject.choose("conv")  # the same question as before, and its answer is gone
     assert asking.asked() == [WeightsRequest("conv")]
     asking.answer(WeightsReply({"kernel": kernel, "bias": bias}))  # type: ignore[dict-item]
+    assert asking.state()[3] == "random weights"
     subject.choose_tensor("bias")
     subject.choose("norm")
     asking.answer(WeightsReply({"kernel": kernel, "bias": bias}))  # type: ignore[dict-item]
@@ -768,6 +769,12 @@ def test_the_probe_over_layers_of_other_sizes(bench: Panel) -> None:
     bench.expect("a click", pin=(2, 4, 3), input=True)
     bench.qtbot.mouseDClick(panel.view, LEFT, pos=place)
     bench.expect("a double click", pin=None, input=False)  # as before its first click
+    bench.click("show_input")
+    assert probe.pane.title.text() == "input_0"
+    assert bench.context.document.do(lambda g: rename_layer(g, "input_0", "photo"))
+    bench.run(conv_h=hidden, photo=image, output_0=image)
+    assert probe.pane.title.text() == "photo"  # the same image under another name
+    assert probe.pane.view.image is not None
 
 
 def test_the_layer_that_is_followed_is_the_one_selected_alone(bench: Panel) -> None:
