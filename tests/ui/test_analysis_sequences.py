@@ -16,6 +16,7 @@ from PySide6.QtWidgets import QPushButton, QTabWidget
 from pytestqt.qtbot import QtBot
 from window_kit import shown
 
+from analysis_layers.noise import KINDS, RANDOM
 from app.engine.protocol import RunStep, SetParamRequest, TraceReply
 from app.ui.analysis.analysis_panel import AnalysisPanel
 from app.ui.analysis.display import Display, DisplayMode
@@ -665,3 +666,31 @@ def test_options_show_what_applies_and_what_is_wrong(qtbot: QtBot, stage: Stage)
     document.undo()
     assert (edit.text(), edit.problem, state()[1]) == ("a + b", None, "")
     document.undo()
+
+
+def test_an_option_that_does_not_apply_comes_back(qtbot: QtBot) -> None:
+    layers = [
+        Layer("a", "input", params={"dims": "8x8x3"}),
+        Layer("noise", "noise", inputs=(Source("a"),)),
+        Layer("y", "output", inputs=(Source("noise"),)),
+    ]
+    document = Document(Graph(layers), default_registry())
+    area = shown(qtbot, OptionsArea(), 400, 400)
+    document.setParent(area)
+    area.show_document(document)
+    document.changed.connect(area.follow)
+
+    def rows() -> list[str]:
+        group = area._groups["noise"]
+        return [row.option.param for row in group._rows if group._form.isRowVisible(row.widget)]
+
+    seen: dict[bool, set[tuple[str, ...]]] = {True: set(), False: set()}
+    for kind in ("gaussian", *KINDS, *reversed(KINDS), "gaussian"):
+        document.do(lambda g, k=kind: set_params(g, {"noise": {"kind": k}}))
+        assert ("seed" in rows()) is (kind in RANDOM), kind
+        seen[kind in RANDOM].add(tuple(rows()))
+        document.undo()
+        document.redo()
+        assert ("seed" in rows()) is (kind in RANDOM), kind
+    assert seen[True]
+    assert seen[False]

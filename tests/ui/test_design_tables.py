@@ -165,12 +165,12 @@ def test_a_report_has_nothing_of_the_one_before(qtbot: QtBot, context: Context) 
     for name in ("full", "plain", "full", "none", "plain", "none", "full"):
         context.set_document(documents[name])
         assert state() == expected[name], name
-        if name == "plain":
+        if name != "full":  # the comparison of a document that is not shown goes on
             full = records["full"]
             assert full is not None
             full.comparing = True
             full.changed.emit()
-            assert "it has no inputs" in panel._result.text()
+            assert name == "none" or "it has no inputs" in panel._result.text()
             full.comparing = False
     panel._filter.setText("n1")
     assert [row[0] for row in cells(panel.nodes.model())] == ["n1"]

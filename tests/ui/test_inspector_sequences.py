@@ -710,6 +710,16 @@ def test_ranges_of_colors_over_tensors_images_locks_and_documents(bench: Panel) 
     panel.inspect("conv_h")
     run()
     assert bench.look() == fitted(hidden)  # what was set in the other documents is forgotten
+    bench.set_look(7.0, 0.5)
+    bench.click("lock")
+    bench.context.set_document(bench.documents[1])
+    panel.inspect("conv_h")
+    run()
+    assert bench.look() == (7.0, 0.5)
+    bench.click("lock")
+    for layer, value in (("conv_0", first), ("conv_h", hidden)):
+        panel.inspect(layer)
+        assert bench.look() == fitted(value)  # it was locked, not set for this one
 
 
 def test_the_probe_over_layers_of_other_sizes(bench: Panel) -> None:
