@@ -19,7 +19,7 @@ from pytestqt.qtbot import QtBot
 from side_kit import WAIT, network, photograph
 from window_kit import shown
 
-from analysis_layers.noise import SCALES
+from analysis_layers.noise import KINDS, SCALES
 from app.engine.protocol import OpenRequest
 from app.reports.comparison import Row
 from app.reports.votes import EQUAL, LEFT, RIGHT, Vote, VoteTrial
@@ -151,9 +151,13 @@ def test_the_fields_of_the_noise_show_that_of_the_model(
     for kind in ("uniform", "salt_and_pepper", "gaussian"):
         choices.choose(setup.kind, kind.replace("_", " "))
         scales[kind] = (model.noise.scale, setup.scale._high, setup.scale.toolTip())
-        assert setup.scale._high == SCALES[kind].most
         assert setup.scale.value == pytest.approx(model.noise.scale)
     assert len(set(scales.values())) == 3  # each kind has its own scale, range and explanation
+    for kind in (*KINDS, *reversed(KINDS), "gaussian"):
+        choices.choose(setup.kind, kind.replace("_", " "))
+        assert (setup.scale._high, setup.scale.toolTip()) == (SCALES[kind].most, SCALES[kind].doc)
+    assert len({scale.most for scale in SCALES.values()}) > 1
+    choices.changes = 3
     setup.seed.setValue(5)
     setup.seed.editingFinished.emit()
     setup.scale.set_value(0.5)

@@ -25,6 +25,7 @@ from window_kit import empty, settle, shown
 
 from app.ui.design import fixes, network_settings
 from app.ui.design.code_view import CodeViewPanel
+from app.ui.design.differences import DifferencesPanel
 from app.ui.design.layer_editor import ParametersPanel
 from app.ui.design.name_field import NameField
 from app.ui.design.network_settings import NetworkSettingsPanel
@@ -821,14 +822,65 @@ def test_settings_and_messages_are_those_of_the_open_document(
     assert (named.settings.weights, state()["messages"]) == ("", {})
     context.set_document(document)
     assert state()["numbers"][0] == "7"
-    for engine in ("torch", "onnxruntime"):
-        document.change_settings(engine=engine)
+    for engine, device in (("torch", "cpu"), ("torch", "cuda:0"), ("onnxruntime", "cuda:0"), ("onnxruntime", "cpu")):
+        document.change_settings(engine=engine, device=device)
         assert state()["engine"] == engine
         offered = [panel._device.itemData(row) for row in range(panel._device.count())]
         assert offered[: len(run_choices.devices(engine))] == [choice.value for choice in run_choices.devices(engine)]
         formats = [panel._precision.itemText(row) for row in range(panel._precision.count())]
-        expected = run_choices.precisions(engine, document.settings.device)
+        expected = run_choices.precisions(engine, device)
         assert formats == [f"{c.title} - {c.reason}" if c.reason else c.title for c in expected]
+
+
+# --- Differences ---------------------------------------------------------------------------------------------------------------------
+
+
+def test_differences_end_and_begin_with_other_documents(qtbot: QtBot) -> None:
+    graph = workshop()
+    graph.apply(make_template(graph, ["third"], "block"))
+    bench = Bench(graph)
+    context, document = bench.context, bench.document
+    panel = shown(qtbot, DifferencesPanel(context), 700, 400)
+    context.setParent(panel)
+    third = Document(workshop("5"), context.registry, parent=context)
+    context.comparison.open_documents = lambda: [document, bench.other, third]
+
+    def state() -> tuple[str, int, bool, bool, bool]:
+        """The head, the number of rows, whether they are seen, and whether one can copy and end."""
+        settle(panel)
+        seen = panel._stack.currentWidget() is panel.tree
+        return (
+            panel.head.text(),
+            panel.tree.topLevelItemCount(),
+            seen,
+            panel.copy.isEnabled(),
+            panel.close_button.isEnabled(),
+        )
+
+    def offered() -> list[str]:
+        panel._menu.aboutToShow.emit()
+        return [action.text() for action in panel._menu.actions()[2:]]
+
+    none = ("", 0, False, False, False)
+    assert state() == none
+    names = [bench.other.title, third.title]
+    assert offered() == names
+    panel._menu.actions()[2].trigger()
+    head, rows, *rest = state()
+    assert head.startswith(f"Since {bench.other.title}: ")
+    assert (rows > 0, rest) == (True, [True, True, True])
+    panel.close_button.click()
+    assert state() == none
+    assert offered() == names  # not twice
+    instance = next(layer.name for layer in document.graph if layer.type == INSTANCE)
+    assert context.enter(instance)
+    assert offered() == names  # the file of the template is not another document
+    context.set_scope(())
+    panel._menu.actions()[3].trigger()
+    assert state()[0].startswith(f"Since {third.title}: ")
+    assert state()[2:] == (True, True, True)
+    context.comparison.stop()
+    assert state() == none
 
 
 # --- Layer Palette -------------------------------------------------------------------------------------------------------------------
