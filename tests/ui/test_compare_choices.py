@@ -644,6 +644,8 @@ def test_the_line_at_the_foot_follows_the_comparison(window: SideWindow) -> None
     assert state()[0] == "photo.png, 6 x 4, no noise added"
     model.problem = "There is no image."
     assert state()[0] == "There is no image."
+    model.errors = ["", "It broke."]
+    assert state()[0] == "There is no image."  # it keeps all variants from running
     run.running = True
     assert state()[1:] == (True, False, False)
     run.running = False

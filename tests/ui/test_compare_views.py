@@ -220,6 +220,10 @@ def test_the_worst_regions_are_stepped_through_in_a_circle(qtbot: QtBot, bench: 
     assert not view.region.text()
     assert not view.next.isEnabled()
     assert not view.back.isEnabled()
+    bench.fill("AB")
+    corners = bench.model.measured.regions[""]
+    qtbot.mouseClick(view.next, LEFT)  # another comparison begins at its worst region
+    assert marked[-1] == (corners[0], f"1 of {len(corners)}")
 
 
 def test_the_selected_image_stays_selected_when_rows_come_and_go(qtbot: QtBot, bench: Bench) -> None:

@@ -127,6 +127,63 @@ def test_the_result_of_a_comparison_has_its_severity(
     assert panel._stack.currentIndex() == 0
 
 
+def test_a_report_has_nothing_of_the_one_before(qtbot: QtBot, context: Context) -> None:
+    """Documents with a full report, a short one and none in turn, and a comparison that ends while another one is shown."""
+    panel = ImportReportPanel(context)
+    qtbot.addWidget(panel)
+    panel.resize(800, 500)
+    panel.show()
+    plain = ImportReport(
+        "plain.onnx", nodes=1, known=1, outcomes=(NodeOutcome("n", "Conv", Outcome.KNOWN, ("conv",)),),
+        not_compared_because="it has no inputs",
+    )  # fmt: skip
+    records: dict[str, ImportRecord | None] = {}
+    documents = {}
+    for name, report in (("full", REPORT), ("plain", plain), ("none", None)):
+        document = documents[name] = Document(Graph(), context.registry, parent=context)
+        records[name] = None
+        if report is not None:
+            record = records[name] = document.imported = ImportRecord(Path("/models/net.onnx"), report, document)
+            record.comparing = False
+
+    def state() -> tuple[str, bool, bool, list[str], list[bool]]:
+        """The head, whether facts and warnings are seen, the visible tabs, and whether the last columns are seen."""
+        if panel._stack.currentIndex() == 0:
+            return "", False, False, [], []
+        tabs = panel._tabs
+        names = [tabs.tabText(number) for number in range(tabs.count()) if tabs.isTabVisible(number)]
+        tables = (panel.nodes, panel.weights, panel.templates, panel.cases)
+        last = [not each.isColumnHidden(each.source.columnCount() - 1) for each in tables if each.source.rows]
+        seen = (panel._facts.isVisible(), panel._warnings.isVisible())
+        return panel._head.text().partition("  ·  ")[0], *seen, names, last
+
+    expected = {
+        "full": ("net.onnx", True, True, ["Nodes (4)", "Weights (2)", "Templates (2)", "Comparison (2)"], [True] * 4),
+        "plain": ("plain.onnx", False, False, ["Nodes (1)"], [False]),
+        "none": ("", False, False, [], []),
+    }
+    for name in ("full", "plain", "full", "none", "plain", "none", "full"):
+        context.set_document(documents[name])
+        assert state() == expected[name], name
+        if name != "full":  # the comparison of a document that is not shown goes on
+            full = records["full"]
+            assert full is not None
+            full.comparing = True
+            full.changed.emit()
+            assert name == "none" or "it has no inputs" in panel._result.text()
+            full.comparing = False
+    panel._filter.setText("n1")
+    assert [row[0] for row in cells(panel.nodes.model())] == ["n1"]
+    panel.nodes.clicked.emit(panel.nodes.model().index(0, 0))
+    assert panel.nodes.row_at(panel.nodes.model().index(0, 0)).layers == ("conv", "relu")
+    panel.nodes.sortByColumn(0, Qt.SortOrder.DescendingOrder)
+    panel._filter.setText("")
+    names = [row[0] for row in cells(panel.nodes.model())]
+    assert names == ["n4", "n3", "n2", "n1"]
+    found = [panel.nodes.row_at(panel.nodes.model().index(row, 0)).texts[0] for row in range(4)]
+    assert found == names
+
+
 @pytest.mark.parametrize("how", ["click", "Enter"])
 @pytest.mark.parametrize(
     ("table", "row", "selected"), [("nodes", 1, ("conv", "relu")), ("nodes", 3, ("conv",)), ("weights", 1, ("conv",))]

@@ -279,6 +279,8 @@ class TypeCheckingPanel(QWidget):
         self._rows.hidden = {s for s, button in self._toggles.items() if not button.isChecked()}
         self._rows.refresh()
         self._offer_first()
+        if not self._table.currentIndex().isValid():  # Qt reports no change when the last row is hidden
+            self._find_fixes.start()
         self._show()
 
     def _show(self) -> None:

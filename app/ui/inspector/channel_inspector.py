@@ -243,6 +243,7 @@ class ChannelInspectorPanel(QWidget):
         self.ranges.forget()
         self._list()
         self._choose_nothing()
+        self.subjects.show_source("")  # the other document may have a layer of that name, too
         before = self._left.get(document, "")
         if before and self._context.find(Source.parse(before).layer) is not None:
             self.inspect(before)
@@ -425,6 +426,7 @@ class ChannelInspectorPanel(QWidget):
             channel, self.shown.channel = self.shown.channel, None
             self._show_page()
             self.grid.set_current(channel)
+            self._show_statistics()
             self.grid.setFocus()
 
     def _walk(self, step: int) -> None:
