@@ -208,8 +208,9 @@ def test_an_interrupted_trial_continues_from_its_checkpoint_and_one_without_begi
     assert losses(run)[0] == 1.0
     (run.path / "checkpoints" / "last.pt").write_text("10")
     (run.path / "notes.json").write_text("{}")
+    (run.path / "first.png").write_bytes(b"an image of the first half")
     held = {name for name, _, _ in collector.held(trial.number)}
-    assert held == {"config.json", "status.json", "metrics.jsonl", "output.log", "checkpoints/last.pt"}
+    assert held == {"config.json", "status.json", "metrics.jsonl", "output.log", "checkpoints/last.pt", "first.png"}
     again = Remote(collector)
     train_on_node(trial.number, sweep_cluster._work(sweep, [trial])[trial.number], again)
     assert starts(run) == 2
@@ -217,6 +218,7 @@ def test_an_interrupted_trial_continues_from_its_checkpoint_and_one_without_begi
     assert run.notes() == Notes()
     sent = [name for names in again.exchanged for name in names]
     assert "metrics.jsonl" in sent
+    assert "first.png" not in sent, "what it was given does not travel back"
     lines = run.metrics.read_text().splitlines()
     assert len(lines) == 1 + STEPS + 1 + STEPS // 2, "what the node was given did not come back a second time"
 

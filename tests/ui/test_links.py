@@ -478,3 +478,29 @@ def test_a_port_tells_the_element_type_of_its_tensor_once(window):
     assert items["best"].outputs[1].carried() == places
     document.do(lambda g: commands.remove_layers(g, ["best"]))
     assert items["places"].inputs[0].carried() == ""
+
+
+@pytest.mark.parametrize("dx", [-300, -10, 0, 10, 40, 48, 60, 300])
+@pytest.mark.parametrize("dy", [-120, 0, 80])
+def test_a_line_at_right_angles_leaves_and_arrives_to_the_right(dx, dy):
+    """With a piece that can be seen at both ends, also where the layers are too near for a simple step."""
+    corners = link_paths.angled(QPointF(0, 0), QPointF(dx, dy))
+    first, last = corners[1].x(), dx - corners[-2].x()
+    assert first == last == (dx / 2 if dx >= 2 * link_paths.STUB else link_paths.STUB)
+    assert all(a.x() == b.x() or a.y() == b.y() for a, b in pairwise(corners))
+
+
+def test_the_label_of_a_link_is_on_its_lane_also_at_zero():
+    start, end = QPointF(0, 40), QPointF(600, 80)
+    for lane in (-200.0, 0.0, 300.0):
+        assert link_paths.label_place(start, end, lane, ()) == QPointF(300, lane)
+    assert link_paths.label_place(start, end, None, ()) == QPointF(300, 60)
+
+
+def test_an_unknown_style_of_links_is_curved():
+    try:
+        for name, style in (("angled", "angled"), ("wavy", "curved"), ("angled", "angled"), ("curved", "curved")):
+            link_paths.set_style(name)
+            assert link_paths.style() == style
+    finally:
+        link_paths.set_style(link_paths.CURVED)
