@@ -504,3 +504,19 @@ def test_an_unknown_style_of_links_is_curved():
             assert link_paths.style() == style
     finally:
         link_paths.set_style(link_paths.CURVED)
+
+
+def test_a_label_that_is_wider_than_its_link_is_inside_the_bounds_of_the_item(window):
+    """Else parts of it would stay on the canvas, or be cut off, when the link moves."""
+    try:
+        for style in link_paths.STYLES:
+            link_paths.set_style(style)
+            for place in ((200, 640), (160, -900), (100, 480)):
+                window.context.document.do(lambda g, place=place: commands.move_layers(g, {"cat": place}))
+                item = link(window)
+                item.redraw()
+                assert item.label_box.width() > 40
+                assert item.boundingRect().contains(item.label_box)
+                assert item.boundingRect().contains(item.path().boundingRect())
+    finally:
+        link_paths.set_style(link_paths.CURVED)

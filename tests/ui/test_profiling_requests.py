@@ -472,7 +472,7 @@ def test_a_prediction_ends_once_and_is_not_heard_of_in_another_document(listed: 
     said: list[str] = []
     request = PredictRequest("", "fp32", 1, None, "adam")
     expected = open_request(context.root.settings, write_document(context.root.graph).decode())
-    profiling.predict(request, lambda reply: said.append("done"), lambda text: said.append(text))
+    profiling.predict(request, lambda reply: said.append("done"), said.append)
     assert engine.requests() == [expected, request]
     if leave:
         context.set_document(Document(Graph(), context.registry, parent=context))
