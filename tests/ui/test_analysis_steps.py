@@ -153,6 +153,7 @@ class Model(kit.Launched):
         """Nothing is asked, and what is shown was computed from what the document has now."""
         analysis = self.analysis
         assert not self.engine.calls
+        assert not analysis._dim.isActive(), "it would be dimmed later"
         if analysis.phase is not Phase.READY:
             assert analysis.stale is (analysis.result is not None)
             assert analysis.phase in (Phase.IDLE, Phase.STOPPED, Phase.FAILED, Phase.BLOCKED), analysis.message
