@@ -30,6 +30,7 @@ from app.engine.protocol import (
     SetInputRequest,
     SetParamRequest,
     SetWeightsRequest,
+    TensorStatus,
     UpdateRequest,
 )
 from app.ui.document.document import Document
@@ -37,6 +38,7 @@ from app.ui.engine.requests import open_variant
 from app.ui.engine.result import Phase
 from designer.files.document import parse_document, write_document
 from designer.files.variants import Variant
+from designer.files.weights import WeightStatus
 from designer.graph.bypass import bypass
 from designer.graph.commands import add_layer, remove_layers, rename_layer, set_params
 from designer.graph.diagnostics import Diagnostic, Severity
@@ -58,6 +60,9 @@ class Held:
     inputs: dict[str, str] = field(default_factory=dict)
     formats: dict[str, str] = field(default_factory=dict)
     weights: str = ""
+    sent: dict[str, tuple[object, ...]] = field(
+        default_factory=dict
+    )  # of what the tensors that were brought were computed
 
     def state(self) -> tuple[object, ...]:
         return self.text, dict(self.inputs), dict(self.formats), self.weights
@@ -86,12 +91,14 @@ class Model(kit.Launched):
     def document(self) -> Document:
         return self.context.root
 
-    def reply(self, request: Request[Any]) -> object:
-        """Carry out one request."""
+    def reply(self, request: Request[Any], *, awaited: bool) -> object:
+        """Carry out one request, also one whose answer is of no use any more."""
         held = self.held
         match request:
             case OpenRequest():
                 self.held = Held(request, request.document, {}, dict(request.formats), request.weights or "")
+                if request.seed is None and not request.weights:
+                    return OpenReply((TensorStatus("conv_0", "kernel", WeightStatus.MISSING, (3, 8, 3, 3)),))
                 return OpenReply()
             case UpdateRequest():
                 held.text = request.document
@@ -115,13 +122,22 @@ class Model(kit.Launched):
                 number = float(len(self.computed) + 1)
                 self.computed[number], self.opened[number] = held.state(), held.opening
                 image = np.full((1, 3, 16, 24), number, np.float32)
+                assert {name.partition(":")[0] for name in request.capture} <= graph.layers.keys(), (
+                    "a tensor of another network"
+                )
+                result = self.analysis.result
+                known = (
+                    set(request.capture) & held.sent.keys() & (result.captures.keys() if result is not None else set())
+                )
+                assert set(request.have) == known or not awaited, (
+                    "the window says that it has what it was brought of this network"
+                )
+                same = tuple(name for name in request.have if held.sent.get(name) == held.state())
                 captures = {
-                    name: self.engine.give(f"{name} {number}", image)
-                    for name in request.capture
-                    if name.partition(":")[0] in graph
+                    name: self.engine.give(f"{name} {number}", image) for name in request.capture if name not in same
                 }
-                assert len(captures) == len(request.capture), "a tensor that the network does not have"
-                return RunReply({"output_0": self.engine.give(f"out {number}", image)}, captures)
+                held.sent |= dict.fromkeys(request.capture, held.state())
+                return RunReply({"output_0": self.engine.give(f"out {number}", image)}, captures, same)
         return EmptyReply()
 
     def answer(self, most: int = 1000) -> int:
@@ -129,7 +145,7 @@ class Model(kit.Launched):
         count = 0
         while self.engine.calls and count < most:
             call = self.engine.next(Request)
-            call.finish(self.reply(call.request))
+            call.finish(self.reply(call.request, awaited=call.wanted))
             count += 1
         return count
 
@@ -154,6 +170,13 @@ class Model(kit.Launched):
         analysis = self.analysis
         assert not self.engine.calls
         assert not analysis._dim.isActive(), "it would be dimmed later"
+        assert not analysis.capture or analysis.capture in self.document.graph
+        if analysis.phase is Phase.WEIGHTS:
+            assert self.document.settings.random_seed is None
+            assert not self.weights
+            assert analysis.message.startswith("1 weight is missing")
+            assert analysis.stale is (analysis.result is not None)
+            return
         if analysis.phase is not Phase.READY:
             assert analysis.stale is (analysis.result is not None)
             assert analysis.phase in (Phase.IDLE, Phase.STOPPED, Phase.FAILED, Phase.BLOCKED), analysis.message
@@ -170,10 +193,10 @@ class Model(kit.Launched):
             made, document=opening.document, weights=opening.weights, formats=opening.formats
         )
         assert opened == opening, "it was opened with other settings"
-        capture = analysis.capture
-        if capture and capture in self.document.graph:
-            assert float(analysis.result.captures[capture].flat[0]) <= number
-            assert capture in analysis.result.captures
+        if analysis.capture:
+            brought = float(analysis.result.captures[analysis.capture].flat[0])
+            assert self.computed[brought] == self.computed[number]
+            assert self.opened[brought] == self.opened[number]
 
 
 def refusal(code: str) -> tuple[Diagnostic, ...]:
@@ -244,6 +267,9 @@ def steps(dice: Random, model: Model) -> dict[str, Callable[[], object]]:
         "no capture": lambda: analysis.set_capture(""),
         "a step of a run": lambda: show(f"/runs/{number % 3}.safetensors"),
         "the weights of the document": lambda: show(""),
+        "no random weights": lambda: document.change_settings(random_seed=None),
+        "random weights": lambda: document.change_settings(random_seed=3),
+        "agree to random weights": lambda: analysis.launch_random(3),
         "stop": analysis.stop,
         "launch": analysis.launch,
         "launch again": analysis.launch,
@@ -279,6 +305,7 @@ def test_what_is_shown_was_computed_from_what_the_document_has(qtbot: QtBot, tmp
     model.settle()
     while model.document.undo():  # what was broken is mended
         pass
+    model.document.change_settings(random_seed=3)
     model.analysis.launch()
     model.settle()
     assert model.analysis.phase is Phase.READY, (model.analysis.message, log)
@@ -321,3 +348,32 @@ def test_a_crash_is_said_where_something_was_launched(qtbot: QtBot, tmp_path: Pa
     model.settle()
     assert model.analysis.phase is Phase.READY
     model.check()
+
+
+@pytest.mark.parametrize("problem", ["missing", "cannot-read", "weights-missing", "out-of-memory"])
+def test_what_is_chosen_while_the_network_is_opened_counts_when_that_fails(
+    qtbot: QtBot, tmp_path: Path, problem: str
+) -> None:
+    """The engine answers about settings that are others now: it is asked again, and the user is not."""
+    model = Model(qtbot, tmp_path)
+    model.document.change_settings(random_seed=None, weights=str(tmp_path / "missing"))
+
+    def answer() -> None:
+        call = model.engine.next(OpenRequest)
+        if problem == "missing":
+            call.finish(OpenReply((TensorStatus("conv_0", "kernel", WeightStatus.MISSING, (3, 8, 3, 3)),)))
+        else:
+            call.fail(refusal(problem))
+
+    model.analysis.launch()
+    model.document.change_settings(random_seed=3, weights="")
+    answer()
+    assert model.analysis.phase is Phase.RUNNING
+    assert model.engine.requests() == [open_variant(model.document)]
+    model.settle()
+    assert model.analysis.phase is Phase.READY
+    model.check()
+    model.analysis.launch()
+    answer()
+    assert model.engine.calls == [], "nothing has changed meanwhile"
+    assert model.analysis.phase is (Phase.FAILED if problem == "out-of-memory" else Phase.WEIGHTS)
