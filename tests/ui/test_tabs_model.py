@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -174,6 +175,30 @@ class Model:
         assert [shown for _, shown in stored] == [tab is self.current for tab in self.tabs if tab.path is not None]
 
 
+def steps(dice: Random, model: Model, files: list[Path], link: Path) -> dict[str, Callable[[], None]]:
+    """One of each kind of step, for tabs and files at random."""
+    some, path = dice.choice(model.tabs), dice.choice(files)
+    other = dice.randrange(len(model.tabs))
+    return {
+        "new": model.new,
+        "open": lambda: model.open(path),
+        "open another": lambda: model.open(dice.choice(files)),
+        "open through a link": lambda: model.open(link / dice.choice(("one.xml", "three.xml"))),
+        "open behind": lambda: model.open(path, show=False),
+        "show": lambda: model.show(some),
+        "next": lambda: model.step(1),
+        "previous": lambda: model.step(-1),
+        "close": lambda: model.close(model.current),
+        "close one": lambda: model.close(some),
+        "close others": lambda: model.close_others(some),
+        "reopen": model.reopen,
+        "drag": lambda: model.drag(dice.randrange(len(model.tabs)), other),
+        "select": lambda: model.select(dice.choice((("in",), ("in", "one"), ("three",), ()))),
+        "change": model.change,
+        "change back": model.change,
+    }
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_tabs_after_any_steps(empty_window: MainWindow, tmp_path: Path, seed: int) -> None:
     dice, files = Random(seed), []
@@ -188,26 +213,7 @@ def test_tabs_after_any_steps(empty_window: MainWindow, tmp_path: Path, seed: in
     model.check()
     log = []
     for _ in range(STEPS):
-        some, path = dice.choice(model.tabs), dice.choice(files)
-        other = dice.randrange(len(model.tabs))
-        acts = {
-            "new": model.new,
-            "open": lambda: model.open(path),
-            "open another": lambda: model.open(dice.choice(files)),
-            "open through a link": lambda: model.open(link / dice.choice(("one.xml", "three.xml"))),
-            "open behind": lambda: model.open(path, show=False),
-            "show": lambda: model.show(some),
-            "next": lambda: model.step(1),
-            "previous": lambda: model.step(-1),
-            "close": lambda: model.close(model.current),
-            "close one": lambda: model.close(some),
-            "close others": lambda: model.close_others(some) if dice.random() < 0.3 else None,
-            "reopen": model.reopen,
-            "drag": lambda: model.drag(dice.randrange(len(model.tabs)), other),
-            "select": lambda: model.select(dice.choice((("in",), ("in", "one"), ("three",), ()))),
-            "change": model.change,
-            "change back": model.change,
-        }
+        acts = steps(dice, model, files, link)
         name = dice.choice(list(acts))
         log.append(name)
         acts[name]()
