@@ -143,13 +143,12 @@ def test_the_totals_are_those_of_a_new_count_after_every_edit(qtbot):
     assert said[-1][0] == ""
     count = len(said)
     first.do(edits["the kernel"])
-    QApplication.processEvents()
     assert not totals._timer.isActive()
+    QApplication.processEvents()
     assert len(said) == count, "an edit of a document that is not shown"
     other.do(lambda g: commands.add_layer(g, Layer("input", "input", params={"dims": "8x8x3"})))
     check("the first layer")
     context.set_document(first)
     check("the first document")
     other.do(lambda g: commands.remove_layers(g, ["input"]))
-    QApplication.processEvents()
     assert not totals._timer.isActive()
