@@ -28,10 +28,12 @@ from app.ui.train.runs_panel import TrainingRunsPanel
 from app.ui.train.training_panel import TrainingPanel
 from app.ui.train.validation_panel import ValidationPanel
 from app.ui.widgets import theme
+from designer.files.weights import Weights, fill_missing, required_weights, save_weights
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.operators.registry import default_registry
-from designer.training.run_folder import Notes
+from designer.training import run_registry
+from designer.training.run_folder import Notes, RunFolder
 from designer.training.sweep import Axis, Sweep, trials
 from designer.training.watched_run import RunState, WatchedRun
 from designer.training.watched_sweep import SweepSnapshot
@@ -582,3 +584,94 @@ def test_a_folder_that_is_chosen_is_that_of_its_field(
         qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
         assert panel.project.text() == expected
         assert begun[-1] == before  # the dialog begins where the field is
+
+
+# --- commands of the controller ---------------------------------------------------------------------------------------
+
+
+def test_weights_of_a_run_take_the_place_of_random_ones_and_undo_brings_those_back(
+    qtbot: QtBot, context: Context, runs: Runs
+) -> None:
+    document, said = context.root, list[tuple[str, str]]()
+    context.message.connect(lambda level, text: said.append((level, text)))
+    document.change_settings(random_seed=3)
+    run = runs.add("a")
+    needed = required_weights(document.inference)
+    save_weights(run.folder.path / "checkpoints" / "best", fill_missing(Weights(), needed, 3).tensors)
+    run.folder.write_notes(Notes("the good one", ""))
+    runs.read(run)
+    runs.training.use_weights(run)
+    qtbot.waitUntil(lambda: not runs.training.busy, timeout=WAIT)
+    settings = document.settings
+    assert (Path(settings.weights).exists(), settings.random_seed) == (True, None)
+    assert said == [("info", f"{document.title} uses the weights of the good one")]
+    document.undo()
+    assert (document.settings.weights, document.settings.random_seed) == ("", 3)
+
+
+def test_a_run_from_a_step_of_another_one_names_it_and_begins_with_its_weights(
+    qtbot: QtBot, context: Context, runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = runs.add("a", lr=0.5, steps=7)
+    run.folder.write_notes(Notes("the good one", ""))
+    runs.read(run)
+    asked: list[tuple[object, ...]] = []
+    monkeypatch.setattr("app.ui.engine.training.write_frame", lambda *words: asked.append(words))
+
+    def start(folder: RunFolder, options: dict[str, object], *, resume: bool = False) -> None:
+        asked.append((folder, options, resume))
+        make_run(folder.project, folder.name, settings={})
+
+    monkeypatch.setattr("app.ui.engine.training.trainer.start", start)
+    runs.training.fork(run, 5)
+    qtbot.waitUntil(lambda: not runs.training.busy, timeout=WAIT)
+    (trail, step, source, _), (folder, options, resume) = asked
+    assert (trail, step) == (run.folder.trail, 5)
+    assert folder.project == run.folder.project
+    assert folder.path != run.folder.path
+    assert source == folder.path / "from_weights"
+    assert (options["from_weights"], options["lr"], options["steps"], resume) == (str(source), "0.5", "7", False)
+    assert folder.notes() == Notes("", "From step 5 of the good one")
+    assert runs.training.current is not None
+    assert runs.training.current.folder.path == folder.path
+    assert str(folder.path) in {known.folder for known in run_registry.known_runs()}
+
+
+def test_a_deleted_sweep_leaves_no_trial_in_the_list_in_the_registry_or_on_the_disk(
+    qtbot: QtBot, context: Context, runs: Runs, tmp_path: Path
+) -> None:
+    """Also of trials that have not started; other runs and sweeps stay."""
+    alone, sweeps, trained = runs.add("alone"), {}, []
+    for name in ("one", "two"):
+        sweep = Sweep(tmp_path / name, tuple(trials([Axis.parse("lr=0.1,0.2,0.3")], 0)), {})
+        sweep.open("a network")
+        sweeps[sweep.folder] = SweepSnapshot(sweep, RunState.STOPPED)
+        for trial in sweep.trials:
+            run_registry.remember(sweep.run(trial).path, None)
+        for trial in sweep.trials[:2]:
+            trained.append(WatchedRun(make_run(sweep.project(trial), trial.name, settings=dict(trial.values))))
+            trained[-1].read()
+    run_registry.remember(alone.folder.path, None)
+    runs.training._set_runs([alone, *trained], sweeps)
+    runs.training.choose((trained[0], trained[2]))
+    first, second = sweeps.values()
+
+    def known() -> set[str]:
+        return {each.folder for each in run_registry.known_runs()} & {
+            str(path) for path in (alone.folder.path, *(s.sweep.run(t).path for s in (first, second) for t in s.sweep.trials))
+        }
+
+    assert len(known()) == 7
+    running = replace(trained[1].snapshot, state=RunState.RUNNING)
+    assert running.state.trains
+    runs.training.delete_sweep(first)
+    assert runs.training.problem == ""
+    assert not first.folder.exists()
+    assert runs.training.runs == [alone, *trained[2:]]
+    assert runs.training.chosen == (trained[2],)
+    assert list(runs.training.sweeps) == [second.folder]
+    assert known() == {str(alone.folder.path), *(str(second.sweep.run(t).path) for t in second.sweep.trials)}
+    runs.training.delete(alone)
+    assert runs.training.runs == trained[2:]
+    assert str(alone.folder.path) not in known()
+    assert all(run.folder.path.exists() for run in trained[2:])
