@@ -684,6 +684,10 @@ def test_a_tab_says_what_happened_to_its_file_and_follows_the_name_of_the_networ
     document = window.context.root
     assert document.do(lambda g: commands.set_property(g, "name", "denoiser"))
     assert texts(window)[-1] == "● denoiser"
+    assert document.do(lambda g: commands.set_property(g, "name", "other"))
+    assert texts(window)[-1] == "● other"
+    document.undo()
+    assert texts(window)[-1] == "● denoiser"
     document.undo()
     assert texts(window)[-1] == "network"
 

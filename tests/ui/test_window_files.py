@@ -377,9 +377,11 @@ def test_the_first_of_several_files_that_can_be_read_is_shown(window, many, tmp_
     assert window.context.root.path == many[1]
     for dialog in window.findChildren(FindingsDialog):
         dialog.close()
-    window.files.open_all([many[2], many[3]])
+    window.files.open_all([many[2], tmp_path / "bad.xml", many[3]])
     assert titles(window) == ["b.xml", "a.xml", "c.xml", "d.xml"]
     assert window.context.root.path == many[2]
+    for dialog in window.findChildren(FindingsDialog):
+        dialog.close()
 
 
 def test_a_document_is_said_to_have_problems_when_it_has_warnings_or_errors(window, tmp_path):
@@ -387,14 +389,15 @@ def test_a_document_is_said_to_have_problems_when_it_has_warnings_or_errors(wind
     said = heard(window)
     broken = {
         "clean": XML,
-        "one": XML.replace('input="input"', 'input="gone"'),
-        "unknown": XML.replace("</NetworkModel>", "\t<Strange />\n</NetworkModel>"),
+        "one": XML.replace('edit_pos="0,0"', 'edit_pos="x"'),
+        "two": XML.replace('edit_pos="0,0"', 'edit_pos="x"').replace('edit_pos="320,0"', 'edit_pos=""'),
     }
     for name, text in broken.items():
         path = tmp_path / f"{name}.xml"
         path.write_text(text)
         said.clear()
         assert window.files.open(path)
+        assert len(window.context.root.reading) == list(broken).index(name)
         found = [d for d in window.context.root.reading if d.severity.value in ("error", "warning")]
         if found:
             count = f"{len(found)} problem" + ("s" if len(found) > 1 else "")
