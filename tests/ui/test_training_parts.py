@@ -675,3 +675,57 @@ def test_a_deleted_sweep_leaves_no_trial_in_the_list_in_the_registry_or_on_the_d
     assert runs.training.runs == trained[2:]
     assert str(alone.folder.path) not in known()
     assert all(run.folder.path.exists() for run in trained[2:])
+
+
+def test_every_step_that_is_asked_for_is_shown_whatever_was_shown_before(
+    qtbot: QtBot, context: Context, runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also the same one after the weights of the document, and after a step that cannot be read."""
+    shown_: list[str] = []
+    monkeypatch.setattr(analysis_of(context), "show_weights", lambda path: shown_.append(path.stem if path else "document"))
+    machine, failed, changed = time_machine_of(context), list[str](), list[int | None]()
+    machine.failed.connect(failed.append)
+    machine.changed.connect(lambda: changed.append(machine.step))
+    made = [runs.add(name) for name in "ab"]
+    for run in made:
+        run.folder.trail.mkdir()
+        for step in (5, 10):
+            with (run.folder.trail / "index.jsonl").open("a") as stream:
+                stream.write(json.dumps({"step": step, "file": f"{step}.npz", "kind": "key"}) + "\n")
+            np.savez(run.folder.trail / f"{step}.npz", weight=np.full(3, step, np.float32))
+
+    def go(step: int, run: WatchedRun = made[0]) -> list[str]:
+        machine.go(run, step)
+        qtbot.waitUntil(lambda: not machine._job.running, timeout=WAIT)
+        found, shown_[:] = list(shown_), []
+        return found
+
+    def leave() -> list[str]:
+        machine.leave()
+        found, shown_[:] = list(shown_), []
+        return found
+
+    assert go(5) == ["5"]
+    assert go(7) == [], "the latest recorded step is shown already"
+    assert machine.step == 7
+    assert go(10) == ["10"]
+    assert leave() == ["document"]
+    assert leave() == []
+    assert machine.step is None
+    assert go(10) == ["10"]
+    assert leave() == ["document"]
+    assert go(5) == ["5"]
+    assert go(5, made[1]) == ["5"], "of another run"
+    assert go(5) == ["5"]
+    (made[0].folder.trail / "10.npz").write_bytes(b"broken")
+    assert go(10) == []
+    assert len(failed) == 1
+    assert machine.step == 5, "what is shown is still that"
+    assert leave() == ["document"]
+    assert go(10) == []
+    assert (machine.step, len(failed)) == (None, 2)
+    assert go(5) == ["5"]
+    runs.training.choose((made[1],))
+    assert shown_ == ["document"]
+    assert machine.step is None
+    assert changed[-1] is None
