@@ -195,7 +195,11 @@ def test_a_size_is_refused_with_the_rules_of_its_width_and_of_its_height(
     context = Context(default_registry())
     context.set_document(Document(blocks(), context.registry, parent=context))
     rules = size_rules_of(context)
-    sizes = InputSizes("input_0", SizeRule(8, causes=(Cause("multiple_of", "tall", 7, "it does not fit"),)), SizeRule(6, causes=(Cause("multiple_of", "wide", 7, "it does not fit"),)))
+    sizes = InputSizes(
+        "input_0",
+        SizeRule(8, causes=(Cause("multiple_of", "tall", 7, "it does not fit"),)),
+        SizeRule(6, causes=(Cause("multiple_of", "wide", 7, "it does not fit"),)),
+    )
 
     class Contract:
         inputs = (sizes,)

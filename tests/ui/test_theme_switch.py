@@ -139,7 +139,9 @@ def test_every_window_marks_the_theme_the_links_and_the_values_that_are_chosen_i
         window.files.new()
 
     def marked(window: MainWindow) -> set[str]:
-        names = [name for name in window.actions_.declared if name.startswith(("view.theme", "view.links", "view.figure"))]
+        names = [
+            name for name in window.actions_.declared if name.startswith(("view.theme", "view.links", "view.figure"))
+        ]
         assert len(names) > 6
         return {name for name in names if window.actions_[name].isChecked()}
 

@@ -658,7 +658,8 @@ def test_a_deleted_sweep_leaves_no_trial_in_the_list_in_the_registry_or_on_the_d
 
     def known() -> set[str]:
         return {each.folder for each in run_registry.known_runs()} & {
-            str(path) for path in (alone.folder.path, *(s.sweep.run(t).path for s in (first, second) for t in s.sweep.trials))
+            str(path)
+            for path in (alone.folder.path, *(s.sweep.run(t).path for s in (first, second) for t in s.sweep.trials))
         }
 
     assert len(known()) == 7
@@ -682,7 +683,9 @@ def test_every_step_that_is_asked_for_is_shown_whatever_was_shown_before(
 ) -> None:
     """Also the same one after the weights of the document, and after a step that cannot be read."""
     shown_: list[str] = []
-    monkeypatch.setattr(analysis_of(context), "show_weights", lambda path: shown_.append(path.stem if path else "document"))
+    monkeypatch.setattr(
+        analysis_of(context), "show_weights", lambda path: shown_.append(path.stem if path else "document")
+    )
     machine, failed, changed = time_machine_of(context), list[str](), list[int | None]()
     machine.failed.connect(failed.append)
     machine.changed.connect(lambda: changed.append(machine.step))

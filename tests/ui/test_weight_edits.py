@@ -361,7 +361,9 @@ def test_pruning_says_first_that_it_gains_nothing_here(bench: Bench) -> None:
     assert bench.document.settings.weights == str(bench.weights)
 
 
-def test_a_number_of_channels_for_a_document_that_was_left_is_not_set_in_another_one(qtbot: QtBot, tmp_path: Path) -> None:
+def test_a_number_of_channels_for_a_document_that_was_left_is_not_set_in_another_one(
+    qtbot: QtBot, tmp_path: Path
+) -> None:
     engine = ScriptedEngine()
     context = Context(default_registry())
     context.engine = engine  # type: ignore[assignment]
