@@ -25,6 +25,7 @@ from app.ui.engine.training import StartRequest
 from app.ui.train.health_panel import HealthPanel
 from app.ui.train.run_progress import RunProgress, metric_title, time_text
 from app.ui.train.runs_panel import TrainingRunsPanel
+from app.ui.train.settings_form import FIELDS
 from app.ui.train.training_panel import TrainingPanel
 from app.ui.train.validation_panel import ValidationPanel
 from app.ui.widgets import theme
@@ -732,3 +733,128 @@ def test_every_step_that_is_asked_for_is_shown_whatever_was_shown_before(
     assert shown_ == ["document"]
     assert machine.step is None
     assert changed[-1] is None
+
+
+# --- the form of a new run --------------------------------------------------------------------------------------------
+
+
+def test_the_recipe_of_the_document_is_shown_for_its_task_only(qtbot: QtBot, context: Context, runs: Runs) -> None:
+    context.root.change_settings(task="restoration", recipe={"lr": "0.5", "batch": "3", "epochs": "7", "patch": "17"})
+    panel = TrainingPanel(context)
+    shown(qtbot, panel)
+    usual = {field.name: field.default for field in FIELDS}
+
+    def proposed() -> dict[str, str]:
+        names = ("lr", "batch", "steps", "patch", "seed")
+        return {name: panel.form.fields[name].placeholderText() for name in names}
+
+    def choose(task: str) -> None:
+        panel.task.setCurrentIndex(panel.task.findData(task))
+        panel.task.activated.emit(panel.task.currentIndex())
+
+    plain = {name: usual[name] for name in ("lr", "batch", "steps", "patch", "seed")}
+    recipe = {**plain, "lr": "0.5", "batch": "3", "steps": "7 epochs", "patch": "17"}
+    assert panel.task.currentData() == "restoration"
+    assert proposed() == recipe
+    for task in ("denoising", "restoration", "classification", "segmentation", "restoration"):
+        choose(task)
+        assert proposed() == (recipe if task == "restoration" else plain), task
+        assert panel.example.isVisible() is (task in ("classification", "segmentation"))
+    other = Document(context.root.graph.copy(), context.registry, parent=context)
+    other.project = context.root.project
+    context.set_document(other)
+    assert proposed() == plain
+
+
+def test_the_task_of_the_document_stays_whatever_the_network_suggests(
+    qtbot: QtBot, context: Context, runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And so does one that the user chose; else it follows the network."""
+    suggested = ["denoising"]
+    monkeypatch.setattr(TrainingPanel, "_task_of_network", lambda _self, _most: suggested[0])
+    panel = TrainingPanel(context)
+    shown(qtbot, panel)
+
+    def edit(task: str) -> str:
+        suggested[0] = task
+        panel._follow_network()
+        return str(panel.task.currentData())
+
+    assert [edit(task) for task in ("classification", "", "super-resolution")] == [
+        "classification", "classification", "super-resolution"
+    ]  # fmt: skip
+    context.root.change_settings(task="segmentation")
+    assert edit("denoising") == "super-resolution", "what is shown stays until the document is shown again"
+    context.root.change_settings(task="")
+    assert edit("denoising") == "denoising"
+    panel.task.setCurrentIndex(panel.task.findData("restoration"))
+    panel.task.activated.emit(panel.task.currentIndex())
+    assert edit("classification") == "restoration"
+    other = Document(context.root.graph.copy(), context.registry, parent=context)
+    other.project = context.root.project
+    other.change_settings(task="segmentation")
+    context.set_document(other)
+    assert panel.task.currentData() == "segmentation"
+    assert edit("denoising") == "segmentation"
+
+
+def test_buttons_say_what_is_begun_and_the_message_what_was_refused_until_it_is_over(
+    qtbot: QtBot, context: Context, runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    training = runs.training
+    panel = TrainingPanel(context)
+    shown(qtbot, panel)
+    begun: list[str] = []
+
+    def begin(name: str) -> None:
+        begun.append(name)
+        training._starting = True
+        training._say("")
+        training.updated.emit()
+
+    def end(problem: str = "") -> None:
+        training._starting = False
+        if problem:
+            training._say(problem)
+        training.updated.emit()
+
+    for name in ("start", "make_samples", "make_example_data"):
+        monkeypatch.setattr(training, name, lambda *_, name=name: begin(name))
+
+    def state() -> tuple[str, str, bool, str]:
+        return panel.start.text(), panel.example.text(), panel.start.isEnabled(), panel.problem.text()
+
+    idle = ("Start Training", "Make Example Data", True, "")
+    assert state() == idle
+    for problem in ("", "The folder is not empty.", ""):
+        panel.start.click()
+        assert state() == ("Starting ...", "Make Example Data", False, "")
+        assert panel.start.toolTip() == "Unavailable: a run is being started"
+        assert not panel.samples.isEnabled()
+        end(problem)
+        assert state() == (*idle[:3], problem)
+        assert panel.start.toolTip().startswith("Export the project")
+    panel.form.set_text("more", "ema 0.9")
+    panel.start.click()
+    assert state()[:3] == idle[:3]
+    assert panel.problem.text()
+    panel.form.set_text("more", "")
+    panel._make_example_data()
+    assert state() == ("Start Training", "Making Example Data ...", False, "")
+    assert panel.start.toolTip() == "Unavailable: example data are being made"
+    end()
+    assert state() == idle
+    panel.samples.click()
+    assert state() == ("Start Training", "Make Example Data", False, "")
+    assert panel.start.toolTip() == "Unavailable: a run is being started"
+    end()
+    assert state() == idle
+    assert begun == ["start", "start", "start", "make_example_data", "make_samples"]
+    training._say("It was refused.")
+    assert panel.problem.text() == "It was refused."
+    other = Document(Graph(), context.registry, parent=context)
+    other.project = context.root.project
+    context.set_document(other)
+    assert panel.problem.text() == ""
+    assert panel.start.toolTip() == "Unavailable: the network has no layers"
+    assert not panel.start.isEnabled()
