@@ -133,7 +133,7 @@ def test_links_in_collapsed_frames_are_hidden_also_those_made_meanwhile(canvas):
 def test_links_that_cross_an_area_are_found_there(canvas):
     """Forwards, backwards, around layers and through points: whatever is painted is found in the index of links."""
     document = canvas.context.document
-    places = [(640, 0), (-1200, 0), (640, 900), (300, -700), (0, 0), (2400, 8)]
+    places = [(640, 0), (-1200, 0), (640, 900), (300, -700), (0, 0), (2400, 8), (-40, 900), (-40, -900)]
     bends = [(), ((400, 700),), ((400, -700),), ((-900, 0), (2600, 40))]
     for style in link_paths.STYLES:
         link_paths.set_style(style)
