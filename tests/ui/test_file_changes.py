@@ -15,7 +15,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QEvent, QFileSystemWatcher, QPointF, Qt, QTimer
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QFileDialog, QMessageBox, QPushButton, QToolButton
+from PySide6.QtWidgets import QApplication, QFileDialog, QLabel, QMessageBox, QPushButton, QToolButton
 
 from designer.files.disk_watch import OnDisk, digest_of
 from designer.files.document import read_document, save_document, write_document
@@ -309,3 +309,14 @@ def test_a_busy_folder_does_not_put_off_the_look(window, path, qtbot):
         return window.disk.bar.isVisible()
 
     qtbot.waitUntil(busy)
+
+
+@pytest.mark.parametrize("unsaved", [False, True])
+def test_the_notice_says_whether_there_are_unsaved_changes(window, path, unsaved):
+    if unsaved:
+        rename(window)
+    overwrite(path)
+    window.disk.check()
+    text = next(label.text() for label in window.disk.bar.findChildren(QLabel) if path.name in label.text())
+    assert "was changed by another program" in text
+    assert ("and you have unsaved changes" in text) is unsaved

@@ -193,3 +193,25 @@ def test_the_first_window_leaves_room_on_the_screen_and_later_ones_have_the_size
     again = MainWindow(default_registry(), settings)
     qtbot.addWidget(again, before_close_func=MainWindow.close_now)
     assert (again.width(), again.height()) == (780, 760)
+
+
+def test_what_was_changed_in_a_workspace_is_there_after_a_layout_of_another_one(window):
+    told: list[str] = []
+    window.docks.workspace_changed.connect(told.append)
+    keep(window, "mine")
+    window.docks.set_workspace("Profile")
+    window.docks["run_logger"].close()
+    window.docks.show("code_view")
+    profile = seen(window)
+    entries(window)["mine"].trigger()
+    assert window.docks.workspace == "Design"
+    window.docks["palette"].close()
+    design = seen(window)
+    window.docks.set_workspace("Profile")
+    assert seen(window) == profile
+    window.docks.set_workspace("Profile")
+    window.docks.set_workspace("Design")
+    assert seen(window) == design
+    entries(window)["mine"].trigger()
+    assert "dock.palette" in seen(window)
+    assert told == ["Profile", "Design", "Profile", "Design"], "the same workspace is no other one"

@@ -15,6 +15,8 @@ from PySide6.QtWidgets import QLineEdit, QRubberBand, QToolTip
 from app.ui.canvas.edge_scroll import EDGE
 from app.ui.document.document import Document
 from designer.graph import commands
+from designer.graph.diagnostics import DiagnosticError
+from designer.graph.edits import Edit
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.operators import links
@@ -306,3 +308,122 @@ def test_links_whose_types_match_are_made_without_a_word(canvas, way):
     WAYS[way](canvas)
     assert Source("half") in canvas.context.document.graph["add"].inputs
     assert canvas.messages == []
+
+
+# --- what a drop changes ----------------------------------------------------------------------------------------------
+
+
+def offers(canvas) -> list[str]:
+    """The operators that the search lists."""
+    popup = canvas._quick_add
+    return [match.key for match in popup._operators("")]
+
+
+def test_a_link_that_moves_to_another_input_leaves_no_gap_where_inputs_are_a_list(canvas):
+    """A concatenation has as many inputs as it reads; other layers keep the place of an input that is open now."""
+    document = canvas.context.document
+    document.do(
+        lambda g: commands.add_layer(g, Layer("cat", "concatenation", (864, 176), (Source("input"), Source("half"))))
+    )
+    document.do(lambda g: commands.connect(g, Source("half"), "add", 1))
+    graph = document.graph
+    for owner, others in (("cat", (Source("half"),)), ("add", (None, Source("half")))):
+        start = kit.port(canvas, owner, 0)
+        kit.drag(canvas, start, kit.port(canvas, "conv"))
+        assert graph[owner].inputs == others
+        assert graph["conv"].inputs == (Source("input"),)
+        kit.check(canvas, document)
+        document.undo()
+        kit.drag(canvas, start, kit.at(canvas, QPointF(700, 500)))
+        assert graph[owner].inputs == others
+        kit.check(canvas, document)
+        document.undo()
+
+
+def test_a_link_can_be_taken_to_another_output(canvas):
+    """Its end at the layer that it comes from is the loose one near there; the input stays."""
+    document = canvas.context.document
+    link = canvas.projection.link("add", 0)
+    start = kit.at(canvas, link.path().pointAtPercent(0.2))
+    kit.drag(canvas, start, kit.output(canvas, "half"))
+    assert document.graph["add"].inputs == (Source("half"),)
+    document.undo()
+    kit.drag(canvas, start, kit.output(canvas, "input"))
+    assert document.graph["add"].inputs == (Source("input"),)
+    assert document.history.undo_title is None, "back where it was, nothing changes"
+
+
+def test_a_link_that_is_dropped_on_nothing_offers_what_reads_its_tensor_with_the_first_input(canvas):
+    registry, document = canvas.context.registry, canvas.context.document
+    ends = {
+        "output": (kit.output(canvas, "half"), document.inference.type_of(Source("half"))),
+        "input": (kit.port(canvas, "words"), None),
+    }
+    for end, (start, tensor) in ends.items():
+        kit.drag(canvas, start, kit.at(canvas, QPointF(700, 520)))
+        found = set(offers(canvas))
+        canvas._quick_add.hide()
+        for cls in registry:
+            if end == "input":
+                assert (cls.type in found) is bool(cls.outputs), cls.type
+            elif cls.type in found or cls.inputs:
+                assert (cls.type in found) is (bool(cls.inputs) and not cls.inputs[0].refusal(tensor)), cls.type
+        assert ("gather" in found, "input" in found) == (True, end == "input")
+    canvas._on_quick_add(QPointF(0, 0), None)
+    assert set(offers(canvas)) >= {cls.type for cls in registry}, "a search for any operator offers all again"
+    canvas._quick_add.hide()
+
+
+def test_the_canvas_has_the_keyboard_after_a_layer_was_connected_in_the_search(canvas):
+    document = canvas.context.document
+    canvas.activateWindow()
+    canvas.context.select(("half",))
+    canvas.links.connect_to()
+    search = canvas.links._connect_search
+    row = next(n for n, offer in enumerate(search._offers) if (offer.consumer, offer.at) == ("conv", 0))
+    assert not canvas.viewer.hasFocus()
+    search.hide()
+    search.chosen.emit(str(row))
+    assert document.graph["conv"].inputs == (Source("half"),)
+    assert canvas.viewer.hasFocus()
+
+
+def test_a_layer_that_cannot_be_inserted_where_it_was_dropped_goes_back(canvas, monkeypatch):
+    """With its place in the document, whatever refuses the edit."""
+    document = canvas.context.document
+    document.do(lambda g: commands.add_layer(g, Layer("free", "identity", (576, 480))))
+
+    def refuse(*_: object) -> Edit:
+        raise DiagnosticError.of("refused", "it is refused", remedy="take another one")
+
+    link = canvas.projection.link("add", 0)
+    middle = kit.at(canvas, canvas.projection["free"].box().center())
+    place = kit.at(canvas, link.path().pointAtPercent(0.5)) + kit.node(canvas, "free") - middle
+    for refused in (True, False):
+        if refused:
+            monkeypatch.setattr(commands, "insert_on_link", refuse)
+        else:
+            monkeypatch.undo()
+        kit.drag(canvas, kit.node(canvas, "free"), place)
+        inserted = document.graph["add"].inputs == (Source("free"),)
+        assert inserted is not refused
+        item = canvas.projection["free"]
+        assert item.pos().toTuple() == document.graph["free"].position
+        if refused:
+            assert document.graph["free"].position == (576, 480)
+        kit.check(canvas, document)
+
+
+def test_the_search_of_a_layer_lists_its_own_ports(canvas):
+    """Of the layer that was selected last."""
+    search = canvas.links._connect_search
+    for name, outgoing in (("half", True), ("add", True), ("conv", False), ("add", False)):
+        canvas.context.select((name,))
+        (canvas.links.connect_to if outgoing else canvas.links.connect_from)()
+        assert search.isVisible()
+        ends = {offer.source.layer if outgoing else offer.consumer for offer in search._offers}
+        assert ends == {name}
+        search.hide()
+    canvas.context.select(())
+    canvas.links.connect_to()
+    assert not search.isVisible()

@@ -20,7 +20,7 @@ from app.ui.canvas import link_paths, node_metrics
 from app.ui.canvas.links import AIR
 from app.ui.canvas.node_layout import PORT_RADIUS
 from designer.graph import commands
-from designer.graph.model import Source
+from designer.graph.model import Layer, Source
 from designer.graph.routes import routes_of, set_route
 
 NONE, ALT = Qt.KeyboardModifier.NoModifier, Qt.KeyboardModifier.AltModifier
@@ -312,3 +312,211 @@ def test_rounded_corners_make_a_line_shorter_and_leave_its_pieces_where_they_are
     for corner, (before, after) in zip(places[1:], pairwise(pieces), strict=False):
         room = min(link_paths.CORNER, before.length() / 2, after.length() / 2)
         assert min(QLineF(corner, place).length() for place in on_path) <= room + 1
+
+
+# --- one link through all its states ---------------------------------------------------------------------------------
+
+
+def straight(window, key=LINK) -> list[tuple[float, float]]:
+    """The corners of a link as the far view of a large network paints it."""
+    path = QPainterPath()
+    link(window, key).add_lines(path)
+    return [(path.elementAt(n).x, path.elementAt(n).y) for n in range(path.elementCount())]
+
+
+def test_a_link_leads_around_layers_or_through_its_points_or_straight(window):
+    """Points take the place of the lane, and the lane comes back without them, in the line, from afar and with its label."""
+    document, items = window.context.document, window.canvas.projection
+    two = [(224, 208), (544, 240)]
+
+    def ends() -> tuple[tuple[float, float], tuple[float, float]]:
+        item = link(window)
+        return item.source.center().toTuple(), item.target.center().toTuple()
+
+    def seen(kind: str) -> None:
+        item, (start, end) = link(window), ends()
+        box, lines = items["conv"].box(), straight(window)
+        assert item.points == [QPointF(*place) for place in points(window)]
+        assert (lines[0], lines[-1]) == (start, end)
+        if kind == "around":
+            (first, lane), (last, same) = lines[1:-1]
+            assert lane == same
+            assert start[0] < first < last < end[0]
+            assert not box.top() <= lane <= box.bottom()
+            assert not any(box.contains(item.path().pointAtPercent(share / 50)) for share in range(51))
+            assert item.label_box.center().y() == pytest.approx(lane)
+        elif kind == "points":
+            assert lines[1:-1] == two
+            pieces = [QLineF(QPointF(*a), QPointF(*b)) for a, b in pairwise(lines)]
+            longest = max(pieces, key=lambda piece: abs(piece.dx()) + abs(piece.dy()))
+            middle = item.label_box.center()
+            assert middle.toTuple() == pytest.approx(longest.center().toTuple())
+        else:
+            assert lines == [start, end]
+            assert item.label_box.center().toTuple() == pytest.approx(
+                ((start[0] + end[0]) / 2, (start[1] + end[1]) / 2)
+            )
+        assert item.label == "3 x 48 x 64"
+        assert item.boundingRect().contains(item.path().boundingRect().united(item.label_box))
+
+    seen("around")
+    with_point(window, *two)
+    seen("points")
+    document.do(lambda g: commands.move_layers(g, {"conv": (320, 640)}))
+    seen("points")
+    window.canvas.viewer.select_link(link(window))
+    window.canvas.routes.straighten()
+    seen("straight")
+    document.undo()
+    document.undo()
+    seen("points")
+    document.undo()
+    seen("around")
+    document.redo()
+    seen("points")
+    document.undo()
+    document.do(lambda g: commands.move_layers(g, {"conv": (320, 640)}))
+    seen("straight")
+    document.do(lambda g: commands.add_layer(g, Layer("in the way", "identity", (320, 0))))
+    assert len(straight(window)) == 4
+    document.undo()
+    seen("straight")
+    document.do(lambda g: commands.move_layers(g, {"conv": (320, 0)}))
+    seen("around")
+    document.do(lambda g: commands.set_params(g, {"conv": {"kernel": "3x3"}}))
+    document.do(lambda g: commands.rename_layer(g, "input", "photo"))
+    seen("around")
+    document.do(lambda g: commands.move_layers(g, {"cat": (240, 320)}))  # too near for a lane
+    assert straight(window) == list(ends())
+    document.do(lambda g: commands.move_layers(g, {"conv": (80, 200)}))
+    document.do(lambda g: commands.move_layers(g, {"cat": (-400, 0)}))  # backwards
+    assert straight(window) == list(ends())
+    for _ in range(3):
+        document.undo()
+    seen("around")
+
+
+@pytest.mark.parametrize(("share", "slot"), [(0.08, 0), (0.5, 1), (0.92, 2)])
+def test_a_point_is_added_to_the_piece_that_is_clicked(window, share, slot):
+    with_point(window, (224, 208), (544, 208))
+    before = points(window)
+    double_click(window, on_link(window, share))
+    after = points(window)
+    assert len(after) == 3
+    assert (*after[:slot], *after[slot + 1 :]) == before
+
+
+@pytest.mark.parametrize(("zoom", "near"), [(0.4, 7.0 / 0.4), (1.0, 7.0), (2.5, 5.5)])
+def test_a_point_is_grasped_as_far_as_it_can_be_seen(window, zoom, near):
+    """`near` in canvas units: 7 pixels, but the whole point at least."""
+    with_point(window, (224, 208), (416, 224), (544, 208))
+    item = link(window)
+    for number, place in enumerate(item.points):
+        for x, y in ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1)):
+            run = QPointF(x, y)
+            assert item.point_at(place + run * (near - 0.4), zoom) == number
+            assert item.point_at(place + run * (near + 0.4), zoom) is None
+
+
+@pytest.mark.parametrize("place", [(230, 212), (400, 230), (548, 200)])
+def test_the_menu_acts_on_the_point_nearest_to_the_pointer(window, place):
+    three = [(224, 208), (416, 224), (544, 208)]
+    with_point(window, *three)
+    window.canvas.viewer.select_link(link(window))
+    window.canvas.viewer.menu_place = QPointF(*place)
+    window.canvas.routes.remove()
+    nearest = min(three, key=lambda point: abs(point[0] - place[0]) + abs(point[1] - place[1]))
+    assert points(window) == tuple(point for point in three if point != nearest)
+    window.context.document.undo()
+    window.canvas.viewer.menu_place = None  # by the keyboard: the last one
+    window.canvas.viewer.select_link(link(window))
+    window.canvas.routes.remove()
+    assert points(window) == tuple(three[:-1])
+
+
+def test_a_point_is_added_in_the_middle_unless_the_menu_was_opened_on_the_link(window):
+    item = link(window)
+    window.canvas.viewer.select_link(item)
+    middle = item.path().pointAtPercent(0.5)
+    for place in (None, QPointF(5000, 5000), item.path().pointAtPercent(0.2)):
+        window.canvas.viewer.menu_place = place
+        window.canvas.routes.add()
+        (point,) = points(window)
+        wanted = middle if place is None or place.x() == 5000 else place
+        assert max(abs(point[0] - wanted.x()), abs(point[1] - wanted.y())) <= 8
+        window.context.document.undo()
+        window.canvas.viewer.select_link(link(window))
+
+
+@pytest.mark.parametrize(
+    ("place", "fits"), [((1256, 40), False), ((-472, 40), False), ((416, 224), True), ((392, 640), True)]
+)
+def test_a_shape_is_written_where_it_covers_neither_end(window, place, fits):
+    """The longest piece can pass over the layer that it comes from, or over the one that it leads to."""
+    with_point(window, place)
+    item = link(window)
+    label = item.label_box.adjusted(-AIR, 0, AIR, 0)
+    covered = [end for end in ("input", "cat") if label.intersects(window.canvas.projection[end].box())]
+    assert covered == ([] if fits else ["cat"] if place[0] > 0 else ["input"])
+    assert item.label_fits is fits
+
+
+def test_a_port_tells_the_element_type_of_its_tensor_once(window):
+    """Tensors of whole numbers have their type in their shape already."""
+    document, items = window.context.document, window.canvas.projection
+    document.do(lambda g: commands.add_layer(g, Layer("best", "top_k", (640, 320), (Source("conv"),), {"count": "2"})))
+    document.do(lambda g: commands.add_layer(g, Layer("places", "identity", (960, 320), (Source("best", "indices"),))))
+    values, places = (dot.carried() for dot in items["best"].outputs)
+    assert values.endswith(" float32")
+    assert places == values.replace("float32", "int64")
+    assert items["places"].inputs[0].carried() == places
+    assert items["conv"].inputs[0].carried() == "3 x 48 x 64 float32"
+    document.do(lambda g: commands.set_params(g, {"conv": {"kernel": "0x0"}}))
+    assert [dot.carried() for dot in (*items["best"].outputs, *items["places"].inputs)] == ["", "", ""]
+    assert items["conv"].inputs[0].carried() == "3 x 48 x 64 float32"
+    document.undo()
+    assert items["best"].outputs[1].carried() == places
+    document.do(lambda g: commands.remove_layers(g, ["best"]))
+    assert items["places"].inputs[0].carried() == ""
+
+
+@pytest.mark.parametrize("dx", [-300, -10, 0, 10, 40, 48, 60, 300])
+@pytest.mark.parametrize("dy", [-120, 0, 80])
+def test_a_line_at_right_angles_leaves_and_arrives_to_the_right(dx, dy):
+    """With a piece that can be seen at both ends, also where the layers are too near for a simple step."""
+    corners = link_paths.angled(QPointF(0, 0), QPointF(dx, dy))
+    first, last = corners[1].x(), dx - corners[-2].x()
+    assert first == last == (dx / 2 if dx >= 2 * link_paths.STUB else link_paths.STUB)
+    assert all(a.x() == b.x() or a.y() == b.y() for a, b in pairwise(corners))
+
+
+def test_the_label_of_a_link_is_on_its_lane_also_at_zero():
+    start, end = QPointF(0, 40), QPointF(600, 80)
+    for lane in (-200.0, 0.0, 300.0):
+        assert link_paths.label_place(start, end, lane, ()) == QPointF(300, lane)
+    assert link_paths.label_place(start, end, None, ()) == QPointF(300, 60)
+
+
+def test_an_unknown_style_of_links_is_curved():
+    try:
+        for name, style in (("angled", "angled"), ("wavy", "curved"), ("angled", "angled"), ("curved", "curved")):
+            link_paths.set_style(name)
+            assert link_paths.style() == style
+    finally:
+        link_paths.set_style(link_paths.CURVED)
+
+
+def test_a_label_that_is_wider_than_its_link_is_inside_the_bounds_of_the_item(window):
+    """Else parts of it would stay on the canvas, or be cut off, when the link moves."""
+    try:
+        for style in link_paths.STYLES:
+            link_paths.set_style(style)
+            for place in ((200, 640), (160, -900), (100, 480)):
+                window.context.document.do(lambda g, place=place: commands.move_layers(g, {"cat": place}))
+                item = link(window)
+                item.redraw()
+                assert item.label_box.width() > 40
+                assert item.boundingRect().contains(item.label_box)
+                assert item.boundingRect().contains(item.path().boundingRect())
+    finally:
+        link_paths.set_style(link_paths.CURVED)

@@ -8,18 +8,20 @@ pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
 import canvas_kit as kit
-from PySide6.QtWidgets import QLabel
+from PySide6.QtWidgets import QApplication, QLabel
 from window_kit import show
 
 import samples
 from app.ui.design.layer_facts import LayerFacts
 from app.ui.document.document import Document
+from app.ui.engine.context import Context
 from app.ui.shell.live_totals import LiveTotals, explanation, short_text
 from designer.files.document import read_document
 from designer.graph import commands
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.operators.live_cost import LiveCost, Total
+from designer.operators.registry import default_registry
 
 
 @pytest.fixture
@@ -90,3 +92,63 @@ def test_the_training_branch_is_not_counted(qtbot, empty_window):
     qtbot.waitUntil(lambda: settled(window) and shown(window).isVisible())
     assert " 84 parameters " in shown(window).text()  # 3 * 3 * 9 + 3
     assert "The training branch (2 layers) is not included." in shown(window).toolTip()
+
+
+def test_the_totals_are_those_of_a_new_count_after_every_edit(qtbot):
+    """Also where an edit changes the shapes of layers that it does not name, and in another document."""
+    context = Context(default_registry())
+    documents = [Document(graph, context.registry, parent=context) for graph in (kit.small_graph(), Graph())]
+    first, other = documents
+    totals = LiveTotals(context)
+    said: list[tuple[str, str]] = []
+    totals.changed.connect(lambda *words: said.append(words))
+
+    def check(what: str) -> None:
+        qtbot.waitUntil(lambda: totals.total is not None and not totals._timer.isActive())
+        document = context.root
+        live = LiveCost(document.inference)
+        live.count()
+        wanted = live.total(document.training)
+        assert totals.total == wanted, what
+        assert said[-1] == (short_text(wanted), explanation(wanted, len(document.training))), what
+
+    context.set_document(first)
+    check("at first")
+    edits = {
+        "remove what others read": lambda g: commands.remove_layers(g, ["conv"]),
+        "remove and heal": lambda g: commands.remove_layers(g, ["conv"], heal=True),
+        "remove one that nobody reads": lambda g: commands.remove_layers(g, ["free"]),
+        "remove all": lambda g: commands.remove_layers(g, list(g.layers)),
+        "the size of the input": lambda g: commands.set_params(g, {"input": {"dims": "32x32x3"}}),
+        "the kernel": lambda g: commands.set_params(g, {"conv": {"kernel": "5x5"}}),
+        "an error": lambda g: commands.set_params(g, {"conv": {"kernel": "none"}}),
+        "connect": lambda g: commands.connect(g, Source("input"), "free", 0),
+        "cut": lambda g: commands.disconnect(g, "conv", 0, close_gap=False),
+        "add": lambda g: commands.add_layer(
+            g, Layer("new", "convolution", (0, 0), (Source("cat"),), {"features": "2"})
+        ),
+        "rename": lambda g: commands.rename_layer(g, "conv", "other"),
+        "activation": lambda g: commands.set_activation(g, ["conv"], None),
+    }
+    for what, edit in edits.items():
+        assert first.do(edit), what
+        check(what)
+        first.undo()
+        check(f"undo {what}")
+        first.redo()
+        check(f"redo {what}")
+        first.undo()
+    context.set_document(other)
+    check("another document")
+    assert said[-1][0] == ""
+    count = len(said)
+    first.do(edits["the kernel"])
+    assert not totals._timer.isActive()
+    QApplication.processEvents()
+    assert len(said) == count, "an edit of a document that is not shown"
+    other.do(lambda g: commands.add_layer(g, Layer("input", "input", params={"dims": "8x8x3"})))
+    check("the first layer")
+    context.set_document(first)
+    check("the first document")
+    other.do(lambda g: commands.remove_layers(g, ["input"]))
+    assert not totals._timer.isActive()

@@ -301,3 +301,27 @@ def test_every_format_that_is_measured_has_a_column_of_numbers(qtbot):
             assert Qt.AlignmentFlag(item.textAlignment(column)) & Qt.AlignmentFlag.AlignRight
     assert [header.text(column) for column in (0, 1, header.columnCount() - 1)] == ["Layer", "Format", "Reason"]
     assert not header.toolTip(header.columnCount() - 1)
+
+
+def test_a_chip_dropped_on_a_layer_that_is_not_selected_is_for_it_alone(qtbot):
+    """And one that is dropped on one of the selected layers for all of them, each by its path."""
+    context = Context(default_registry())
+    names = ("a", "b", "c")
+    layers = [Layer("image", "input", params={"dims": "8x8x3"})]
+    for name in names:
+        layers.append(Layer(name, "convolution", inputs=(Source(layers[-1].name),), params={"features": "3"}))
+    context.set_document(Document(Graph(layers), context.registry, parent=context))
+    formats = number_formats_of(context)
+    for selection, target, wanted in (
+        ((), "b", {"b"}),
+        (("a", "c"), "b", {"b"}),
+        (("a", "c"), "c", {"a", "c"}),
+        (("a",), "a", {"a"}),
+        (names, "b", set(names)),
+    ):
+        context.select(selection)
+        context.format_dropped.emit("float16", target)
+        assert formats.formats == dict.fromkeys(wanted, "float16")
+        assert context.selection == selection
+        context.root.undo()
+        assert formats.formats == {}

@@ -6,6 +6,8 @@ import pytest
 
 pytest.importorskip("PySide6")
 
+from random import Random
+
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeySequence
 from PySide6.QtTest import QTest
@@ -174,3 +176,31 @@ def test_keys_of_the_canvas_do_nothing_in_a_panel_and_all_others_work_everywhere
             if fired != expected:
                 wrong.append((name, key.toString(), list(fired)))
     assert not wrong
+
+
+def test_keys_after_any_changes_are_of_one_action_each_and_stay(shortcuts, settings):
+    """Whatever is changed, reset and chosen, in any spelling."""
+    dice = Random(5)
+    names = ["edit.bypass", "edit.duplicate", "edit.redo", "file.new", "file.open", "help.commands", "edit.add"]
+    keys = ["Ctrl+D", "ctrl+d", "CTRL+Y", "Ctrl+Shift+Z", "ctrl+shift+z", "M", "Ctrl+P", "F3", "Space", "Ctrl+N"]
+    for _ in range(60):
+        what, name = dice.choice(("change", "change", "change", "reset", "preset")), dice.choice(names)
+        if what == "change":
+            wanted = tuple(dice.sample(keys, dice.randrange(0, 3)))
+            if len({QKeySequence(key).toString() for key in wanted}) < len(wanted):
+                continue
+            shortcuts.change(name, wanted)
+            assert shortcuts.keys(name) == wanted
+        elif what == "reset":
+            shortcuts.reset(name)
+            assert shortcuts.keys(name) == shortcuts.standard(name)
+            assert not shortcuts.is_changed(name)
+        else:
+            preset = dice.choice(PRESETS)
+            shortcuts.choose(preset.id)
+            assert shortcuts.preset is preset
+            assert not any(shortcuts.is_changed(each) for each in shortcuts.actions)
+        held = [QKeySequence(key).toString() for each in shortcuts.actions for key in shortcuts.keys(each)]
+        assert len(held) == len(set(held)), "a key of two actions"
+        again = Shortcuts(settings, declared_actions())
+        assert {each: again.keys(each) for each in names} == {each: shortcuts.keys(each) for each in names}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -25,6 +26,7 @@ from designer.graph.commands import set_params
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.operators.registry import default_registry
+from designer.operators.size_contract import Cause, Failure, InputSizes, SizeRule, size_contract
 
 engine_is_let_go = kit.engine_is_let_go
 
@@ -145,3 +147,75 @@ def test_an_image_of_an_invalid_size_is_offered_the_edit(qtbot: QtBot, engine: E
     assert bench.analysis.result is not None
     assert bench.analysis.result.outputs["output_0"].shape == (1, 3, 18, 25)
     assert document.history.undo_title == "Accept Every Size"
+
+
+def test_a_rule_that_is_found_after_an_edit_is_not_that_of_the_network(
+    qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is computed again, when it is wanted again."""
+    monkeypatch.setattr("app.ui.engine.size_rules._PAUSE_MS", 1)
+    go_on, begun = Event(), Event()
+
+    def slowly(*words: object) -> object:
+        begun.set()
+        assert go_on.wait(30)
+        return size_contract(*words)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("app.ui.engine.size_rules.size_contract", slowly)
+    context = Context(default_registry())
+    document = Document(blocks(), context.registry, parent=context)
+    context.set_document(document)
+    rules = size_rules_of(context)
+    for change in (
+        lambda: document.do(lambda g: set_params(g, {n: {"block_size": "2"} for n in ("blocks", "back")})),
+        lambda: context.set_document(Document(blocks(8), context.registry, parent=context)),
+    ):
+        go_on.clear()
+        begun.clear()
+        document.do(lambda g: set_params(g, {n: {"block_size": "4"} for n in ("blocks", "back")}))
+        rules.request()
+        qtbot.waitUntil(begun.is_set)
+        change()
+        go_on.set()
+        qtbot.waitUntil(lambda: not rules._background.running)
+        assert (rules.contract, rules.error) == (None, "")
+        begun.clear()
+        rules.request()
+        qtbot.waitUntil(lambda: rules.contract is not None)
+    assert "multiples of 8" in str(rules.contract.of("input_0").width)
+
+
+@pytest.mark.parametrize(
+    ("height", "width", "refused"), [(8, 12, False), (7, 12, True), (8, 10, True), (12, 8, True), (7, 10, True)]
+)
+def test_a_size_is_refused_with_the_rules_of_its_width_and_of_its_height(
+    qtbot: QtBot, height: int, width: int, refused: bool
+) -> None:
+    """Sizes are height and width, and their rules are two."""
+    context = Context(default_registry())
+    context.set_document(Document(blocks(), context.registry, parent=context))
+    rules = size_rules_of(context)
+    sizes = InputSizes(
+        "input_0",
+        SizeRule(8, causes=(Cause("multiple_of", "tall", 7, "it does not fit"),)),
+        SizeRule(6, causes=(Cause("multiple_of", "wide", 7, "it does not fit"),)),
+    )
+
+    class Contract:
+        inputs = (sizes,)
+
+        def of(self, layer: str) -> InputSizes | None:
+            return sizes if layer == "input_0" else None
+
+        def refusal(self, given: dict[str, tuple[int, int]]) -> Failure | None:
+            tall, wide = given["input_0"]
+            return Failure("back", "it does not fit") if tall % 8 or wide % 6 else None
+
+    rules.contract = Contract()  # type: ignore[assignment]
+    text = rules.refusal({"input_0": (height, width), "unknown": (1, 1)})
+    if refused:
+        rule = f"'input_0' is {width} x {height}; width: multiples of 6, height: multiples of 8 (because of wide, tall)"
+        assert text == rule
+    else:
+        assert text == ""
+    assert rules.refusal({"unknown": (1, 1)}) == ""

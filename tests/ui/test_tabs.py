@@ -656,3 +656,54 @@ def test_twenty_tabs_come_and_go(window, tmp_path):
     assert len(window.tabs.bar.children()) <= children + 2
     assert len(window.findChildren(QTimer)) <= timers
     assert window.findChild(QFileSystemWatcher).files() == [str(paths[0])]
+
+
+def test_a_tab_says_what_happened_to_its_file_and_follows_the_name_of_the_network(window, files):
+    window.files.open_all(files)
+    bar, opened = window.tabs.bar, window.tabs.all
+    text = files[1].read_text()
+
+    def tips() -> list[str]:
+        for each in opened:
+            each.check_disk()
+        return [bar.tabToolTip(number) for number in range(bar.count())]
+
+    assert tips() == [str(path) for path in files]
+    files[1].write_text(text.replace("16x16x3", "8x8x3"))
+    files[2].unlink()
+    wanted = [str(files[0]), f"{files[1]}\nChanged by another program", f"{files[2]}\nThe file no longer exists"]
+    assert [tip.replace("<br>", "\n") for tip in tips()] == wanted
+    window.tabs.show(opened[2])
+    change(window.context.root)
+    wanted[2] = f"{files[2]}\nUnsaved changes\nThe file no longer exists"
+    assert tips()[2] == wanted[2]
+    files[1].write_text(text)
+    assert tips()[1] == str(files[1])
+    window.context.root.undo()
+    window.files.new()
+    document = window.context.root
+    assert document.do(lambda g: commands.set_property(g, "name", "denoiser"))
+    assert texts(window)[-1] == "● denoiser"
+    assert document.do(lambda g: commands.set_property(g, "name", "other"))
+    assert texts(window)[-1] == "● other"
+    document.undo()
+    assert texts(window)[-1] == "● denoiser"
+    document.undo()
+    assert texts(window)[-1] == "network"
+
+
+@pytest.mark.parametrize("close", range(4))
+def test_the_neighbor_of_a_closed_tab_is_shown(window, files, tmp_path, close):
+    """That on the right, or on the left for the last tab; another one stays shown."""
+    save_document(network(), tmp_path / "four.xml")
+    window.files.open_all([*files, tmp_path / "four.xml"])
+    opened = window.tabs.all
+    for shown in range(4):
+        window.tabs.show(opened[shown])
+        expected = opened[shown] if close != shown else opened[shown + 1] if shown < 3 else opened[shown - 1]
+        window.files.close(opened[close])
+        assert window.tabs.shown is expected
+        assert window.context.root is expected.document
+        window.files.reopen()
+        window.tabs.bar.moveTab(3, close)
+        opened = window.tabs.all

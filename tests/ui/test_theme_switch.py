@@ -17,6 +17,7 @@ from pytestqt.qtbot import QtBot
 from shown_state import at_rest
 from window_kit import network, open_window
 
+from app.ui.canvas import link_paths, node_metrics
 from app.ui.engine.profiling import profiling_of
 from app.ui.shell.panels import PANELS
 from app.ui.shell.window import MainWindow
@@ -127,3 +128,37 @@ def test_after_a_switch_everything_is_painted_as_in_a_window_of_that_theme(qtbot
     different = {name: np.argwhere((np.abs(image - shown[name]) > EDGE).any(2)) for name, image in expected.items()}
     areas = {name: [*at.min(0).tolist(), *at.max(0).tolist()] for name, at in different.items() if len(at)}
     assert not areas  # top, left, bottom and right
+
+
+def test_every_window_marks_the_theme_the_links_and_the_values_that_are_chosen_in_one_of_them(
+    qtbot: QtBot, qapp: QApplication, tmp_path: Path
+) -> None:
+    """They are shared by all windows; only the minimap is each window's own until the next start."""
+    windows = [open_window(qtbot, tmp_path) for _ in range(2)]
+    for window in windows:
+        window.files.new()
+
+    def marked(window: MainWindow) -> set[str]:
+        names = [
+            name for name in window.actions_.declared if name.startswith(("view.theme", "view.links", "view.figure"))
+        ]
+        assert len(names) > 6
+        return {name for name in names if window.actions_[name].isChecked()}
+
+    wanted = marked(windows[0])
+    assert len(wanted) == 3
+    try:
+        for number, name in enumerate(
+            ("view.theme_light", "view.links_angled", "view.figure_flops", "view.theme_dark", "view.links_curved",
+             "view.figure_memory", "view.theme_system", "view.figure_shapes")
+        ):  # fmt: skip
+            windows[number % 2].actions_[name].trigger()
+            kind = name.partition("_")[0]
+            wanted = {each for each in wanted if not each.startswith(kind)} | {name}
+            assert [marked(window) for window in windows] == [wanted, wanted]
+            windows[number % 2].actions_[name].trigger()  # what is chosen already
+            assert [marked(window) for window in windows] == [wanted, wanted]
+    finally:
+        theme.apply(qapp, "dark")
+        link_paths.set_style(link_paths.CURVED)
+        node_metrics.show(node_metrics.SHAPES)

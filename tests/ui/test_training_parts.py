@@ -25,13 +25,16 @@ from app.ui.engine.training import StartRequest
 from app.ui.train.health_panel import HealthPanel
 from app.ui.train.run_progress import RunProgress, metric_title, time_text
 from app.ui.train.runs_panel import TrainingRunsPanel
+from app.ui.train.settings_form import FIELDS
 from app.ui.train.training_panel import TrainingPanel
 from app.ui.train.validation_panel import ValidationPanel
 from app.ui.widgets import theme
+from designer.files.weights import Weights, fill_missing, required_weights, save_weights
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.operators.registry import default_registry
-from designer.training.run_folder import Notes
+from designer.training import run_registry
+from designer.training.run_folder import Notes, RunFolder
 from designer.training.sweep import Axis, Sweep, trials
 from designer.training.watched_run import RunState, WatchedRun
 from designer.training.watched_sweep import SweepSnapshot
@@ -582,3 +585,276 @@ def test_a_folder_that_is_chosen_is_that_of_its_field(
         qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
         assert panel.project.text() == expected
         assert begun[-1] == before  # the dialog begins where the field is
+
+
+# --- commands of the controller ---------------------------------------------------------------------------------------
+
+
+def test_weights_of_a_run_take_the_place_of_random_ones_and_undo_brings_those_back(
+    qtbot: QtBot, context: Context, runs: Runs
+) -> None:
+    document, said = context.root, list[tuple[str, str]]()
+    context.message.connect(lambda level, text: said.append((level, text)))
+    document.change_settings(random_seed=3)
+    run = runs.add("a")
+    needed = required_weights(document.inference)
+    save_weights(run.folder.path / "checkpoints" / "best", fill_missing(Weights(), needed, 3).tensors)
+    run.folder.write_notes(Notes("the good one", ""))
+    runs.read(run)
+    runs.training.use_weights(run)
+    qtbot.waitUntil(lambda: not runs.training.busy, timeout=WAIT)
+    settings = document.settings
+    assert (Path(settings.weights).exists(), settings.random_seed) == (True, None)
+    assert said == [("info", f"{document.title} uses the weights of the good one")]
+    document.undo()
+    assert (document.settings.weights, document.settings.random_seed) == ("", 3)
+
+
+def test_a_run_from_a_step_of_another_one_names_it_and_begins_with_its_weights(
+    qtbot: QtBot, context: Context, runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = runs.add("a", lr=0.5, steps=7)
+    run.folder.write_notes(Notes("the good one", ""))
+    runs.read(run)
+    asked: list[tuple[object, ...]] = []
+    monkeypatch.setattr("app.ui.engine.training.write_frame", lambda *words: asked.append(words))
+
+    def start(folder: RunFolder, options: dict[str, object], *, resume: bool = False) -> None:
+        asked.append((folder, options, resume))
+        make_run(folder.project, folder.name, settings={})
+
+    monkeypatch.setattr("app.ui.engine.training.trainer.start", start)
+    runs.training.fork(run, 5)
+    qtbot.waitUntil(lambda: not runs.training.busy, timeout=WAIT)
+    (trail, step, source, _), (folder, options, resume) = asked
+    assert (trail, step) == (run.folder.trail, 5)
+    assert folder.project == run.folder.project
+    assert folder.path != run.folder.path
+    assert source == folder.path / "from_weights"
+    assert (options["from_weights"], options["lr"], options["steps"], resume) == (str(source), "0.5", "7", False)
+    assert folder.notes() == Notes("", "From step 5 of the good one")
+    assert runs.training.current is not None
+    assert runs.training.current.folder.path == folder.path
+    assert str(folder.path) in {known.folder for known in run_registry.known_runs()}
+
+
+def test_a_deleted_sweep_leaves_no_trial_in_the_list_in_the_registry_or_on_the_disk(
+    qtbot: QtBot, context: Context, runs: Runs, tmp_path: Path
+) -> None:
+    """Also of trials that have not started; other runs and sweeps stay."""
+    alone, sweeps, trained = runs.add("alone"), {}, []
+    for name in ("one", "two"):
+        sweep = Sweep(tmp_path / name, tuple(trials([Axis.parse("lr=0.1,0.2,0.3")], 0)), {})
+        sweep.open("a network")
+        sweeps[sweep.folder] = SweepSnapshot(sweep, RunState.STOPPED)
+        for trial in sweep.trials:
+            run_registry.remember(sweep.run(trial).path, None)
+        for trial in sweep.trials[:2]:
+            trained.append(WatchedRun(make_run(sweep.project(trial), trial.name, settings=dict(trial.values))))
+            trained[-1].read()
+    run_registry.remember(alone.folder.path, None)
+    runs.training._set_runs([alone, *trained], sweeps)
+    runs.training.choose((trained[0], trained[2]))
+    first, second = sweeps.values()
+
+    def known() -> set[str]:
+        return {each.folder for each in run_registry.known_runs()} & {
+            str(path)
+            for path in (alone.folder.path, *(s.sweep.run(t).path for s in (first, second) for t in s.sweep.trials))
+        }
+
+    assert len(known()) == 7
+    running = replace(trained[1].snapshot, state=RunState.RUNNING)
+    assert running.state.trains
+    runs.training.delete_sweep(first)
+    assert runs.training.problem == ""
+    assert not first.folder.exists()
+    assert runs.training.runs == [alone, *trained[2:]]
+    assert runs.training.chosen == (trained[2],)
+    assert list(runs.training.sweeps) == [second.folder]
+    assert known() == {str(alone.folder.path), *(str(second.sweep.run(t).path) for t in second.sweep.trials)}
+    runs.training.delete(alone)
+    assert runs.training.runs == trained[2:]
+    assert str(alone.folder.path) not in known()
+    assert all(run.folder.path.exists() for run in trained[2:])
+
+
+def test_every_step_that_is_asked_for_is_shown_whatever_was_shown_before(
+    qtbot: QtBot, context: Context, runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also the same one after the weights of the document, and after a step that cannot be read."""
+    shown_: list[str] = []
+    monkeypatch.setattr(
+        analysis_of(context), "show_weights", lambda path: shown_.append(path.stem if path else "document")
+    )
+    machine, failed, changed = time_machine_of(context), list[str](), list[int | None]()
+    machine.failed.connect(failed.append)
+    machine.changed.connect(lambda: changed.append(machine.step))
+    made = [runs.add(name) for name in "ab"]
+    for run in made:
+        run.folder.trail.mkdir()
+        for step in (5, 10):
+            with (run.folder.trail / "index.jsonl").open("a") as stream:
+                stream.write(json.dumps({"step": step, "file": f"{step}.npz", "kind": "key"}) + "\n")
+            np.savez(run.folder.trail / f"{step}.npz", weight=np.full(3, step, np.float32))
+
+    def go(step: int, run: WatchedRun = made[0]) -> list[str]:
+        machine.go(run, step)
+        qtbot.waitUntil(lambda: not machine._job.running, timeout=WAIT)
+        found, shown_[:] = list(shown_), []
+        return found
+
+    def leave() -> list[str]:
+        machine.leave()
+        found, shown_[:] = list(shown_), []
+        return found
+
+    assert go(5) == ["5"]
+    assert go(7) == [], "the latest recorded step is shown already"
+    assert machine.step == 7
+    assert go(10) == ["10"]
+    assert leave() == ["document"]
+    assert leave() == []
+    assert machine.step is None
+    assert go(10) == ["10"]
+    assert leave() == ["document"]
+    assert go(5) == ["5"]
+    assert go(5, made[1]) == ["5"], "of another run"
+    assert go(5) == ["5"]
+    (made[0].folder.trail / "10.npz").write_bytes(b"broken")
+    assert go(10) == []
+    assert len(failed) == 1
+    assert machine.step == 5, "what is shown is still that"
+    assert leave() == ["document"]
+    assert go(10) == []
+    assert (machine.step, len(failed)) == (None, 2)
+    assert go(5) == ["5"]
+    runs.training.choose((made[1],))
+    assert shown_ == ["document"]
+    assert machine.step is None
+    assert changed[-1] is None
+
+
+# --- the form of a new run --------------------------------------------------------------------------------------------
+
+
+def test_the_recipe_of_the_document_is_shown_for_its_task_only(qtbot: QtBot, context: Context, runs: Runs) -> None:
+    context.root.change_settings(task="restoration", recipe={"lr": "0.5", "batch": "3", "epochs": "7", "patch": "17"})
+    panel = TrainingPanel(context)
+    shown(qtbot, panel)
+    usual = {field.name: field.default for field in FIELDS}
+
+    def proposed() -> dict[str, str]:
+        names = ("lr", "batch", "steps", "patch", "seed")
+        return {name: panel.form.fields[name].placeholderText() for name in names}
+
+    def choose(task: str) -> None:
+        panel.task.setCurrentIndex(panel.task.findData(task))
+        panel.task.activated.emit(panel.task.currentIndex())
+
+    plain = {name: usual[name] for name in ("lr", "batch", "steps", "patch", "seed")}
+    recipe = {**plain, "lr": "0.5", "batch": "3", "steps": "7 epochs", "patch": "17"}
+    assert panel.task.currentData() == "restoration"
+    assert proposed() == recipe
+    for task in ("denoising", "restoration", "classification", "segmentation", "restoration"):
+        choose(task)
+        assert proposed() == (recipe if task == "restoration" else plain), task
+        assert panel.example.isVisible() is (task in ("classification", "segmentation"))
+    other = Document(context.root.graph.copy(), context.registry, parent=context)
+    other.project = context.root.project
+    context.set_document(other)
+    assert proposed() == plain
+
+
+def test_the_task_of_the_document_stays_whatever_the_network_suggests(
+    qtbot: QtBot, context: Context, runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And so does one that the user chose; else it follows the network."""
+    suggested = ["denoising"]
+    monkeypatch.setattr(TrainingPanel, "_task_of_network", lambda _self, _most: suggested[0])
+    panel = TrainingPanel(context)
+    shown(qtbot, panel)
+
+    def edit(task: str) -> str:
+        suggested[0] = task
+        panel._follow_network()
+        return str(panel.task.currentData())
+
+    assert [edit(task) for task in ("classification", "", "super-resolution")] == [
+        "classification", "classification", "super-resolution"
+    ]  # fmt: skip
+    context.root.change_settings(task="segmentation")
+    assert edit("denoising") == "super-resolution", "what is shown stays until the document is shown again"
+    context.root.change_settings(task="")
+    assert edit("denoising") == "denoising"
+    panel.task.setCurrentIndex(panel.task.findData("restoration"))
+    panel.task.activated.emit(panel.task.currentIndex())
+    assert edit("classification") == "restoration"
+    other = Document(context.root.graph.copy(), context.registry, parent=context)
+    other.project = context.root.project
+    other.change_settings(task="segmentation")
+    context.set_document(other)
+    assert panel.task.currentData() == "segmentation"
+    assert edit("denoising") == "segmentation"
+
+
+def test_buttons_say_what_is_begun_and_the_message_what_was_refused_until_it_is_over(
+    qtbot: QtBot, context: Context, runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    training = runs.training
+    panel = TrainingPanel(context)
+    shown(qtbot, panel)
+    begun: list[str] = []
+
+    def begin(name: str) -> None:
+        begun.append(name)
+        training._starting = True
+        training._say("")
+        training.updated.emit()
+
+    def end(problem: str = "") -> None:
+        training._starting = False
+        if problem:
+            training._say(problem)
+        training.updated.emit()
+
+    for name in ("start", "make_samples", "make_example_data"):
+        monkeypatch.setattr(training, name, lambda *_, name=name: begin(name))
+
+    def state() -> tuple[str, str, bool, str]:
+        return panel.start.text(), panel.example.text(), panel.start.isEnabled(), panel.problem.text()
+
+    idle = ("Start Training", "Make Example Data", True, "")
+    assert state() == idle
+    for problem in ("", "The folder is not empty.", ""):
+        panel.start.click()
+        assert state() == ("Starting ...", "Make Example Data", False, "")
+        assert panel.start.toolTip() == "Unavailable: a run is being started"
+        assert not panel.samples.isEnabled()
+        end(problem)
+        assert state() == (*idle[:3], problem)
+        assert panel.start.toolTip().startswith("Export the project")
+    panel.form.set_text("more", "ema 0.9")
+    panel.start.click()
+    assert state()[:3] == idle[:3]
+    assert panel.problem.text()
+    panel.form.set_text("more", "")
+    panel._make_example_data()
+    assert state() == ("Start Training", "Making Example Data ...", False, "")
+    assert panel.start.toolTip() == "Unavailable: example data are being made"
+    end()
+    assert state() == idle
+    panel.samples.click()
+    assert state() == ("Start Training", "Make Example Data", False, "")
+    assert panel.start.toolTip() == "Unavailable: a run is being started"
+    end()
+    assert state() == idle
+    assert begun == ["start", "start", "start", "make_example_data", "make_samples"]
+    training._say("It was refused.")
+    assert panel.problem.text() == "It was refused."
+    other = Document(Graph(), context.registry, parent=context)
+    other.project = context.root.project
+    context.set_document(other)
+    assert panel.problem.text() == ""
+    assert panel.start.toolTip() == "Unavailable: the network has no layers"
+    assert not panel.start.isEnabled()

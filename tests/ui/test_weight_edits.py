@@ -12,15 +12,18 @@ pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
 import analysis_kit as kit
+from engine_kit import ScriptedEngine
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QFileDialog, QInputDialog, QLabel, QMessageBox, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
+from app.engine.protocol import SurgeryRequest
 from app.ui.design.layer_editor import ParametersPanel
 from app.ui.design.weight_edits import WeightEdits
 from app.ui.document.document import Document
 from app.ui.engine.client import EngineClient
+from app.ui.engine.context import Context
 from app.ui.engine.profiling import profiling_of
 from app.ui.engine.weight_surgery import weight_surgery_of
 from app.ui.inspector.channel_inspector import ChannelInspectorPanel
@@ -29,9 +32,11 @@ from app.ui.widgets.number_field import NumberField
 from designer.files.weight_versions import is_version, weight_versions
 from designer.files.weights import load_weights, random_weights, required_weights, save_weights
 from designer.graph.commands import replace_layers
+from designer.graph.diagnostics import Diagnostic
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.graph.template_commands import make_template
+from designer.operators.registry import default_registry
 from designer.profiling.machine import Machine
 from designer.profiling.schema import OperatorProfile, Profile, ProfileRun
 from designer.surgery.sparsity import violations
@@ -354,3 +359,30 @@ def test_pruning_says_first_that_it_gains_nothing_here(bench: Bench) -> None:
     assert violations(conv) == 0
     bench.document.undo()
     assert bench.document.settings.weights == str(bench.weights)
+
+
+def test_a_number_of_channels_for_a_document_that_was_left_is_not_set_in_another_one(
+    qtbot: QtBot, tmp_path: Path
+) -> None:
+    engine = ScriptedEngine()
+    context = Context(default_registry())
+    context.engine = engine  # type: ignore[assignment]
+    documents = [Document(network(), context.registry, parent=context) for _ in range(2)]
+    for document in documents:
+        document.change_settings(weights=str(tmp_path / "weights.npz"))
+    context.set_document(documents[0])
+    surgery = weight_surgery_of(context)
+    for leave in (False, True):
+        for features in (3, 4, 5):  # the first is carried out, and the last one follows
+            surgery.operate("features", "conv_0", features=features)
+        (asked,) = engine.requests(SurgeryRequest)
+        assert asked.features == 3
+        if leave:
+            context.set_document(documents[1])
+        engine.next(SurgeryRequest).fail((Diagnostic("no-surgery", "it cannot be done"),))
+        done: list[None] = []
+        QTimer.singleShot(0, lambda done=done: done.append(None))
+        qtbot.waitUntil(lambda done=done: bool(done))
+        assert [request.features for request in engine.requests(SurgeryRequest)] == ([] if leave else [5])
+        if not leave:
+            engine.next(SurgeryRequest).fail((Diagnostic("no-surgery", "it cannot be done"),))

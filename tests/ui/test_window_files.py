@@ -307,3 +307,131 @@ def test_recent_files_menu(window, tiny):
     window.files.clear_recent()
     window.menus.fill_recent()
     assert not window.menus.named["<recent>"].actions()[0].isEnabled()
+
+
+# --- what is opened, and opened again ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def many(tmp_path) -> list[Path]:
+    """Documents that say nothing when they are opened."""
+    paths = [tmp_path / f"{name}.xml" for name in "abcdef"]
+    for path in paths:
+        path.write_text(XML.replace('name="tiny"', f'name="{path.stem}"'))
+    return paths
+
+
+def titles(window) -> list[str]:
+    return [opened.document.title for opened in window.tabs.all]
+
+
+def heard(window) -> list[tuple[str, str]]:
+    """The messages of the window from now on."""
+    said: list[tuple[str, str]] = []
+    window.context.message.connect(lambda level, text: said.append((level, text)))
+    return said
+
+
+def test_documents_that_cannot_be_reopened_are_passed_over(window, many):
+    window.files.open_all(many[:4])
+    for _ in range(4):
+        assert window.files.close()
+    many[3].unlink()
+    many[2].write_text("no network")
+    assert window.files.closed == 4
+    action(window, "file.reopen").trigger()
+    assert titles(window) == ["b.xml"]
+    for dialog in window.findChildren(FindingsDialog):
+        dialog.close()
+    assert window.files.closed == 1
+    many[0].unlink()
+    action(window, "file.reopen").trigger()
+    for dialog in window.findChildren(FindingsDialog):
+        dialog.close()
+    QApplication.processEvents()
+    assert titles(window) == ["b.xml"]
+    assert window.files.closed == 0
+    assert not action(window, "file.reopen").isEnabled()
+
+
+def test_the_latest_closed_documents_are_kept_and_one_that_is_open_again_is_none(window, many, monkeypatch, tmp_path):
+    monkeypatch.setattr("app.ui.shell.files.CLOSED", 3)
+    window.files.open_all(many[:5])
+    for _ in range(5):
+        assert window.files.close(window.tabs.all[0])
+    assert window.files.closed == 3
+    window.files.open(many[4])
+    assert window.files.closed == 2
+    assert window.files.save_to(many[3])
+    assert window.files.closed == 1
+    window.files.reopen()
+    assert titles(window) == ["d.xml", "c.xml"]
+    QApplication.processEvents()
+    assert not action(window, "file.reopen").isEnabled()
+
+
+def test_the_first_of_several_files_that_can_be_read_is_shown(window, many, tmp_path):
+    (tmp_path / "bad.xml").write_text("no network")
+    window.files.open_all([tmp_path / "bad.xml", many[1], many[0], many[2]])
+    assert titles(window) == ["b.xml", "a.xml", "c.xml"]
+    assert window.context.root.path == many[1]
+    for dialog in window.findChildren(FindingsDialog):
+        dialog.close()
+    window.files.open_all([many[2], tmp_path / "bad.xml", many[3]])
+    assert titles(window) == ["b.xml", "a.xml", "c.xml", "d.xml"]
+    assert window.context.root.path == many[2]
+    for dialog in window.findChildren(FindingsDialog):
+        dialog.close()
+
+
+def test_a_document_is_said_to_have_problems_when_it_has_warnings_or_errors(window, tmp_path):
+    """Notes are not problems; and samples are not recent files."""
+    said = heard(window)
+    broken = {
+        "clean": XML,
+        "one": XML.replace('edit_pos="0,0"', 'edit_pos="x"'),
+        "two": XML.replace('edit_pos="0,0"', 'edit_pos="x"').replace('edit_pos="320,0"', 'edit_pos=""'),
+    }
+    for name, text in broken.items():
+        path = tmp_path / f"{name}.xml"
+        path.write_text(text)
+        said.clear()
+        assert window.files.open(path)
+        assert len(window.context.root.reading) == list(broken).index(name)
+        found = [d for d in window.context.root.reading if d.severity.value in ("error", "warning")]
+        if found:
+            count = f"{len(found)} problem" + ("s" if len(found) > 1 else "")
+            assert said == [("warning", f"Opened {path.name} with {count}: see Type Checking")]
+        else:
+            assert said == [("info", f"Opened {path.name}")]
+        assert window.files.recent()[0] == path.resolve()
+    recent = window.files.recent()
+    assert window.files.open(sample_files()[0])
+    assert window.files.recent() == recent
+
+
+def test_a_window_stays_when_one_of_several_documents_is_not_saved(window, many, monkeypatch):
+    window.files.open_all(many[:3])
+    for opened in window.tabs.all:
+        opened.document.do(lambda g: commands.rename_layer(g, "output", "result"))
+    asked: list[list[str]] = []
+    answers: list[list[int] | None] = [None, [0, 1, 2], [1, 2], []]
+    monkeypatch.setattr(
+        "app.ui.shell.files.ask_unsaved_many", lambda names, _window: (asked.append(names), answers.pop(0))[1]
+    )
+    assert not window.confirm_close()
+    assert [path.read_text().count("result") for path in many[:3]] == [0, 0, 0]
+    many[1].write_text(XML.replace("64x48x3", "8x8x3"))  # by another program
+    refused: list[str] = []
+    monkeypatch.setattr("app.ui.shell.files.ask_changed", lambda name, _window: refused.append(name) or "cancel")
+    assert not window.confirm_close()
+    assert refused == ["b.xml"]
+    assert [path.read_text().count("result") > 0 for path in many[:3]] == [True, False, False]
+    assert window.context.root.path == many[1], "the one that was not saved is shown"
+    monkeypatch.setattr("app.ui.shell.files.ask_changed", lambda name, _window: "overwrite")
+    many[2].write_text(many[2].read_text())
+    answers[0] = [0]
+    assert window.confirm_close()
+    assert [path.read_text().count("result") > 0 for path in many[:3]] == [True, True, False]
+    assert asked == [["a.xml", "b.xml", "c.xml"]] * 2 + [["b.xml", "c.xml"]]
+    window.cancel_close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from math import hypot
 
 import numpy as np
 from PySide6.QtCore import QRectF
@@ -16,6 +17,7 @@ from designer.graph.routes import Points
 
 Key = tuple[str, int]  # the consumer and the index of its input
 BOW = 220.0  # how far a backward link extends beyond its ends
+BULGE = 0.3  # how far the curve between two points can extend beyond them, of their distance
 SLACK = 64.0  # nodes can grow by this much before the bounds of their links are updated
 ROOM = 4  # layers that are not measured yet may be this many times as many: their estimated sizes are generous
 End = tuple[float, float]
@@ -95,6 +97,10 @@ class LinkIndex:
             for x, y in points:
                 left, top, right, bottom = areas[row]
                 areas[row] = min(left, x), min(top, y), max(right, x), max(bottom, y)
+            if points:
+                left, top, right, bottom = areas[row]
+                bulge = BULGE * hypot(right - left, bottom - top)
+                areas[row] += (-bulge, -bulge, bulge, bulge)
         areas += (-SLACK, -SLACK, SLACK, SLACK)
         self._index.put_all(keys, areas)
 

@@ -12,6 +12,7 @@ from PySide6.QtCore import QObject, Qt, QTimer, Signal
 from app.engine.protocol import (
     InterruptRequest,
     OpenReply,
+    OpenRequest,
     ProgressEvent,
     RunReply,
     RunRequest,
@@ -323,7 +324,7 @@ class AnalysisController(QObject):
     def _opened(self, reply: OpenReply) -> None:
         self._batch = []
         wanted = weights_wanted(reply)
-        if wanted:
+        if wanted and self._opening is not None:  # else it is opened again: with other weights, perhaps
             self._halt(Phase.WEIGHTS, wanted)
         else:
             self._pump()
@@ -401,6 +402,10 @@ class AnalysisController(QObject):
             return
         if "cancelled" in codes:  # by us, or by the window's Stop
             self._stopped()
+            return
+        if self._opening is None and any(isinstance(call.request, OpenRequest) for call in self._batch):
+            self._batch = []  # it was opened with settings that are others now
+            self._pump()
             return
         opening = self._opening is not None and self._batch == [self._opening]
         found = (*self._refusals, *found)

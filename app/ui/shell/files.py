@@ -126,6 +126,7 @@ class Files:
             self._show_unreadable(path, error.diagnostics)
             return False
         self._tabs.add(opened, show=show)
+        self._forget_closed(path)
         if not is_sample(path):
             self.remember(path)
         worst = [d for d in opened.document.reading if d.severity is not Severity.INFO]
@@ -199,9 +200,14 @@ class Files:
 
     def reopen(self) -> None:
         """Reopen the document that was closed last."""
-        while self._closed:
-            if self.open(self._closed.pop()):
-                return
+        while self._closed and not self.open(self._closed.pop()):
+            pass
+        self._tabs.changed.emit()  # perhaps nothing is left to reopen
+
+    def _forget_closed(self, path: Path) -> None:
+        """A document that is open again is not reopened."""
+        file = resolved(path)
+        self._closed = [each for each in self._closed if resolved(each) != file]
 
     def confirm_close(self) -> bool:
         """Whether the window can close: everything is saved, or the user chose to discard it."""
@@ -268,6 +274,7 @@ class Files:
             )
             return False
         self.remember(path)
+        self._forget_closed(path)
         if found:
             self._context.message.emit(
                 "warning", tr("The settings were not saved: {message}", message=found[0].message)

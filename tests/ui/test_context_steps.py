@@ -1,0 +1,191 @@
+"""Ways through templates: what is shown and selected after every step, and after undo wherever one is."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("PySide6")
+pytestmark = pytest.mark.gui
+
+from pytestqt.qtbot import QtBot
+
+from app.ui.document.document import Document
+from app.ui.document.template_view import ScopeStep
+from app.ui.engine.context import Context
+from designer.graph import commands
+from designer.graph.graph import Graph
+from designer.graph.model import Layer, Source
+from designer.graph.template import INSTANCE, Template
+from designer.graph.template_commands import edit_template
+from designer.operators.registry import default_registry
+
+CONV = {"features": "4"}
+
+
+def network() -> Graph:
+    """Two instances of `outer`, in which there are two of `middle`, with one of `inner` each."""
+
+    def template(name: str, *layers: Layer) -> Template:
+        last = layers[-1].name if layers else "x"
+        return Template(
+            name, (Layer("x", "template_input"), *layers, Layer("y", "template_output", (960, 0), (Source(last),)))
+        )
+
+    return Graph(
+        [
+            Layer("image", "input", params={"dims": "16x8x3"}),
+            Layer("a", INSTANCE, (320, 0), (Source("image"),), {"template": "outer"}),
+            Layer("b", INSTANCE, (640, 0), (Source("a"),), {"template": "outer"}),
+            Layer("result", "output", (960, 0), (Source("b"),)),
+        ],
+        templates=[
+            template("inner", Layer("conv", "convolution", (320, 0), (Source("x"),), CONV)),
+            template("middle", Layer("deep", INSTANCE, (320, 0), (Source("x"),), {"template": "inner"})),
+            template(
+                "outer",
+                Layer("m1", INSTANCE, (320, 0), (Source("x"),), {"template": "middle"}),
+                Layer("m2", INSTANCE, (640, 0), (Source("m1"),), {"template": "middle"}),
+            ),
+        ],
+    )
+
+
+class Walk:
+    """A context, and what it said since: `shown` documents and selections."""
+
+    def __init__(self) -> None:
+        self.context = Context(default_registry())
+        self.context.set_document(Document(network(), self.context.registry, parent=self.context))
+        self.said: list[str] = []
+        self.context.document_changed.connect(lambda _: self.said.append("shown"))
+        self.context.selection_changed.connect(lambda names: self.said.append(f"selected {' '.join(names)}".strip()))
+        self.context.message.connect(lambda level, text: self.said.append(f"{level}: {text}"))
+
+    def heard(self) -> list[str]:
+        said, self.said = self.said, []
+        return said
+
+    def place(self) -> str:
+        """Where one is: names of instances, or of a template that no instance led to."""
+        return "/".join(step.instance or f":{step.template}" for step in self.context.scope)
+
+    def go(self, *names: str) -> None:
+        self.context.set_scope(())
+        for name in names:
+            assert self.context.enter(name)
+        self.said.clear()
+
+
+@pytest.fixture
+def walk(qtbot: QtBot) -> Walk:
+    return Walk()
+
+
+@pytest.mark.parametrize("levels", [0, 1, 2])
+def test_the_instance_that_one_comes_from_is_selected(walk: Walk, levels: int) -> None:
+    """That in the level that is shown then, however many are left at once."""
+    context = walk.context
+    walk.go("b", "m2", "deep")
+    context.select(("conv",))
+    walk.said.clear()
+    assert context.set_scope(context.scope[:levels])
+    assert context.selection == (("b", "m2", "deep")[levels],)
+    assert walk.heard() == ["shown", f"selected {context.selection[0]}"]
+    assert walk.place() == "/".join(("b", "m2", "deep")[:levels])
+    assert context.set_scope(context.scope)
+    assert walk.heard() == [], "one is there already"
+
+
+def test_another_branch_is_entered_with_nothing_selected(walk: Walk) -> None:
+    context = walk.context
+    walk.go("b", "m2", "deep")
+    kept = context._views[0]
+    assert context.set_scope((ScopeStep("b", "outer"), ScopeStep("m1", "middle")))
+    assert walk.place() == "b/m1"
+    assert context._views[0] is kept, "the level that both share stays open"
+    assert walk.heard() == ["shown", "selected"]
+    assert not context.set_scope((ScopeStep("b", "outer"), ScopeStep("gone", "middle")))
+    assert (walk.place(), walk.heard()) == ("b/m1", [])
+    assert not context.set_scope((ScopeStep("b", "middle"),))
+    assert walk.place() == "b/m1"
+    assert context.set_scope((ScopeStep("", "inner"),))
+    assert walk.place() == ":inner"
+    assert context.path_of("conv") == ""
+    assert context.leave()
+    assert (walk.place(), context.selection) == ("", ())
+    assert not context.leave()
+
+
+def test_undo_shows_where_the_step_was(walk: Walk) -> None:
+    """One stays where it is seen, leaves templates until it is, or hears in which template it was."""
+    context, root = walk.context, walk.context.root
+
+    def inside(template: str, layer: str, **params: str) -> None:
+        edit = commands.set_params(root.graph.inside(template), {layer: params})
+        assert root.do(lambda g: edit_template(g, template, edit))
+
+    def outside() -> None:
+        assert root.do(lambda g: commands.move_layers(g, {"result": (1280, root.history.undo_title is None)}))
+
+    for steps, start, end, said in (
+        (lambda: inside("inner", "conv", kernel="5x5"), ("a", "m1", "deep"), "a/m1/deep", []),
+        (
+            lambda: inside("inner", "conv", kernel="5x5"),
+            ("a", "m1"),
+            "a/m1",
+            ["info: That was in the template 'inner'"],
+        ),
+        (lambda: inside("inner", "conv", kernel="5x5"), (), "", []),
+        (outside, ("a", "m1", "deep"), "", ["shown", "selected a"]),
+        (outside, (), "", []),
+    ):
+        walk.go()
+        steps()
+        for act in (context.undo, context.redo, context.undo):
+            walk.go(*start)
+            act()
+            assert walk.place() == end
+            assert walk.heard() == said
+    root.do(
+        lambda g: edit_template(g, "outer", commands.move_layers(g.inside("outer"), {"m1": (320, 160)}))
+    )  # seen two levels above
+    walk.go("a", "m1", "deep")
+    context.undo()
+    assert walk.place() == "a"
+    assert context.selection == ("m1",)
+
+
+def test_the_shortest_way_leads_into_a_template(walk: Walk) -> None:
+    context = walk.context
+    assert [step.instance for step in context.way_to("outer")] == ["a"]
+    assert [step.instance for step in context.way_to("inner")] == ["a", "m1", "deep"]
+    context.root.do(lambda g: commands.add_layer(g, Layer("near", INSTANCE, (0, 320), (), {"template": "middle"})))
+    assert [step.instance for step in context.way_to("inner")] == ["near", "deep"]
+    context.root.do(lambda g: commands.remove_layers(g, ["a", "b", "near"]))
+    assert context.way_to("inner") == (ScopeStep("", "inner"),)
+
+
+def test_names_of_the_engine_are_layers_in_sight_at_every_level(walk: Walk) -> None:
+    context = walk.context
+    paths = ("a.m1.deep.conv", "a.m2.deep.conv", "b.m1.deep.conv", "b", "image", "gone", "a.m1.gone")
+    sight = {
+        (): ("a", "a", "b", "b", "image", "", "a"),
+        ("a",): ("m1", "m2", "", "", "", "", "m1"),
+        ("a", "m1"): ("deep", "", "", "", "", "", ""),
+        ("a", "m1", "deep"): ("conv", "", "", "", "", "", ""),
+    }
+    for names, wanted in sight.items():
+        walk.go(*names)
+        assert tuple(context.in_sight(path) for path in paths) == wanted
+        around = ".".join(names)
+        for layer in context.document.graph.layers:
+            path = context.path_of(layer)
+            assert path == (f"{around}.{layer}" if around else layer)
+            assert context.in_sight(path) == layer
+            scope, name = context.find(path) or ((), "")
+            assert ([step.instance for step in scope], name) == (list(names), layer)
+    walk.go("b")
+    context.reveal("a.m2.deep.conv")
+    assert walk.place() == "a/m2/deep"
+    context.reveal("nowhere")
+    assert walk.place() == "a/m2/deep"
