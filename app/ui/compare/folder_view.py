@@ -270,8 +270,9 @@ class FolderView(QWidget):
             self.plot.show_image(QImage.fromData(answer))
         self._draw_if_wanted()
 
-    def _on_not_plotted(self, found: tuple[Diagnostic, ...]) -> None:
-        self.plot.set_empty_text(str(found[0].message))
+    def _on_not_plotted(self, found: object) -> None:
+        assert isinstance(found, tuple) and isinstance(found[0], Diagnostic)
+        self.plot.set_empty_text(found[0].message)
         self._draw_if_wanted()
 
     def _draw_if_wanted(self) -> None:
