@@ -271,7 +271,8 @@ class FolderView(QWidget):
         self._draw_if_wanted()
 
     def _on_not_plotted(self, found: object) -> None:
-        assert isinstance(found, tuple) and isinstance(found[0], Diagnostic)
+        assert isinstance(found, tuple)
+        assert isinstance(found[0], Diagnostic)
         self.plot.set_empty_text(found[0].message)
         self._draw_if_wanted()
 
