@@ -363,7 +363,7 @@ def test_every_input_with_a_file_is_sent_before_a_profile(
     opening, *feeds, profile = (call.request for call in profiling._calls)
     assert isinstance(opening, OpenRequest)
     assert isinstance(profile, ProfileRequest)
-    assert feeds == [SetInputRequest(name, str(path)) for name, path in files.items()]
+    assert feeds == [SetInputRequest(name, str(path)) for name, path in sorted(files.items())]
 
 
 # --- edits of weights -------------------------------------------------------------------------------------------------
