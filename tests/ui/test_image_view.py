@@ -7,9 +7,10 @@ import pytest
 
 pytest.importorskip("PySide6")
 from PySide6.QtCore import QPoint, QPointF, Qt
-from PySide6.QtGui import QKeySequence, QWheelEvent
-from PySide6.QtWidgets import QApplication, QMainWindow
+from PySide6.QtGui import QKeySequence
+from PySide6.QtWidgets import QMainWindow
 from pytestqt.qtbot import QtBot
+from window_kit import wheel
 
 from app.ui.compare.sectors import SectorView
 from app.ui.widgets import theme
@@ -30,20 +31,6 @@ def view(qtbot: QtBot) -> ImageView:
     return made
 
 
-def wheel(view: ImageView, place: QPointF, notches: int) -> None:
-    event = QWheelEvent(
-        place,
-        QPointF(view.mapToGlobal(place.toPoint())),
-        QPoint(),
-        QPoint(0, 120 * notches),
-        Qt.MouseButton.NoButton,
-        Qt.KeyboardModifier.NoModifier,
-        Qt.ScrollPhase.NoScrollPhase,
-        False,
-    )
-    QApplication.sendEvent(view, event)
-
-
 def test_a_picture_is_fitted_and_stays_fitted_when_resized(view: ImageView) -> None:
     assert view.zoom == pytest.approx(2.0)
     view.resize(200, 300)
@@ -53,7 +40,7 @@ def test_a_picture_is_fitted_and_stays_fitted_when_resized(view: ImageView) -> N
 def test_the_wheel_zooms_at_the_cursor(view: ImageView) -> None:
     place = view.place_of(150, 20)
     pixel = view.pixel_at(place)
-    wheel(view, place, 4)
+    wheel(view, 4, place)
     assert view.zoom == pytest.approx(2 * 1.25**4)
     after = view.pixel_at(place)
     assert pixel is not None
@@ -61,7 +48,7 @@ def test_the_wheel_zooms_at_the_cursor(view: ImageView) -> None:
     assert abs(after[0] - pixel[0]) <= 1
     assert abs(after[1] - pixel[1]) <= 1
     for _ in range(40):
-        wheel(view, place, 3)
+        wheel(view, 3, place)
     assert view.zoom == 64.0
 
 
@@ -209,7 +196,7 @@ def test_views_follow_each_other(view: ImageView, qtbot: QtBot) -> None:
     other.resize(200, 200)
     other.show_image(view.image)
     view.view_changed.connect(other.follow)
-    wheel(view, view.place_of(150, 20), 4)
+    wheel(view, 4, view.place_of(150, 20))
     assert other.view == view.view
     assert other.view != Viewport()
     view.fit()

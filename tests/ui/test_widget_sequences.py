@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 pytest.importorskip("PySide6")
-from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
-from PySide6.QtGui import QImage, QStandardItem, QStandardItemModel, QWheelEvent
+from PySide6.QtCore import QEvent, QPointF, Qt
+from PySide6.QtGui import QImage, QStandardItem, QStandardItemModel
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QComboBox, QFileDialog, QLabel, QLineEdit, QMessageBox, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
-from window_kit import shown
+from window_kit import shown, wheel
 
 from app.ui.widgets import file_dialogs
 from app.ui.widgets.background import Background
@@ -230,21 +230,6 @@ def test_values_of_several_layers_and_of_one_again(rows: Rows) -> None:
     assert (choice.currentText(), rows.taken()) == ("valid", [])  # the page scrolls
 
 
-def wheel(widget: QWidget, notches: int, where: QPoint | None = None) -> None:
-    place = QPointF(where or widget.rect().center())
-    event = QWheelEvent(
-        place,
-        QPointF(widget.mapToGlobal(place.toPoint())),
-        QPoint(),
-        QPoint(0, 120 * notches),
-        Qt.MouseButton.NoButton,
-        Qt.KeyboardModifier.NoModifier,
-        Qt.ScrollPhase.NoScrollPhase,
-        False,
-    )
-    QApplication.sendEvent(widget, event)
-
-
 def test_a_size_is_typed_in_parts_or_pasted_as_a_whole(qtbot: QtBot) -> None:
     field = shown(qtbot, SizeField("size", "Size", 2, low=1, high=99), 200, 40)
     QTest.qWaitForWindowActive(field)
@@ -399,7 +384,7 @@ def test_each_gesture_on_an_image_reports_what_it_does(qtbot: QtBot) -> None:
     view.fit()
     seen.taken()
     place = view.place_of(3.5, 4.5).toPoint()
-    wheel(view, 1, place)
+    wheel(view, 1, QPointF(place))
     assert seen.taken() == ["zoom 12.50", "view", "at (3, 4)"]
     view.follow(Viewport(False, 3.0, 0.25, 0.75))
     assert seen.taken() == ["zoom 3.00"]  # the other view has reported it

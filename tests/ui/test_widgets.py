@@ -13,7 +13,7 @@ pytestmark = pytest.mark.gui
 
 from painted import painted, strokes
 from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, Qt
-from PySide6.QtGui import QAction, QGuiApplication, QImage, QKeyEvent, QStandardItem, QStandardItemModel, QWheelEvent
+from PySide6.QtGui import QAction, QGuiApplication, QImage, QKeyEvent, QStandardItem, QStandardItemModel
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
     QAbstractSpinBox,
@@ -27,6 +27,7 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 from recorded_state import compare
+from window_kit import wheel
 
 from app.ui.analysis.recipe_edit import RecipeEdit
 from app.ui.inspector.legend import Legend
@@ -83,15 +84,6 @@ class Page(QWidget):
 @pytest.fixture
 def page(qtbot: QtBot) -> Page:
     return Page(qtbot)
-
-
-def wheel(widget: QWidget, notches: int) -> None:
-    place = QPointF(10, 10)
-    turn = QWheelEvent(
-        place, widget.mapToGlobal(place), QPoint(), QPoint(0, 120 * notches), Qt.MouseButton.NoButton,
-        Qt.KeyboardModifier.NoModifier, Qt.ScrollPhase.NoScrollPhase, False,
-    )  # fmt: skip
-    QApplication.sendEvent(widget, turn)
 
 
 def steps_of(field: NumberField) -> str:

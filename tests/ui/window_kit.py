@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from pyqtgraph import PlotWidget
-from PySide6.QtCore import QEventLoop, QObject, QSettings, QTimer
+from PySide6.QtCore import QEventLoop, QObject, QPoint, QPointF, QSettings, Qt, QTimer
+from PySide6.QtGui import QWheelEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMenu, QWidget
 from pytestqt.qtbot import QtBot
@@ -113,3 +114,19 @@ def network() -> Graph:
         ],
         name="named",
     )
+
+
+def wheel(widget: QWidget, notches: int, place: QPointF | None = None) -> None:
+    """Turn the wheel over a widget, in its middle unless a place is given."""
+    at = place if place is not None else QPointF(widget.rect().center())
+    event = QWheelEvent(
+        at,
+        QPointF(widget.mapToGlobal(at.toPoint())),
+        QPoint(),
+        QPoint(0, 120 * notches),
+        Qt.MouseButton.NoButton,
+        Qt.KeyboardModifier.NoModifier,
+        Qt.ScrollPhase.NoScrollPhase,
+        False,
+    )
+    QApplication.sendEvent(widget, event)
