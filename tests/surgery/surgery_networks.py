@@ -41,6 +41,17 @@ KINDS = (
 )
 
 
+def layer(name: str, kind: str, inputs: str = "", activation: str = "", **params: object) -> Layer:
+    """A layer with its inputs in one text and parameters of any type."""
+    return Layer(
+        name,
+        kind,
+        inputs=tuple(map(Source.parse, inputs.split())),
+        params={key: str(value) for key, value in params.items()},
+        activation=ActivationSpec(activation) if activation else None,
+    )
+
+
 class Builder:
     """Layers on an 8 x 8 image with a running tensor, and earlier ones to meet again."""
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from surgery_networks import patient, result, trained
+from surgery_networks import layer, patient, result, trained
 
 from designer.files.weights import WeightKey, Weights
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
-from designer.graph.model import ActivationSpec, Layer, Source
+from designer.graph.model import ActivationSpec, Layer
 from designer.graph.template import Template
 from designer.surgery.operations import (
     fold_batch_normalization,
@@ -22,12 +22,6 @@ from designer.surgery.operations import (
     split_layer,
     widen,
 )
-
-
-def layer(name: str, kind: str, inputs: str = "", **params: object) -> Layer:
-    return Layer(
-        name, kind, inputs=tuple(map(Source.parse, inputs.split())), params={k: str(v) for k, v in params.items()}
-    )
 
 
 def network(*middle: Layer, reader: str = "convolution") -> Graph:

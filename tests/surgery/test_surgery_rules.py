@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from surgery_networks import patient, result, trained
+from surgery_networks import layer, patient, result, trained
 
 from designer.files.weights import WeightKey, Weights
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.graph import Graph
-from designer.graph.model import BYPASSED, ActivationSpec, Layer, Source
+from designer.graph.model import BYPASSED, ActivationSpec, Layer
 from designer.graph.template import Template
 from designer.surgery.operations import (
     MAX_FEATURES,
@@ -23,16 +23,6 @@ from designer.surgery.operations import (
     split_layer,
     widen,
 )
-
-
-def layer(name: str, kind: str, inputs: str = "", activation: str = "", **params: object) -> Layer:
-    return Layer(
-        name,
-        kind,
-        inputs=tuple(map(Source.parse, inputs.split())),
-        params={key: str(value) for key, value in params.items()},
-        activation=ActivationSpec(activation) if activation else None,
-    )
 
 
 def network(*middle: Layer, features: int = 8, dims: str = "8x8x3") -> Graph:
