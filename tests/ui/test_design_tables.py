@@ -10,13 +10,13 @@ import pytest
 pytest.importorskip("PySide6")
 from PySide6.QtCore import QAbstractItemModel, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QToolButton
+from PySide6.QtWidgets import QToolButton, QWidget
 from pytestqt.qtbot import QtBot
 from window_kit import shown
 
 from app.ui.design.differences import DifferencesPanel
 from app.ui.design.differences import rows as difference_rows
-from app.ui.design.import_report import ImportReportPanel
+from app.ui.design.import_report import ImportReportPanel, Row, RowsModel
 from app.ui.design.type_checking import TypeCheckingPanel, row_texts, unique
 from app.ui.document.document import Document
 from app.ui.document.import_record import ImportRecord
@@ -324,3 +324,12 @@ def test_findings_are_counted_sorted_and_filtered_by_every_column(
         QTest.mouseClick(buttons[name], Qt.MouseButton.LeftButton)
         assert sorted(row[1] for row in cells(model)) == list(left)
         QTest.mouseClick(buttons[name], Qt.MouseButton.LeftButton)
+
+
+def test_tips_of_an_import_report_are_plain_text(qtbot: QtBot) -> None:
+    owner = QWidget()
+    qtbot.addWidget(owner)
+    model = RowsModel(("Node", "Layer"), owner)
+    model.show_rows((Row(("a<b>&c", "plain")),))
+    tips = [model.index(0, column).data(Qt.ItemDataRole.ToolTipRole) for column in (0, 1)]
+    assert tips == ["<p>a&lt;b&gt;&amp;c</p>", "plain"]

@@ -78,6 +78,11 @@ def test_only_a_part(document):
     names = list(document.graph.layers)[:2]
     with drawn(document, ImageOptions()) as whole, drawn(document, ImageOptions(names=names)) as part:
         assert part.area.width() < whole.area.width()
+    far = Frame("far", rect=(9000, 9000, 400, 300))
+    document.do(lambda g: Edit("", frames={"far": (None, far)}))
+    with drawn(document, ImageOptions()) as framed, drawn(document, ImageOptions(names=names)) as same:
+        assert framed.area.right() > 9000 > whole.area.right()
+        assert same.area == part.area  # frames belong to the whole network
 
 
 @pytest.mark.parametrize(
