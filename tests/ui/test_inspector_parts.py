@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -610,3 +611,43 @@ def test_the_note_is_that_of_the_latest_run(panel: ChannelInspectorPanel, shape:
         assert panel.page is not None
         assert np.array_equal(panel.page.values.reshape(-1), value.reshape(-1))
         assert {panel.grid._note, panel.view.note, panel.features.note, panel.matrix._note} == {note}
+
+
+@pytest.mark.parametrize("inputs", [1, 5, 40])
+def test_each_pixel_of_a_kernel_is_the_weight_that_is_read_there(inputs: int) -> None:
+    kernel = np.random.default_rng(0).standard_normal((2, inputs, 3, 7)).astype(np.float32)
+    page = page_of(kernel, Kind.WEIGHTS)
+    assert page.filters is not None
+    assert page.gaps is not None
+    count, height, width = page.data.shape
+    read = set()
+    for y, x in product(range(height), range(width)):
+        at = page.filters.at(x, y)
+        assert (at is None) == page.gaps[y, x]
+        if at is not None:
+            number, across, down = at
+            assert [page.data[f, y, x] for f in range(count)] == [kernel[f, number, down, across] for f in range(count)]
+            read.add(at)
+    assert len(read) == kernel[0].size
+
+
+def test_each_pixel_of_a_part_is_the_one_of_the_whole_at_its_offset() -> None:
+    whole = np.zeros((1, 2, 40, 90), np.float32)
+    whole[0, :, 5:9, 60:75] = np.random.default_rng(0).standard_normal((2, 4, 15))
+    page = page_of(whole, Kind.GRADIENT, cut=True)
+    (left, top), (height, width) = page.offset, page.data.shape[1:]
+    assert np.array_equal(page.data, whole[0, :, top : top + height, left : left + width])
+    assert (np.count_nonzero(page.data), page.size) == (np.count_nonzero(whole), (90, 40))
+
+
+def test_the_channels_in_sight_of_a_sorted_grid_are_known(grid: ChannelGrid) -> None:
+    grid.set_order([*range(29, -1, -2), *range(0, 30, 2)])
+    grid.set_side(60)
+    grid.resize(200, 150)
+    bar = grid.verticalScrollBar()
+    for place in (0, bar.maximum() // 2, bar.maximum()):
+        bar.setValue(place)
+        view = QRectF(grid.viewport().rect())
+        seen = {channel for channel in range(30) if grid.tile_rect(channel).intersects(view)}
+        assert seen
+        assert seen <= set(grid.visible())
