@@ -11,6 +11,7 @@ pytest.importorskip("PySide6")
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QPalette
 from PySide6.QtWidgets import (
+    QApplication,
     QComboBox,
     QInputDialog,
     QLabel,
@@ -269,6 +270,15 @@ def test_a_wrong_value_is_said_once_at_its_field(editor: Editor) -> None:
     editor.expect("several", fixes=None)
     context.select(("third",))
     editor.expect("what depends on it", because=True, fixes=None, findings=[])
+    link = editor.panel._facts._because
+    before = "dark" if theme.is_dark() else "light"
+    theme.apply(QApplication.instance(), "light" if before == "dark" else "dark")
+    switched = link.grab().toImage()
+    text = link.text()
+    link.clear()
+    link.setText(text)  # in the colors of this theme
+    assert switched == link.grab().toImage()
+    theme.apply(QApplication.instance(), before)
     context.select(("second",))
     document.undo()
     editor.expect("mended", findings=[], fixes=None, because=False)

@@ -41,6 +41,7 @@ from app.ui.widgets.export_button import ExportButton
 from app.ui.widgets.expression import NUMBERS, ExpressionError, worked_out
 from app.ui.widgets.feature_view import FeatureView
 from app.ui.widgets.findings import FindingsDialog
+from app.ui.widgets.flow import FlowLayout
 from app.ui.widgets.frozen_tree import FrozenTree
 from app.ui.widgets.image_view import ImageView
 from app.ui.widgets.message import ICONS, Message
@@ -698,3 +699,14 @@ def test_choices_of_every_engine_on_a_machine_with_two_gpus_and_without_an_engin
     for side in (-1, 0, 512, 300):
         lines.append(f"tiles {side}: {[choice.title for choice in run_choices.tiles(side)]}")
     compare("widget_run_choices", lines)
+
+
+def test_the_letter_of_a_label_leads_to_its_field(qtbot: QtBot) -> None:
+    page = QWidget()
+    qtbot.addWidget(page)
+    flow = FlowLayout(page)
+    fields = [QLineEdit(), QLineEdit()]
+    for text, field in zip(("&One", "&Two"), fields, strict=True):
+        flow.add_labelled(text, field)
+    labels = page.findChildren(QLabel)
+    assert [(label.text(), label.buddy()) for label in labels] == [("&One", fields[0]), ("&Two", fields[1])]
