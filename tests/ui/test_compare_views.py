@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import io
 import re
 from dataclasses import replace
 from math import inf, isnan, nan
@@ -13,6 +15,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("PySide6")
+from PIL import Image
 from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QWidget
@@ -617,7 +620,15 @@ def test_the_page_has_the_values_of_the_window(qtbot: QtBot, bench: Bench, tmp_p
     x, y = model.measured.regions[""][0]
     assert f"The region that begins at x {x}, y {y}" in page
     differences = 2 if clean else 1
-    assert page.count("data:image/webp") == 2 * len(seen.pictures) + differences
+    shown_images = [
+        np.asarray(Image.open(io.BytesIO(base64.b64decode(text))).convert("RGB"))
+        for text in re.findall(r'data:image/webp;base64,([^"]+)"', page)
+    ]
+    assert len(shown_images) == 2 * len(seen.pictures) + differences
+    whole, parts = shown_images[: len(seen.pictures)], shown_images[len(seen.pictures) : 2 * len(seen.pictures)]
+    for one, part in zip(whole, parts, strict=True):
+        assert np.array_equal(part, one[y : y + CROP, x : x + CROP])
+    assert x != y
 
 
 def test_the_selected_row_is_that_of_its_variant_after_another_one_was_removed(qtbot: QtBot, bench: Bench) -> None:
