@@ -315,8 +315,8 @@ def test_the_interface_has_the_inputs_that_are_needed_with_their_preprocessing(n
     assert (half.scale, half.shift, half.multiple, half.channels) == (1.0, 0.0, 12, 1)
     assert (vector.image, vector.shape, vector.drawn) == (False, (None, 5), (1, 5))
     assert [(entry.layer, entry.shape) for entry in found.outputs] == [
-        ("result", (None, 64, None, None)),
         ("other", (None, 5)),
+        ("result", (None, 64, None, None)),
     ]
 
 

@@ -73,13 +73,13 @@ def test_analysis_layers_are_left_out(onnx_registry, tmp_path):
     np.testing.assert_allclose(made, plain_unet(unet_weights())(pixels()), atol=1e-5)
 
 
-def test_several_outputs_in_the_order_of_the_document(onnx_registry, tmp_path):
+def test_several_outputs_in_the_order_of_their_names(onnx_registry, tmp_path):
     graph = unet()
     graph = Graph(
         [*graph, layer("early", "output", "enc 1"), layer("same", "output", "out"), layer("raw", "output", "image")]
     )
     export_onnx(graph, onnx_registry, unet_weights(), tmp_path / "a.onnx")
-    result, early, same, raw = run(tmp_path / "a.onnx", pixels())
+    early, raw, result, same = run(tmp_path / "a.onnx", pixels())
     np.testing.assert_allclose(early, plain_unet(unet_weights())(pixels(), "enc 1"), atol=1e-5)
     np.testing.assert_array_equal(result, same)
     np.testing.assert_array_equal(raw, pixels())

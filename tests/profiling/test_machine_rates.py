@@ -150,10 +150,10 @@ def test_the_overhead_is_in_percent_and_never_negative():
 def test_other_inputs_are_scaled_by_the_factors_of_the_first(profiling_registry):
     graph = Graph(
         [
-            layer_("image", "input", dims="32x24x3"),
+            layer_("a_image", "input", dims="32x24x3"),
             layer_("half", "input", dims="16x12x5"),
             layer_("tiny", "input", dims="1x1x2"),
-            layer_("a", "convolution", "image", features=2, kernel="1x1"),
+            layer_("a", "convolution", "a_image", features=2, kernel="1x1"),
             layer_("b", "convolution", "half", features=2, kernel="1x1"),
             layer_("c", "convolution", "tiny", features=2, kernel="1x1"),
             layer_("ra", "output", "a"),
@@ -162,9 +162,9 @@ def test_other_inputs_are_scaled_by_the_factors_of_the_first(profiling_registry)
         ]
     )
     found = sized(graph, profiling_registry, Size2D(64, 6)).graph
-    assert [found[name].params["dims"] for name in ("image", "half", "tiny")] == ["64x6x3", "32x3x5", "2x1x2"]
-    assert sized(graph, profiling_registry, None).graph["image"].params["dims"] == "32x24x3"
-    assert graph["image"].params["dims"] == "32x24x3"
+    assert [found[name].params["dims"] for name in ("a_image", "half", "tiny")] == ["64x6x3", "32x3x5", "2x1x2"]
+    assert sized(graph, profiling_registry, None).graph["a_image"].params["dims"] == "32x24x3"
+    assert graph["a_image"].params["dims"] == "32x24x3"
 
 
 def test_inputs_that_are_not_images_have_no_size_and_fix_no_batch(profiling_registry):
