@@ -151,7 +151,8 @@ def test_every_kind_of_change_comes_back(desk, tmp_path):
         (None, Source("n1", "b")),
         {"x": "\ud83d\ude00".encode("utf-16", "surrogatepass").decode("utf-16")},
     )
-    foreign = replace(foreign, attributes={"lw:mark": "1"}, children=(Foreign("<!-- kept -->"),))
+    activation = ActivationSpec("relu", attributes={"lw:own": "2"}, children=(Foreign("<!-- of the activation -->"),))
+    foreign = replace(foreign, attributes={"lw:mark": "1"}, children=(Foreign("<!-- kept -->"),), activation=activation)
     desk.do(lambda g: commands.set_params(g, {"n1": {"features": "16"}}))
     desk.do(lambda g: commands.rename_layer(g, "n2", "middle"))
     desk.do(lambda g: commands.remove_layers(g, ["n3"], heal=True))

@@ -488,3 +488,12 @@ def test_what_the_parts_of_a_network_say_about_themselves() -> None:
     assert layer.folded_into("g").attributes == {"lw:frozen": "true", "lw:folded": "g"}
     assert layer.folded_into("").attributes == {"lw:frozen": "true"}
     assert layer.folded_into("f") is layer
+
+
+def test_an_empty_property_is_kept_and_only_one_without_a_value_is_removed() -> None:
+    graph = Graph()
+    graph.apply(Edit("", properties={"description": (None, ""), "author": (None, "me")}))
+    assert graph.properties["description"] == ""
+    graph.apply(Edit("", properties={"author": ("me", None)}))
+    assert "author" not in graph.properties
+    assert graph.properties["description"] == ""
