@@ -331,7 +331,7 @@ class Session:
         return next((replace(finding, layer=name) for name in names if name in self._document), finding)
 
     def output_layers(self) -> tuple[str, ...]:
-        """The output layers that inference computes, in the document's order."""
+        """The output layers that inference computes, by name."""
         training = training_branch(self._graph, self.registry)
         return tuple(name for name in output_layers(self.inference) if name not in training)
 

@@ -36,7 +36,7 @@ class NetworkInputs(QObject):
         self.shapes.clear()
 
     def layers(self) -> tuple[str, ...]:
-        """The input layers that inference reads, in the document's order."""
+        """The input layers that inference reads, by name."""
         document = self._document
         return layers_of(document.graph, document.registry, Role.INPUT) if document is not None else ()
 
