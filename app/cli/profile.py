@@ -169,7 +169,7 @@ def _say_what_is_not_compared(found: Profile, compared: set[str]) -> None:
     for run in found.runs:
         if run.configuration not in compared:
             err.print(
-                f"note: {run.configuration} is not compared: the other profile has no run like it, or several, "
-                "of the same batch and size",
+                f"note: {run.configuration} is not compared: the other profile has no run with this batch and size, "
+                "or several with other configurations; profile both with the same options",
                 highlight=False,
             )

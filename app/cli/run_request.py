@@ -71,15 +71,15 @@ class RunArguments:
 
 
 def layers_with(network: OpenedNetwork, role: Role) -> list[str]:
-    """Names of the layers with `role` in inference, in the document's order."""
+    """Names of the layers with `role` in inference, sorted."""
     found = []
     training = network.training
-    for layer in network.graph:
-        if layer.name in training:
+    for name in sorted(network.graph.layers):
+        if name in training:
             continue
-        operator = network.inference.read(layer.name).operator
+        operator = network.inference.read(name).operator
         if isinstance(operator, Operator) and operator.role is role:
-            found.append(layer.name)
+            found.append(name)
     return found
 
 

@@ -140,17 +140,12 @@ def _entry(path: Path, name: str, value: object, begin: int, length: int) -> Ten
             pass
         case _:
             raise _refused(path, tr("has an invalid header entry for the tensor '{name}'", name=name[:80]))
-    if kind not in _BITS or len(shape) > MAX_RANK:
+    if len(shape) > MAX_RANK:
+        raise _refused(path, tr("gives the tensor '{name}' more than {most} axes", name=name[:80], most=MAX_RANK))
+    if kind not in _BITS:
         raise DiagnosticError.of(
             "weight-type",
-            tr(
-                "'{name}' in {file} has the type {type} and {rank} axes; this type, or more than {most} axes, is not supported",
-                name=name[:80],
-                file=path.name,
-                type=kind[:20],
-                rank=len(shape),
-                most=MAX_RANK,
-            ),
+            tr("'{name}' in {file} has the unknown type {type}", name=name[:80], file=path.name, type=kind[:20]),
             file=str(path),
             remedy=tr("write the file again without this tensor"),
         )

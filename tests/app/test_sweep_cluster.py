@@ -115,7 +115,7 @@ def ray(monkeypatch: pytest.MonkeyPatch) -> Store:
 
 @pytest.fixture
 def sweep(tmp_path: Path) -> Sweep:
-    """Two learning rates for each of two widths; the projects have the stand-in for the trainer, and data next to them."""
+    """Two learning rates for each of two widths; the projects have a replacement for the trainer, and data next to them."""
     axes = [Axis.parse("width.conv=4,8"), Axis.parse("lr=0.1,0.2")]
     data = tmp_path / "data"
     (data / "runs").mkdir(parents=True)

@@ -354,7 +354,7 @@ def test_a_run_over_a_folder_has_nothing_of_the_one_before(
     assert task.state() == begun
     task.answer(0.01, 0.03)
     task.answer("out of memory", 0.02)
-    task.answer(0.01, None)  # nobody says why there is no result
+    task.answer(0.01, None)  # without a reason
     task.wait()
     state = task.state()
     assert state["failed"] == [[False, False], [True, False], [False, True]]

@@ -312,7 +312,7 @@ class Analysis(QObject):
 
 
 class Asking:
-    """A subject, what it asks the engine for, and what it tells."""
+    """A subject, its requests to the engine, and its messages."""
 
     def __init__(self) -> None:
         registry = default_registry()
@@ -382,7 +382,7 @@ def test_weights_are_asked_for_again_when_they_may_be_others(qtbot: QtBot) -> No
     analysis.run(weights_sha256="2")  # of another shape
     assert asking.asked() == [WeightsRequest("conv")]
     asking.answer(WeightsReply({"kernel": kernel}))  # type: ignore[dict-item]
-    assert asking.state() == ("kernel", True, "", "", ["kernel"])  # there is no bias any more
+    assert asking.state() == ("kernel", True, "", "", ["kernel"])  # the bias is gone
     analysis.engine.opened = object()
     analysis.run(weights_sha256="2", note="random weights")  # a new engine
     assert asking.asked() == [WeightsRequest("conv")]

@@ -214,4 +214,4 @@ def test_what_was_changed_in_a_workspace_is_there_after_a_layout_of_another_one(
     assert seen(window) == design
     entries(window)["mine"].trigger()
     assert "dock.palette" in seen(window)
-    assert told == ["Profile", "Design", "Profile", "Design"], "the same workspace is no other one"
+    assert told == ["Profile", "Design", "Profile", "Design"], "choosing the same workspace emits nothing"
