@@ -8,6 +8,8 @@ pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
 from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QMenu, QPushButton, QTableView, QToolButton
 from window_kit import empty, shown
 
@@ -226,3 +228,28 @@ def test_buttons_go_into_another_line_in_a_narrow_dock(qtbot, panel):
     assert bar.height() > wide
     assert all(bar.rect().contains(b.geometry()) for b in buttons)
     assert not any(a.geometry().intersects(b.geometry()) for a in buttons for b in buttons if a is not b)
+
+
+def test_one_problem_is_selected_whatever_keys_are_held(qtbot, panel, context):
+    """Ctrl is still held when the problems change after Ctrl+Z."""
+    table = panel.findChild(QTableView, "type_checking.findings")
+    search = panel.findChild(QLineEdit, "type_checking.filter")
+
+    def selected() -> set[int]:
+        return {index.row() for index in table.selectionModel().selectedIndexes()}
+
+    QTest.keyPress(panel, Qt.Key.Key_Control, Qt.KeyboardModifier.ControlModifier)
+    assert QGuiApplication.keyboardModifiers() == Qt.KeyboardModifier.ControlModifier
+    try:
+        for _ in range(2):
+            context.document.do(lambda g: set_params(g, {"conv_0": {"features": "8"}}))
+            qtbot.waitUntil(lambda: ("Error", "conv_0") not in rows(panel))
+            assert selected() == {0}
+            context.document.undo()
+            qtbot.waitUntil(lambda: ("Error", "conv_0") in rows(panel))
+            assert selected() == {table.currentIndex().row()}
+        for text in ("pool", "", "pool", ""):
+            search.setText(text)
+            assert selected() == {table.currentIndex().row()}
+    finally:
+        QTest.keyRelease(panel, Qt.Key.Key_Control)

@@ -7,6 +7,7 @@ from typing import cast
 
 from PySide6.QtCore import (
     QAbstractTableModel,
+    QItemSelectionModel,
     QModelIndex,
     QPersistentModelIndex,
     QPoint,
@@ -245,9 +246,9 @@ class TypeCheckingPanel(QWidget):
             current = self._finding(self._table.currentIndex())
             self._model.show_findings(found)
             if current in found:
-                self._table.setCurrentIndex(self._rows.mapFromSource(self._model.index(found.index(current), 0)))
+                self._make_current(self._rows.mapFromSource(self._model.index(found.index(current), 0)))
             elif self._fixed_row is not None:  # continue with the finding that took the row of the fixed one
-                self._table.setCurrentIndex(self._rows.index(min(self._fixed_row, self._rows.rowCount() - 1), 0))
+                self._make_current(self._rows.index(min(self._fixed_row, self._rows.rowCount() - 1), 0))
             self._fixed_row = None
         self._offer_first()
         self._find_fixes.start()  # even if the findings are unchanged, since their fixes may differ
@@ -271,8 +272,13 @@ class TypeCheckingPanel(QWidget):
         """Make the first finding current, whose fixes are shown without a click, unless the user has chosen another one."""
         if self._finding(self._table.currentIndex()) in (None, self._offered):
             first = self._rows.index(0, 0)
-            self._table.setCurrentIndex(first)
+            self._make_current(first)
             self._offered = self._finding(first)
+
+    def _make_current(self, index: Index) -> None:
+        """Make a row current and select it alone. The view would toggle it while Ctrl is held, as for Undo."""
+        flags = QItemSelectionModel.SelectionFlag
+        self._table.selectionModel().setCurrentIndex(index, flags.ClearAndSelect | flags.Rows)
 
     def _refilter(self) -> None:
         self._rows.words = tuple(self._filter.text().casefold().split())
