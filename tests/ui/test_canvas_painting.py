@@ -275,6 +275,14 @@ def test_a_long_title_is_cut_off_at_the_edge_of_its_frame(canvas, zoom):
     assert len(title.text) > 1
 
 
+@pytest.mark.parametrize("zoom", [1.0, 0.4, 0.26])
+def test_the_title_of_a_collapsed_frame_is_read_from_afar(canvas, zoom):
+    item = FrameItem(Frame("f", "residual", "", "", (0, 0, 300, 200), collapsed=True))
+    title = next(stroke for stroke in strokes(item, zoom) if stroke.kind == "text")
+    assert title.text == "residual"
+    assert item.boundingRect().contains(title.area)
+
+
 @pytest.mark.parametrize("width", [160, 288, 448])
 def test_a_frame_of_the_needed_height_shows_all_of_its_text(canvas, width):
     """One word more each time: some of the texts fill their last line."""

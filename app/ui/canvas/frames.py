@@ -94,7 +94,9 @@ class FrameItem(QGraphicsItem):
             self.moved()
 
     def boundingRect(self) -> QRectF:
-        return QRectF(QPointF(), self.seen.size()).adjusted(-2, -ABOVE, 2, 2)
+        size = self.seen.size()
+        beside = 1.25 * size.width() if self.frame.collapsed else 0.0  # its title from afar
+        return QRectF(QPointF(), size).adjusted(-2, -ABOVE, 2 + beside, 2)
 
     def grip(self, place: QPointF, zoom: float) -> str:
         """The grip at a point of the canvas: "move", edges as letters of "ltrb", or an empty string."""
@@ -145,7 +147,8 @@ class FrameItem(QGraphicsItem):
         painter.setFont(fonts().name)
         painter.setPen(theme.color("text"))
         height = fonts().name_metrics.height()
-        room = QRectF(0, 4 if detail >= LARGE else -height - 4, rect.width() / scale - 2 * PAD, height)
+        wide = 2.25 * rect.width() if self.frame.collapsed else rect.width()  # the box alone has room for few letters
+        room = QRectF(0, 4 if detail >= LARGE else -height - 4, wide / scale - 2 * PAD, height)
         title = fonts().name_metrics.elidedText(self.frame.title, Qt.TextElideMode.ElideRight, max(room.width(), 0))
         painter.drawText(room, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, title)
 
