@@ -418,6 +418,71 @@ def test_the_plot_of_segmentation_has_the_metric_that_chooses_the_best_checkpoin
     assert drawn[0].axes[1].get_ylabel() == "mean IoU"
 
 
+def lines_of(axis):
+    return {line.get_label(): (list(line.get_xdata()), list(line.get_ydata())) for line in axis.get_lines()}
+
+
+def drawn_curves(folder, monkeypatch, get, entries):
+    """The two plots of a run with these entries."""
+    lines = [{"schema": 1}, *entries]
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    plots, drawn = get("plots"), []
+    monkeypatch.setattr(plots.Figure, "savefig", lambda figure, target, **_: drawn.append((figure, target)))
+    plots.curves(folder, folder / "curves.png")
+    ((figure, target),) = drawn
+    assert target == folder / "curves.png"
+    return figure.axes
+
+
+def test_curves_show_every_loss_and_validation_of_the_run(tmp_path, monkeypatch):
+    entries = [
+        {"step": 2, "loss": 4.0, "losses": {"l1": 1.0, "ssim": 3.0}},
+        {"step": 4, "loss": 2.0, "losses": {"l1": 0.5, "ssim": 1.5}, "validation": {"psnr": 20.0, "noisy_psnr": 15.0}},
+        {"step": 6, "loss": 1.0, "losses": {"l1": 0.5, "ssim": 0.5}, "validation": {"psnr": 25.0, "noisy_psnr": 15.5}},
+    ]
+
+    def mean(values):  # each value weighs 0.95 times as much as the next one
+        rows = [values[: count + 1] for count in range(len(values))]
+        return [np.average(row, weights=0.95 ** np.arange(len(row))[::-1]) for row in rows]
+
+    with scripts(tmp_path, "denoising") as get:
+        left, right = drawn_curves(tmp_path, monkeypatch, get, entries)
+    seen = lines_of(left)
+    assert seen.pop("loss") == ([2, 4, 6], [4.0, 2.0, 1.0])
+    expected = {"running mean": [4.0, 2.0, 1.0], "l1": [1.0, 0.5, 0.5], "ssim": [3.0, 1.5, 0.5]}
+    assert list(seen) == list(expected)
+    for name, values in expected.items():
+        assert seen[name] == ([2, 4, 6], pytest.approx(mean(values)))
+    assert (left.get_xlabel(), left.get_ylabel(), left.get_yscale(), left.get_title()) == (
+        "step",
+        "loss",
+        "log",
+        "Training loss",
+    )
+    assert [text.get_text() for text in left.get_legend().get_texts()] == ["loss", "running mean", "l1", "ssim"]
+    assert lines_of(right) == {"network": ([4, 6], [20.0, 25.0]), "input": ([4, 6], [15.0, 15.5])}
+    assert (right.get_xlabel(), right.get_ylabel(), right.get_title()) == ("step", "PSNR in dB", "Validation")
+    assert [text.get_text() for text in right.get_legend().get_texts()] == ["network", "input"]
+
+
+def test_curves_of_one_loss_have_one_mean_and_negative_losses_a_linear_scale(tmp_path, monkeypatch):
+    entries = [{"step": k, "loss": 1.0 - k, "losses": {"l1": 1.0 - k}} for k in range(3)]
+    with scripts(tmp_path, "denoising") as get:
+        left, right = drawn_curves(tmp_path, monkeypatch, get, entries)
+    assert list(lines_of(left)) == ["loss", "running mean"]
+    assert left.get_yscale() == "linear"
+    assert not right.get_yticks().size
+
+
+def test_a_run_that_was_stopped_before_its_validation_says_so(tmp_path, monkeypatch):
+    with scripts(tmp_path, "denoising") as get:
+        for entries in ([], [{"step": 1, "loss": 1.0, "losses": {"l1": 1.0}}]):
+            _left, right = drawn_curves(tmp_path, monkeypatch, get, entries)
+            assert [text.get_text() for text in right.texts] == ["not validated yet"]
+            assert right.get_legend() is None
+            assert not right.get_xticks().size
+
+
 def test_folders_of_classes_without_images_are_named(tmp_path):
     with scripts(tmp_path, "classification") as get:
         for name in "abc":

@@ -59,7 +59,11 @@ def curves(run: Path, target: Path) -> None:
     if shown == "psnr" and "noisy_psnr" in checked[-1]["validation"]:
         right.plot(steps, [entry["validation"]["noisy_psnr"] for entry in checked], linestyle="--", label="input")
     right.set(xlabel="step", ylabel=TITLES[shown], title="Validation")
-    right.legend()
+    if checked:
+        right.legend()
+    else:
+        right.set(xticks=[], yticks=[], ylabel="")
+        right.text(0.5, 0.5, "not validated yet", ha="center", va="center", transform=right.transAxes)
     figure.savefig(target, dpi=120)
 
 
