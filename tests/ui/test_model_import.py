@@ -86,6 +86,18 @@ def weights_folder() -> Path:
     return weight_versions()
 
 
+def test_an_import_that_was_closed_and_opened_by_hand_is_not_reopened_again(qtbot, window, tmp_path) -> None:
+    path = saved(small_network(), tmp_path)
+    window.files.open(path)
+    imported(qtbot, window)
+    window.files.close()
+    assert window.files.closed == 1
+    window.files.open(path)
+    imported(qtbot, window)
+    assert window.files.closed == 0
+    assert not window.actions_["file.reopen"].isEnabled()
+
+
 def test_a_dropped_onnx_file_opens_runs_and_is_saved_with_its_weights(
     qtbot, window, tmp_path, monkeypatch, weights_folder
 ) -> None:

@@ -247,6 +247,19 @@ def test_documents_closed_together_are_reopened_one_by_one(window, files):
     assert window.files.closed == 1
 
 
+def test_the_last_documents_that_were_closed_are_remembered(window, files, monkeypatch):
+    monkeypatch.setattr("app.ui.shell.files.CLOSED", 2)
+    window.files.open_all(files)
+    window.files.close_others(window.tabs.all[0])
+    window.files.close()
+    assert window.files.closed == 2
+    window.files.reopen()
+    window.files.reopen()
+    assert set(texts(window)) >= {"one.xml", "three.xml"}
+    assert "two.xml" not in texts(window)
+    assert window.files.closed == 0
+
+
 def test_the_last_tab_gives_way_to_a_new_network(window, files):
     window.files.open(files[0])
     press(window, "Ctrl+W")

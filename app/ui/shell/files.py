@@ -45,7 +45,7 @@ class Files:
         self._settings = settings
         self._tabs = tabs
         self._models = models
-        models.on_opened, models.on_refused = self.remember, self.forget
+        models.on_opened, models.on_refused = self._on_imported, self.forget
         self._closed: list[Path] = []
         self._comparison = Background(window)
         self._comparison.done.connect(self._on_compared)
@@ -147,6 +147,11 @@ class Files:
     def _show_unreadable(self, path: Path, found: tuple[Diagnostic, ...]) -> None:
         show_findings(tr("Not Opened"), tr("{name} could not be opened.", name=path.name), found, self._window)
 
+    def _on_imported(self, path: Path) -> None:
+        self._forget_closed(path)
+        self.remember(path)
+        self._tabs.changed.emit()  # perhaps nothing is left to reopen
+
     def read(self, path: Path) -> OpenDocument:
         """Read a document without opening a tab. Raises DiagnosticError if it cannot be read."""
         registry = self._context.registry
@@ -175,7 +180,7 @@ class Files:
             return False
         path = opened.file
         if path is not None:
-            self._closed = [*(p for p in self._closed if p != path), path][-CLOSED:]
+            self._note_closed(path)
         if len(self._tabs) == 1:
             if opened.is_blank:
                 return False
@@ -190,7 +195,7 @@ class Files:
         if self._may_close(others):
             for other in others:
                 if other.file is not None:
-                    self._closed.append(other.file)
+                    self._note_closed(other.file)
                 self._tabs.remove(other)
 
     @property
@@ -203,6 +208,10 @@ class Files:
         while self._closed and not self.open(self._closed.pop()):
             pass
         self._tabs.changed.emit()  # perhaps nothing is left to reopen
+
+    def _note_closed(self, path: Path) -> None:
+        self._forget_closed(path)
+        self._closed = [*self._closed, path][-CLOSED:]
 
     def _forget_closed(self, path: Path) -> None:
         """A document that is open again is not reopened."""
