@@ -93,7 +93,7 @@ def computed(inference: Any, name: str, reads: list[np.ndarray], weights: Weight
             made = getattr(np, operator.values()["function"])(reads[0])
         elif layer.type == "upsample":
             made = reads[0].repeat(2, 2).repeat(2, 3)
-        elif layer.type in ("identity", "output", "dropout"):
+        elif layer.type in ("activation", "identity", "output", "dropout"):
             made = reads[0]
         else:
             raise NotImplementedError(layer.type)

@@ -126,7 +126,7 @@ def test_only_layers_below_changed_weights_run_again(runtime_registry, record, a
         assert ran(made.run()) == again, seed
         same_as_new(made, runtime_registry)
     own = [entry for entry in record.compiled if entry[1][0] == again[0]]
-    assert len([entry for entry in own]) == (3 + 3 if not as_inputs else 3)  # the new sessions compile theirs
+    assert len(own) == (3 + 3 if not as_inputs else 3)  # the new sessions compile theirs
     made.set_weights(Weights(dict(weights.tensors), note="the same"))
     result = made.run()
     assert (ran(result), result.weights_note) == ([], "the same")
@@ -845,3 +845,218 @@ def test_analysis_layers_before_outputs_see_images_without_padding(runtime_regis
     made.set_input("image", pixels(6, 7), is_image=True)  # padded to the same size
     assert made.run().outputs["result"].shape[2:] == (6, 7)
     same_as_new(made, runtime_registry, [Source("mix")])
+
+
+def test_other_wrong_parameters_of_a_layer_do_not_refuse_one(runtime_registry, record):
+    graph = Graph([x if x.name != "noise" else replace(x, params={**x.params, "seed": "-3"}) for x in branches()])
+    made = opened(graph, runtime_registry)
+    made.set_param("noise", "scale", "0.3")
+    assert made.graph["noise"].params["scale"] == "0.3"
+    with pytest.raises(DiagnosticError, match="scale"):
+        made.set_param("noise", "scale", "much")
+    made.set_param("noise", "seed", "3")
+    same_as_new(made, runtime_registry)
+
+
+def test_an_instance_can_become_one_of_another_template(runtime_registry, record):
+    bodies = {
+        name: (layer("x", "template_input"), conv(inner, "x"), layer("y", "template_output", inner))
+        for name, inner in (("block", "inner"), ("other", "more"))
+    }
+    graph = Graph(list(block()), templates=[Template(name, body) for name, body in bodies.items()])
+    weights = weights_for("one.inner", "two.inner", "one.more", "two.more", "first")
+    made = opened(graph, runtime_registry, weights)
+    made.run()
+    made.set_param("one", "template", "other")
+    assert {"one.more", "two.inner"} <= set(made.inference.graph.layers)
+    assert "one.inner" not in made.inference.graph
+    same_as_new(made, runtime_registry)
+
+
+def test_the_size_of_fed_data_stays_that_of_the_input(runtime_registry, record):
+    made = opened(branches(), runtime_registry, array=pixels(8, 10))
+    made.set_param("image", "scale", "2.0")
+    assert made.inference.states["first"].outputs[0].shape[2:] == (8, 10)
+    made.set_param("image", "dims", "9x9x3")
+    assert made.inference.states["first"].outputs[0].shape[2:] == (8, 10)
+    assert made.graph["image"].params["dims"] == "9x9x3"
+    same_as_new(made, runtime_registry)
+    made.set_param("image", "dims", "9x9x1")
+    assert said(made.run)[0][0] in ("input-channels", "shape-mismatch", "weight-shape")
+    assert said(lambda: made.fed_input("image"))[0][0] == "input-channels"
+
+
+def test_layers_that_are_gone_are_not_computed(runtime_registry, record):
+    made = opened(Graph([*branches(), layer("more", "output", "third")]), runtime_registry)
+    assert list(made.run().outputs) == ["more", "result"]
+    made.set_graph(branches())
+    assert list(made.run().outputs) == ["result"]
+    assert "more" not in made.inference.graph
+
+
+def test_a_parameter_of_an_analysis_layer_that_changes_its_shape_is_a_change_of_structure(runtime_registry, record):
+    graph = Graph(
+        [*branches(), layer("shares", "histogram", "first", ranges="8"), layer("all", "output", "shares:shares")]
+    )
+    made = opened(graph, runtime_registry)
+    made.run()
+    structure = made.structure
+    made.set_param("shares", "high", "2.0")
+    assert made.structure == structure
+    made.set_param("shares", "ranges", "9")
+    assert made.structure == structure + 1
+
+
+def test_the_estimate_counts_captured_branches(runtime_registry, record):
+    made = opened(Graph([*branches(), conv("aside", "third")]), runtime_registry, weights_for(*ALL, "aside"))
+    made.run()
+    assert made.expected() == 0.0
+    made.set_param("noise", "seed", "4")
+    assert made.expected([Source("aside")]) is None
+    made.run([Source("aside")])
+    made.set_param("noise", "seed", "5")
+    assert made.expected([Source("aside")]) > 0
+
+
+def test_a_layer_of_several_dropped_tensors_is_named_once(runtime_registry, record):
+    graph = Graph([*branches(), layer("values", "statistics", "first"), layer("all", "output", "values")])
+    made = opened(graph, runtime_registry, keep_bytes=1)
+    names = made.run([Source("values")]).note.partition("computes ")[2].removesuffix(" again").split(", ")
+    assert sorted(names) == sorted({"first", "second", "values", "noise", "third", "mix"})
+
+
+def test_layers_that_share_weights_run_again_with_them(runtime_registry, record):
+    shared = replace(conv("third", "noise"), weights_of="first")
+    graph = Graph(
+        [
+            layer("image", "input", dims="6x4x3"),
+            conv("first", "image"),
+            layer("noise", "noise", "image", scale="0.1", seed="3"),
+            shared,
+            layer("one", "output", "first"),
+            layer("two", "output", "third"),
+        ]
+    )
+    weights = weights_for("first", "third")
+    made = opened(graph, runtime_registry, weights)
+    made.run()
+    made.set_weights(changed(weights, "first"))
+    assert ran(made.run()) == ["first", "third"]
+    made.set_weights(changed(made.weights, "third"))
+    assert ran(made.run()) == []
+
+
+def test_the_compiled_parts_used_last_are_kept(runtime_registry, record):
+    made = opened(branches(), runtime_registry, array=False)
+
+    def compiled(height) -> bool:
+        before = len(record.compiled)
+        made.set_input("image", pixels(height, 6), is_image=True)
+        made.run()
+        return len(record.compiled) > before
+
+    assert [compiled(height) for height in (2, 4, 6, 2, 4, 6)] == [True] * 3 + [False] * 3
+    assert [compiled(height) for height in (2, 8, 2, 6, 4)] == [False, True, False, False, True]
+
+
+def test_captures_in_tiles_run_in_tiles(runtime_registry, record):
+    made = opened(deep(), runtime_registry, weights_for(*NAMES), array=pixels(40, 40), options=replace(PLAIN, tile=16))
+    made.run()
+    record.clear()
+    result = made.run([Source("c2")])
+    assert "run in 9 tiles" in result.note
+    assert len(record.ran) == 9
+    assert {wanted for _, _, wanted in record.ran} == {("c2", "c7")}
+
+
+def test_the_batch_decides_whether_a_run_needs_tiles(runtime_registry, record):
+    notes = []
+    for batch in (1, 4):
+        size = 4 * 3 * 128 * 128
+        made = opened(
+            deep(2), runtime_registry, weights_for(*NAMES), array=pixels(128, 128, batch=batch), memory=int(2.6 * 2.5 * size)
+        )  # fmt: skip
+        result = made.run()
+        whole = opened(deep(2), runtime_registry, weights_for(*NAMES), array=pixels(128, 128, batch=batch)).run()
+        np.testing.assert_allclose(result.outputs["result"], whole.outputs["result"], rtol=1e-5, atol=1e-6)
+        notes.append("tiles" in result.note)
+    assert notes == [False, True]
+
+
+def with_logarithm() -> Graph:
+    return Graph(
+        [
+            layer("image", "input", dims="8x8x3"),
+            layer("log", "unary", "image", function="log"),
+            layer("pool", "pooling", "log", operation="max", size="2x2", stride="2x2"),
+            layer("result", "output", "pool"),
+            layer("other", "input", dims="8x8x3"),
+            layer("noise", "noise", "other"),
+            layer("noisy", "output", "noise"),
+        ]
+    )
+
+
+def test_hidden_values_belong_to_the_step_that_computed_them(runtime_registry, record):
+    made = opened(with_logarithm(), runtime_registry, Weights(), array=pixels(8, 8) - 0.5)
+    made.set_input("other", pixels(8, 8), is_image=True)
+    assert list(made.run().hidden) == ["log"]
+    assert made.results.nbytes == 4 * 3 * (4 * 4 + 8 * 8)  # checked tensors are not kept
+    made.set_input("image", pixels(8, 8) + 0.5, is_image=True)
+    result = made.run()
+    assert (ran(result), dict(result.hidden)) == (["log"], {})
+    made.set_input("image", pixels(8, 8) - 0.5, is_image=True)
+    made.set_input("other", pixels(8, 8, seed=1), is_image=True)
+    assert list(made.run().hidden) == ["log"]
+
+
+def test_tiles_end_at_an_interrupt(runtime_registry, record):
+    made = opened(deep(), runtime_registry, weights_for(*NAMES), array=pixels(40, 40), options=replace(PLAIN, tile=16))
+    interrupt, reported = Interrupt(), []
+
+    def progress(done, total, text):
+        reported.append(text)
+        if "tile 2" in text:
+            interrupt.ask()
+
+    with pytest.raises(InterruptedRunError):
+        made.run(progress=progress, interrupt=interrupt)
+    assert reported[-1].endswith("tile 2 of 9")
+
+
+def test_the_time_of_a_run_with_neighbors_is_that_of_its_step(runtime_registry, record, monkeypatch):
+    clock = iter(np.arange(0, 1000, 0.25))
+    made = opened(deep(), runtime_registry, weights_for(*NAMES))
+    made.run()
+    monkeypatch.setattr(module, "perf_counter", lambda: float(next(clock)))
+    (step,) = made.run([Source("c2")]).steps
+    assert (step.milliseconds, step.cached, step.engine) == (250.0, False, "plain")
+    (step,) = made.run([Source("c3")]).steps
+    assert (step.milliseconds, step.cached) == (0.0, True)
+
+
+def folding() -> Graph:
+    """Convolutions, the second of which an engine may join with the activation behind it."""
+    return Graph(
+        [
+            layer("image", "input", dims="6x4x3"),
+            conv("c0", "image"),
+            conv("c1", "c0"),
+            layer("act", "activation", "c1", RELU),
+            conv("c2", "act"),
+            layer("result", "output", "c2"),
+        ]
+    )
+
+
+@pytest.mark.parametrize(("inspected", "tries"), [("c0", 2), ("c1", 1)])
+def test_tensors_that_engines_fold_are_left_out_at_the_second_attempt(runtime_registry, record, inspected, tries):
+    made = opened(folding(), runtime_registry, weights_for("c0", "c1", "c2"))
+    made.run()
+    record.disturb = 4
+    record.clear()
+    made.run([Source(inspected)])
+    wanted = [set(names) for _, _, names in record.ran]
+    everything = {"c0", "c1", "act", "c2"}
+    assert wanted[0] == everything
+    assert wanted[1:] == ([{"c0", "act", "c2"}] if tries == 2 else [{"c1", "c2"}])
