@@ -355,7 +355,7 @@ def test_errors_of_engines_name_the_ends_of_the_part(inference):
     ):  # fmt: skip
         made = CheckedEngine(descriptor(), engine, inference)
         assert said(lambda a=act, m=made: a(m))[1] == f"the engine Made could not {verb} 'sum' ... 'same': OSError: x"
-    assert [reason_of(e) for e in (ValueError(), ValueError("  a  \n b"), KeyError("k"))] == [
+    assert [reason_of(e) for e in (ValueError(), ValueError("  a\n b"), KeyError("k"))] == [
         "ValueError", "ValueError: a", "KeyError: 'k'"
     ]  # fmt: skip
 
