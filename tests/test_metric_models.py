@@ -67,6 +67,15 @@ def test_values_of_a_result_that_are_not_finite(rank: int) -> None:
         assert result_psnr(tensor(bad, bad, bad, bad), tensor(1, 2, np.nan, np.inf)) == inf
 
 
+def test_values_of_an_image_that_are_not_finite_are_black_or_white() -> None:
+    expected = np.array([0.2, 0.4, 0.3, 0.6], np.float32).reshape(1, 1, 2, 2)
+    made = expected.copy()
+    made[0, 0, 0, 0] = np.nan
+    assert result_psnr(expected, made) == pytest.approx(10 * log10(4 / 0.8**2), rel=1e-5)
+    made[0, 0, 1, 1] = np.inf
+    assert result_psnr(expected, made) == pytest.approx(10 * log10(4 / (0.8**2 + 0.6**2)), rel=1e-5)
+
+
 def similarity(x: np.ndarray, y: np.ndarray, side: int, peak: float) -> list[float]:
     """SSIM of every window of two planes."""
     place = np.arange(side) - side // 2
@@ -190,7 +199,7 @@ def test_prefixes_of_any_number() -> None:
     assert [units.si(0.0, "s"), units.duration(0.0), units.signed_duration(0.0)] == ["0 s"] * 3
     assert [units.si(0.0, "FLOP"), units.binary(0), units.quantity(0, "%")] == ["0 FLOP", "0 B", "0 %"]
     assert units.si(2.5e21, "B/s") == "2500 EB/s"
-    assert units.si(1234.5, "s") == "1234 s"
+    assert [units.si(value, "s") for value in (1234.5, 2e-10, -3e-11)] == ["1234 s", "0.200 ns", "-0.0300 ns"]
     assert units.binary(2.0**62) == "4096 PiB"
 
 

@@ -117,7 +117,9 @@ def test_a_compiled_catalogue_is_used_if_it_can_be_read(tmp_path: Path, monkeypa
         assert texts.tr("Open") == "Open"
         assert texts.use(tmp_path, "de") is True
         assert texts.tr("Open") == "Öffnen"
-        for damage in (b"", b"\xde\x12\x04\x95", b"no catalogue", path.read_bytes()[:40], path.read_bytes()[:-30]):
+        whole = path.read_bytes()
+        other_bytes, other_charset = whole.replace(b"\xc3\x96", b"\xff\xff"), whole.replace(b"UTF-8", b"none!")
+        for damage in (b"", whole[:4], b"no catalogue", whole[:40], whole[:-30], other_bytes, other_charset):
             file = texts.file(tmp_path, "xx")
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(damage)
