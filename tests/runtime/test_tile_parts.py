@@ -293,3 +293,67 @@ def test_what_no_tile_can_read(runtime_registry):
     inference, step = part_of(runtime_registry, graph, "result")
     with pytest.raises(DiagnosticError, match="because of '0': it reads a tensor that is not an image"):
         Tiling(inference, step)
+
+
+def branches(*layers, size="60x44x3") -> Graph:
+    """Layers that read the input, each with an output."""
+    made = [layer("image", "input", dims=size)]
+    for number, (kind, params) in enumerate(layers):
+        made += [layer(f"{number}", kind, "image", **params), layer(f"o{number}", "output", f"{number}")]
+    return Graph(made)
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_tiles_fit_every_output(runtime_registry, order):
+    pools = [("pooling", {"size": "2x3", "stride": "2x3"}), ("pooling", {"size": "3x2", "stride": "3x2"})]
+    inference, step = part_of(runtime_registry, branches(*(pools[i] for i in order)), "o0", "o1")
+    made = Tiling(inference, step)
+    assert (made.unit(0), made.unit(1)) == (6, 6)
+    convolutions = [("convolution", {"features": 1, "kernel": kernel}) for kernel in ("9x3", "3x7")]
+    inference, step = part_of(runtime_registry, branches(*(convolutions[i] for i in order)), "o0", "o1")
+    made = Tiling(inference, step)
+    assert [made.around(axis) for axis in (0, 1)] == [(3, 3), (4, 4)]
+    inference, step = part_of(
+        runtime_registry, chain(("pooling", {"size": "2x3", "stride": "2x3"}), size="3000x2000x3"), "result"
+    )
+    made = Tiling(inference, step)
+    assert sorted((made.unit(0), made.unit(1))) == [2, 3]
+    per_pixel = peak_bytes(inference, step, 1) / (3000 * 2000)
+    assert made.side_for(per_pixel * 107.5**2, 1) == 102
+
+
+@pytest.mark.parametrize("order", [("image", "one"), ("one", "image")])
+def test_the_size_of_tiles_is_that_of_the_largest_input(runtime_registry, order):
+    graph = Graph(
+        [
+            layer("image", "input", dims="30x20x3"),
+            layer("one", "input", dims="1x1x3"),
+            layer("0", "element_wise", ",".join(order), operation="add"),
+            layer("result", "output", "0"),
+        ]
+    )
+    inference, step = part_of(runtime_registry, graph, "result")
+    made = Tiling(inference, step)
+    assert made.base == (20, 30)
+    assert made.single == ({Source("one")}, {Source("one")})
+    assert [tile.core for tile in made.tiles(1, 15)] == [(0, 15), (15, 30)]
+
+
+def test_a_part_that_also_reads_a_vector_has_no_tiles(runtime_registry):
+    graph = Graph(
+        [
+            layer("image", "input", dims="30x20x3"),
+            layer("0", "unary", "image", function="abs"),
+            layer("result", "output", "0"),
+            layer("vector", "tensor_input", shape="5"),
+            layer("1", "unary", "vector", function="abs"),
+            layer("second", "output", "1"),
+        ]
+    )
+    inference, step = part_of(runtime_registry, graph, "result", "second")
+    with pytest.raises(DiagnosticError, match="it reads a tensor that is not an image"):
+        Tiling(inference, step)
+
+
+def test_limits_of_runs_without_tiles():
+    assert (tiles.WHOLE, tiles.ALWAYS_WHOLE, tiles.USUAL) == (2 << 30, 128 << 20, 1 << 30)
