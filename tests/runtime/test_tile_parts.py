@@ -9,15 +9,17 @@ import numpy as np
 import pytest
 from runtime_networks import RELU, layer, pixels
 
+from designer.files.weights import Weights, fill_missing, required_weights
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import Source
 from designer.runtime import tiles
-from designer.runtime.api import AUTO, ONE_TILE, RunResult
+from designer.runtime.api import AUTO, ONE_TILE, RunOptions, RunResult
 from designer.runtime.finite import NonFinite
 from designer.runtime.network import inputs_of, type_of
 from designer.runtime.plan import make_plan
+from designer.runtime.session import Session
 from designer.runtime.tiles import Tiling, Tilings, peak_bytes
 
 
@@ -357,3 +359,37 @@ def test_a_part_that_also_reads_a_vector_has_no_tiles(runtime_registry):
 
 def test_limits_of_runs_without_tiles():
     assert (tiles.WHOLE, tiles.ALWAYS_WHOLE, tiles.USUAL) == (2 << 30, 128 << 20, 1 << 30)
+
+
+NUMBERS = [
+    *CONV, *OTHERS, ("convolution", {"features": 2, "kernel": "5x4", "padding": "valid"}),
+    ("convolution", {"features": 2, "kernel": "5x5", "padding_mode": "reflect"}),
+    ("convolution", {"features": 2, "kernel": "3x7", "padding_mode": "replicate", "dilation": "2x1"}),
+    ("upsample", {"factor": "2x3", "method": "bilinear"}), ("upsample", {"factor": "3x2", "method": "bicubic"}),
+    ("pooling", {"operation": "average", "size": "3x2", "stride": "1x1"}), ("gaussian_blur", {"sigma": "1.0"}),
+    ("crop", {"left": 9, "top": 2, "right": 5, "bottom": 11}), ("padding", {"left": 3, "top": 1, "right": 0, "bottom": 2, "mode": "reflect"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(18))
+def test_tiles_give_the_numbers_of_the_whole_image(runtime_registry, seed):
+    pytest.importorskip("torch")
+    source = random.Random(100 + seed)
+    height, width = source.choice([40, 47, 58, 63]), source.choice([40, 45, 60, 71])
+    graph = chain(*(source.choice(NUMBERS) for _ in range(source.randint(2, 4))), size=f"{width}x{height}x2")
+    if Inference(graph, runtime_registry).states["result"].outputs is None:
+        pytest.skip("too small for these layers")
+    needed = required_weights(Inference(graph, runtime_registry))
+    weights = fill_missing(Weights(), needed, 0) if needed else Weights()
+    results = []
+    for tile in (0, source.choice([8, 12, 16]), source.choice([20, 24, 32])):
+        session = Session(graph, runtime_registry, weights, RunOptions("torch", threads=1, tile=tile))
+        session.set_input("image", pixels(height, width, channels=2), is_image=False)
+        try:
+            results.append(session.run().outputs["result"])
+        except DiagnosticError as error:
+            assert tile
+            if error.diagnostics[0].code != "not-tileable":
+                raise
+    for found in results[1:]:
+        np.testing.assert_allclose(found, results[0], rtol=1e-4, atol=1e-5)
