@@ -16,6 +16,7 @@ from designer.operators.torch_data import (
     TorchModule,
     TorchParameter,
 )
+from designer.runtime.reach import CHANNELS as CHANNEL
 from designer.runtime.reach import COLUMNS, ROWS, UnknownReachError, back
 
 torch = pytest.importorskip("torch")
@@ -110,6 +111,8 @@ CASES: dict[str, TorchExpr] = {
     "bilinear to a size, aligned": call("interpolate", size=(7, 31), mode="bilinear", align_corners=True),
     "bicubic to a size": call("interpolate", size=(29, 9), mode="bicubic"),
     "nearest to a size": call("interpolate", size=(9, 27), mode="nearest"),
+    "smoothed to a size": call("interpolate", size=(6, 5), mode="bilinear", antialias=True),
+    "smoothed to a size, cubic": call("interpolate", size=(6, 21), mode="bicubic", antialias=True),
     "shuffle": module("PixelShuffle", upscale_factor=2),
     "padding": call("pad", (2, 1, 3, 0)),
     "padding of columns": call("pad", (2, 1)),
@@ -202,6 +205,20 @@ def test_inputs_of_one_pixel_or_of_another_kind() -> None:
     turned = TorchMethod("permute", TorchInput(0), ((0, 1, 3, 2),))
     found = back(turned, ROWS, np.array([3]), [(13, 16, 4)])
     assert (found.places[0].tolist(), dict(found.axes)) == ([3], {0: COLUMNS})
+    for args, axis, other in (
+        ((2, 3), ROWS, COLUMNS),
+        ((3, 2), COLUMNS, ROWS),
+        ((1, 2), ROWS, CHANNEL),
+        ((-1, -2), ROWS, COLUMNS),
+    ):
+        found = back(TorchMethod("transpose", TorchInput(0), args), axis, np.array([3]), [(13, 16, 4)])
+        assert (found.places[0].tolist(), dict(found.axes)) == ([3], {0: other})
+    with pytest.raises(UnknownReachError):
+        back(TorchMethod("transpose", TorchInput(0), (0, 2)), ROWS, np.array([3]), [(13, 16, 4)])
+    unpool = TorchCall("torch.nn.functional.max_unpool2d", (TorchInput(0), TorchInput(1)), {"kernel_size": (2, 3)})
+    for axis, expected in ((ROWS, [2, 3]), (COLUMNS, [1, 2])):
+        found = back(unpool, axis, np.array([5, 6]), [(13, 16, 4), (13, 16, 4)])
+        assert {index: places.tolist() for index, places in found.places.items()} == {0: expected, 1: expected}
     with pytest.raises(UnknownReachError, match="an input read along two axes"):
         back(TorchCall("torch.add", (turned, TorchInput(0))), ROWS, np.array([3]), [(13, 13, 4)])
     with pytest.raises(UnknownReachError, match="an input read at several scales"):

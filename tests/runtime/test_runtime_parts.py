@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from plain_engine import Record, plain_engines
+from recorded import check_lines
 from runtime_networks import LEAKY, RELU, layer, pixels
 
 from designer.files.weights import WeightKey, Weights
@@ -18,13 +19,13 @@ from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import Source
 from designer.graph.types import BATCH, DataType, Size2D, Size3D, TensorType
-from designer.operators.api import OnnxInput, OnnxItem, OnnxNode, Operator, Role
+from designer.operators.api import OnnxInput, OnnxItem, OnnxNode, Operator, Role, ShapeError
 from designer.operators.registry import load
 from designer.runtime import edit_effect as effects
 from designer.runtime import nonfinite as tracing
 from designer.runtime import provenance as origins
 from designer.runtime import session as sessions
-from designer.runtime.api import RunOptions
+from designer.runtime.api import Part, RunOptions
 from designer.runtime.edit_effect import EditEffect, edit_effect
 from designer.runtime.finite import nonfinite
 from designer.runtime.input_data import (
@@ -54,7 +55,7 @@ from designer.runtime.network import (
     type_of,
 )
 from designer.runtime.nonfinite import trace_nonfinite
-from designer.runtime.nonfinite_probes import MAKERS
+from designer.runtime.nonfinite_probes import MAKERS, NonfiniteProbes
 from designer.runtime.number_formats import FLOAT16, FLOAT32, FORMATS, OF_PRECISION
 from designer.runtime.patterns import PATTERNS, make_pattern, pattern_name
 from designer.runtime.plan import AnalysisStep, PartStep, make_plan
@@ -505,6 +506,27 @@ def test_operators_that_make_nan_or_infinity():
     assert set(makers().values()) <= MAKERS
 
 
+def test_layers_whose_values_are_checked(runtime_registry):
+    """Of every operator the examples whose result can be NaN although their input is not."""
+    lines = []
+    for operator in sorted(runtime_registry, key=lambda cls: cls.type):
+        for number, example in enumerate(operator.examples):
+            made = operator(**dict(example.params))
+            try:
+                outputs = made.infer_checked(example.inputs)
+            except (ShapeError, NotImplementedError):
+                continue
+            state = SimpleNamespace(outputs=outputs, inputs=example.inputs)
+            inference = SimpleNamespace(
+                states={"it": state},
+                read=lambda name, made=made: SimpleNamespace(operator=made, diagnostics=()),
+                tensors=lambda name: (Source(name),),
+            )
+            if NonfiniteProbes(inference).of(Part(("it",), ()), "form"):
+                lines.append(f"{operator.type} {number} {dict(example.params)}")
+    check_lines("nonfinite_probes.txt", lines)
+
+
 def traced(registry, *layers, array=None, weights=None) -> tuple:
     graph = Graph([layer("image", "input", dims="4x4x3"), *layers, layer("result", "output", layers[-1].name)])
     session = Session(graph, registry, weights or Weights(), PLAIN)
@@ -613,6 +635,24 @@ def test_the_layer_whose_weights_are_damaged_must_be_before_the_maximum(runtime_
         assert found.note(step.part, "form", {Source("image"): pixels(8, 8)}) == ""
 
 
+def test_the_activation_of_a_layer_may_drop_the_nan_of_its_own_weights(runtime_registry):
+    for name, activation in (("attached", RELU), ("plain", None)):
+        graph = Graph(
+            [
+                layer("image", "input", dims="8x8x3"),
+                layer("conv", "convolution", "image", activation, features="3"),
+                layer("result", "output", "conv"),
+            ]
+        )
+        inference = Inference(graph, runtime_registry)
+        found = SkippedNan(inference, SimpleNamespace(title="Made", skips_nan=frozenset({"Relu"})))
+        found.set_weights(Weights({WeightKey("conv", "bias"): np.full(3, np.nan, np.float32)}))
+        (step,) = make_plan(inference, [Source("result")]).steps
+        note = found.note(step.part, "form", {Source("image"): pixels(8, 8)})
+        text = "Made may drop the NaN of 'conv' in 'conv': finite results can be wrong"
+        assert note == (text if name == "attached" else "")
+
+
 # --- edits -------------------------------------------------------------------------------------------------------
 
 
@@ -688,11 +728,17 @@ def test_the_clean_image_of_a_padded_network_is_compared_without_padding(runtime
                 layer("noise", "noise", "image", scale="0.1", seed="1"),
                 layer("conv", "convolution", "noise", features="3", kernel="1x1"),
                 layer("a result", "output", "conv"),
+                layer("other", "convolution", "noise", features="3", kernel="1x1"),
+                layer("b result", "output", "other"),
             ]
         )
         tensors = {
-            WeightKey("conv", "kernel"): np.eye(3, dtype=np.float32).reshape(3, 3, 1, 1),
-            WeightKey("conv", "bias"): np.full(3, bias, np.float32),
+            WeightKey(name, tensor): values
+            for name, offset in (("conv", bias), ("other", -0.1))
+            for tensor, values in (
+                ("kernel", np.eye(3, dtype=np.float32).reshape(3, 3, 1, 1)),
+                ("bias", np.full(3, offset, np.float32)),
+            )
         }
         made = Session(graph, runtime_registry, Weights(tensors), PLAIN)
         made.set_input("image", pixels(5, 6), is_image=True)

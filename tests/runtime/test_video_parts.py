@@ -170,6 +170,16 @@ def test_a_jump_begins_at_the_frame_itself(reader):
     assert file.sought == [120, 146]
 
 
+@pytest.mark.parametrize("fps", [23.976, 29.97, 59.94, 7.0])
+def test_the_library_is_asked_for_the_number_of_a_frame(reader, fps):
+    file = File(even(250, fps), fps=fps)
+    video = reader(file)
+    for place in range(249, 20, -17):
+        file.sought.clear()
+        assert number_of(video.read(place)) == place
+        assert file.sought == [place]
+
+
 def test_a_kept_frame_counts_as_the_last_one(reader):
     """Stepping back from it decodes earlier frames too."""
     file = File(even(200))
@@ -217,6 +227,8 @@ def test_the_frames_used_last_are_kept(reader, monkeypatch):
         ([(0.0, 0.0), (1.0, 40.0), (2.0, 140.0), (3.0, 180.0)], 25.0, (4, 3000 / 180, 0.22, True)),
         ([(0.0, 0.0), (1.0, 500.0), (2.0, 1040.0), (3.0, 1500.0)], 2.0, (4, 2.0, 2.0, False)),
         ([(0.0, 0.0), (1.0, 10.0), (2.0, 22.5), (3.0, 32.5)], 100.0, (4, 3000 / 32.5, 0.0425, True)),
+        ([(0.0, 0.0), (1.0, 100.0), (2.0, 140.0), (3.0, 180.0), (4.0, 220.0)], 25.0, (5, 4000 / 220, 0.26, True)),
+        ([(0.0, 0.0), (1.0, 10.0), (2.0, 21.5), (3.0, 31.5)], 100.0, (4, 100.0, 0.0415, False)),
         ([(5.0, 200.0), (6.0, 240.0), (7.0, 280.0)], 25.0, (3, 25.0, 0.12, False)),  # from the first frame
         ([(i, 0.0) for i in (0.0, 1.0, 2.0, 3.0)], 8.0, (4, 8.0, 0.5, False)),
     ],
@@ -245,7 +257,7 @@ def test_packets_in_another_order_and_before_the_start(reader):
     video = reader(File(packets))
     assert video.info.frames == 5
     assert [number_of(video.read(place)) for place in (4, 0, 2, 1, 3)] == [4, 0, 2, 1, 3]
-    assert video.time(4) == pytest.approx(0.16)
+    assert [video.time(place) for place in range(5)] == [pytest.approx(0.04 * place) for place in range(5)]
     only_before = reader(File([(-3.0, 0.0), (-2.0, 40.0), (-1.0, 80.0)]))
     assert only_before.info.frames == 3
     assert number_of(only_before.read(2)) == 2
