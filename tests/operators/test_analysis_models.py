@@ -449,3 +449,17 @@ def test_a_recipe_of_numbers_that_are_not_defined_is_silent() -> None:
     assert np.isnan(found[0])
     assert np.isinf(found[1])
     assert found.dtype == parse("1", NAMES)().dtype == parse("a < 1", NAMES)(a=2.0).dtype == np.float32
+
+
+def test_labels_and_options_of_measuring_layers() -> None:
+    assert Histogram(ranges=3).labels("shares") == ("[0, 0.3333)", "[0.3333, 0.6667)", "[0.6667, 1)")
+    assert Histogram(ranges=2, low=-10.0, high=0.5).labels("shares") == ("[-10, -4.75)", "[-4.75, 0.5)")
+    ranges, low, high = Histogram().options()
+    assert (ranges.param, ranges.min, ranges.max, ranges.step) == ("ranges", 1, 256, 1)
+    assert [(each.param, each.step) for each in (low, high)] == [("low", 0.1), ("high", 0.1)]
+    kind, gain = Difference().options()
+    assert (kind.param, tuple(kind.choices)) == ("kind", ("absolute", "signed", "squared"))
+    assert (gain.param, gain.min, gain.max, gain.step) == ("gain", 0.0, 20.0, 0.5)
+    with pytest.raises(ShapeError) as caught:
+        Difference().infer([image(3, 8, 8), image(3, 8, 9)])
+    assert caught.value.port == "b"
