@@ -42,7 +42,7 @@ class SkippedNan:
             self._damaged[form] = self._with_nan(part)
         graph = self._inference.graph
         for cause in [*self._damaged[form], *(source.layer for source, array in feeds.items() if _has_nan(array))]:
-            reached = {cause, *graph.downstream([cause])}  # the activation of a layer may drop the NaN of its weights
+            reached = graph.downstream([cause])
             dropped = next((name for name in skipping if name in reached), None)
             if dropped is not None:
                 return tr(
