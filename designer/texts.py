@@ -70,7 +70,7 @@ def use(folder: Path, language: str) -> bool:
     try:
         with file(folder, language).open("rb") as stream:
             take(gettext.GNUTranslations(stream))
-    except (OSError, ValueError, struct.error):
+    except (OSError, LookupError, ValueError, struct.error):
         return False
     return True
 

@@ -126,7 +126,7 @@ class EngineRegistry:
                 if device in ("", offered.kind) and (not precision or precision in offered.precisions)
             ]
             if kinds:
-                found.append(f"{tr_data(descriptor.title)} on {' or '.join(kinds).upper()}")
+                found.append(f"{tr_data(descriptor.title)} on {' or '.join(kind.upper() for kind in kinds)}")
         return ", ".join(found)
 
     def _check(self, descriptor: EngineDescriptor, options: RunOptions) -> None:

@@ -131,7 +131,7 @@ class _Backward:
         self.passed.append(step.layer)
         first = reads[0] if reads else None
         for source, array in made.items():
-            value = torch.from_numpy(array)
+            value = torch.from_numpy(np.require(array, requirements=("C", "W")))
             if first is not None:
                 value = value.to(first.device)
                 if value.shape == first.shape:

@@ -1,11 +1,9 @@
-"""Hidden tensors that a run checks for NaN and infinity, because their layer can make these from finite values.
+"""Tensors that a run checks for NaN and infinity, because their layer can make these from finite values.
 
 A maximum, a comparison or an exponential behind such a layer may turn them into numbers, so that the outputs look right.
 """
 
 from __future__ import annotations
-
-from collections.abc import Collection
 
 from designer.graph.inference import Inference
 from designer.graph.model import Source
@@ -26,12 +24,12 @@ class NonfiniteProbes:
         self._inference = inference
         self._found: dict[str, tuple[Source, ...]] = {}  # by the form of the part
 
-    def of(self, part: Part, form: str, wanted: Collection[Source]) -> tuple[Source, ...]:
-        """The tensors of a part to check in addition to those that are wanted anyway."""
+    def of(self, part: Part, form: str) -> tuple[Source, ...]:
+        """The tensors of a part to check."""
         if form not in self._found:
             makers = [name for name in part.layers if self._makes(name)]
             self._found[form] = tuple(self._inference.tensors(name)[0] for name in makers)
-        return tuple(source for source in self._found[form] if source not in wanted)
+        return self._found[form]
 
     def _makes(self, layer: str) -> bool:
         state = self._inference.states[layer]

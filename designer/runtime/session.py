@@ -311,7 +311,7 @@ class Session:
         steps = tuple(replace(step, dropped=not gone.isdisjoint(step.layers)) for step in result[2])
         milliseconds = (perf_counter() - started) * 1000
         note = "; ".join(notes)
-        return RunResult(result[0], result[1], steps, milliseconds, self.weights.note, note, hidden=run.hidden)
+        return RunResult(result[0], result[1], steps, milliseconds, self.weights.note, note, hidden=run.not_shown())
 
     def empty_copy(self, keep_bytes: int) -> Session:
         """A session for the same network, weights and options, without inputs and results."""
@@ -408,7 +408,7 @@ class Session:
 
     def probes(self, step: PartStep, prints: PartPrint) -> tuple[Source, ...]:
         """Tensors to check for NaN and infinity. None on a GPU, where they would have to be copied."""
-        return self._probes.of(step.part, prints.form, step.wanted) if self.options.device == "cpu" else ()
+        return self._probes.of(step.part, prints.form) if self.options.device == "cpu" else ()
 
     def forget(self, parts: int) -> None:
         """Drop the least recently used compiled parts; `parts` is the number of parts of the current run."""
@@ -460,7 +460,7 @@ class _Run:
         self.keys: set[str] = set()
         self.steps: list[Step] = []
         self.notes: dict[str, None] = {}
-        self.hidden: dict[str, NonFinite] = {}  # values that are NaN or infinite, by layer
+        self.hidden: dict[str, NonFinite] = {}  # values that are NaN or infinite, by layer, also of shown tensors
         self._found: dict[str, NonFinite] = {}  # those of the step that was computed last
         self.progress: Progress | None = None
 
@@ -482,6 +482,12 @@ class _Run:
         outputs = {name: self._output(Source(name)) for name in session.output_layers()}
         captures = {source: self._value(session.source(source)) for source in self.capture}
         return outputs, captures, tuple(self.steps)
+
+    def not_shown(self) -> dict[str, NonFinite]:
+        """The layers whose values are NaN or infinite and neither an output nor captured."""
+        inference = self.session.inference
+        shown = set(self.plan.origin.values())
+        return {name: found for name, found in self.hidden.items() if shown.isdisjoint(inference.tensors(name)[:1])}
 
     def _check_batches(self) -> None:
         """Raise DiagnosticError unless all inputs with an open batch have data of the same batch."""
@@ -528,7 +534,7 @@ class _Run:
 
     def _compute(self, step: PartStep, prints: PartPrint) -> Mapping[Source, Array]:
         probes = self.session.probes(step, prints)
-        whole = PartStep(step.part, (*step.wanted, *probes))
+        whole = PartStep(step.part, (*step.wanted, *(source for source in probes if source not in step.wanted)))
         made = self.session.compile(whole, prints).run({feed: self.values[feed] for feed in step.part.feeds})
         self._found = {source.layer: found for source in probes if (found := nonfinite(made[source])) is not None}
         return {source: cast(Array, made[source]) for source in step.wanted}

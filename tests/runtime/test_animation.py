@@ -74,3 +74,41 @@ def test_a_range_of_a_folder_has_the_noise_of_its_frames(runtime_registry, tmp_p
     assert len(frames) == 2
     for path, expected in zip(frames, sorted(whole.iterdir())[2:], strict=True):
         np.testing.assert_array_equal(read_image(path), read_image(expected))
+
+
+@pytest.mark.parametrize(
+    ("seed", "frames"),
+    [
+        (0, {0: "0", 1: "1", 7: "7"}),
+        (2**31 - 1, {0: "2147483647", 1: "0", 2: "1"}),
+        (2**31 - 3, {1: "2147483646", 2: "2147483647", 3: "0", 2**31 + 4: "1"}),
+    ],
+)
+def test_seeds_start_again_after_the_largest(runtime_registry, seed, frames):
+    session = noisy(runtime_registry, animate="true")
+    session.set_param("noise", "seed", str(seed))
+    animation = Animation(session)
+    for frame in (*frames, *reversed(frames)):
+        animation.show(frame)
+        assert session.graph["noise"].params["seed"] == frames[frame]
+    assert animation.seeds == {"noise": seed}
+
+
+def test_each_animated_layer_has_its_own_seed(runtime_registry):
+    graph = Graph(
+        [
+            layer("image", "input", dims="16x12x3"),
+            layer("a", "noise", "image", seed="5", animate="true"),
+            layer("b", "noise", "a", seed="40", animate="true"),
+            layer("c", "noise", "b", seed="9"),
+            layer("d", "noise", "c", seed="9", animate="true", kind="jpeg"),
+            layer("result", "output", "d"),
+        ]
+    )
+    session = Session(graph, runtime_registry, Weights(), RunOptions(threads=1))
+    animation = Animation(session)
+    assert animation.seeds == {"a": 5, "b": 40}
+    for frame in (3, 1, 0):
+        animation.show(frame)
+        seeds = {name: session.graph[name].params["seed"] for name in "abcd"}
+        assert seeds == {"a": str(5 + frame), "b": str(40 + frame), "c": "9", "d": "9"}

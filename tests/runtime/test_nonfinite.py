@@ -271,4 +271,20 @@ def test_layers_that_cannot_compute_nan_are_not_checked(runtime_registry):
     session = session_of(hidden_logarithm(), runtime_registry)
     assert [session.probes(step, prints) for step, prints in session.planned(())[1].items()] == [(Source("log"),)]
     ((step, prints),) = session.planned([Source("log")])[1].items()
-    assert session.probes(step, prints) == ()
+    assert session.probes(step, prints) == (Source("log"),)
+    assert dict(session.run([Source("log")]).hidden) == {}  # the user sees it
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_tensor_that_was_computed_but_is_not_shown_is_still_reported(runtime_registry, engine):
+    """Its values are known from a run that captured it, or that computed it as a neighbor of a captured one."""
+    session = session_of(hidden_logarithm(), runtime_registry, engine)
+    assert not session.run([Source("log")]).hidden
+    assert list(session.run().hidden) == ["log"]  # from the same result
+    session = session_of(hidden_logarithm(), runtime_registry, engine)
+    session.run()
+    for name in ("compared", "number", "lower"):
+        result = session.run([Source(name)])  # the first one runs with the neighbors
+        assert list(result.hidden) == ["log"]
+        assert result.hidden["log"].share == pytest.approx((pixels() < 0.5).mean(), abs=1e-6)
+    assert not session.run([Source("log")]).hidden

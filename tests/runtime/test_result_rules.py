@@ -45,6 +45,11 @@ def test_everything_that_a_result_depends_on_is_in_the_text_of_a_layer() -> None
     texts = {repr(layer_text(each)) for each in (layer, *others)}
     assert len(texts) == 1 + len(others)
     assert layer_text(replace(layer, position=(5, 5))) == layer_text(layer)
+    turned = [
+        replace(layer, params=dict(pairs), activation=ActivationSpec("elu", dict(pairs)))
+        for pairs in ((("a", "1"), ("b", "2")), (("b", "2"), ("a", "1")))
+    ]
+    assert layer_text(turned[0]) == layer_text(turned[1])
 
 
 @pytest.mark.parametrize("change", [b"", b"12345678"])
