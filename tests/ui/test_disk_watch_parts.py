@@ -287,6 +287,21 @@ def test_reload_takes_network_and_settings_as_one_step(shell, place, mine, their
     assert (document.graph, tab.is_clean) == (after, True)
 
 
+def test_files_of_layers_that_are_gone_are_no_difference_to_the_file(shell, place) -> None:
+    one = place("one.xml")
+    tab = opened(shell, one)
+    document = tab.document
+    document.change_settings(**OTHERS)
+    document.history.mark_clean()
+    settings, undo = document.settings, document.history.undo_title
+    one.write_bytes(one.read_bytes() + b"\n")
+    shell.disk.check()
+    assert tab.disk == "changed"
+    assert shell.disk.reload()
+    assert (document.settings, document.history.undo_title) == (settings, undo)
+    assert (tab.is_clean, tab.disk) == (True, "same")
+
+
 def test_reload_shows_the_findings_of_the_file_in_place_of_those_before(shell, place) -> None:
     one = place("one.xml")
     tab = opened(shell, one)
