@@ -167,6 +167,31 @@ def test_what_opening_a_document_shows_says_and_remembers(shell, shown, many, tm
     assert shell.said == []
 
 
+@pytest.mark.parametrize(
+    ("severities", "said"),
+    [
+        ((), ("info", "Opened a.xml")),
+        ((Severity.INFO, Severity.INFO), ("info", "Opened a.xml")),
+        ((Severity.INFO, Severity.WARNING), ("warning", "Opened a.xml with 1 problem: see Type Checking")),
+        (
+            (Severity.ERROR, Severity.INFO, Severity.WARNING),
+            ("warning", "Opened a.xml with 2 problems: see Type Checking"),
+        ),
+    ],
+)
+def test_notes_of_the_reader_are_no_problems(shell, many, monkeypatch, severities, said) -> None:
+    read = shell.files.read
+
+    def with_findings(path: Path) -> OpenDocument:
+        opened = read(path)
+        opened.document.reading = tuple(Diagnostic("x", "it is so", severity) for severity in severities)
+        return opened
+
+    monkeypatch.setattr(shell.files, "read", with_findings)
+    shell.files.open(many[0])
+    assert shell.said == [said]
+
+
 @pytest.mark.parametrize("large", [False, True])
 def test_a_large_document_is_read_in_a_thread_to_the_same(shell, many, monkeypatch, large) -> None:
     waited: list[object] = []
@@ -244,6 +269,25 @@ def test_a_document_is_kept_once_and_not_while_it_is_open(shell, shown, many) ->
     shell.files.save_to(b)
     assert shell.files.closed == 0, "it was saved under this name"
     assert recent(shell)[0] == "b.xml"
+
+
+def test_a_model_that_is_open_again_is_not_reopened(shell, many, monkeypatch, tmp_path) -> None:
+    source = tmp_path / "net.onnx"
+    source.write_bytes(b"model")
+
+    def imported(path: Path, **_: object) -> None:
+        tab = shell.add(network(name="net"))
+        tab.document.imported = ImportRecord(path, ImportReport("net.onnx"), tab.document)
+
+    monkeypatch.setattr(shell.models, "open", imported)
+    shell.files.open(many[0])
+    for _ in range(2):
+        shell.files.open(source)
+        assert shell.files.closed == 0
+        shell.files.close()
+        assert shell.files.closed == 1
+    shell.files.reopen()
+    assert (shell.context.root.file, shell.files.closed) == (source, 0)
 
 
 def test_what_closing_leaves(shell, many) -> None:

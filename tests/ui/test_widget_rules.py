@@ -23,6 +23,7 @@ from PySide6.QtWidgets import (
     QLineEdit,
     QPlainTextEdit,
     QPushButton,
+    QSizePolicy,
     QTabWidget,
     QToolButton,
     QWidget,
@@ -37,6 +38,8 @@ from app.ui.widgets.code_consent import CodeConsent
 from app.ui.widgets.empty_state import EmptyStack, EmptyState
 from app.ui.widgets.export_button import ExportButton
 from app.ui.widgets.expression import MAX_BITS, MAX_LENGTH, ExpressionError, evaluate, is_expression, worked_out
+from app.ui.widgets.feature_view import FeatureView
+from app.ui.widgets.file_dialogs import format_filter, open_filter, save_filter
 from app.ui.widgets.flow import FlowLayout
 from app.ui.widgets.highlighter import PythonHighlighter
 from app.ui.widgets.image_view import LIMITS, ImageView, SplitMode
@@ -44,12 +47,17 @@ from app.ui.widgets.message import ICONS, Message
 from app.ui.widgets.notice import Notice
 from app.ui.widgets.notice_bar import NoticeBar
 from app.ui.widgets.number_field import NumberField
+from app.ui.widgets.operator_search import search
 from app.ui.widgets.run_choices import Choice
 from app.ui.widgets.search_popup import SearchMatch, SearchPopup
 from app.ui.widgets.split_line import GRAB, SplitLine
 from app.ui.widgets.tooltips import plain_tip
 from app.ui.widgets.typed_path import taken, typed_path
+from designer.files.formats import Format, FormatTable
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
+from designer.importers.formats import NETWORKS
+from designer.operators.api import Category
+from designer.texts import tr_data
 
 LEFT, MIDDLE = Qt.MouseButton.LeftButton, Qt.MouseButton.MiddleButton
 
@@ -553,6 +561,114 @@ def test_items_wrap_like_words(qtbot: QtBot, spacing: int, width: int) -> None:
     assert layout.count() == len(widths)
 
 
+@pytest.mark.parametrize("order", list(itertools.permutations((60, 1000, 90))))
+def test_items_that_can_grow_share_what_is_left_of_their_line(qtbot: QtBot, order: tuple[int, ...]) -> None:
+    page = QWidget()
+    qtbot.addWidget(page)
+    layout = FlowLayout(page, 8)
+    fixed = QLabel(page)
+    fixed.setFixedSize(100, 20)
+    layout.addWidget(fixed)
+    items = []
+    for most in order:
+        item = QWidget(page)
+        item.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        item.setMinimumWidth(50)
+        item.setMaximumWidth(most)
+        item.setFixedHeight(20)
+        layout.addWidget(item)
+        items.append(item)
+    layout.setGeometry(QRect(0, 0, 600, 100))
+    widths = {60: 60, 90: 90, 1000: 600 - 100 - 60 - 90 - 3 * 8}
+    assert [item.width() for item in items] == [widths[most] for most in order]
+    assert fixed.width() == 100
+    places = [item.x() for item in (fixed, *items)]
+    assert places == [0, *itertools.accumulate((widths[most] + 8 for most in order[:-1]), initial=108)]
+    layout.setGeometry(QRect(0, 0, 330, 100))
+    assert sum(item.width() for item in items) + 100 + 3 * 8 == 330
+    assert {item.y() for item in (fixed, *items)} == {fixed.y()}
+
+
+# --- operators -------------------------------------------------------------------------------------------------------
+
+
+def operator(title: str, kind: str, synonyms: tuple[str, ...] = (), text: str = "", category: Category = Category.DATA):
+    return type("Operator", (), {"title": title, "type": kind, "synonyms": synonyms, "help": staticmethod(lambda: text), "category": category})  # fmt: skip
+
+
+FOUND = (
+    operator("Pool", "p_1"),
+    operator("Reduce", "r_1", ("pool",)),
+    operator("Pooling layer", "x_pool"),
+    operator("Average", "r_2", ("pooled values",)),
+    operator("Max whirlpool", "r_3"),
+    operator("Crop", "r_4", ("antipool",)),
+    operator("Blur", "r_5", text="Like a pool."),
+    operator("Input", "r_6", category=Category.POOLING),
+    operator("Anchor", "r_7", text="Nothing of the kind."),
+)
+
+
+def test_names_are_found_before_synonyms_and_both_before_descriptions() -> None:
+    def found(query: str, recent: tuple[str, ...] = ()) -> list[str]:
+        return [cls.title for cls in search(reversed(FOUND), query, recent)]
+
+    whole = ["Pool", "Reduce", "Pooling layer", "Average", "Max whirlpool", "Crop", "Blur", "Input"]
+    assert found("pool") == found(" POOL ") == whole
+    assert found("") == sorted(cls.title for cls in FOUND), "nothing is asked for"
+    assert found("pool layer") == ["Pooling layer"], "every word is in it"
+    assert found("whirl pool") == ["Max whirlpool"]
+    assert found("xpool") == ["Pooling layer"], "a type without its underscores"
+    assert found("p_1") == ["Pool"]
+    assert found("nowhere") == []
+    assert found("nothing pool") == [], "no operator has both"
+    assert found("pool like") == ["Blur"]
+    same = [operator(title, title.lower()) for title in ("Zebra pool", "Apple pool", "Mango pool")]
+    for recent, expected in (((), "AMZ"), (("zebra pool",), "ZAM"), (("mango pool", "zebra pool"), "MZA")):
+        assert "".join(cls.title[0] for cls in search(same, "pool", recent)) == expected
+    assert [cls.title for cls in search((*same, FOUND[0]), "pool", ("zebra pool",))][0:2] == ["Pool", "Zebra pool"]
+
+
+# --- values as bars --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("values", "drawn", "span"),
+    [
+        ([1, -2, 5], [1, -2, 5], (-2, 5)),
+        ([np.inf, 3, -np.inf, -1, np.nan], [3, 3, -1, -1, 0], (-1, 3)),
+        ([np.inf, 3, 2], [3, 3, 2], (2, 3)),
+        ([-np.inf, 3, 2], [0, 3, 2], (2, 3)),
+        ([-np.inf, np.inf, -4, -3], [-4, 0, -4, -3], (-4, -3)),
+        ([np.nan, np.inf], [0, 0], (0, 0)),
+    ],
+)
+def test_what_is_not_finite_is_as_high_as_the_largest_finite_value(qtbot: QtBot, values, drawn, span) -> None:
+    view = FeatureView("values", "Values")
+    qtbot.addWidget(view)
+    for tensor in (np.array([values, [9] * len(values)]), np.array(values)):
+        view.show_values(tensor)
+        assert view._drawn.tolist() == drawn
+        assert view.range == span
+    order = sorted(
+        range(len(values)), key=lambda i: (np.isnan(values[i]), -values[i] if not np.isnan(values[i]) else 0)
+    )
+    assert view.top() == order[:5]
+
+
+def test_filters_of_dialogs_name_the_table_its_parts_and_their_suffixes() -> None:
+    one = FormatTable("ones", (Format("First", (".a", ".b"), "read", write="write"), Format("Second", (".c",), "read")))
+    two = FormatTable("twos", (Format("Third", (".d",), "read", write="write"),))
+    both = FormatTable("all of them", tables=(one, two))
+    assert open_filter(one) == "Ones (*.a *.b *.c);;All files (*)"
+    assert open_filter(both) == "All of them (*.a *.b *.c *.d);;Ones (*.a *.b *.c);;Twos (*.d);;All files (*)"
+    assert save_filter(both) == "First (*.a *.b);;Third (*.d)"
+    assert format_filter(two.writable[0]) == "Third (*.d)"
+    parts = [part.partition(" (")[0] for part in open_filter(NETWORKS).split(";;")]
+    assert len(parts) > 2
+    assert parts == [tr_data(NETWORKS.title), *(tr_data(table.title) for table in NETWORKS.tables), "All files"]
+
+
 # --- code ------------------------------------------------------------------------------------------------------------
 
 
@@ -989,3 +1105,40 @@ def test_black_or_white_whichever_can_be_read() -> None:
         assert theme.ink_on(ground) == expected
         assert theme.contrast(theme.ink_on(ground), ground) >= 4.5
     assert theme.contrast(black, white) == theme.contrast(white, black) == pytest.approx(21)
+
+
+def test_a_plot_has_plain_numbers_and_the_colors_of_the_theme(qtbot: QtBot, qapp) -> None:
+    from app.ui.widgets.themed_plot import LEGEND_ALPHA, ThemedPlot
+
+    class Drawn(ThemedPlot):
+        count = 0
+
+        def redraw(self) -> None:
+            super().redraw()
+            self.count += 1
+
+    plot = Drawn("plot", "Plot")
+    qtbot.addWidget(plot)
+    legend = plot.add_legend((10, -10))
+    plot.plot([0, 1], [0, 2e6], name="values")
+    plot.redraw()
+    for mode in ("light", "dark"):
+        before = plot.count
+        theme.apply(qapp, mode)
+        assert plot.count == before + 1
+        assert plot.backgroundBrush().color() == theme.color("surface")
+        assert legend.labelTextColor() == theme.color("text")
+        assert legend.brush().color().alpha() == LEGEND_ALPHA
+        assert legend.brush().color().name() == theme.color("surface").name()
+        for side in ("left", "bottom", "right"):
+            axis = plot.getAxis(side)
+            assert axis.pen().color() == theme.color("outline")
+            assert axis.textPen().color() == theme.color("text")
+    plot.label_axis("left", "FLOP")
+    axis = plot.getAxis("left")
+    axis.setRange(0, 2e6)
+    axis.updateAutoSIPrefix()
+    assert axis.autoSIPrefixScale == 1.0
+    assert "M" not in axis.labelString().replace("FLOP", "")
+    assert plot.objectName() == "plot"
+    assert plot.getPlotItem().buttonsHidden
