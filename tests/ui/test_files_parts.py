@@ -257,11 +257,16 @@ def test_a_document_is_kept_once_and_not_while_it_is_open(shell, shown, many) ->
     shell.files.open(b)
     shell.files.close(shell.tabs.find(b))
     assert shell.files.closed == 2
+    b.unlink()
+    shell.files.reopen()
+    assert shell.context.root.path == a, "the latest one is gone"
+    assert (shell.files.closed, len(shown)) == (0, 1)
+    save_document(network(name="b"), b)
+    shell.files.close(shell.tabs.find(a))
+    shell.files.open(b)
     a.unlink()
     shell.files.reopen()
-    assert shell.context.root.path == b
-    shell.files.reopen()
-    assert (shell.files.closed, len(shown)) == (0, 1)
+    assert (shell.context.root.path, shell.files.closed, len(shown)) == (b, 0, 2)
     shell.files.close(shell.tabs.find(b))
     shell.tabs.show(shell.tabs.find(c))
     shell.tabs.shown.document.history.mark_clean()
