@@ -182,6 +182,7 @@ def test_the_palette_lists_what_can_be_done_first_and_what_was_typed_before_desc
     for text, expected in (
         ("dark", ["Theme: Dark", "Conceal"]),  # a name, then a description
         ("grid", ["Grid", "Conceal"]),
+        ("rid", ["Grid", "Conceal"]),  # within a word of a name
         ("theme dark", ["Theme: Dark"]),
         ("DARK Theme", ["Theme: Dark"]),
         ("do it", ["Undo It"]),

@@ -304,7 +304,7 @@ def selected_rows(panel) -> list[int]:
 
 @pytest.mark.parametrize(("fixed", "then"), [(0, "conv_1"), (1, "conv_2"), (3, "conv_4"), (4, "conv_3")])
 def test_the_finding_that_took_the_row_of_a_fixed_one_is_the_next(five, fixed, then):
-    panel, document, state = five
+    panel, _, state = five
     names = state()[0]
     assert names == [f"conv_{n}" for n in range(5)]
     assert panel._table.model().rowCount() == 5
@@ -421,3 +421,43 @@ def test_the_buttons_of_the_severities_count_and_hide_their_findings(qtbot):
         assert panel._table.isVisible() is (len(hidden) < 3)
     total = sum(counts.values())
     assert empty(panel).text() == f"The filter hides all {total} problems."
+
+
+def test_a_fix_that_is_refused_says_nothing_was_fixed(five):
+    panel, document, state = five
+    state()
+    context, said, refused = panel._context, [], []
+    context.message.connect(lambda severity, text: said.append((severity, text)))
+    document.refused.connect(refused.append)
+    fix = panel._fixes.fixes[0]
+    fixing.apply(context, fix)
+    assert said == [("info", f"Fixed: {fix.title}. Press Ctrl+Z to undo.")]
+    said.clear()
+    wrong = Fix(fix.title, lambda graph: connect(graph, Source("nowhere"), "conv_1", 0))  # type: ignore[arg-type]
+    fixing.apply(context, wrong)
+    assert len(refused) == 1
+    assert said == []
+
+
+@pytest.mark.parametrize(
+    ("selected", "offered"), [((), False), (("conv_1",), True), (("image",), False), (("conv_1", "conv_2"), False)]
+)
+def test_only_a_single_layer_with_problems_has_a_menu_of_fixes(five, selected, offered):
+    panel, _, state = five
+    state()
+    panel._context.select(selected)
+    for filled in (True, False):
+        menu = QMenu(panel)
+        first = menu.addAction("first") if filled else None
+        fixing.add_menu(menu, panel._context)
+        added = menu.actions()[: len(menu.actions()) - filled]
+        assert bool(added) is offered
+        if offered:
+            assert added[0].menu().objectName() == "canvas.menu.fix"
+            assert (added[0].text(), added[0].menu().title()) == ("Fi&x", "Fi&x")
+            assert [each.isSeparator() for each in added[1:]] == [True] * filled
+            assert (menu.actions()[-1] is first) is filled
+    empty_context = Context(default_registry(), panel)
+    menu = QMenu(panel)
+    fixing.add_menu(menu, empty_context)
+    assert menu.actions() == []
