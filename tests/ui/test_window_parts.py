@@ -15,7 +15,7 @@ from types import SimpleNamespace
 from PySide6.QtCore import QMimeData, QPoint, QPointF, QSettings, Qt, QUrl
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QLabel
 from pytestqt.qtbot import QtBot
 from window_kit import open_window, settle
 
@@ -210,19 +210,31 @@ def calls(empty_window: MainWindow, monkeypatch: pytest.MonkeyPatch) -> list[obj
     return found  # fmt: skip
 
 
-@pytest.mark.parametrize("weights", ["", "/some/weights.pt"])
-@pytest.mark.parametrize("again", [False, True])
-def test_how_a_window_begins_without_documents(empty_window, calls, folder, weights, again) -> None:
+def test_how_a_window_begins_without_documents_or_with_a_model(empty_window, calls, folder, monkeypatch) -> None:
+    """The sample is analyzed only the first time. An import that runs replaces an empty network."""
     window = empty_window
-    document = Document(network(), window.context.registry, folder / "one.xml", parent=window.context)
-    document.restore_settings(weights=weights)
-    if again:
-        window.settings.setValue("geometry", b"x")
-    window.files.open_first = lambda path: (calls.append(("first", path)), window.context.set_document(document))
-    window.begin()
-    expected = [("open", [], False), ("first", None), "engine", "search"]
-    assert calls == [*expected, *(["analysis"] if weights and not again else [])]
-    document.history.mark_clean()
+    monkeypatch.setattr(type(window.tabs), "all", property(lambda _tabs: []))
+    for weights in ("", "/some/weights.pt"):
+        for again in (False, True):
+            document = Document(network(), window.context.registry, folder / "one.xml", parent=window.context)
+            document.restore_settings(weights=weights)
+            window.settings.remove("geometry")
+            if again:
+                window.settings.setValue("geometry", b"x")
+
+            def first(path: Path | None, document: Document = document) -> None:
+                calls.append(("first", path))
+                window.context.set_document(document)
+
+            window.files.open_first = first
+            window.begin()
+            expected = [("open", [], False), ("first", None), "engine", "search"]
+            assert calls == [*expected, *(["analysis"] if weights and not again else [])]
+            calls.clear()
+    monkeypatch.setattr(type(window.models.imports), "runs", property(lambda _imports: (1,)))
+    window.begin([Path("net.onnx")])
+    assert calls == [("open", ["net.onnx"], False), "new", "engine", "search"]
+    monkeypatch.undo()
 
 
 def test_how_a_window_begins_with_documents_and_with_those_of_the_last_session(
@@ -249,18 +261,6 @@ def test_how_a_window_begins_with_documents_and_with_those_of_the_last_session(
     window.begin()
     assert calls == [("open", ["two.xml", "three.xml", "gone.xml"], False), "engine", "search"]
     assert window.context.root.path == paths[1], "the one that was shown"
-
-
-def test_an_import_at_the_start_replaces_an_empty_network(empty_window, calls, monkeypatch) -> None:
-    window = empty_window
-    monkeypatch.setattr(type(window.models.imports), "runs", property(lambda _self: (1,)))
-    window.files.new = lambda: (
-        calls.append("new"),
-        window.context.set_document(Document(Graph(), window.context.registry, parent=window.context)),
-    )
-    window.begin([Path("net.onnx")])
-    assert calls == [("open", ["net.onnx"], False), "new", "engine", "search"]  # fmt: skip
-    monkeypatch.undo()
 
 
 class Noted:
@@ -293,6 +293,7 @@ def test_commands_open_the_workspace_and_the_panels_that_they_need(window, monke
     noted, asked = Noted(window, monkeypatch), []
     for name in ("analysis", "inference", "inspect"):
         getattr(window.context, f"{name}_requested").connect(lambda *what, name=name: asked.append((name, *what)))
+    monkeypatch.setattr(window.docks, "_build", lambda spec: QLabel(spec.title))  # panels of other tests
     monkeypatch.setattr(window.docks, "show", lambda name: noted.found.append(f"docks.show {name}"))
     window.run_analysis()
     shows = [each for each in noted.taken() if each.startswith("docks.show")]
@@ -322,8 +323,7 @@ def test_commands_open_the_workspace_and_the_panels_that_they_need(window, monke
     assert asked == []
 
 
-@pytest.mark.parametrize("confirmed", [True, False])
-def test_what_a_window_does_when_it_closes(empty_window, folder, monkeypatch, settings: QSettings, confirmed) -> None:
+def test_what_a_window_does_when_it_closes(empty_window, folder, monkeypatch) -> None:
     window = empty_window
     window.files.open_all([folder / "one.xml", folder / "two.xml"])
     settle(window)
@@ -331,32 +331,39 @@ def test_what_a_window_does_when_it_closes(empty_window, folder, monkeypatch, se
     engine = SimpleNamespace(close=lambda: noted.found.append("engine.close"))
     window.context.engine = engine
     asked: list[int] = []
-    monkeypatch.setattr(window.files, "confirm_close", lambda: bool(asked.append(1)) or confirmed)
+    answer = False
+    monkeypatch.setattr(window.files, "confirm_close", lambda: (asked.append(1), answer)[1])
     window.settings.remove("geometry")
     window.settings.remove("tabs")
-    event = QCloseEvent()
-    window.closeEvent(event)
-    assert (event.isAccepted(), asked) == (confirmed, [1])
-    done = [each for each in noted.taken() if "show" not in each]
-    if confirmed:
-        assert done == ["docks.remember", "recovery.later", "disk.end", "imports.end", "tabs.end", "engine.close"]
-        assert window.settings.contains("geometry")
-        assert [Path(name).name for name in window.settings.value("tabs")] == ["one.xml", "two.xml"]
-        assert window not in shown_windows()
-    else:
-        assert done == []
-        assert not window.settings.contains("geometry")
-        assert window in shown_windows()
-        assert not window.confirm_close()
-        window.closeEvent(QCloseEvent())
-        assert len(asked) == 3, "it asks again"
-        monkeypatch.setattr(window.files, "confirm_close", lambda: True)
-        assert window.confirm_close()
-        monkeypatch.setattr(window.files, "confirm_close", lambda: bool(asked.append(1)))
-        window.cancel_close()
+
+    def closes() -> bool:
         event = QCloseEvent()
         window.closeEvent(event)
-        assert (event.isAccepted(), len(asked)) == (False, 4)
+        return event.isAccepted()
+
+    assert not closes()
+    assert (len(asked), noted.taken()) == (1, [])
+    assert not window.settings.contains("geometry")
+    assert window in shown_windows()
+    assert not window.confirm_close()
+    assert not closes()
+    assert len(asked) == 3, "it asks again"
+    answer = True
+    assert window.confirm_close()
+    answer = False
+    window.cancel_close()
+    assert not closes()
+    assert len(asked) == 5
+    answer = True
+    assert window.confirm_close()
+    answer = False
+    assert closes()
+    assert len(asked) == 6, "it was confirmed before"
+    done = ["docks.remember", "recovery.later", "disk.end", "imports.end", "tabs.end", "engine.close"]
+    assert [each for each in noted.taken() if "show" not in each] == done
+    assert window.settings.contains("geometry")
+    assert [Path(name).name for name in window.settings.value("tabs")] == ["one.xml", "two.xml"]
+    assert window not in shown_windows()
     window.context.engine = None
     monkeypatch.undo()
 
@@ -400,20 +407,19 @@ def test_another_window_shares_settings_and_nothing_else(pair, folder) -> None:
     assert first.settings.value("tabs") == stored, "two windows store no session"
 
 
-@pytest.mark.parametrize("answers", [(True, True), (True, False), (False, True)])
-def test_all_windows_quit_or_none(pair, monkeypatch, answers) -> None:
+def test_all_windows_quit_or_none(pair, monkeypatch) -> None:
     asked: list[str] = []
-    for name, window, answer in zip(("first", "second"), pair, answers, strict=True):
-        monkeypatch.setattr(
-            window.files, "confirm_close", lambda name=name, answer=answer: (asked.append(name), answer)[1]
-        )
-    assert quit_all() is all(answers)
-    assert asked == (["first", "second"] if answers[0] else ["first"])
-    if all(answers):
-        assert shown_windows() == []
-        return
-    assert shown_windows() == list(pair)
-    assert [window._may_close for window in pair] == [False, False]
+    for answers in ((True, False), (False, True), (True, True)):
+        for name, window, answer in zip(("first", "second"), pair, answers, strict=True):
+            monkeypatch.setattr(
+                window.files, "confirm_close", lambda name=name, answer=answer: (asked.append(name), answer)[1]
+            )
+        assert quit_all() is all(answers)
+        assert asked == (["first", "second"] if answers[0] else ["first"])
+        asked.clear()
+        assert shown_windows() == ([] if all(answers) else list(pair))
+        if not all(answers):
+            assert [window._may_close for window in pair] == [False, False]
 
 
 def drag(paths: list[str]) -> QMimeData:
