@@ -157,6 +157,14 @@ def test_a_panel_opens_next_to_those_of_its_side_and_in_front(shell, qtbot) -> N
     assert shell.docks["c"] not in shell.window.tabifiedDockWidgets(shell.docks["e"]), "a closed neighbor is not joined"
 
 
+def test_a_floating_panel_is_not_joined(shell, qtbot) -> None:
+    shell.docks.set_workspace("Analysis")
+    shell.docks["d"].setFloating(True)
+    shell.docks.show("f")
+    assert shell.open() == {"right": {"e"}, "floating": {"d"}, "bottom": {"f"}}
+    assert shell.window.tabifiedDockWidgets(shell.docks["f"]) == []
+
+
 def test_a_panel_of_the_view_menu_opens_on_its_side(shell) -> None:
     shell.docks.set_workspace("Train")
     shell.docks["e"].toggleViewAction().trigger()

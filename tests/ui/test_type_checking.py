@@ -317,6 +317,16 @@ def test_the_finding_that_took_the_row_of_a_fixed_one_is_the_next(five, fixed, t
     assert panel._fixes.fixes
 
 
+def test_the_next_finding_is_that_of_the_shown_order(five):
+    panel, _, state = five
+    panel._table.sortByColumn(1, Qt.SortOrder.DescendingOrder)
+    assert state()[0] == [f"conv_{n}" for n in (4, 3, 2, 1, 0)]
+    choose_layer(panel, "conv_3")
+    state()
+    panel._fixes.chosen.emit(panel._fixes.fixes[0])
+    assert state() == (["conv_4", "conv_2", "conv_1", "conv_0"], "conv_2")
+
+
 def test_only_the_fix_itself_moves_on_from_its_row(five):
     panel, document, state = five
     state()
