@@ -165,6 +165,19 @@ def test_a_floating_panel_is_not_joined(shell, qtbot) -> None:
     assert shell.window.tabifiedDockWidgets(shell.docks["f"]) == []
 
 
+def test_the_usual_layout_comes_back_with_all_panels_docked_and_the_first_ones_in_front(shell, qtbot) -> None:
+    shell.docks.set_workspace("Design")
+    shell.docks.show("b")
+    qtbot.waitUntil(lambda: "b" in shell.front())
+    shell.docks["d"].setFloating(True)
+    shell.docks["c"].close()
+    shell.docks.show("g")
+    shell.docks.arrange()
+    assert shell.open() == DESIGN
+    qtbot.waitUntil(lambda: shell.front() == {"a", "c", "d"})
+    assert not shell.docks["d"].isFloating()
+
+
 def test_a_panel_of_the_view_menu_opens_on_its_side(shell) -> None:
     shell.docks.set_workspace("Train")
     shell.docks["e"].toggleViewAction().trigger()
@@ -306,10 +319,14 @@ def test_layouts_are_shown_replaced_and_deleted_by_their_names(shell) -> None:
     press(shell, "A")
     assert shell.open() == {"left": {"a", "b"}, "bottom": {"d", "f"}}
     shell.said.clear()
-    press(shell, "Delete > A")
-    assert shell.said == [("info", "Deleted layout “A”")]
-    assert shell.layouts.names() == ["b/1 & 100 %"]
     press(shell, "Delete > b/1 && 100 %")
+    assert shell.said == [("info", "Deleted layout “b/1 & 100 %”")]
+    assert shell.layouts.names() == ["A"]
+    for name in ("B", "a2"):
+        shell.layouts.save(name)
+    assert shell.layouts.names() == ["A", "a2", "B"]
+    for name in ("B", "A", "a2"):
+        press(shell, f"Delete > {name}")
     assert entries(shell) == [("No saved layouts", "", False)]
 
 
