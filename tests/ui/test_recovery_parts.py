@@ -125,6 +125,7 @@ def test_a_file_without_other_changes_is_shown_as_it_was_lost(shell, path, tmp_p
     assert document.settings == Settings(**settings)
     assert document.reading == (NOTE,)
     assert not tab.is_clean
+    assert document.history.undo_title is None
     assert tab.disk == "same"
     assert entry.done == ["discard"]
     assert shell.recovery.left == []
@@ -208,6 +209,16 @@ def test_what_no_edit_can_express_replaces_other_changes_after_a_question(shell,
     assert shell.recovery.left == ([] if agrees else [entry])
     assert bool(shell.said) is agrees
     shell.recovery.later()
+
+
+def test_nothing_is_asked_about_a_tab_without_other_changes(shell, path, answers) -> None:
+    shell.files.open(path)
+    graph = lost()
+    graph.foreign = (Foreign("<!-- by hand -->"),)
+    entry = left(path, graph)
+    offered(shell, entry)
+    shell.recovery.recover(entry)
+    assert (answers[0], shell.names, shell.context.root.graph) == ([], ["[● net.xml]"], graph)
 
 
 def test_a_file_that_was_changed_since_has_its_notice(shell, path) -> None:
