@@ -76,6 +76,8 @@ def test_each_button_of_a_question_has_its_answer(name: str, parent: QWidget, mo
             box.show()
             box.reject()
             return int(QMessageBox.StandardButton.Cancel)
+        if pressed == "nothing":
+            return 0
         box.show()
         found[pressed].click()
         return box.standardButton(found[pressed]).value
@@ -83,11 +85,11 @@ def test_each_button_of_a_question_has_its_answer(name: str, parent: QWidget, mo
     monkeypatch.setattr(QMessageBox, "exec", answer)
     for pressed, expected in answers.items():
         assert ask(NAME, parent) == expected, pressed
-    pressed = "escape"
-    assert ask(NAME, parent) == answers["Cancel"]
+    for pressed in ("escape", "nothing"):
+        assert ask(NAME, parent) == answers["Cancel"]
     QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
     assert parent.findChildren(QMessageBox) == [], "the questions are gone"
-    assert len(boxes) == len(answers) + 1
+    assert len(boxes) == len(answers) + 2
 
 
 NAMES = ["a & b.xml", "two", "three.xml"]
