@@ -168,7 +168,7 @@ def test_another_network_is_kept_as_it_was_and_an_open_document_is_followed(benc
     QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
     assert (comparison.other, bool(comparison.result)) == (None, False)
     assert bench.heard() == 1
-    comparison.with_graph(network(), "once more")
+    comparison.with_graph(network(), "again")
     assert comparison.result
 
 

@@ -657,7 +657,7 @@ def test_blame_keeps_the_chosen_computations_and_files_until_another_document(qt
     assert panel.b.findText("net.onnx") < 0
 
 
-def test_an_answer_of_blame_names_what_was_asked_whatever_is_chosen_meanwhile(
+def test_an_answer_of_blame_names_what_was_asked_whatever_is_chosen_later(
     qtbot: QtBot, context: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Titles and names of the question are those of the summary and of the channels, first A and then B."""

@@ -242,7 +242,7 @@ SETTINGS = {"threads": 3, "engine": "onnxruntime"}
         (
             {"on_disk": None, "disk": "gone"},
             "There is no file to compare with. In the unsaved network: layers: 2 added.",
-            ["in", "conv"],
+            ["conv", "in"],
         ),
     ],
 )

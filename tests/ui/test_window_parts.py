@@ -15,7 +15,7 @@ from types import SimpleNamespace
 from PySide6.QtCore import QMimeData, QPoint, QPointF, QSettings, Qt, QUrl
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QLabel
+from PySide6.QtWidgets import QApplication, QLabel, QWidget
 from pytestqt.qtbot import QtBot
 from window_kit import open_window, settle
 
@@ -321,6 +321,36 @@ def test_commands_open_the_workspace_and_the_panels_that_they_need(window, monke
     window._inspect("conv")
     QApplication.processEvents()
     assert asked == []
+
+
+class Side(QWidget):
+    """Takes the place of the Side by Side window."""
+
+    def __init__(self, context: object, documents: Callable[[], list[Document]], parent: MainWindow) -> None:
+        super().__init__(parent, Qt.WindowType.Window)
+        self.setObjectName("side")
+        self.documents, self.begun = documents, 0
+
+    def begin(self) -> None:
+        self.begun += 1
+
+
+def test_one_side_by_side_window_begins_when_it_is_opened(empty_window, folder, monkeypatch) -> None:
+    monkeypatch.setattr("app.ui.compare.window.SideWindow", Side)
+    window = empty_window
+    window.files.open_all([folder / f"{name}.xml" for name in ("one", "two", "three")])
+    window.tabs.show(window.tabs.all[1])
+    side = window.compare_side_by_side()
+    assert [document.path.stem for document in side.documents()] == ["two", "one", "three"], (
+        "the shown one is the first"
+    )
+    assert (side.begun, side.isVisible(), side.size()) == (1, True, window.size())
+    assert window.compare_side_by_side() is side
+    assert side.begun == 1, "it keeps its settings"
+    side.close()
+    assert window.compare_side_by_side() is side
+    assert (side.begun, side.isVisible()) == (2, True)
+    side.close()
 
 
 def test_what_a_window_does_when_it_closes(empty_window, folder, monkeypatch) -> None:
