@@ -16,6 +16,7 @@ from PySide6.QtWidgets import QFileDialog
 from pytestqt.qtbot import QtBot
 
 import samples
+from app.ui.document import locations
 from app.ui.document.document import Document
 from app.ui.document.import_record import ImportRecord
 from app.ui.document.locations import sample_files
@@ -429,7 +430,10 @@ def test_where_save_writes(shell, many, monkeypatch, tmp_path, questions) -> Non
     assert shell.files.save()
     assert asked == []
     assert "author_notes" in read_document(many[0]).graph.properties
-    sample = sample_files()[0]
+    sample = tmp_path / "samples" / "sample.xml"  # none of the program's own, which a mistake would overwrite
+    sample.parent.mkdir()
+    save_document(network(), sample)
+    monkeypatch.setattr(locations, "_resolved_samples", lambda: frozenset({locations.resolved(sample)}))
     before = sample.read_bytes()
     shell.files.open(sample)
     edit(shell)

@@ -85,7 +85,7 @@ def test_each_button_of_a_question_has_its_answer(name: str, parent: QWidget, mo
     monkeypatch.setattr(QMessageBox, "exec", answer)
     for pressed, expected in answers.items():
         assert ask(NAME, parent) == expected, pressed
-    for pressed in ("escape", "nothing"):
+    for pressed in ("escape", "nothing"):  # noqa: B007 - `answer` reads it
         assert ask(NAME, parent) == answers["Cancel"]
     QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
     assert parent.findChildren(QMessageBox) == [], "the questions are gone"
