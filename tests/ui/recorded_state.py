@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
+from icon_names import icon_name, named_cells
 from recorded import check_lines
 from shown_state import Shown
 
@@ -17,8 +18,10 @@ ELSEWHERE = re.compile(  # what depends on the machine and on the day
 IMAGES = (" painted", " image", " icon")
 
 
-def lines(shown: Shown, without: Iterable[str] = (), since: Mapping[str, object] | None = None) -> list[str]:
-    """What a window shows, one place a line.
+def lines(
+    shown: Shown, without: Iterable[str] = (), since: Mapping[str, object] | None = None, *, icons: bool = False
+) -> list[str]:
+    """What a window shows, one place a line; with `icons`, drawing and color of the icons of buttons and cells.
 
     Left out are images, what nearly every widget has, places that begin with one of `without`, and what `since`, which it
     showed before, has too.
@@ -28,13 +31,20 @@ def lines(shown: Shown, without: Iterable[str] = (), since: Mapping[str, object]
     def counts(place: str, value: object) -> bool:
         kind = place.partition("#")[0]
         plain = (kind.endswith(" enabled") and value == "True") or (
-            kind.endswith((" text", " placeholder")) and not value
+            kind.endswith((" text", " placeholder", " icon")) and not value
         )
-        return not (plain or kind.endswith(IMAGES) or place.startswith(left_out))
+        named = icons and kind.endswith(" icon") and not kind.endswith(" QToolButton icon")  # Qt's own buttons
+        image = kind.endswith(IMAGES) and not named
+        return not (plain or image or place.startswith(left_out))
+
+    def text(place: str, value: object) -> object:
+        if not icons:
+            return value
+        return icon_name(str(value)) if place.partition("#")[0].endswith(" icon") else named_cells(str(value))
 
     before = since or {}
     found = [
-        f"{place}: {value}"
+        f"{place}: {text(place, value)}"
         for place, value in shown.items()
         if (counts(place, value) or (place in before and counts(place, before[place]))) and before.get(place) != value
     ]

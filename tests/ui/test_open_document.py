@@ -8,7 +8,9 @@ pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
 import os
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 from PySide6.QtCore import QCoreApplication, QEvent
 
@@ -21,6 +23,7 @@ from app.ui.document.template_view import ScopeStep, TemplateView, find_layer
 from app.ui.document.weights_dialog import weights_folder
 from designer.files.disk_watch import digest_of
 from designer.files.document import read_document, save_document, write_document
+from designer.files.recovery import unfinished
 from designer.files.settings import Settings, read_settings, save_settings, settings_path
 from designer.files.variants import Variant
 from designer.files.weight_versions import weight_versions
@@ -32,6 +35,7 @@ from designer.graph.model import Layer, Source
 from designer.graph.template import Template
 from designer.importers.report import ImportReport
 from designer.operators.registry import default_registry
+from designer.operators.training_branch import missing_output
 
 
 def layer(layer_name: str, kind: str, *inputs: str, **params: str) -> Layer:
@@ -458,3 +462,183 @@ def test_a_template_view_follows_names_types_and_counts(qapp) -> None:
     assert find_layer(names, "a.c") == ((ScopeStep("a", "t"),), "c")
     assert find_layer(names, "b.c") is None
     assert write_document(names)
+
+
+# --- more rules of an open document ----------------------------------------------------------------------------------
+
+
+def test_findings_are_those_of_plugins_the_reader_the_network_and_a_missing_output(qapp) -> None:
+    registry = default_registry()
+    plugin, read = Diagnostic("plugin", "a plugin"), Diagnostic("read", "the reader")
+    registry = replace(registry, diagnostics=[plugin])
+    graph = network()
+    document = Document(graph, registry, reading=(read,))
+    assert document.diagnostics() == (plugin, read, *document.inference.diagnostics())
+    document.do(lambda g: commands.set_params(g, {"conv": {"features": "x"}}))
+    wrong = document.inference.diagnostics()
+    assert wrong
+    assert document.diagnostics() == (plugin, read, *wrong)
+    document.do(lambda g: commands.remove_layers(g, ["out"]))
+    note = missing_output(document.graph, registry)
+    assert note is not None
+    assert document.diagnostics() == (plugin, read, *document.inference.diagnostics(), note)
+    more = Diagnostic("more", "found later")
+    heard: list[frozenset[str]] = []
+    document.states_changed.connect(heard.append)
+    document.add_finding(more)
+    assert (document.reading, heard) == ((read, more), [frozenset()])
+    assert document.diagnostics()[:3] == (plugin, read, more)
+
+
+def test_the_file_of_a_document_is_its_own_or_that_of_its_import(qapp, tmp_path: Path) -> None:
+    document = Document(network(), default_registry())
+    assert (document.file, document.title, document.root) == (None, "network (unsaved)", document)
+    document.imported = ImportRecord(tmp_path / "model.onnx", ImportReport("model"), document)
+    assert document.file == tmp_path / "model.onnx"
+    document.mark_saved(tmp_path / "net.xml")
+    assert (document.file, document.title) == (tmp_path / "net.xml", "net.xml")
+    other = Document(network(), default_registry())
+    other.imported = ImportRecord(None, ImportReport("module"), other)
+    assert other.file is None
+
+
+@pytest.mark.parametrize(
+    ("path", "layers", "edited", "blank"),
+    [
+        (None, False, False, True),
+        (None, True, False, False),
+        (None, False, True, False),
+        ("a.xml", False, False, False),
+    ],
+)
+def test_a_blank_document_is_new_empty_and_unchanged(qapp, tmp_path: Path, path, layers, edited, blank) -> None:
+    graph = network() if layers else Graph()
+    opened = OpenDocument(Document(graph, default_registry(), tmp_path / path if path else None), "")
+    if edited:
+        opened.document.do(lambda g: commands.set_property(g, "author_notes", "x"))
+    assert opened.is_blank is blank
+    opened.end()
+
+
+def kept_settings() -> list[dict[str, object]]:
+    """The settings that another start would recover after a crash now."""
+    found = []
+    for left in unfinished():
+        found.append(dict(left.settings))
+        left.discard()
+    return found
+
+
+def test_settings_of_a_document_without_a_file_are_in_its_journal(qapp, tmp_path: Path) -> None:
+    opened = OpenDocument(Document(network(), default_registry()), "")
+    document = opened.document
+    document.restore_settings(threads=3, project="")
+    opened.keep_settings()
+    assert opened.journal.file is None, "nothing was changed that would be lost"
+    document.do(lambda g: features(g, "4"))
+    assert opened.journal.file is not None
+    document.use_project(tmp_path / "project", "denoise")
+    document.change_settings(iterations=12)
+    opened.keep_settings()
+    opened.journal.abandon()
+    assert kept_settings() == [
+        {"threads": 3, "project": str(tmp_path / "project"), "task": "denoise", "iterations": 12}
+    ]
+    second = OpenDocument(Document(network(), default_registry()), "")
+    second.keep_unsaved({"engine": "torch"})
+    assert not second.is_clean
+    second.journal.abandon()
+    assert kept_settings() == [{"engine": "torch"}]
+    path = tmp_path / "net.xml"
+    save_document(network(), path)
+    third = OpenDocument(Document(network(), default_registry(), path))
+    third.document.restore_settings(threads=5)
+    third.document.do(lambda g: features(g, "4"))
+    third.keep_settings()
+    third.journal.abandon()
+    assert kept_settings() == [{}], "they are in the settings file"
+
+
+def test_a_change_is_synced_once_some_time_after_the_first(qapp, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = OpenDocument(Document(network(), default_registry()), "")
+    sync, begun = opened._sync, []
+    opened.document.do(lambda g: features(g, "4"))
+    assert sync.isActive()
+    assert (sync.isSingleShot(), sync.interval()) == (True, 2000)
+    monkeypatch.setattr(
+        opened, "_sync", SimpleNamespace(isActive=sync.isActive, start=lambda: begun.append(1), stop=sync.stop)
+    )
+    opened.document.do(lambda g: features(g, "5"))
+    assert begun == [], "changes that go on do not put it off"
+    sync.stop()
+    opened.document.do(lambda g: features(g, "6"))
+    assert begun == [1]
+    opened.end()
+    assert not sync.isActive()
+    assert opened.journal.file is None
+
+
+def test_a_template_view_is_part_of_its_file(qapp, tmp_path: Path) -> None:
+    document = Document(network(), default_registry(), tmp_path / "net.xml")
+    view = TemplateView(document, ScopeStep("use", "block"), document)
+    document.changed.connect(view.follow)
+    heard, outer = Heard(view), Heard(document)
+    assert (view.root, view.path, view.title, view.settings) == (document, document.path, "net.xml", document.settings)
+    assert view.diagnostics() == view.inference.diagnostics()
+    for name in ("path", "settings"):
+        with pytest.raises(AttributeError, match="belong"):
+            setattr(view, name, None)
+    assert view.do(lambda g: features(g, "4", "c"))
+    assert sorted(heard()) == ["changed", "unsaved"]
+    assert document.graph.inside("block")["c"].params["features"] == "4"
+    heard(), outer()
+    assert view.do(lambda g: features(g, "4", "c")), "nothing changes"
+    assert (heard(), outer()) == ([], [])
+    assert not view.do(lambda g: commands.add_layer(g, layer("c", "relu")))
+    assert (heard(), outer()) == (["refused"], [])
+    with view.group("Both"):
+        view.do(lambda g: features(g, "5", "c"))
+        view.do(lambda g: features(g, "6", "c"))
+    assert document.history.undo_title == "Both in block"
+    heard()
+    document.do(lambda g: commands.set_property(g, "author_notes", "x"))
+    assert heard() == [], "nothing of the template"
+    view.change_settings(threads=3)
+    assert "settings" in heard()
+    assert document.settings.threads == 3
+    view.keep("view_1", "0,0,1")
+    assert document.graph.properties["view_1"] == "0,0,1"
+    view.mark_saved(tmp_path / "other.xml")
+    assert heard()[-2:] == ["path", "clean"]
+    assert view.path == tmp_path / "other.xml"
+    while view.undo():
+        pass
+    assert document.graph.templates["block"] == network().templates["block"]
+    assert view.redo()
+    for step, leads in (
+        (ScopeStep("use", "block"), True), (ScopeStep("", "block"), True), (ScopeStep("conv", "block"), False),
+        (ScopeStep("gone", "block"), False), (ScopeStep("use", "other"), False), (ScopeStep("", "other"), False),
+    ):  # fmt: skip
+        assert TemplateView.leads(document, step) is leads, step
+    by_name = TemplateView(document, ScopeStep("", "block"), document)
+    assert by_name._feeds() == {}
+    assert by_name.follow(document.graph.apply(Edit("")))
+
+
+def test_all_layers_of_an_instance_that_is_only_trained_belong_to_the_training_branch(qapp) -> None:
+    graph = network()
+    graph.apply(Edit("", {"aim": (None, layer("aim", "input", dims="8x8x3"))}))
+    document = Document(graph, default_registry())
+    view = TemplateView(document, ScopeStep("use", "block"), document)
+    document.changed.connect(view.follow)
+    heard = Heard(view)
+    assert view.training == frozenset()
+    loss = {"out": (document.graph["out"], None), "loss": (None, layer("loss", "l1_loss", "use", "aim")), "end": (None, layer("end", "output", "conv"))}  # fmt: skip
+    document.do(Edit("Train", loss))
+    assert "use" in document.training
+    assert view.training == {"x", "c", "y"}
+    assert heard.states >= {"x", "c", "y"}
+    heard()
+    document.undo()
+    assert view.training == frozenset()
+    assert heard.states >= {"x", "c", "y"}

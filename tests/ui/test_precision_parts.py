@@ -349,6 +349,74 @@ def test_what_can_be_done_with_a_variant_is_enabled(
     assert [row[0] for row in texts(variants.table)] == ["network (FP32)"]
 
 
+REASON_KEPT = {"conv": "it overflows"}
+
+
+def found_by_search(name: str, kept: str = "float32") -> Variant:
+    """A variant whose formats were found, so that it is measured again when it is changed."""
+    return Variant(name, "fp16", {"conv": kept}, reasons=REASON_KEPT)
+
+
+def asked_variants(panel: VariantsPanel) -> list[str]:
+    """The names in the request that waits, or none."""
+    calls = panel._question._calls
+    return [each.name for each in calls[-1].request.variants] if calls else []
+
+
+def test_only_found_formats_that_were_changed_are_measured_again(
+    context: Context, variants: VariantsPanel, silent_engine: EngineClient
+) -> None:
+    root, again = context.root, variants._again
+    names = ("first", "second", "third")
+    plain = Variant("plain", "bf16")
+    root.change_settings(variants=(*map(found_by_search, names), plain))
+    assert not again.isActive(), "nothing was measured before"
+    variants._judged = {variant.name: variant for variant in variants.variants}
+    rows = tuple(VariantRow(name, 1024, 40.0, 0.9, None, None, 1.0) for name in ("", *names[:2], "plain"))
+    variants._done(MeasureVariantsReply(rows))
+    assert not again.isActive()
+
+    def statuses() -> list[str]:
+        return [row[STATUS] for row in texts(variants.table)]
+
+    assert statuses() == ["current, measured", "measured", "measured", "not measured", "measured"]
+    root.change_settings(variants=(*map(found_by_search, names), replace(plain, precision="int8")))
+    assert statuses() == ["current, measured", "measured", "measured", "not measured", "not measured"]
+    assert not again.isActive(), "a variant without found formats waits for the user"
+    changed = (found_by_search("first", "float16"), *map(found_by_search, names[1:]), plain)
+    root.change_settings(variants=changed)
+    assert statuses()[1:] == ["not measured", "measured", "not measured", "not measured"]
+    assert again.isActive()
+    assert again.isSingleShot()
+    assert asked_variants(variants) == [], "the user may go on changing it"
+    again.stop()
+    again.timeout.emit()
+    assert asked_variants(variants) == ["first", "third"]
+    assert variants.status.text() == "Running the network ..."
+    again.timeout.emit()
+    assert len(variants._question._calls) == len(set(variants._question._calls)), "one measurement at a time"
+    variants.stop()
+    variants.hide()
+    again.timeout.emit()
+    assert asked_variants(variants) == [], "a hidden panel does not keep the engine busy"
+    variants.show()
+    variants._done(MeasureVariantsReply(rows[1:2]))
+    assert statuses()[1:] == ["measured", "measured", "not measured", "not measured"]
+
+
+def test_a_measurement_that_waits_is_not_begun_for_another_one(
+    context: Context, variants: VariantsPanel, silent_engine: EngineClient
+) -> None:
+    context.root.change_settings(variants=(found_by_search("first"), Variant("plain", "bf16")))
+    variants.launch([variants.variants[1]])
+    assert asked_variants(variants) == ["plain"]
+    calls = list(variants._question._calls)
+    variants._again.timeout.emit()
+    assert variants._question._calls == calls
+    variants.stop()
+    assert variants.status.text() == ""
+
+
 def test_a_measurement_that_fails_says_why(
     qtbot: QtBot, context: Context, variants: VariantsPanel, silent_engine: EngineClient
 ) -> None:
@@ -587,6 +655,61 @@ def test_blame_keeps_the_chosen_computations_and_files_until_another_document(qt
     context.set_document(Document(Graph(), context.registry, parent=context))
     assert (panel.a.currentData(), panel.b.currentData()) == ("fp32", "int8")
     assert panel.b.findText("net.onnx") < 0
+
+
+def test_an_answer_of_blame_names_what_was_asked_whatever_is_chosen_later(
+    qtbot: QtBot, context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Titles and names of the question are those of the summary and of the channels, first A and then B."""
+    formats, waiting, opened = number_formats_of(context), [], []
+    monkeypatch.setattr(formats, "blame", lambda a, b, done, say: waiting.append((a, b, done)))
+    monkeypatch.setattr(
+        formats, "compare_tensor", lambda layer, a, b, done, say: (opened.append((layer, a, b)), done("left", "right"))
+    )
+
+    class Pairs:
+        def __init__(self, layer: str, titles: tuple[str, str], a: object, b: object, window: QWidget) -> None:
+            opened.append((layer, titles, a, b, window))
+
+        def show(self) -> None:
+            opened.append("shown")
+
+    monkeypatch.setattr("app.ui.precision.blame_panel.ChannelPairs", Pairs)
+    context.root.change_settings(variants=(Variant("mine", "fp16"),))
+    panel = BlamePanel(context)
+    qtbot.addWidget(panel)
+    panel.show()
+    panel.a.setCurrentIndex(panel.a.findData("bf16"))
+    panel.b.setCurrentIndex(panel.b.findData(variant_name("mine")))
+    titles = (panel.a.currentText(), panel.b.currentText())
+    assert len(set(titles)) == 2
+    panel.causes.click()
+    ((a, b, done),) = waiting
+    assert (a, b) == ("bf16", variant_name("mine"))
+    panel.a.setCurrentIndex(panel.a.findData("fp32"))
+    panel.b.setCurrentIndex(panel.b.findData("int8"))
+    done(BlameReply((BlamedOperator("conv", 0.25, 0.5), BlamedOperator("last", 0.75, 0.125)), 0.03, "conv"))
+    summary = f"{titles[0]} and {titles[1]} differ by 0.03 RMS."
+    assert panel.status.text() == summary
+    assert panel.first.text() == "First deviating operator: conv"
+    panel.status.show_message("Comparing ...", "info")
+    panel.first.click()
+    assert opened == [
+        ("conv", "bf16", variant_name("mine")),
+        ("conv", titles, "left", "right", panel.window()),
+        "shown",
+    ]
+    assert panel.status.text() == summary
+    done(BlameReply((), 0.5, None))
+    assert panel.status.text() == (
+        f"{titles[0]} and {titles[1]} differ by 0.5 RMS; no operator deviates by more than rounding."
+    )
+    assert not panel.first.isVisible()
+    context.root.change_settings(variants=(Variant("mine", "bf16"),))
+    assert panel.status.text() == ""
+    done(BlameReply((BlamedOperator("conv", 1.0, 0.5),), 0.03, "conv"))
+    assert panel.status.text() == "The variant was changed in the meantime. Repeat the measurement."
+    assert texts(panel.table) == []
 
 
 def test_an_onnx_file_of_the_dialog_is_compared_and_a_cancelled_dialog_changes_nothing(

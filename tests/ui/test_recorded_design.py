@@ -74,7 +74,7 @@ PANELS = {
 LEFT_OUT = re.compile(  # engines of this machine, operators that the palette always has, and what says nothing
     r"^network_settings network_settings\.(engine|device|precision|layout)( item \d+| current| tip)|^\S+ QLabel"
     r"|^palette palette\.operators row \d+\.\d+|^network_settings network_settings\.engines"
-    r"|^parameters \S+\.(help|reset)(#\d+)? (tip|accessible|checked)|^parameters parameters\.\w+ (item \d+|current|checked)"
+    r"|^parameters \S+\.(help|reset)(#\d+)? (tip|accessible|checked|icon)|^parameters parameters\.\w+ (item \d+|current|checked)"
     r"|^parameters number |^parameters parameters\.\S+ (tip|accessible)|^code_view code_view.source text|^parameters .*: \(gone\)"
 )
 
@@ -157,7 +157,7 @@ class Session:
         self.widget.activateWindow()
         self.rest()
         self.before = self._state()
-        self.lines = ["# at first", *self._counting(lines(self.before))]
+        self.lines = ["# at first", *self._counting(lines(self.before, icons=True))]
 
     def open(self, graph: Graph, name: str = "") -> Document:
         path = self.folder / name if name else None
@@ -173,7 +173,7 @@ class Session:
         act()
         self.rest()
         now = self._state()
-        found = [*self._counting(lines(now, since=self.before)), *map(plain, self.said)]
+        found = [*self._counting(lines(now, since=self.before, icons=True)), *map(plain, self.said)]
         found = [line for line in found if not line.startswith("code: ")]
         if now.get("code") != self.before.get("code"):
             found += _changed_code(str(self.before.get("code", "")), str(now.get("code", "")))
@@ -279,7 +279,7 @@ class Session:
             QApplication.processEvents()
             (menu,) = [m for m in self.widget.findChildren(QMenu) if m.isVisible()]
             self.rest()
-            self.said += [f"offers {line}" for line in lines(named("", of_menu(menu, "")))]
+            self.said += [f"offers {line}" for line in lines(named("", of_menu(menu, "")), icons=True)]
             if press:
                 chosen = [a for a in menu.actions() if press in (a.text().replace("&", ""), a.objectName())]
                 assert chosen, self.said

@@ -92,7 +92,7 @@ class Steps:
         dialog.show()
         qtbot.waitExposed(dialog)
         self.shown = self._read()
-        self.lines = ["# at first", *lines(self.shown)]
+        self.lines = ["# at first", *lines(self.shown, icons=True)]
 
     def _read(self):
         for _ in range(3):
@@ -103,7 +103,7 @@ class Steps:
         self.said.clear()
         act()
         now = self._read()
-        found = lines(now, (" QLabel",), since=self.shown)
+        found = lines(now, (" QLabel",), since=self.shown, icons=True)
         self.lines += ["", f"# {what}", *(found or ["nothing"]), *(plain(f"says {text}") for text in self.said)]
         self.shown = now
 
@@ -508,7 +508,7 @@ def test_importing_a_module(qtbot, settings, tmp_path, monkeypatch):
     steps.lines += ["", plain(f"imports {source}")]
     assert not dialog.isVisible()
     later = made()
-    steps.lines += ["", "# the next dialog", *lines(Steps(qtbot, later).shown)]
+    steps.lines += ["", "# the next dialog", *lines(Steps(qtbot, later).shown, icons=True)]
     compare("dialog_import_module", steps.lines)
 
 

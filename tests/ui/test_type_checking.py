@@ -14,6 +14,7 @@ from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QMenu, QPushButto
 from window_kit import empty, shown
 
 from app.ui.design import fixes as fixing
+from app.ui.design import type_checking
 from app.ui.design.fix_bar import FixBar
 from app.ui.design.type_checking import TypeCheckingPanel, unique
 from app.ui.document.document import Document
@@ -253,3 +254,220 @@ def test_one_problem_is_selected_whatever_keys_are_held(qtbot, panel, context):
             assert selected() == {table.currentIndex().row()}
     finally:
         QTest.keyRelease(panel, Qt.Key.Key_Control)
+
+
+# --- the row after a fix, and searches that end ----------------------------------------------------------------------
+
+
+def several() -> Graph:
+    """Five convolutions with the same mistake, each with fixes."""
+    layers = [Layer("image", "input", params={"dims": "32x32x3"})]
+    layers += [
+        Layer(f"conv_{n}", "convolution", inputs=(Source("image"),), params={"features": "none"}) for n in range(5)
+    ]
+    return Graph([*layers, Layer("out", "output", inputs=(Source("image"),))], name="several")
+
+
+@pytest.fixture
+def five(qtbot):
+    """The panel over that network, its document and the layers of its rows, with the current one."""
+    context = Context(default_registry())
+    document = Document(several(), context.registry, parent=context)
+    context.set_document(document)
+    panel = shown(qtbot, TypeCheckingPanel(context), 900, 400)
+    context.setParent(panel)
+
+    def rest() -> None:
+        qtbot.waitUntil(
+            lambda: not (panel._later.isActive() or panel._find_fixes.isActive() or panel._search.active),
+            timeout=30_000,
+        )
+
+    def state() -> tuple[list[str], str]:
+        rest()
+        model, current = panel._table.model(), panel._finding(panel._table.currentIndex())
+        found = [model.index(row, 1).data() for row in range(model.rowCount())]
+        return [name for name in found if name.startswith("conv")], (current.layer or "") if current is not None else ""
+
+    return panel, document, state
+
+
+def choose_layer(panel, name: str) -> None:
+    model = panel._table.model()
+    row = next(row for row in range(model.rowCount()) if model.index(row, 1).data() == name)
+    QTest.mouseClick(panel._table.viewport(), Qt.MouseButton.LeftButton, pos=panel._table.visualRect(model.index(row, 3)).center())  # fmt: skip
+
+
+def selected_rows(panel) -> list[int]:
+    return sorted({index.row() for index in panel._table.selectionModel().selectedRows()})
+
+
+@pytest.mark.parametrize(("fixed", "then"), [(0, "conv_1"), (1, "conv_2"), (3, "conv_4"), (4, "conv_3")])
+def test_the_finding_that_took_the_row_of_a_fixed_one_is_the_next(five, fixed, then):
+    panel, _, state = five
+    names = state()[0]
+    assert names == [f"conv_{n}" for n in range(5)]
+    assert panel._table.model().rowCount() == 5
+    choose_layer(panel, names[fixed])
+    assert state()[1] == names[fixed]
+    panel._fixes.chosen.emit(panel._fixes.fixes[0])
+    assert state() == ([name for name in names if name != names[fixed]], then)
+    assert selected_rows(panel) == [panel._table.currentIndex().row()]
+    assert panel._fixes.isVisible()
+    assert panel._fixes.fixes
+
+
+def test_the_next_finding_is_that_of_the_shown_order(five):
+    panel, _, state = five
+    panel._table.sortByColumn(1, Qt.SortOrder.DescendingOrder)
+    assert state()[0] == [f"conv_{n}" for n in (4, 3, 2, 1, 0)]
+    choose_layer(panel, "conv_3")
+    state()
+    panel._fixes.chosen.emit(panel._fixes.fixes[0])
+    assert state() == (["conv_4", "conv_2", "conv_1", "conv_0"], "conv_2")
+
+
+def test_only_the_fix_itself_moves_on_from_its_row(five):
+    panel, document, state = five
+    state()
+    choose_layer(panel, "conv_3")
+    state()
+    panel._fixes.chosen.emit(panel._fixes.fixes[0])
+    assert state() == (["conv_0", "conv_1", "conv_2", "conv_4"], "conv_4")
+    choose_layer(panel, "conv_1")
+    document.do(lambda g: set_params(g, {"conv_1": {"features": "4"}}))  # not by a fix
+    assert state() == (["conv_0", "conv_2", "conv_4"], "conv_0")
+    document.undo()
+    assert state()[1] == "conv_0"
+    document.undo()
+    assert state() == ([f"conv_{n}" for n in range(5)], "conv_0"), "the row of the last fix is forgotten"
+    for name in ("conv_0", "conv_1", "conv_2", "conv_3", "conv_4"):
+        assert state()[1] == name
+        panel._fixes.chosen.emit(panel._fixes.fixes[0])
+    assert state() == ([], "")
+    assert not panel._fixes.isVisible()
+
+
+def test_a_fix_that_changes_nothing_leaves_the_current_finding(five, monkeypatch):
+    panel, document, state = five
+    state()
+    choose_layer(panel, "conv_2")
+    state()
+    monkeypatch.setattr(fixing, "apply", lambda context, fix: None)
+    panel._fixes.chosen.emit(panel._fixes.fixes[0])
+    assert state()[1] == "conv_2"
+    document.do(lambda g: set_params(g, {"conv_0": {"features": "4"}}))
+    assert state() == (["conv_1", "conv_2", "conv_3", "conv_4"], "conv_2")
+
+
+def test_a_search_ends_with_its_document_its_finding_and_its_panel(five, monkeypatch):
+    panel, document, state = five
+    state()
+    monkeypatch.setattr(fixing, "SLICE_MS", -1)  # a step a turn
+
+    def begin(name: str) -> None:
+        choose_layer(panel, name)
+        panel._find_fixes.stop()
+        panel._show_fixes()
+        assert panel._search.active
+        assert panel._fixes._label.text() == "Searching for fixes..."
+        assert panel._fixes.fixes == ()
+
+    begin("conv_1")
+    panel.hide()
+    panel._show_fixes()
+    assert not panel._search.active
+    assert not panel._fixes.isVisible()
+    panel.show()
+    begin("conv_2")
+    panel._filter.setText("nothing like it")
+    panel._show_fixes()
+    assert not panel._search.active
+    panel._filter.setText("")
+    begin("conv_3")
+    stopped: list[int] = []
+    panel._search.found.connect(lambda _found: stopped.append(1))
+    monkeypatch.setattr(type_checking, "LARGE", 3)
+    other = Document(broken_graph(), document.registry, parent=panel._context)
+    panel._context.set_document(other)
+    assert not panel._search.active, "the search of another document"
+    assert panel._model.findings == (), "those of a large network come after it has been shown"
+    assert stopped == []
+    assert state()[0]
+    assert panel._finding(panel._table.currentIndex()) == panel._model.findings[0]
+    before = panel._model.findings
+    document.do(lambda g: set_params(g, {"conv_0": {"features": "4"}}))
+    state()
+    assert panel._model.findings == before, "the other document is not followed any more"
+
+
+def test_the_buttons_of_the_severities_count_and_hide_their_findings(qtbot):
+    context = Context(default_registry())
+    document = Document(several(), context.registry, parent=context)
+    document.reading = (
+        *(Diagnostic("w", f"warning {n}", Severity.WARNING) for n in range(2)),
+        Diagnostic("n", "a note", Severity.INFO),
+    )
+    context.set_document(document)
+    panel = shown(qtbot, TypeCheckingPanel(context), 900, 400)
+    context.setParent(panel)
+    qtbot.waitUntil(lambda: not panel._later.isActive())
+    texts = {"error": "error", "warning": "warning", "info": "note"}
+    counts = {kind: sum(1 for d in panel._model.findings if d.severity.value == kind) for kind in texts}
+    assert (counts["error"], counts["warning"]) == (5, 2)
+    buttons = {kind: panel.findChild(QToolButton, f"type_checking.{kind}") for kind in texts}
+    for kind, word in texts.items():
+        number = counts[kind]
+        assert buttons[kind].text() == f"{number} {word}{'' if number == 1 else 's'}"
+        assert buttons[kind].accessibleName() == f"Show {word}s, {number}"
+        assert buttons[kind].toolTip() == f"Show or hide the {word}s"
+        assert buttons[kind].isChecked()
+    names = {"Error": "error", "Warning": "warning", "Note": "info"}
+    for hidden in (set(), {"error"}, {"warning", "info"}, {"error", "info"}, {"error", "warning", "info"}):
+        for kind, button in buttons.items():
+            button.setChecked(kind not in hidden)
+        kinds = [names[severity] for severity, _ in rows(panel)]
+        assert kinds == [kind for kind in texts for _ in range(counts[kind]) if kind not in hidden]
+        assert panel._table.isVisible() is (len(hidden) < 3)
+    total = sum(counts.values())
+    assert empty(panel).text() == f"The filter hides all {total} problems."
+
+
+def test_a_fix_that_is_refused_says_nothing_was_fixed(five):
+    panel, document, state = five
+    state()
+    context, said, refused = panel._context, [], []
+    context.message.connect(lambda severity, text: said.append((severity, text)))
+    document.refused.connect(refused.append)
+    fix = panel._fixes.fixes[0]
+    fixing.apply(context, fix)
+    assert said == [("info", f"Fixed: {fix.title}. Press Ctrl+Z to undo.")]
+    said.clear()
+    wrong = Fix(fix.title, lambda graph: connect(graph, Source("nowhere"), "conv_1", 0))  # type: ignore[arg-type]
+    fixing.apply(context, wrong)
+    assert len(refused) == 1
+    assert said == []
+
+
+@pytest.mark.parametrize(
+    ("selected", "offered"), [((), False), (("conv_1",), True), (("image",), False), (("conv_1", "conv_2"), False)]
+)
+def test_only_a_single_layer_with_problems_has_a_menu_of_fixes(five, selected, offered):
+    panel, _, state = five
+    state()
+    panel._context.select(selected)
+    for filled in (True, False):
+        menu = QMenu(panel)
+        first = menu.addAction("first") if filled else None
+        fixing.add_menu(menu, panel._context)
+        added = menu.actions()[: len(menu.actions()) - filled]
+        assert bool(added) is offered
+        if offered:
+            assert added[0].menu().objectName() == "canvas.menu.fix"
+            assert (added[0].text(), added[0].menu().title()) == ("Fi&x", "Fi&x")
+            assert [each.isSeparator() for each in added[1:]] == [True] * filled
+            assert (menu.actions()[-1] is first) is filled
+    empty_context = Context(default_registry(), panel)
+    menu = QMenu(panel)
+    fixing.add_menu(menu, empty_context)
+    assert menu.actions() == []

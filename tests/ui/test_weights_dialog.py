@@ -13,10 +13,12 @@ from pytestqt.qtbot import QtBot
 
 from app.ui.analysis.analysis_panel import AnalysisPanel
 from app.ui.document.document import Document
+from app.ui.document.weights_dialog import probable_folder
 from app.ui.engine.analysis import analysis_of
 from app.ui.engine.context import Context
 from app.ui.engine.profiling import profiling_of
 from app.ui.profile.run_logger import RunLoggerPanel
+from designer.graph.graph import Graph
 from designer.operators.registry import default_registry
 
 pytestmark = pytest.mark.gui
@@ -49,3 +51,17 @@ def test_weights_are_a_folder_or_a_file_and_are_searched_at_the_generated_projec
             panel.findChild(QPushButton, f"{name}.notice.{key}").click()
     assert used == [tmp_path / "chosen", tmp_path / "chosen.pt"]
     assert begun == [str(project)] * 4
+
+
+def test_weights_are_first_looked_for_in_the_project_of_the_document(qapp, tmp_path) -> None:
+    document = Document(Graph(name="net"), default_registry(), tmp_path / "net.xml")
+    for name in ("net_pytorch", "mine"):
+        (tmp_path / name / "weights").mkdir(parents=True)
+    assert probable_folder(None) == ""
+    assert probable_folder(document) == str(tmp_path / "net_pytorch" / "weights")
+    document.project = tmp_path / "mine"
+    assert probable_folder(document) == str(tmp_path / "mine" / "weights")
+    document.project = tmp_path / "gone"
+    assert probable_folder(document) == str(tmp_path)
+    document.restore_settings(weights="/elsewhere/best.pt")
+    assert probable_folder(document) == "/elsewhere"
