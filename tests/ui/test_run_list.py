@@ -46,7 +46,7 @@ SETTINGS = ("Batch", "Size", "Engine", "Precision", "Layout", "Chip", "Source", 
 def random_run(chance: random.Random) -> ProfileRun:
     pick = chance.choice
     rows = tuple(
-        OperatorProfile((name,), "x", pick((0.5, 1.0, 2.0, 2.01, 4.0)), spread_ms=pick((None, 0.0, 0.05)))
+        OperatorProfile((name,), "x", pick((0.5, 1.0, 2.0, 2.01, 4.0)), spread_ms=pick((None, 0.0, 0.05, 9.0)))
         for name in chance.sample(NAMES, 3)
     )
     joined = (replace(rows[0], layers=(*rows[0].layers, *rows[1].layers)), rows[2], OperatorProfile((), "", 1.0))
