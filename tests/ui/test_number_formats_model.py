@@ -25,6 +25,7 @@ from app.engine.protocol import BitsReply, BlamedOperator, BlameReply, LayerBits
 from app.ui.document.document import Document
 from app.ui.engine.context import Context
 from app.ui.engine.number_formats import TITLES, NumberFormats, number_formats_of
+from app.ui.precision import number_formats_panel
 from app.ui.precision.blame_panel import BlamePanel
 from app.ui.precision.number_formats_panel import MEASURED, REASON, NumberFormatsPanel
 from app.ui.precision.passes_panel import PassesPanel
@@ -312,8 +313,10 @@ def test_number_formats_show_what_was_measured_of_the_document_as_it_is(
     qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     bench = Formats(qtbot, monkeypatch, seed)
-    steps = [bench.measure] * 3 + [bench.answer] * 4 + [bench.choose, bench.variants, bench.chip, bench.document] * 2
-    steps += [bench.refuse, bench.change, bench.layer, bench.weights, bench.point]
+    steps = (
+        [bench.measure] * 3 + [bench.answer] * 4 + [bench.choose, bench.variants, bench.chip] * 2 + [bench.document] * 4
+    )
+    steps += [bench.refuse] * 3 + [bench.change, bench.layer, bench.weights, bench.point]
     bench.check()
     for _ in range(70):
         bench.random.choice(steps)()
@@ -330,6 +333,37 @@ def test_measurements_of_another_document_are_not_shown(qtbot: QtBot, monkeypatc
     bench.check()
     bench.context.set_document(bench.documents[0])
     bench.check()
+
+
+def test_problems_of_another_document_are_not_shown(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    for kind in (Formats, Blame, Passes):
+        bench = kind(qtbot, monkeypatch, 0)
+        (bench.measure if isinstance(bench, Formats) else bench.find if isinstance(bench, Blame) else bench.compare)()
+        bench.refuse()
+        bench.check()
+        bench.context.set_document(bench.documents[1])
+        bench.status = ""
+        bench.check()
+
+
+def test_layers_of_a_large_document_are_listed_after_it_is_shown(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Formats(qtbot, monkeypatch, 0)
+    monkeypatch.setattr(number_formats_panel, "LARGE", 3)
+    bench.context.set_document(bench.documents[1])
+    assert bench.rows(bench.panel.table) == []
+    bench.check()
+
+
+def test_a_long_table_keeps_its_place(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Formats(qtbot, monkeypatch, 0)
+    bench.context.set_document(
+        Document(network("conv", *(f"c{number}" for number in range(60))), bench.context.registry)
+    )
+    bench.check()
+    bar = bench.panel.table.verticalScrollBar()
+    bar.setValue(20)
+    bench.chip()
+    assert bar.value() == 20
 
 
 def test_the_best_points_are_those_that_no_other_one_beats() -> None:

@@ -263,6 +263,11 @@ def test_clicks_and_runs_in_any_order_select_show_and_compare(
     for _ in range(40):
         listed.step()
         listed.check()
+    while listed.entries:
+        if not listed.chosen:
+            listed.click(len(listed.entries) - 1)
+        listed.remove()
+        listed.check()
 
 
 # --- the texts of runs -----------------------------------------------------------------------------------------------
@@ -483,6 +488,16 @@ def test_the_first_of_the_selected_runs_is_saved_and_all_of_them_are_removed(
     assert panel.chosen() == profiling.entries
 
 
+def test_the_run_that_is_shown_is_scrolled_into_view(
+    qtbot: QtBot, context: Context, profiling: ProfilingController
+) -> None:
+    panel = shown(qtbot, RunLoggerPanel(context), 420, 500)
+    profiling.add(profile_of(*(replace(RUN, batch=number) for number in range(1, 80))))
+    for number in (78, 0, 40):
+        profiling.show(profiling.entries[number])
+        assert panel.table.viewport().rect().contains(panel.table.visualRect(panel.model.index(number, 0)).center())
+
+
 # --- differences -----------------------------------------------------------------------------------------------------
 
 
@@ -541,6 +556,7 @@ def test_a_difference_of_layers_inside_an_instance_selects_the_instance(
     rows = (
         OperatorProfile((f"{instance}.stem", f"{instance}.body"), "x", 1.0),
         OperatorProfile(("head", "gone"), "x", 3.0),
+        OperatorProfile(("tail", "image"), "x", 2.0),
     )
     profiling.add(profile_of(replace(RUN, operators=rows), replace(RUN, operators=rows)))
     profiling.compare((profiling.entries[0], profiling.entries[1]))
@@ -550,7 +566,7 @@ def test_a_difference_of_layers_inside_an_instance_selects_the_instance(
         panel.proxy.index(0, 0), QItemSelectionModel.SelectionFlag.Select | QItemSelectionModel.SelectionFlag.Rows
     )
     panel.tree.frozen.selectAll()
-    assert [sorted(each) for each in chosen][-1] == sorted(("head", instance))
+    assert sorted(chosen[-1]) == sorted(("head", instance, "image", "tail"))
     assert all(len(set(each)) == len(each) for each in chosen)
 
 
