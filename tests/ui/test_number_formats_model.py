@@ -202,7 +202,7 @@ class Formats(Bench):
             self.forget()
 
     def variants(self) -> None:
-        reasons = {"conv": self.random.choice((BY_HAND, "<b> overflows"))}
+        reasons = {self.random.choice(("conv", "conv.deep")): self.random.choice((BY_HAND, "<b> overflows"))}
         formats = self.random.choice(
             ({}, {"conv": "int8"}, {"conv": "int4", "conv.inner": "float32", "gone": "of_later"})
         )
