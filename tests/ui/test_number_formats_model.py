@@ -354,6 +354,24 @@ def test_layers_of_a_large_document_are_listed_after_it_is_shown(qtbot: QtBot, m
     bench.check()
 
 
+def test_layers_that_run_are_listed_in_loops_too_and_those_for_training_are_not(
+    qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def conv(name: str, source: str) -> Layer:
+        return Layer(name, "convolution", inputs=(Source(source),), params={"features": "3"})
+
+    layers = [
+        *(Layer(name, "input", params={"dims": "16x8x3"}) for name in ("image", "clean")),
+        *(conv("conv", "image"), conv("head", "clean"), conv("one", "other"), conv("other", "one")),
+        Layer("result", "output", inputs=(Source("conv"),)),
+        Layer("loss", "l1_loss", inputs=(Source("conv"), Source("head"))),
+    ]
+    bench = Formats(qtbot, monkeypatch, 0)
+    bench.context.set_document(Document(Graph(layers), bench.context.registry, parent=bench.context))
+    bench.rest()
+    assert {row[0] for row in bench.rows(bench.panel.table)} == {"conv", "one", "other"}
+
+
 def test_a_long_table_keeps_its_place(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Formats(qtbot, monkeypatch, 0)
     bench.context.set_document(
