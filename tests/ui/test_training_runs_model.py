@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -116,7 +117,7 @@ class Trained:
             ]
             for sweep in self.sweeps
         }
-        self.base: dict[WatchedRun, RunSnapshot] = {}
+        self.folded: set[Path] = set()
         self.states = {sweep.folder: RunState.STOPPED for sweep in self.sweeps}
 
     def words(self, words: tuple[Any, ...]) -> str:
@@ -173,7 +174,34 @@ class Trained:
         for folder, each in self.training.sweeps.items():
             self.states[folder] = pick((RunState.RUNNING, RunState.STOPPED, RunState.FINISHED))
             self.training.sweeps[folder] = replace(each, state=self.states[folder])
-        self.training.updated.emit()
+        model = self.panel.model
+        places = [model.index(row, 0) for row in range(model.rowCount())]
+        places += [model.index(row, 0, top) for top in places for row in range(model.rowCount(top))]
+        if self.differing() == list(model.differing):
+            with self.changed() as ranges:
+                self.training.updated.emit()
+            last = model.columnCount() - 1
+            for place in places:  # every cell is painted again
+                assert any(
+                    first.parent() == place.parent()
+                    and first.row() <= place.row() <= end.row()
+                    and end.column() == last
+                    for first, end in ranges
+                )
+        else:
+            self.training.updated.emit()
+
+    @contextmanager
+    def changed(self) -> Iterator[list[tuple[Any, Any]]]:
+        """The cells that are said to have changed."""
+        found: list[tuple[Any, Any]] = []
+
+        def note(first: Any, last: Any, *_: Any) -> None:
+            found.append((first, last))
+
+        self.panel.model.dataChanged.connect(note)
+        yield found
+        self.panel.model.dataChanged.disconnect(note)
 
     def settings(self) -> None:
         if self.training.runs:
@@ -192,6 +220,8 @@ class Trained:
         item = model.item(index)
         members = [item] if isinstance(item, WatchedRun) else item.runs
         table.scrollTo(index)
+        if index.parent().isValid():
+            self.folded.discard(model.item(index.parent()).folder)  # it is opened to show the trial
         also = self.random.random() < 0.4
         before = self.training.chosen
         rows = {
@@ -210,6 +240,12 @@ class Trained:
         else:
             assert set(self.training.chosen) >= set(before) - set(members)
         assert list(self.training.chosen) == [run for run in model.runs() if run in self.training.chosen]
+
+    def fold(self) -> None:
+        for row in self.panel.model.sweeps():
+            opened = self.random.random() < 0.5 or not row.runs
+            self.panel.table.setExpanded(self.panel.model.index_of(row), opened)
+            (self.folded.discard if opened else self.folded.add)(row.folder)
 
     def choose(self) -> None:
         self.training.choose(
@@ -383,6 +419,8 @@ class Trained:
                 below = model.index(place, 0, top)
                 assert (below.parent(), model.index_of(run)) == (top, below)
                 self.check_row(below, run, self.cells(run))
+        for row in model.sweeps():
+            assert panel.table.isExpanded(model.index_of(row)) is (row.folder not in self.folded)
         assert panel._stack.currentIndex() == (1 if rows else 0)
         selected = [model.item(index) for index in panel.table.selectionModel().selectedRows()]
         assert {each for each in selected if isinstance(each, WatchedRun)} == set(training.chosen)
@@ -521,7 +559,7 @@ def test_runs_are_listed_compared_and_commanded_as_they_are(
 ) -> None:
     trained = Trained(qtbot, context, monkeypatch, tmp_path, seed)
     steps = [trained.click] * 6 + [trained.press, trained.go_on, trained.command] * 3 + [trained.set_runs] * 2
-    steps += [trained.choose, trained.settings, trained.metric, trained.look, trained.busy]
+    steps += [trained.fold, trained.choose, trained.settings, trained.metric, trained.look, trained.busy]
     trained.set_runs()
     for _ in range(80):
         trained.random.choice(steps)()
