@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,20 +21,31 @@ from painted import Stroke, role, strokes
 from profile_kit import RUN, context, profile_of, profiling, steps
 from PySide6.QtCore import QEvent, QObject, QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QBrush, QColor, QFontMetrics, QPainter, QPen
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QFileDialog
 from pytestqt.qtbot import QtBot
 from recorded import check_lines
 from window_kit import shown
 
 from app.ui.engine.context import Context
-from app.ui.engine.profiling import ProfilingController
-from app.ui.profile.charts import AXES, PLOTS, ChartsPanel
+from app.ui.engine.profiling import Entry, ProfilingController
+from app.ui.profile.charts import AXES, PLOTS, ChartsPanel, sweep_of
 from app.ui.profile.plots import BOUND_ROLES, TimelineBars, tip
 from app.ui.profile.utilization_bars import UtilizationBars
 from app.ui.widgets import theme
 from app.ui.widgets.tooltips import plain_tip
+from designer.graph.diagnostics import DiagnosticError
+from designer.profiling.machine import Machine
 from designer.profiling.quantities import Quantity, measured, modelled, unavailable
-from designer.profiling.schema import UTILIZATION, OperatorProfile, PeakMemory, ProfileRun, RunPeaks, TrainingStep
+from designer.profiling.schema import (
+    UTILIZATION,
+    OperatorProfile,
+    PeakMemory,
+    Profile,
+    ProfileRun,
+    RunPeaks,
+    TrainingStep,
+)
+from designer.profiling.sweep import of_one_network
 from designer.units import digits
 
 __all__ = ["context", "profiling"]
@@ -208,6 +222,92 @@ def test_plots_have_the_colors_of_the_theme(
                 assert plot.getViewBox().viewRange() == [pytest.approx(each) for each in ranges]
             finally:
                 theme.apply(qapp, "dark")
+
+
+def test_the_chart_of_the_tab_is_saved_with_its_sweep_and_reported(
+    qtbot: QtBot, context: Context, profiling: ProfilingController, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    saved: list[tuple[Any, ...]] = []
+
+    def save_figure(path: Path, name: str, run: ProfileRun, title: str, sweep: Any) -> None:
+        if path.suffix == ".gif":
+            raise DiagnosticError.of("bad-suffix", "GIF is not known", file=str(path))
+        saved.append((path.name, name, run, title, sweep.runs if sweep is not None else None))
+
+    monkeypatch.setitem(sys.modules, "app.reports.profile_figures", SimpleNamespace(save_figure=save_figure))
+    said: list[tuple[str, str]] = []
+    context.message.connect(lambda role, text: said.append((role, text)))
+    charts = shown(qtbot, ChartsPanel(context), 800, 500)
+    profiling.add(profile_of(*RUNS["batches"], network="net"))
+    entry = profiling.current
+    assert entry is not None
+    ordered = tuple(sorted(RUNS["batches"], key=lambda run: run.batch))
+    for number, (name, _) in enumerate(PLOTS):
+        charts.tabs.setCurrentIndex(number)
+        charts.save()
+        dialog = charts.findChildren(QFileDialog)[-1]
+        assert (dialog.windowTitle(), dialog.defaultSuffix()) == ("Save Chart", "png")
+        assert dialog.acceptMode() is QFileDialog.AcceptMode.AcceptSave
+        assert dialog.nameFilters() == ["Images (*.png *.svg *.pdf)"]
+        charts.tabs.setCurrentIndex(0)  # another chart is shown until the file is chosen
+        dialog.fileSelected.emit(str(tmp_path / f"my_{name}.svg"))
+        dialog.reject()
+        sweep = ordered if name == "batch" else None
+        assert saved.pop() == (f"my_{name}.svg", name, entry.run, entry.title, sweep)
+        assert said.pop() == ("info", f"Saved my_{name}.svg")
+    charts._write(tmp_path / "a.gif", "timeline")
+    ((severity, text),) = said
+    assert severity == "error"
+    assert "GIF is not known" in text
+    for each in list(profiling.entries):
+        profiling.remove(each)
+    charts._write(tmp_path / "a.png", "timeline")
+    assert saved == []
+    qtbot.waitUntil(lambda: not charts.findChildren(QFileDialog))
+
+
+def test_a_sweep_has_the_runs_that_differ_in_its_axis_only() -> None:
+    chance = random.Random(5)
+    pick = chance.choice
+    for _ in range(60):
+        entries = []
+        for number in range(pick((1, 3, 8))):
+            run = replace(
+                RUN,
+                batch=pick((1, 2, 4)),
+                size=pick(("16x8", "32x16")),
+                engine=pick(("torch", "torch", "onnxruntime")),
+                flops=1000,
+                learned=pick((5, 5, 5, 6)),  # of the network before an edit
+                operators=(),
+                time_ms=pick((10.0, 20.0)),
+            )
+            run = replace(run, flops=1000 * run.batch)
+            profile = Profile(Machine(pick("AAB"), 4), pick(("net", "net", "other")), (run,))
+            entries.append(Entry(number, profile, run))
+        entry = pick(entries)
+        for name in ("batch", "size"):
+            found = sweep_of(entry, entries, name)
+            by_value: dict[Any, ProfileRun] = {}
+            for each in (*(e for e in entries if e is not entry), entry):
+                one, other = replace(each.run, **{name: getattr(entry.run, name)}), entry.run
+                settings = ("batch", "size", "engine", "precision", "layout")
+                same = all(getattr(one, key) == getattr(other, key) for key in settings)
+                if (
+                    same
+                    and each.profile.network == entry.profile.network
+                    and each.profile.machine == entry.profile.machine
+                    and of_one_network(entry.run, each.run)
+                ):
+                    by_value[getattr(each.run, name)] = each.run
+            if len(by_value) < 2:
+                assert found is None
+                continue
+            assert found is not None
+            assert {getattr(run, name): id(run) for run in found.runs} == {
+                key: id(run) for key, run in by_value.items()
+            }
+        assert sweep_of(entry, entries, "roofline") is None
 
 
 # --- the bars of the timeline --------------------------------------------------------------------------------------
