@@ -214,6 +214,21 @@ def test_a_part_of_an_edit_that_was_undone_by_hand_still_counts_as_applied(
     assert mine.undone
 
 
+def test_a_run_whose_advice_is_all_applied_has_nothing_to_change(
+    qtbot: QtBot, panel: AdvicePanel, profiling: ProfilingController
+) -> None:
+    add(profiling, slow(10.0, 0.001))
+    while panel.advice and any(name != "advice.applied" for name, _ in cards(panel)):
+        names = [name for name, _ in cards(panel)]
+        if "advice.nothing" in names:
+            break
+        apply(qtbot, panel)
+    found = cards(panel)
+    assert [name for name, _ in found][-1] == "advice.nothing"
+    assert found[-1][1] == ["Nothing to change: no rule predicts a saving of 1 % of the run or more."]
+    assert {name for name, _ in found[:-1]} == {"advice.applied"}
+
+
 @pytest.fixture
 def normalized(qtbot: QtBot, context: Context, monkeypatch: pytest.MonkeyPatch) -> tuple[AdvicePanel, list[Any]]:
     """A network with a batch normalization to fold, and what is asked of the edits of weights."""

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.gui
 from painted import Stroke, role, strokes
 from profile_kit import RUN, context, profile_of, profiling, steps
 from PySide6.QtCore import QEvent, QObject, QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QBrush, QColor, QFontMetrics, QPainter, QPen
+from PySide6.QtGui import QBrush, QColor, QFontMetrics, QImage, QPainter, QPen
 from PySide6.QtWidgets import QApplication, QFileDialog
 from pytestqt.qtbot import QtBot
 from recorded import check_lines
@@ -206,10 +206,9 @@ def test_plots_have_the_colors_of_the_theme(
     qapp: QApplication, qtbot: QtBot, context: Context, profiling: ProfilingController
 ) -> None:
     charts = shown(qtbot, ChartsPanel(context), 800, 500)
-    profiling.add(profile_of(FULL))
-    for name in ("batches", "full"):
+    for name, tabs in (("batches", (4,)), ("full", (0, 1, 2, 3, 6))):
         profiling.add(profile_of(*RUNS[name]))
-        for number in range(len(PLOTS)):
+        for number in tabs:
             charts.tabs.setCurrentIndex(number)
             plot = charts.plot()
             assert plot is not None
@@ -352,6 +351,21 @@ def test_the_timeline_paints_chosen_steps_last_and_names_the_wide_ones(
         assert stroke.area.center().y() == pytest.approx(50, abs=2)
         assert stroke.area.width() <= area[2] - 8 + 1
         assert stroke.fill == role(theme.ink_on(theme.color(ground.fill)))  # type: ignore[arg-type]
+
+
+def test_the_edge_of_a_chosen_step_is_thin_at_every_scale(qapp: QApplication) -> None:
+    theme.apply(qapp, "dark")
+    for chosen, ink in ((frozenset({1}), "text"), (frozenset(), "surface")):
+        image = QImage(500, 100, QImage.Format.Format_RGB32)
+        painter = QPainter(image)
+        painter.scale(30.0, 100.0)
+        TimelineBars(RUN, chosen, lambda row: None).paint(painter, None)  # type: ignore[arg-type]
+        painter.end()
+        row = [image.pixelColor(x, 20) for x in range(115, 186)]
+        edges = [x for x, color in enumerate(row, 115) if color == theme.color(ink)]  # type: ignore[arg-type]
+        assert edges
+        assert all(min(abs(x - edge) for edge in (120, 180)) <= 2 for x in edges)
+        assert image.pixelColor(130, 20) == theme.color("warning")
 
 
 class Watcher(QObject):
