@@ -21,6 +21,7 @@ from window_kit import shown
 
 from app.engine.protocol import ExportVideoReply, ExportVideoRequest, OpenRequest, ProgressEvent
 from app.ui.canvas.canvas import Canvas
+from app.ui.canvas.network_image import IMAGE_FORMATS
 from app.ui.document.document import Document
 from app.ui.engine.analysis import analysis_of
 from app.ui.engine.context import Context
@@ -34,6 +35,7 @@ from app.ui.shell.export.picture import PictureDialog
 from app.ui.shell.export.pytorch import PyTorchExportDialog
 from app.ui.shell.export.tensorrt import TensorRtExportDialog
 from app.ui.shell.export.video import VideoExportDialog
+from app.ui.widgets import theme
 from designer.files.document import read_document
 from designer.files.settings import read_settings, settings_path
 from designer.files.variants import Variant
@@ -385,6 +387,35 @@ def test_an_image_that_cannot_be_written_gives_the_pointer_back(
         assert text in dialog.message.text()
         assert QApplication.overrideCursor() is None
     assert found == [(context.document, tmp_path / "a.png", True)] * 2
+
+
+@pytest.mark.parametrize("mode", ["dark", "light"])
+@pytest.mark.parametrize("suffix", [".png", ".pdf"])
+def test_an_image_begins_with_the_look_of_the_window_and_a_print_with_that_of_paper(
+    qtbot: QtBot, qapp: QApplication, context: Context, tmp_path: Path, mode: str, suffix: str
+) -> None:
+    theme.apply(qapp, mode)
+    try:
+        canvas = Canvas(context)
+        qtbot.addWidget(canvas)
+        dialog = shown(qtbot, PictureDialog(context, canvas, suffix), 500, 400)
+    finally:
+        theme.apply(qapp, "dark")
+    assert dialog.windowTitle() == ("Print to PDF" if suffix == ".pdf" else "Export Image")
+    assert dialog.target.text() == str(tmp_path / f"small{suffix}")
+    assert [dialog.part.itemData(row) for row in range(dialog.part.count())] == ["all", "seen"]  # nothing is selected
+    look = dialog.look()
+    assert look.dark is (mode == "dark" and suffix == ".png")
+    assert (look.scale, look.page, look.transparent, look.names, look.area) == (2.0, "A4", False, (), None)
+    visible = {name: field.isVisible() for name, field in (("scale", dialog.scale), ("page", dialog.page))}
+    assert visible == {"scale": suffix == ".png", "page": suffix == ".pdf"}
+    for name, right in (("a.svg", True), ("a.jpg", False), ("a", False)):
+        dialog.target.setText(str(tmp_path / name))
+        assert dialog.export.isEnabled() is right
+        words = [each for each in IMAGE_FORMATS.write_suffixes if each in dialog.message.text()]
+        assert words == ([] if right else list(IMAGE_FORMATS.write_suffixes))
+    dialog.target.setText(str(tmp_path / "a.svg"))
+    assert dialog.pixels.text() == "Vector graphics: sharp at any size."
 
 
 def test_the_size_of_an_image_follows_its_part_and_scale(qtbot: QtBot, context: Context, tmp_path: Path) -> None:
