@@ -29,6 +29,7 @@ from app.ui.engine.playback import Track
 from app.ui.shell.export import command, pytorch, tensorrt, video
 from app.ui.shell.export import picture as picture_module
 from app.ui.shell.export.command import CommandExportDialog
+from app.ui.shell.export.deploy import DeployExportDialog
 from app.ui.shell.export.dialog import ExportDialog
 from app.ui.shell.export.onnx import OnnxExportDialog
 from app.ui.shell.export.picture import PictureDialog
@@ -226,6 +227,47 @@ def test_the_whole_document_is_exported_inside_a_template_too(
     files = {"image": str(tmp_path / "a.png")}
     assert written == [(layers, variants[:1], files), (layers, (), files)]
     assert isinstance(dialog, CommandExportDialog)
+
+
+@pytest.mark.parametrize("kind", [OnnxExportDialog, DeployExportDialog])
+def test_weights_variant_model_and_seed_are_words_of_the_command(
+    qtbot: QtBot, context: Context, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: type[CommandExportDialog]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    own, quick = str(tmp_path / "own.pt"), str(tmp_path / "quick.pt")
+    context.root.restore_settings(variants=(Variant("quick", "fp16", weights=quick), Variant("plain")), weights=own)
+    started: list[list[str]] = []
+    monkeypatch.setattr(command, "module_command", lambda module, *words: ("program", module))
+    monkeypatch.setattr(command.QProcess, "start", lambda _self, program, words: started.append([program, *words]))
+    dialog = shown(qtbot, kind(context), 600, 400)
+    dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose, on=False)
+    dialog.target.setText(str(tmp_path / "made.onnx"))
+    assert [dialog.variant.itemData(row) for row in range(3)] == ["", "quick", "plain"]
+    for variant, proposed in (("", own), ("quick", quick), ("plain", own), ("", own)):
+        dialog.variant.setCurrentIndex(dialog.variant.findData(variant))
+        assert dialog.weights.text() == proposed
+        for weights in ("", " sub/other.pt "):
+            for random in (False, True):
+                for model in ("", "half.onnx") if kind is DeployExportDialog else ("",):
+                    dialog.weights.setText(weights)
+                    dialog.random.setChecked(random)
+                    dialog.model.setText(model)
+                    both = bool(variant and model)
+                    assert dialog.export.isEnabled() is not both
+                    assert ("both choose the model" in dialog.message.text()) is both
+                    if both:
+                        continue
+                    dialog.export.click()
+                    expected = ["program", "app.cli.main"]
+                    expected += ["--weights", str(tmp_path / "sub" / "other.pt")] if weights else []
+                    expected += ["--variant", variant] if variant else []
+                    expected += ["--onnx", str(tmp_path / "half.onnx")] if model else []
+                    expected += ["--random-weights", "0"] if random else []
+                    assert started.pop() == expected
+                    dialog.cancel.click()
+                    assert not dialog.working
+        dialog.model.setText("")
+    assert started == []
 
 
 def engine(*layers: EngineLayer) -> EngineFile:
