@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ pytestmark = pytest.mark.gui
 from profile_kit import RUN, context, profile_of, profiling, steps
 from PySide6.QtCore import QItemSelectionModel, QModelIndex, Qt
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QMenu
+from PySide6.QtWidgets import QFileDialog, QMenu, QToolButton
 from pytestqt.qtbot import QtBot
 from window_kit import empty, shown
 
@@ -26,6 +27,7 @@ from designer.graph.graph import Graph
 from designer.graph.model import Frame
 from designer.graph.template_commands import make_template
 from designer.operators.registry import default_registry
+from designer.profiling.profile_files import load_profile
 from designer.profiling.schema import OperatorProfile
 
 __all__ = ["context", "profiling"]
@@ -273,6 +275,25 @@ def test_the_menu_reveals_the_first_layer_of_the_first_selected_row(
     select(table, "outside of operators")
     assert not menu()["Show on Canvas"].isEnabled()
     assert revealed == ["stem", "head"]  # the one above is the first
+
+
+def test_the_run_that_is_shown_is_saved(
+    qtbot: QtBot, table: OperatorTablePanel, profiling: ProfilingController, tmp_path: Path
+) -> None:
+    table.save()
+    assert table.findChildren(QFileDialog) == []  # nothing is shown
+    runs = [replace(RUN, engine=engine) for engine in ("torch", "onnxruntime", "openvino")]
+    profiling.add(profile_of(*runs))
+    profiling.show(profiling.entries[1])
+    button = table.findChild(QToolButton, "operator_table.save")
+    assert button is not None
+    qtbot.mouseClick(button, LEFT)
+    (dialog,) = table.findChildren(QFileDialog)
+    assert [Path(path).stem for path in dialog.selectedFiles()] == ["net-onnxruntime-fp16"]
+    dialog.fileSelected.emit(str(tmp_path / "a.json"))
+    dialog.reject()
+    assert load_profile(tmp_path / "a.json").runs == (runs[1],)
+    qtbot.waitUntil(lambda: not table.findChildren(QFileDialog))
 
 
 def test_a_run_is_shown_without_a_document_and_in_a_panel_that_is_opened_later(qtbot: QtBot) -> None:
