@@ -109,7 +109,7 @@ def test_a_fused_step_is_in_the_group_of_its_first_layer(
     assert sorted(pairs["in no template (2 steps)"]) == [f"head + {instance}.stem", "outside of operators"]
 
 
-def test_frames_without_a_title_and_with_the_same_one_are_told_apart(
+def test_frames_without_a_title_and_with_the_same_one_are_groups_of_their_own(
     table: OperatorTablePanel, context: Context, profiling: ProfilingController
 ) -> None:
     document = context.document
