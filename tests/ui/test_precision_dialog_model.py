@@ -260,7 +260,7 @@ class Dialog:
         )
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", range(8))
 def test_the_dialog_asks_for_what_is_chosen_and_shows_what_was_found(
     qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, seed: int
 ) -> None:

@@ -262,7 +262,7 @@ class Life:
             other.deleteLater()
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [1])
 def test_panels_that_lived_through_a_sequence_show_what_new_ones_show(
     qtbot: QtBot, context: Context, profiling: ProfilingController, seed: int
 ) -> None:
@@ -287,7 +287,7 @@ def test_panels_that_lived_through_a_sequence_show_what_new_ones_show(
         life.apply: (advice,),
         life.hide: (charts, advice),
     }
-    for step in (life.add, *life.random.choices(list(concerned), k=20)):
+    for step in (life.add, *life.random.choices(list(concerned), k=24)):
         step()
         life.check(*concerned[step])
     life.check(table, charts, bars, differences, advice)

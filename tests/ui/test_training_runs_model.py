@@ -561,6 +561,6 @@ def test_runs_are_listed_compared_and_commanded_as_they_are(
     steps = [trained.click] * 6 + [trained.press, trained.go_on, trained.command] * 3 + [trained.set_runs] * 2
     steps += [trained.fold, trained.choose, trained.settings, trained.metric, trained.look, trained.busy]
     trained.set_runs()
-    for _ in range(80):
+    for _ in range(60):
         trained.random.choice(steps)()
         trained.check()
