@@ -163,13 +163,13 @@ class Trained:
                 continue
             run.snapshot = replace(
                 run.snapshot,
-                state=pick(list(RunState)),
+                state=pick([*RunState, *[RunState.RUNNING] * 3]),
                 step=pick((0, 31, 40)),
                 total_steps=pick((0, 40, 4000)),
                 message=pick(("", "loss is not finite", "<b> of the user")),
                 notes=pick((Notes("", ""), Notes("wide one", "first line\nsecond <i>"))),
                 host=pick(("", "", "elsewhere")),
-                is_unreachable=pick((False, False, True)),
+                is_unreachable=pick((False, False, False, True)),
             )
         for folder, each in self.training.sweeps.items():
             self.states[folder] = pick((RunState.RUNNING, RunState.STOPPED, RunState.FINISHED))
@@ -559,8 +559,50 @@ def test_runs_are_listed_compared_and_commanded_as_they_are(
 ) -> None:
     trained = Trained(qtbot, context, monkeypatch, tmp_path, seed)
     steps = [trained.click] * 6 + [trained.press, trained.go_on, trained.command] * 3 + [trained.set_runs] * 2
-    steps += [trained.fold, trained.choose, trained.settings, trained.metric, trained.look, trained.busy]
+    steps += [trained.fold] * 3 + [trained.choose, trained.settings, trained.metric, trained.look, trained.busy]
     trained.set_runs()
     for _ in range(60):
         trained.random.choice(steps)()
         trained.check()
+
+
+def test_what_differs_is_before_the_notes_also_for_other_runs_with_the_same_settings(
+    qtbot: QtBot, context: Context, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    trained = Trained(qtbot, context, monkeypatch, tmp_path, 0)
+    one, two, four = (trained.known[number] for number in (1, 2, 4))
+    trained.training._set_runs([one, two, four], {})
+    for chosen in ((one, two), (two, four), (one, four), (one,), (one, two)):
+        trained.training.choose(chosen)
+        trained.check()
+        assert trained.differing() == (["lr"] if len(chosen) > 1 else [])
+
+
+def test_a_sweep_is_folded_and_opened_again(
+    qtbot: QtBot, context: Context, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    trained = Trained(qtbot, context, monkeypatch, tmp_path, 0)
+    sweep = trained.sweeps[0]
+    runs = trained.inside[sweep.folder]
+    table, model = trained.panel.table, trained.panel.model
+    for opened in (True, False, True, False):
+        trained.training._set_runs([trained.known[0], *runs], {sweep.folder: SweepSnapshot(sweep, RunState.STOPPED)})
+        table.setExpanded(model.index_of(model.sweeps()[0]), opened)
+        for chosen in ((), (trained.known[0],)):
+            trained.training.choose(chosen)
+            assert table.isExpanded(model.index_of(model.sweeps()[0])) is opened
+
+
+def test_a_run_at_its_last_step_has_no_time_left(
+    qtbot: QtBot, context: Context, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    trained = Trained(qtbot, context, monkeypatch, tmp_path, 0)
+    run = trained.known[0]
+    trained.training._set_runs([run], {})
+    trained.training.choose((run,))
+    for step, left in ((40, "0 s"), (39, "2 s"), (10, "1 min 0 s")):
+        run.snapshot = replace(run.snapshot, state=RunState.RUNNING, step=step, total_steps=40)
+        trained.training.updated.emit()
+        trained.check()
+        assert trained.cells(run)[3] == left
+        assert trained.progress.state.text() == f"running, step {step} of 40, {left} left"
