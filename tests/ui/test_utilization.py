@@ -29,6 +29,8 @@ def test_the_text_has_value_source_and_reason_of_every_kind() -> None:
     known, bare, missing = measured(62.5, "mean weighted by time"), modelled(5.0, ""), unavailable("only GPUs have SMs")
     found = dict(zip(COUNTED, (known, bare, missing, known), strict=False))
     keys = tuple(found)
+    zero = in_words("conv_2s", keys[:1], {keys[0]: measured(0.0, "idle")}).splitlines()
+    assert zero == ["conv_2s", f"{UTILIZATION[keys[0]]}: 0 %, measured (idle)"]
     lines = in_words("conv_2s", keys, found).splitlines()
     assert lines[0] == "conv_2s"
     assert [line.partition(": ")[0] for line in lines[1:]] == [UTILIZATION[key] for key in keys]

@@ -137,6 +137,8 @@ class PassesPanel(QWidget):
 
     def _on_settings(self) -> None:
         """Another variant is current, or it has other passes: numbers that were shown are found again."""
+        if self._context.has_document and self._document is not self._context.root:
+            return  # `_watch` comes next
         known = bool(self._rows)
         if not known and self._tried != self._on and not self._formats.busy:
             self.status.show_message("", "info")  # it is about other passes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtWidgets import (
     QComboBox,
     QDialogButtonBox,
@@ -197,7 +197,8 @@ class PrecisionDialog(GrowingDialog):
         """Show the rows of the precision, with its usual budget."""
         for field in (self.count, self.pixels, self.method, self.runtime):
             self.form.setRowVisible(self._row_of(field), self._integer)
-        self.budget.setValue(INT8_BUDGET_DB if self._integer else BUDGET_DB)
+        with QSignalBlocker(self.budget):  # one choice
+            self.budget.setValue(INT8_BUDGET_DB if self._integer else BUDGET_DB)
         self._on_choice()
 
     def _on_choice(self, _: object = None) -> None:

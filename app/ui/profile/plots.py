@@ -27,6 +27,7 @@ from designer.texts import mark, tr, tr_data
 from designer.units import binary, digits, duration, si
 
 POINT = 9  # pixels
+HEIGHT = 1.6  # of the timeline, in heights of a bar
 MIN_NAMED = 48  # pixels: narrower bars of the timeline have no name
 BOUND_ROLES: dict[str, theme.RoleName] = {
     "compute": "accent",
@@ -251,6 +252,8 @@ class TimelinePlot(Plot):
         super().__init__("charts.timeline", parent)
         self.hideAxis("left")
         self.setMouseEnabled(x=True, y=False)
+        self.setLimits(yMin=0.0, yMax=HEIGHT, minYRange=HEIGHT)  # the legend is above the bars
+        self.legend.anchor((1.0, 0.0), (1.0, 0.0), offset=(-10, 10))
         self.bars: TimelineBars | None = None
 
     def draw(self, run: ProfileRun) -> None:
@@ -260,7 +263,6 @@ class TimelinePlot(Plot):
         for bound in dict.fromkeys(row.bound for row in run.operators if row.layers):
             key = pg.BarGraphItem(x=[], height=[], width=1, brush=theme.color(BOUND_ROLES[bound]))
             self.legend.addItem(key, tr("bound by {what}", what=tr_data(BOUND_TITLES[bound])))
-        self.setYRange(0.0, 1.6)
 
 
 class MemoryPlot(Plot):

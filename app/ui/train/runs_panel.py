@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QItemSelectionModel, QModelIndex, QSignalBlocker, Qt
+from PySide6.QtCore import QItemSelection, QItemSelectionModel, QModelIndex, QSignalBlocker, Qt
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -233,10 +233,16 @@ class TrainingRunsPanel(QWidget):
             self.table.resizeColumnToContents(column)
         self._update()
 
-    def _on_selection(self, *_: object) -> None:
+    def _on_selection(self, selected: QItemSelection, deselected: QItemSelection) -> None:
         items = [self.model.item(index) for index in self.table.selectionModel().selectedRows()]
-        rows = [item for item in items if isinstance(item, SweepRow)]
-        found = {run for item in items for run in (item.runs if isinstance(item, SweepRow) else [item])}
+        gone = [self.model.item(index) for index in deselected.indexes() if not index.column()]
+        new = [self.model.item(index) for index in selected.indexes() if not index.column()]
+        rows = [  # a trial that is taken out of a selected sweep leaves the other ones
+            item
+            for item in items
+            if isinstance(item, SweepRow) and (item in new or not any(r in gone for r in item.runs))
+        ]
+        found = {run for row in rows for run in row.runs} | {run for run in items if isinstance(run, WatchedRun)}
         self._group = rows[0].folder if len(rows) == 1 and found == set(rows[0].runs) else None
         self._training.choose(run for run in self.model.runs() if run in found)
         self._update()  # a sweep without trials
