@@ -97,7 +97,7 @@ def test_controls_are_the_display_and_each_change_is_said_once(qtbot: QtBot) -> 
     for name, act, value in (
         ("exposure", lambda: bar.exposure.changed.emit(3.5), 3.5),
         ("gamma", lambda: bar.gamma.changed.emit(2.0), 2.0),
-        ("mark", lambda: bar.mark.click(), True),
+        ("mark", bar.mark.click, True),
         *(
             ("mode", lambda number=number: bar.mode.setCurrentIndex(number), MODES[number][0])
             for number in (1, 2, 3, 4)

@@ -291,7 +291,8 @@ class Search(QObject):
         self.asked.append("stop")
 
     def heard(self) -> list[object]:
-        QApplication.processEvents()
+        for _ in range(4):  # one turn begins the next one
+            QApplication.processEvents()
         asked, self.asked = self.asked, []
         return asked
 
@@ -318,7 +319,8 @@ class Bench:
 
     def say(self, *found: Diagnostic) -> None:
         self.document.say(*found)
-        QApplication.processEvents()
+        for _ in range(4):
+            QApplication.processEvents()
 
     def choose(self, finding: Diagnostic) -> None:
         row = [name for _, name in rows(self.panel)].index(finding.layer)
@@ -349,7 +351,7 @@ def test_the_current_problem_stays_or_the_next_one_follows_a_fix(bench):
             assert bench.current() == "a"
             bench.choose(chosen)
             bench.say(D, C, B, A)  # in another order
-            assert bench.current() == chosen.layer
+            assert bench.current() == (chosen.layer if chosen is not A else "d")  # the first one, if none was chosen
             bench.say(A, B, C, D)
             assert bench.current() == chosen.layer
             rest = [d for d in (A, B, C, D) if d is not chosen]
@@ -383,7 +385,7 @@ def test_fixes_are_searched_for_the_current_problem_of_the_shown_network_alone(b
     search.heard()
     bench.panel._filter.setText("of nothing")
     assert search.heard()[-1] == "stop"
-    assert bench.bar.fixes == []
+    assert not bench.bar.fixes
     bench.panel._filter.clear()
     assert search.heard()[-1] in ((document, A), (document, B))
     bench.panel.hide()
