@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
+from PySide6.QtWidgets import QApplication
+
 from app.ui.analysis import layer_infos as module
-from app.ui.analysis.layer_infos import LayerInfo, layer_infos
+from app.ui.analysis.layer_infos import LayerInfo, LayerInfos, layer_infos
+from app.ui.document.document import Document
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import Layer, Source
@@ -121,3 +125,42 @@ def test_fused_layers_without_modelled_work_share_equally(monkeypatch: pytest.Mo
     costs = cost_table(Inference(network(), default_registry()))
     assert module._measured(costs, dict.fromkeys("abcd", row), "b") == 2.0
     assert module._measured(costs, {}, "b") is None
+
+
+def test_figures_add_up_all_outputs() -> None:
+    costs = SimpleNamespace(
+        rows={"a": SimpleNamespace(outputs=(1, 2))},
+        bytes_of=lambda kind: 10 * kind,
+        group=lambda names: SimpleNamespace(flops=5e10, bytes_read=1e10, bytes_written=2e10),
+    )
+    assert module._figures(costs, "a") == (30, 4.0)
+    assert module._figures(costs, "b") == (None, 0.0)
+
+
+def test_each_of_what_infos_depend_on_is_looked_at_anew(qapp: QApplication, monkeypatch: pytest.MonkeyPatch) -> None:
+    document = Document(network(), default_registry(), parent=qapp)
+    other = Document(network(), default_registry(), parent=qapp)
+    asked: list[tuple[object, ...]] = []
+    monkeypatch.setattr(module, "layer_infos", lambda *what: asked.append(what) or {"number": len(asked)})
+    infos = LayerInfos(document)
+    run, another = profile(), profile()
+    fed = {"image": (1, 3, 8, 16)}
+    steps = [
+        (document, fed, 0, None),
+        (document, {"image": (2, 3, 8, 16)}, 0, None),
+        (document, {"mask": (2, 3, 8, 16)}, 0, None),
+        (document, fed, 1, None),
+        (document, fed, 1, run),
+        (document, fed, 1, another),
+        (other, fed, 1, another),
+    ]
+    for number, (shown, sizes, revision, profiled) in enumerate(steps, 1):
+        for _ in range(2):  # nothing is done when they are known
+            infos.ask(shown, sizes, revision, profiled)
+            assert len(asked) == infos.infos["number"] == number
+        assert asked[-1][2:] == (sizes, "fp32", profiled)
+    other.change_settings(precision="fp16")
+    infos.ask(other, fed, 1, another)
+    assert asked[-1][2:] == (fed, "fp16", another)
+    for made in (document, other):
+        made.deleteLater()

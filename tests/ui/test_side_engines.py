@@ -202,7 +202,18 @@ def test_a_network_is_opened_once_until_it_or_its_weights_change(bench: Bench, t
 
 
 @pytest.mark.parametrize(
-    "how", ["refused", "without-weights", "crashed", "restarted", "folder-gone", "not-lent", "not-fed", "not-run"]
+    "how",
+    [
+        "refused",
+        "without-weights",
+        "crashed",
+        "restarted",
+        "folder-gone",
+        "not-lent",
+        "not-fed",
+        "fed-in-vain",
+        "not-run",
+    ],
 )
 def test_a_variant_that_cannot_run_says_why_and_is_opened_again(bench: Bench, how: str) -> None:
     runner, chosen = bench.runner, [variant("A"), variant("B")]
@@ -239,6 +250,9 @@ def test_a_variant_that_cannot_run_says_why_and_is_opened_again(bench: Bench, ho
             if how == "not-fed":
                 feed.fail(wrong)
                 run.fail((*wrong, Diagnostic("other", "no input")))
+            elif how == "fed-in-vain":  # it runs on the input of before
+                feed.fail(wrong)
+                run.finish(SimpleNamespace(outputs={"out": bench.image}, emulated=False))
             else:
                 run.fail(wrong)
             why = "The image is too small."

@@ -8,7 +8,7 @@ pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
 from PySide6.QtCore import QByteArray, QSettings
-from PySide6.QtWidgets import QMenu, QWidget
+from PySide6.QtWidgets import QInputDialog, QMenu, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.ui.engine.context import Context
@@ -19,6 +19,7 @@ from designer.operators.registry import default_registry
 KEPT = {
     "two": Arrangement("analyze", QByteArray(b"\x00state two"), "a:10:20,b:30:40"),
     "One": Arrangement("design", QByteArray(b"state one"), ""),
+    "Zeta": Arrangement("design", QByteArray(b"fourth"), "d:5:6"),
     "with / and & % <b>": Arrangement("train", QByteArray(b"third"), "c:1:2"),
 }
 
@@ -75,14 +76,14 @@ def test_layouts_are_restored_as_they_were_saved(bench: Bench, window: QWidget, 
     settings.sync()
     again = Bench(window, QSettings(settings.fileName(), QSettings.Format.IniFormat))
     for each in (bench, again):
-        assert each.layouts.names() == ["One", "two", "with / and & % <b>"]
+        assert each.layouts.names() == ["One", "two", "with / and & % <b>", "Zeta"]
         for name, kept in KEPT.items():
             assert each.shown(name) == kept
         assert each.said == []
     bench.save("two", KEPT["One"])
     assert bench.shown("two") == KEPT["One"]
     assert bench.shown("with / and & % <b>") == KEPT["with / and & % <b>"]
-    assert len(bench.layouts.names()) == 3
+    assert len(bench.layouts.names()) == 4
 
 
 def test_what_cannot_be_saved_or_read_is_said(bench: Bench) -> None:
@@ -123,3 +124,22 @@ def test_the_menu_restores_and_deletes_each_layout(bench: Bench, window: QWidget
         assert bench.layouts.names() == left[:-1]
         delete.deleteLater()
         delete.setObjectName("")
+
+
+def test_a_typed_name_is_saved_without_blanks_around_it(bench: Bench, window: QWidget) -> None:
+    for name in ("two", "Zeta"):
+        bench.save(name, KEPT[name])
+    bench.said.clear()
+    for typed, message in (
+        ("  mine  ", "Saved layout “mine”"),
+        ("   ", "The layout was not saved because it has no name. Enter one."),
+    ):
+        bench.layouts.ask_name()
+        (dialog,) = [d for d in window.findChildren(QInputDialog) if d.isVisible()]
+        assert dialog.comboBoxItems() == bench.layouts.names()
+        assert dialog.textValue() == ""
+        dialog.setTextValue(typed)
+        dialog.accept()
+        assert [text for _, text in bench.said] == [message]
+        bench.said.clear()
+    assert bench.layouts.names() == ["mine", "two", "Zeta"]
