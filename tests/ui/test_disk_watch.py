@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import permutations
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -15,7 +16,11 @@ from PySide6.QtWidgets import QToolButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.ui.document.locations import sample_files
+from app.ui.shell import disk_watch as module
 from app.ui.shell.disk_watch import DiskWatch
+from designer.files.settings import Settings
+from designer.graph.graph import Graph
+from designer.graph.model import Layer
 
 
 class Opened:
@@ -221,3 +226,56 @@ def test_the_files_are_looked_at_once_a_moment_after_the_first_notice(watch: Dis
     assert world.all[0].asked == ["check"]
     watch.end()
     assert not rest.isActive()
+
+
+# --- loading the file ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", ["edit", "settings alone", "anew", "anew after a question", "stays", "unreadable"])
+def test_reloading_takes_the_network_the_settings_and_the_findings_of_the_file(
+    watch: DiskWatch, world: World, monkeypatch: pytest.MonkeyPatch, case: str
+) -> None:
+    """As a step, or in a new document if no step can make it, which is asked about if there are unsaved changes."""
+    path, did = Path("/none/a.xml"), []
+    layers = [Layer("in", "input", params={"dims": "8x8x3"})]
+    before, after = Graph(layers), Graph([*layers, Layer("more", "identity")])
+    graph = {"settings alone": before.copy(), "unreadable": None}.get(case, after)
+    old = Settings(random_seed=1, input_files={"in": "one.png", "gone": "two.png"})
+    new = Settings(random_seed=2, input_files={"in": "one.png", "other": "three.png"})
+    opened = Opened(path, "changed", clean=case == "anew")
+    opened.graph, opened.settings, opened.reading = before, old, ("of before",)
+    opened.do = did.append
+    opened.took_over = lambda digest: (did.append(digest), setattr(opened, "disk", "same"))
+    found = SimpleNamespace(graph=graph, diagnostics=("of the file",), digest="digest")
+    monkeypatch.setattr(module, "read_document", lambda asked: found if asked == path else None)
+    monkeypatch.setattr(module, "stored_settings", lambda asked: (new, ("of settings",)))
+    monkeypatch.setattr(module, "show_findings", lambda *what: did.append(what))
+    monkeypatch.setattr(module, "ask_discard", lambda name, window: (did.append(name), case != "stays")[1])
+    if case in ("anew", "anew after a question", "stays"):
+        monkeypatch.setattr(module, "edit_between", lambda *what: None)
+    world.message = SimpleNamespace(emit=lambda *what: did.append(what))
+    world.read = lambda asked: f"read {asked}"
+    world.replace = lambda *what: did.append(what)
+    world.show(opened)
+    world.changed.emit()
+    watch.bar.findChild(QToolButton, "disk.reload").click()
+    said = ("info", "Reloaded a.xml")
+    if case == "unreadable":
+        text = "a.xml could not be read. The open network is unchanged."
+        assert did == [("Not Reloaded", text, ("of the file",), world.window)]
+    elif case in ("edit", "settings alone"):
+        edit, *rest = did
+        assert rest == ["digest", said]
+        assert edit.title == "Reload a.xml"
+        assert dict(edit.settings) == {"random_seed": (1, 2)}, (
+            "files of layers that are not in the network do not count"
+        )
+        assert opened.reading == ("of the file", "of settings")
+        assert set(edit.layers) == ({"more"} if case == "edit" else set())
+        assert shown(watch) is None
+    else:
+        question = [] if case == "anew" else ["a.xml"]
+        assert did == (question if case == "stays" else [*question, (opened, f"read {path}"), said])
+    if case in ("unreadable", "stays"):
+        assert opened.reading == ("of before",)
+        assert shown(watch) is not None

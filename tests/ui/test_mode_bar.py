@@ -96,8 +96,8 @@ def test_chosen_images_stay_while_they_are_there(bench: Bench, pair: tuple[str, 
                 pictures.pair, pictures.alone, pictures.against = pair, alone, against
                 bench.model.started.emit()
                 there = [*keys, INPUT, *([CLEAN] * clean)]
-                first = pair[0] if pair[0] in there else [key for key in there if key != pair[1]][0]
-                second = pair[1] if pair[1] in there else [key for key in there if key != first][0]
+                first = pair[0] if pair[0] in there else next(key for key in there if key != pair[1])
+                second = pair[1] if pair[1] in there else next(key for key in there if key != first)
                 assert pictures.pair == (first, second)
                 assert pictures.alone == (alone if alone in there else first)
                 assert pictures.against == (against if against in there else "")
