@@ -250,3 +250,27 @@ def test_instances_are_marked_whose_template_differs_in_more_than_positions(qapp
     assert comparison.shown_instances() == frozenset()
     assert comparison.shown_other() is None
     document.deleteLater()
+
+
+def test_documents_that_are_compared_no_more_are_not_followed(qapp) -> None:
+    """Neither the other one after another choice, nor the open file after another one was opened."""
+    first, second, other = (Document(network(n), default_registry()) for n in (8, 9, 24))
+    comparison = DocumentComparison(first)
+    comparison.follow(first)
+    for leave in (lambda: comparison.with_graph(network(3), "a version"), lambda: comparison.with_document(second)):
+        comparison.with_document(other)
+        other.do(lambda g: commands.rename_layer(g, "a", "renamed"))
+        assert comparison._later.isActive()
+        leave()
+        assert not comparison._later.isActive()
+        other.undo()
+        assert not comparison._later.isActive()
+    comparison.follow(second)
+    comparison.with_graph(network(3), "a version")
+    first.do(lambda g: commands.rename_layer(g, "a", "renamed"))
+    assert not comparison._later.isActive()
+    second.do(lambda g: commands.rename_layer(g, "a", "renamed"))
+    assert comparison._later.isActive()
+    comparison.stop()
+    for document in (first, second, other):
+        document.deleteLater()
