@@ -252,7 +252,7 @@ def test_instances_are_marked_whose_template_differs_in_more_than_positions(qapp
     document.deleteLater()
 
 
-def test_documents_that_are_compared_no_more_are_not_followed(qapp) -> None:
+def test_documents_that_are_compared_no_more_are_not_followed(qapp, tmp_path) -> None:
     """Neither the other one after another choice, nor the open file after another one was opened."""
     first, second, other = (Document(network(n), default_registry()) for n in (8, 9, 24))
     comparison = DocumentComparison(first)
@@ -271,6 +271,16 @@ def test_documents_that_are_compared_no_more_are_not_followed(qapp) -> None:
     assert not comparison._later.isActive()
     second.do(lambda g: commands.rename_layer(g, "a", "renamed"))
     assert comparison._later.isActive()
+    second.undo()
+    save_document(second.graph, tmp_path / "second.xml")
+    second.mark_saved(tmp_path / "second.xml")
+    comparison.with_saved()
+    saved = second.graph.copy()
+    second.do(lambda g: commands.rename_layer(g, "a", "renamed"))
+    first.mark_saved(tmp_path / "first.xml")
+    assert comparison.other == saved != second.graph
+    second.mark_saved(tmp_path / "second.xml")
+    assert comparison.other == second.graph
     comparison.stop()
     for document in (first, second, other):
         document.deleteLater()
