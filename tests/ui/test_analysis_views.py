@@ -260,6 +260,13 @@ def test_a_selected_cell_keeps_its_heat_with_readable_text(qtbot: QtBot) -> None
     qtbot.addWidget(legend)
     legend.show_ends(("30 ms", "29 KiB"))
     assert "from 0 to 30 ms  ·  29 KiB" in legend.toolTip()
+    assert legend.accessibleDescription() == legend.toolTip()
+    legend.show_ends(("2 s",))
+    assert (
+        legend.accessibleDescription()
+        == legend.toolTip()
+        == "Heat of one layer, from 0 to 2 s; italic values are modelled"
+    )
 
 
 # --- inputs and frames ------------------------------------------------------------------------------------------------

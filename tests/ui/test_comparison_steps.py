@@ -185,3 +185,102 @@ def test_what_was_compared_before_has_no_effect_any_more(qtbot, tmp_path, before
         steps.check()
     steps.open.deleteLater()
     steps.document.deleteLater()
+
+
+def nested(features: int, place: int = 160) -> Graph:
+    """Instances of a template, of one that uses it, and of another one, at the top and inside."""
+
+    def ports(*inside: Layer) -> tuple[Layer, ...]:
+        return (
+            Layer("x", "template_input", params={"index": "0"}),
+            *inside,
+            Layer("y", "template_output", (640, 0), (Source(inside[-1].name),)),
+        )
+
+    inner = ports(Layer("conv", "convolution", (place, 0), (Source("x"),), {**CONV, "features": str(features)}))
+    outer = ports(
+        Layer("first", "template", (160, 0), (Source("x"),), {"template": "inner"}),
+        Layer("then", "template", (320, 0), (Source("first"),), {"template": "other"}),
+    )
+    other = ports(Layer("act", "activation", (160, 0), (Source("x"),), {"function": "relu"}))
+    templates = [Template("inner", inner), Template("outer", outer), Template("other", other)]
+    layers = [Layer("in", "input", params={"dims": "64x64x3"})]
+    layers += [
+        Layer(f"{name}_{number}", "template", (320, 160 * number), (Source("in"),), {"template": name})
+        for number, name in enumerate(("inner", "outer", "other", "inner"))
+    ]
+    return Graph(layers, name="net", templates=templates)
+
+
+@pytest.mark.parametrize("how", ["changed inside", "moved inside", "the same", "template gone"])
+def test_instances_are_marked_whose_template_differs_in_more_than_positions(qapp, how: str) -> None:
+    """At the top and in a template that is shown, whose counterpart in the other network is that template."""
+    document = Document(nested(8), default_registry())
+    comparison = DocumentComparison(document)
+    comparison.follow(document)
+    views = {
+        name: TemplateView(document, ScopeStep(f"{name}_x", name), document) for name in ("inner", "outer", "other")
+    }
+    assert comparison.shown_instances() == frozenset(), "nothing is shown and nothing is compared"
+    comparison.show(document)
+    assert comparison.shown_instances() == frozenset()
+    assert comparison.shown_other() is None
+    other = {
+        "changed inside": nested(16),
+        "moved inside": nested(8, 176),
+        "the same": nested(8),
+        "template gone": nested(16).copy(),
+    }[how]
+    if how == "template gone":
+        other = network(8)
+    comparison.with_graph(other, "other")
+    changed = how == "changed inside"
+    top = {"inner_0", "outer_1", "inner_3"} if changed else set()
+    assert comparison.shown_instances() == top
+    assert comparison.shown_other() == other
+    inside = {"inner": set(), "outer": {"first"} if changed else set(), "other": set()}
+    for name, view in views.items():
+        comparison.show(view)
+        assert comparison.shown_instances() == inside[name], name
+        wanted = None if how == "template gone" else other.inside(name)
+        assert comparison.shown_other() == wanted, name
+        differs = name == "inner" and how in ("changed inside", "moved inside")
+        assert bool(comparison.shown()) == differs, name
+    comparison.stop()
+    assert comparison.shown_instances() == frozenset()
+    assert comparison.shown_other() is None
+    document.deleteLater()
+
+
+def test_documents_that_are_compared_no_more_are_not_followed(qapp, tmp_path) -> None:
+    """Neither the other one after another choice, nor the open file after another one was opened."""
+    first, second, other = (Document(network(n), default_registry()) for n in (8, 9, 24))
+    comparison = DocumentComparison(first)
+    comparison.follow(first)
+    for leave in (lambda: comparison.with_graph(network(3), "a version"), lambda: comparison.with_document(second)):
+        comparison.with_document(other)
+        other.do(lambda g: commands.rename_layer(g, "a", "renamed"))
+        assert comparison._later.isActive()
+        leave()
+        assert not comparison._later.isActive()
+        other.undo()
+        assert not comparison._later.isActive()
+    comparison.follow(second)
+    comparison.with_graph(network(3), "a version")
+    first.do(lambda g: commands.rename_layer(g, "a", "renamed"))
+    assert not comparison._later.isActive()
+    second.do(lambda g: commands.rename_layer(g, "a", "renamed"))
+    assert comparison._later.isActive()
+    second.undo()
+    save_document(second.graph, tmp_path / "second.xml")
+    second.mark_saved(tmp_path / "second.xml")
+    comparison.with_saved()
+    saved = second.graph.copy()
+    second.do(lambda g: commands.rename_layer(g, "a", "renamed"))
+    first.mark_saved(tmp_path / "first.xml")
+    assert comparison.other == saved != second.graph
+    second.mark_saved(tmp_path / "second.xml")
+    assert comparison.other == second.graph
+    comparison.stop()
+    for document in (first, second, other):
+        document.deleteLater()

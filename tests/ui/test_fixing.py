@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 
 pytest.importorskip("PySide6")
@@ -9,12 +11,13 @@ pytestmark = pytest.mark.gui
 
 import canvas_kit as kit
 from PySide6.QtGui import QContextMenuEvent
-from PySide6.QtWidgets import QApplication, QMenu, QPushButton, QTableView, QWidget
+from PySide6.QtWidgets import QApplication, QLabel, QMenu, QPushButton, QTableView, QWidget
 from window_kit import show, shown
 
 from app.ui.design import fixes as fixing
 from app.ui.design.fix_bar import FixBar
 from app.ui.document.document import Document
+from app.ui.widgets.tooltips import plain_tip
 from designer.graph import commands
 from designer.graph.commands import set_params
 from designer.graph.edits import Edit
@@ -217,3 +220,31 @@ def test_titles_of_fixes_are_shortened_in_a_narrow_panel(qtbot):
             assert button.text().endswith("x</b>")
             assert "&lt;b&gt;" in button.toolTip()
     assert bar.findChildren(QPushButton)[0].text() != bar.findChildren(QPushButton)[1].text()
+
+
+def test_the_bar_offers_what_was_shown_last_whatever_was_shown_before(qtbot):
+    panel = shown(qtbot, QWidget(), 900, 120)
+    bar = FixBar("fixes", panel)
+    bar.setGeometry(0, 0, 900, 120)
+    chosen = []
+    bar.chosen.connect(chosen.append)
+    label = bar.findChild(QLabel, "fixes.label")
+    lists = [None, (), tuple(Fix(f"Do {n} & <i>{n}</i>", Edit("")) for n in "abc"), (Fix("Other", Edit("")),)]
+    assert bar.isHidden()
+    for first, second in product(lists, repeat=2):
+        for fixes in (first, second):
+            bar.show_search()
+            assert (label.text(), bar.fixes, bar.isHidden()) == ("Searching for fixes...", (), False)
+            assert all(button.isHidden() for button in bar.findChildren(QPushButton))
+            bar.show_fixes(fixes)
+        assert bar.isHidden() is (second is None)
+        assert bar.fixes == (second or ())
+        assert label.text() == ("Fix:" if second else "No fix available.")
+        buttons = [button for button in bar.findChildren(QPushButton) if not button.isHidden()]
+        for number, (button, fix) in enumerate(zip(buttons, second or (), strict=True)):
+            assert button.objectName() == f"fixes.{number}"
+            assert button.text() == fix.title.replace("&", "&&")
+            assert button.toolTip() == plain_tip(fix.title)
+            assert button.accessibleName() == f"Fix: {fix.title}"
+            button.click()
+            assert chosen.pop() is fix

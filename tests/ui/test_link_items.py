@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import cast
+
 import pytest
 
 pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
 import canvas_kit as kit
-from PySide6.QtCore import QRectF
+import numpy as np
+from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QColor, QImage, QPainter
 from PySide6.QtWidgets import QStyleOptionGraphicsItem
 
@@ -241,3 +245,181 @@ def test_what_is_put_between_the_ends_of_a_link_moves_it_and_nothing_else_does(c
         for _ in range(3):
             document.undo()
         assert item.path() == direct
+
+
+# --- bounds without items --------------------------------------------------------------------------------------------
+
+BOXES: dict[str, tuple[float, float, float, float]] = {  # left, top, right, bottom
+    "from": (0.0, 0.0, 160.0, 80.0),
+    "right": (240.0, 40.0, 400.0, 120.0),
+    "touching": (160.0, 300.0, 320.0, 360.0),
+    "almost far": (343.0, -200.0, 500.0, -100.0),
+    "far": (344.0, -200.0, 500.0, -100.0),
+    "very far": (3000.0, 900.0, 3160.0, 980.0),
+    "below": (20.0, 400.0, 180.0, 480.0),
+    "left": (-900.0, -60.0, -740.0, 20.0),
+    "overlapping": (159.0, 500.0, 260.0, 560.0),
+}
+POINTS: dict[str, tuple[tuple[float, float], ...]] = {
+    "none": (),
+    "inside": ((100.0, 20.0),),
+    "above": ((200.0, -700.0),),
+    "all around": ((-1500.0, 10.0), (50.0, 1500.0), (2500.0, -20.0)),
+}
+
+
+class Boxes:
+    """Layers that are only boxes."""
+
+    def bounds(self, names: list[str]) -> np.ndarray:
+        return np.array([BOXES[name] for name in names])
+
+
+def link_area(source: str, target: str, points: tuple[tuple[float, float], ...]) -> tuple[float, float, float, float]:
+    """The area that certainly contains a link, with 64 units to spare."""
+    boxes = BOXES[source], BOXES[target]
+    left, top = (min(box[side] for box in boxes) for side in (0, 1))
+    right, bottom = (max(box[side] for box in boxes) for side in (2, 3))
+    gap = BOXES[target][0] - BOXES[source][2]
+    if gap < 0:
+        left, right = left - 220, right + 220
+    if gap >= 184:
+        top, bottom = top - 960, bottom + 960
+    if points:
+        left, right = min(left, *(x for x, _ in points)), max(right, *(x for x, _ in points))
+        top, bottom = min(top, *(y for _, y in points)), max(bottom, *(y for _, y in points))
+        more = 0.3 * ((right - left) ** 2 + (bottom - top) ** 2) ** 0.5
+        left, top, right, bottom = left - more, top - more, right + more, bottom + more
+    return left - 64, top - 64, right + 64, bottom + 64
+
+
+def probe(x: float, y: float) -> QRectF:
+    return QRectF(x, y, 0.01, 0.01)
+
+
+@pytest.mark.parametrize("points", POINTS)
+def test_bounds_of_links_contain_every_way_that_they_can_take(points: str) -> None:
+    """Every box to every other one, all at once and one after the other."""
+    places = {}
+    index = LinkIndex(Boxes(), lambda key: places.get(key, ()))
+    pairs = [(source, target) for source in BOXES for target in BOXES if source != target]
+    entries = []
+    for source, target in pairs:
+        key = (target, list(BOXES).index(source))
+        places[key] = POINTS[points]
+        entries.append(index.put(key, Source(source)))
+    index.fit([])
+    assert index.count_near(QRectF(-9000, -9000, 18000, 18000)) == 0
+    for fit in (lambda: index.fit(iter(entries)), lambda: [index.fit([entry]) for entry in reversed(entries)]):
+        fit()
+        for entry, pair in zip(entries, pairs, strict=True):
+            left, top, right, bottom = link_area(*pair, POINTS[points])
+            x, y = (left + right) / 2, (top + bottom) / 2
+            for inside in ((left + 0.5, y), (right - 0.5, y), (x, top + 0.5), (x, bottom - 0.5)):
+                assert entry in index.near(probe(*inside)), pair
+            for outside in ((left - 0.5, y), (right + 0.5, y), (x, top - 0.5), (x, bottom + 0.5)):
+                assert entry not in index.near(probe(*outside)), pair
+                assert index.count_near(probe(*outside)) == len(index.near(probe(*outside)))
+        assert index.count_near(QRectF(-9000, -9000, 18000, 18000)) == len(index) == len(pairs)
+
+
+def test_an_index_of_links_knows_what_enters_and_leaves_a_layer() -> None:
+    index = LinkIndex(Boxes())
+    keys = {("right", 0): "from", ("right", 1): "left", ("far", 0): "right", ("far", 2): "right", ("left", 0): "far"}
+    for key, source in keys.items():
+        index.put(key, Source(source))
+    index.fit(list(index))
+
+    def check() -> None:
+        assert {entry.key: entry.source.layer for entry in index} == keys
+        assert index.count_near(QRectF(-9000, -9000, 18000, 18000)) == len(index) == len(keys)
+        for name in BOXES:
+            into = {key for key in keys if key[0] == name}
+            leaving = {key for key, source in keys.items() if source == name}
+            assert (index.into(name), index.leaving(name)) == (into, leaving)
+            assert [entry.key for entry in index.of(name)] == sorted(into | leaving)
+
+    check()
+    for gone in (("far", 0), ("right", 1), ("left", 0)):
+        index.drop(index.get(gone))
+        del keys[gone]
+        check()
+        assert index.get(gone) is None
+
+
+@dataclass
+class Place:
+    """One end of a link, or what holds it."""
+
+    at: QPointF
+    layer: str
+    folded: object = None
+
+    @property
+    def node(self) -> Place:
+        return self
+
+    def center(self) -> QPointF:
+        return self.at
+
+
+@dataclass(eq=False)
+class Ends:
+    """A link that is only its ends."""
+
+    source: Place
+    target: Place
+
+
+class Between:
+    """What is between the ends of links; of the layers there, not all are measured."""
+
+    def __init__(self, names: list[str], folded: dict[str, object] | None = None) -> None:
+        self.names, self.stale, self.asked = names, True, []
+        self.folded = folded or {}
+        self.obstacles = self
+
+    def __getitem__(self, name: str) -> Place:
+        return Place(QPointF(), name, self.folded.get(name))
+
+    def near(self, area: QRectF) -> list[str]:
+        self.asked.append(area.getRect())
+        return self.names
+
+    def measured(self, name: str) -> None:
+        self.asked.append(name)
+
+    def lane(self, *ends: object) -> float:
+        self.asked.append(ends)
+        return 7.5
+
+
+def test_a_long_link_asks_for_a_lane_between_its_ends_once_all_there_is_measured() -> None:
+    def link(start: tuple[float, float], end: tuple[float, float]) -> LinkItem:
+        return cast(LinkItem, Ends(Place(QPointF(*start), "a"), Place(QPointF(*end), "b")))
+
+    for start, end in (((0, 10), (200, 50)), ((5, 900), (2005, -900)), ((-300, 3), (0, 3))):
+        layers = Between(["x", "y"])
+        index = LinkIndex(layers)
+        ends = (start, end, "a", "b")
+        top, bottom = sorted((start[1], end[1]))
+        area = (start[0], top - 960, end[0] - start[0], bottom - top + 2 * 960)
+        assert index.route(link(start, end)) == 7.5
+        assert layers.asked == [area, "x", "y", ends]
+        layers.stale = False
+        layers.asked.clear()
+        assert index.route(link(start, end)) == 7.5
+        assert layers.asked == [ends]
+    for short in (((0, 0), (199, 0)), ((0, 0), (-500, 900))):
+        assert index.route(link(*short)) is None
+    for count, lane in ((1600, 7.5), (1601, None)):
+        crowd = Between([f"l{n}" for n in range(count)])
+        assert LinkIndex(crowd).route(link((0, 0), (900, 0))) == lane
+
+
+def test_a_link_is_inside_of_a_collapsed_frame_with_both_of_its_ends() -> None:
+    one, two = object(), object()
+    for source in (None, one, two):
+        for target in (None, one, two):
+            index = LinkIndex(Between([], {"a": source, "b": target}))
+            assert index.inner(index.put(("b", 0), Source("a"))) is (source is target and source is not None)

@@ -11,21 +11,35 @@ import gc
 import os
 from pathlib import Path
 
-from PySide6.QtCore import QSettings, Qt, QTimer
+from PySide6.QtCore import QDateTime, QLocale, QSettings, Qt, QTimer
+from PySide6.QtGui import QIcon, QImage
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QLabel, QMessageBox, QPlainTextEdit
+from PySide6.QtWidgets import (
+    QApplication,
+    QDialogButtonBox,
+    QLabel,
+    QMessageBox,
+    QPlainTextEdit,
+    QPushButton,
+    QWidget,
+)
 from window_kit import open_window
 
 from app.ui.document.document import Document
 from app.ui.document.open_document import OpenDocument, journal_notifier
+from app.ui.document.recovery_dialog import DifferencesDialog, RecoveryDialog
 from app.ui.engine.training import training_of
 from app.ui.shell.window import MainWindow, new_window
+from app.ui.widgets import theme
 from designer.files.disk_watch import digest_of
 from designer.files.document import read_document, save_document, write_document
 from designer.files.journal import journal_folder
+from designer.files.recovery import Unfinished
 from designer.files.safekeeping import Safekeeping
 from designer.files.settings import Settings
 from designer.graph import commands
+from designer.graph.compare import compare
+from designer.graph.diagnostics import Diagnostic, Severity
 from designer.graph.edits import Edit
 from designer.graph.graph import Graph
 from designer.graph.history import History
@@ -463,3 +477,174 @@ def test_the_project_of_a_network_with_a_file_is_not_written_into_its_settings(q
     document.restore_settings(project="")
     assert document.project is None
     document.deleteLater()
+
+
+# --- the dialog alone ------------------------------------------------------------------------------------------------
+
+
+def entry(name: str, **fields) -> Unfinished:
+    whole = {
+        "path": Path("/networks") / f"{name}.xml", "name": name, "opened": 0.0, "changed": 1_500_000_000.75, "digest": "",
+        "graph": network(), "disk": "same", "on_disk": network(), "settings": {}, "findings": (), "_stream": -1,
+    }  # fmt: skip
+    return Unfinished(Path(f"{name}.journal"), **whole | fields)
+
+
+@pytest.fixture
+def listed(qtbot):
+    """A dialog that lists entries, and those that it asks to recover and to discard."""
+
+    parent = QWidget()
+    qtbot.addWidget(parent)
+
+    def make(*entries: Unfinished) -> tuple[RecoveryDialog, list[str], list[str]]:
+        dialog = RecoveryDialog(entries, parent)
+        recovered, discarded = [], []
+        dialog.recover_asked.connect(lambda left: recovered.append(left.name))
+        dialog.discard_asked.connect(lambda left: discarded.append(left.name))
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose, on=False)
+        dialog.show()
+        return dialog, recovered, discarded
+
+    return make
+
+
+def drawn(icon: QIcon) -> QImage:
+    return icon.pixmap(16, 16).toImage()
+
+
+DAMAGED = Diagnostic("journal-damaged", "damaged records", Severity.WARNING, remedy="compare it")
+STATES = {"none": "not saved", "same": "unchanged", "changed": "changed since", "gone": "deleted"}
+
+
+def test_a_row_says_the_name_the_time_the_state_and_the_folder(listed):
+    """For every state of the file, with and without damage and a file. The time is local."""
+    cases = [
+        entry(
+            f"{disk}_{damaged}_{saved}", disk=disk, findings=(DAMAGED,) * damaged, **({} if saved else {"path": None})
+        )
+        for disk in STATES
+        for damaged in (False, True)
+        for saved in (False, True)
+    ]
+    dialog, _, _ = listed(*cases)
+    time = QLocale().toString(QDateTime.fromSecsSinceEpoch(1_500_000_000), QLocale.FormatType.ShortFormat)
+    marks = {True: theme.icon("alert", "warning"), False: theme.icon("file-outline", "muted")}
+    assert dialog.list.topLevelItemCount() == len(cases)
+    for number, case in enumerate(cases):
+        item = dialog.list.topLevelItem(number)
+        name, folder = (case.path.name, str(case.path.parent)) if case.path else (case.name, "")
+        assert [item.text(column) for column in range(4)] == [name, time, STATES[case.disk], folder]
+        assert item.toolTip(0) == (name if case.path else f"{name} (never saved)")
+        assert item.toolTip(3) == folder
+        assert drawn(item.icon(0)) == drawn(marks[bool(case.findings)])
+
+
+def test_notes_and_buttons_follow_the_current_row(listed):
+    plain, changed = entry("plain"), entry("changed", disk="changed", findings=(DAMAGED,))
+    lost = entry("lost", graph=None, findings=(DAMAGED, DAMAGED))
+    dialog, recovered, discarded = listed(plain, changed, lost)
+    damage, warning = (
+        "Damaged records. Compare it.",
+        "The file was changed after it was opened. Compare before you overwrite it.",
+    )
+    reason = "Nothing of this document could be recovered"
+    notes = ["", f"{damage}\n{warning}", f"{damage}\n{damage}"]
+    assert dialog.current() is plain
+    for number in (0, 1, 2, 1, 0):
+        dialog.list.setCurrentItem(dialog.list.topLevelItem(number))
+        assert dialog.note.text() == notes[number]
+        assert dialog.note.isHidden() == (not notes[number])
+        for button in (dialog.recover, dialog.compare):
+            assert (button.isEnabled(), button.toolTip()) == ((True, "") if number != 2 else (False, reason))
+        assert dialog.discard.isEnabled()
+        press(dialog, "discard")
+        dialog.list.itemDoubleClicked.emit(dialog.list.topLevelItem(number), 0)
+    assert discarded == ["plain", "changed", "lost", "changed", "plain"]
+    assert recovered == ["plain", "changed", "changed", "plain"]
+    assert dialog.recover.isDefault()
+    assert not any(button.autoDefault() for button in (dialog.compare, dialog.discard, dialog.all, dialog.later))
+
+
+def test_all_passes_over_what_is_lost(listed):
+    dialog, recovered, _ = listed(entry("first"), entry("lost", graph=None), entry("last"))
+    press(dialog, "all")
+    assert recovered == ["first", "last"]
+
+
+def test_an_entry_that_is_taken_leaves_the_list_and_the_last_one_closes_it(listed):
+    entries = [entry(name) for name in "abc"]
+    dialog, _, _ = listed(*entries)
+    ended = []
+    dialog.finished.connect(ended.append)
+    dialog.list.setCurrentItem(dialog.list.topLevelItem(2))
+    assert not dialog.all.isHidden()
+    dialog.take(entries[0])
+    assert [dialog.list.topLevelItem(row).text(0) for row in range(2)] == ["b.xml", "c.xml"]
+    assert dialog.current() is entries[2]
+    assert not dialog.all.isHidden()
+    dialog.take(entries[2])
+    assert dialog.current() is entries[1]
+    assert dialog.all.isHidden()
+    assert (dialog.isVisible(), ended) == (True, [])
+    dialog.take(entries[1])
+    assert dialog.current() is None
+    assert not dialog.isVisible()
+    assert not any(button.isEnabled() for button in (dialog.recover, dialog.compare, dialog.discard))
+    assert ended == [RecoveryDialog.DialogCode.Rejected]
+
+
+@pytest.mark.parametrize("how", ["later", "close"])
+def test_later_and_the_cross_of_the_window_leave_everything(listed, how):
+    dialog, recovered, discarded = listed(entry("a"), entry("b"))
+    ended = []
+    dialog.finished.connect(ended.append)
+    press(dialog, "later") if how == "later" else dialog.close()
+    assert ended == [RecoveryDialog.DialogCode.Rejected]
+    assert not dialog.isVisible()
+    assert recovered == discarded == []
+    assert dialog.later.toolTip() == "Ask again on the next start"
+
+
+@pytest.mark.parametrize("saved", [True, False], ids=["a file", "never saved"])
+def test_compare_shows_all_differences(listed, saved):
+    """Of the network and of the settings, of one and of both, and none."""
+    after = network()
+    after.apply(commands.rename_layer(after, "out", "result"))
+    file = network() if saved else None
+    before = file or Graph()
+    for graph in (network(), after):
+        for settings in ({}, {"task": "x"}, {"task": "x", "iterations": 3}):
+            dialog, _, _ = listed(entry("a", graph=graph, on_disk=file, settings=settings))
+            dialog.compare_current()
+            (shown,) = dialog.findChildren(DifferencesDialog)
+            found = compare(before, graph)
+            rows = [*found.lines(), *(f"Settings: {key} → {settings[key]}" for key in sorted(settings))]
+            parts = [found.summary()] if found or not settings else []
+            parts += [f"{len(settings)} setting{'s' * (len(settings) > 1)}"] if settings else []
+            begin = (
+                "Unsaved changes relative to the file on disk"
+                if saved
+                else "There is no file to compare with. In the unsaved network"
+            )
+            assert shown.windowTitle() == shown.accessibleName() == "Differences of a.xml"
+            assert shown.findChild(QLabel, "recover_differences.summary").text() == f"{begin}: {'; '.join(parts)}."
+            view = shown.findChild(QPlainTextEdit)
+            assert view.toPlainText().splitlines() == (rows or ["No differences."])
+            assert view.isReadOnly()
+            assert view.tabChangesFocus()
+            assert view.font().family() == theme.mono_font().family()
+            QApplication.clipboard().setText("before")
+            shown.findChild(QPushButton, "recover_differences.copy").click()
+            assert QApplication.clipboard().text() == view.toPlainText().rstrip("\n") + "\n" * bool(
+                found and not settings
+            )
+            shown.findChild(QDialogButtonBox).rejected.emit()
+            assert not shown.isVisible()
+
+
+def test_long_names_leave_room_for_the_other_columns(listed):
+    dialog, _, _ = listed(entry("name_" * 60), entry("b"))
+    assert dialog.list.columnWidth(0) == 260
+    short, _, _ = listed(entry("a"), entry("b"))
+    assert short.list.columnWidth(0) < 160

@@ -23,7 +23,7 @@ from app.ui.compare.runner import Made, SideRunner
 from app.ui.compare.variants import Variant
 from app.ui.engine.call import EngineCall
 from designer.files.weights import WeightStatus
-from designer.graph.diagnostics import Diagnostic, Severity
+from designer.graph.diagnostics import Diagnostic, DiagnosticError, Severity
 
 pytestmark = pytest.mark.gui
 
@@ -38,6 +38,7 @@ class Client(QObject):
         self.busy = self.closed = False
         self.killed = 0
         self.taken: list[Any] = []
+        self.gone: DiagnosticError | None = None  # what happens to what is taken back
 
     def ask(
         self, request: Any, owner: QObject, done: Any, failed: Any, superseded: Any = None, progress: Any = None
@@ -58,6 +59,8 @@ class Client(QObject):
 
     def take(self, handle: Any) -> Any:
         self.taken.append(handle)
+        if self.gone is not None:
+            raise self.gone
         return handle
 
     def putting(self) -> Callable[[Any], Any]:
@@ -198,7 +201,20 @@ def test_a_network_is_opened_once_until_it_or_its_weights_change(bench: Bench, t
     run(same, opens=True)
 
 
-@pytest.mark.parametrize("how", ["refused", "without-weights", "crashed", "not-lent", "not-fed", "not-run"])
+@pytest.mark.parametrize(
+    "how",
+    [
+        "refused",
+        "without-weights",
+        "crashed",
+        "restarted",
+        "folder-gone",
+        "not-lent",
+        "not-fed",
+        "fed-in-vain",
+        "not-run",
+    ],
+)
 def test_a_variant_that_cannot_run_says_why_and_is_opened_again(bench: Bench, how: str) -> None:
     runner, chosen = bench.runner, [variant("A"), variant("B")]
     runner.run(chosen, bench.image)
@@ -214,9 +230,14 @@ def test_a_variant_that_cannot_run_says_why_and_is_opened_again(bench: Bench, ho
     else:
         opening.finish(OpenReply())
         client.asked()
-        if how == "crashed":
+        if how in ("crashed", "restarted", "folder-gone"):
             client.crash()
+            if how == "restarted":  # meanwhile, for another network
+                client.opened = EngineCall(OpenRequest("another"), client, None, None, None, None)
+            if how == "folder-gone":
+                client.gone = DiagnosticError((Diagnostic("gone", "the folder is gone"),))
             Lending.held[0].end()
+            client.gone = None
             why = "The engine has ended. Run it again: a fresh engine starts."
             assert len(client.taken) == 1  # the image that was lent is freed
         elif how == "not-lent":
@@ -229,6 +250,9 @@ def test_a_variant_that_cannot_run_says_why_and_is_opened_again(bench: Bench, ho
             if how == "not-fed":
                 feed.fail(wrong)
                 run.fail((*wrong, Diagnostic("other", "no input")))
+            elif how == "fed-in-vain":  # it runs on the input of before
+                feed.fail(wrong)
+                run.finish(SimpleNamespace(outputs={"out": bench.image}, emulated=False))
             else:
                 run.fail(wrong)
             why = "The image is too small."
@@ -237,7 +261,7 @@ def test_a_variant_that_cannot_run_says_why_and_is_opened_again(bench: Bench, ho
     assert bench.heard() == [(1, "Broken too."), "finished"]
     client.asked()
     runner.run(chosen[:1], bench.image)
-    again = how in ("refused", "without-weights", "crashed")
+    again = how in ("refused", "without-weights", "crashed", "restarted", "folder-gone")
     assert client.asked() == (["OpenRequest"] if again else [])
     assert len(Lending.held) == (not again)
 
@@ -275,6 +299,24 @@ def test_nothing_comes_of_a_run_that_was_given_up(bench: Bench) -> None:
     bench.heard()
     held.fail("the disk is full")
     assert bench.heard() == []
+
+
+def test_an_image_that_was_replaced_before_it_was_lent_is_freed_and_only_the_other_one_runs(bench: Bench) -> None:
+    runner, client = bench.runner, None
+    runner.run([variant("A")], bench.image)
+    bench.open()
+    client = bench.client()
+    client.busy = False  # what is lent is not work of the engine
+    first = Lending.held[-1]
+    runner.run([variant("A")], bench.image * 2)
+    client.asked()
+    second = Lending.held[-1]
+    for job in (first, second):
+        job.end()
+    np.testing.assert_array_equal(client.taken, [bench.image])
+    feed, run = client.calls
+    np.testing.assert_array_equal(feed.request.handle, bench.image * 2)
+    assert isinstance(run.request, RunRequest)
 
 
 def test_a_listener_may_end_a_run_that_has_just_made_something(bench: Bench) -> None:

@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import QItemSelectionModel, QObject, QPoint, Qt, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QMenu, QPushButton, QTableView, QToolButton
@@ -471,3 +471,230 @@ def test_only_a_single_layer_with_problems_has_a_menu_of_fixes(five, selected, o
     menu = QMenu(panel)
     fixing.add_menu(menu, empty_context)
     assert menu.actions() == []
+
+
+# --- with made-up problems -------------------------------------------------------------------------------------------
+
+
+class Problems(Document):
+    """A network that has the problems that the test says."""
+
+    told: tuple[Diagnostic, ...] = ()
+
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        return self.told
+
+    def say(self, *found: Diagnostic) -> None:
+        self.told = found
+        self.states_changed.emit(set())
+
+
+class Search(QObject):
+    """In place of the search for fixes: notes what is searched for."""
+
+    found = Signal(object)
+    stopped = Signal()
+
+    def __init__(self, parent: QObject) -> None:
+        super().__init__(parent)
+        self.active = False
+        self.asked: list[object] = []
+
+    def start(self, document: Document, findings: list[Diagnostic]) -> None:
+        self.active = True
+        self.asked.append((document, *findings))
+
+    def stop(self) -> None:
+        self.active = False
+        self.asked.append("stop")
+
+    def heard(self) -> list[object]:
+        for _ in range(4):  # one turn begins the next one
+            QApplication.processEvents()
+        asked, self.asked = self.asked, []
+        return asked
+
+
+def problem(name: str, severity: Severity = Severity.ERROR, **fields) -> Diagnostic:
+    return Diagnostic(f"code-{name}", f"{name} is wrong", severity, layer=name, **fields)
+
+
+A, B, C, D = (problem(name) for name in "abcd")
+
+
+class Bench:
+    """A panel over made-up problems, with made-up searches."""
+
+    def __init__(self, qtbot, monkeypatch) -> None:
+        monkeypatch.setattr(fixing, "FixSearch", Search)
+        self.applied: list[object] = []
+        monkeypatch.setattr(fixing, "apply", lambda context, fix: self.applied.append(fix))
+        self.context = Context(default_registry())
+        self.document = Problems(broken_graph(), self.context.registry)
+        self.context.set_document(self.document)
+        self.panel = shown(qtbot, TypeCheckingPanel(self.context), 900, 300)
+        self.search, self.table, self.bar = self.panel._search, self.panel._table, self.panel._fixes
+
+    def say(self, *found: Diagnostic) -> None:
+        self.document.say(*found)
+        for _ in range(4):
+            QApplication.processEvents()
+
+    def choose(self, finding: Diagnostic) -> None:
+        row = [name for _, name in rows(self.panel)].index(finding.layer)
+        self.table.setCurrentIndex(self.table.model().index(row, 0))
+        QApplication.processEvents()
+
+    def current(self) -> str | None:
+        """The layer of the current problem, which alone is selected."""
+        index = self.table.currentIndex()
+        chosen = {i.row() for i in self.table.selectionModel().selectedRows()}
+        assert chosen == ({index.row()} if index.isValid() else set())
+        return index.siblingAtColumn(1).data() if index.isValid() else None
+
+
+@pytest.fixture
+def bench(qtbot, monkeypatch) -> Bench:
+    return Bench(qtbot, monkeypatch)
+
+
+def test_the_current_problem_stays_or_the_next_one_follows_a_fix(bench):
+    """Without a fix, the first one follows; also where an earlier fix did not remove its problem."""
+    fix = Fix("Do it", Edit("x"))
+    for chosen in (A, B, C, D):
+        for fixed in (False, True):
+            bench.say()
+            assert bench.current() is None
+            bench.say(A, B, C, D)
+            assert bench.current() == "a"
+            bench.choose(chosen)
+            bench.say(D, C, B, A)  # in another order
+            assert bench.current() == (chosen.layer if chosen is not A else "d")  # the first one, if none was chosen
+            bench.say(A, B, C, D)
+            assert bench.current() == chosen.layer
+            rest = [d for d in (A, B, C, D) if d is not chosen]
+            if fixed:
+                bench.bar.chosen.emit(fix)
+            bench.say(*rest)
+            number = (A, B, C, D).index(chosen)
+            assert bench.current() == (rest[min(number, 2)].layer if fixed else "a" if chosen is not A else "b"), chosen
+    assert bench.applied == [fix] * 4
+    bench.say(A, B, C, D)
+    bench.choose(C)
+    bench.bar.chosen.emit(fix)
+    bench.say(A, C, D)  # another problem went away with it
+    assert bench.current() == "c"
+    bench.say(A, D)
+    assert bench.current() == "a"
+    bench.bar.chosen.emit("no fix")
+    assert len(bench.applied) == 5
+
+
+def test_fixes_are_searched_for_the_current_problem_of_the_shown_network_alone(bench):
+    search, document = bench.search, bench.document
+    bench.say(A, B)
+    search.heard()
+    bench.choose(B)
+    assert search.heard() == [(document, B)]
+    assert bench.bar.isVisible()
+    search.stopped.emit()  # the network changed meanwhile
+    assert search.heard() == [(document, B)]
+    bench.panel._filter.setText("b")
+    search.heard()
+    bench.panel._filter.setText("of nothing")
+    assert search.heard()[-1] == "stop"
+    assert not bench.bar.fixes
+    bench.panel._filter.clear()
+    assert search.heard()[-1] in ((document, A), (document, B))
+    bench.panel.hide()
+    bench.choose(A)
+    bench.say(A, D)
+    assert search.heard()[-1] == "stop"
+    bench.panel.show()
+    assert search.heard()[-1] == (document, A)
+    other = Problems(broken_graph(), bench.context.registry)
+    other.told = (C,)
+    bench.context.set_document(other)
+    assert search.asked[0] == "stop"
+    assert search.heard()[-1] == (other, C)
+    document.say(B)  # of the network that was shown before
+    assert search.heard() == []
+    assert rows(bench.panel) == [("Error", "c")]
+
+
+def test_a_large_network_is_looked_at_a_moment_after_it_is_shown(bench, monkeypatch):
+    monkeypatch.setattr("app.ui.design.type_checking.LARGE", 2)
+    bench.say(A)
+    other = Problems(broken_graph(), bench.context.registry)
+    other.told = (C, D)
+    bench.context.set_document(other)
+    assert rows(bench.panel) == []
+    assert bench.search.asked[-1] == "stop"
+    QApplication.processEvents()
+    assert rows(bench.panel) == [("Error", "c"), ("Error", "d")]
+
+
+def test_problems_are_ordered_named_placed_counted_and_copied(bench):
+    found = (
+        problem("note", Severity.INFO, remedy="leave it"),
+        problem("port", port="x", parameter="p", line=3),
+        problem("warning", Severity.WARNING, parameter="p", line=4),
+        problem("line", line=7),
+        problem("port", port="y"),
+        problem("port", port="x"),  # twice, without its parameter
+        problem("plain", Severity.WARNING),
+    )
+    bench.say(*found)
+    table, model = bench.table, bench.table.model()
+    cells = [tuple(model.index(row, column).data() for column in range(5)) for row in range(model.rowCount())]
+    assert cells == [
+        ("Error", "port", "x", "Port is wrong.", ""),
+        ("Error", "line", "line 7", "Line is wrong.", ""),
+        ("Error", "port", "y", "Port is wrong.", ""),
+        ("Error", "port", "x", "Port is wrong.", ""),
+        ("Warning", "warning", "p", "Warning is wrong.", ""),
+        ("Warning", "plain", "", "Plain is wrong.", ""),
+        ("Note", "note", "", "Note is wrong.", "Leave it."),
+    ]
+    toggles = {s: bench.panel.findChild(QToolButton, f"type_checking.{s.value}") for s in Severity}
+    assert [toggles[s].text() for s in Severity] == ["4 errors", "2 warnings", "1 note"]
+    assert [toggles[s].accessibleName() for s in Severity] == [
+        "Show errors, 4",
+        "Show warnings, 2",
+        "Show notes, 1",
+    ]
+    flags = QItemSelectionModel.SelectionFlag
+    for row in (5, 1, 2):
+        table.selectionModel().select(model.index(row, 0), flags.Select | flags.Rows)
+    table.selectionModel().select(model.index(0, 0), flags.Deselect | flags.Rows)
+    bench.panel._copy()
+    assert QApplication.clipboard().text().splitlines() == [str(d) for d in (found[3], found[4], found[6])]
+    for text, names in (
+        ("CODE-PORT", ["port"] * 3),
+        ("wrong line", ["line"]),
+        ("leave", ["note"]),
+        ("warning p", ["warning", "plain"]),
+        ("is absent", []),
+    ):
+        bench.panel._filter.setText(text)
+        assert [name for _, name in rows(bench.panel)] == names, text
+    bench.panel._filter.clear()
+    table.sortByColumn(0, Qt.SortOrder.DescendingOrder)
+    assert [what for what, _ in rows(bench.panel)] == ["Note", "Warning", "Warning", "Error", "Error", "Error", "Error"]
+    table.sortByColumn(1, Qt.SortOrder.AscendingOrder)
+    assert [name for _, name in rows(bench.panel)] == ["line", "note", "plain", "port", "port", "port", "warning"]
+
+
+def test_the_menu_is_that_of_the_problem_below_the_pointer(bench, monkeypatch):
+    filled = []
+    monkeypatch.setattr(fixing, "fill", lambda menu, context, findings: filled.append(findings))
+    bench.say(A, B, C)
+    bench.choose(A)
+    for row, finding in enumerate((A, B, C)):
+        table, place = cell(bench.panel, row)
+        table.customContextMenuRequested.emit(place)
+        assert filled.pop() == [finding]
+        for menu in bench.panel.findChildren(QMenu, "type_checking.menu"):
+            menu.close()
+    table.customContextMenuRequested.emit(QPoint(5, table.viewport().height() - 2))
+    assert filled == []

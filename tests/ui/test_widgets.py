@@ -339,6 +339,46 @@ def test_messages_and_notices(page: Page) -> None:
     compare("widget_messages", lines)
 
 
+def test_a_notice_bar_replaces_its_buttons_and_follows_the_theme(page: Page) -> None:
+    bar = NoticeBar("bar")
+    page.column.addWidget(bar)
+    QApplication.processEvents()  # a layout shows what is added and not hidden
+    assert bar.isHidden()
+    pressed: list[str] = []
+
+    def buttons() -> list[QToolButton]:
+        return [button for button in bar.findChildren(QToolButton) if not button.isHidden()]
+
+    def say(*names: str) -> None:
+        bar.show_message(
+            f"text of {names}",
+            [(name, f"&{name}", f"tip of {name}", lambda name=name: pressed.append(name)) for name in names],
+        )
+
+    say("one", "two", "three")
+    assert bar.isVisible()
+    assert [(b.objectName(), b.text(), b.toolTip()) for b in buttons()] == [
+        (f"bar.{name}", f"&{name}", f"tip of {name}") for name in ("one", "two", "three")
+    ]
+    for button in buttons():
+        assert button.focusPolicy() == Qt.FocusPolicy.StrongFocus
+        button.click()
+    assert pressed == ["one", "two", "three"]
+    say("four")
+    assert [button.text() for button in buttons()] == ["&four"]
+    assert bar.text() == bar.accessibleName() == "text of ('four',)"
+    QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+    assert [button.text() for button in bar.findChildren(QToolButton)] == ["&four"]
+    assert _icon("warning") == _pixmaps(bar)
+    before = bar.palette().window().color()
+    theme.apply(QApplication.instance(), "light")
+    assert bar.palette().window().color() == theme.color("raised") != before
+    assert _icon("warning") == _pixmaps(bar)
+    bar.clear()
+    assert bar.isHidden()
+    assert buttons() == []
+
+
 def _icon(name: str) -> bytes:
     return bytes(theme.icon(ICONS[name], name).pixmap(16, 16).toImage().constBits())
 

@@ -110,7 +110,6 @@ class Files:
         The import of a model is only started.
         """
         if MODELS.reads(path):
-            self._forget_closed(path)
             self._models.open(path, show=show, trusted=trusted)
             return True
         known = self._tabs.find(path)
