@@ -32,7 +32,12 @@ def image(height: int = 4, width: int = 6, batch: int = 1) -> Case:
 
 
 def test_feeds_are_seeded_and_of_the_type_of_the_input() -> None:
-    case = {"image": ((2, 3, 4, 5), "float32"), "half": ((500,), "float16"), "tokens": ((50, 20), "int64"), "flag": ((30,), "bool")}
+    case = {
+        "image": ((2, 3, 4, 5), "float32"),
+        "half": ((500,), "float16"),
+        "tokens": ((50, 20), "int64"),
+        "flag": ((30,), "bool"),
+    }
     feeds = seeded_feeds(case)
     assert {name: (array.shape, str(array.dtype)) for name, array in feeds.items()} == case
     assert 0 <= feeds["image"].min() < 0.2 < 0.8 < feeds["image"].max() <= 1
@@ -270,9 +275,7 @@ def test_a_verified_import_has_the_comparison_and_all_else(registry: Registry, m
     monkeypatch.setattr(imported, "compare", fields)
     made = found.verified(registry)
     assert given == [(found.graph, registry, found.weights, original, options)]
-    assert made.report == ImportReport(
-        "a", nodes=3, warnings=("w",), max_abs_difference=0.5, max_rel_difference=0.25
-    )
+    assert made.report == ImportReport("a", nodes=3, warnings=("w",), max_abs_difference=0.5, max_rel_difference=0.25)
     assert (made.graph, made.original, made.options) == (found.graph, original, options)
 
 

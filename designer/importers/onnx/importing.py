@@ -305,8 +305,9 @@ def _convert_definition(c: Conversion, op: OnnxOp) -> bool:
     if model is None:
         return False
     mark, made = c.mark(), list[str]()
+    own = op.name.strip("/").rpartition("/")[2] or op.op_type
     for node in model.graph:
-        inner = replace(_operation(node, model), name=op.name or op.op_type, scope=(*op.scope, op.name or op.op_type))
+        inner = replace(_operation(node, model), name=op.name or op.op_type, scope=(*op.scope, own))
         plain = plain_cast(c, inner)
         if foldable(c, plain) or inner.op_type == "Constant":
             _defer(c, plain)
