@@ -124,7 +124,7 @@ def test_what_is_known_of_a_layer_that_was_added(registry: Registry) -> None:
     assert dict(layer.params) == {
         "features": "2", "kernel": "1x1", "stride": "1x1", "padding": "same", "padding_tuple": "0x0", "apply_bias": "true",
     }, "the defaults of extensions are not written"  # fmt: skip
-    assert layer.activation == ActivationSpec("prelu", {"per_channel": "false"})
+    assert layer.activation == ActivationSpec("prelu", {"per_channel": "false", "initial": "0.25"})
     assert builder.scopes == {"image": (), made.layer: ("net",)}
     assert str(builder.types[made]) == "N x 2 x 8 x 8"
     assert builder.outputs(made.layer) == (made,)
@@ -132,7 +132,7 @@ def test_what_is_known_of_a_layer_that_was_added(registry: Registry) -> None:
         ("kernel", "bias", "activation_slope"), np.dtype(np.float32)
     )
     parts = builder.add("split", [made], {"parts": 2, "axis": 1})
-    assert [(source.layer, source.port) for source in parts] == [("split", ""), ("split", "y2")]
+    assert [(source.layer, source.port) for source in parts] == [("split", ""), ("split", "y1")]
     assert builder.outputs("split") == parts
     assert [str(builder.types[source]) for source in parts] == ["N x 1 x 8 x 8"] * 2
     builder.add("output", [parts[1]], name="y", exact=True)
@@ -170,7 +170,9 @@ def test_names_are_kept_if_they_are_legal_and_free(registry: Registry) -> None:
     assert add("", exact=True) == "tensor_constant_2"
     assert add("import") == "import_"
     (made,) = builder.add("input", (), {"dims": Size3D(8, 8, 3)})
-    assert made.layer == builder.registry.operators["input"]().base_name()
+    assert made.layer == "input_"
+    (made,) = builder.add("activation", [made], activation=("relu", {}))
+    assert made.layer == "activation"
 
 
 @pytest.mark.parametrize(
