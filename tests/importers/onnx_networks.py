@@ -72,13 +72,18 @@ def constants() -> onnx.ModelProto:
         node("Where", "mask numbers more", "chosen"),
         node("Add", "x module/table.0", "t", "/other/Add"),
         node("Add", "t module/table.0", "u", "/third/Add"),
+        node("Slice", "large begin end _ steps", "part"),
+        node("Constant", "", "matrix", value=numpy_helper.from_array(random(3, 2, seed=5))),
+        node("Gemm", "x matrix gemm.bias", "g", "/last/Gemm"),
+        node("MatMul", "tensor_t part", "v", "/last/MatMul"),
     ]
     weights = {
         "signed": zeros, "equal": np.full(3, 0.1, np.float32), "row": random(1, 2, seed=2),
         "mask": np.array([True, False]), "module/table.0": random(20, 3, seed=3)[:20].reshape(20, 1, 3),
-        "unused": random(40),
+        "unused": random(40), "begin": np.array([0, 1]), "end": np.array([3, 10]), "steps": np.array([1, 3]),
+        "gemm.bias": random(2, seed=6),
     }  # fmt: skip
-    ends = dict.fromkeys(("y", "z", "u"))
+    ends = dict.fromkeys(("y", "z", "u", "g", "v", "unused"))
     proto = model(nodes, {"x": [1, 3]}, ends, weights)
     proto.graph.input.extend(typed(TensorProto.INT32, numbers=[2]))
     proto.graph.output.extend(typed(TensorProto.INT32, chosen=[2]))
@@ -266,6 +271,7 @@ def kept() -> onnx.ModelProto:
         node("Scan", "row m", "last all", "scan", body=body, num_scan_inputs=1),
         node("SequenceConstruct", "m m", "seq", "sequence"),
         node("SequenceAt", "seq one", "second", "at"),
+        node("SequenceAt", "seq zero_th", "first", "first"),
         node("QuantizeLinear", "x scale zero", "q", "quantize"),
         node("DequantizeLinear", "q scale zero", "back", "dequantize"),
         node("MaxUnpool", "x places", "pool", "unpool", kernel_shape=[1, 2], strides=[1, 2]),
@@ -274,10 +280,10 @@ def kept() -> onnx.ModelProto:
     ]
     shapes: dict[str, Sequence[int | str]] = {"m": [3, 3], "x": [1, 1, 2, 4], "row": [3], "stack": [2, 3, 4]}
     weights = {
-        "lengths": np.array([3, 2, 1]), "one": np.array(1), "scale": np.array(0.02, np.float32),
+        "lengths": np.array([3, 2, 1]), "one": np.array(1), "zero_th": np.array(0), "scale": np.array(0.02, np.float32),
         "zero": np.array(3, np.uint8), "places": np.arange(8).reshape(1, 1, 2, 4) * 2,
     }  # fmt: skip
-    ends = ("d", "r", "last", "all", "second", "back", "pool", "hard")
+    ends = ("d", "r", "last", "all", "second", "first", "back", "pool", "hard")
     return model(nodes[:-1], shapes, dict.fromkeys(ends), weights, opset=11)
 
 
@@ -300,7 +306,32 @@ def batches() -> onnx.ModelProto:
         "table": random(1, 2, 3), "scale": np.array(0.02, np.float32), "point": np.array(3, np.uint8),
     }  # fmt: skip
     ends = ("rows", "spread", "small")
-    return model(nodes, {"x": ["n", 3, "h", "w"]}, dict.fromkeys(ends), weights)
+    return model(nodes, {"x": ["n", 3, "h", "w"], "last": ["n", 2]}, {**dict.fromkeys(ends), "last": ["n", 2]}, weights)
+
+
+def texts() -> onnx.ModelProto:
+    """Constants of texts, which no layer can hold, and outputs of nodes that nothing reads."""
+    stored = helper.make_tensor("stored", TensorProto.STRING, [3], [b"a", b"b", b"c"])
+    nodes = [
+        node("Constant", "", "tensor", value=stored),
+        node("Constant", "", "words", value_strings=["a", "x", "c"]),
+        node("Constant", "", "word", value_string="b"),
+        node("Equal", "tensor words", "same", "same"),
+        node("Equal", "tensor word", "second", "second"),
+        node("Cast", "same", "number", to=FLOAT),
+        node("Cast", "second", "other", to=FLOAT),
+        node("Dropout", "x", "dropped mask", "dropout"),
+        node("LayerNormalization", "dropped scale", "normal mean deviation", "norm"),
+        node("Split", "normal", "left right rest", "split", axis=1),
+        node("TopK", "right k", "_ places", "top"),
+        node("Cast", "places", "place", to=FLOAT),
+        node("Mul", "number other", "product"),
+        node("Add", "product place", "y"),
+    ]
+    weights = {"scale": random(6), "k": np.array([1])}
+    proto = model(nodes, {"x": [3, 6]}, {"y": None}, weights)
+    proto.graph.output.extend(typed(TensorProto.BOOL, same=[3]))
+    return proto
 
 
 def definitions() -> onnx.ModelProto:
@@ -363,6 +394,7 @@ NETWORKS: Mapping[str, Callable[[], onnx.ModelProto]] = {
         domains,
         kept,
         batches,
+        texts,
         definitions,
         modules,
     )

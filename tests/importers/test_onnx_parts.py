@@ -17,10 +17,11 @@ from recorded import check_recorded
 
 from designer.files.weights import WeightKey, Weights
 from designer.graph.diagnostics import DiagnosticError
-from designer.graph.types import DataType, Symbol, TensorType
+from designer.graph.graph import Graph
+from designer.graph.types import DataType, ShapeError, Symbol, TensorType
 from designer.importers.formats import ImportOptions
 from designer.importers.imported import Imported
-from designer.importers.onnx import origin
+from designer.importers.onnx import conversion, importing, origin
 from designer.importers.onnx.conversion import OnnxOp, UnsupportedError, check_attributes
 from designer.importers.onnx.importing import _declared, import_onnx, import_proto
 from designer.importers.onnx.model_file import check_opsets, check_tensor
@@ -29,6 +30,8 @@ from designer.importers.onnx.origin import _way, restored
 from designer.importers.onnx.original import FileRunner, OnnxOriginal
 from designer.importers.onnx.scopes import NAME_SCOPES, scope_of
 from designer.importers.onnx.versions import _nodes, _same, has_definition, upgraded, with_opset
+from designer.importers.report import ImportReport
+from designer.operators.params import ParamError
 from designer.operators.registry import Registry
 
 
@@ -673,3 +676,293 @@ def test_the_nodes_of_a_graph_are_those_of_all_graphs_inside_too() -> None:
     many.attribute.append(helper.make_attribute("graphs", [body("first"), body("second")]))
     found = _nodes(helper.make_graph([around, many], "g", [], []))
     assert sorted(node.output[0] for node in found) == ["a", "b", "first", "i", "l", "loop", "s", "second"]
+
+
+# --- the two attempts of an import -------------------------------------------------------------------------------------
+
+
+def attempt(opaque: int, title: str) -> Imported:
+    report = ImportReport("file.onnx", opaque=opaque, warnings=("first",))
+    return Imported(Graph([], name=title), Weights({}), report)
+
+
+NOTE = "the document has a batch of 1: layers of the library cannot express some nodes for other batches"
+
+
+@pytest.mark.parametrize(
+    ("shape", "opened", "fixed", "expected"),
+    [
+        (["n", 3], 0, 0, "open"),
+        (["n", 3], 2, 1, "fixed"),
+        (["n", 3], 1, 1, "open"),
+        (["n", 3], 1, 2, "open"),
+        (["n", 3], None, 4, "fixed"),
+        (["n", 3], 4, None, "open"),
+        (["n", 3], None, None, "error of open"),
+        ([2, 3], 2, 1, "open"),
+        ([2, 3], None, 1, "error of open"),
+        ([1, 3, 8, 8], 2, 1, "fixed"),
+        ([2, 3, 8, 8], 2, 1, "open"),
+        ([1, 3, 8], 2, 1, "open"),
+    ],
+)
+def test_a_batch_of_any_size_is_kept_unless_it_costs_layers(
+    shape: list[int | str],
+    opened: int | None,
+    fixed: int | None,
+    expected: str,
+    registry: Registry,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """`opened` and `fixed` are the opaque layers of the import with a batch of any size and of 1; None if it fails."""
+
+    def attempted(*_: Any, open_batch: bool) -> Imported | DiagnosticError:
+        title, opaque = ("open", opened) if open_batch else ("fixed", fixed)
+        return attempt(opaque, title) if opaque is not None else DiagnosticError.of("bad-onnx", f"error of {title}")
+
+    monkeypatch.setattr(importing, "_attempt", attempted)
+    if expected.startswith("error"):
+        with pytest.raises(DiagnosticError, match=expected):
+            imported(relu({"x": shape}), registry)
+        return
+    found = imported(relu({"x": shape}), registry)
+    assert found.graph.name == expected
+    assert found.report.warnings == (("first", NOTE) if expected == "fixed" else ("first",))
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [(ShapeError("no shape"), "no shape"), (ParamError("no value"), "no value"), (KeyError("x"), "'x'"), (ValueError("y" * 400), "y" * 300)],
+    ids=["shape", "parameter", "key", "value"],
+)  # fmt: skip
+def test_what_fails_unexpectedly_is_a_reason_why_the_file_is_not_imported(
+    error: Exception, reason: str, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(*_: Any) -> Imported:
+        raise error
+
+    monkeypatch.setattr(importing, "_imported", failing)
+    with pytest.raises(DiagnosticError) as caught:
+        imported(relu({"x": [2, 3]}), registry)
+    (found,) = caught.value.diagnostics
+    assert (found.code, found.message, found.file) == (
+        "bad-onnx",
+        f"file.onnx cannot be imported: {reason}",
+        "file.onnx",
+    )
+
+
+def test_a_node_that_cannot_be_kept_is_named_by_its_output_if_it_has_no_name(registry: Registry) -> None:
+    def message(name: str) -> str:
+        proto = model([helper.make_node("Relu", ["nowhere"], ["y"], name=name)], {"x": [2]}, {"y": [2]})
+        with pytest.raises(DiagnosticError) as caught:
+            imported(proto, registry)
+        (found,) = caught.value.diagnostics
+        assert (found.code, found.file) == ("onnx-node", "file.onnx")
+        return found.message
+
+    assert message("sharp").startswith("file.onnx: the node 'sharp' (Relu) cannot be imported: ")
+    assert message("").startswith("file.onnx: the node 'y' (Relu) cannot be imported: ")
+
+
+@pytest.mark.parametrize(
+    ("sizes", "message", "remedy"),
+    [
+        ({"z": (1, 2)}, "file.onnx has no input 'z'", "choose x, y"),
+        ({"w": (3,)}, "file.onnx has no input 'w'", "choose x, y"),
+        (
+            {"x": (1, 4, 5)}, "file.onnx has the input 'x' of the shape n x 3 x ?, which cannot be 1 x 4 x 5",
+            "choose sizes only for dimensions that the file leaves open",
+        ),
+        (
+            {"y": (2, 3)}, "file.onnx has the input 'y' of the shape 7, which cannot be 2 x 3",
+            "choose sizes only for dimensions that the file leaves open",
+        ),
+    ],
+)  # fmt: skip
+def test_sizes_that_do_not_fit_are_refused_with_what_does(
+    sizes: dict[str, tuple[int, ...]], message: str, remedy: str
+) -> None:
+    """Stored tensors are among the inputs of old files."""
+    nodes = [helper.make_node("Add", ["y", "w"], ["a"]), helper.make_node("Relu", ["x"], ["b"])]
+    proto = model(nodes, {"x": ["n", 3, None], "y": [7], "w": [7]}, {"a": [7]}, {"w": random(7)})
+    with pytest.raises(DiagnosticError) as caught:
+        importing._check_sizes(proto, Path("file.onnx"), sizes)
+    (found,) = caught.value.diagnostics
+    assert (found.code, found.message, found.remedy) == ("onnx-input", message, remedy)
+    importing._check_sizes(proto, Path("file.onnx"), {"x": (5, 3, 9), "y": (7,), "": (1, 2, 3, 4)})
+
+
+def test_without_inputs_there_is_nothing_to_choose() -> None:
+    proto = model([helper.make_node("Relu", ["w"], ["y"])], {}, {"y": [2]}, {"w": random(2)})
+    with pytest.raises(DiagnosticError) as caught:
+        importing._check_sizes(proto, Path("file.onnx"), {"x": (2,)})
+    assert caught.value.diagnostics[0].remedy == "choose -"
+
+
+def test_progress_is_reported_every_256_nodes_with_the_name_of_the_next(registry: Registry) -> None:
+    nodes = [
+        helper.make_node("Neg", [f"v{number}"], [f"v{number + 1}"], name=f"node {number}") for number in range(520)
+    ]
+    seen: list[tuple[int, int, str]] = []
+    options = ImportOptions(progress=lambda done, total, text: seen.append((done, total, text)))
+    import_proto(model(nodes, {"v0": [2]}, {"v520": [2]}), Path("file.onnx"), registry, options)
+    assert seen == [(0, 520, "node 0"), (256, 520, "node 256"), (512, 520, "node 512")]
+
+
+def test_a_progress_that_raises_cancels_the_import(registry: Registry) -> None:
+    class CancelledError(Exception):
+        pass
+
+    def cancel(*_: Any) -> None:
+        raise CancelledError
+
+    with pytest.raises(CancelledError):
+        import_proto(relu({"x": [2]}), Path("file.onnx"), registry, ImportOptions(progress=cancel))
+
+
+@pytest.mark.parametrize(
+    ("shape", "type", "params"),
+    [
+        ([1, 1, 1, 65536], "input", {"dims": "65536x1x1", "batch": None}),
+        ([1, 1, 65537, 1], "tensor_input", {"shape": "1,65537,1", "batch": "true"}),
+        ([2, 3, 4, 5], "tensor_input", {"shape": "2,3,4,5", "batch": "false"}),
+        (["n", 3, 4], "tensor_input", {"shape": "3,4", "batch": "true"}),
+        ([1, 3], "tensor_input", {"shape": "1,3", "batch": "false"}),
+    ],
+)
+def test_inputs_are_images_if_an_image_can_have_their_shape(
+    shape: list[int | str], type: str, params: dict[str, str | None], registry: Registry
+) -> None:
+    layer = imported(relu({"x": shape}), registry).graph["x"]
+    defaults = {"batch": {"input": None, "tensor_input": "true"}[type]}
+    assert layer.type == type
+    assert {name: layer.params.get(name, defaults.get(name)) for name in params} == params
+
+
+def test_a_batch_that_was_opened_stays_opened_where_another_input_has_one_too(registry: Registry) -> None:
+    """A squeeze of all axes would remove the batch of 1 of the file."""
+    for order in (["a", "b"], ["b", "a"]):
+        shapes: dict[str, list[int | str]] = {"a": [1, 1, 6, 8], "b": ["n", 3]}
+        nodes = [helper.make_node("Squeeze", ["a"], ["y"]), helper.make_node("Relu", ["b"], ["z"])]
+        proto = model(nodes, {name: shapes[name] for name in order}, {"y": None, "z": None})
+        found = imported(proto, registry)
+        assert found.report.opaque == 0
+        assert found.report.warnings == (NOTE,)
+        assert found.graph["a"].params["batch"] == "1"
+
+
+def test_an_input_without_elements_keeps_its_type(registry: Registry) -> None:
+    proto = relu({"x": ["n", 3]})
+    proto.graph.input.append(helper.make_tensor_value_info("none", TensorProto.INT64, ["n", 0]))
+    original = imported(proto, registry).original
+    assert isinstance(original, OnnxOriginal)
+    assert {name: (array.shape, str(array.dtype)) for name, array in original.empty.items()} == {
+        "none": ((0, 0), "int64")
+    }
+    assert dict(original.inputs) == {"x": "x"}
+
+
+def test_what_is_warned_about_in_a_file() -> None:
+    import onnx_ir as ir
+
+    def warnings(proto: onnx.ModelProto) -> list[str]:
+        return list(importing._warnings(ir.from_proto(proto)))
+
+    large = "an input has more than 2^30 elements"
+    assert warnings(relu({"x": [2**15, 2**15]})) == []
+    assert warnings(relu({"x": [2, 3], "y": [2**15, 2**15 + 1]})) == [large]
+    assert warnings(relu({"x": ["n", 2**31]})) == []
+    shuffle = helper.make_node("SpaceToDepth", ["x"], ["y"], blocksize=2)
+    for producer, count in (("pytorch", 1), ("PyTorch", 0), ("", 0)):
+        found = warnings(model([shuffle], {"x": [1, 1, 4, 4]}, {"y": None}, producer=producer))
+        assert len(found) == count
+        assert all("pytorch#186080" in text for text in found)
+    known = ["", "ai.onnx", "ai.onnx.ml", "com.microsoft"]
+    nodes = [
+        helper.make_node("Relu", ["x"], [f"y{number}"], domain=name)
+        for number, name in enumerate([*known, "b", "a", "b"])
+    ]
+    proto = model(nodes, {"x": [2]}, {"y0": [2]}, domains=dict.fromkeys([*known[1:], "a", "b"], 1))
+    rule = "its operators are preserved, but run only where ONNX Runtime has them"
+    assert warnings(proto) == [f"the domain '{name}' is unknown: {rule}" for name in "ab"]
+
+
+# --- values that are known ------------------------------------------------------------------------------------------
+
+
+def test_a_constant_that_a_failed_attempt_made_a_layer_of_is_one_again(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def converter(c: Any, op: OnnxOp) -> None:
+        c.add("element_wise", op.inputs, {"operation": "add"})
+        raise UnsupportedError("no")
+
+    monkeypatch.setitem(importing.CONVERTERS, ("", "Sum"), converter)
+    proto = model([helper.make_node("Sum", ["x", "w"], ["y"])], {"x": [2, 3]}, {"y": [2, 3]}, {"w": random(3)})
+    found = imported(proto, registry)
+    assert {layer.name: [str(source) for source in layer.inputs] for layer in found.graph} == {
+        "x": [], "w": [], "sum_": ["x", "w"], "y": ["sum_"],
+    }  # fmt: skip
+
+
+def test_weights_of_another_precision_are_not_rounded(registry: Registry) -> None:
+    weight = random(3, 4).astype(np.float64)
+    proto = model([helper.make_node("MatMul", ["x", "w"], ["y"])], {"x": [2, 3]}, {"y": [2, 4]}, {"w": weight})
+    for entry in (*proto.graph.input, *proto.graph.output):
+        entry.type.tensor_type.elem_type = TensorProto.DOUBLE
+    (outcome,) = imported(proto, registry).report.outcomes
+    assert outcome.reason == "'w' is float64, but weights are float32"
+
+
+@pytest.mark.parametrize("limit", [len("1,2,3"), len("1,2,3") - 1])
+def test_a_constant_with_too_much_text_is_refused(
+    limit: int, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conversion, "MAX_TEXT", limit)
+    proto = model([helper.make_node("Add", ["x", "w"], ["y"])], {"x": [3]}, {"y": [3]}, {"w": np.array([1, 2, 3])})
+    for entry in (*proto.graph.input, *proto.graph.output):
+        entry.type.tensor_type.elem_type = TensorProto.INT64
+    (outcome,) = imported(proto, registry).report.outcomes
+    expected = "" if limit == 5 else "'w' has 3 elements of type int64, too many for a parameter"
+    assert outcome.reason == expected
+
+
+@pytest.mark.parametrize(
+    ("array", "numbers"),
+    [
+        (np.array([0.1, 0.1], np.float32), "0.1"),
+        (np.array([0.1, 0.2], np.float32), "0.1,0.2"),
+        (np.array([0.0, -0.0], np.float32), "0.0,-0.0"),
+        (np.array([-0.0, -0.0], np.float32), "-0.0,-0.0"),
+        (np.array([0, 0], np.int64), "0"),
+        (np.array([True, False]), "1,0"),
+        (np.array([True, True]), "1"),
+        (np.array([7], np.uint8), "7"),
+        (np.array(2.5, np.float64), "2.5"),
+        (np.array([1e-30, 3e30], np.float32), "1e-30,3e+30"),
+        (np.array([0.5, 1.5], np.float16), "0.5,1.5"),
+    ],
+)
+def test_the_numbers_of_a_constant(array: np.ndarray, numbers: str, registry: Registry) -> None:
+    from designer.importers.builder import GraphBuilder
+
+    c = conversion.Conversion(GraphBuilder(registry), 20)
+    source = c._constant_layer("net/value.1", array)
+    layer = c.builder.layers[source.layer]
+    params = dict(registry.read(layer).operator.texts())  # type: ignore[union-attr]
+    assert layer.name == "value_1"
+    assert (params["numbers"], params["dtype"]) == (numbers, str(array.dtype))
+    assert params["shape"] == ",".join(map(str, array.shape))
+
+
+@pytest.mark.parametrize(("size", "source"), [(15, "numbers"), (16, "numbers"), (17, "weights")])
+def test_large_constants_of_floats_are_weights(size: int, source: str, registry: Registry) -> None:
+    from designer.importers.builder import GraphBuilder
+
+    c = conversion.Conversion(GraphBuilder(registry), 20)
+    layer = c.builder.layers[c._constant_layer("w", np.arange(size, dtype=np.float32)).layer]
+    assert layer.params.get("source", "numbers") == source
+    assert len(c.builder.weights) == (source == "weights")
+    integers = c.builder.layers[c._constant_layer("w", np.arange(size)).layer]
+    assert integers.params["numbers"] == ",".join(map(str, range(size)))

@@ -43,8 +43,14 @@ def placed_text(layer: Layer, registry: Registry) -> str:
     """A layer with its position; the model that an opaque layer keeps is printed below it."""
     packed = layer.params.get("model", "")
     plain = replace(layer, params={key: text for key, text in layer.params.items() if key != "model"})
-    inner = [f"      {line}" for line in graph_lines(onnx.load_from_string(unpacked(packed)).graph)] if packed else []
-    return "\n".join([f"  {layer_text(plain, registry)} at {layer.position}", *inner])
+    inner = model_lines(onnx.load_from_string(unpacked(packed))) if packed else []
+    return "\n".join([f"  {layer_text(plain, registry)} at {layer.position}", *(f"      {line}" for line in inner)])
+
+
+def model_lines(model: onnx.ModelProto) -> list[str]:
+    """A model, with the versions of domains that do not depend on the installed packages."""
+    opsets = [f"{entry.domain} {entry.version}" for entry in model.opset_import if entry.domain]
+    return [*opsets, *graph_lines(model.graph)]
 
 
 def report_text(found: Imported) -> str:
