@@ -173,6 +173,8 @@ def test_names_are_kept_if_they_are_legal_and_free(registry: Registry) -> None:
     assert made.layer == "input_"
     (made,) = builder.add("activation", [made], activation=("relu", {}))
     assert made.layer == "activation"
+    (made,) = builder.add("element_wise", [made, made], {"operation": "multiply"})
+    assert made.layer == "multiply"
 
 
 @pytest.mark.parametrize(
@@ -206,7 +208,16 @@ def test_the_reason_says_what_a_tensor_has(registry: Registry) -> None:
     full = {"kernel": given["kernel"], "bias": np.ones(4)}
     with pytest.raises(ShapeError, match="'activation_slope' needs the shape 4 but has no values"):
         builder.add("convolution", [image], params, weights=full, activation=("prelu", {"per_channel": True}))
+    wrong = {**full, "kernel": np.ones((4, 1, 1, 1)), "activation_slope": np.ones(4)}
+    with pytest.raises(ShapeError, match="'kernel' needs the shape 4 x 3 x 1 x 1 but has 4 x 1 x 1 x 1"):
+        builder.add("convolution", [image], params, weights=wrong, activation=("prelu", {"per_channel": True}))
     assert state(builder) == before
+
+
+def test_an_activation_changes_the_type_of_the_first_output(registry: Registry) -> None:
+    builder, image = builder_with_image(registry)
+    one, two = builder.add("split", [image], {"parts": 2, "axis": 2}, activation=("glu", {"axis": 3}))
+    assert [str(builder.types[source]) for source in (one, two)] == ["N x 3 x 4 x 4", "N x 3 x 4 x 8"]
 
 
 def test_an_activation_is_attached_to_the_layer_of_its_input(registry: Registry) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import onnx
 import pytest
+from document_texts import layer_text
 from onnx_models import random, saved, small_network
 from onnx_networks import NETWORKS
 from onnx_node_cases import CASES, KEPT, REFUSED
@@ -26,17 +27,6 @@ from designer.operators.registry import Registry
 
 ENDS = ("input", "tensor_input", "output")
 TORCH = ("diffusion", "lstm", "shared", "unet", "vit")
-
-
-def layer_text(layer: Layer, registry: Registry) -> str:
-    """A layer with the parameters that are not its defaults."""
-    cls = registry.get(layer.type)
-    usual = cls().texts() if cls is not None else {}
-    params = "".join(f" {key}={text!r}" for key, text in layer.params.items() if usual.get(key) != text)
-    function = layer.activation
-    attached = f" -> {function.type} {dict(function.params)}" if function is not None else ""
-    shared = f" weights of {layer.weights_of}" if layer.weights_of else ""
-    return f"{layer.name}: {layer.type}({', '.join(map(str, layer.inputs))}){params}{attached}{shared}"
 
 
 def placed_text(layer: Layer, registry: Registry) -> str:
@@ -169,5 +159,5 @@ def test_the_layers_of_single_onnx_nodes(registry: Registry) -> None:
 
 def test_no_other_import_is_recorded() -> None:
     names = [*(f"onnx_{name}" for name in (*ONNX, "nodes")), *(f"torch_{name}" for name in TORCH)]
-    own = ["bad_onnx.txt", "onnx_versions.txt", *(f"onnx/{name}.txt" for name in NETWORKS)]
+    own = ["bad_onnx.txt", "onnx_versions.txt", "torch_calls.txt", *(f"onnx/{name}.txt" for name in NETWORKS)]
     check_files("imports", [*own, *(f"{name}.txt" for name in names)])
