@@ -206,7 +206,18 @@ def attention() -> onnx.ModelProto:
     x = block("scaled_by_values", x, scale="Mul:@ mask")
     x = block("factor_in_front", x, scale="Mul:factor @")
     x = block("weights_behind", x, right=True)
-    return model(nodes, {"x": [2, 3, 4, 4]}, {x: None}, {"mask": random(4, 4, seed=1)})
+    nodes += [  # a linear layer and attention share their first two nodes
+        node("MatMul", f"{x} keys", "both_s", "/both/Scores"),
+        node("Add", "both_s vector", "both_m", "/both/Mask"),
+        node("Softmax", "both_m", "both_w", "/both/Softmax", axis=-1),
+        node("MatMul", "both_w values", "both_y", "/both/Result"),
+        node("Add", "both_y offset", "y", "/both/Add"),
+    ]
+    weights = {
+        "mask": random(4, 4, seed=1), "keys": random(4, 5, seed=2), "vector": random(5, seed=3),
+        "values": random(5, 4, seed=4), "offset": random(4, seed=5),
+    }  # fmt: skip
+    return model(nodes, {"x": [2, 3, 4, 4]}, {"y": None}, weights)
 
 
 def shuffles() -> onnx.ModelProto:
@@ -243,9 +254,14 @@ def domains() -> onnx.ModelProto:
         node("Gelu", "f", "g", domain="com.microsoft"),
         node("Sparkle", "g", "y", "sparkle", domain="org.other", amount=3),
         node("Relu", "y", "z", domain="com.example"),
+        node("Sigmoid", "z", "gate", domain="com.example"),
+        node("Mul", "z gate", "w"),
+        node("Twin", "w w", "t", "twin", domain="org.other"),
+        node("Maybe", "t _ w", "m", "maybe", domain="org.other"),
+        node("Second", "m", "_ s", "second", domain="org.other"),
     ]
     versions = {"ai.onnx": 20, "com.example": 2, "com.microsoft": 1, "org.other": 4}
-    return model(nodes, {"x": [2, 3]}, {"z": [2, 3], "y": [2, 3], "e": [2, 3]}, domains=versions)
+    return model(nodes, {"x": [2, 3]}, {key: [2, 3] for key in (*"yeztms", "gate")}, domains=versions)
 
 
 def graph(
@@ -261,7 +277,7 @@ def kept() -> onnx.ModelProto:
     body = graph(
         "body",
         [node("Add", "state row", "sum"), node("Mul", "sum local", "half"), node("Mul", "half outer", "next"), node("Identity", "next", "out")],
-        typed(FLOAT, next=[3], out=[3]), step, [local],
+        [helper.make_tensor_value_info(name, FLOAT, None) for name in ("next", "out")], step, [local],
     )  # fmt: skip
     nodes = [
         node("Det", "m", "d", "determinant"),
@@ -297,15 +313,16 @@ def batches() -> onnx.ModelProto:
         node("Reshape", "x flat", "rows", "rows"),
         node("Concat", "n two", "wide", axis=0),
         node("Expand", "table wide", "spread", "spread"),
+        node("Expand", "row wide", "grid", "grid"),
         node("QuantizeLinear", "x scale point", "q", "quantize"),
         node("MaxPool", "q", "half", "half", kernel_shape=[2, 3], strides=[2, 3]),
         node("DequantizeLinear", "half scale point", "small", "dequantize"),
     ]
     weights = {
         "zero": np.array(0), "zeros": np.array([0]), "minus": np.array([-1]), "two": np.array([2, 3]),
-        "table": random(1, 2, 3), "scale": np.array(0.02, np.float32), "point": np.array(3, np.uint8),
+        "table": random(1, 2, 3), "row": random(1, 2, 1), "scale": np.array(0.02, np.float32), "point": np.array(3, np.uint8),
     }  # fmt: skip
-    ends = ("rows", "spread", "small")
+    ends = ("rows", "spread", "grid", "small")
     return model(nodes, {"x": ["n", 3, "h", "w"], "last": ["n", 2]}, {**dict.fromkeys(ends), "last": ["n", 2]}, weights)
 
 
@@ -317,7 +334,7 @@ def texts() -> onnx.ModelProto:
         node("Constant", "", "words", value_strings=["a", "x", "c"]),
         node("Constant", "", "word", value_string="b"),
         node("Equal", "tensor words", "same", "same"),
-        node("Equal", "tensor word", "second", "second"),
+        node("Equal", "saved word", "second", "second"),
         node("Cast", "same", "number", to=FLOAT),
         node("Cast", "second", "other", to=FLOAT),
         node("Dropout", "x", "dropped mask", "dropout"),
@@ -331,6 +348,7 @@ def texts() -> onnx.ModelProto:
     weights = {"scale": random(6), "k": np.array([1])}
     proto = model(nodes, {"x": [3, 6]}, {"y": None}, weights)
     proto.graph.output.extend(typed(TensorProto.BOOL, same=[3]))
+    proto.graph.initializer.append(helper.make_tensor("saved", TensorProto.STRING, [3], [b"b", b"y", b"b"]))
     return proto
 
 

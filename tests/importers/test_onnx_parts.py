@@ -21,7 +21,7 @@ from designer.graph.graph import Graph
 from designer.graph.types import DataType, ShapeError, Symbol, TensorType
 from designer.importers.formats import ImportOptions
 from designer.importers.imported import Imported
-from designer.importers.onnx import conversion, importing, origin
+from designer.importers.onnx import conversion, importing, opaque, origin
 from designer.importers.onnx.conversion import OnnxOp, UnsupportedError, check_attributes
 from designer.importers.onnx.importing import _declared, import_onnx, import_proto
 from designer.importers.onnx.model_file import check_opsets, check_tensor
@@ -31,6 +31,7 @@ from designer.importers.onnx.original import FileRunner, OnnxOriginal
 from designer.importers.onnx.scopes import NAME_SCOPES, scope_of
 from designer.importers.onnx.versions import _nodes, _same, has_definition, upgraded, with_opset
 from designer.importers.report import ImportReport
+from designer.importers.verification import run_document
 from designer.operators.params import ParamError
 from designer.operators.registry import Registry
 
@@ -361,6 +362,8 @@ def test_values_that_inner_graphs_read_from_around() -> None:
         ("", "", ()),
         ("/ignored/x", "['', 'layer1', 'layer1.0', 'layer1.0.conv1', 'conv2d']", ("layer1", "0", "conv1")),
         ("/a/b", "['', 'head', 'linear']", ("head",)),
+        ("/a/b", "['', 'a', 'b.c', 'x']", ("a", "b.c")),
+        ("/a/b", "['', 'a', 'a', 'a.b', 'x']", ("a", "a", "b")),
         ("/a/b", "[1, 2]", ()),
         ("/a/b", "nonsense(", ()),
         ("/a/b", "{'a': 1}", ()),
@@ -966,3 +969,183 @@ def test_large_constants_of_floats_are_weights(size: int, source: str, registry:
     assert len(c.builder.weights) == (source == "weights")
     integers = c.builder.layers[c._constant_layer("w", np.arange(size)).layer]
     assert integers.params["numbers"] == ",".join(map(str, range(size)))
+
+
+# --- what is kept in documents and layers ---------------------------------------------------------------------------
+
+
+def test_a_pattern_is_named_after_its_last_node_and_has_its_nodes_in_order() -> None:
+    import onnx_ir as ir
+
+    from designer.importers.onnx.patterns import find_patterns
+
+    nodes = [
+        helper.make_node("Erf", ["d"], ["e"], name="/gelu/inner/Erf"),
+        helper.make_node("Mul", ["x", "half"], ["h"], name="/gelu/Half"),
+        helper.make_node("Add", ["e", "one"], ["a"], name="/gelu/One"),
+        helper.make_node("Mul", ["h", "a"], ["y"], name="/outer/gelu/Last"),
+        helper.make_node("Div", ["x", "root"], ["d"], name="/gelu/first/Div"),
+    ]
+    weights = {"root": np.float32(2**0.5), "one": np.float32(1), "half": np.float32(0.5)}
+    proto = model(nodes, {"x": [2]}, {"y": [2]}, {name: np.asarray(value) for name, value in weights.items()})
+    graph = ir.from_proto(proto).graph
+    graph.sort()
+    found = find_patterns(graph).replaced
+    order = [node.name for node in graph]
+    ops = {node.name: found.get(id(node), "absent") for node in graph}
+    assert {name: item for name, item in ops.items() if name != "/outer/gelu/Last"} == dict.fromkeys(
+        name for name in order if name != "/outer/gelu/Last"
+    )
+    gelu = ops["/outer/gelu/Last"]
+    assert isinstance(gelu, OnnxOp)
+    assert (gelu.name, gelu.op_type, gelu.domain, gelu.opset) == ("/outer/gelu/Last", "Gelu", "layerwright", 1)
+    assert (gelu.inputs, gelu.outputs, dict(gelu.attributes)) == (("x",), ("y",), {"approximate": "none"})
+    assert gelu.scope == ("outer", "gelu")
+    assert [node.name for node in gelu.nodes] == order
+
+
+def test_a_mean_that_drops_its_axis_is_not_that_of_a_layer_normalization(registry: Registry, tmp_path: Path) -> None:
+    proto = norm(keep=0)
+    for dim in proto.graph.input[0].type.tensor_type.shape.dim:
+        dim.dim_value = 5
+    found = import_onnx(saved(proto, tmp_path), registry, ImportOptions()).verified(registry)
+    assert "layer_normalization" not in layers(found)
+    assert found.report.agrees
+    assert found.report.max_rel_difference is not None
+
+
+def test_an_opaque_layer_has_as_many_inputs_as_it_may(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+    node = helper.make_node("Join", ["a", "b", "c"], ["y"], name="join", domain="own")
+    proto = model([node], {"a": [2], "b": [2], "c": [2]}, {"y": [2]}, domains={"own": 1})
+    monkeypatch.setattr(opaque, "MAX_INPUTS", 3)
+    assert imported(proto, registry).report.opaque == 1
+    monkeypatch.setattr(opaque, "MAX_INPUTS", 2)
+    with pytest.raises(DiagnosticError, match="it has 3 inputs, an opaque layer at most 2"):
+        imported(proto, registry)
+
+
+@pytest.mark.parametrize(
+    ("shape", "expected"),
+    [([], ()), ([2, 3], (2, 3)), (["N", 3], (N, 3)), (["M", 3], None), ([0, 3], None), ([None, 3], None), (None, None)],
+)
+def test_the_shape_of_a_kept_node_is_known_or_of_the_batch(
+    shape: list[int | str | None] | None, expected: tuple[Any, ...] | None
+) -> None:
+    entry = helper.make_tensor_value_info("x", FLOAT, shape)
+    assert opaque._shape(entry.type.tensor_type) == expected
+
+
+def test_sizes_of_a_node_that_reads_images_of_two_sizes_are_fixed() -> None:
+    def texts(first: list[int], second: list[int], made: tuple[int, ...]) -> list[str]:
+        node = helper.make_node("Add", ["a", "b"], ["y"])
+        entries = [helper.make_tensor_value_info(name, FLOAT, shape) for name, shape in (("a", first), ("b", second))]
+        ends = [helper.make_empty_tensor_value_info("y")]
+        graph = helper.make_graph([node], "g", entries, ends)
+        proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+        return opaque._open_texts(proto, op("Add", {}), [TensorType(made)])
+
+    assert texts([1, 3, 8, 6], [1, 3, 8, 6], (1, 3, 8, 6)) == ["1 x 3 x H x W"]
+    assert texts([1, 3, 8, 6], [1, 3, 1, 1], (1, 3, 8, 6)) == ["1 x 3 x 8 x 6"]
+    assert texts([1, 3, 8, 6], [8, 6], (1, 3, 8, 6)) == ["1 x 3 x 8 x 6"], "it does not run at other sizes"
+    assert texts([8, 6], [8, 6], (8, 6)) == ["8 x 6"]
+
+
+def test_a_definition_of_many_nodes_becomes_layers(registry: Registry) -> None:
+    """The definition of this operator has more than 50 nodes, most of which depend on sizes only."""
+    node = helper.make_node("CenterCropPad", ["x", "size"], ["y"], name="/net/crop/Center", axes=[2, 3])
+    proto = model([node], {"x": [1, 3, 6, 9]}, {"y": None}, {"size": np.array([4, 12])})
+    found = imported(proto, registry)
+    assert [item.outcome for item in found.report.outcomes] == ["known"]
+    x = random(1, 3, 6, 9)
+    made = run_document(found.graph, registry, found.weights, {"x": x})
+    expected = np.pad(x[:, :, 1:5], ((0, 0), (0, 0), (0, 0), (1, 2)))
+    np.testing.assert_array_equal(made["y"], expected)
+
+
+def test_the_key_of_a_weight_is_that_of_its_layer_also_in_an_instance() -> None:
+    assert origin._key("conv.kernel") == WeightKey("conv", "kernel")
+    assert origin._key("stage_0.block.conv.kernel") == WeightKey("stage_0.block.conv", "kernel")
+    assert origin._key("") is None
+    assert origin._key("kernel") is None
+
+
+def test_only_tensors_that_were_marked_are_filled_in() -> None:
+    weights = Weights({WeightKey("fc", "kernel"): random(2, 3)})
+
+    def filled(**entries: str) -> onnx.TensorProto | None:
+        tensor = onnx.TensorProto(name="w", data_type=FLOAT, dims=[3, 2], data_location=TensorProto.EXTERNAL)
+        for key, text in {
+            "location": origin.LOCATION,
+            "layer": "fc",
+            "tensor": "kernel",
+            "way": "same",
+            **entries,
+        }.items():
+            tensor.external_data.add(key=key, value=text)
+        return tensor if origin._fill(tensor, weights) else None
+
+    plain, turned = filled(), filled(way="transposed")
+    assert plain is not None
+    assert turned is not None
+    np.testing.assert_array_equal(numpy_helper.to_array(plain), random(2, 3).reshape(3, 2))
+    np.testing.assert_array_equal(numpy_helper.to_array(turned), random(2, 3).T)
+    assert plain.data_location == TensorProto.DEFAULT
+    assert not plain.external_data
+    assert filled(location="data.bin") is None
+    assert filled(layer="gone") is None
+    assert filled(tensor="bias") is None
+
+
+@pytest.mark.parametrize("field", ["raw_data", "float_data"])
+def test_the_kept_file_has_no_values_of_weights_and_large_tables(
+    field: str, registry: Registry, tmp_path: Path
+) -> None:
+    """Indices of 240 kB are kept; 40 kB of weights are not, however they are stored."""
+    proto = model(
+        [helper.make_node("MatMul", ["x", "w"], ["a"]), helper.make_node("Gather", ["a", "index"], ["y"], axis=1)],
+        {"x": [2, 100]}, {"y": None}, {"w": random(100, 100), "index": np.arange(30_000) % 100},
+    )  # fmt: skip
+    weight = proto.graph.initializer[0]
+    if field == "float_data":
+        weight.ClearField("raw_data")
+        weight.float_data.extend(random(100, 100).reshape(-1).tolist())
+    found = import_onnx(saved(proto, tmp_path), registry, ImportOptions())
+    assert len(found.graph.properties[origin.ORIGIN]) < 20_000
+    again = restored(found.graph, found.weights)
+    assert again is not None
+    for tensor, before in zip(again.graph.initializer, proto.graph.initializer, strict=True):
+        np.testing.assert_array_equal(numpy_helper.to_array(tensor), numpy_helper.to_array(before))
+    for name in ("raw_data", "float_data", "external_data"):
+        weight.ClearField(name)
+        again.graph.initializer[0].ClearField(name)
+    again.graph.initializer[0].ClearField("data_location")
+    assert again == proto
+
+
+@pytest.mark.parametrize(("limit", "kept"), [(7_999, False), (20_000, True)])
+def test_a_large_table_in_another_file_counts_before_it_is_read(
+    limit: int, kept: bool, registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(origin, "MAX_ORIGIN", limit)
+    proto = model(
+        [helper.make_node("Gather", ["x", "index"], ["y"], axis=1)],
+        {"x": [2, 100]},
+        {"y": None},
+        {"index": np.arange(2000) % 100},
+    )
+    onnx.save_model(proto, tmp_path / "a.onnx", save_as_external_data=True, location="data.bin", size_threshold=0)
+    read: list[str] = []
+    load = onnx.external_data_helper.load_external_data_for_tensor
+
+    def loading(tensor: onnx.TensorProto, folder: str) -> None:
+        read.append(tensor.name)
+        load(tensor, folder)
+
+    monkeypatch.setattr(onnx.external_data_helper, "load_external_data_for_tensor", loading)
+    found = import_onnx(tmp_path / "a.onnx", registry, ImportOptions())
+    assert (origin.ORIGIN in found.graph.properties) is kept
+    assert read == (["index"] if kept else [])
+    if kept:
+        again = restored(found.graph, found.weights)
+        assert again is not None
+        np.testing.assert_array_equal(numpy_helper.to_array(again.graph.initializer[0]), np.arange(2000) % 100)
