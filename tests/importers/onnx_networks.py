@@ -313,16 +313,15 @@ def batches() -> onnx.ModelProto:
         node("Reshape", "x flat", "rows", "rows"),
         node("Concat", "n two", "wide", axis=0),
         node("Expand", "table wide", "spread", "spread"),
-        node("Expand", "row wide", "grid", "grid"),
         node("QuantizeLinear", "x scale point", "q", "quantize"),
         node("MaxPool", "q", "half", "half", kernel_shape=[2, 3], strides=[2, 3]),
         node("DequantizeLinear", "half scale point", "small", "dequantize"),
     ]
     weights = {
         "zero": np.array(0), "zeros": np.array([0]), "minus": np.array([-1]), "two": np.array([2, 3]),
-        "table": random(1, 2, 3), "row": random(1, 2, 1), "scale": np.array(0.02, np.float32), "point": np.array(3, np.uint8),
+        "table": random(1, 2, 3), "scale": np.array(0.02, np.float32), "point": np.array(3, np.uint8),
     }  # fmt: skip
-    ends = ("rows", "spread", "grid", "small")
+    ends = ("rows", "spread", "small")
     return model(nodes, {"x": ["n", 3, "h", "w"], "last": ["n", 2]}, {**dict.fromkeys(ends), "last": ["n", 2]}, weights)
 
 

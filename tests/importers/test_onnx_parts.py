@@ -32,6 +32,7 @@ from designer.importers.onnx.scopes import NAME_SCOPES, scope_of
 from designer.importers.onnx.versions import _nodes, _same, has_definition, upgraded, with_opset
 from designer.importers.report import ImportReport
 from designer.importers.verification import run_document
+from designer.operators.library.development.opaque import unpacked
 from designer.operators.params import ParamError
 from designer.operators.registry import Registry
 
@@ -1149,3 +1150,30 @@ def test_a_large_table_in_another_file_counts_before_it_is_read(
         again = restored(found.graph, found.weights)
         assert again is not None
         np.testing.assert_array_equal(numpy_helper.to_array(again.graph.initializer[0]), np.arange(2000) % 100)
+
+
+def test_a_kept_node_computes_the_sizes_of_the_batch_that_it_reads(registry: Registry) -> None:
+    """Sizes with the batch are no tensors of the document: their nodes are kept inside, in running order."""
+    import onnx_ir as ir
+
+    nodes = [
+        helper.make_node("Shape", ["x"], ["shape"], name="shape"),
+        helper.make_node("Gather", ["shape", "zero"], ["n"], name="first"),
+        helper.make_node("Concat", ["n", "two"], ["wide"], axis=0, name="sizes"),
+        helper.make_node("Expand", ["row", "wide"], ["y"], name="expand"),
+    ]
+    weights = {"zero": np.array([0]), "two": np.array([2, 3]), "row": random(1, 2, 1)}
+    proto = model(nodes, {"x": ["N", 3]}, {"y": ["N", 2, 3]}, weights)
+    path = Path("file.onnx")
+    found = importing._attempt(ir.from_proto(proto), path, registry, ImportOptions(), open_batch=True)
+    assert isinstance(found, Imported)
+    (layer,) = (layer for layer in found.graph if layer.type == "opaque")
+    assert [str(source) for source in layer.inputs] == ["x", "row"]
+    assert layer.params["shapes"] == "N x 2 x 3"
+    inside = onnx.load_from_string(unpacked(layer.params["model"])).graph
+    assert [node.name for node in inside.node] == ["shape", "first", "sizes", "expand"]
+    assert sorted(tensor.name for tensor in inside.initializer) == ["two", "zero"]
+    outcomes = {item.node: item.layers for item in found.report.outcomes}
+    assert outcomes["expand"] == (layer.name,)
+    made = run_document(found.graph, registry, found.weights, {"x": random(4, 3)})
+    np.testing.assert_array_equal(made["y"], np.broadcast_to(weights["row"], (4, 2, 3)))
