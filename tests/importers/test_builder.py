@@ -330,3 +330,17 @@ def test_the_document_has_the_name_of_the_network(registry: Registry) -> None:
     builder.add("input", (), {"dims": Size3D(8, 8, 3)}, name="x", exact=True)
     assert builder.finish()[0].name == "my network"
     assert GraphBuilder(registry).finish()[0].name == "network"
+
+
+def test_instances_of_templates_have_the_types_of_the_layers_that_they_replace(registry: Registry) -> None:
+    builder, x = builder_with_image(registry)
+    for scope in ("half.0", "half.1"):
+        (x,) = builder.add("pooling", [x], {"size": Size2D(2, 2)}, name="pool", scope=(scope,))
+        for _ in range(2):
+            (x,) = builder.add("activation", [x], activation=("relu", {}), name="relu", scope=(scope,))
+    builder.add("output", [x], name="y", exact=True)
+    graph, _ = builder.finish()
+    names = [layer.name for layer in graph if layer.type == "template"]
+    assert [str(builder.types[Source(name)]) for name in names] == ["N x 3 x 4 x 4", "N x 3 x 2 x 2"]
+    heights = [graph[name].position[1] for name in ("image", *names)]
+    assert heights == sorted(set(heights)), "smaller images are further down"
