@@ -201,6 +201,25 @@ def test_an_opaque_layer_reads_every_element_type(dtype: DataType, tmp_path: Pat
     assert found.graph[outcome.layers[0]].params["shapes"] == f"4 x 2 {dtype.value}".removesuffix(" float32")
 
 
+def test_a_kept_node_of_another_domain_is_run_in_its_version(tmp_path: Path, registry: Registry) -> None:
+    """Version 1 of this operator has no tables of keys and values."""
+    node = helper.make_node(
+        "LabelEncoder",
+        ["x"],
+        ["y"],
+        domain="ai.onnx.ml",
+        keys_floats=[0.0, 1.0],
+        values_floats=[0.5, 7.0],
+        default_float=-1.0,
+    )
+    found = imported(model([node], {"x": [2, 3]}, {"y": [2, 3]}, domains={"ai.onnx.ml": 2}), tmp_path, registry)
+    (layer,) = [layer for layer in found.graph if layer.type == "opaque"]
+    assert (layer.params["domain"], layer.params["opset"], "model" in layer.params) == ("ai.onnx.ml", "2", False)
+    x = np.array([[0, 1, 2], [1, 0, 3]], np.float32)
+    made = run_document(found.graph, registry, found.weights, {"x": x})
+    np.testing.assert_array_equal(made["y"], [[0.5, 7, -1], [7, 0.5, -1]])
+
+
 def test_an_empty_attribute_of_an_opaque_layer_is_kept(tmp_path: Path, registry: Registry) -> None:
     node = helper.make_node("Imputer", ["x"], ["y"], domain="ai.onnx.ml", imputed_value_floats=[0.5])
     node.attribute.append(helper.make_attribute("imputed_value_int64s", [], attr_type=onnx.AttributeProto.INTS))
