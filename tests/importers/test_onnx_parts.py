@@ -91,6 +91,9 @@ def test_the_document_is_compared_at_the_sizes_that_the_file_leaves_open(registr
     assert shapes(["n", 3, "h", 20]) == [[(1, 3, 64, 20)], [(2, 3, 64, 20)], [(1, 3, 96, 20)]]
     assert shapes([1, 3, 10, 20]) == [[(1, 3, 10, 20)]]
     assert shapes(["n", 7]) == [[(1, 7)], [(2, 7)]]
+    assert shapes(["n", 7, "l"]) == [[(1, 7, 16)], [(2, 7, 16)]], "only images have another size"
+    assert shapes(["n", 2, "d", 4, 5]) == [[(1, 2, 16, 4, 5)], [(2, 2, 16, 4, 5)]]
+    assert shapes([1, 3, "h", "w"]) == [[(1, 3, 64, 64)], [(1, 3, 96, 96)]]
     assert shapes(["n", 7], [2, 3]) == [[(1, 7), (2, 3)], [(2, 7), (2, 3)]]
 
 
