@@ -183,8 +183,8 @@ def test_a_state_is_read_by_the_suffix_of_its_file(suffix: str, tmp_path: Path) 
     found = read_state(path)
     assert sorted(found) == sorted(state)
     for name, tensor in state.items():
-        assert found[name].dtype == tensor.dtype
-        assert torch.equal(found[name], tensor)
+        assert found[name].dtype == (tensor.dtype if suffix == ".pt" else torch.float32)
+        assert torch.equal(found[name].float(), tensor.float())
         found[name].add_(1)  # it is not a view of the file
 
 
