@@ -250,7 +250,7 @@ SEQUENCES: dict[str, Graph] = {
         shape="5,8",
     ),
     "values": chain(
-        ("scale_shift", {"scale": "0.25"}, None), ("unary", {"function": "abs"}, None),
+        ("unary", {"function": "abs"}, None),
         ("reduce", {"operation": "mean", "axes": "2", "keep": "true"}, None), ("dropout", {"probability": "0.375"}, None),
         ("layer_normalization", {"axis": "-2", "epsilon": "0.25"}, None), ("expand", {"shape": "-1,-1,3"}, None),
         ("permute", {"axes": "0,2,1"}, None), ("slice", {"axis": "2", "start": "1", "end": "4", "step": "1"}, None),

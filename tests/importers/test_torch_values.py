@@ -18,7 +18,7 @@ from designer.files.weights import WeightKey, Weights
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
-from designer.graph.types import BATCH, DataType, Size3D
+from designer.graph.types import BATCH, DataType, Size2D, Size3D
 from designer.importers.builder import GraphBuilder
 from designer.importers.imported import Imported
 from designer.importers.pytorch.conversion import (
@@ -27,6 +27,7 @@ from designer.importers.pytorch.conversion import (
     Conversion,
     Merged,
     Repeated,
+    TraceNode,
     UnsupportedError,
     Value,
     _around_batch,
@@ -36,7 +37,7 @@ from designer.importers.pytorch.conversion import (
 )
 from designer.importers.pytorch.original import TorchOriginal
 from designer.importers.pytorch.tracing import _repeated, reason_of, where
-from designer.importers.report import ImportReport
+from designer.importers.report import ImportReport, NodeOutcome, Outcome
 from designer.operators.registry import Registry
 
 N = Merged()
@@ -232,6 +233,86 @@ def test_weights_are_constants_of_float32(registry: Registry) -> None:
     for dtype in (torch.float64, torch.float16, torch.int64):
         with pytest.raises(UnsupportedError, match=f"a weight is {dtype}, but weights are float32"):
             c.weight(Constant(torch.ones(2, dtype=dtype)))
+
+
+def step(statement: int | None, *, attached: bool = False, label: str = "net.part") -> TraceNode:
+    """A node of a statement of generated code."""
+    return TraceNode("node", "op", {}, (), label, ("net",), statement=statement, attached=attached)
+
+
+def convolved(c: Conversion, x: Value, *names: str) -> Value:
+    weights = {"kernel": Constant(torch.ones(2, 4, 1, 1), names[0]), "bias": Constant(torch.ones(2), names[1])}
+    params = {"features": 2, "kernel": Size2D(1, 1)}
+    return c.layer("convolution", [x], params, weights=weights)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "attached", "one"),
+    [(1, 1, True, True), (1, 1, False, False), (1, 2, True, False), (None, None, True, False), (1, None, True, False)],
+)
+def test_an_activation_belongs_to_the_layer_of_its_statement(
+    before: int | None, after: int | None, attached: bool, one: bool, registry: Registry
+) -> None:
+    c, image = conversion(registry)
+    c.current = step(before)
+    conv = convolved(c, image, "net.weight", "net.bias")
+    c.current, c.made = step(after, attached=attached), []
+    slope = Constant(torch.full((1,), 0.5), "net.slope")
+    made = c.activate(conv, "prelu", {"per_channel": False}, weights={"activation_slope": slope})
+    owner = conv.source.layer if one else made.source.layer
+    assert (made.source == conv.source) is one
+    assert (c.builder.layers[conv.source.layer].activation is not None) is one
+    assert c.made == [owner]
+    assert len(c.builder.layers) == (2 if one else 3)
+    assert c.builder.weights[WeightKey(owner, "activation_slope")].tolist() == [0.5]
+    c.builder.finish()
+    assert c.builder.tensors["net.weight"] == (f"{conv.source.layer}.kernel",)
+    assert c.builder.tensors["net.slope"] == (f"{owner}.activation_slope",) or not one
+    if one:
+        assert not c.builder.attach(made.source, ("relu", {}), {}), "a second one is another layer"
+
+
+def test_only_the_last_layer_of_a_statement_is_a_part_of_the_next(registry: Registry) -> None:
+    c, image = conversion(registry)
+    c.current = step(1, label="net.first")
+    flat = c.layer("flatten", [image], {"start_axis": 1, "end_axis": -1})
+    assert c.part(flat, "flatten") is c.builder.layers[flat.source.layer]
+    assert c.part(flat, "padding") is None
+    assert c.part(Constant(torch.ones(2)), "flatten") is None
+    c.current = step(2)
+    assert c.part(flat, "flatten") is None, "another statement"
+    c.current = None
+    assert c.part(flat, "flatten") is None
+    c.current = step(1)
+    other = c.layer("flatten", [image], {"start_axis": 1, "end_axis": -1})
+    assert c.part(flat, "flatten") is None, "it is not the last layer"
+    assert c.builder.attach(other.source, ("relu", {}), {})
+    assert c.part(other, "flatten") is None, "it has an activation"
+    third = c.layer("flatten", [image], {"start_axis": 1, "end_axis": -1})
+    part = c.part(third, "flatten")
+    assert part is not None
+    assert c.take(part) == image
+    assert list(c.builder.layers) == ["image", flat.source.layer, other.source.layer]
+
+
+def test_layers_have_the_name_and_scope_of_their_node_and_weights_their_names(registry: Registry) -> None:
+    c, image = conversion(registry)
+    c.current = step(1, label="net.conv.0")
+    made = convolved(c, image, "net.conv.0.weight", "")
+    assert made.source.layer == "net_conv_0"
+    assert c.builder.scopes["net_conv_0"] == ("net",)
+    assert c.made == ["net_conv_0"]
+    c.current = None
+    plain = c.layer("identity", [made])
+    assert plain.source.layer == "identity"
+    assert c.builder.scopes["identity"] == ()
+    c.made = ["a", "b", "a"]
+    c.record(step(1), Outcome.OPAQUE, "why")
+    assert c.outcomes == [NodeOutcome("node", "op", Outcome.OPAQUE, ("a", "b"), "why")]
+    c.builder.finish()
+    assert c.builder.tensors == {"net.conv.0.weight": ("net_conv_0.kernel",)}
+    with pytest.raises(UnsupportedError, match="its result is N x 2 x 6 x 8, but the module makes"):
+        c.wrap(made.source, (N, 3, 6, 8))
 
 
 # --- traces ---------------------------------------------------------------------------------------------------------
