@@ -36,7 +36,7 @@ from designer.importers.pytorch.conversion import (
     data_type,
 )
 from designer.importers.pytorch.original import TorchOriginal
-from designer.importers.pytorch.tracing import _repeated, reason_of, where
+from designer.importers.pytorch.tracing import _repeated, reason_of, trace, where
 from designer.importers.report import ImportReport, NodeOutcome, Outcome
 from designer.operators.registry import Registry
 
@@ -328,6 +328,37 @@ def test_an_example_of_one_is_repeated_to_a_batch(shape: tuple[int, ...], repeat
     found = _repeated(x)
     assert tuple(found.shape) == repeated
     assert torch.equal(found[:1] if found.ndim else found, x[:1] if x.ndim else x)
+
+
+class Reshapes(nn.Module):
+    """Works for any batch, for a vector, or for one batch only."""
+
+    def __init__(self, *sizes: int) -> None:
+        super().__init__()
+        self.sizes = sizes
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.reshape(self.sizes) * 2
+
+
+@pytest.mark.parametrize(
+    ("sizes", "shape", "opened"),
+    [((-1, 6), (2, 6), (None, 6)), ((-1, 6), (1, 6), (None, 6)), ((2, 6), (2, 6), None), ((1, 5), (5,), (5,))],
+)
+def test_a_batch_is_left_open_unless_the_module_needs_its_size(
+    sizes: tuple[int, ...], shape: tuple[int, ...], opened: tuple[int | None, ...] | None
+) -> None:
+    found = trace(Reshapes(*sizes).eval(), [torch.rand(shape)], open_batch=True)
+    if opened is None:
+        assert found is None
+        return
+    assert found is not None
+    assert (found.open_batch, found.doubts) == (True, ())
+    (node,) = (item for item in found.program.graph.nodes if item.op == "placeholder")
+    assert tuple(size if isinstance(size, int) else None for size in node.meta["val"].shape) == opened
+    fixed = trace(Reshapes(*sizes).eval(), [torch.rand(shape)], open_batch=False)
+    assert fixed is not None
+    assert (fixed.open_batch, fixed.doubts) == (False, ())
 
 
 def test_the_line_of_an_error_is_the_last_of_the_users_code_also_behind_others() -> None:
