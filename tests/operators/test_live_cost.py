@@ -84,6 +84,9 @@ def test_an_activation_counts_on_its_own_and_the_layer_before_it_as_it_was():
         Layer("gated", "convolution", inputs=(Source("in"),), params={"features": "8"}, activation=ActivationSpec("glu", {"axis": "1"})),
         Layer("gate", "activation", inputs=(Source("plain"),), activation=ActivationSpec("glu", {"axis": "1"})),
         Layer("norm", "batch_normalization", inputs=(Source("in"),)),
+        Layer("dense", "fully_connected", inputs=(Source("in"),), params={"features": "8"}),
+        Layer("half", "fully_connected", inputs=(Source("in"),), params={"features": "8"}, activation=ActivationSpec("glu", {"axis": "1"})),
+        Layer("of_dense", "activation", inputs=(Source("dense"),), activation=ActivationSpec("glu", {"axis": "1"})),
         Layer("off", "convolution", inputs=(Source("in"),), params={"features": "3"}, attributes={BYPASSED: "true"}),
         Layer("off_curve", "convolution", inputs=(Source("in"),), params={"features": "3"}, attributes={BYPASSED: "true"},
               activation=ActivationSpec("prelu")),
@@ -95,6 +98,7 @@ def test_an_activation_counts_on_its_own_and_the_layer_before_it_as_it_was():
     assert (plain.outputs, gated.outputs) == (4 * 8 * pixels, 4 * 4 * pixels)
     assert gated.weights == plain.weights == 4 * (8 * 3 * 9 + 8)
     assert (norm.weights, norm.learned) == (4 * 4 * 3, 2 * 3), "statistics are not trained"
+    assert live.of("half").flops == live.of("dense").flops + live.of("of_dense").flops
     for name in ("off", "off_curve"):
         work = live.of(name)
         assert (work.flops, work.learned, work.weights, work.outputs) == (0, 0, 0, 4 * 3 * pixels)
