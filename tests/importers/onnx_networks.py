@@ -25,7 +25,7 @@ def typed(kind: int, **shapes: Sequence[int | str]) -> list[Any]:
 
 
 def inputs() -> onnx.ModelProto:
-    """Every kind of input; names that are no names of layers, and an output with the name that a layer would have."""
+    """Every kind of input; names that layers cannot have, and an output with the name that a layer would have."""
     nodes = [
         node("Relu", "image", "bright", "relu"),
         node("Exp", "photo", "relu_1", "relu"),

@@ -147,7 +147,7 @@ def test_every_case_is_compared_and_the_largest_differences_are_reported(registr
     assert found["max_abs_difference"] == max(first.max_abs_difference, second.max_abs_difference)
     assert found["max_rel_difference"] == max(case.max_rel_difference for case in found["cases"])
     assert found["size_note"] == ""
-    assert original.asked == [], "the size is no excuse for a document that differs at its own size"
+    assert original.asked == [], "a document that differs at its own size is not excused by others"
 
 
 def test_the_largest_differences_can_be_those_of_two_cases(registry: Registry) -> None:

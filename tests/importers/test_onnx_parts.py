@@ -1156,7 +1156,7 @@ def test_a_large_table_in_another_file_counts_before_it_is_read(
 
 
 def test_a_kept_node_computes_the_sizes_of_the_batch_that_it_reads(registry: Registry) -> None:
-    """Sizes with the batch are no tensors of the document: their nodes are kept inside, in running order."""
+    """No tensor of the document has the sizes with the batch: their nodes are kept inside, in running order."""
     import onnx_ir as ir
 
     nodes = [

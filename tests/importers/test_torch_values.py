@@ -375,6 +375,23 @@ def test_the_line_of_an_error_is_the_last_of_the_users_code_also_behind_others()
     assert reason_of(caught.value) == "RuntimeError: around"
     assert where(ValueError()) == ""
 
+    def within() -> None:
+        try:
+            inner()
+        except ValueError:
+            raise RuntimeError("later")  # noqa: B904 - the first error is only its context
+
+    with pytest.raises(RuntimeError) as caught:
+        within()
+    assert where(caught.value) == f'test_torch_values.py:{line}: raise ValueError("no")'
+
+
+def test_the_lines_of_the_import_itself_are_not_the_users() -> None:
+    with pytest.raises(UnsupportedError) as caught:
+        data_type("complex64")
+    assert where(caught.value).startswith("test_torch_values.py:")
+    assert where(caught.value).endswith(': data_type("complex64")')
+
 
 # --- the original module --------------------------------------------------------------------------------------------
 

@@ -150,7 +150,7 @@ def test_operators_are_found_by_their_older_names_and_listed_by_type(own: Regist
         assert own.get(name) is Renamed
         assert own.role(name) is Role.COMPUTE
     assert own.role("own_view") is Role.ANALYSIS
-    assert own.get("own_curve") is None, "an activation is no operator"
+    assert own.get("own_curve") is None, "an activation is not an operator"
     assert own.role("nothing") is None
     assert [cls.type for cls in own] == ["own_needs", "own_view", "renamed_thing"]
 
@@ -315,7 +315,7 @@ def test_a_text_is_read_as_a_value(kind: str, text: str, value: Any) -> None:
         ("ints", "1,,2", "'' is not a whole number"), ("size2d", "3", "3"), ("size3d", "3x5", "3x5"), ("size2d?", "x", "x"),
     ],
 )  # fmt: skip
-def test_a_text_that_is_no_value_is_refused(kind: str, text: str, message: str) -> None:
+def test_a_text_without_a_value_is_refused(kind: str, text: str, message: str) -> None:
     with pytest.raises(ParamError) as caught:
         parameter(kind).parse(text)
     assert message in str(caught.value)
