@@ -1180,3 +1180,15 @@ def test_a_kept_node_computes_the_sizes_of_the_batch_that_it_reads(registry: Reg
     assert outcomes["expand"] == (layer.name,)
     made = run_document(found.graph, registry, found.weights, {"x": random(4, 3)})
     np.testing.assert_array_equal(made["y"], np.broadcast_to(weights["row"], (4, 2, 3)))
+
+
+def test_why_a_node_is_not_valid_is_the_last_line_of_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    from onnx import shape_inference
+
+    def infer_shapes(*_: Any, **__: Any) -> None:
+        raise shape_inference.InferenceError(f"around\nnode\n{'x' * 300} \n")
+
+    monkeypatch.setattr(shape_inference, "infer_shapes", infer_shapes)
+    with pytest.raises(UnsupportedError) as caught:
+        opaque._types(onnx.ModelProto(), op("Det", {}), {})
+    assert str(caught.value) == f"Det is not valid: {'x' * 200}"
