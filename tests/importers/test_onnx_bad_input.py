@@ -429,7 +429,7 @@ def test_the_first_version_that_does_not_fit_is_named(versions: list[tuple[str, 
     [
         ("FLOAT", 5, None, None, None), ("FLOAT", 5, 0, 20, None), ("FLOAT", 3, 8, None, None), ("FLOAT", 3, 8, 12, None),
         ("FLOAT", 3, 4, 12, None), ("FLOAT", 3, None, 12, None), ("FLOAT", 3, None, None, 20), ("FLOAT", 3, 8, 8, 8),
-        ("FLOAT", 3, 12, None, 8), ("FLOAT", 3, 12, 12, 8),
+        ("FLOAT", 3, 12, None, 8), ("FLOAT", 3, 12, 12, 8), ("FLOAT", 3, 8, 0, 0),
         ("FLOAT", 3, 40, None, 0), ("UINT8", 20, None, None, None), ("DOUBLE", 2, 4, None, None), ("INT4", 39, None, None, None),
         ("INT4", 40, None, None, None), ("INT4", 41, None, None, 20), ("INT4", 3, 18, None, None), ("FLOAT16", 10, None, None, None),
     ],

@@ -1192,3 +1192,15 @@ def test_why_a_node_is_not_valid_is_the_last_line_of_the_library(monkeypatch: py
     with pytest.raises(UnsupportedError) as caught:
         opaque._types(onnx.ModelProto(), op("Det", {}), {})
     assert str(caught.value) == f"Det is not valid: {'x' * 200}"
+
+
+def test_a_kept_node_that_is_newer_than_exports_keeps_its_opset(registry: Registry) -> None:
+    """Attributes as text would be those of the opset of exports, which does not have the operator."""
+    node = helper.make_node("TensorScatter", ["past", "new"], ["y"], name="scatter", axis=1, mode="linear")
+    proto = model([node], {"past": [2, 5, 3], "new": [2, 2, 3]}, {"y": [2, 5, 3]}, opset=24)
+    found = imported(proto, registry)
+    (layer,) = (layer for layer in found.graph if layer.type == "opaque")
+    assert "attributes" not in layer.params or not layer.params["attributes"]
+    kept = onnx.load_from_string(unpacked(layer.params["model"]))
+    assert [(entry.domain, entry.version) for entry in kept.opset_import] == [("", 24)]
+    assert kept.graph.node[0].op_type == "TensorScatter"
