@@ -261,7 +261,9 @@ def domains() -> onnx.ModelProto:
         node("Second", "m", "_ s", "second", domain="org.other"),
     ]
     versions = {"ai.onnx": 20, "com.example": 2, "com.microsoft": 1, "org.other": 4}
-    return model(nodes, {"x": [2, 3]}, {key: [2, 3] for key in (*"yeztms", "gate")}, domains=versions)
+    proto = model(nodes, {"x": [2, 3]}, {key: [2, 3] for key in "yeztms"}, domains=versions)
+    proto.graph.value_info.extend(typed(FLOAT, gate=[2, 3]))  # it is read once, as the gate of a SiLU would be
+    return proto
 
 
 def graph(
