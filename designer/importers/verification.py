@@ -126,7 +126,8 @@ def difference(found: NDArray[Any], expected: NDArray[Any]) -> tuple[float, floa
     same = (one == other) | (np.isnan(one) & np.isnan(other))
     if not np.all(finite | same):
         return UNBOUNDED, UNBOUNDED
-    largest = float(np.max(np.abs(one - other), where=finite, initial=0.0))
+    with np.errstate(invalid="ignore"):  # infinite values that are equal
+        largest = float(np.max(np.abs(one - other), where=finite, initial=0.0))
     scale = float(np.max(np.abs(other), where=finite, initial=0.0))
     return largest, min(largest / scale, UNBOUNDED) if largest and scale else largest
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import resource
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +17,9 @@ from recorded import check_recorded
 from app.cli.main import app
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.importers.formats import ImportOptions
+from designer.importers.onnx import model_file
 from designer.importers.onnx.importing import import_onnx
+from designer.importers.onnx.model_file import read_proto
 from designer.operators.registry import Registry
 
 Make = Callable[[Path], Path]
@@ -163,6 +165,71 @@ def bad_offset(folder: Path) -> Path:
     return saved(proto, folder)
 
 
+def claims(count: int) -> onnx.TensorProto:
+    """A tensor that claims `count` x 2^20 elements and has four."""
+    tensor = numpy_helper.from_array(random(4), "claimed")
+    tensor.dims[:] = [count, 2**20]
+    return tensor
+
+
+def constant_with(attribute: onnx.AttributeProto) -> Make:
+    """A constant with this attribute."""
+
+    def make(folder: Path) -> Path:
+        constant = helper.make_node("Constant", [], ["c"])
+        constant.attribute.append(attribute)
+        nodes = [constant, helper.make_node("Add", ["x", "c"], ["y"])]
+        return saved(model(nodes, {"x": [4]}, {"y": [4]}), folder)
+
+    return make
+
+
+def sparse(part: str) -> Make:
+    """A sparse constant whose values or positions are not what they claim."""
+    places = numpy_helper.from_array(np.array([1, 3, 0, 2]), "places")
+    tensor = helper.make_sparse_tensor(numpy_helper.from_array(random(4), "values"), places, [4])
+    (tensor.values if part == "values" else tensor.indices).dims[:] = [2**20]
+    return constant_with(helper.make_attribute("sparse_value", tensor))
+
+
+def branches(*graphs: onnx.GraphProto, name: str = "then_branch") -> Make:
+    """A node with these graphs as its attribute."""
+
+    def make(folder: Path) -> Path:
+        node = helper.make_node("If", ["x"], ["y"])
+        node.attribute.append(helper.make_attribute(name, graphs[0] if len(graphs) == 1 else list(graphs)))
+        return saved(model([node], {"x": [1]}, {"y": [4]}), folder)
+
+    return make
+
+
+def inner(*stored: onnx.TensorProto, nodes: Sequence[onnx.NodeProto] = ()) -> onnx.GraphProto:
+    return helper.make_graph(list(nodes), "inner", [], [], list(stored))
+
+
+def nested(depth: int) -> onnx.GraphProto:
+    """Graphs in graphs."""
+    graph = inner()
+    for _ in range(depth - 1):
+        node = helper.make_node("If", ["x"], ["y"])
+        node.attribute.append(helper.make_attribute("then_branch", graph))
+        graph = inner(nodes=[node])
+    return graph
+
+
+def no_text(field: str) -> Make:
+    """A name that is not UTF-8."""
+
+    def make(folder: Path) -> Path:
+        names = {"name": "n", "op": "Relu", "domain": "", "input": "x", "output": "z", field: "QQQQ"}
+        node = helper.make_node(names["op"], [names["input"]], [names["output"]], names["name"], domain=names["domain"])
+        path = saved(model([node], {"x": [2]}, {"y": [2]}), folder)
+        path.write_bytes(path.read_bytes().replace(b"QQQQ", b"\xff\xfe\xff\xff"))
+        return path
+
+    return make
+
+
 CASES: list[tuple[Make, str, str]] = [
     (truncated, "bad-onnx", "not an ONNX file, or it is truncated"),
     (not_onnx, "bad-onnx", "not an ONNX file"),
@@ -188,6 +255,17 @@ CASES: list[tuple[Make, str, str]] = [
     (given(ENTRY, TEXT), "onnx-output", "the output 'text' cannot be imported"),
     (an_input_as_a_result, "bad-onnx", "two values with the name 'x'"),
     (recursive, "bad-onnx", "cannot be inlined"),
+    (sparse("values"), "onnx-data", "the tensor 'values' of 1048576 elements"),
+    (sparse("indices"), "onnx-data", "the tensor 'places' of 1048576 elements"),
+    (constant_with(helper.make_attribute("value", claims(1))), "onnx-data", "'claimed' of 1048576 elements"),
+    (constant_with(helper.make_attribute("all", [claims(4), claims(3)])), "onnx-data", "'claimed' of 4194304 elements"),
+    (branches(inner(claims(5))), "onnx-data", "'claimed' of 5242880 elements"),
+    (branches(inner(), inner(claims(6)), name="bodies"), "onnx-data", "'claimed' of 6291456 elements"),
+    (branches(nested(33)), "too-large", "graphs nested too deeply"),
+    *(
+        (no_text(field), "bad-onnx", "a name that is not UTF-8")
+        for field in ("name", "op", "domain", "input", "output")
+    ),
 ]
 BY_LIBRARIES = ("onnx-node", "onnx-opset")  # their sentences contain those of onnx
 
@@ -210,7 +288,7 @@ def test_the_reasons_and_remedies_of_bad_files(tmp_path: Path, registry: Registr
         (folder := tmp_path / str(number)).mkdir()
         found = refusal(make(folder), registry)
         message = "..." if code in BY_LIBRARIES or make is recursive else found.message
-        lines.append(f"{make.__name__}: {found.code}: {message}; {found.remedy}")
+        lines.append(f"{make.__qualname__.partition('.')[0]}: {found.code}: {message}; {found.remedy}")
     check_recorded("imports/bad_onnx.txt", "\n".join([*lines, ""]))
 
 
@@ -271,6 +349,160 @@ def test_a_tensor_in_an_attribute_is_checked_too(tmp_path: Path, registry: Regis
     nodes = [helper.make_node("Constant", [], ["c"], value=tensor), helper.make_node("Add", ["x", "c"], ["y"])]
     found = refusal(saved(model(nodes, {"x": [4]}, {"y": [4]}), tmp_path), registry)
     assert found.code == "onnx-data"
+
+
+def test_graphs_may_be_nested_as_deep_as_the_limit(tmp_path: Path) -> None:
+    assert read_proto(branches(nested(32))(tmp_path)).graph.node[0].op_type == "If"
+
+
+def test_a_name_may_be_used_again_in_the_graph_of_another_node(tmp_path: Path) -> None:
+    same = [inner(nodes=[helper.make_node("Relu", ["x"], ["z"])]) for _ in range(2)]
+    assert len(read_proto(branches(*same, name="bodies")(tmp_path)).graph.node) == 1
+
+
+def test_a_result_with_the_name_of_a_stored_tensor_is_refused(tmp_path: Path, registry: Registry) -> None:
+    nodes = [helper.make_node("Relu", ["x"], ["w"]), helper.make_node("Relu", ["w"], ["y"])]
+    found = refusal(saved(model(nodes, {"x": [2]}, {"y": [2]}, {"w": random(2)}), tmp_path), registry)
+    assert (found.code, found.message) == ("bad-onnx", "model.onnx has two values with the name 'w'")
+
+
+def test_a_file_of_more_than_2_gigabytes_is_not_read(
+    tmp_path: Path, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert model_file.MAX_FILE == 2**31 - 1
+    path = saved(small_network(), tmp_path)
+    monkeypatch.setattr(model_file, "MAX_FILE", path.stat().st_size)
+    assert read_proto(path).graph.node
+    monkeypatch.setattr(model_file, "MAX_FILE", path.stat().st_size - 1)
+    found = refusal(path, registry)
+    assert (found.code, found.message) == ("file-too-large", "model.onnx is larger than 2 GB")
+    assert found.remedy == "save the model with its tensors as external data"
+
+
+def test_a_file_that_cannot_be_read_says_why(
+    tmp_path: Path, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = saved(small_network(), tmp_path)
+
+    def load(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(onnx, "load_model", load)
+    found = refusal(path, registry)
+    assert (found.code, found.file) == ("cannot-read", str(path))
+    assert found.message == "model.onnx cannot be read: Permission denied"
+    assert found.remedy == "check the path and your permissions"
+
+
+@pytest.mark.parametrize(("nodes", "outputs", "fits"), [(1, 1, True), (1, 0, True), (0, 1, True), (0, 0, False)])
+def test_a_graph_has_nodes_or_outputs(nodes: int, outputs: int, fits: bool, tmp_path: Path) -> None:
+    made = [helper.make_node("Relu", ["x"], ["y"])][:nodes]
+    path = saved(model(made, {"x": [2]}, {"x": [2]} if outputs else {}), tmp_path)
+    if fits:
+        read_proto(path)
+    else:
+        with pytest.raises(DiagnosticError, match="contains no graph"):
+            read_proto(path)
+
+
+@pytest.mark.parametrize(
+    ("versions", "wrong"),
+    [
+        ([("", 20), ("ai.onnx", 3)], 3), ([("ai.onnx", 6)], 6), ([("ai.onnx", 18), ("", 999)], 999), ([("", 8)], None),
+        ([("ai.onnx", 8), ("com.example", 1)], None), ([("com.example", 999)], None),
+    ],
+)  # fmt: skip
+def test_the_first_version_that_does_not_fit_is_named(versions: list[tuple[str, int]], wrong: int | None) -> None:
+    proto = onnx.ModelProto(opset_import=[helper.make_opsetid(*entry) for entry in versions])
+    if wrong is None:
+        model_file.check_opsets(proto, Path("a.onnx"))
+        return
+    with pytest.raises(DiagnosticError) as caught:
+        model_file.check_opsets(proto, Path("a.onnx"))
+    newest = onnx.defs.onnx_opset_version()
+    message = f"a.onnx uses opset {wrong}, but opsets 7 to {newest} can be imported"
+    assert caught.value.diagnostics[0].message == message
+
+
+@pytest.mark.parametrize(
+    ("kind", "elements", "offset", "length", "found"),
+    [
+        ("FLOAT", 5, None, None, None), ("FLOAT", 5, 0, 20, None), ("FLOAT", 3, 8, None, None), ("FLOAT", 3, 8, 12, None),
+        ("FLOAT", 3, 4, 12, None), ("FLOAT", 3, None, 12, None), ("FLOAT", 3, None, None, 20), ("FLOAT", 3, 8, 8, 8),
+        ("FLOAT", 3, 12, None, 8), ("FLOAT", 3, 12, 12, 8), ("FLOAT", 3, 8, 0, 0),
+        ("FLOAT", 3, 40, None, 0), ("UINT8", 20, None, None, None), ("DOUBLE", 2, 4, None, None), ("INT4", 39, None, None, None),
+        ("INT4", 40, None, None, None), ("INT4", 41, None, None, 20), ("INT4", 3, 18, None, None), ("FLOAT16", 10, None, None, None),
+    ],
+)  # fmt: skip
+def test_external_data_has_the_bytes_of_the_tensor(
+    kind: str, elements: int, offset: int | None, length: int | None, found: int | None, tmp_path: Path
+) -> None:
+    """The file has 20 bytes; `found` are those that are there for the tensor, None if they are its bytes."""
+    (tmp_path / "data.bin").write_bytes(bytes(20))
+    tensor = onnx.TensorProto(name="w", data_type=getattr(TensorProto, kind), dims=[elements])
+    tensor.data_location = TensorProto.EXTERNAL
+    for key, number in (("location", "data.bin"), ("offset", offset), ("length", length)):
+        if number is not None:
+            tensor.external_data.add(key=key, value=str(number))
+    path = tmp_path / "a.onnx"
+    if found is None:
+        model_file.check_tensor(tensor, path, tmp_path)
+        return
+    with pytest.raises(
+        DiagnosticError, match=f"of {elements} elements, which needs .* bytes, but its data has {found} "
+    ):
+        model_file.check_tensor(tensor, path, tmp_path)
+
+
+@pytest.mark.parametrize(("offset", "length"), [("-8", "12"), ("8", "-12"), ("-8", ""), ("8", "x"), ("", "12")])
+def test_an_offset_or_length_that_is_not_one_is_refused(offset: str, length: str, tmp_path: Path) -> None:
+    """A negative offset would read from the end, or the bytes in front of the data."""
+    (tmp_path / "data.bin").write_bytes(bytes(20))
+    tensor = onnx.TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[3], data_location=TensorProto.EXTERNAL)
+    for key, text in (("location", "data.bin"), ("offset", offset), ("length", length)):
+        tensor.external_data.add(key=key, value=text)
+    with pytest.raises(DiagnosticError, match="has the tensor 'w' with an invalid offset or length"):
+        model_file.check_tensor(tensor, tmp_path / "a.onnx", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("kind", "field", "values", "elements"),
+    [
+        ("INT4", "int32_data", 2, 3), ("UINT4", "int32_data", 2, 4), ("INT4", "int32_data", 3, 5), ("COMPLEX128", "double_data", 6, 3),
+        ("COMPLEX64", "float_data", 6, 3), ("STRING", "string_data", 3, 3), ("UINT32", "uint64_data", 3, 3), ("BFLOAT16", "int32_data", 3, 3),
+    ],
+)  # fmt: skip
+def test_values_of_a_tensor_are_counted_by_its_type(kind: str, field: str, values: int, elements: int) -> None:
+    for extra in (-1, 0, 1):
+        tensor = onnx.TensorProto(name="w", data_type=getattr(TensorProto, kind), dims=[elements])
+        getattr(tensor, field).extend([b"a" if kind == "STRING" else 1] * (values + extra))
+        if extra and kind != "STRING":  # the size of a text is not known
+            with pytest.raises(DiagnosticError, match=f"'w' of {elements} elements"):
+                model_file.check_tensor(tensor, Path("a.onnx"), Path())
+        else:
+            model_file.check_tensor(tensor, Path("a.onnx"), Path())
+    odd = onnx.TensorProto(name="w", data_type=TensorProto.INT4, dims=[3], raw_data=bytes(2))
+    model_file.check_tensor(odd, Path("a.onnx"), Path())
+
+
+def test_external_data_is_read_from_the_folder_of_the_model(tmp_path: Path, registry: Registry) -> None:
+    (tmp_path / "inner" / "data").mkdir(parents=True)
+    weight = random(3, 4)
+    (tmp_path / "inner" / "data" / "w.bin").write_bytes(bytes(8) + weight.tobytes())
+    proto = model([helper.make_node("MatMul", ["x", "w"], ["y"])], {"x": ["n", 3]}, {"y": ["n", 4]})
+    tensor = proto.graph.initializer.add(name="w", data_type=TensorProto.FLOAT, dims=[3, 4])
+    tensor.data_location = TensorProto.EXTERNAL
+    for key, text in (("location", "data/w.bin"), ("offset", "8"), ("length", "48")):
+        tensor.external_data.add(key=key, value=text)
+    found = import_onnx(saved(proto, tmp_path / "inner"), registry, ImportOptions())
+    (array,) = found.weights.tensors.values()
+    np.testing.assert_array_equal(array, weight.T)
+
+
+def test_the_reason_of_a_library_is_its_first_line() -> None:
+    assert model_file._first(ValueError("  \n first \nsecond")) == "first "
+    assert model_file._first(ValueError("x" * 400)) == "x" * 300
+    assert model_file._first(KeyError()) == "KeyError"
 
 
 def test_a_text_instead_of_a_number_is_refused(tmp_path: Path, registry: Registry) -> None:

@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import helper
 from onnx.reference import ReferenceEvaluator
 from onnx_models import random
 from onnx_node_cases import CASES, NodeCase, integers, ints, number
 
 from designer.graph.types import Symbol
-from designer.importers.onnx.folding import NotFoldedError, can_fold, fold
+from designer.importers.onnx.folding import CODES, NotFoldedError, can_fold, fold
 
 WHOLE = {"a": ints(-7, 7, -6, 0), "b": ints(2, -2, 3, 5)}
 FURTHER = [
@@ -29,6 +30,18 @@ FURTHER = [
     NodeCase("Flatten", {"x": random(2, 3, 4)}, attributes={"axis": 2}),
     NodeCase("Flatten", {"x": random(2, 3, 4)}, attributes={"axis": 0}),
     NodeCase("Reshape", {"x": random(2, 3)}, {"shape": ints(3, 2)}, {"allowzero": 1}),
+    NodeCase("Reshape", {"x": random(2, 3)}, {"shape": ints(0, -1)}),
+    NodeCase("Slice", {"x": random(4, 10)}, {"s": ints(3), "e": ints(-10), "axes": ints(1), "steps": ints(-1)}),
+    NodeCase("Slice", {"x": random(4, 10)}, {"s": ints(3), "e": ints(-11), "axes": ints(1), "steps": ints(-1)}),
+    NodeCase("Slice", {"x": random(4, 3, 5)}, {"starts": ints(1), "ends": ints(3)}),
+    NodeCase("ReduceSum", {"x": random(2, 3)}, {"axes": ints()}, {"noop_with_empty_axes": 1}),
+    NodeCase("ReduceSum", {"x": random(2, 3)}, {"axes": ints()}),
+    NodeCase("Concat", {"a": random(2, 3), "b": random(2, 1)}, attributes={"axis": 1}),
+    *(
+        NodeCase("Cast", {"x": random(5) * np.float32(9)}, attributes={"to": code})
+        for code in (1, 3, 5, 6, 7, 9, 10, 11)
+    ),
+    *(NodeCase("Cast", {"x": integers(5, low=0, high=9)}, attributes={"to": code}) for code in (2, 4, 12, 13)),
 ]
 FOLDED = [case for case in (*CASES, *FURTHER) if can_fold(case.op) and case.outputs == 1 and not case.by_runtime]
 
@@ -52,6 +65,14 @@ def test_the_value_of_a_constant_of_shape_has_its_type() -> None:
 
 N = Symbol("N")
 SHAPE = np.array([N, 3, 4], object)
+BYTES = np.zeros(2**13, np.uint8)
+
+
+def test_codes_of_element_types_are_those_of_onnx() -> None:
+    assert {name: np.dtype(name) for name in CODES} == {
+        name: helper.tensor_dtype_to_np_dtype(code) for name, code in CODES.items()
+    }
+    assert len(CODES) == 12
 
 
 @pytest.mark.parametrize(
@@ -89,6 +110,12 @@ def test_shapes_with_the_batch_are_moved_around(
         ("Tile", {}, [ints(1), ints(2**25)]),
         ("Expand", {}, [ints(1), ints(2**25)]),
         ("Range", {}, [number(0, np.int64), number(2**25, np.int64), number(1, np.int64)]),
+        ("Tile", {}, [BYTES[:, None], ints(1, 2**12)]),
+        ("Concat", {"axis": 0}, [np.broadcast_to(np.uint8(0), 2**24), np.zeros(1, np.uint8)]),
+        ("Add", {}, [BYTES[:, None], BYTES[None]]),
+        ("Where", {}, [BYTES[:, None] > 0, BYTES[None], BYTES[:1]]),
+        ("Equal", {}, [SHAPE[:1], np.array([Symbol("M")], object)]),
+        ("Slice", {}, [random(4), SHAPE[:1], ints(3)]),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

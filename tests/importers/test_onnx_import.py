@@ -15,6 +15,7 @@ from onnx_models import FLOAT, model, random, saved, small_network
 
 from designer.files.document import parse_document, write_document
 from designer.graph.diagnostics import DiagnosticError
+from designer.graph.graph import Graph
 from designer.graph.types import DataType
 from designer.importers.formats import ImportOptions
 from designer.importers.imported import Imported
@@ -22,6 +23,7 @@ from designer.importers.onnx.importing import import_onnx
 from designer.importers.verification import compare, run_document
 from designer.operators.registry import Registry
 from designer.operators.size_contract import size_contract
+from exporters.onnx import export_onnx
 
 
 def imported(proto: onnx.ModelProto, folder: Path, registry: Registry) -> Imported:
@@ -199,6 +201,30 @@ def test_an_opaque_layer_reads_every_element_type(dtype: DataType, tmp_path: Pat
     (outcome,) = [item for item in found.report.outcomes if item.node == "reverse"]
     assert outcome.reason == "ReverseSequence is not an operator of the library"
     assert found.graph[outcome.layers[0]].params["shapes"] == f"4 x 2 {dtype.value}".removesuffix(" float32")
+
+
+def test_a_kept_node_of_another_domain_is_run_and_exported_in_its_version(tmp_path: Path, registry: Registry) -> None:
+    """Version 1 of this operator has no tables of keys and values."""
+    node = helper.make_node(
+        "LabelEncoder",
+        ["x"],
+        ["y"],
+        domain="ai.onnx.ml",
+        keys_floats=[0.0, 1.0],
+        values_floats=[0.5, 7.0],
+        default_float=-1.0,
+    )
+    found = imported(model([node], {"x": [2, 3]}, {"y": [2, 3]}, domains={"ai.onnx.ml": 2}), tmp_path, registry)
+    (layer,) = [layer for layer in found.graph if layer.type == "opaque"]
+    assert (layer.params["domain"], layer.params["opset"], "model" in layer.params) == ("ai.onnx.ml", "2", False)
+    x = np.array([[0, 1, 2], [1, 0, 3]], np.float32)
+    made = run_document(found.graph, registry, found.weights, {"x": x})
+    np.testing.assert_array_equal(made["y"], [[0.5, 7, -1], [7, 0.5, -1]])
+    edited = Graph([*found.graph], name="edited")
+    export_onnx(edited, registry, found.weights, tmp_path / "edited.onnx")
+    assert ("ai.onnx.ml", 2) in {
+        (entry.domain, entry.version) for entry in onnx.load(tmp_path / "edited.onnx").opset_import
+    }
 
 
 def test_an_empty_attribute_of_an_opaque_layer_is_kept(tmp_path: Path, registry: Registry) -> None:

@@ -17,10 +17,11 @@ from recorded import check_recorded
 
 from designer.files.weights import WeightKey, Weights
 from designer.graph.diagnostics import DiagnosticError
-from designer.graph.types import DataType, Symbol, TensorType
+from designer.graph.graph import Graph
+from designer.graph.types import DataType, ShapeError, Symbol, TensorType
 from designer.importers.formats import ImportOptions
 from designer.importers.imported import Imported
-from designer.importers.onnx import origin
+from designer.importers.onnx import conversion, importing, opaque, origin
 from designer.importers.onnx.conversion import OnnxOp, UnsupportedError, check_attributes
 from designer.importers.onnx.importing import _declared, import_onnx, import_proto
 from designer.importers.onnx.model_file import check_opsets, check_tensor
@@ -29,6 +30,10 @@ from designer.importers.onnx.origin import _way, restored
 from designer.importers.onnx.original import FileRunner, OnnxOriginal
 from designer.importers.onnx.scopes import NAME_SCOPES, scope_of
 from designer.importers.onnx.versions import _nodes, _same, has_definition, upgraded, with_opset
+from designer.importers.report import ImportReport
+from designer.importers.verification import run_document
+from designer.operators.library.development.opaque import unpacked
+from designer.operators.params import ParamError
 from designer.operators.registry import Registry
 
 
@@ -86,6 +91,9 @@ def test_the_document_is_compared_at_the_sizes_that_the_file_leaves_open(registr
     assert shapes(["n", 3, "h", 20]) == [[(1, 3, 64, 20)], [(2, 3, 64, 20)], [(1, 3, 96, 20)]]
     assert shapes([1, 3, 10, 20]) == [[(1, 3, 10, 20)]]
     assert shapes(["n", 7]) == [[(1, 7)], [(2, 7)]]
+    assert shapes(["n", 7, "l"]) == [[(1, 7, 16)], [(2, 7, 16)]], "only images have another size"
+    assert shapes(["n", 2, "d", 4, 5]) == [[(1, 2, 16, 4, 5)], [(2, 2, 16, 4, 5)]]
+    assert shapes([1, 3, "h", "w"]) == [[(1, 3, 64, 64)], [(1, 3, 96, 96)]]
     assert shapes(["n", 7], [2, 3]) == [[(1, 7), (2, 3)], [(2, 7), (2, 3)]]
 
 
@@ -358,6 +366,8 @@ def test_values_that_inner_graphs_read_from_around() -> None:
         ("", "", ()),
         ("/ignored/x", "['', 'layer1', 'layer1.0', 'layer1.0.conv1', 'conv2d']", ("layer1", "0", "conv1")),
         ("/a/b", "['', 'head', 'linear']", ("head",)),
+        ("/a/b", "['', 'a', 'b.c', 'x']", ("a", "b.c")),
+        ("/a/b", "['', 'a', 'a', 'a.b', 'x']", ("a", "a", "b")),
         ("/a/b", "[1, 2]", ()),
         ("/a/b", "nonsense(", ()),
         ("/a/b", "{'a': 1}", ()),
@@ -673,3 +683,524 @@ def test_the_nodes_of_a_graph_are_those_of_all_graphs_inside_too() -> None:
     many.attribute.append(helper.make_attribute("graphs", [body("first"), body("second")]))
     found = _nodes(helper.make_graph([around, many], "g", [], []))
     assert sorted(node.output[0] for node in found) == ["a", "b", "first", "i", "l", "loop", "s", "second"]
+
+
+# --- the two attempts of an import -------------------------------------------------------------------------------------
+
+
+def attempt(opaque: int, title: str) -> Imported:
+    report = ImportReport("file.onnx", opaque=opaque, warnings=("first",))
+    return Imported(Graph([], name=title), Weights({}), report)
+
+
+NOTE = "the document has a batch of 1: layers of the library cannot express some nodes for other batches"
+
+
+@pytest.mark.parametrize(
+    ("shape", "opened", "fixed", "expected"),
+    [
+        (["n", 3], 0, 0, "open"),
+        (["n", 3], 2, 1, "fixed"),
+        (["n", 3], 1, 1, "open"),
+        (["n", 3], 1, 2, "open"),
+        (["n", 3], None, 4, "fixed"),
+        (["n", 3], 4, None, "open"),
+        (["n", 3], None, None, "error of open"),
+        ([2, 3], 2, 1, "open"),
+        ([2, 3], None, 1, "error of open"),
+        ([1, 3, 8, 8], 2, 1, "fixed"),
+        ([2, 3, 8, 8], 2, 1, "open"),
+        ([1, 3, 8], 2, 1, "open"),
+    ],
+)
+def test_a_batch_of_any_size_is_kept_unless_it_costs_layers(
+    shape: list[int | str],
+    opened: int | None,
+    fixed: int | None,
+    expected: str,
+    registry: Registry,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """`opened` and `fixed` are the opaque layers of the import with a batch of any size and of 1; None if it fails."""
+
+    def attempted(*_: Any, open_batch: bool) -> Imported | DiagnosticError:
+        title, opaque = ("open", opened) if open_batch else ("fixed", fixed)
+        return attempt(opaque, title) if opaque is not None else DiagnosticError.of("bad-onnx", f"error of {title}")
+
+    monkeypatch.setattr(importing, "_attempt", attempted)
+    if expected.startswith("error"):
+        with pytest.raises(DiagnosticError, match=expected):
+            imported(relu({"x": shape}), registry)
+        return
+    found = imported(relu({"x": shape}), registry)
+    assert found.graph.name == expected
+    assert found.report.warnings == (("first", NOTE) if expected == "fixed" else ("first",))
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [(ShapeError("no shape"), "no shape"), (ParamError("no value"), "no value"), (KeyError("x"), "'x'"), (ValueError("y" * 400), "y" * 300)],
+    ids=["shape", "parameter", "key", "value"],
+)  # fmt: skip
+def test_what_fails_unexpectedly_is_a_reason_why_the_file_is_not_imported(
+    error: Exception, reason: str, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(*_: Any) -> Imported:
+        raise error
+
+    monkeypatch.setattr(importing, "_imported", failing)
+    with pytest.raises(DiagnosticError) as caught:
+        imported(relu({"x": [2, 3]}), registry)
+    (found,) = caught.value.diagnostics
+    assert (found.code, found.message, found.file) == (
+        "bad-onnx",
+        f"file.onnx cannot be imported: {reason}",
+        "file.onnx",
+    )
+
+
+def test_a_node_that_cannot_be_kept_is_named_by_its_output_if_it_has_no_name(registry: Registry) -> None:
+    def message(name: str) -> str:
+        proto = model([helper.make_node("Relu", ["nowhere"], ["y"], name=name)], {"x": [2]}, {"y": [2]})
+        with pytest.raises(DiagnosticError) as caught:
+            imported(proto, registry)
+        (found,) = caught.value.diagnostics
+        assert (found.code, found.file) == ("onnx-node", "file.onnx")
+        return found.message
+
+    assert message("sharp").startswith("file.onnx: the node 'sharp' (Relu) cannot be imported: ")
+    assert message("").startswith("file.onnx: the node 'y' (Relu) cannot be imported: ")
+
+
+@pytest.mark.parametrize(
+    ("sizes", "message", "remedy"),
+    [
+        ({"z": (1, 2)}, "file.onnx has no input 'z'", "choose x, y"),
+        ({"w": (3,)}, "file.onnx has no input 'w'", "choose x, y"),
+        (
+            {"x": (1, 4, 5)}, "file.onnx has the input 'x' of the shape n x 3 x ?, which cannot be 1 x 4 x 5",
+            "choose sizes only for dimensions that the file leaves open",
+        ),
+        (
+            {"y": (2, 3)}, "file.onnx has the input 'y' of the shape 7, which cannot be 2 x 3",
+            "choose sizes only for dimensions that the file leaves open",
+        ),
+    ],
+)  # fmt: skip
+def test_sizes_that_do_not_fit_are_refused_with_what_does(
+    sizes: dict[str, tuple[int, ...]], message: str, remedy: str
+) -> None:
+    """Stored tensors are among the inputs of old files."""
+    nodes = [helper.make_node("Add", ["y", "w"], ["a"]), helper.make_node("Relu", ["x"], ["b"])]
+    proto = model(nodes, {"x": ["n", 3, None], "y": [7], "w": [7]}, {"a": [7]}, {"w": random(7)})
+    with pytest.raises(DiagnosticError) as caught:
+        importing._check_sizes(proto, Path("file.onnx"), sizes)
+    (found,) = caught.value.diagnostics
+    assert (found.code, found.message, found.remedy) == ("onnx-input", message, remedy)
+    importing._check_sizes(proto, Path("file.onnx"), {"x": (5, 3, 9), "y": (7,), "": (1, 2, 3, 4)})
+
+
+def test_without_inputs_there_is_nothing_to_choose() -> None:
+    proto = model([helper.make_node("Relu", ["w"], ["y"])], {}, {"y": [2]}, {"w": random(2)})
+    with pytest.raises(DiagnosticError) as caught:
+        importing._check_sizes(proto, Path("file.onnx"), {"x": (2,)})
+    assert caught.value.diagnostics[0].remedy == "choose -"
+
+
+def test_progress_is_reported_every_256_nodes_with_the_name_of_the_next(registry: Registry) -> None:
+    nodes = [
+        helper.make_node("Neg", [f"v{number}"], [f"v{number + 1}"], name=f"node {number}") for number in range(520)
+    ]
+    seen: list[tuple[int, int, str]] = []
+    options = ImportOptions(progress=lambda done, total, text: seen.append((done, total, text)))
+    import_proto(model(nodes, {"v0": [2]}, {"v520": [2]}), Path("file.onnx"), registry, options)
+    assert seen == [(0, 520, "node 0"), (256, 520, "node 256"), (512, 520, "node 512")]
+
+
+def test_a_progress_that_raises_cancels_the_import(registry: Registry) -> None:
+    class CancelledError(Exception):
+        pass
+
+    def cancel(*_: Any) -> None:
+        raise CancelledError
+
+    with pytest.raises(CancelledError):
+        import_proto(relu({"x": [2]}), Path("file.onnx"), registry, ImportOptions(progress=cancel))
+
+
+@pytest.mark.parametrize(
+    ("shape", "type", "params"),
+    [
+        ([1, 1, 1, 65536], "input", {"dims": "65536x1x1", "batch": None}),
+        ([1, 1, 65537, 1], "tensor_input", {"shape": "1,65537,1", "batch": "true"}),
+        ([2, 3, 4, 5], "tensor_input", {"shape": "2,3,4,5", "batch": "false"}),
+        (["n", 3, 4], "tensor_input", {"shape": "3,4", "batch": "true"}),
+        ([1, 3], "tensor_input", {"shape": "1,3", "batch": "false"}),
+    ],
+)
+def test_inputs_are_images_if_an_image_can_have_their_shape(
+    shape: list[int | str], type: str, params: dict[str, str | None], registry: Registry
+) -> None:
+    layer = imported(relu({"x": shape}), registry).graph["x"]
+    defaults = {"batch": {"input": None, "tensor_input": "true"}[type]}
+    assert layer.type == type
+    assert {name: layer.params.get(name, defaults.get(name)) for name in params} == params
+
+
+def test_a_batch_that_was_opened_stays_opened_where_another_input_has_one_too(registry: Registry) -> None:
+    """A squeeze of all axes would remove the batch of 1 of the file."""
+    for order in (["a", "b"], ["b", "a"]):
+        shapes: dict[str, list[int | str]] = {"a": [1, 1, 6, 8], "b": ["n", 3]}
+        nodes = [helper.make_node("Squeeze", ["a"], ["y"]), helper.make_node("Relu", ["b"], ["z"])]
+        proto = model(nodes, {name: shapes[name] for name in order}, {"y": None, "z": None})
+        found = imported(proto, registry)
+        assert found.report.opaque == 0
+        assert found.report.warnings == (NOTE,)
+        assert found.graph["a"].params["batch"] == "1"
+
+
+def test_an_input_without_elements_keeps_its_type(registry: Registry) -> None:
+    proto = relu({"x": ["n", 3]})
+    proto.graph.input.append(helper.make_tensor_value_info("none", TensorProto.INT64, ["n", 0]))
+    original = imported(proto, registry).original
+    assert isinstance(original, OnnxOriginal)
+    assert {name: (array.shape, str(array.dtype)) for name, array in original.empty.items()} == {
+        "none": ((0, 0), "int64")
+    }
+    assert dict(original.inputs) == {"x": "x"}
+
+
+def test_what_is_warned_about_in_a_file() -> None:
+    import onnx_ir as ir
+
+    def warnings(proto: onnx.ModelProto) -> list[str]:
+        return list(importing._warnings(ir.from_proto(proto)))
+
+    large = "an input has more than 2^30 elements"
+    assert warnings(relu({"x": [2**15, 2**15]})) == []
+    assert warnings(relu({"x": [2, 3], "y": [2**15, 2**15 + 1]})) == [large]
+    assert warnings(relu({"x": ["n", 2**31]})) == []
+    shuffle = helper.make_node("SpaceToDepth", ["x"], ["y"], blocksize=2)
+    for producer, count in (("pytorch", 1), ("PyTorch", 0), ("", 0)):
+        found = warnings(model([shuffle], {"x": [1, 1, 4, 4]}, {"y": None}, producer=producer))
+        assert len(found) == count
+        assert all("pytorch#186080" in text for text in found)
+    known = ["", "ai.onnx", "ai.onnx.ml", "com.microsoft"]
+    nodes = [
+        helper.make_node("Relu", ["x"], [f"y{number}"], domain=name)
+        for number, name in enumerate([*known, "b", "a", "b"])
+    ]
+    proto = model(nodes, {"x": [2]}, {"y0": [2]}, domains=dict.fromkeys([*known[1:], "a", "b"], 1))
+    rule = "its operators are preserved, but run only where ONNX Runtime has them"
+    assert warnings(proto) == [f"the domain '{name}' is unknown: {rule}" for name in "ab"]
+
+
+# --- values that are known ------------------------------------------------------------------------------------------
+
+
+def test_a_constant_that_a_failed_attempt_made_a_layer_of_is_one_again(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def converter(c: Any, op: OnnxOp) -> None:
+        c.add("element_wise", op.inputs, {"operation": "add"})
+        raise UnsupportedError("no")
+
+    monkeypatch.setitem(importing.CONVERTERS, ("", "Sum"), converter)
+    proto = model([helper.make_node("Sum", ["x", "w"], ["y"])], {"x": [2, 3]}, {"y": [2, 3]}, {"w": random(3)})
+    found = imported(proto, registry)
+    assert {layer.name: [str(source) for source in layer.inputs] for layer in found.graph} == {
+        "x": [], "w": [], "sum_": ["x", "w"], "y": ["sum_"],
+    }  # fmt: skip
+
+
+def test_weights_of_another_precision_are_not_rounded(registry: Registry) -> None:
+    weight = random(3, 4).astype(np.float64)
+    proto = model([helper.make_node("MatMul", ["x", "w"], ["y"])], {"x": [2, 3]}, {"y": [2, 4]}, {"w": weight})
+    for entry in (*proto.graph.input, *proto.graph.output):
+        entry.type.tensor_type.elem_type = TensorProto.DOUBLE
+    (outcome,) = imported(proto, registry).report.outcomes
+    assert outcome.reason == "'w' is float64, but weights are float32"
+
+
+@pytest.mark.parametrize("limit", [len("1,2,3"), len("1,2,3") - 1])
+def test_a_constant_with_too_much_text_is_refused(
+    limit: int, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conversion, "MAX_TEXT", limit)
+    proto = model([helper.make_node("Add", ["x", "w"], ["y"])], {"x": [3]}, {"y": [3]}, {"w": np.array([1, 2, 3])})
+    for entry in (*proto.graph.input, *proto.graph.output):
+        entry.type.tensor_type.elem_type = TensorProto.INT64
+    (outcome,) = imported(proto, registry).report.outcomes
+    expected = "" if limit == 5 else "'w' has 3 elements of type int64, too many for a parameter"
+    assert outcome.reason == expected
+
+
+@pytest.mark.parametrize(
+    ("array", "numbers"),
+    [
+        (np.array([0.1, 0.1], np.float32), "0.1"),
+        (np.array([0.1, 0.2], np.float32), "0.1,0.2"),
+        (np.array([0.0, -0.0], np.float32), "0.0,-0.0"),
+        (np.array([-0.0, -0.0], np.float32), "-0.0,-0.0"),
+        (np.array([0, 0], np.int64), "0"),
+        (np.array([True, False]), "1,0"),
+        (np.array([True, True]), "1"),
+        (np.array([7], np.uint8), "7"),
+        (np.array(2.5, np.float64), "2.5"),
+        (np.array([1e-30, 3e30], np.float32), "1e-30,3e+30"),
+        (np.array([0.5, 1.5], np.float16), "0.5,1.5"),
+    ],
+)
+def test_the_numbers_of_a_constant(array: np.ndarray, numbers: str, registry: Registry) -> None:
+    from designer.importers.builder import GraphBuilder
+
+    c = conversion.Conversion(GraphBuilder(registry), 20)
+    source = c._constant_layer("net/value.1", array)
+    layer = c.builder.layers[source.layer]
+    params = dict(registry.read(layer).operator.texts())  # type: ignore[union-attr]
+    assert layer.name == "value_1"
+    assert (params["numbers"], params["dtype"]) == (numbers, str(array.dtype))
+    assert params["shape"] == ",".join(map(str, array.shape))
+
+
+@pytest.mark.parametrize(("size", "source"), [(15, "numbers"), (16, "numbers"), (17, "weights")])
+def test_large_constants_of_floats_are_weights(size: int, source: str, registry: Registry) -> None:
+    from designer.importers.builder import GraphBuilder
+
+    c = conversion.Conversion(GraphBuilder(registry), 20)
+    layer = c.builder.layers[c._constant_layer("w", np.arange(size, dtype=np.float32)).layer]
+    assert layer.params.get("source", "numbers") == source
+    assert len(c.builder.weights) == (source == "weights")
+    integers = c.builder.layers[c._constant_layer("w", np.arange(size)).layer]
+    assert integers.params["numbers"] == ",".join(map(str, range(size)))
+
+
+# --- what is kept in documents and layers ---------------------------------------------------------------------------
+
+
+def test_a_pattern_is_named_after_its_last_node_and_has_its_nodes_in_order() -> None:
+    import onnx_ir as ir
+
+    from designer.importers.onnx.patterns import find_patterns
+
+    nodes = [
+        helper.make_node("Erf", ["d"], ["e"], name="/gelu/inner/Erf"),
+        helper.make_node("Mul", ["x", "half"], ["h"], name="/gelu/Half"),
+        helper.make_node("Add", ["e", "one"], ["a"], name="/gelu/One"),
+        helper.make_node("Mul", ["h", "a"], ["y"], name="/outer/gelu/Last"),
+        helper.make_node("Div", ["x", "root"], ["d"], name="/gelu/first/Div"),
+    ]
+    weights = {"root": np.float32(2**0.5), "one": np.float32(1), "half": np.float32(0.5)}
+    proto = model(nodes, {"x": [2]}, {"y": [2]}, {name: np.asarray(value) for name, value in weights.items()})
+    graph = ir.from_proto(proto).graph
+    graph.sort()
+    found = find_patterns(graph).replaced
+    order = [node.name for node in graph]
+    ops = {node.name: found.get(id(node), "absent") for node in graph}
+    assert {name: item for name, item in ops.items() if name != "/outer/gelu/Last"} == dict.fromkeys(
+        name for name in order if name != "/outer/gelu/Last"
+    )
+    gelu = ops["/outer/gelu/Last"]
+    assert isinstance(gelu, OnnxOp)
+    assert (gelu.name, gelu.op_type, gelu.domain, gelu.opset) == ("/outer/gelu/Last", "Gelu", "layerwright", 1)
+    assert (gelu.inputs, gelu.outputs, dict(gelu.attributes)) == (("x",), ("y",), {"approximate": "none"})
+    assert gelu.scope == ("outer", "gelu")
+    assert [node.name for node in gelu.nodes] == order
+
+
+def test_a_mean_that_drops_its_axis_is_not_that_of_a_layer_normalization(registry: Registry, tmp_path: Path) -> None:
+    proto = norm(keep=0)
+    for dim in proto.graph.input[0].type.tensor_type.shape.dim:
+        dim.dim_value = 5
+    found = import_onnx(saved(proto, tmp_path), registry, ImportOptions()).verified(registry)
+    assert "layer_normalization" not in layers(found)
+    assert found.report.agrees
+    assert found.report.max_rel_difference is not None
+
+
+def test_an_opaque_layer_has_as_many_inputs_as_it_may(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+    node = helper.make_node("Join", ["a", "b", "c"], ["y"], name="join", domain="own")
+    proto = model([node], {"a": [2], "b": [2], "c": [2]}, {"y": [2]}, domains={"own": 1})
+    monkeypatch.setattr(opaque, "MAX_INPUTS", 3)
+    assert imported(proto, registry).report.opaque == 1
+    monkeypatch.setattr(opaque, "MAX_INPUTS", 2)
+    with pytest.raises(DiagnosticError, match="it has 3 inputs, an opaque layer at most 2"):
+        imported(proto, registry)
+
+
+@pytest.mark.parametrize(
+    ("shape", "expected"),
+    [([], ()), ([2, 3], (2, 3)), (["N", 3], (N, 3)), (["M", 3], None), ([0, 3], None), ([None, 3], None), (None, None)],
+)
+def test_the_shape_of_a_kept_node_is_known_or_of_the_batch(
+    shape: list[int | str | None] | None, expected: tuple[Any, ...] | None
+) -> None:
+    entry = helper.make_tensor_value_info("x", FLOAT, shape)
+    assert opaque._shape(entry.type.tensor_type) == expected
+
+
+def test_sizes_of_a_node_that_reads_images_of_two_sizes_are_fixed() -> None:
+    def texts(first: list[int], second: list[int], made: tuple[int, ...]) -> list[str]:
+        node = helper.make_node("Add", ["a", "b"], ["y"])
+        entries = [helper.make_tensor_value_info(name, FLOAT, shape) for name, shape in (("a", first), ("b", second))]
+        ends = [helper.make_empty_tensor_value_info("y")]
+        graph = helper.make_graph([node], "g", entries, ends)
+        proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+        return opaque._open_texts(proto, op("Add", {}), [TensorType(made)])
+
+    assert texts([1, 3, 8, 6], [1, 3, 8, 6], (1, 3, 8, 6)) == ["1 x 3 x H x W"]
+    assert texts([1, 3, 8, 6], [1, 3, 1, 1], (1, 3, 8, 6)) == ["1 x 3 x 8 x 6"]
+    assert texts([1, 3, 8, 6], [8, 6], (1, 3, 8, 6)) == ["1 x 3 x 8 x 6"], "it does not run at other sizes"
+    assert texts([8, 6], [8, 6], (8, 6)) == ["8 x 6"]
+
+
+def test_a_definition_of_many_nodes_becomes_layers(registry: Registry) -> None:
+    """The definition of this operator has more than 50 nodes, most of which depend on sizes only."""
+    node = helper.make_node("CenterCropPad", ["x", "size"], ["y"], name="/net/crop/Center", axes=[2, 3])
+    proto = model([node], {"x": [1, 3, 6, 9]}, {"y": None}, {"size": np.array([4, 12])})
+    found = imported(proto, registry)
+    assert [item.outcome for item in found.report.outcomes] == ["known"]
+    x = random(1, 3, 6, 9)
+    made = run_document(found.graph, registry, found.weights, {"x": x})
+    expected = np.pad(x[:, :, 1:5], ((0, 0), (0, 0), (0, 0), (1, 2)))
+    np.testing.assert_array_equal(made["y"], expected)
+
+
+def test_the_key_of_a_weight_is_that_of_its_layer_also_in_an_instance() -> None:
+    assert origin._key("conv.kernel") == WeightKey("conv", "kernel")
+    assert origin._key("stage_0.block.conv.kernel") == WeightKey("stage_0.block.conv", "kernel")
+    assert origin._key("") is None
+    assert origin._key("kernel") is None
+
+
+def test_only_tensors_that_were_marked_are_filled_in() -> None:
+    weights = Weights({WeightKey("fc", "kernel"): random(2, 3)})
+
+    def filled(**entries: str) -> onnx.TensorProto | None:
+        tensor = onnx.TensorProto(name="w", data_type=FLOAT, dims=[3, 2], data_location=TensorProto.EXTERNAL)
+        for key, text in {
+            "location": origin.LOCATION,
+            "layer": "fc",
+            "tensor": "kernel",
+            "way": "same",
+            **entries,
+        }.items():
+            tensor.external_data.add(key=key, value=text)
+        return tensor if origin._fill(tensor, weights) else None
+
+    plain, turned = filled(), filled(way="transposed")
+    assert plain is not None
+    assert turned is not None
+    np.testing.assert_array_equal(numpy_helper.to_array(plain), random(2, 3).reshape(3, 2))
+    np.testing.assert_array_equal(numpy_helper.to_array(turned), random(2, 3).T)
+    assert plain.data_location == TensorProto.DEFAULT
+    assert not plain.external_data
+    assert filled(location="data.bin") is None
+    assert filled(layer="gone") is None
+    assert filled(tensor="bias") is None
+
+
+@pytest.mark.parametrize("field", ["raw_data", "float_data"])
+def test_the_kept_file_has_no_values_of_weights_and_large_tables(
+    field: str, registry: Registry, tmp_path: Path
+) -> None:
+    """Indices of 240 kB are kept; 40 kB of weights are not, however they are stored."""
+    proto = model(
+        [helper.make_node("MatMul", ["x", "w"], ["a"]), helper.make_node("Gather", ["a", "index"], ["y"], axis=1)],
+        {"x": [2, 100]}, {"y": None}, {"w": random(100, 100), "index": np.arange(30_000) % 100},
+    )  # fmt: skip
+    weight = proto.graph.initializer[0]
+    if field == "float_data":
+        weight.ClearField("raw_data")
+        weight.float_data.extend(random(100, 100).reshape(-1).tolist())
+    found = import_onnx(saved(proto, tmp_path), registry, ImportOptions())
+    assert len(found.graph.properties[origin.ORIGIN]) < 20_000
+    again = restored(found.graph, found.weights)
+    assert again is not None
+    for tensor, before in zip(again.graph.initializer, proto.graph.initializer, strict=True):
+        np.testing.assert_array_equal(numpy_helper.to_array(tensor), numpy_helper.to_array(before))
+    for name in ("raw_data", "float_data", "external_data"):
+        weight.ClearField(name)
+        again.graph.initializer[0].ClearField(name)
+    again.graph.initializer[0].ClearField("data_location")
+    assert again == proto
+
+
+@pytest.mark.parametrize(("limit", "kept"), [(7_999, False), (20_000, True)])
+def test_a_large_table_in_another_file_counts_before_it_is_read(
+    limit: int, kept: bool, registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(origin, "MAX_ORIGIN", limit)
+    proto = model(
+        [helper.make_node("Gather", ["x", "index"], ["y"], axis=1)],
+        {"x": [2, 100]},
+        {"y": None},
+        {"index": np.arange(2000) % 100},
+    )
+    onnx.save_model(proto, tmp_path / "a.onnx", save_as_external_data=True, location="data.bin", size_threshold=0)
+    read: list[str] = []
+    load = onnx.external_data_helper.load_external_data_for_tensor
+
+    def loading(tensor: onnx.TensorProto, folder: str) -> None:
+        read.append(tensor.name)
+        load(tensor, folder)
+
+    monkeypatch.setattr(onnx.external_data_helper, "load_external_data_for_tensor", loading)
+    found = import_onnx(tmp_path / "a.onnx", registry, ImportOptions())
+    assert (origin.ORIGIN in found.graph.properties) is kept
+    assert read == (["index"] if kept else [])
+    if kept:
+        again = restored(found.graph, found.weights)
+        assert again is not None
+        np.testing.assert_array_equal(numpy_helper.to_array(again.graph.initializer[0]), np.arange(2000) % 100)
+
+
+def test_a_kept_node_computes_the_sizes_of_the_batch_that_it_reads(registry: Registry) -> None:
+    """No tensor of the document has the sizes with the batch: their nodes are kept inside, in running order."""
+    import onnx_ir as ir
+
+    nodes = [
+        helper.make_node("Shape", ["x"], ["shape"], name="shape"),
+        helper.make_node("Gather", ["shape", "zero"], ["n"], name="first"),
+        helper.make_node("Concat", ["n", "two"], ["wide"], axis=0, name="sizes"),
+        helper.make_node("Expand", ["row", "wide"], ["y"], name="expand"),
+    ]
+    weights = {"zero": np.array([0]), "two": np.array([2, 3]), "row": random(1, 2, 1)}
+    proto = model(nodes, {"x": ["N", 3]}, {"y": ["N", 2, 3]}, weights)
+    path = Path("file.onnx")
+    found = importing._attempt(ir.from_proto(proto), path, registry, ImportOptions(), open_batch=True)
+    assert isinstance(found, Imported)
+    (layer,) = (layer for layer in found.graph if layer.type == "opaque")
+    assert [str(source) for source in layer.inputs] == ["x", "row"]
+    assert layer.params["shapes"] == "N x 2 x 3"
+    inside = onnx.load_from_string(unpacked(layer.params["model"])).graph
+    assert [node.name for node in inside.node] == ["shape", "first", "sizes", "expand"]
+    assert sorted(tensor.name for tensor in inside.initializer) == ["two", "zero"]
+    outcomes = {item.node: item.layers for item in found.report.outcomes}
+    assert outcomes["expand"] == (layer.name,)
+    made = run_document(found.graph, registry, found.weights, {"x": random(4, 3)})
+    np.testing.assert_array_equal(made["y"], np.broadcast_to(weights["row"], (4, 2, 3)))
+
+
+def test_why_a_node_is_not_valid_is_the_last_line_of_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    from onnx import shape_inference
+
+    def infer_shapes(*_: Any, **__: Any) -> None:
+        raise shape_inference.InferenceError(f"around\nnode\n{'x' * 300} \n")
+
+    monkeypatch.setattr(shape_inference, "infer_shapes", infer_shapes)
+    with pytest.raises(UnsupportedError) as caught:
+        opaque._types(onnx.ModelProto(), op("Det", {}), {})
+    assert str(caught.value) == f"Det is not valid: {'x' * 200}"
+
+
+def test_a_kept_node_that_is_newer_than_exports_keeps_its_opset(registry: Registry) -> None:
+    """Attributes as text would be those of the opset of exports, which does not have the operator."""
+    node = helper.make_node("TensorScatter", ["past", "new"], ["y"], name="scatter", axis=1, mode="linear")
+    proto = model([node], {"past": [2, 5, 3], "new": [2, 2, 3]}, {"y": [2, 5, 3]}, opset=24)
+    found = imported(proto, registry)
+    (layer,) = (layer for layer in found.graph if layer.type == "opaque")
+    assert "attributes" not in layer.params or not layer.params["attributes"]
+    kept = onnx.load_from_string(unpacked(layer.params["model"]))
+    assert [(entry.domain, entry.version) for entry in kept.opset_import] == [("", 24)]
+    assert kept.graph.node[0].op_type == "TensorScatter"

@@ -21,11 +21,11 @@ from surgery_networks import REGISTRY, Builder
 from designer.files.document import read_document
 from designer.files.weights import required_weights
 from designer.graph.commands import set_params
-from designer.graph.diagnostics import DiagnosticError
+from designer.graph.diagnostics import DiagnosticError, errors
 from designer.graph.edits import Edit
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
-from designer.graph.model import Layer, Source
+from designer.graph.model import ActivationSpec, Layer, Source
 from designer.graph.naming import identifier
 from designer.graph.template import Template
 from designer.graph.template_commands import edit_template, make_template, move_port
@@ -216,3 +216,68 @@ def test_a_border_in_the_statement_of_a_convolution_is_a_layer_if_it_cannot_have
     found = import_module(load_module("model.py:Net", tmp_path), [torch.rand(1, 3, 8, 9)], REGISTRY)
     assert [layer.type for layer in found.graph][:2] == ["input", "padding"]
     assert found.verified(REGISTRY).report.agrees
+
+
+def chain(*layers: tuple[str, dict[str, str], ActivationSpec | None], shape: str) -> Graph:
+    """Layers in a row behind a tensor of this shape for each sample."""
+    made = [Layer("x", "tensor_input", params={"shape": shape, "batch": "true", "dtype": "float32"})]
+    for number, (kind, params, activation) in enumerate(layers):
+        made.append(Layer(f"part{number}", kind, inputs=(Source(made[-1].name),), params=params, activation=activation))
+    return Graph([*made, Layer("y", "output", inputs=(Source(made[-1].name),), params={"analysis_view": "tensor"})])
+
+
+def activated(type: str, **params: str) -> tuple[str, dict[str, str], ActivationSpec | None]:
+    return "fully_connected", {"features": "8", "flatten": "false"}, ActivationSpec(type, params)
+
+
+SEQUENCES: dict[str, Graph] = {
+    "transformers": chain(
+        ("transformer_encoder_layer", {"heads": "2", "hidden": "12", "dropout": "0.25", "epsilon": "0.1"}, None),
+        (
+            "transformer_encoder_layer",
+            {"heads": "4", "hidden": "6", "norm_first": "true", "activation_function": "gelu", "dropout": "0.0"}, None,
+        ),
+        ("positional_encoding", {"base": "500.0"}, None),
+        ("positional_encoding", {"kind": "learned", "max_length": "33"}, None),
+        shape="5,8",
+    ),
+    "activations": chain(
+        activated("leaky_relu", negative_slope="0.25"), activated("elu", alpha="0.5"), activated("celu", alpha="2.5"),
+        activated("gelu", approximate="tanh"), activated("softplus", beta="2.0", threshold="5.0"),
+        activated("threshold", threshold="0.25", value="-1.0"), activated("prelu", per_channel="false"), activated("softmax", axis="2"),
+        activated("hard_tanh", min_value="-0.5", max_value="0.75"), activated("softshrink", amount="0.125"),
+        activated("glu", axis="2"), activated("silu"), activated("mish"), activated("log_softmax", axis="1"),
+        shape="5,8",
+    ),
+    "values": chain(
+        ("unary", {"function": "abs"}, None),
+        ("reduce", {"operation": "mean", "axes": "2", "keep": "true"}, None), ("dropout", {"probability": "0.375"}, None),
+        ("layer_normalization", {"axis": "-2", "epsilon": "0.25"}, None), ("expand", {"shape": "-1,-1,3"}, None),
+        ("permute", {"axes": "0,2,1"}, None), ("slice", {"axis": "2", "start": "1", "end": "4", "step": "1"}, None),
+        ("lstm", {"hidden": "4", "layers": "2", "bidirectional": "true"}, None),
+        shape="5,8",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SEQUENCES)
+def test_parameters_come_back(name: str, registry: Registry, tmp_path: Path) -> None:
+    """Every layer and activation has the values that it was exported with."""
+    graph = SEQUENCES[name]
+    assert not errors(Inference(graph, registry).diagnostics())
+    (tmp_path / "model.py").write_text(generate_source(graph, registry, "Net"))
+    module = load_module("model.py:Net", tmp_path)
+    found = import_module(module, [torch.rand(2, 5, 8)], registry)
+
+    def values(layers: Graph) -> dict[str, object]:
+        reads = {layer.name: registry.read(layer) for layer in layers if layer.type not in ("tensor_input", "output")}
+        return {
+            key: (
+                read.operator and (read.operator.type, read.operator.values()),
+                read.activation and read.activation.values(),
+            )
+            for key, read in reads.items()
+        }
+
+    assert values(found.graph) == values(graph)
+    assert found.report.opaque == 0

@@ -2,38 +2,63 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import onnx
 import pytest
-from onnx_models import random, small_network
+from document_texts import layer_text
+from onnx_models import random, saved, small_network
+from onnx_networks import NETWORKS
 from onnx_node_cases import CASES, KEPT, REFUSED
-from recorded import check_files, check_recorded, rounded
+from recorded import check_files, check_recorded, graph_lines, rounded
 
 from designer.graph.graph import Graph
 from designer.graph.model import Layer
 from designer.graph.template import Template
 from designer.importers.formats import ImportOptions
 from designer.importers.imported import Imported
-from designer.importers.onnx.importing import import_proto
+from designer.importers.onnx.importing import import_onnx, import_proto
+from designer.importers.onnx.original import OnnxOriginal
 from designer.importers.report import Outcome
+from designer.operators.library.development.opaque import unpacked
 from designer.operators.registry import Registry
 
 ENDS = ("input", "tensor_input", "output")
 TORCH = ("diffusion", "lstm", "shared", "unet", "vit")
 
 
-def layer_text(layer: Layer, registry: Registry) -> str:
-    """A layer with the parameters that are not its defaults."""
-    cls = registry.get(layer.type)
-    usual = cls().texts() if cls is not None else {}
-    params = "".join(f" {key}={text!r}" for key, text in layer.params.items() if usual.get(key) != text)
-    function = layer.activation
-    attached = f" -> {function.type} {dict(function.params)}" if function is not None else ""
-    shared = f" weights of {layer.weights_of}" if layer.weights_of else ""
-    return f"{layer.name}: {layer.type}({', '.join(map(str, layer.inputs))}){params}{attached}{shared}"
+def placed_text(layer: Layer, registry: Registry) -> str:
+    """A layer with its position; the model that an opaque layer keeps is printed below it."""
+    packed = layer.params.get("model", "")
+    plain = replace(layer, params={key: text for key, text in layer.params.items() if key != "model"})
+    inner = model_lines(onnx.load_from_string(unpacked(packed))) if packed else []
+    return "\n".join([f"  {layer_text(plain, registry)} at {layer.position}", *(f"      {line}" for line in inner)])
+
+
+def model_lines(model: onnx.ModelProto) -> list[str]:
+    """A model, with the versions of domains that do not depend on the installed packages."""
+    opsets = [f"{entry.domain} {entry.version}" for entry in model.opset_import if entry.domain]
+    return [*opsets, *graph_lines(model.graph)]
+
+
+def report_text(found: Imported) -> str:
+    """The report without what depends on the installed packages, and how the original is run."""
+    report, original = found.report, found.original
+    assert isinstance(original, OnnxOriginal)
+    text = [f"{report.source} by {report.producer!r}, opset {report.opset}: {report.counts()}"]
+    text += [
+        f"  {item.node!r} {item.type}: {item.outcome.value} {item.layers} {item.reason}" for item in report.outcomes
+    ]
+    text += [f"  {name} is {place}" for name, place in report.weights.items()]
+    text += [f"  {name} {count} times" for name, count in report.templates.items()]
+    text += [f"  warning: {warning}" for warning in report.warnings]
+    text += [f"  input {name} is {layer}" for name, layer in original.inputs.items()]
+    text += [f"  output {name} is {layer}" for name, layer in original.outputs.items()]
+    text += [f"  without elements: {name} {array.shape} {array.dtype}" for name, array in original.empty.items()]
+    text += [f"  compared at {dict(case)}" for case in original.cases()]
+    return "\n".join(text)
 
 
 def lines(graph: Graph | Template, registry: Registry) -> Iterator[str]:
@@ -99,13 +124,32 @@ def test_the_document_of_a_torch_module(name: str, registry: Registry) -> None:
     )
 
 
+@pytest.mark.parametrize("name", NETWORKS)
+def test_networks_in_the_forms_of_exporters(name: str, registry: Registry, tmp_path: Path) -> None:
+    """The document with positions, frames and kept nodes, the report, and whether it computes the same."""
+    found = import_onnx(saved(NETWORKS[name](), tmp_path), registry, ImportOptions())
+    graph = found.graph
+    text = [graph.name, *(placed_text(layer, registry) for layer in graph)]
+    text += [f"  frame {key} {frame.title!r} {frame.rect}" for key, frame in graph.frames.items()]
+    for template in graph.templates.values():
+        text += [f"template {template.name}", *(placed_text(layer, registry) for layer in template.layers)]
+    text += [f"property {name} of {len(value) > 100}" for name, value in graph.properties.items()]
+    text += [
+        f"weight {key.layer}.{key.tensor}: {array.shape} {float(array.sum()):.4f}"
+        for key, array in sorted(found.weights.tensors.items())
+    ]
+    check_recorded(f"imports/onnx/{name}.txt", rounded("\n".join([*text, report_text(found), ""])))
+    report = found.verified(registry).report
+    if name == "domains":
+        assert report.not_compared_because.startswith("ONNX Runtime cannot run")
+    else:
+        assert report.max_rel_difference is not None, report.not_compared_because
+        assert report.max_rel_difference < 1e-5
+
+
 def test_the_layers_of_single_onnx_nodes(registry: Registry) -> None:
-    """Of each operator the first two that become layers, and all that do not."""
-    text, counts = [], Counter[tuple[str, int]]()
+    text = []
     for case in (*CASES, *KEPT, *(case for case, _ in REFUSED)):
-        counts[case.op, case.opset] += 1
-        if any(case is other for other in CASES) and counts[case.op, case.opset] > 2:
-            continue
         found = import_proto(case.model(), Path("node.onnx"), registry, ImportOptions())
         made = [layer_text(layer, registry) for layer in found.graph if layer.type not in ENDS]
         reasons = [item.reason for item in found.report.outcomes if item.reason]
@@ -115,4 +159,12 @@ def test_the_layers_of_single_onnx_nodes(registry: Registry) -> None:
 
 def test_no_other_import_is_recorded() -> None:
     names = [*(f"onnx_{name}" for name in (*ONNX, "nodes")), *(f"torch_{name}" for name in TORCH)]
-    check_files("imports", ["bad_onnx.txt", "onnx_versions.txt", *(f"{name}.txt" for name in names)])
+    own = [
+        "bad_onnx.txt",
+        "onnx_versions.txt",
+        "torch_broken.txt",
+        "torch_calls.txt",
+        "torch_whole.txt",
+        *(f"onnx/{name}.txt" for name in NETWORKS),
+    ]
+    check_files("imports", [*own, *(f"{name}.txt" for name in names)])

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 torch = pytest.importorskip("torch")
+from document_texts import check_call
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -209,7 +210,9 @@ ALL: dict[str, Callable[..., Tensor | tuple[Tensor, ...]]] = {
 @pytest.mark.parametrize("name", ALL)
 def test_a_function_of_torch_on_images_becomes_layers_that_compute_the_same(name: str, registry: Registry) -> None:
     torch.manual_seed(0)
-    report = import_module(OnImages(ALL[name]), [torch.rand(2, 4, 6, 9)], registry).verified(registry).report
+    document = import_module(OnImages(ALL[name]), [torch.rand(2, 4, 6, 9)], registry).verified(registry)
+    report = document.report
+    check_call(f"images: {name}", document, registry)
     assert [item.reason for item in report.outcomes if item.outcome == "opaque"] == []
     assert report.max_rel_difference is not None, report.not_compared_because
     assert report.max_rel_difference <= 2e-5
@@ -257,7 +260,9 @@ KEPT: dict[str, Callable[..., Tensor | tuple[Tensor, ...]]] = {
 @pytest.mark.parametrize("reason", KEPT)
 def test_why_a_function_of_torch_is_kept_as_a_call(reason: str, registry: Registry) -> None:
     torch.manual_seed(0)
-    report = import_module(OnImages(KEPT[reason]), [torch.rand(2, 4, 6, 9)], registry).report
+    document = import_module(OnImages(KEPT[reason]), [torch.rand(2, 4, 6, 9)], registry)
+    report = document.report
+    check_call(f"images, kept: {reason.strip()} ({len(reason)})", document, registry)
     found = [
         item.reason.partition(" (test_torch")[0] for item in report.outcomes if item.outcome in ("opaque", "custom")
     ]
@@ -307,9 +312,9 @@ OPEN = ("every sample minus every other", "batch last", "batch last and back", "
 @pytest.mark.parametrize("name", ALONG_THE_BATCH)
 def test_what_depends_on_the_batch_is_imported_for_the_batch_of_the_example(name: str, registry: Registry) -> None:
     torch.manual_seed(0)
-    report = (
-        import_module(OnImages(ALONG_THE_BATCH[name]), [torch.rand(2, 4, 6, 9)], registry).verified(registry).report
-    )
+    document = import_module(OnImages(ALONG_THE_BATCH[name]), [torch.rand(2, 4, 6, 9)], registry).verified(registry)
+    report = document.report
+    check_call(f"images, along the batch: {name}", document, registry)
     assert report.opaque == 0
     assert report.max_rel_difference is not None
     assert report.max_rel_difference <= 2e-5
@@ -368,7 +373,9 @@ def test_a_module_of_torch_becomes_layers_with_its_weights(name: str, registry: 
     torch.manual_seed(0)
     make, shape = MODULES[name]
     module = FirstResult(make()).eval()
-    report = import_module(module, [torch.rand(shape) - 0.5], registry).verified(registry).report
+    document = import_module(module, [torch.rand(shape) - 0.5], registry).verified(registry)
+    report = document.report
+    check_call(f"module: {name}", document, registry)
     assert [item.reason for item in report.outcomes if item.outcome == "opaque"] == []
     assert report.max_rel_difference is not None, report.not_compared_because
     assert report.max_rel_difference <= 2e-5

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 torch = pytest.importorskip("torch")
+from document_texts import check_call
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -119,6 +120,7 @@ def test_a_function_of_torch_becomes_layers_that_compute_the_same(name: str, reg
     assert found.report.max_rel_difference is not None, found.report.not_compared_because
     assert found.report.max_rel_difference <= 1e-5
     assert len({case.inputs["x"][0] for case in found.report.cases}) == (1 if name in FIXED_BATCH else 2)
+    check_call(f"function: {name}", found, registry)
 
 
 SIZES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
@@ -138,6 +140,7 @@ def test_layers_follow_the_module_to_another_size(name: str, registry: Registry)
     assert found.report.max_rel_difference is not None
     assert found.report.max_rel_difference <= 1e-5
     assert found.report.size_note == ""
+    check_call(f"other sizes: {name}", found, registry)
 
 
 def test_a_module_that_computes_numbers_from_the_size_is_said_to_be_right_at_that_size_only(registry: Registry) -> None:
@@ -174,8 +177,10 @@ KEPT: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 
 @pytest.mark.parametrize("name", KEPT)
 def test_what_layers_do_not_compute_is_kept_as_a_call(name: str, registry: Registry) -> None:
-    report = import_module(Calls(KEPT[name]).eval(), [torch.rand(3, 2, 4)], registry).verified(registry).report
+    found = import_module(Calls(KEPT[name]).eval(), [torch.rand(3, 2, 4)], registry).verified(registry)
+    report = found.report
     assert report.opaque == 1
+    check_call(f"kept: {name}", found, registry)
     if name == "an infinite order":
         assert report.max_rel_difference == 0
 
@@ -233,6 +238,7 @@ def test_a_module_is_one_layer_only_if_that_computes_the_same(name: str, registr
     assert found.report.opaque == 0
     assert found.report.max_rel_difference is not None
     assert found.report.max_rel_difference <= 1e-5
+    check_call(f"attention: {name}", found, registry)
 
 
 def test_integers_become_floats_where_they_are_compared(registry: Registry) -> None:
@@ -406,7 +412,9 @@ class Writes(nn.Module):
 def test_a_write_reaches_all_that_share_the_memory(
     function: Callable[[Tensor, Tensor], Tensor], registry: Registry
 ) -> None:
-    report = import_module(Writes(function), [torch.rand(1, 2, 4)], registry).verified(registry).report
+    found = import_module(Writes(function), [torch.rand(1, 2, 4)], registry).verified(registry)
+    report = found.report
+    check_call(f"write: {function.__name__}", found, registry)
     assert report.opaque == (1 if function is a_computed_number_to_a_row else 0)
     assert report.max_rel_difference is not None, report.not_compared_because
     assert report.max_rel_difference <= 1e-5

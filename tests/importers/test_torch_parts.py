@@ -14,7 +14,8 @@ from torch import Tensor, nn
 
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.importers.pytorch.importing import import_module, import_saved_program
-from designer.importers.pytorch.loading import failed, load_module, load_state
+from designer.importers.pytorch.loading import failed, load_module, load_state, read_state
+from designer.importers.pytorch.tracing import _draft
 from designer.operators.registry import Registry
 
 CALL = "run the same call in Python and correct the error, or give other sizes of the inputs"
@@ -124,6 +125,67 @@ def test_what_is_not_a_module_is_refused(spec: str, message: str, remedy: str, f
         load_module(spec, folder)
     assert message in finding(caught).message
     assert finding(caught).remedy.startswith(remedy)
+
+
+def test_the_folder_comes_before_what_is_installed(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    other = tmp_path_factory.mktemp("installed")
+    (other / "lw_twin.py").write_text(NET.replace("size=3", "size=9"))
+    sys.path.insert(0, str(other))
+    (folder / "lw_twin.py").write_text(NET.replace("size=3", "size=8"))
+    module = load_module("lw_twin:Net", folder)
+    assert isinstance(module, nn.Linear)
+    assert module.in_features == 8
+
+
+def test_a_file_imports_its_neighbors(folder: Path) -> None:
+    (folder / "lw_package" / "lw_neighbor.py").write_text(NET.replace("size=3", "size=7"))
+    (folder / "lw_package" / "lw_user.py").write_text("from lw_neighbor import Net\n")
+    module = load_module("lw_package/lw_user.py:Net", folder)
+    assert isinstance(module, nn.Linear)
+    assert module.in_features == 7
+    assert sys.modules["lw_user"].__file__ == str(folder / "lw_package" / "lw_user.py")
+
+
+@pytest.mark.parametrize("before", [None, "some folder"])
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_draft_logs_into_a_folder_that_is_removed(
+    before: str | None, fails: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders: list[Path] = []
+
+    def drafted(*_: object, **__: object) -> str:
+        folders.append(Path(os.environ["TORCH_DTRACE"]))
+        assert folders[0].is_dir()
+        if fails:
+            raise ValueError("no")
+        return "program"
+
+    monkeypatch.setattr("torch.export.draft_export", drafted)
+    if before is None:
+        monkeypatch.delenv("TORCH_DTRACE", raising=False)
+    else:
+        monkeypatch.setenv("TORCH_DTRACE", before)
+    assert _draft(nn.ReLU(), (torch.ones(2),)) == (None if fails else "program")
+    assert not folders[0].exists()
+    assert os.environ.get("TORCH_DTRACE") == before
+
+
+@pytest.mark.parametrize("suffix", [".pt", ".safetensors"])
+def test_a_state_is_read_by_the_suffix_of_its_file(suffix: str, tmp_path: Path) -> None:
+    state = {"weight": torch.arange(6.0).reshape(2, 3), "half": torch.ones(2, dtype=torch.float16)}
+    path = tmp_path / f"state{suffix}"
+    if suffix == ".pt":
+        torch.save(state, path)
+    else:
+        from safetensors.torch import save_file
+
+        save_file(state, path)
+    found = read_state(path)
+    assert sorted(found) == sorted(state)
+    for name, tensor in state.items():
+        assert found[name].dtype == (tensor.dtype if suffix == ".pt" else torch.float32)
+        assert torch.equal(found[name].float(), tensor.float())
+        found[name].add_(1)  # it is not a view of the file
 
 
 def test_a_state_dict_is_read_or_said_not_to_fit(tmp_path: Path) -> None:

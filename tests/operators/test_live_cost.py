@@ -14,7 +14,8 @@ from designer.graph import commands
 from designer.graph.graph import Graph
 from designer.graph.history import History
 from designer.graph.inference import Inference
-from designer.graph.model import ActivationSpec, Layer, Source
+from designer.graph.model import BYPASSED, ActivationSpec, Layer, Source
+from designer.graph.template import Template
 from designer.operators.inlining import inline
 from designer.operators.live_cost import LiveCost
 from designer.operators.registry import default_registry
@@ -73,6 +74,97 @@ def test_by_hand():
     assert (total.layers, total.unknown) == (4, 2)
     assert total.outputs == 4 * (8 + 3) * pixels
     assert total.memory == total.outputs + total.weights
+
+
+def test_an_activation_counts_on_its_own_and_the_layer_before_it_as_it_was():
+    """A gate halves the channels of the result, not those that the convolution computes."""
+    layers = [
+        Layer("in", "input", params={"dims": "16x12x3", "tiling": "1"}),
+        Layer("plain", "convolution", inputs=(Source("in"),), params={"features": "8"}),
+        Layer("gated", "convolution", inputs=(Source("in"),), params={"features": "8"}, activation=ActivationSpec("glu", {"axis": "1"})),
+        Layer("gate", "activation", inputs=(Source("plain"),), activation=ActivationSpec("glu", {"axis": "1"})),
+        Layer("norm", "batch_normalization", inputs=(Source("in"),)),
+        Layer("dense", "fully_connected", inputs=(Source("in"),), params={"features": "8"}),
+        Layer("half", "fully_connected", inputs=(Source("in"),), params={"features": "8"}, activation=ActivationSpec("glu", {"axis": "1"})),
+        Layer("of_dense", "activation", inputs=(Source("dense"),), activation=ActivationSpec("glu", {"axis": "1"})),
+        Layer("off", "convolution", inputs=(Source("in"),), params={"features": "3"}, attributes={BYPASSED: "true"}),
+        Layer("off_curve", "convolution", inputs=(Source("in"),), params={"features": "3"}, attributes={BYPASSED: "true"},
+              activation=ActivationSpec("prelu")),
+    ]  # fmt: skip
+    live, pixels = counted(Graph(layers)), 16 * 12
+    plain, gated, gate, norm = (live.of(name) for name in ("plain", "gated", "gate", "norm"))
+    assert gated.flops == plain.flops + gate.flops
+    assert plain.flops == 2 * pixels * 8 * 3 * 9
+    assert (plain.outputs, gated.outputs) == (4 * 8 * pixels, 4 * 4 * pixels)
+    assert gated.weights == plain.weights == 4 * (8 * 3 * 9 + 8)
+    assert (norm.weights, norm.learned) == (4 * 4 * 3, 2 * 3), "statistics are not trained"
+    assert live.of("half").flops == live.of("dense").flops + live.of("of_dense").flops
+    for name in ("off", "off_curve"):
+        work = live.of(name)
+        assert (work.flops, work.learned, work.weights, work.outputs) == (0, 0, 0, 4 * 3 * pixels)
+
+
+def test_a_layer_that_waits_is_counted_as_it_is_now():
+    layers = [
+        Layer("in", "input", params={"dims": "16x12x3"}),
+        Layer("c", "convolution", inputs=(Source("in"),), params={"features": "8"}),
+        Layer("d", "identity", inputs=(Source("c"),)),
+    ]
+    graph = Graph(layers)
+    history, inference = History(graph), Inference(graph, REGISTRY)
+    live = LiveCost(inference)
+
+    def follow(change):
+        live.note(inference.update(change) | change.computed | change.removed)
+
+    history.subscribe(follow)
+    live.count()
+    before = live.of("c")
+    history.commit(commands.set_params(graph, {"c": {"features": "4"}}))
+    assert live.waiting
+    assert live.of("c").learned == 4 * 3 * 9 + 4 != before.learned
+    assert live.total().learned == 4 * 3 * 9 + 4
+    assert live.total(without=["c"]).learned == 0
+    assert live.total(names=["c", "d"]).layers == 2
+    assert not live.count()
+    history.commit(commands.remove_layers(graph, ["d"]))
+    assert live.of("d") is None
+    live.count()
+    assert live.of("d") is None
+    assert live.total().layers == 2
+
+
+def test_instances_count_the_layers_inside_and_shared_weights_of_any_name():
+    """The template's name starts with that of an instance, as the name of another layer may too."""
+    template = Template(
+        "common",
+        (
+            Layer("x", "template_input"),
+            Layer("conv", "convolution", inputs=(Source("x"),), params={"features": "3"}, activation=ActivationSpec("relu")),
+            Layer("same", "identity", inputs=(Source("conv"),)),
+            Layer("y", "template_output", inputs=(Source("same"),)),
+        ),
+    )  # fmt: skip
+    shared = {"template": "common", "shared_weights": "true"}
+    layers = [
+        Layer("in", "input", params={"dims": "16x12x3", "tiling": "1"}),
+        Layer("c", "template", inputs=(Source("in"),), params=shared),
+        Layer("com", "template", inputs=(Source("c"),), params=shared),
+        Layer("own", "template", inputs=(Source("com"),), params={"template": "common"}),
+    ]
+    graph = Graph(layers, templates=[template])
+    live = LiveCost(Inference(graph, REGISTRY.for_graph(graph)))
+    live.count()
+    learned, pixels = 3 * 3 * 9 + 3, 16 * 12
+    works = [live.of(name) for name in ("c", "com", "own")]
+    assert [work.learned for work in works] == [learned] * 3
+    assert [sorted(work.shared) for work in works] == [[("common.conv", "bias"), ("common.conv", "kernel")]] * 2 + [[]]
+    assert [work.outputs for work in works] == [4 * 3 * pixels * 2] * 3, "ports pass on what is there"
+    total = live.total()
+    assert total.learned == 2 * learned
+    assert total.weights == 4 * 2 * learned
+    assert total.outputs == 4 * 3 * pixels * 7
+    assert live.total(names=["c", "own"]).learned == 2 * learned
 
 
 def test_only_what_changed_is_counted_again():

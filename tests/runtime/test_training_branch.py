@@ -7,13 +7,13 @@ import pytest
 from runtime_networks import layer, pixels
 
 from designer.files.weights import random_weights, required_weights
-from designer.graph.diagnostics import DiagnosticError
+from designer.graph.diagnostics import DiagnosticError, Severity
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import Source
 from designer.graph.template import Template
 from designer.operators.deploy import deploy
-from designer.operators.training_branch import loss_ends, training_branch, training_layers
+from designer.operators.training_branch import loss_ends, missing_output, training_branch, training_layers
 from designer.profiling.measure import profile_session
 from designer.runtime.api import RunOptions
 from designer.runtime.session import Session
@@ -173,3 +173,64 @@ def test_a_network_of_a_training_branch_alone_says_so(registry, tmp_path):
     assert code_of(lambda: export_onnx(graph, registry, session.weights, tmp_path / "net.onnx")) == "only-training"
     assert code_of(lambda: profile_session(session, 1)) == "only-training"
     assert not (tmp_path / "net.onnx").exists()
+
+
+def test_what_training_adds_up_is_behind_all_losses_that_are_combined(registry):
+    """Outputs that show a loss do not combine it."""
+    layers = [
+        layer("image", "input", dims="16x12x3"),
+        layer("conv", "convolution", "image", features=3, kernel="3x3"),
+        layer("result", "output", "conv"),
+        layer("b", "l1_loss", "conv,image"),
+        layer("a", "mse_loss", "conv,image"),
+        layer("sum", "element_wise", "a,b"),
+        layer("c", "mse_loss", "conv,image"),
+        layer("shown", "output", "sum"),
+        layer("also", "output", "c"),
+    ]
+    assert loss_ends(Graph(layers), registry) == ("c", "sum")
+    assert loss_ends(Graph([item for item in layers if item.name not in ("sum", "shown")]), registry) == ("a", "b", "c")
+    assert loss_ends(Graph(layers[:3]), registry) == ()
+
+
+def test_a_loss_in_any_template_makes_a_branch(registry):
+    plain = Template("plain", (layer("x", "template_input"), layer("y", "template_output", "x")))
+    judged = Template(
+        "judged",
+        (
+            layer("x", "template_input", index="0"),
+            layer("z", "template_input", index="1"),
+            layer("l", "l1_loss", "x,z"),
+            layer("y", "template_output", "l"),
+        ),
+    )
+    layers = [
+        layer("image", "input", dims="16x12x3"),
+        layer("clean", "input", dims="16x12x3"),
+        layer("first", "template", "image", template="plain"),
+        layer("result", "output", "first"),
+        layer("loss", "template", "first,clean", template="judged"),
+    ]
+    for templates in ([plain, judged], [judged, plain]):
+        assert training_branch(Graph(layers, templates=templates), registry) == {"clean", "loss"}
+
+
+@pytest.mark.parametrize(
+    ("names", "code"),
+    [
+        ("image conv", "no-output"), ("image conv result", None), ("image", None), ("conv", None), ("image conv loss", "no-output"),
+    ],
+)  # fmt: skip
+def test_a_network_without_an_output_has_a_note(names, code, registry):
+    every = {
+        item.name: item
+        for item in (
+            layer("image", "input", dims="16x12x3"),
+            layer("conv", "convolution", "image", features=3),
+            layer("result", "output", "conv"),
+            layer("loss", "l1_loss", "conv,image"),
+        )
+    }
+    found = missing_output(Graph([every[name] for name in names.split()]), registry)
+    expected = "only-training" if "loss" in names else code
+    assert (found and (found.code, found.severity)) == (expected and (expected, Severity.INFO))

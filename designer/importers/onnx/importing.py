@@ -262,13 +262,17 @@ def _defer(c: Conversion, op: OnnxOp) -> None:
     (output,) = op.outputs
     if op.op_type == "Constant":
         value = next(iter(op.attributes.values()), None)
-        if isinstance(value, np.ndarray | int | float | tuple | list):
+        if isinstance(value, np.ndarray | int | float | tuple | list) and not _is_text(value):
             c.arrays[output] = _constant(value)
         else:
             c.embedded[output] = op
     else:
         c.deferred[output] = op
     c.record(op, Outcome.FOLDED)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, tuple | list) and any(isinstance(item, str | bytes) for item in value)
 
 
 def _constant(value: Any) -> Any:
@@ -305,8 +309,9 @@ def _convert_definition(c: Conversion, op: OnnxOp) -> bool:
     if model is None:
         return False
     mark, made = c.mark(), list[str]()
+    own = op.name.strip("/").rpartition("/")[2] or op.op_type
     for node in model.graph:
-        inner = replace(_operation(node, model), name=op.name or op.op_type, scope=(*op.scope, op.name or op.op_type))
+        inner = replace(_operation(node, model), name=op.name or op.op_type, scope=(*op.scope, own))
         plain = plain_cast(c, inner)
         if foldable(c, plain) or inner.op_type == "Constant":
             _defer(c, plain)

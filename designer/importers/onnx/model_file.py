@@ -236,11 +236,13 @@ def _external_bytes(tensor: Any, path: Path, folder: Path) -> int:
         offset = int(entries.get("offset", "0"))
         available = file.stat().st_size - offset
         length = int(entries.get("length", str(available)))
+        if offset < 0 or (length < 0 and "length" in entries):
+            raise ValueError
     except ValueError:
         raise refused(
             path, "onnx-data", tr("has the tensor '{name}' with an invalid offset or length", name=tensor.name[:80])
         ) from None
-    return length if offset >= 0 and 0 <= length <= available else max(0, min(length, available))
+    return max(0, min(length, available))
 
 
 def _first(error: BaseException) -> str:

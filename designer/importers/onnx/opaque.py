@@ -18,7 +18,7 @@ from designer.operators.params import Value
 from designer.runtime.engines.ort_engine import inference_session
 
 BATCH = "N"
-MAX_INPUTS = 1000
+MAX_INPUTS = MAX_OPSET = 1000
 FURTHER = ((1, 2), (2, 3), (3, 1))  # pixels that are added to find sizes that follow those of images
 CONTROL_FLOW = frozenset({"If", "Loop", "Scan"})
 RUNS = ((2, 0), (2, 1), (3, 0))  # batches and seeds with which the shapes of control flow are found
@@ -54,6 +54,8 @@ def add_opaque(c: Conversion, op: OnnxOp, reason: str) -> None:
     same = list(model.graph.node) == list(original.graph.node)  # also in the opset of opaque layers
     if simple is not None and same and tuple(inputs) == op.inputs and model.opset_import[0].version <= OPSET:
         params["attributes"] = simple
+        if op.domain not in ("", "ai.onnx") and 1 < op.opset <= MAX_OPSET:
+            params["opset"] = op.opset
     else:
         params["model"] = packed(model.SerializeToString())
     made = c.add("opaque", inputs, params)

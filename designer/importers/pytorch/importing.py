@@ -370,7 +370,7 @@ class Steps:
                 tr("{op} cannot be imported: {reason} ({error})", op=step.op, reason=reason, error=error),
                 remedy=tr("change that line, or import the part of the module before it"),
             ) from None
-        self.broken.extend(c.made)
+        self.broken.append(c.made[-1])  # behind the constants that it reads
         c.record(step, Outcome.OPAQUE, tr("{reason}; its layer cannot run", reason=reason))
 
 
