@@ -173,6 +173,11 @@ CASES = {
     "frames alone": Case(
         [head(), change(1, frames={"f": ["t", "", "", [0, 0, 1, 1]]})], [], [ONLY_CHANGED], None, "gone"
     ),
+    "frames of a base alone": Case(
+        [head(), base(0, frames={"f": ["t", "", "", [0, 0, 1, 1]]})], [], [], None, "gone"
+    ),
+    "templates of a base alone": Case([head(), base(0, templates={"t": {}})], [], [], None, "gone"),
+    "an empty base": Case([head(), base(0)], None, [], None, "gone"),
     "nothing but damage": Case(
         [head(), b"damaged\n"], None, [torn("1 of 1"), ONLY_CHANGED], None, "gone"
     ),
@@ -323,6 +328,20 @@ def test_a_journal_in_use_is_offered_once_until_it_is_released(folder: Path) -> 
     [again] = unfinished(folder)
     again.discard()
     assert list(folder.iterdir()) == []
+    journal(folder, [head(path=None, digest="", empty=True), b"damaged\n", change(1, "a")])
+    for _ in range(3):
+        [damaged] = unfinished(folder)
+        damaged.release()
+
+
+def test_what_an_interrupted_save_left_next_to_the_document_is_removed(folder: Path, found: list[Unfinished]) -> None:
+    left = [place / ".lw-0123456789abcdef.tmp" for place in (folder, folder.parent)]
+    for file in left:
+        file.write_text("half")
+        os.utime(file, (1, 1))
+    journal(folder, [head(), change(1, "a")])
+    found += unfinished(folder)
+    assert [file.exists() for file in left] == [True, False]
 
 
 def test_the_newest_change_comes_first_whatever_the_name(folder: Path, found: list[Unfinished]) -> None:
