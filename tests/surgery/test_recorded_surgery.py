@@ -197,6 +197,15 @@ NETWORKS = {
         layer("s", "split", "c", sizes="5,4,3"),
         layer("m", "concatenation", "s:y3 s:y1"),
     ),
+    "three of equal channels below each other": network(
+        layer("b", "convolution", "in", features=8),
+        layer("c", "convolution", "in", features=8),
+        layer("m", "concatenation", "head b c", axis=2),
+    ),
+    "rows in two parts": network(
+        layer("s", "split", "head", axis=2, sizes="2,6"), layer("m", "concatenation", "s:y1 s", axis=2)
+    ),
+    "every second channel": network(layer("m", "slice", "head", step=2)),
     "an open end": network(layer("m", "slice", "head", start=-3)),
     "groups of normalization": network(layer("m", "group_normalization", "head", groups=4)),
     "groups of one": network(layer("m", "group_normalization", "head", groups=8)),

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import ClassVar
 from zipfile import ZipFile
 
 import numpy as np
@@ -449,21 +450,30 @@ def test_a_process_is_marked_by_the_start_of_the_machine_and_its_own() -> None:
     assert process_mark.process_mark(1 << 22) is None
 
 
-def test_a_process_runs_a_script_of_exactly_that_name(tmp_path: Path) -> None:
-    script = tmp_path / "my_train.py"
-    script.write_text("input()")
-    child = subprocess.Popen([sys.executable, "-S", str(script)], stdin=subprocess.PIPE)
-    try:
-        assert process_mark.runs_script(child.pid, "my_train.py")
-        assert not process_mark.runs_script(child.pid, "train.py")
-        child.kill()
-        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
-        assert not process_mark.runs_script(child.pid, "my_train.py"), "it has ended"
-        assert process_mark.process_mark(child.pid) is None
-    finally:
-        child.kill()
-        child.communicate()
-    assert not process_mark.runs_script(1 << 22, "train.py")
+def test_a_process_runs_a_script_of_exactly_that_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    import psutil
+
+    class Process:
+        words: ClassVar[list[str]] = ["/usr/bin/python", "-u", "/folder/my_train.py", "--lr", "1"]
+        state = psutil.STATUS_SLEEPING
+
+        def __init__(self, pid: int) -> None:
+            if pid != 7:
+                raise psutil.NoSuchProcess(pid)
+
+        def cmdline(self) -> list[str]:
+            return self.words
+
+        def status(self) -> str:
+            return self.state
+
+    monkeypatch.setattr(psutil, "Process", Process)
+    assert process_mark.runs_script(7, "my_train.py")
+    assert not process_mark.runs_script(7, "train.py")
+    assert not process_mark.runs_script(8, "my_train.py")
+    monkeypatch.setattr(Process, "state", psutil.STATUS_ZOMBIE)
+    assert not process_mark.runs_script(7, "my_train.py"), "it has ended"
+    assert process_mark.process_mark(7) is None
 
 
 def test_known_runs_are_sorted_by_folder_and_have_their_documents(tmp_path: Path) -> None:
