@@ -30,7 +30,17 @@ from designer.surgery.operations import (
     split_layer,
     widen,
 )
-from designer.surgery.sparsity import candidates, expected_gain, prune
+from designer.surgery.sparsity import (
+    best_order,
+    candidates,
+    check_sparse,
+    expected_gain,
+    mask_of,
+    nothing_to_prune,
+    prune,
+    sparse_weights,
+    violations,
+)
 
 Edit = Callable[[Patient], Operation]
 
@@ -568,3 +578,133 @@ def test_networks_that_cannot_be_pruned_say_why() -> None:
     ]
     empty = Graph([layer("in", "input", dims="8x8x3"), layer("out", "output", "in")])
     assert list(done(with_source(empty), prune_2_4)) == lines
+
+
+def test_weights_that_are_sparse_stay_and_others_are_pruned_under_their_hash() -> None:
+    graph = sparse_network()
+    ill = with_source(graph)
+    made = sparse_weights(graph, REGISTRY, ill.weights)
+    found = candidates(graph, REGISTRY)
+    assert (made.sha256, made.note, made.source) == ("0" * 64, "a note; 2:4 sparse", "net.pt")
+    pruned = prune(graph, REGISTRY, ill.weights, found).weights
+    assert all(np.array_equal(made.tensors[key], tensor) for key, tensor in pruned.tensors.items())
+    assert sparse_weights(graph, REGISTRY, made) is made
+    assert check_sparse(found, made) == {"m": 0, "dense": 0}
+    assert check_sparse(found, ill.weights) == {"m": 16, "dense": 192}
+    kernel = made.tensors[WeightKey("m", "kernel")].copy()
+    kernel[0, :3] = 1.0
+    broken = replace(made, tensors={**made.tensors, WeightKey("m", "kernel"): kernel})
+    assert check_sparse(found, broken) == {"m": 1, "dense": 0}
+    assert violations(np.array([[1, 1, 0, 0, 1, 1, 1, 0], [0, 0, 0, 0, 1, 1, 1, 1]], np.float32)) == 2
+
+
+def test_weights_that_cannot_be_pruned_are_refused_with_the_reasons() -> None:
+    graph = sparse_network()
+    ill = with_source(graph)
+    tensors = {key: tensor for key, tensor in ill.weights.tensors.items() if key != WeightKey("dense", "kernel")}
+    with pytest.raises(DiagnosticError) as caught:
+        sparse_weights(graph, REGISTRY, replace(ill.weights, tensors=tensors))
+    [found] = caught.value.diagnostics
+    assert (found.code, found.message, found.layer, found.remedy) == (
+        "weights-missing",
+        "'dense' has no weights to prune",
+        "dense",
+        "choose weights of this network",
+    )
+    one = candidates(graph, REGISTRY)[0]
+    messages = [nothing_to_prune([replace(one, layer=name) for name in names]) for names in ("", "ab", "abcdefg")]
+    reasons = [error.diagnostics[0].message.removeprefix("no layer can be pruned: ") for error in messages]
+    why = "3 input channels are not a multiple of 4"
+    assert reasons == [
+        "no layer has a kernel",
+        f"'a': {why}; 'b': {why}",
+        "; ".join(f"'{name}': {why}" for name in "abcde"),
+    ]
+    [found] = messages[0].diagnostics
+    assert (found.code, found.remedy) == ("nothing-to-prune", "use numbers of channels that are multiples of 4")
+    narrow_ = Graph([each for each in sparse_network(6) if each.name in ("in", "head", "m")])
+    with pytest.raises(DiagnosticError, match=r"'head': 3 input channels .*; 'm': 6 input channels"):
+        sparse_weights(narrow_, REGISTRY, with_source(narrow_).weights)
+
+
+def test_masks_keep_the_two_largest_magnitudes_and_of_equal_ones_the_later() -> None:
+    kernel = np.array([[1, -3, 2, 0.5, 1, 1, 1, 1]], np.float32)
+    assert mask_of(kernel).tolist() == [[False, True, True, False, False, False, True, True]]
+    images = np.zeros((1, 4, 2, 1), np.float32)
+    images[0, :, 0, 0] = [4, 1, 3, 2]
+    images[0, :, 1, 0] = [1, 2, 3, 4]
+    mask = mask_of(images)
+    assert mask[0, :, 0, 0].tolist() == [True, False, True, False]
+    assert mask[0, :, 1, 0].tolist() == [False, False, True, True]
+
+
+def test_an_order_is_the_best_of_all_for_two_groups() -> None:
+    """Every division of eight columns into two groups is tried here."""
+    from itertools import combinations
+
+    generator = np.random.default_rng(5)
+    for _ in range(5):
+        rows = np.abs(generator.standard_normal((6, 8))).astype(np.float32)
+
+        def kept(groups: list[list[int]], rows: np.ndarray = rows) -> float:
+            return float(sum(np.sort(rows[:, group], axis=1)[:, 2:].sum() for group in groups))
+
+        best = max(kept([list(c), [n for n in range(8) if n not in c]]) for c in combinations(range(8), 4))
+        order = best_order(rows)
+        found = kept([list(order[:4]), list(order[4:])]) if order is not None else kept([[0, 1, 2, 3], [4, 5, 6, 7]])
+        assert found >= kept([[0, 1, 2, 3], [4, 5, 6, 7]])
+        assert found == pytest.approx(best, rel=0.02)
+
+
+def test_a_template_whose_instances_read_other_numbers_of_channels_is_not_split() -> None:
+    inside = block(layer("a", "convolution", "x", features=8))
+    graph = Graph(
+        [
+            layer("in", "input", dims="8x8x3"),
+            layer("use", "template", "in", template="block"),
+            layer("again", "template", "use", template="block"),
+            layer("out", "output", "again", analysis_view="tensor"),
+        ],
+        templates=[
+            Template(
+                "block",
+                tuple(
+                    one if one.name != "a" else layer("a", "convolution", "x", features=8, kernel="1x1")
+                    for one in inside.layers
+                ),
+            )
+        ],
+    )
+    assert list(done(with_source(graph), lambda ill: split_layer(ill, "use.a"))) == [
+        "cannot-split (use.a): 'use.a' reads other numbers of channels in other instances of its template - dissolve the template "
+        "first"
+    ]
+
+
+@pytest.mark.parametrize("indices", [[-1], [8], [0, 8], [3, -8], []])
+def test_channels_that_a_layer_does_not_have_are_refused(indices: list[int]) -> None:
+    assert list(done(with_source(network()), lambda ill: remove_channels(ill, "head", indices))) == [
+        "no-such-channel (head): 'head' has the channels 0 to 7 - choose one of them"
+    ]
+
+
+def test_channels_of_a_port_are_those_of_its_tensor() -> None:
+    graph = network(layer("s", "split", "head", sizes="6,2"), layer("m", "concatenation", "s:y1 s"))
+    ill = with_source(graph)
+    kept = [0, 1, 2, 3, 4, 5, 7]
+    made = remove_channels(ill, "s:y1", [0])
+    assert made.edit.title == "Remove channel 0 of s:y1"
+    old, new = (w.tensors[WeightKey("head", "kernel")] for w in (ill.weights, made.weights))
+    np.testing.assert_array_equal(new, old[kept])
+    assert list(done(ill, lambda ill: remove_channels(ill, "s:y1", [2])))[0].endswith(
+        "has the channels 0 to 1 - choose one of them"
+    )
+
+
+def test_a_number_of_channels_is_within_its_limits() -> None:
+    ill = with_source(network())
+    for features in (0, -1, 65_537):
+        assert list(done(ill, lambda ill, n=features: set_features(ill, "head", n))) == [
+            f"bad-parameter (head): {features} is not a number of channels - use 1 to 65536"
+        ]
+    assert list(done(ill, lambda ill: set_features(ill, "head", 8))) == ["Widen head by 0"]
