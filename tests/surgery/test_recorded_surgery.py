@@ -696,7 +696,7 @@ def test_channels_of_a_port_are_those_of_its_tensor() -> None:
     assert made.edit.title == "Remove channel 0 of s:y1"
     old, new = (w.tensors[WeightKey("head", "kernel")] for w in (ill.weights, made.weights))
     np.testing.assert_array_equal(new, old[kept])
-    assert list(done(ill, lambda ill: remove_channels(ill, "s:y1", [2])))[0].endswith(
+    assert next(iter(done(ill, lambda ill: remove_channels(ill, "s:y1", [2])))).endswith(
         "has the channels 0 to 1 - choose one of them"
     )
 
