@@ -25,8 +25,10 @@ from designer.files.weight_random import random_tensor
 from designer.files.weight_report import shape_text
 from designer.files.weights import (
     WeightKey,
+    WeightReport,
     Weights,
     WeightStatus,
+    fill_missing,
     load_weights,
     required_weights,
     save_weights,
@@ -727,6 +729,35 @@ def test_random_values_are_those_of_every_other_version() -> None:
     lines += [f"seed {seed}: {values('normal', seed=seed)}" for seed in (0, 2**31 - 1, -1, 2**40)]
     lines += [f"{key}: {values('normal', key)}" for key in (("a", "b.c"), ("a.b", "c"), ("ab", "c"), ("a", "bc"))]
     check_recorded("documents/random_weights.txt", "\n".join(lines) + "\n")
+
+
+def test_filled_weights_keep_what_fits_with_its_source_note_and_hash() -> None:
+    needed = needs("a/kernel", "b/bias", "c/bias")
+    one = np.full(2, 7, np.float32)
+    before = (
+        WeightReport(WeightKey("a", "kernel"), WeightStatus.BOUND, (2,), (2,), "file"),
+        WeightReport(WeightKey("b", "bias"), WeightStatus.WRONG_SHAPE, (2,), (3,), "file"),
+    )
+    tensors = {WeightKey("a", "kernel"): one, WeightKey("b", "bias"): np.zeros(3, np.float32)}
+    weights = Weights(tensors, before, "net.pt", "note", "abc")
+    assert not weights.complete
+    filled = fill_missing(weights, needed, 2**40)
+    assert (filled.source, filled.sha256, filled.complete) == ("net.pt", "abc", True)
+    assert filled.note == f"note; 2 of 3 tensors random (seed {2**40})"
+    assert filled.title == f"net.pt; {filled.note}"
+    assert reports(filled) == [
+        "a/kernel bound (2,) (2,) file",
+        f"b/bias bound (2,) (2,) random (seed {2**40})",
+        f"c/bias bound (2,) (2,) random (seed {2**40})",
+    ]
+    assert {key.layer: tensor.shape for key, tensor in filled.tensors.items()} == {"a": (2,), "b": (2,), "c": (2,)}
+    assert filled.tensors[WeightKey("a", "kernel")] is one
+    assert fill_missing(filled, needed, 1) is filled
+    assert fill_missing(Weights(), needed, 1).note == "random weights (seed 1)"
+    assert not any(
+        Weights(reports=(WeightReport(WeightKey("a", "b"), status),)).complete
+        for status in (WeightStatus.MISSING, WeightStatus.WRONG_SHAPE)
+    )
 
 
 # --- reports ------------------------------------------------------------------------------------------------------
