@@ -16,6 +16,7 @@ from designer.graph.edits import ChangeSet, Edit
 from designer.graph.freezing import freeze
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
+from designer.graph.layout.coordinates import LayerBox
 from designer.graph.model import ActivationSpec, Foreign, Frame, Layer, Source
 from designer.graph.template import Template
 from designer.graph.types import Size2D
@@ -95,6 +96,12 @@ def network() -> Graph:
 
 
 SIZES = {"conv_1": (96, 48), "pool": (96, 64), "cat": (128, 200), "result": (64, 32), "loose": (10, 10)}
+
+
+BOXES = {
+    one.name: LayerBox(96.0 + 16 * (n % 3), 48.0 + 32 * (n % 2), (16.0, 40.0), {"": 16.0, "rest": 32.0})
+    for n, one in enumerate(network())
+}
 
 
 def members(frame: str) -> tuple[list[str], list[str]]:
@@ -246,6 +253,13 @@ COMMANDS: dict[str, dict[str, Command]] = {
             f"align {side.name.lower()}": (lambda g, side=side: arrangement.align(g, SIZES, ["conv_1", "pool", "cat", "result"], side))
             for side in arrangement.Side
         },
+        "lay out": lambda g: arrangement.lay_out(
+            g, BOXES, list(g.layers), {"big": ["conv_1", "pool"], "inner": ["hidden", "deep"], "within": ["deep"], "empty": ["loose"]}
+        ),
+        "lay out some": lambda g: arrangement.lay_out(g, BOXES, ["pool", "cat", "conv_1"], {"big": ["conv_1", "pool"], "empty": ["loose"]}),
+        "lay out levels": lambda g: arrangement.lay_out(
+            g, BOXES | {name: replace(BOXES[name], level=1) for name in ("pool", "hidden", "deep")}, list(g.layers), {}
+        ),
         "distribute": lambda g: arrangement.distribute(g, SIZES, ["result", "conv_1", "cat", "pool"], vertical=False),
         "distribute vertically": lambda g: arrangement.distribute(g, SIZES, ["loose", "conv_1", "cat"], vertical=True),
         "distribute two": lambda g: arrangement.distribute(g, SIZES, ["pool", "conv_1"], vertical=False),
@@ -359,3 +373,64 @@ def test_commands_are_as_recorded(subject: str) -> None:
     for title, command in COMMANDS[subject].items():
         found += [f"{title}:", *(f"  {line}" for line in done(command)), ""]
     check_recorded(f"edits/{subject}.txt", "\n".join(found))
+
+
+CHAINS: dict[str, list[Command]] = {
+    "renames": [
+        lambda g: C.rename_layer(g, "cat", "joined"),
+        lambda g: C.rename_layer(g, "joined", "all"),
+        lambda g: C.rename_layer(g, "pool", "cat"),
+    ],
+    "renamed and back": [lambda g: C.rename_layer(g, "cat", "joined"), lambda g: C.rename_layer(g, "joined", "cat")],
+    "renames inside": [
+        inside(lambda g: C.rename_layer(g, "conv", "a")),
+        inside(lambda g: C.rename_layer(g, "a", "b")),
+        inside(lambda g: C.rename_layer(g, "sum", "conv")),
+    ],
+    "renames of a template and inside": [
+        inside(lambda g: C.rename_layer(g, "conv", "a")),
+        lambda g: T.rename_template(g, "block", "unit"),
+        lambda g: T.edit_template(g, "unit", C.rename_layer(g.inside("unit"), "a", "b")),
+        lambda g: T.rename_template(g, "unit", "other"),
+    ],
+    "renamed inside and back": [
+        inside(lambda g: C.rename_layer(g, "conv", "a")),
+        inside(lambda g: C.rename_layer(g, "a", "conv")),
+    ],
+    "added and removed": [
+        lambda g: C.add_layer(g, layer("new", "identity", (0, 0))),
+        lambda g: C.set_property(g, "author", "you"),
+        lambda g: C.remove_layers(g, ["new"]),
+        lambda g: C.set_property(g, "author", "me"),
+    ],
+    "parameters, frames and settings": [
+        lambda g: C.set_params(g, {"conv_1": {"features": "8"}}, merge_key="drag"),
+        lambda g: C.set_settings({"threads": 0}, {"threads": 1}),
+        lambda g: frames.add_frame(g, (0, 0, 9, 9)),
+        lambda g: C.set_params(g, {"conv_1": {"features": "9"}, "pool": {"size": "3x3"}}, merge_key="drag"),
+        lambda g: C.set_settings({"threads": 1}, {"threads": 2}),
+        lambda g: frames.set_frame(g, "frame_0", None),
+    ],
+}
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_edits_one_after_the_other_are_one_edit(name: str) -> None:
+    """With the names of before and after, in both directions."""
+    steps, graph = CHAINS[name], network()
+    total = steps[0](graph)
+    title, key = total.title, total.merge_key
+    graph.apply(total)
+    for step in steps[1:]:
+        edit = step(graph)
+        graph.apply(edit)
+        total = total.then(edit)
+    assert (total.title, total.merge_key) == (title, key)
+    assert total.then(Edit("x"), "Both").title == "Both"
+    once = network()
+    change = once.apply(total)
+    assert once == graph
+    lines = [*told(change), "back:", *told(once.apply(total.reversed()))]
+    lines.append(f"names: {dict(total.renamed)}, back: {dict(total.reversed().renamed)}")
+    assert once == network()
+    check_recorded(f"edits/chain_{name.replace(' ', '_').replace(',', '')}.txt", "\n".join(lines) + "\n")

@@ -111,7 +111,7 @@ def test_scales_of_health(
     values: dict[str, float], logarithmic: bool, ends: tuple[str, str], shares: list[float]
 ) -> None:
     heat = HealthHeat("", values, {}, logarithmic)
-    assert [float(end) for end in heat.ends] == [float(end) for end in ends]
+    assert heat.ends == ends
     assert [heat.share(name) for name in values] == pytest.approx(shares)
     assert (heat.text(0.25), heat.signed) == ("0.250", False)
 
