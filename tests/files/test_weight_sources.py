@@ -6,9 +6,7 @@ import hashlib
 import json
 import os
 import shutil
-import zipfile
 from collections.abc import Iterable, Iterator
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +15,8 @@ import pytest
 from recorded import check_recorded
 
 from designer.files import limits, weight_versions
-from designer.files.array_files import npy_bytes, read_header, read_raw
-from designer.files.safetensors_file import read_entries, read_entry, read_numbers, write_safetensors
-from designer.files.torch_file import read_state_dict, read_tensor
+from designer.files.array_files import npy_bytes
+from designer.files.safetensors_file import write_safetensors
 from designer.files.weight_files import file_stems
 from designer.files.weight_random import random_tensor
 from designer.files.weight_report import shape_text
@@ -44,8 +41,9 @@ from designer.operators.api import Weight
 from designer.operators.registry import default_registry
 
 BAD = Path(__file__).parents[1] / "data" / "bad" / "weights"
+
+
 TORCH_NAMES = {"kernel": "weight", "bias": "bias", "activation_slope": "weight"}
-Array = np.ndarray
 
 
 def needs(*names: str, shape: tuple[int, ...] = (2,)) -> dict[WeightKey, Weight]:
@@ -69,8 +67,6 @@ def reports(weights: Weights, folder: Path | None = None) -> list[str]:
         for r in weights.reports
     ]
 
-
-# --- names --------------------------------------------------------------------------------------------------------
 
 NAMES = [
     ("conv 1/kernel", "conv 1/bias", "conv 1/activation_slope"),
@@ -145,9 +141,6 @@ def test_of_two_keys_for_a_tensor_the_first_is_used(tmp_path: Path) -> None:
     weights = load_weights(path, needs("a/kernel"))
     assert weights.tensors[WeightKey("a", "kernel")].tolist() == [1, 1]
     assert reports(weights) == [f"a/kernel bound (2,) (2,) {path}"]
-
-
-# --- what a network needs -----------------------------------------------------------------------------------------
 
 
 def network() -> Graph:
@@ -225,9 +218,6 @@ def test_the_limit_of_all_weights_is_named_in_gibibytes() -> None:
     )
     with pytest.raises(DiagnosticError, match=r"the weights would take more than 64 GiB"):
         required_weights(Inference(graph, default_registry()))
-
-
-# --- folders ------------------------------------------------------------------------------------------------------
 
 
 def npy(path: Path, *values: float) -> bytes:
@@ -390,9 +380,6 @@ def test_weights_are_saved_as_files_of_a_folder_or_as_one_file(tmp_path: Path) -
     assert data == size.to_bytes(8, "little") + head.ljust(size) + np.array([0, 1, 1], "<f4").tobytes()
 
 
-# --- files that are refused ---------------------------------------------------------------------------------------
-
-
 def test_bad_files_are_refused_as_recorded(tmp_path: Path) -> None:
     """All that is reported about each; the reasons that torch gives are left out."""
     found = []
@@ -420,299 +407,6 @@ def test_bad_files_are_refused_as_recorded(tmp_path: Path) -> None:
                 text = f"{before}{cut}... - {after.rpartition(' - ')[2]}"
             found.append(f"{path.name}: {text}" if line is lines[0] else f"  {text}")
     check_recorded("documents/bad_weights.txt", "\n".join(found) + "\n")
-
-
-ENTRY = {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}
-HEADS: dict[str, tuple[Any, int]] = {
-    "fits": ({"t": ENTRY}, 8),
-    "metadata": ({"__metadata__": {"a": "b"}, "t": ENTRY}, 8),
-    "a name that begins with underscores": ({"__t": ENTRY}, 8),
-    "an empty tensor between": ({"b": ENTRY, "a": {**ENTRY, "shape": [0], "data_offsets": [0, 0]}}, 8),
-    "an empty tensor at the end": ({"b": ENTRY, "a": {**ENTRY, "shape": [3, 0], "data_offsets": [8, 8]}}, 8),
-    "no tensors": ({}, 0),
-    "no tensors but bytes": ({}, 3),
-    "a list": ([], 0),
-    "a text": ("x", 0),
-    "nothing": (None, 0),
-    "bytes after": ({"t": ENTRY}, 11),
-    "too short": ({"t": ENTRY}, 7),
-    "a gap": ({"t": {**ENTRY, "data_offsets": [4, 12]}}, 12),
-    "an overlap": ({"t": ENTRY, "u": {**ENTRY, "data_offsets": [4, 12]}}, 12),
-    "the same values twice": ({"t": ENTRY, "u": ENTRY}, 8),
-    "before the values": ({"t": {**ENTRY, "data_offsets": [-4, 4]}}, 8),
-    "backwards": ({"t": {**ENTRY, "shape": [0], "data_offsets": [8, 0]}}, 8),
-    "another shape": ({"t": {**ENTRY, "shape": [3]}}, 8),
-    "a negative size": ({"t": {**ENTRY, "shape": [-1, -2]}}, 8),
-    "a size that is a fraction": ({"t": {**ENTRY, "shape": [2.0]}}, 8),
-    "a size that is true": ({"t": {**ENTRY, "shape": [True, 2]}}, 8),
-    "no type": ({"t": {k: v for k, v in ENTRY.items() if k != "dtype"}}, 8),
-    "one offset": ({"t": {**ENTRY, "data_offsets": [8]}}, 8),
-    "offsets as text": ({"t": {**ENTRY, "data_offsets": ["0", "8"]}}, 8),
-    "more than is needed": ({"t": {**ENTRY, "other": 1}}, 8),
-    "an entry that is a list": ({"t": [1]}, 8),
-    "16 axes": ({"t": {**ENTRY, "shape": [1] * 15 + [2]}}, 8),
-    "17 axes": ({"t": {**ENTRY, "shape": [1] * 16 + [2]}}, 8),
-    "an unknown type": ({"n" * 100: {**ENTRY, "dtype": "X" * 30}}, 8),
-    "a long name": ({"n" * 100: {**ENTRY, "shape": [3]}}, 8),
-    "half bytes": ({"t": {**ENTRY, "dtype": "F4", "shape": [4, 4]}}, 8),
-    "half bytes that do not fill one": ({"t": {**ENTRY, "dtype": "F4", "shape": [15]}}, 8),
-    "six bits": ({"t": {**ENTRY, "dtype": "F6_E2M3", "shape": [4], "data_offsets": [0, 3]}}, 3),
-}
-
-
-def test_headers_of_safetensors_are_read_and_refused_as_recorded(tmp_path: Path) -> None:
-    found = []
-    path = tmp_path / "w.safetensors"
-    for title, (head, count) in HEADS.items():
-        text = json.dumps(head).encode()
-        path.write_bytes(len(text).to_bytes(8, "little") + text + bytes(count))
-        begin = 8 + len(text)
-        try:
-            lines = [
-                f"{name}: {e.type} {e.shape} at {e.begin - begin} to {e.end - begin}"
-                for name, e in read_entries(path).items()
-            ]
-        except DiagnosticError as error:
-            lines = list(told(error.diagnostics, tmp_path))
-        found += [title, *(f"  {line}" for line in lines)]
-    for title, data in {
-        "empty": b"",
-        "seven bytes": bytes(7),
-        "a size beyond the end": (3).to_bytes(8, "little") + b"{}",
-        "not JSON": (2).to_bytes(8, "little") + b"{x",
-        "not text": (2).to_bytes(8, "little") + b"\xff\xff",
-        "too deep": (100_000).to_bytes(8, "little") + b"[" * 100_000,
-    }.items():
-        path.write_bytes(data)
-        with pytest.raises(DiagnosticError) as caught:
-            read_entries(path)
-        found += [title, *(f"  {line}" for line in told(caught.value.diagnostics, tmp_path))]
-    check_recorded("documents/safetensors.txt", "\n".join(found) + "\n")
-
-
-def test_a_header_of_more_than_the_limit_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "w.safetensors"
-    write_safetensors(path, {"a": np.ones(2, np.float32)})
-    size = int.from_bytes(path.read_bytes()[:8], "little")
-    monkeypatch.setattr(limits, "MAX_WEIGHT_HEADER", size)
-    assert list(read_entries(path)) == ["a"]
-    monkeypatch.setattr(limits, "MAX_WEIGHT_HEADER", size - 1)
-    with pytest.raises(DiagnosticError, match=f"declares a header of {size} bytes, but the file has {size + 16}"):
-        read_entries(path)
-
-
-def test_tensors_of_safetensors_that_shrank_or_went_away_are_refused(tmp_path: Path) -> None:
-    path = tmp_path / "w.safetensors"
-    write_safetensors(path, {"a": np.arange(4, dtype=np.float32).reshape(2, 2), "b": np.ones((), np.float32)})
-    entries = read_entries(path)
-    assert read_entry(path, "a", entries["a"]).tolist() == [[0, 1], [2, 3]]
-    assert read_numbers(path, "b", entries["b"]).tolist() == 1
-    path.write_bytes(path.read_bytes()[:-1])
-    assert read_entry(path, "a", entries["a"]).tolist() == [[0, 1], [2, 3]]
-    with pytest.raises(DiagnosticError, match=r"w.safetensors was truncated while it was read"):
-        read_entry(path, "b", entries["b"])
-    path.unlink()
-    with pytest.raises(DiagnosticError, match=r"w.safetensors cannot be read: No such file or directory"):
-        read_entry(path, "a", entries["a"])
-    with pytest.raises(DiagnosticError):
-        read_entries(path)
-
-
-@pytest.mark.parametrize(
-    ("kind", "values"),
-    [
-        ("I64", [-(2**40), 3]),
-        ("I32", [-(2**30), 3]),
-        ("I16", [-(2**14), 3]),
-        ("I8", [-100, 3]),
-        ("U8", [200, 3]),
-        ("BOOL", [True, False]),
-        ("F32", [0.5, -3.0]),
-        ("F64", [0.5, -3.0]),
-        ("F16", [0.5, -3.0]),
-        ("BF16", [0.5, -3.0]),
-    ],
-)
-def test_numbers_of_each_type_have_their_values_and_shape(tmp_path: Path, kind: str, values: list[Any]) -> None:
-    dtypes = {"I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1", "U8": "u1", "BOOL": "?", "F64": "<f8", "F16": "<f2"}
-    array = np.array(values)
-    data = array.astype(dtypes.get(kind, "<f4")).tobytes()
-    if kind == "BF16":
-        data = b"".join(data[n + 2 : n + 4] for n in (0, 4))
-    head = json.dumps({"t": {"dtype": kind, "shape": [2, 1], "data_offsets": [0, len(data)]}}).encode()
-    path = tmp_path / "w.safetensors"
-    path.write_bytes(len(head).to_bytes(8, "little") + head + data)
-    found = read_numbers(path, "t", read_entries(path)["t"])
-    assert found.tolist() == [[value] for value in values]
-    assert found.dtype == (np.float32 if "F" in kind else np.dtype(dtypes[kind]))
-
-
-@pytest.mark.parametrize("durable", [True, False])
-def test_only_durable_files_are_flushed_to_the_disk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, durable: bool
-) -> None:
-    flushed = []
-    monkeypatch.setattr("designer.files.atomic.os.fsync", flushed.append)
-    write_safetensors(tmp_path / "w.safetensors", {"a": np.ones(2, np.float32)}, durable=durable)
-    assert bool(flushed) == durable
-
-
-def test_arrays_of_odd_types_and_shapes_are_refused(tmp_path: Path) -> None:
-    path = tmp_path / "a.npy"
-    lines = []
-    for array in (
-        np.zeros(2, "<f2"),
-        np.zeros(2, bool),
-        np.zeros(2, "<c8"),
-        np.zeros((1,) * 16 + (2,), np.float32),
-        np.zeros((1,) * 15 + (2,), np.float32),
-        np.zeros((), np.float32),
-        np.zeros((2, 0), np.float64, order="F"),
-    ):
-        np.save(path, array)
-        try:
-            header = read_header(path)
-            lines.append(f"{header.shape} {header.dtype} {header.fortran} {header.offset}")
-        except DiagnosticError as error:
-            lines += told(error.diagnostics, tmp_path)
-    for change in (-1, 1):
-        np.save(path, np.zeros((3, 2), np.float32))
-        data = path.read_bytes()
-        path.write_bytes(data[:change] if change < 0 else data + b"x")
-        with pytest.raises(DiagnosticError) as caught:
-            read_header(path)
-        lines += told(caught.value.diagnostics, tmp_path)
-    for version in ((1, 0), (2, 0), (3, 0)):
-        with path.open("wb") as stream:
-            np.lib.format.write_array(stream, np.zeros((3, 2), np.float32, order="F"), version)
-        header = read_header(path)
-        lines.append(f"{version} {header.shape} {header.dtype} {header.fortran} {header.offset}")
-    data = bytearray(path.read_bytes())
-    data[6] = 4
-    path.write_bytes(bytes(data))
-    with pytest.raises(DiagnosticError, match=r"is not a readable .npy file: "):
-        read_header(path)
-    with pytest.raises(DiagnosticError, match=r"a.bin cannot be read: No such file or directory"):
-        read_raw(tmp_path / "a.bin", (2,))
-    if np.dtype(np.longdouble).itemsize > 8:  # not on every system
-        np.save(path, np.zeros(2, np.longdouble))
-        with pytest.raises(DiagnosticError, match="values instead of floating-point numbers"):
-            read_header(path)
-    check_recorded("documents/npy.txt", "\n".join(lines) + "\n")
-
-
-# --- checkpoints --------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def torch() -> Any:
-    return pytest.importorskip("torch")
-
-
-def checkpoints(torch: Any) -> dict[str, Any]:
-    one, two = {"a.weight": torch.ones(2)}, {"b.weight": torch.zeros(2), "b.num_batches_tracked": torch.tensor(3)}
-    keys = (
-        *("params_ema", "model_ema", "ema", "state_dict_ema", "network", "state_dict", "model_state_dict"),
-        *("model", "module", "weights", "params"),
-    )
-    return {
-        "plain": one,
-        "counters": two,
-        "counters alone": {"num_batches_tracked": torch.tensor(3)},
-        "empty": {},
-        "a list": [torch.ones(2)],
-        "a number": 3,
-        "other keys": {"epoch": 3, "lr": 0.1},
-        "numbers as keys": {0: torch.ones(2)},
-        **{f"under {key}": {"epoch": 3, key: one} for key in keys},
-        **{f"{first} and {second}": {second: two, first: one} for first, second in pairwise(keys)},
-        "three": dict.fromkeys(("params", "ema", "model"), one),
-        "tensors and a model": {"step": torch.tensor(3.0), "model": one},
-        "nested": {"ema": {"module": one}, "model": {"state_dict": two}},
-        "an empty model": {"model": {}, "a.weight": torch.ones(2)},
-        "a model that is not a dict": {"model": 3, "params": one},
-        "wrapped": {f"module.{key}": value for key, value in one.items()},
-        "compiled": {f"_orig_mod.{key}": value for key, value in one.items()},
-        "wrapped and compiled": {f"module._orig_mod.{key}": value for key, value in one.items()},
-        "compiled and wrapped": {f"_orig_mod.module.{key}": value for key, value in one.items()},
-        "partly wrapped": {"module.a.weight": torch.ones(2), "b.weight": torch.ones(2)},
-        "wrapped under a key": {"model": {"module.a.weight": torch.ones(2)}},
-        "a module of that name": {"module": {"module.a": torch.ones(2)}, "other": 1},
-    }
-
-
-def test_state_dicts_are_found_in_checkpoints_as_recorded(tmp_path: Path, torch: Any) -> None:
-    found = []
-    path = tmp_path / "net.pt"
-    for title, content in checkpoints(torch).items():
-        torch.save(content, path)
-        try:
-            state = read_state_dict(path)
-            lines = [f"key {state.key!r}, others {state.others}", *state.tensors]
-            note = load_weights(path, {}).note
-            lines += [note] if note else []
-        except DiagnosticError as error:
-            lines = list(told(error.diagnostics, tmp_path))
-        found += [title, *(f"  {line}" for line in lines)]
-    check_recorded("documents/checkpoints.txt", "\n".join(found) + "\n")
-
-
-def test_archives_that_are_compressed_or_too_large_are_refused(tmp_path: Path, torch: Any) -> None:
-    path, other = tmp_path / "net.pt", tmp_path / "other.pt"
-    torch.save({"a.weight": torch.ones(200)}, path)
-    assert list(read_state_dict(path).tensors) == ["a.weight"]
-    with zipfile.ZipFile(path) as archive:
-        parts = {entry.filename: archive.read(entry) for entry in archive.infolist()}
-    with zipfile.ZipFile(other, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, data in parts.items():
-            archive.writestr(name, data)
-    with zipfile.ZipFile(path, "a") as archive:
-        entry = archive.infolist()[0]
-        entry.file_size = 10**9  # in the directory at the end
-        archive.comment = b"x"
-    expected = "is not a readable PyTorch file: its entries are compressed or larger than the file"
-    for file in (path, other):
-        with pytest.raises(DiagnosticError) as caught:
-            read_state_dict(file)
-        assert list(told(caught.value.diagnostics, tmp_path)) == [
-            f"error bad-weights (file .../{file.name}): {file.name} {expected} - copy or write it again with "
-            "torch.save(model.state_dict(), path)"
-        ]
-
-
-def test_a_checkpoint_that_calls_functions_names_at_most_eight(tmp_path: Path, torch: Any) -> None:
-    names = ["getpid", "getppid", "getuid", "getgid", "geteuid", "getegid", "getcwd", "times", "uname", "cpu_count"]
-    torch.save({"a": [Call(name) for name in names]}, tmp_path / "net.pt")
-    with pytest.raises(DiagnosticError) as caught:
-        read_state_dict(tmp_path / "net.pt")
-    [found] = caught.value.diagnostics
-    called = found.message.removeprefix("net.pt contains more than tensors: loading it would call ")
-    listed = called.removesuffix(", so it was not loaded").split(", ")
-    assert len(listed) == 8
-    assert listed == sorted(listed)
-    assert set(listed) < {f"{getattr(os, name).__module__}.{name}" for name in names}
-    assert found.remedy.startswith("if you trust the file, convert it with the program that wrote it: torch.save(")
-
-
-class Call:
-    """Pickled as the call of a function of `os`."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __reduce__(self) -> tuple[Any, tuple[()]]:
-        return getattr(os, self.name), ()
-
-
-def test_a_tensor_of_a_state_dict_is_read_as_float32_in_c_order(tmp_path: Path, torch: Any) -> None:
-    values = torch.arange(6.0).reshape(2, 3)
-    for tensor in (values, values.to(torch.float64), values.to(torch.bfloat16), values.t().contiguous().t()):
-        found = read_tensor(tmp_path / "net.pt", "t", tensor)
-        assert (found.dtype, found.flags.c_contiguous) == (np.float32, True)
-        assert found.tolist() == values.tolist()
-
-
-# --- random -------------------------------------------------------------------------------------------------------
 
 
 def test_random_values_are_those_of_every_other_version() -> None:
@@ -760,9 +454,6 @@ def test_filled_weights_keep_what_fits_with_its_source_note_and_hash() -> None:
     )
 
 
-# --- reports ------------------------------------------------------------------------------------------------------
-
-
 def test_what_is_reported_about_weights_is_as_expected(tmp_path: Path) -> None:
     assert [shape_text(shape) for shape in (None, (), (3,), (2, 3))] == ["no shape", "a scalar", "3", "2 x 3"]
     save_weights(
@@ -780,9 +471,6 @@ def test_what_is_reported_about_weights_is_as_expected(tmp_path: Path) -> None:
         "warning unexpected-weight (file .../w.safetensors): the weights contain 'old.bias' (a scalar), which no layer uses; it "
         "is ignored - ignore this if a layer was removed on purpose",
     ]
-
-
-# --- versions -----------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture

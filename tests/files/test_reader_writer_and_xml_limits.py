@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -11,15 +10,14 @@ from recorded import check_recorded
 
 from designer.files import limits
 from designer.files.document import Reading, parse_document, read_document, write_document
-from designer.files.snippets import model_text
-from designer.files.xml_text import serialize
-from designer.files.xml_tree import Element, Markup, Text, XmlError, parse_xml
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.model import ActivationSpec, Foreign, Frame, Layer, Source
 from designer.graph.template import Template
 
 DATA = Path(__file__).parents[1] / "data"
+
+
 FILES = [
     *sorted((DATA / "bad").glob("*.xml")),
     *sorted((DATA / "hostile").glob("*.xml")),
@@ -27,7 +25,10 @@ FILES = [
     DATA / "good" / "everything.xml",
     DATA / "good" / "templates.xml",
 ]
+
+
 LONG = "n" * 150
+
 
 PARTS = {
     "position": [
@@ -179,6 +180,8 @@ PARTS = {
     ]
     + ["<Document />", '<lw:New a="1">text<b /></lw:New>'],
 }
+
+
 WHOLE = {
     "a tag": '<NetworkModel name="n" user_version_tag="v1" version="2" />',
     "an empty tag": '<NetworkModel name="n" user_version_tag="" version="2" />',
@@ -268,9 +271,6 @@ def test_roots_are_read_and_written_as_recorded() -> None:
     check_recorded("documents/roots.txt", "\n".join(found))
 
 
-# --- limits -------------------------------------------------------------------------------------------------------
-
-
 def layers(count: int, inputs: str = "", kind: str = "t") -> str:
     return "".join(f'<Layer name="l{n}" type="{kind}" edit_pos="0,0" input="{inputs}" />' for n in range(count))
 
@@ -279,7 +279,6 @@ def template(inside: str) -> str:
     return f'<lw:Template name="t">{inside}</lw:Template>'
 
 
-# Limits, as 3 or 17: what is allowed, what is not, and the message.
 LIMITS: list[tuple[str, str, str, str]] = [
     ("MAX_LAYERS", layers(3), layers(4), "the network has 4 layers, the limit is 3"),
     (
@@ -349,98 +348,6 @@ def test_what_is_at_a_limit_is_read_and_what_exceeds_it_is_refused(
     assert found.remedy
 
 
-def test_a_document_of_exactly_the_largest_size_is_parsed() -> None:
-    assert parse_xml(b"<a />", 5)[0].name == "a"
-    with pytest.raises(XmlError, match="the file has 5 bytes, the limit is 4") as caught:
-        parse_xml(b"<a />", 4)
-    assert (caught.value.code, caught.value.line) == ("file-too-large", None)
-
-
-# --- XML ----------------------------------------------------------------------------------------------------------
-
-BOM = b"\xef\xbb\xbf"
-BYTES = {
-    "nothing": b"",
-    "white space": b" \n\t",
-    "a byte order mark": BOM + b"<a />",
-    "latin 1": b'<?xml version="1.0" encoding="ISO-8859-1"?>\n<a b="\xe4" />',
-    "windows": b'<?xml version="1.0" encoding="Windows-1252"?>\n<a b="\x84" />',
-    "ascii": b'<?xml version="1.0" encoding="us-ascii"?>\n<a b="x" />',
-    "utf-16": '<?xml version="1.0" encoding="UTF-16"?>\n<a b="ä" />'.encode("utf-16"),
-    "other letters as utf-8": b'<a>\n<b c="\xe4\xf6" /></a>',
-    "other letters as declared utf-8": b'<?xml version="1.0" encoding="UTF-8"?>\n<a>\n<b c="\xe4\xf6" /></a>',
-    "other letters after a byte order mark": BOM + b'<a>\n<b c="\xe4\xf6" /></a>',
-    "other letters as ascii": b'<?xml version="1.0" encoding="us-ascii"?>\n<a b="\xe4" />',
-    "an unknown encoding": b'<?xml version="1.0" encoding="utf-7"?>\n<a />',
-    "a long encoding": b'<?xml version="1.0" encoding="' + b"x" * 60 + b'"?>\n<a />',
-    "utf-16 that is utf-8": b'<?xml version="1.0" encoding="utf-16"?>\n<a />',
-    "a faulty tag in valid utf-8": "<a>\n<ä ö= /></a>".encode(),
-    "binary": b"\x89PNG\r\n\x1a\n\0\0",
-    "text": b"hello",
-    "an equals sign": b"<a>\n<b = /></a>",
-    "cut off in a tag": b"<a>\n<b",
-    "cut off in an element": b"<a>\n<b />\n",
-    "cut off in CDATA": b"<a>\n<![CDATA[ x",
-    "cut off in a letter": b"<a>\n\xc3",
-    "cut off in a comment": b"<a>\n<!-- x",
-    "only a comment": b"\n<!-- x -->\n",
-    "two roots": b"<a />\n<b />",
-    "an attribute twice": b'<a>\n<b c="1" c="2" /></a>',
-    "wrong order of ends": b"<a>\n<b></a></b>",
-    "an unknown entity": b"<a>\n&nbsp;</a>",
-    "a document type": b"\n<!DOCTYPE a>\n<a />",
-    "an entity": b'<!DOCTYPE a [\n<!ENTITY x "y">]>\n<a>&x;</a>',
-    "an external entity": b'<!DOCTYPE a SYSTEM "file:///etc/passwd">\n<a />',
-    "line ends": b"<a b='1\r\n2\r3\n4\t5'>\r\n1\r2</a>",
-    "references": b"<a b='&#13;&#10;&#9;&quot;&apos;&lt;&gt;&amp;'>&#13;&#10;&#9;&quot;&lt;&gt;&amp;]]&gt;</a>",
-    "texts": b"<!-- 0 --><a> 1 <![CDATA[2 <]]> 3 <![CDATA[4]]><![CDATA[5]]>6<!-- 7 --><?eight 9?><?ten?></a><!-- 11 --><?twelve?>",
-    "namespaces": b'<a xmlns="urn:d" xmlns:p="urn:p"><b xmlns="" xmlns:q="urn:q"><p:c q:d="1" /><xml:e /><r:f /></b><p:g /></a>',
-}
-
-
-def tree(item: Element | Text | Markup) -> Iterator[str]:
-    if not isinstance(item, Element):
-        yield repr(item)
-        return
-    yield f"{item.line}: {item.name} {item.attributes} {item.namespace!r} {item.local!r} {item.is_plain(item.name)} {item.text()!r}"
-    for child in item.children:
-        yield from (f"  {line}" for line in tree(child))
-
-
-def same(a: object, b: object) -> bool:
-    """Whether two parts of trees are equal but for their lines."""
-    if isinstance(a, Element) and isinstance(b, Element):
-        mine = (a.name, a.attributes, a.scope, len(a.children))
-        theirs = (b.name, b.attributes, b.scope, len(b.children))
-        return mine == theirs and all(map(same, a.children, b.children))
-    return [getattr(a, f.name) for f in fields(a)[:-1]] == [getattr(b, f.name) for f in fields(b)[:-1]]  # type: ignore[arg-type]
-
-
-def test_bytes_are_parsed_and_refused_as_recorded() -> None:
-    found = []
-    for title, data in BYTES.items():
-        found.append(title)
-        try:
-            root, outside = parse_xml(data)
-        except XmlError as error:
-            found += [f"{error.code}, line {error.line}: {error.message} - {error.remedy}", ""]
-            continue
-        found += [*tree(root), *map(repr, outside), serialize(root), ""]
-        assert same(parse_xml(serialize(root).encode())[0], root), title
-    check_recorded("documents/xml.txt", "\n".join(found))
-
-
-def test_prefixes_are_bound_though_the_file_does_not_declare_them() -> None:
-    root, _ = parse_xml(b'<a><p:b /><p:c xmlns:p="urn:other" /><xml:d /></a>', prefixes={"p": "urn:p"})
-    assert [child.namespace for child in root.children if isinstance(child, Element)] == [
-        "urn:p",
-        "urn:other",
-        "http://www.w3.org/XML/1998/namespace",
-    ]
-
-
-# --- texts that XML cannot store ----------------------------------------------------------------------------------
-
 BAD = "x\x01y"
 
 
@@ -502,129 +409,13 @@ def test_a_foreign_part_that_uses_our_prefix_declares_it() -> None:
     assert b"xmlns:lw" not in write_document(Graph(foreign=(Foreign("<New />"),)))
 
 
-# --- layers in other texts ----------------------------------------------------------------------------------------
-
 ROOT = '<NetworkModel name="n" version="2">'
+
+
 LAYER = '<Layer name="a" type="t" edit_pos="0,0" />'
-WRAPPED = f'<NetworkModel name="part" version="2" xmlns:lw="urn:layerwright:1">\n{LAYER}\n</NetworkModel>'
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        (f"x {ROOT}{LAYER}</NetworkModel> y", f"{ROOT}{LAYER}</NetworkModel>"),
-        (f"x {ROOT}{LAYER}</NetworkModel> {ROOT}</NetworkModel>", f"{ROOT}{LAYER}</NetworkModel>"),
-        ('x <NetworkModel name="n" version="2" /> y />', '<NetworkModel name="n" version="2" />'),
-        (f"x {ROOT}{LAYER}", f"{ROOT}{LAYER}"),
-        (f"x {LAYER} y", WRAPPED),
-        (f"x {LAYER}{LAYER} y <br/> z", WRAPPED.replace(LAYER, f"{LAYER}{LAYER} y <br/>")),
-        (
-            "x <Layer name='a'><Parameters k='1' /></Layer> y",
-            WRAPPED.replace(LAYER, "<Layer name='a'><Parameters k='1' /></Layer>"),
-        ),
-        ("x <Layer name='a'> y", WRAPPED.replace(LAYER, "<Layer ")),
-        (f"> x\n> {LAYER}\n> y", WRAPPED),
-        (f"\t>> {ROOT}\n\t>>\t{LAYER}\n\t>> </NetworkModel>", f"{ROOT}\n{LAYER}\n</NetworkModel>"),
-        (f"> {ROOT}\r\n> {LAYER}\r\n> </NetworkModel>", f"{ROOT}\n{LAYER}\n</NetworkModel>"),
-        (f"{ROOT}\r\n{LAYER}</NetworkModel>", f"{ROOT}\r\n{LAYER}</NetworkModel>"),
-        ("&lt;Layer name=&quot;a&quot; type=&quot;t&quot; edit_pos=&quot;0,0&quot; /&gt;", WRAPPED),
-        ("&lt;NetworkModel name=&quot;a&amp;amp;b&quot; version='2'/&gt;", "<NetworkModel name=\"a&amp;b\" version='2'/>"),
-        (LAYER.replace(" ", "\u00a0").replace("type", "\u200btype\ufeff"), None),
-        (LAYER.replace(" type", "\u00a0\u2007type\u202f\u200b\ufeff"), WRAPPED.replace(" type", "  type ")),
-        (LAYER.replace('"', "“"), WRAPPED),
-        (LAYER.replace('="', "=„").replace('"', "‟"), WRAPPED),
-        (LAYER.replace('"a"', '"„a“"'), WRAPPED.replace('"a"', '"„a“"')),
-        ("<Layered>", None),
-        ("<Layer/>", None),
-    ],
-)  # fmt: skip
-def test_the_model_in_a_text(text: str, found: str | None) -> None:
-    assert model_text(text) == found
-
-
-def test_only_the_beginning_of_a_text_is_searched_for_layers() -> None:
-    assert model_text(" " * 65_000 + LAYER) == WRAPPED
-    assert model_text(" " * 65_536 + LAYER) is None
-
-
-def test_longer_texts_than_the_limit_are_not_searched(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("designer.files.snippets.MOST", len(LAYER))
-    assert model_text(LAYER) == WRAPPED
-    assert model_text(f"{LAYER} ") is None
 
 
 def test_what_surrounds_an_inner_line_is_kept_in_lines_of_the_file() -> None:
     """`lines` are those of the file, also for layers of templates."""
     text = f'{ROOT}\n\n{LAYER}\n<lw:Template name="t">\n{LAYER}\n\n<Layer\nname="b" type="t" edit_pos="0,0" />\n</lw:Template></NetworkModel>'
     assert dict(parse_document(text.encode(), validate=False).lines) == {"a": 3, "t/": 4, "t/a": 5, "t/b": 7}
-
-
-def test_files_that_are_not_read_say_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder, null, large = tmp_path / "folder.xml", tmp_path / "null.xml", tmp_path / "large.xml"
-    folder.mkdir()
-    null.symlink_to("/dev/null")
-    large.write_bytes(b"<a />")
-    monkeypatch.setattr(limits, "MAX_DOCUMENT_BYTES", 4)
-    cases = {
-        folder: ("cannot-read", f"{folder} is a folder", "choose a file"),
-        null: ("cannot-read", f"{null} is not a regular file", "choose a file"),
-        tmp_path / "none.xml": (
-            "cannot-read",
-            f"{tmp_path / 'none.xml'} cannot be read: No such file or directory",
-            "check the path and your permissions",
-        ),
-        Path("a\0b.xml"): (
-            "cannot-read",
-            "a\0b.xml cannot be read: embedded null byte",
-            "check the path and your permissions",
-        ),
-        large: (
-            "file-too-large",
-            f"{large} has 5 bytes, the limit is 4",
-            "this is not a Layerwright file; choose another",
-        ),
-        tmp_path / "net.txt": (
-            "unknown-format",
-            "net.txt: networks cannot be read from '.txt' files",
-            "use .xml or .nv-neural-model",
-        ),
-    }
-    for path, expected in cases.items():
-        reading = read_document(path)
-        assert (reading.graph, reading.lines, reading.digest, reading.file) == (None, {}, "", str(path))
-        [found] = reading.diagnostics
-        assert (found.code, found.message, found.remedy) == expected
-        assert (found.file, found.line, found.severity.value) == (str(path), None, "error")
-
-
-def test_a_reading_has_the_digest_of_the_bytes(tmp_path: Path) -> None:
-    from hashlib import sha256
-
-    for name, data in (("a.xml", b'<NetworkModel name="n" version="2" />'), ("b.xml", b"<a />"), ("c.xml", b"")):
-        (tmp_path / name).write_bytes(data)
-        assert read_document(tmp_path / name).digest == sha256(data).hexdigest()
-    assert parse_document(b"<a />").digest == ""
-
-
-SCHEMA = """<?xml version="1.0"?>
-<NetworkModel name="n" version="2">
-\t<Group>
-\t\t<Layer name="a" edit_pos="0,0" />
-\t</Group>
-\t<Layer type="t" />
-</NetworkModel>
-"""
-
-
-def test_the_schema_adds_only_what_is_wrong_in_other_lines() -> None:
-    found = parse_document(SCHEMA.encode(), "net.xml").diagnostics
-    assert [(d.code, d.line, d.file) for d in found] == [("missing-name", 6, "net.xml"), ("schema", 4, "net.xml")]
-    schema = found[1]
-    assert schema.message.startswith("the file violates the schema: Element 'Layer'")
-    assert schema.remedy == "see resources/schema/network_model.xsd"
-    only = SCHEMA.replace('\t<Layer type="t" />\n', "").encode()
-    checked, plain = parse_document(only), parse_document(only, validate=False)
-    assert checked.graph is None
-    assert [d.code for d in checked.diagnostics] == ["schema"]
-    assert plain.graph is not None
-    assert plain.diagnostics == ()
