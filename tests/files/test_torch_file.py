@@ -136,3 +136,16 @@ def test_a_tensor_of_a_state_dict_is_read_as_float32_in_c_order(tmp_path: Path, 
         found = read_tensor(tmp_path / "net.pt", "t", tensor)
         assert (found.dtype, found.flags.c_contiguous) == (np.float32, True)
         assert found.tolist() == values.tolist()
+
+
+def test_a_compressed_archive_that_is_not_smaller_is_refused_too(tmp_path: Path, torch: Any) -> None:
+    """Random bytes grow when they are compressed, so the sizes alone say nothing."""
+    path, packed = tmp_path / "net.pt", tmp_path / "packed.pt"
+    torch.save({"a": torch.from_numpy(np.random.default_rng(0).integers(0, 256, 50_000, np.uint8))}, path)
+    with zipfile.ZipFile(path) as archive, zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as made:
+        for entry in archive.infolist():
+            made.writestr(entry.filename, archive.read(entry))
+    with zipfile.ZipFile(packed) as archive:
+        assert sum(entry.file_size for entry in archive.infolist()) < packed.stat().st_size
+    with pytest.raises(DiagnosticError, match="its entries are compressed or larger than the file"):
+        read_state_dict(packed)

@@ -138,3 +138,11 @@ def test_results_are_ordered_by_value_and_then_by_number(tmp_path: Path) -> None
         ("message", ""),
         ("run", str(tmp_path)),
     ]
+
+
+def test_a_sweep_has_at_most_ten_thousand_trials() -> None:
+    values = tuple(map(str, range(10_000)))
+    assert len(trials([Axis("a", values)])) == 10_000
+    found = refusal(lambda: trials([Axis("a", (*values, "more"))]))
+    assert found[1] == "'a' cannot be searched: it has more than 10000 trials"
+    assert len(trials([Axis("a", values), Axis("b", ("1", "2"))], 3)) == 3
