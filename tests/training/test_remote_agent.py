@@ -66,9 +66,9 @@ class Popen:
     """A process that was started."""
 
     calls: list[tuple[list[str], dict[str, Any]]]
-    pid = os.getpid()
 
     def __init__(self, words: list[str], **options: Any) -> None:
+        self.pid = os.getpid()
         self.calls.append((words, options))
         options["stdout"].write(b"said\n")
 

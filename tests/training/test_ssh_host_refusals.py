@@ -10,7 +10,7 @@ import pytest
 from refusals import refusal
 
 from designer.training import ssh_host
-from designer.training.run_folder import RunFolder
+from designer.training.run_folder import RemoteRun, RunFolder
 from designer.training.ssh_host import Host
 
 
@@ -83,3 +83,115 @@ def test_data_and_runs_of_other_machines_are_refused_with_their_place(run: RunFo
     found = refusal(lambda: next(ssh_host.follow(run, print)))
     assert found == ("run-trains", "another process follows the run a", path, "end that process first")
     assert run.process() == os.getppid()
+
+
+class Asked(Host):
+    """A host that keeps what it is asked."""
+
+    def __init__(self, name: str = "gpu", python: str = "py") -> None:
+        super().__init__(name, python)
+        self.requests: list[object] = []
+
+    def open(self) -> None:
+        self.requests.append("open")
+
+    def ask(self, command: str, request: object = None) -> object:
+        self.requests.append((command, request))
+        return "done"
+
+    def send(self, files: object) -> None:
+        self.requests.append(("send", files))
+
+
+def test_a_command_is_passed_on_once(run: RunFolder) -> None:
+    host, record = Asked(), RemoteRun("gpu", "py", "p/runs/a")
+    assert ssh_host._pass_on(host, run, record, 5) == 5
+    run.send("pause")
+    os.utime(run.path / "control", ns=(1, 1000))
+    assert ssh_host._pass_on(host, run, record, 0) == 1000
+    assert ssh_host._pass_on(host, run, record, 1000) == 1000
+    assert host.requests == [("control", {"run": "p/runs/a", "command": "pause"})]
+    (run.path / "control").write_text("unknown")
+    os.utime(run.path / "control", ns=(1, 2000))
+    assert ssh_host._pass_on(host, run, record, 1000) == 2000
+    assert len(host.requests) == 1
+    run.send("pause")
+    os.utime(run.path / "control", ns=(1, 3000))
+    assert ssh_host._pass_on(host, run, record, 2000) == 3000
+    assert len(host.requests) == 2
+
+
+def test_a_run_is_resumed_there_without_the_command_that_stopped_it(
+    run: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (run.path / "remote.json").write_text('{"host": "gpu", "python": "py", "run": "projects/1/project/runs/first"}')
+    run.send("stop")
+    made: list[Asked] = []
+    monkeypatch.setattr(ssh_host, "Host", lambda *words: made.append(Asked(*words)) or made[-1])
+    ssh_host.resume(run, {"lr": "1", "amp": False})
+    assert not (run.path / "control").exists()
+    [host] = made
+    assert (host.name, host.python) == ("gpu", "py")
+    arguments = ["--resume", "--lr", "1", "--no-amp", "--run", "runs/first"]
+    request = {
+        "files": {},
+        "project": "projects/1/project",
+        "run": "projects/1/project/runs/first",
+        "arguments": arguments,
+    }
+    assert host.requests == ["open", ("start", request)]
+
+
+def test_a_run_is_started_there_with_its_files_and_options(
+    tmp_path_factory: pytest.TempPathFactory, run: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from hashlib import sha256
+
+    monkeypatch.setattr(ssh_host.platform, "node", lambda: "here")
+    (run.project / "train.py").write_text("x")
+    (run.project / "cache").mkdir()
+    (run.project / "cache" / "y").write_text("y")
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    data = elsewhere / "photos"
+    data.mkdir()
+    (data / "a.png").write_bytes(b"photo")
+    weights = elsewhere / "best.pt"
+    weights.write_bytes(b"weights")
+    host = Asked()
+    ssh_host.start(host, run, {"data": str(data), "from_weights": str(weights), "lr": "1", "validation": ""}, print)
+    home = f"projects/{sha256(f'here:{run.project}'.encode()).hexdigest()[:16]}"
+
+    def name(*parts: tuple[str, bytes]) -> str:
+        content = json.dumps([(file, sha256(content).hexdigest()) for file, content in parts])
+        return f"data/{sha256(content.encode()).hexdigest()[:16]}"
+
+    photos, best = name(("a.png", b"photo")), name(("best.pt", b"weights"))
+    files = {
+        f"{home}/project/train.py": run.project / "train.py",
+        f"{photos}/a.png": data / "a.png",
+        f"{best}/best.pt": weights,
+    }
+    paths = {f"../../../{photos}": str(data), f"../../../{best}/best.pt": str(weights)}
+    opened, (send, sent), (start, request) = host.requests
+    assert (opened, send, start) == ("open", "send", "start")
+    digests = {file: sha256(path.read_bytes()).hexdigest() for file, path in files.items()}
+    assert request["files"] == digests
+    assert sent == {digests[file]: path for file, path in files.items()}
+    data_there, weights_there = paths
+    assert request["project"] == f"{home}/project"
+    assert request["run"] == f"{home}/project/runs/a"
+    assert request["arguments"] == [
+        "--data",
+        data_there,
+        "--from-weights",
+        weights_there,
+        "--lr",
+        "1",
+        "--validation",
+        "",
+        "--run",
+        "runs/a",
+    ]
+    assert run.remote() == RemoteRun(
+        "gpu", "py", f"{home}/project/runs/a", {}, {"data": str(data), "from_weights": str(weights)}
+    )
