@@ -275,10 +275,20 @@ def test_control_characters_are_refused_with_the_name_of_the_setting(settings: S
 
 
 def test_the_variant_that_runs_is_the_one_of_its_name() -> None:
-    settings = Settings(variants=(Variant("half"), Variant("half 2"), Variant("")), variant="half 2")
+    settings = Settings(variants=(Variant("half 2"), Variant("half"), Variant("")), variant="half")
     assert settings.current_variant is settings.variants[1]
     assert replace(settings, variant="other").current_variant is None
+    assert replace(settings, variant="").current_variant is settings.variants[2]
     assert replace(settings, variants=(), variant="").current_variant is None
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(Settings)])
+def test_each_setting_alone_comes_back(name: str, tmp_path: Path) -> None:
+    value = getattr(FULL, name) if name != "extra" else {"Later/Thing": "kept"}
+    settings = replace(Settings(), **{name: value})
+    assert settings != Settings()
+    save_settings(settings, tmp_path / "x.settings.xml")
+    assert read_settings(tmp_path / "x.settings.xml") == (settings, ())
 
 
 def test_paths_are_relative_to_the_folder_of_the_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from designer.files.variants import CalibrationRecipe, Variant, VariantReader, variant_texts
+from designer.files.variants import BY_HAND, CalibrationRecipe, Variant, VariantReader, variant_texts
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="paths are written as on Linux")
 
@@ -119,3 +119,10 @@ def test_layers_of_a_variant_get_new_names_and_lose_those_that_are_gone() -> Non
     found = variant.renamed(names.get)
     assert found == replace(variant, formats={"A": "fp32"}, reasons={"A": "first", "": "last"})
     assert variant.renamed(lambda name: name) == variant
+
+
+def test_a_format_by_hand_is_one_whose_reason_says_so() -> None:
+    assert not Variant("v", formats={"a": "fp32"}, reasons={"a": "first layer"}).by_hand
+    assert not Variant("v", reasons={BY_HAND: "first layer"}).by_hand
+    assert Variant("v", reasons={"a": "first layer", "b": BY_HAND}).by_hand
+    assert not Variant("v").by_hand
