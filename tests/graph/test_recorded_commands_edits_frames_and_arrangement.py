@@ -112,6 +112,14 @@ def never(name: str, index: int) -> bool:
     return False
 
 
+def spec(**fields: object) -> ActivationSpec:
+    return replace(ActivationSpec("relu", {"a": "1"}, {"note:x": "1"}), **fields)  # type: ignore[arg-type]
+
+
+def changed(graph: Graph, name: str, **fields: object) -> Edit:
+    return Edit(f"Change {name}", {name: (graph[name], replace(graph[name], **fields))})  # type: ignore[arg-type]
+
+
 def inside(edit: Command) -> Command:
     return lambda g: template_commands.edit_template(g, "block", edit(g.inside("block")))
 
@@ -157,6 +165,12 @@ COMMANDS: dict[str, dict[str, Command]] = {
             {"threads": (0, 3)}, {"block": None},
         ),
         "replace by a bad name": lambda g: C.replace_layers(g, {"a/b": layer("a/b", "t", (0, 0))}, "Do it", {}),
+        "foreign parts": lambda g: changed(g, "conv_1", children=(Foreign("<a />"),), activation=spec(children=(Foreign("<b />"),))),
+        "foreign parts of a new activation": lambda g: changed(g, "pool", activation=spec(children=(Foreign("<b />"),), attributes={"k": "1"})),
+        "attributes of an activation": lambda g: changed(g, "conv_1", activation=spec(attributes={"note:x": "2", "k": ""})),
+        "another activation": lambda g: changed(g, "conv_1", activation=spec(type="elu", params={"a": "2", "b": "3"})),
+        "no activation": lambda g: changed(g, "conv_1", activation=None, attributes={}),
+        "several at once": lambda g: changed(g, "cat", type="stack", params={"axis": "2"}, position=(1, 2), inputs=(Source("use"),)),
         "collapse": lambda g: C.collapse_layers(g, ["conv_1", "deep"], True),
         "expand one": lambda g: C.collapse_layers(g, ["deep"], False),
         "freeze": lambda g: freeze(g, ["conv_1", "pool"]),
