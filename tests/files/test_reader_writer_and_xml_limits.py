@@ -102,6 +102,7 @@ PARTS = {
             " one <Odd a='1'> two </Odd> three <!-- c --> four <![CDATA[ five < ]]> six <?go on?> seven <?stop?>",
             "one<![CDATA[]]>two<![CDATA[ ]]>",
             '<lw:Parameters a="1" /><lw:Activation type="relu" />',
+            'one<Parameters k="1" />two<Activation type="relu">three<Parameters k="1" />four</Activation>five',
             "&lt;a&gt; &amp; &quot;b&quot; &#13; &#9;|",
         )
     ],
@@ -159,6 +160,8 @@ PARTS = {
         '<lw:Template name="t">\n<Layer name="a" />\n<Layer name="b" type="t" />\n<Layer name="b" type="t" />\n'
         '<lw:Frame id="" title="F" rect="1,2,3,4" />\n<Layer type="t" />\n<Layer name="c" type="t"><Activation /></Layer>\n'
         "</lw:Template>",
+        '<lw:Template name="t">one<Layer name="a" type="x" edit_pos="0,0" />two</lw:Template>',
+        'one<Layer name="a" type="x" edit_pos="0,0" />two<lw:Template name="t" />three',
         '<lw:Template name="t"><lw:Template name="u" /><lw:Document /></lw:Template>',
         '<lw:Template name="t"><Frame id="f" rect="1,2,3,4" /></lw:Template>',
         '<lw:Template name="t"><Layer name="a" type="x" edit_pos="0,0" lw:fold="1" /></lw:Template>'
