@@ -66,3 +66,8 @@ def test_what_was_agreed_to_is_kept_as_digests_of_exactly_these_texts(tmp_path: 
     assert list(not_agreed(changed, REGISTRY).values()) == ["b"]
     agreements_path().unlink()
     assert agreed() == frozenset()
+
+
+def test_white_space_around_a_text_belongs_to_it() -> None:
+    agree([" a\n"])
+    assert agreed() == {digest(" a\n")}
