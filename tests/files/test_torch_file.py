@@ -149,3 +149,36 @@ def test_a_compressed_archive_that_is_not_smaller_is_refused_too(tmp_path: Path,
         assert sum(entry.file_size for entry in archive.infolist()) < packed.stat().st_size
     with pytest.raises(DiagnosticError, match="its entries are compressed or larger than the file"):
         read_state_dict(packed)
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "reason"),
+    [
+        (RuntimeError("reader failed: x. Do this.\nmore"), "bad-weights", "reader failed: x"),
+        (RuntimeError("y" * 200), "bad-weights", "y" * 160),
+        (RuntimeError(" \n"), "bad-weights", "RuntimeError"),
+        (
+            RuntimeError("Unsupported GLOBAL os.system and GLOBAL a.b"),
+            "pickled-weights",
+            "loading it would call os.system, a.b,",
+        ),
+    ],
+)
+def test_the_reason_of_torch_is_its_first_sentence(
+    tmp_path: Path, torch: Any, monkeypatch: pytest.MonkeyPatch, error: Exception, code: str, reason: str
+) -> None:
+    path = tmp_path / "net.pt"
+    torch.save({"a": torch.ones(2)}, path)
+
+    def failing(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(torch, "load", failing)
+    with pytest.raises(DiagnosticError) as caught:
+        read_state_dict(path)
+    [found] = caught.value.diagnostics
+    assert found.code == code
+    if code == "bad-weights":
+        assert found.message == f"net.pt is not a readable PyTorch file: {reason}"
+    else:
+        assert reason in found.message
