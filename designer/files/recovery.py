@@ -125,7 +125,7 @@ def _look(file: Path) -> Unfinished | None:
         return None
     if left.path is not None:
         remove_abandoned(left.path.parent)
-    empty = left.path is None and left.graph is not None and GraphSnapshot.of(left.graph).empty
+    empty = left.path is None and (left.graph is None or GraphSnapshot.of(left.graph).empty)
     same = empty or (left.graph is not None and left.graph == left.on_disk)
     if same and not left.settings and not left.findings:  # saved, or undone to the saved state or to a new network
         left.discard()

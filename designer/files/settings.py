@@ -208,9 +208,8 @@ class _SettingsReader:
 
     def _adapt(self) -> None:
         """Report that the network runs differently from the 2022 tool, whose engines, devices and half precision do not exist here."""
-        precision = self._foreign.get("precision", "fp32")
-        engine = self._foreign.get("engine", "")
-        device = self._foreign.get("device", "")
+        precision, engine, device = (self._foreign.get(each, "")[:40] for each in ("precision", "engine", "device"))
+        precision = precision or "fp32"
         if precision == "fp32" and engine in ("", "cpu"):
             return
         wanted = " ".join(filter(None, (precision, engine, device)))

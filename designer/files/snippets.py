@@ -31,14 +31,16 @@ def model_text(text: str) -> str | None:
         return None
     found = _cut(text)
     if found is not None and not _is_quoted(text) and not _ODD.search(found):
-        return found
+        return _rooted(found)
     plain = text.replace("\r\n", "\n").translate(_SPACES)
     if f"&lt;{ROOT}" in plain or "&lt;Layer " in plain:
         plain = html.unescape(plain)
     if _is_quoted(plain):
         plain = _QUOTE.sub("", plain)
     found = _cut(plain) or found
-    return found.translate(_CURLY) if found is not None and '="' not in found else found
+    if found is None:
+        return None
+    return _rooted(found if '="' in found else found.translate(_CURLY))
 
 
 def _is_quoted(text: str) -> bool:
@@ -63,5 +65,11 @@ def _cut(text: str) -> str | None:
     if first is None:
         return None
     end = max(text.rfind("</Layer>") + len("</Layer>"), text.rfind("/>") + len("/>"))
-    body = text[first.start() : max(end, first.end())]
-    return f'<{ROOT} name="part" version="{VERSION}" xmlns:{PREFIX}="{NAMESPACE}">\n{body}\n</{ROOT}>'
+    return text[first.start() : max(end, first.end())]
+
+
+def _rooted(part: str) -> str:
+    """Layers without a root element get one."""
+    if part.startswith(f"<{ROOT}"):
+        return part
+    return f'<{ROOT} name="part" version="{VERSION}" xmlns:{PREFIX}="{NAMESPACE}">\n{part}\n</{ROOT}>'

@@ -46,7 +46,7 @@ CHANNELWISE = frozenset(
 ADDED = frozenset({"element_wise", "linear_blend"})  # channels of the same index of all inputs are combined
 MIXING_ACTIVATIONS = frozenset({"glu", "log_softmax", "softmax"})
 # With a channel of zero weight behind these, 0 x infinity or NaN can remain.
-UNBOUNDED = frozenset({"exp", "log", "reciprocal", "sqrt"})
+UNBOUNDED = frozenset("acos asin atanh cosh exp log log1p reciprocal sinh sqrt".split())
 UNBOUNDED_OPERATIONS = frozenset({"divide", "power"})
 
 Numbers = NDArray[np.int64]

@@ -932,3 +932,134 @@ def test_records_during_a_compaction_after_a_save_are_kept(tmp_path, held, monke
     (found,) = unfinished(desk.folder)
     assert (found.graph, found.findings) == (desk.graph, ())
     found.release()
+
+
+REMEDY = "save often, and make that folder writable or free some space; recording resumes after saving"
+
+
+def failing(*_: object) -> None:
+    raise OSError(28, "No space left on device")
+
+
+def test_a_journal_that_cannot_be_kept_says_so_and_keeps_nothing_until_the_next_save(desk, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(journal_module.os, "fsync", failing)
+        assert not desk.journal.keep({"threads": 3})
+    (found,) = desk.failures
+    assert (found.code, found.file, found.severity.value, found.remedy) == (
+        "no-journal",
+        str(desk.folder),
+        "warning",
+        REMEDY,
+    )
+    assert found.message == f"changes are not recorded for recovery: {desk.folder}: No space left on device"
+    assert not desk.journal.keep()
+    desk.do(lambda g: commands.set_params(g, {"n1": {"features": "16"}}))
+    assert len(desk.failures) == 1
+    desk.journal.saved(desk.path, "")
+    assert desk.journal.keep()
+    desk.crash()
+
+
+def test_a_record_that_a_thread_cannot_write_is_reported(tmp_path, held, monkeypatch):
+    desk = Desk(tmp_path / "journal", chain(), tmp_path / "net.xml")
+    desk.do(lambda g: commands.set_params(g, {"n1": {"features": "16"}}))
+    (thread,) = held
+    with monkeypatch.context() as patch:
+        patch.setattr(journal_module.os, "write", failing)
+        thread.work()
+    assert [found.code for found in desk.failures] == ["no-journal"]
+    desk.crash()
+    (left,) = unfinished(desk.folder)
+    assert left.graph == desk.graph  # from the file and the change
+    left.release()
+
+
+def test_a_disk_that_does_not_flush_leaves_the_journal_unsynced(tmp_path, held, monkeypatch):
+    desk = Desk(tmp_path / "journal", chain(), tmp_path / "net.xml")
+    desk.do(lambda g: commands.set_params(g, {"n1": {"features": "16"}}))
+    held[0].work()
+    assert desk.journal.synced
+    desk.do(lambda g: commands.set_params(g, {"n1": {"features": "17"}}))
+    desk.journal.sync()
+    with monkeypatch.context() as patch:
+        patch.setattr(journal_module.os, "fsync", failing)
+        held[-1].work()
+    assert not desk.journal.synced
+    assert desk.failures == []
+    desk.journal.sync()
+    held[-1].work()
+    assert desk.journal.synced
+    count = len(held)
+    desk.journal.sync()
+    assert len(held) == count, "nothing is new"
+    desk.crash()
+
+
+@pytest.mark.parametrize("refused", ["replace", "fsync"])
+def test_a_journal_that_cannot_be_replaced_goes_on_and_is_tried_again_when_it_has_grown(
+    tmp_path, held, monkeypatch, refused
+):
+    monkeypatch.setattr(journal_module, "COMPACT_BYTES", 1500)
+    desk = Desk(tmp_path / "journal", chain(), tmp_path / "net.xml")
+    number = 0
+
+    def grow(threads: int) -> None:
+        nonlocal number
+        while len(held) < threads:
+            number += 1
+            desk.do(lambda g, n=number: commands.set_params(g, {"n1": {"features": str(n)}}))
+
+    grow(2)
+    held[0].work()
+    size = desk.journal.file.stat().st_size
+    with monkeypatch.context() as patch:
+        patch.setattr(journal_module.os, refused, failing)
+        held[1].work()
+    assert [f.suffix for f in files(desk.folder)] == [ENDING]
+    assert desk.journal.file.stat().st_size == size
+    grow(3)
+    longer = desk.journal.file.stat().st_size
+    assert longer > size + 1500
+    held[2].work()
+    assert desk.journal.file.stat().st_size < longer - 1500
+    assert desk.failures == []
+    desk.crash()
+    (found,) = unfinished(desk.folder)
+    assert (found.graph, found.findings) == (desk.graph, ())
+    found.release()
+
+
+def test_a_compaction_of_a_saved_journal_leaves_nothing(tmp_path, held, monkeypatch):
+    monkeypatch.setattr(journal_module, "COMPACT_BYTES", 1500)
+    desk = Desk(tmp_path / "journal", chain(), tmp_path / "net.xml")
+    number = 0
+    while len(held) < 2:
+        number += 1
+        desk.do(lambda g, n=number: commands.set_params(g, {"n1": {"features": str(n)}}))
+    desk.journal.saved(desk.path, "")
+    for thread in held:
+        thread.work()
+    assert files(desk.folder) == []
+
+
+def test_a_file_that_cannot_be_locked_is_reported(desk, monkeypatch):
+    monkeypatch.setattr(journal_module, "lock", lambda stream: False)
+    desk.do(lambda g: commands.set_params(g, {"n1": {"features": "16"}}))
+    (found,) = desk.failures
+    assert found.message == f"changes are not recorded for recovery: {desk.folder}: the file cannot be locked"
+    desk.crash()
+
+
+def test_the_header_says_what_was_opened_and_by_whom(tmp_path, monkeypatch):
+    monkeypatch.setattr(journal_module.time, "time", lambda: 1234.567)
+    for graph, path in ((chain(), tmp_path / "net.xml"), (Graph(), None)):
+        desk = Desk(tmp_path / "journal", graph, path)
+        desk.do(lambda g: commands.add_layer(g, Layer("new", "identity")))
+        header = read_line(next(lines(desk.journal.file.read_bytes())))
+        digest = sha256(path.read_bytes()).hexdigest() if path is not None else ""
+        assert (header.path, header.name, header.digest) == (str(path) if path else None, "network", digest)
+        assert (header.empty, header.opened, header.pid, header.format) == (path is None, 1234.57, os.getpid(), 1)
+        assert desk.journal.file.stat().st_mode & 0o777 == 0o600
+        assert desk.folder.stat().st_mode & 0o777 == 0o700
+        desk.crash()

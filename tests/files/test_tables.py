@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import stat
 import sys
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
 from designer.files.digest_list import add_digests, list_path, read_digests
-from designer.files.tables import as_cells
+from designer.files.tables import CSV, JSON, as_cells
 from designer.graph.diagnostics import DiagnosticError
 
 A, B, C = ("a" * 64, "b" * 64, "0123456789abcdef" * 4)
@@ -57,3 +59,27 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
 def test_lists_are_in_the_data_folder_under_their_names() -> None:
     assert list_path("built-engines").name == "built-engines.txt"
     assert list_path("a").parent == list_path("b").parent
+
+
+def test_a_table_is_written_with_its_provenance_next_to_it(tmp_path: Path) -> None:
+    path = tmp_path / "deep.table.csv"
+    about = {"network": {"sha256": "abc"}, "run": {"date": "2026"}}
+    CSV.writer(path)(path, "a,ä\n1,2\n ", about)
+    assert path.read_bytes() == "a,ä\n1,2\n ".encode()
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["deep.table.csv", "deep.table.csv.provenance.json"]
+    written = (tmp_path / "deep.table.csv.provenance.json").read_text()
+    assert json.loads(written) == {
+        "file": "deep.table.csv",
+        "sha256": sha256(path.read_bytes()).hexdigest(),
+        "provenance": about,
+    }
+    assert written.startswith('{\n  "file"')
+    assert written.endswith("}\n")
+    values = tmp_path / "values.json"
+    JSON.writer(values)(values, '{"ä": 1}')
+    assert values.read_bytes() == '{"ä": 1}'.encode()
+    assert (CSV.write_choices, JSON.write_choices, CSV.title, JSON.title) == (".csv", ".json", "Tables", "Values")
+    with pytest.raises(DiagnosticError, match=r"tables cannot be written to '\.txt' files"):
+        CSV.writer(tmp_path / "x.txt")
+    with pytest.raises(DiagnosticError, match=r"tables cannot be read from '\.csv' files"):
+        CSV.reader(path)

@@ -110,6 +110,19 @@ def test_where_channels_are_added_and_removed(rule: str) -> None:
     np.testing.assert_allclose(result(after, widened.weights), expected, atol=1e-4 * max(1, np.abs(expected).max()))
 
 
+@pytest.mark.parametrize(
+    "function", ["acos", "asin", "atanh", "cosh", "exp", "log", "log1p", "reciprocal", "sinh", "sqrt"]
+)
+def test_a_function_that_may_be_infinite_or_not_a_number_allows_no_new_channel(function: str) -> None:
+    """Zero weights would not hide what it makes of random filters."""
+    graph = network(layer("m", "unary", "head", function=function))
+    found = refusal(lambda: widen(patient(graph, trained(graph)), "head", 1))
+    assert (found.code, found.message) == (
+        "cannot-widen",
+        "a new channel cannot have no effect: 'm' may make it infinite",
+    )
+
+
 def test_the_channel_that_is_broadcast_stays() -> None:
     graph = network(layer("one", "convolution", "in", features=1), layer("m", "element_wise", "head one"))
     ill = patient(graph, trained(graph))

@@ -180,7 +180,14 @@ def test_training_has_a_lower_priority_than_the_window(project):
 
 @pytest.mark.parametrize(
     ("state", "own", "trains"),
-    [("running", True, True), ("paused", True, True), ("finished", True, False), ("stopped", False, True)],
+    [
+        ("running", True, True),
+        ("paused", True, True),
+        ("finished", True, False),
+        ("stopped", True, False),
+        ("failed", True, False),
+        ("stopped", False, True),
+    ],
 )
 def test_a_status_that_an_earlier_process_left_ends_no_run(tmp_path, state, own, trains):
     """A resumed run keeps the status of its last process until it writes its own."""

@@ -1,0 +1,81 @@
+"""Files that are not read, digests of readings, and what only the schema finds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from designer.files import limits
+from designer.files.document import parse_document, read_document
+
+
+def test_files_that_are_not_read_say_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, null, large = tmp_path / "folder.xml", tmp_path / "null.xml", tmp_path / "large.xml"
+    folder.mkdir()
+    null.symlink_to("/dev/null")
+    large.write_bytes(b"<a />")
+    monkeypatch.setattr(limits, "MAX_DOCUMENT_BYTES", 4)
+    cases = {
+        folder: ("cannot-read", f"{folder} is a folder", "choose a file"),
+        null: ("cannot-read", f"{null} is not a regular file", "choose a file"),
+        tmp_path / "none.xml": (
+            "cannot-read",
+            f"{tmp_path / 'none.xml'} cannot be read: No such file or directory",
+            "check the path and your permissions",
+        ),
+        Path("a\0b.xml"): (
+            "cannot-read",
+            "a\0b.xml cannot be read: embedded null byte",
+            "check the path and your permissions",
+        ),
+        large: (
+            "file-too-large",
+            f"{large} has 5 bytes, the limit is 4",
+            "this is not a Layerwright file; choose another",
+        ),
+        tmp_path / "net.txt": (
+            "unknown-format",
+            "net.txt: networks cannot be read from '.txt' files",
+            "use .xml or .nv-neural-model",
+        ),
+    }
+    for path, expected in cases.items():
+        reading = read_document(path)
+        assert (reading.graph, reading.lines, reading.digest, reading.file) == (None, {}, "", str(path))
+        [found] = reading.diagnostics
+        assert (found.code, found.message, found.remedy) == expected
+        assert (found.file, found.line, found.severity.value) == (str(path), None, "error")
+
+
+def test_a_reading_has_the_digest_of_the_bytes(tmp_path: Path) -> None:
+    from hashlib import sha256
+
+    for name, data in (("a.xml", b'<NetworkModel name="n" version="2" />'), ("b.xml", b"<a />"), ("c.xml", b"")):
+        (tmp_path / name).write_bytes(data)
+        assert read_document(tmp_path / name).digest == sha256(data).hexdigest()
+    assert parse_document(b"<a />").digest == ""
+
+
+SCHEMA = """<?xml version="1.0"?>
+<NetworkModel name="n" version="2">
+\t<Group>
+\t\t<Layer name="a" edit_pos="0,0" />
+\t</Group>
+\t<Layer type="t" />
+</NetworkModel>
+"""
+
+
+def test_the_schema_adds_only_what_is_wrong_in_other_lines() -> None:
+    found = parse_document(SCHEMA.encode(), "net.xml").diagnostics
+    assert [(d.code, d.line, d.file) for d in found] == [("missing-name", 6, "net.xml"), ("schema", 4, "net.xml")]
+    schema = found[1]
+    assert schema.message.startswith("the file violates the schema: Element 'Layer'")
+    assert schema.remedy == "see resources/schema/network_model.xsd"
+    only = SCHEMA.replace('\t<Layer type="t" />\n', "").encode()
+    checked, plain = parse_document(only), parse_document(only, validate=False)
+    assert checked.graph is None
+    assert [d.code for d in checked.diagnostics] == ["schema"]
+    assert plain.graph is not None
+    assert plain.diagnostics == ()
