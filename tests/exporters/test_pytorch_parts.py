@@ -11,13 +11,23 @@ from runtime_networks import layer
 
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
+from designer.graph.model import ActivationSpec
 from designer.operators.registry import load
 from designer.operators.torch_data import TorchCall, TorchItem, TorchMethod, TorchModule, TorchName, TorchParameter
 from designer.operators.torch_program import Local, Submodule, TensorAttribute
 from exporters.pytorch.project import Training, _diff, _smaller, project_files
 from exporters.pytorch.source import class_name, generate_source, network_module
 from exporters.pytorch.subnetworks import ModuleReference
-from exporters.pytorch.tasks import TASKS, for_task, scale_of, suggested_task, task_of_network, with_recipe
+from exporters.pytorch.tasks import (
+    TASKS,
+    ends_in_softmax,
+    for_task,
+    scale_of,
+    suggested_task,
+    task_named,
+    task_of_network,
+    with_recipe,
+)
 from exporters.pytorch.text import _DEFAULTS, expression, literal, module_text, quoted, tensor_text
 
 REGISTRY = load(entry_points=False)
@@ -275,6 +285,58 @@ def test_classes_are_those_of_pixels_or_of_images(spatial, task):
     assert task_of_network(with_loss(spatial), REGISTRY).name == task
 
 
+def sequence(*layers, losses=()):
+    """Scores of 5 classes for each of 8 places, from the first of two inputs."""
+    made = [layer("signal", "input", dims="8x1x3"), layer("second", "tensor_input", shape="8", dtype="int64")]
+    made += [
+        layer("read", "convolution", "signal", features="5", kernel="3x1"),
+        layer("row", "squeeze", "read", axes="2"),
+    ]
+    made += layers
+    return Graph([*made, layer("result", "output", made[-1].name, analysis_view="tensor"), *losses], name="sequence")
+
+
+@pytest.mark.parametrize(
+    ("graph", "task"),
+    [
+        (sequence(), "denoising"),
+        (sequence(losses=[layer("loss", "cross_entropy_loss", "row,second")]), "classification"),
+        (sequence(losses=[layer("loss", "cross_entropy_loss", "row,second"), layer("root", "unary", "loss", function="sqrt")]), "classification"),
+        (sequence(losses=[layer("loss", "mse_loss", "row,row")]), "denoising"),
+        (sequence(layer("shares", "activation", "row", ActivationSpec("softmax"))), "denoising"),
+    ],
+)  # fmt: skip
+def test_sequences_are_classified_only_by_a_loss_of_classes(graph, task):
+    assert task_of_network(graph, REGISTRY).name == task
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "ends"), [("softmax", "", True), ("", "softmax", False), ("relu", "softmax", False)]
+)
+def test_probabilities_are_those_of_the_first_output(first, last, ends):
+    def scores(name, function):
+        spec = ActivationSpec(function) if function else None
+        return layer(name, "convolution", "image", spec, features="5", kernel="1x1")
+
+    layers = [layer("image", "input", dims="24x16x3"), scores("a", first), scores("b", last)]
+    graph = Graph([*layers, layer("out", "output", "a"), layer("rest", "output", "b")])
+    module = network_module(graph, REGISTRY)
+    assert ends_in_softmax(module) is ends
+    assert suggested_task(module, None).name == ("segmentation" if ends else "denoising")
+    assert json.loads(project_files(graph, REGISTRY, "net")["project.json"])["probabilities"] is ends
+
+
+def test_an_unknown_task_is_refused_with_the_known_ones():
+    with pytest.raises(DiagnosticError) as refused:
+        task_named("cooking")
+    (found,) = refused.value.diagnostics
+    assert found.message == "'cooking' is not a task of training"
+    assert found.remedy == "use one of: denoising, restoration, super-resolution, segmentation, classification"
+    assert [task_named(name).template for name in TASKS] == [
+        "denoising.py", "restoration.py", "super_resolution.py", "segmentation.py", "classification.py"
+    ]  # fmt: skip
+
+
 TEMPLATE = "first\n# only denoising super-resolution\na\n    # only segmentation\nb\n<!-- only all -->\nlast\n"
 
 
@@ -317,6 +379,10 @@ def test_a_recipe_changes_the_defaults_of_its_settings_only():
         ({"data": 'a"b'}, "bad-setting", "'data'"),
         ({"data": "a\\"}, "bad-setting", "'data'"),
         ({"data": "é"}, "bad-setting", "'data'"),
+        ({"data": "a\nb"}, "bad-setting", "'data'"),
+        ({"data": "a\tb"}, "bad-setting", "'data'"),
+        ({"steps": "9" * 400}, "bad-setting", "'steps'"),
+        ({"lr": "1e999"}, "bad-setting", "'1e999' is not valid for the training setting 'lr'"),
         ({"zoom": "1", "angle": "2"}, "unknown-setting", "no setting 'angle'"),
     ],
 )
