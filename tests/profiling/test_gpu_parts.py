@@ -62,6 +62,15 @@ def test_a_gpu_is_named_by_its_uuid_or_else_by_its_number(card, monkeypatch, dev
     assert gpu.gpu_id(device) == number
 
 
+@pytest.fixture
+def tf32():
+    """Restores whether products may be rounded to TF32, which cannot be patched."""
+    before = torch.backends.cuda.matmul.allow_tf32
+    yield
+    torch.backends.cuda.matmul.allow_tf32 = before
+
+
+@pytest.mark.usefixtures("tf32")
 @pytest.mark.parametrize("allowed", [True, False])
 @pytest.mark.parametrize("precision", ["fp32", "fp16", "bf16"])
 def test_the_peaks_of_a_gpu_follow_from_the_times_of_products_and_copies(card, monkeypatch, precision, allowed):
@@ -78,7 +87,7 @@ def test_the_peaks_of_a_gpu_follow_from_the_times_of_products_and_copies(card, m
     monkeypatch.setattr(
         torch, "mm", lambda a, b, *, out: flags.append(f"{str(a.dtype)[6:]} {torch.backends.cuda.matmul.allow_tf32}")
     )
-    monkeypatch.setattr(torch.backends.cuda.matmul, "allow_tf32", allowed)
+    torch.backends.cuda.matmul.allow_tf32 = allowed
 
     def seconds(work, runs, repeat=1):
         flags.clear()
@@ -102,6 +111,7 @@ def test_the_peaks_of_a_gpu_follow_from_the_times_of_products_and_copies(card, m
     assert (again.cache, again.cache_bytes) == (unavailable("the size of the L2 cache is not known"), 0)
 
 
+@pytest.mark.usefixtures("tf32")
 def test_a_product_that_fails_is_named_and_leaves_the_setting(card, monkeypatch):
     def fails(*_arguments, **_more):
         raise RuntimeError("not enough memory\nwith details")
@@ -150,7 +160,7 @@ def test_the_report_module_is_the_installed_one_or_that_of_the_tool(monkeypatch,
     folder = tmp_path / "bin" / "extras" / "python"
     folder.mkdir(parents=True)
     (folder / "ncu_report.py").write_text("made = 'by the tool'")
-    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(sys, "path", [])
     monkeypatch.delitem(sys.modules, "ncu_report", raising=False)
     assert counters.report_module(tool).made == "by the tool"
     monkeypatch.setitem(sys.modules, "ncu_report", installed := SimpleNamespace())
