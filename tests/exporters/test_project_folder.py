@@ -8,13 +8,23 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
 import pytest
-from pytorch_networks import node, small
+from loss_networks import restorer
+from pytorch_networks import load_source, node, seeded, small
 
 from designer.files.settings import Settings
+from designer.files.weights import WeightKey
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
-from exporters.pytorch import EditedFilesError, Training, export_project, outdated_files, project
+from exporters.pytorch import (
+    EditedFilesError,
+    Training,
+    export_initial_weights,
+    export_project,
+    outdated_files,
+    project,
+)
 from exporters.pytorch.project import MARKER
 
 OLD, NEW, MINE = b"old\n", b"new\n", b"mine\n"
@@ -263,3 +273,23 @@ def test_the_multiple_counts_both_axes(registry, layers, multiple):
         made.append(node(name, kind, made[-1].name, **params))
     graph = Graph([*made, node("o", "output", made[-1].name, analysis_view="tensor")], name="net")
     assert information(graph, registry, task="denoising")["inputs"][0]["multiple"] == multiple
+
+
+@pytest.mark.parametrize("losses", [False, True])
+def test_initial_weights_are_the_state_dict_of_the_exported_network(registry, tmp_path, losses):
+    torch = pytest.importorskip("torch")
+    graph = restorer(*([node("compared", "l1_loss", "head", "clean")] if losses else []))
+    graph = Graph([*(x for x in graph if x.name != "clean" or losses)], name="restorer")
+    if losses:  # the losses read what the network computes on the way
+        extra = [node("side", "convolution", "head", features=3), node("more", "mse_loss", "side", "clean")]
+        graph = Graph([*(x for x in graph if x.name != "compared"), *extra], name="restorer")
+    export_project(graph, registry, tmp_path, "Net")
+    weights = seeded(graph, registry, 4)
+    assert export_initial_weights(graph, registry, weights, tmp_path) == tmp_path / "initial_weights.pt"
+    state = torch.load(tmp_path / "initial_weights.pt", weights_only=True)
+    network = load_source((tmp_path / "model.py").read_text("utf-8")).Net()
+    network.load_state_dict(state)
+    known = json.loads((tmp_path / MARKER).read_text("utf-8"))["weights"]
+    assert set(state) == set(known)
+    for key, array in {"head.weight": ("head", "kernel"), "tail.bias": ("tail", "bias")}.items():
+        np.testing.assert_array_equal(state[key].numpy(), weights.tensors[WeightKey(*array)])
