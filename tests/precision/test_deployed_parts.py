@@ -25,7 +25,7 @@ from designer.precision.deployed_session import DeployedSession, QuantizedEngine
 from designer.precision.emulation import Emulation
 from designer.precision.int8 import Quantizer, quantized_variant
 from designer.precision.measure import VariantMeasurement, measure_variants
-from designer.precision.mixed import validate
+from designer.precision.mixed import choose_precision, validate
 from designer.precision.normalization import normalization_groups
 from designer.precision.variants import RunnableVariant, find_variant
 from designer.runtime.api import ONE_TILE, Part, RunOptions
@@ -573,3 +573,82 @@ def test_a_file_is_cut_at_the_tensors_that_are_known(registry):
         network.step((Source("y1"),), {Source("y2")})
     assert network.step((Source("y1"),), {Source("in")}).reads == (Source("in"),)
     assert isinstance(session.plan().steps[0], PartStep)
+
+
+def test_several_parts_between_analysis_layers_are_emulated_as_they_cannot_be_exported(registry):
+    """Noise between two convolutions: the deployed model computes both, so what is between them cannot run there."""
+    graph = Graph(
+        [
+            layer("image", "input", dims="8x6x3"),
+            layer("a", "convolution", "image", None, features="3", kernel="3x3"),
+            layer("mix", "mix", "a,image"),
+            layer("b", "convolution", "mix", None, features="3", kernel="3x3"),
+            layer("result", "output", "b"),
+        ]
+    )
+    session = Session(graph, registry, filled(graph, registry), TORCH)
+    session.set_input("image", IMAGE, is_image=True)
+    asked = []
+    _, found = measure_variants(session, TORCH, [VARIANT], lambda *given: asked.append(given) or b"", lambda *_: None)
+    assert not asked
+    assert (found.emulated, found.error) == (True, "")
+    assert isnan(found.milliseconds)
+
+
+def test_files_are_inputs_of_an_emulation_too(registry, tmp_path):
+    made = Emulation(plain(), registry, filled(plain(), registry), RunOptions(threads=1))
+    image = np.random.default_rng(1).integers(0, 256, (1, 3, 12, 16)).astype(np.float32) / 255
+    write_image(tmp_path / "a.png", image)
+    made.feed({"image": tmp_path / "a.png"})
+    from_file = made.run()["result"]
+    made.feed({"image": image})
+    np.testing.assert_allclose(from_file, made.run()["result"], atol=1e-6)
+
+
+def test_large_sums_stay_in_float32(registry, tmp_path):
+    """Of 32 channels with 3x3 numbers each, above 512; as many terms of smaller values do not."""
+    write_image(tmp_path / "a.png", np.full((1, 3, 12, 16), 1.0, np.float32))
+
+    def kept(features: int, factor: float) -> dict[str, str]:
+        graph = Graph(
+            [
+                layer("image", "input", dims="16x12x3"),
+                layer("wide", "convolution", "image", None, features=str(features), kernel="1x1", apply_bias="false"),
+                layer("sum", "convolution", "wide", None, features="3", kernel="3x3", apply_bias="false"),
+                layer("small", "scale_shift", "sum", None, scale="0.0005"),
+                layer("result", "output", "small"),
+            ]
+        )
+        needed = required_weights(Inference(graph, registry))
+        weights = Weights({key: np.full(each.shape, factor, np.float32) for key, each in needed.items()})
+        found = validate(Emulation(graph, registry, weights, RunOptions(threads=1)), tmp_path)
+        return dict(choose_precision(found, "mixed", 10.0).kept)
+
+    reason = "values up to 864 are sums of 288 terms, which FP16 cannot add reliably"
+    assert kept(32, 1.0) == {"sum": reason}
+    assert kept(28, 1.2) == {}  # 252 terms
+    assert kept(32, 0.75) == {}  # 486
+
+
+@pytest.mark.parametrize("kinds", ["Conv", "Conv Relu Conv"])
+def test_a_network_of_first_and_last_layers_has_nothing_to_quantize(kinds):
+    quantizer = Quantizer(model_of(kinds), FEEDS)
+    with pytest.raises(DiagnosticError) as caught:
+        int8.quantize(quantizer, None)
+    (found,) = caught.value.diagnostics
+    assert found.code == "nothing-to-quantize"
+    assert found.message == (
+        "all layers that could be INT8 are first or last ones or residual additions, which stay in float"
+    )
+    assert found.remedy == "choose another precision, or a deeper network"
+
+
+def test_the_only_layer_that_can_be_int8_saves_all_of_the_error():
+    model = model_of("Conv Relu Conv Relu Conv")
+    quantizer = Quantizer(model, FEEDS)
+    found = int8.quantize(quantizer, int8.Fidelity(model, FEEDS))
+    (only,) = found.sensitivity
+    assert (only.layer, found.quantized) == ("y2", ("y2",))
+    assert only.without_db > 90  # no layer is INT8
+    assert 10 < only.alone_db < 70
+    assert set(found.kept) == {"y0", "y4"}

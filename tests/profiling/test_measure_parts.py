@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
 from designer.graph.diagnostics import DiagnosticError
-from designer.profiling import gpu, measure, predicted_here
+from designer.graph.graph import Graph
+from designer.profiling import counters, gpu, measure, predicted_here
 from designer.profiling import operator_times as times_module
+from designer.profiling import peaks as peaks_module
 from designer.profiling.cost import cost_table
 from designer.profiling.machine import Machine, this_machine
 from designer.profiling.measure import Measurement, in_turns
@@ -18,8 +22,10 @@ from designer.profiling.operator_times import OperatorTimes, operator_times
 from designer.profiling.peaks import Peaks
 from designer.profiling.profile_files import MAX_BYTES, load_profile, save_profile, to_json
 from designer.profiling.quantities import measured, unavailable
-from designer.profiling.schema import OperatorProfile, Profile, ProfileRun
+from designer.profiling.roofline import place
+from designer.profiling.schema import OperatorProfile, Profile, ProfileRun, RunPeaks
 from designer.profiling.sweep import of_one_network
+from designer.profiling.what_if import predicted_run
 from designer.runtime.api import RunOptions
 from designer.runtime.engine_api import PreparedStep, SingleStep
 from designer.runtime.engine_registry import default_engines
@@ -360,3 +366,61 @@ def test_a_machine_may_have_an_unknown_number_of_cores():
     assert Machine("c", 0).cores == 0
     with pytest.raises(ValueError, match="0 cores or more"):
         Machine("c", -1)
+
+
+def test_the_kernels_of_ncu_are_not_waited_for_longer_than_five_minutes(monkeypatch, tmp_path):
+    def late(command, **more):
+        raise subprocess.TimeoutExpired(command, more["timeout"])
+
+    monkeypatch.setattr(counters.subprocess, "run", late)
+    found = counters.read_counters(["python"], ["a"], (8, 0), "/usr/bin/ncu")
+    assert found.reason == "ncu did not finish within 300 s; use a smaller image"
+    monkeypatch.setattr(counters.shutil, "which", lambda name: None)
+    assert counters.read_counters(["python"], ["a"], (8, 0)).reason == counters.NO_NCU
+    assert counters.read_counters(["python"], ["a"], (6, 1), "/usr/bin/ncu").reason == (
+        "the counters of compute capability 6.1 are not known; this version knows 7.0, 7.5, 8.0, 8.6, 8.7, 8.9, 9.0, 10.0, 10.3, "
+        "11.0, 12.0, 12.1"
+    )
+
+
+def test_work_of_nothing_has_no_roof():
+    peaks = RunPeaks(measured(1e9), measured(1e9), measured(1e9), 0)
+    for placed in (place(1.0, 0, 0, peaks), place(1.0, 5, 5, replace(peaks, flops_per_s=measured(0.0)))):
+        assert (placed.bound, placed.roof_ms, placed.saving_ms) == ("", None, None)
+    assert place(1.0, 0, 0, replace(peaks, launch_ms=measured(0.25))).bound == "launch"
+    assert place(0.0, 5, 5, peaks).compute == unavailable("the time was too short to measure")
+    unknown = replace(peaks, memory_bytes_per_s=unavailable("not here"))
+    assert place(1.0, 5, 5, unknown).memory == unavailable("not here")
+    assert place(1.0, 5, 5, unknown).roof_ms is None
+
+
+def test_a_network_without_shapes_is_not_predicted(profiling_registry):
+    with pytest.raises(DiagnosticError) as refused:
+        predicted_run(Graph([]), profiling_registry, OPTIONS, machine="T4")
+    (found,) = refused.value.diagnostics
+    assert (found.code, found.message, found.remedy) == (
+        "not-modelled", "the shapes of the network are not known", "fix its problems first"
+    )  # fmt: skip
+
+
+def test_another_system_reports_its_load_by_psutil_or_not_at_all(monkeypatch):
+    monkeypatch.setattr(peaks_module.sys, "platform", "darwin")
+    fake = SimpleNamespace(cpu_times=lambda: SimpleNamespace(user=7.0, system=2.5, idle=99.0))
+    monkeypatch.setitem(sys.modules, "psutil", fake)
+    busy, mine, _ = peaks_module.busy_times()
+    assert busy == 9.5
+    assert mine > 0
+    monkeypatch.setitem(sys.modules, "psutil", None)
+    assert peaks_module.busy_times() is None
+    assert peaks_module.foreign_load(None).reason == "this system does not report how busy it is"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the folder is another one on other systems")
+def test_peaks_are_kept_in_the_cache_folder_of_the_user(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert peaks_module.default_store() == tmp_path / "layerwright" / "peaks.json"
+    monkeypatch.setitem(sys.modules, "platformdirs", None)
+    assert peaks_module.default_store() == tmp_path / "layerwright" / "peaks.json"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert peaks_module.default_store() == tmp_path / "home" / ".cache" / "layerwright" / "peaks.json"
