@@ -109,6 +109,22 @@ def test_the_critical_path_is_the_longest_chain(times, path):
     assert tuple(name for name in found if name != "result") == path
 
 
+@pytest.mark.parametrize(
+    ("fused", "other", "path"), [(3.0, 5.0, ("image", "d", "c")), (5.5, 5.0, ("image", "a", "b", "c"))]
+)
+def test_layers_of_one_step_that_read_each_other_take_its_time_once(fused, other, path):
+    graph = Graph(
+        [
+            layer_("image", "input", dims="8x4x3"),
+            layer_("a", "convolution", "image"),
+            layer_("b", "activation", "a"),
+            layer_("d", "convolution", "image"),
+            layer_("c", "element_wise", "b,d"),
+        ]
+    )
+    assert critical_path(run(row("a b", fused), row("d", other), row("c", 1.0)), graph) == path
+
+
 def test_an_empty_network_has_no_critical_path():
     assert critical_path(run(row("a", 1.0)), Graph([])) == ()
 
