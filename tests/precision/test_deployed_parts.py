@@ -119,6 +119,9 @@ class Quantizers:
         self.asked = asked
 
     def __call__(self, model, feeds, recipe, *, ranges):
+        assert any(
+            tensor.name.endswith("/kernel") for tensor in model.graph.initializer
+        )  # not inputs, which are not quantized
         self.asked.append((feeds, recipe, dict(ranges.data)))
         return self
 

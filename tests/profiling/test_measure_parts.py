@@ -198,7 +198,10 @@ def test_a_step_that_cannot_run_by_itself_is_missing_and_a_canceled_prediction_e
         SingleStep(("b",), "", "2", 8, lambda: PreparedStep(refused, lambda: None)),
         SingleStep(("c",), "", "3", 8, lambda: PreparedStep(lambda: 0.5, lambda: None)),
     ]
-    found = operator_times(SimpleNamespace(single_steps=lambda: steps), "here", tmp_path / "peaks.json")
+    said = []
+    timer = SimpleNamespace(single_steps=lambda: steps)
+    found = operator_times(timer, "here", tmp_path / "peaks.json", lambda *step: said.append(step))
+    assert said == [(number, 3, "measuring operators one by one") for number in range(3)]
     assert (found.missing, [each.layers for each in found.samples], found.fresh) == ({"a", "b"}, [("c",)], 3)
     kept = json.loads((tmp_path / "operators.json").read_text())
     assert len(kept["here"]["seconds"]) == 1

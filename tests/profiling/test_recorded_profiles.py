@@ -179,6 +179,26 @@ def test_a_run_whose_steps_leave_time_is_as_recorded(small_graph, profiling_regi
     check_recorded("profiles/busy_run.txt", "\n".join([*lines, "", *(" ".join(map(str, step)) for step in seen), ""]))
 
 
+def test_a_run_that_does_not_settle_says_so(small_graph, profiling_registry, clocks, monkeypatch):
+    """Two operators change their order from run to run, also in one more block."""
+
+    class Restless(Clock):
+        def layers(self, runs: int, warmup: int, tick: Callable[[], None]) -> list[Sample]:
+            found = super().layers(runs, warmup, tick)
+            swapped = {("conv a",): [0.005, 0.001], ("conv_b",): [0.001, 0.005]}
+            return [replace(each, seconds=(swapped.get(each.layers, each.seconds[:2]) * runs)[:runs]) for each in found]
+
+    moments = itertools.count(0.0, 1.0)
+    monkeypatch.setattr(measuring, "perf_counter", lambda: next(moments))
+    monkeypatch.setattr(measuring, "MOST_EXTRA", 1)
+    clocks(lambda options: Restless(2e-2, steps()))
+    lines, seen = profiled(session(small_graph, profiling_registry), 16, peaks=PEAKS)
+    notes = [line for line in lines if line.startswith(("notes", "iterations", "handed over"))]
+    check_recorded(
+        "profiles/restless_run.txt", "\n".join([*notes, *(" ".join(map(str, step)) for step in seen[-4:]), ""])
+    )
+
+
 def test_runs_of_several_configurations_are_as_recorded(small_graph, profiling_registry, clocks):
     """Two layouts in turns, at two sizes and batches, in two groups."""
     clocks(lambda options: Clock(5e-3, steps(1e-3 if options.layout == "nchw" else 0.5e-3)))
@@ -221,6 +241,9 @@ def test_a_run_with_hardware_counters_is_as_recorded(small_graph, profiling_regi
     (run,) = measure([[on_gpu]]).runs
     (here,) = measure([[found]]).runs
     assert asked == [("small", "cuda:0", 4), ("small", "cpu", 1)]
+    said: list[str] = []
+    measure([[found]], progress=lambda done, total, text: said.append(text))
+    assert list(dict.fromkeys(said)) == ["preparing", "reading hardware counters", "whole network", "operators"]
     rows = [
         f"{row.name}: {text([row.tensor_core, row.memory_throughput, row.occupancy])}"
         for each in (run, here)
