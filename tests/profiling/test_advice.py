@@ -465,3 +465,25 @@ def test_the_saving_of_several_rows_is_that_of_the_network(run):
     assert measured_saving(many, run, after).difference_ms == -10.0
     assert measured_saving(replace(advice, layers=()), run, after).layers == ()
     assert measured_saving(replace(advice, layers=("gone",)), run, after).layers == ()
+
+
+@pytest.mark.parametrize("settings", [{}, {"engine": "torch"}, {"layout": "nchw"}, {"precision": "fp32"}])
+def test_no_edit_changes_only_some_of_the_settings_that_belong_together(run, settings):
+    rows = tuple(replace(r, time_ms=r.time_ms / 2) for r in run.operators)
+    other = replace(run, engine="onnxruntime", layout="nhwc", operators=rows, time_ms=9.5)
+    (advice,) = found(run, "better-engine", [other], settings)
+    assert advice.edit is None
+    (advice,) = found(run, "better-engine", [other])
+    assert advice.edit.settings == {"engine": ("torch", "onnxruntime"), "layout": ("nchw", "nhwc")}
+
+
+def test_time_outside_of_operators_is_no_layer_that_an_engine_is_faster_at(run):
+    def outside(ms):
+        return OperatorProfile((), "", ms, 0.01)
+
+    before = replace(run, operators=(outside(30.0), *run.operators), time_ms=49.0)
+    rows = tuple(replace(r, time_ms=r.time_ms / 2) for r in run.operators)
+    other = replace(before, engine="onnxruntime", operators=(outside(1.0), *rows), time_ms=10.5)
+    (advice,) = found(before, "better-engine", [other])
+    assert advice.layers == ("big", "odd", "deep")
+    assert advice.message == "faster with onnxruntime in NCHW, most at big (5.00 ms), odd (2.00 ms), deep (1.00 ms)"
