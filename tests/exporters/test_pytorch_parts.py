@@ -326,6 +326,14 @@ def test_probabilities_are_those_of_the_first_output(first, last, ends):
     assert json.loads(project_files(graph, REGISTRY, "net")["project.json"])["probabilities"] is ends
 
 
+def test_a_network_of_a_number_for_each_sample_has_the_usual_task():
+    made = [layer("x", "tensor_input", shape=""), layer("y", "unsqueeze", "x", axes="1")]
+    graph = Graph(
+        [*made, layer("f", "fully_connected", "y", features="3"), layer("o", "output", "f", analysis_view="tensor")]
+    )
+    assert task_of_network(graph, REGISTRY).name == "denoising"
+
+
 def test_an_unknown_task_is_refused_with_the_known_ones():
     with pytest.raises(DiagnosticError) as refused:
         task_named("cooking")
