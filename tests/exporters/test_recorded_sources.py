@@ -162,6 +162,17 @@ def inner_loss(shared: bool) -> Graph:
     )  # fmt: skip
 
 
+def judged_by_features() -> Graph:
+    """The losses compare features of two tensors, which a shared module that only they have computes."""
+    features = template("features", node("c", "convolution", "x", features=2), node("y", "template_output", "c"))
+    graph = restorer(
+        instance("made", "features", "tail", shared=True),
+        instance("wanted", "features", "clean", shared=True),
+        node("alike", "mse_loss", "made", "wanted"),
+    )
+    return Graph(graph, name="judged", templates=[features])
+
+
 def whole(graph: Callable[[], Graph], name: str, selection: list[str] | None = None) -> Callable[[Registry], str]:
     return lambda registry: generate_source(graph(), registry, name, selection)
 
@@ -203,6 +214,7 @@ SOURCES = {
     "an_input_that_nothing_selected_reads": whole(two_inputs, "part", ["right", "two"]),
     "siamese": trained(siamese),
     "inner_loss": trained(lambda: inner_loss(False)),
+    "judged_by_features": trained(judged_by_features),
     "one_tap": trained(lambda: restorer(node("compared", "l1_loss", "result", "clean"))),
 }
 

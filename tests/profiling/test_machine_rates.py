@@ -566,7 +566,7 @@ def test_the_processor_is_named_as_the_system_does(monkeypatch, tmp_path):
     from designer.profiling import machine
 
     info = tmp_path / "cpuinfo"
-    info.write_text("processor\t: 0\nmodel name\t: Some CPU: 3 GHz \nmodel name\t: another\n")
+    info.write_text("processor\t: 0\nmodel\t\t: 143\nmodel name\t: Some CPU: 3 GHz \nmodel name\t: another\n")
     monkeypatch.setattr(machine, "Path", lambda _: info)
     assert machine.cpu_name() == "Some CPU: 3 GHz"
     found = machine.this_machine(gpu="a GPU", extra={"driver": "9"})
