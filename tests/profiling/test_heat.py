@@ -44,6 +44,12 @@ def test_rows_without_a_roof_have_no_distance_from_it():
     assert heat(run(row("a", 4.0), row("b", 1.0, roof_ms=0.5)), METRICS["roof"]).values == {"b": 2.0}
 
 
+def test_a_layer_without_operations_has_the_amount_0():
+    found = heat(run(row("a", 4.0, flops=8), row("b", 1.0)), METRICS["flops"])
+    assert found.values == {"a": 8.0, "b": 0.0}
+    assert (found.share("b"), found.label("b")) == (0.0, "0 FLOP")
+
+
 def test_shares_without_any_amount():
     assert Heat(METRICS["time"], {}).most == 0.0
     assert Heat(METRICS["flops"], {"a": 0.0}).share("a") == 0.0

@@ -333,6 +333,7 @@ def test_a_row_matches_by_type_channels_and_number_of_axes(
         (("conv a",), "convolution", ("N x 4 x 9 x 9",), False),  # it reads more channels now
         (("conv a",), "convolution", ("N x 3",), False),
         (("conv_c", "sum"), "convolution + element_wise", (), True),
+        (("sum", "conv_c"), "convolution + element_wise", ("N x 99 x 9 x 9",), True),  # `sum` reads inside of the row
         (("conv_c", "sum"), "convolution + pooling", (), False),  # one of its layers was replaced
     ],
 )
