@@ -388,6 +388,29 @@ def test_why_a_source_is_not_generated(registry: Registry) -> None:
     check_recorded("refused_sources.txt", "\n".join([*lines, ""]))
 
 
+@pytest.mark.parametrize("name", ["f", "o", "i", "F"])
+def test_the_class_of_a_template_is_not_called_like_an_import_or_a_name_that_linters_refuse(
+    name: str, registry: Registry
+) -> None:
+    block = template(
+        name, node("c", "convolution", "x", features=3, activation=RELU), node("y", "template_output", "c")
+    )
+    layers = [node("in", "input", dims="8x6x3"), instance("a", name, "in"), node("out", "output", "a")]
+    text = generate_source(Graph(layers, templates=[block]), registry, "Net")
+    assert f"class {name.upper()}_2(nn.Module):" in text
+    assert f"self.a = {name.upper()}_2()" in text
+
+
+def test_layers_that_no_output_needs_may_be_invalid(registry: Registry) -> None:
+    spare = [
+        node("broken", "convolution", "left", stride="0x0"),
+        node("odd", "what_is_this", "one"),
+        node("alone", "convolution"),
+    ]
+    graph = Graph([*two_inputs(), *spare], templates=two_inputs().templates.values())
+    assert generate_source(graph, registry, "two_inputs") == generate_source(two_inputs(), registry, "two_inputs")
+
+
 def test_a_constant_of_4096_numbers_is_in_the_source(registry: Registry) -> None:
     text = generate_source(constant(4096), registry, "Net")
     assert text.count(", 6.0") + text.count(", 5.0") == 2 * (4096 // 7)
