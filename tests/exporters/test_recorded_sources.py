@@ -229,7 +229,7 @@ def test_the_source_of_an_unusual_network(name: str, registry: Registry) -> None
 @pytest.mark.parametrize(
     ("graph", "name"), [(variants, "block"), (siamese, "net"), (odd_names, "nn"), (two_inputs, "blend")]
 )
-def test_the_project_has_the_class_of_the_code_view_beside_templates_of_its_name(
+def test_the_project_has_the_class_of_the_code_view_next_to_templates_of_its_name(
     graph: Callable[[], Graph], name: str, registry: Registry
 ) -> None:
     files = project_files(graph(), registry, name)

@@ -477,7 +477,7 @@ def test_no_edit_changes_only_some_of_the_settings_that_belong_together(run, set
     assert advice.edit.settings == {"engine": ("torch", "onnxruntime"), "layout": ("nchw", "nhwc")}
 
 
-def test_time_outside_of_operators_is_no_layer_that_an_engine_is_faster_at(run):
+def test_time_outside_of_operators_does_not_count_as_a_layer_that_an_engine_is_faster_at(run):
     def outside(ms):
         return OperatorProfile((), "", ms, 0.01)
 
