@@ -137,6 +137,7 @@ def test_a_part_behind_analysis_layers_has_the_ranges_of_the_deployed_tensor(reg
     monkeypatch.setattr(deployed_session, "Quantizer", Quantizers(asked))
     options = replace(TORCH, engine="onnxruntime", weights_as_inputs=True)
     engine = QuantizedEngine(inference, filled(graph, registry), options, VARIANT, RANGES)
+    assert not engine.options.weights_as_inputs
     part = Part(("b",), (Source("again"),))
     assert engine.model(part, [Source("b")]) == "quantized"
     assert asked == [
