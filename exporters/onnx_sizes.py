@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 Build = Callable[[Inference], "ModelProto"]
 GROWTH = ((1, 2), (2, 1), (5, 3))  # steps by which height and width grow
 LARGEST_STEP = 256
+FAR = 512  # pixels by which a size is larger in which even results of coarse layers change
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +83,26 @@ def open_sizes(
                     return blame
             else:
                 if not different:
-                    _name_dimensions(model, [base, *others], images, wanted)
+                    far = _far(graph, base, images, step, registry, wanted)
+                    _name_dimensions(model, [base, *others, *far], images, wanted)
                     return OpenSizes(step)
                 title = operator_of(base, different).title
                 return OpenSizes(0, different, f"{title} is written for one size")
         step *= 2
     return blame
+
+
+def _far(
+    graph: Graph, base: Inference, images: Sequence[Source], step: int, registry: Registry, wanted: Sequence[Source]
+) -> list[Inference]:
+    """The network at a much larger size, if it runs there: layers that divide and round change few sizes by a few pixels."""
+    steps = -(-FAR // step)
+    try:
+        found = Inference(_grown(graph, base, images, step, steps, 2 * steps), registry)
+        check_runnable(found, [source.layer for source in wanted])
+    except DiagnosticError:
+        return []
+    return [found]
 
 
 def _blamed(found: Diagnostic) -> OpenSizes:

@@ -146,6 +146,9 @@ class Quantizer:
 
         copy = ModelProto()  # the quantizer changes the model
         copy.CopyFrom(self.model)
+        chosen = self._chosen(layers)
+        if not chosen:  # an empty list means all nodes to the library
+            return copy
         library = quantization()
         quantizer = library.QDQQuantizer(
             copy,
@@ -154,7 +157,7 @@ class Quantizer:
             library.QuantType.QInt8,
             library.QuantType.QInt8 if self.form.signed else library.QuantType.QUInt8,
             self.ranges,
-            self._chosen(layers),
+            chosen,
             [],
             QUANTIZABLE,
             dict(self.form.options),

@@ -138,6 +138,8 @@ def critical_path(run: ProfileRun, graph: Graph) -> tuple[str, ...]:
         sources = {row_of.get(s.layer, s.layer) for s in graph[name].inputs if s is not None} - {node}
         known = [s for s in sources if s in spent]
         longest = max(known, key=lambda s: spent[s], default=None)
+        if longest is None and node in spent:  # it reads layers of its own row only
+            continue
         own = run.operators[node].time_ms if isinstance(node, int) else 0.0
         total = own + (spent[longest] if longest is not None else 0.0)
         if total >= spent.get(node, -1.0):

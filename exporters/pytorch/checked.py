@@ -97,7 +97,7 @@ def check_compiles(text: str) -> None:
             warnings.simplefilter("ignore")  # such as an invalid escape sequence in a custom layer's text
             compile(text, "generated", "exec", dont_inherit=True)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise _refused(tr("cannot be compiled: {error}", error=error or type(error).__name__)) from None
+        raise _refused(tr("cannot be compiled: {error}", error=str(error) or type(error).__name__)) from None
 
 
 def _parsed(text: str) -> ast.Module:

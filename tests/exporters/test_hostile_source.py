@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,12 @@ from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.operators.registry import Registry
+from designer.operators.torch_data import TorchCall, TorchMethod, TorchModule, TorchName, TorchParameter, TorchSource
+from designer.operators.torch_program import Attribute, Local, Program, Submodule, TorchStep
 from exporters.pytorch import export_project, generate_losses, generate_source, generate_template
-from exporters.pytorch.checked import Vocabulary, check_source
+from exporters.pytorch.checked import Vocabulary, check_compiles, check_source, vocabulary
 from exporters.pytorch.project import project_files
+from exporters.pytorch.subnetworks import ModuleReference
 
 torch = pytest.importorskip("torch")
 
@@ -121,6 +125,33 @@ WORDS = Vocabulary(frozenset({"nn.Conv2d", "torch.nn"}), frozenset({"conv", "fli
         "x = (",
         "x = 1\0",
         f"x = {'(' * 400}1{')' * 400}",
+        f"x = {'-' * 3000}1",
+        f"x = {'-' * 100000}1",
+        "x = conv",
+        "x = 1\nx.flop",
+        "x = torch.nn.Linear",
+        "x = nn.Conv",
+        "x = nn.Conv2",
+        "import torch.nn as F",
+        "import torch as F",
+        "from torch import nn as n",
+        "from torch.nn import functional",
+        "y.conv",
+        "x = 1\nx().real",
+        "global nn",
+        "x = 1 if True else 2",
+        "x = 1 // 2",
+        "x = not 1",
+        "x += 1",
+        "x = {1, 2}",
+        "x = *nn",
+        "while 1: pass",
+        "def f():\n    yield 1",
+        "async def f(): return 1",
+        "assert True",
+        "del torch",
+        "x: int = __builtins__",
+        "@nn.Conv2d\nclass Other: x = 1\nprint",
     ],
 )
 def test_source_that_the_exporter_never_writes_is_refused(text):
@@ -131,3 +162,61 @@ def test_source_that_the_exporter_never_writes_is_refused(text):
 
 def test_source_of_known_words_is_accepted():
     check_source("import torch\nfrom torch import nn\nx = Net(nn.Conv2d)\ny = x.conv.flip(-1)\n", WORDS)
+    check_source(
+        "import torch.nn.functional as F\nclass A(Net):\n    def __init__(self, given: dict[str, str]) -> None:\n"
+        "        super().__init__()\n        made = given[1:, ...].flip((1, [2.5 * -1 / 2 - 3]), k={'a': float('inf')})\n"
+        "        return A(made, F, torch, torch.nn)\n",
+        replace(WORDS, members=WORDS.members | {"__init__"}),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (f"x = {'-' * 3000}1", "cannot be compiled: maximum recursion depth exceeded during compilation"),
+        (f"x = {'-' * 100000}1", "cannot be compiled: MemoryError"),
+        ("x = (", "cannot be compiled: '(' was never closed (generated, line 1)"),
+        ("x = 1\0", "cannot be compiled: source code string cannot contain null bytes"),
+        ("x = lambda: 1", "contains `lambda: 1`, which the exporter never writes"),
+        (f"x = nn.{'a' * 90}", f"contains `nn.{'a' * 57}`, which the exporter never writes"),
+    ],
+)
+def test_a_refused_source_says_what_is_wrong_with_it(text, reason):
+    with pytest.raises(DiagnosticError) as caught:
+        check_source(text, WORDS)
+    (found,) = caught.value.diagnostics
+    assert (found.code, found.message) == ("bad-source", f"the generated source {reason}; it was not written")
+    assert found.remedy == "rename layers and ports with unusual names, and report this as a bug"
+
+
+def test_an_escape_of_a_custom_layer_that_python_warns_about_is_accepted():
+    check_compiles("text = '\\d'\n")
+
+
+EVERY = Program(
+    attributes=(
+        Attribute("conv", "a", TorchModule("torch.nn.Conv2d", {"dtype": TorchName("torch.float16")})),
+        Attribute("parts", "b", {"act": TorchModule("torch.nn.PReLU", {"init": TorchName("torch.pi")})}),
+        Attribute("own", "c", TorchSource("Gain", {"key": TorchName("torch.e")}, text="class Gain: ...", positional=(TorchName("torch.inf"),))),
+        Attribute("table", "d", TorchParameter("table", (2,), (1, 2), dtype="int64")),
+    ),
+    steps=(
+        TorchStep("a", "a", Submodule("parts", "act", (TorchCall("torch.nn.functional.relu", (TorchMethod("flip", Local("x"), (0,)),)),))),
+        TorchStep("b", "b", ModuleReference("shared", (TorchMethod("clone", Local("a")), ModuleReference("plain")))),
+    ),
+    inputs={},
+    outputs={},
+    weights=(),
+)  # fmt: skip
+
+
+def test_the_words_of_a_source_are_those_of_its_data_at_every_depth():
+    words = vocabulary([EVERY], ["Net"])
+    none = vocabulary([], ["Net"])
+    assert words.classes == {"Net", "Gain"}
+    assert words.members - none.members == {"conv", "parts", "own", "table", "flip", "clone"}
+    assert words.paths - none.paths == {
+        "nn.Conv2d", "torch.float16", "nn.PReLU", "torch.pi", "torch.e", "torch.inf", "torch.int64", "F.relu"
+    }  # fmt: skip
+    assert none.classes == {"Net"}
+    assert none.members == {"__init__", "forward_training", "register_buffer", "reshape", "uniform_"}

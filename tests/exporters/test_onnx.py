@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from runtime_networks import analysed, layer, pixels, plain_unet, unet, unet_weights
@@ -105,3 +107,44 @@ def test_what_cannot_be_exported_leaves_the_old_file_whole(onnx_registry, tmp_pa
     )
     assert path.read_bytes() == b"old"
     assert [p.name for p in tmp_path.iterdir()] == ["unet.onnx"]
+
+
+def test_a_model_that_onnx_rejects_is_not_written(onnx_registry, tmp_path):
+    """It is checked as it is after the conversion."""
+    path = tmp_path / "unet.onnx"
+    path.write_bytes(b"old")
+
+    def spoiled(model):
+        model.graph.node[0].op_type = "Nothing"
+        return model
+
+    assert code_of(lambda: export_onnx(unet(), onnx_registry, unet_weights(), path, spoiled)) == "onnx-invalid"
+    assert path.read_bytes() == b"old"
+    assert [p.name for p in tmp_path.iterdir()] == ["unet.onnx"]
+
+
+def test_layers_that_no_output_needs_are_not_in_the_file(onnx_registry, tmp_path):
+    graph = Graph([*unet(), layer("spare", "convolution", "image", features=2), layer("other", "input", dims="4x4x1")])
+    report = export_onnx(graph, onnx_registry, unet_weights(), tmp_path / "a.onnx")
+    assert (sorted(report.left_out), report.weights_note) == (["other", "spare"], unet_weights().note)
+    plain = export_onnx(unet(), onnx_registry, unet_weights(), tmp_path / "b.onnx")
+    one, other = (onnx.load(each.path).graph for each in (report, plain))
+    assert (one.node, one.initializer, one.input) == (other.node, other.initializer, other.input)
+
+
+def test_the_provenance_names_document_and_weights_by_their_content(onnx_registry, tmp_path, monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
+
+    def entries(graph, weights):
+        export_onnx(graph, onnx_registry, weights, tmp_path / "a.onnx")
+        return {p.key: p.value for p in onnx.load(tmp_path / "a.onnx").metadata_props}
+
+    first = entries(unet(), unet_weights())
+    assert first == entries(unet(), unet_weights())
+    assert (first["document"], first["date"]) == ("small unet", "1970-01-01T00:00:00+00:00")
+    stored = replace(unet_weights(), source="/some/folder/best.pt", sha256="ab" * 32)
+    other = entries(unet(), stored)
+    assert {key for key, value in other.items() if first.get(key) != value} == {"weights", "weights_sha256"}
+    assert (other["weights"], other["weights_sha256"]) == ("best.pt", "ab" * 32)
+    moved = {key for key, value in entries(unet(scale="2.0"), unet_weights()).items() if first.get(key) != value}
+    assert moved == {"document_sha256", "image.scale"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
 
@@ -10,13 +11,24 @@ from runtime_networks import layer
 
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
+from designer.graph.model import ActivationSpec
 from designer.operators.registry import load
 from designer.operators.torch_data import TorchCall, TorchItem, TorchMethod, TorchModule, TorchName, TorchParameter
 from designer.operators.torch_program import Local, Submodule, TensorAttribute
 from exporters.pytorch.project import Training, _diff, _smaller, project_files
 from exporters.pytorch.source import class_name, generate_source, network_module
-from exporters.pytorch.tasks import TASKS, for_task, scale_of, suggested_task, task_of_network, with_recipe
-from exporters.pytorch.text import expression, literal, module_text, quoted, tensor_text
+from exporters.pytorch.subnetworks import ModuleReference
+from exporters.pytorch.tasks import (
+    TASKS,
+    ends_in_softmax,
+    for_task,
+    scale_of,
+    suggested_task,
+    task_named,
+    task_of_network,
+    with_recipe,
+)
+from exporters.pytorch.text import _DEFAULTS, expression, literal, module_text, quoted, tensor_text
 
 REGISTRY = load(entry_points=False)
 A, B, C = Local("a"), Local("b"), Local("c")
@@ -86,6 +98,22 @@ def call(name, *args, **kwargs):
         (Submodule("block", "act", (A, B)), 'self.block["act"](a, b)'),
         (TensorAttribute("gain"), "self.gain"),
         ((A,), "(a,)"),
+        ((A, B), "(a, b)"),
+        ([(A, 1), call("div", A, B)], "[(a, 1), a / b]"),
+        (call("nn.functional.pad", A, [1, -2], value=-1.5), "F.pad(a, [1, -2], value=-1.5)"),
+        (call("add", -1.0, A), "(-1.0) + a"),
+        (call("mul", -math.inf, A), 'float("-inf") * a'),
+        (call("relu", -1.0), "torch.relu(-1.0)"),
+        (call("stack", [call("add", A, B), C]), "torch.stack([a + b, c])"),
+        (TorchItem(A, slice(None, None, -1)), "a[::-1]"),
+        (TorchItem(A, (slice(-3, -1), slice(2, None))), "a[-3:-1, 2:]"),
+        (TorchItem(TorchItem(A, -1), (0, 1)), "a[-1][0, 1]"),
+        (TorchMethod("to", TorchMethod("sum", A), (TorchName("torch.int64"),)), "a.sum().to(torch.int64)"),
+        (TorchMethod("masked_fill", A, (call("ge", A, B), -2.0)), "a.masked_fill(torch.ge(a, b), -2.0)"),
+        (Submodule("block", 'a"b', (call("sub", A, B),)), "self.block['a\"b'](a - b)"),
+        (ModuleReference("self.shared"), "self.shared"),
+        (ModuleReference("shared", ()), "shared()"),
+        (ModuleReference("self.shared", (A, ModuleReference("other"))), "self.shared(a, other)"),
     ],
 )
 def test_expressions_have_the_parentheses_that_they_need(value, text):
@@ -106,10 +134,49 @@ def test_expressions_have_the_parentheses_that_they_need(value, text):
         ("GroupNorm", {"num_groups": 2, "num_channels": 8, "eps": 1e-5}, "nn.GroupNorm(2, 8)"),
         ("Linear", {"in_features": 4, "out_features": 5, "bias": True}, "nn.Linear(4, 5)"),
         ("PReLU", {"num_parameters": 8}, "nn.PReLU(num_parameters=8)"),
+        ("BatchNorm1d", {"num_features": 8, "eps": 1e-3, "momentum": 0.1, "affine": True}, "nn.BatchNorm1d(8, eps=0.001)"),
+        ("BatchNorm3d", {"num_features": 8, "eps": 1e-5, "momentum": 0.5, "affine": True}, "nn.BatchNorm3d(8, momentum=0.5)"),
+        ("BatchNorm3d", {"num_features": 8, "eps": 1e-3, "momentum": 0.1, "affine": False}, "nn.BatchNorm3d(8, eps=0.001, affine=False)"),
+        ("Bilinear", {"in1_features": 2, "in2_features": 3, "out_features": 4, "bias": False}, "nn.Bilinear(in1_features=2, in2_features=3, out_features=4, bias=False)"),
+        ("Bilinear", {"in1_features": 2, "in2_features": 3, "out_features": 4, "bias": True}, "nn.Bilinear(in1_features=2, in2_features=3, out_features=4)"),
+        ("Conv3d", {"in_channels": 3, "out_channels": 8, "kernel_size": (3, 3, 3), "stride": (1, 1, 1), "padding": (1, 1, 1), "dilation": (1, 1, 1)}, "nn.Conv3d(3, 8, kernel_size=3, padding=1, dilation=1)"),
+        ("Conv3d", {"in_channels": 3, "out_channels": 8, "kernel_size": (1, 3, 3), "stride": (2, 2, 2), "padding": (0, 0, 0), "groups": 1, "bias": False}, "nn.Conv3d(3, 8, kernel_size=(1, 3, 3), stride=2, bias=False)"),
+        ("Conv2d", {"in_channels": 1, "out_channels": 1, "kernel_size": (2, 2), "stride": (2, 2)}, "nn.Conv2d(1, 1, kernel_size=2, stride=2)"),
+        ("ConvTranspose2d", {"in_channels": 3, "out_channels": 8, "kernel_size": (2, 2), "stride": (1, 1), "padding": (0, 0), "output_padding": (1, 1), "groups": 3}, "nn.ConvTranspose2d(3, 8, kernel_size=2, output_padding=1, groups=3)"),
+        ("Dropout", {"p": 0.5}, "nn.Dropout(0.5)"),
+        ("Embedding", {"num_embeddings": 5, "embedding_dim": 4, "padding_idx": 0}, "nn.Embedding(5, 4, padding_idx=0)"),
+        ("GRU", {"input_size": 3, "hidden_size": 4, "num_layers": 2}, "nn.GRU(3, 4, num_layers=2)"),
+        ("LSTM", {"input_size": 3, "hidden_size": 4, "bidirectional": True}, "nn.LSTM(3, 4, bidirectional=True)"),
+        ("RNN", {"input_size": 3, "hidden_size": 4, "nonlinearity": "relu"}, 'nn.RNN(3, 4, nonlinearity="relu")'),
+        ("GroupNorm", {"num_groups": 2, "num_channels": 8, "eps": 1e-6, "affine": False}, "nn.GroupNorm(2, 8, eps=1e-06, affine=False)"),
+        ("Linear", {"in_features": 4, "out_features": 5, "bias": False}, "nn.Linear(4, 5, bias=False)"),
+        ("LPPool2d", {"norm_type": 2.0, "kernel_size": (3, 3), "stride": (3, 3)}, "nn.LPPool2d(norm_type=2.0, kernel_size=3)"),
+        ("MaxPool2d", {"kernel_size": (2, 2), "stride": (1, 1), "padding": (1, 1), "dilation": (2, 2), "ceil_mode": True}, "nn.MaxPool2d(kernel_size=2, stride=1, padding=1, dilation=2, ceil_mode=True)"),
+        ("AvgPool2d", {"kernel_size": (2, 3), "stride": (2, 3), "padding": (0, 0), "ceil_mode": True, "count_include_pad": True}, "nn.AvgPool2d(kernel_size=(2, 3), ceil_mode=True)"),
+        ("MultiheadAttention", {"embed_dim": 8, "num_heads": 2, "batch_first": True}, "nn.MultiheadAttention(8, 2, batch_first=True)"),
+        ("PixelShuffle", {"upscale_factor": 2}, "nn.PixelShuffle(2)"),
+        ("PixelUnshuffle", {"downscale_factor": 2}, "nn.PixelUnshuffle(2)"),
+        ("Upsample", {"scale_factor": (2.0, 2.0), "mode": "nearest"}, "nn.Upsample(scale_factor=2.0)"),
+        ("Upsample", {"scale_factor": (2.0, 3.0), "mode": "bilinear", "align_corners": False}, 'nn.Upsample(scale_factor=(2.0, 3.0), mode="bilinear", align_corners=False)'),
+        ("ZeroPad2d", {"padding": (1, 1, 1, 1)}, "nn.ZeroPad2d(padding=1)"),
+        ("ZeroPad2d", {"padding": (1, 2, 1, 2)}, "nn.ZeroPad2d(padding=(1, 2, 1, 2))"),
+        ("ConstantPad1d", {"padding": (1, 1), "value": -1.0}, "nn.ConstantPad1d(padding=(1, 1), value=-1.0)"),
     ],
 )  # fmt: skip
 def test_modules_leave_out_what_is_torchs_default(path, kwargs, text):
     assert module_text(TorchModule(f"torch.nn.{path}", kwargs)) == text
+
+
+@pytest.mark.parametrize("path", sorted(_DEFAULTS))
+def test_an_argument_that_is_left_out_has_the_default_of_torch(path):
+    """Sizes are pairs here, and one number in torch."""
+    torch = pytest.importorskip("torch")
+    parameters = inspect.signature(getattr(torch.nn, path.rpartition(".")[2])).parameters
+    for name, value in _DEFAULTS[path].items():
+        if name in parameters:
+            default = parameters[name].default
+            assert (value, set(value)) == (value, {default}) if isinstance(value, tuple) else value == default, name
+            assert isinstance(value, bool) == isinstance(default, bool), name
 
 
 @pytest.mark.parametrize(
@@ -121,6 +188,11 @@ def test_modules_leave_out_what_is_torchs_default(path, kwargs, text):
         (TorchParameter("w", (), 3, dtype="int64"), "torch.full((), 3, dtype=torch.int64)"),
         (TorchParameter("w", (2,), uniform=0.5), "torch.empty((2,)).uniform_(-0.5, 0.5)"),
         (TorchParameter("w", (2, 1), (1.0, 2.0)), "torch.tensor((1.0, 2.0), dtype=torch.float32).reshape((2, 1))"),
+        (TorchParameter("w", (1,), -math.inf), 'torch.full((1,), float("-inf"))'),
+        (TorchParameter("w", (2,), 0.0), "torch.full((2,), 0.0)"),
+        (TorchParameter("w", (), True, dtype="bool"), "torch.full((), True, dtype=torch.bool)"),
+        (TorchParameter("w", (2,), dtype="int64"), "torch.zeros((2,))"),
+        (TorchParameter("w", (2,), [1, 0], dtype="int8"), "torch.tensor([1, 0], dtype=torch.int8).reshape((2,))"),
     ],
 )
 def test_initial_values_of_tensors(data, text):
@@ -213,6 +285,66 @@ def test_classes_are_those_of_pixels_or_of_images(spatial, task):
     assert task_of_network(with_loss(spatial), REGISTRY).name == task
 
 
+def sequence(*layers, losses=()):
+    """Scores of 5 classes for each of 8 places, from the first of two inputs."""
+    made = [layer("signal", "input", dims="8x1x3"), layer("second", "tensor_input", shape="8", dtype="int64")]
+    made += [
+        layer("read", "convolution", "signal", features="5", kernel="3x1"),
+        layer("row", "squeeze", "read", axes="2"),
+    ]
+    made += layers
+    return Graph([*made, layer("result", "output", made[-1].name, analysis_view="tensor"), *losses], name="sequence")
+
+
+@pytest.mark.parametrize(
+    ("graph", "task"),
+    [
+        (sequence(), "denoising"),
+        (sequence(losses=[layer("loss", "cross_entropy_loss", "row,second")]), "classification"),
+        (sequence(losses=[layer("loss", "cross_entropy_loss", "row,second"), layer("root", "unary", "loss", function="sqrt")]), "classification"),
+        (sequence(losses=[layer("loss", "mse_loss", "row,row")]), "denoising"),
+        (sequence(layer("shares", "activation", "row", ActivationSpec("softmax"))), "denoising"),
+    ],
+)  # fmt: skip
+def test_sequences_are_classified_only_by_a_loss_of_classes(graph, task):
+    assert task_of_network(graph, REGISTRY).name == task
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "ends"), [("softmax", "", True), ("", "softmax", False), ("relu", "softmax", False)]
+)
+def test_probabilities_are_those_of_the_first_output(first, last, ends):
+    def scores(name, function):
+        spec = ActivationSpec(function) if function else None
+        return layer(name, "convolution", "image", spec, features="5", kernel="1x1")
+
+    layers = [layer("image", "input", dims="24x16x3"), scores("a", first), scores("b", last)]
+    graph = Graph([*layers, layer("out", "output", "a"), layer("rest", "output", "b")])
+    module = network_module(graph, REGISTRY)
+    assert ends_in_softmax(module) is ends
+    assert suggested_task(module, None).name == ("segmentation" if ends else "denoising")
+    assert json.loads(project_files(graph, REGISTRY, "net")["project.json"])["probabilities"] is ends
+
+
+def test_a_network_of_a_number_for_each_sample_has_the_usual_task():
+    made = [layer("x", "tensor_input", shape=""), layer("y", "unsqueeze", "x", axes="1")]
+    graph = Graph(
+        [*made, layer("f", "fully_connected", "y", features="3"), layer("o", "output", "f", analysis_view="tensor")]
+    )
+    assert task_of_network(graph, REGISTRY).name == "denoising"
+
+
+def test_an_unknown_task_is_refused_with_the_known_ones():
+    with pytest.raises(DiagnosticError) as refused:
+        task_named("cooking")
+    (found,) = refused.value.diagnostics
+    assert found.message == "'cooking' is not a task of training"
+    assert found.remedy == "use one of: denoising, restoration, super-resolution, segmentation, classification"
+    assert [task_named(name).template for name in TASKS] == [
+        "denoising.py", "restoration.py", "super_resolution.py", "segmentation.py", "classification.py"
+    ]  # fmt: skip
+
+
 TEMPLATE = "first\n# only denoising super-resolution\na\n    # only segmentation\nb\n<!-- only all -->\nlast\n"
 
 
@@ -255,6 +387,10 @@ def test_a_recipe_changes_the_defaults_of_its_settings_only():
         ({"data": 'a"b'}, "bad-setting", "'data'"),
         ({"data": "a\\"}, "bad-setting", "'data'"),
         ({"data": "é"}, "bad-setting", "'data'"),
+        ({"data": "a\nb"}, "bad-setting", "'data'"),
+        ({"data": "a\tb"}, "bad-setting", "'data'"),
+        ({"steps": "9" * 400}, "bad-setting", "'steps'"),
+        ({"lr": "1e999"}, "bad-setting", "'1e999' is not valid for the training setting 'lr'"),
         ({"zoom": "1", "angle": "2"}, "unknown-setting", "no setting 'angle'"),
     ],
 )

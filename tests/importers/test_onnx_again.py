@@ -184,3 +184,18 @@ def test_moved_layers_are_no_edit(tmp_path: Path, registry: Registry) -> None:
     target = tmp_path / "again.onnx"
     export_onnx(graph, registry, found.weights, target)
     assert onnx.load(target) == proto
+
+
+def test_a_conversion_of_an_unedited_file_is_carried_out(tmp_path: Path, registry: Registry) -> None:
+    found = import_onnx(saved(small_network(), tmp_path), registry, ImportOptions())
+    asked = []
+
+    def convert(model: onnx.ModelProto) -> onnx.ModelProto:
+        asked.append([node.op_type for node in model.graph.node])
+        model.graph.doc_string = "converted"
+        return model
+
+    report = export_onnx(found.graph, registry, found.weights, tmp_path / "again.onnx", convert)
+    assert len(asked) == 1
+    assert onnx.load(tmp_path / "again.onnx").graph.doc_string == "converted"
+    assert not report.sizes.as_imported

@@ -146,6 +146,28 @@ def test_layers_of_a_normalization_stay_together(registry: Registry, photos: Pat
     assert "belongs to the normalization" in kept["deviation"]
 
 
+def test_the_normalization_of_a_layer_that_reads_large_values_stays_together(registry: Registry, photos: Path) -> None:
+    graph = chain(
+        layer("up", "scale_shift", "image", None, scale="1.32e5", shift="-6.6e4"),
+        layer("small", "scale_shift", "up", None, scale="1e-5"),
+        layer("tiny", "scale_shift", "small", None, scale="1e-4"),
+        layer("product", "element_wise", "up,tiny", None, operation="multiply"),
+        layer("mean", "reduce", "small", None, operation="mean", axes="1"),
+        layer("plus", "scale_shift", "mean", None, shift="2"),
+        layer("over", "element_wise", "product,plus", None, operation="divide"),
+        layer("shown", "scale_shift", "over", None, scale="0.2"),
+    )
+    kept = choose_precision(validated(graph, registry, photos), "mixed", 20).kept
+    assert set(kept) == {"up", "small", "product", "tiny", "mean", "plus", "over"}
+    for name in ("small", "product"):
+        assert kept[name].startswith("reads values up to ")
+    for name in ("tiny", "mean", "plus", "over"):
+        assert kept[name] == "belongs to the normalization with 'product'"
+    chosen = choose_precision(validated(graph, registry, photos), "mixed", 20, keep=["up", "tiny"]).kept
+    assert (chosen["up"], chosen["tiny"]) == ("chosen by the user", "chosen by the user")
+    assert set(chosen) == set(kept)
+
+
 def test_layers_are_kept_at_the_request_of_the_user(unet: Validation) -> None:
     found = choose_precision(unet, "mixed", 40, keep=["enc_0_a"])
     assert found.kept == {"enc_0_a": "chosen by the user"}

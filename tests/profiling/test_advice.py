@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from recorded import check_recorded
 
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
@@ -407,3 +408,82 @@ def test_runs_that_differ_in_nothing_else_and_do_the_same_work_for_each_image(ru
     assert names([replace(one, flops=one.flops + 1) for one in expected]) == []
     assert names([replace(one, time_ms=None) for one in expected]) == []
     assert names(expected, replace(run, source=ValueSource.MODELLED)) == []
+
+
+def described(advice) -> list[str]:
+    edit = advice.edit
+    change = ""
+    if edit is not None:
+        change = f"{edit.title}: {dict(edit.settings)} {sorted(edit.layers)}"
+    return [
+        f"{advice.rule} of {', '.join(advice.layers)}: {advice.message}",
+        f"  {advice.remedy}; {advice.saving_ms:.4f} ms {advice.source}, {advice.reason}",
+        f"  {change}{' folds ' + advice.fold if advice.fold else ''}",
+    ]
+
+
+def test_every_advice_is_as_recorded(run):
+    slow = tuple(replace(r, time_ms=8.0) if r.name == "deep" else r for r in run.operators)
+    launched = tuple(replace(r, bound="launch") for r in run.operators)
+    halved = tuple(replace(r, time_ms=r.time_ms / 2) for r in run.operators)
+    half = replace(run, precision="fp16", peaks=replace(PEAKS, memory_bytes_per_s=measured(1e9)))
+    outside = OperatorProfile((), "", 9.0)
+    cases = {
+        "FP32 on a GPU": (run, (), SETTINGS),
+        "FP32 on a GPU, without settings of the document": (run, (), {}),
+        "FP32 on a GPU that is not faster in FP16": (replace(run, peaks=replace(PEAKS, others={"fp16": measured(50e12)})), (), SETTINGS),
+        "FP16 in NCHW": (half, (), SETTINGS),
+        "FP16 in NHWC": (replace(half, layout="nhwc"), (), SETTINGS),
+        "on a processor": (replace(run, device="cpu", operators=slow), (), SETTINGS),
+        "launches": (replace(run, operators=launched), (), SETTINGS),
+        "a larger batch": (run, [replace(run, batch=b, time_ms=ms) for b, ms in ((8, 40.0), (2, 30.0), (32, 155.0))], SETTINGS),
+        "a larger batch that gains little": (replace(run, operators=launched), [replace(run, batch=2, time_ms=37.0)], SETTINGS),
+        "other engines": (
+            replace(run, device="cpu"),
+            [
+                replace(run, device="cpu", engine="onnxruntime", operators=(*halved, outside), time_ms=9.5, spread_ms=0.5),
+                replace(run, device="cpu", layout="nhwc", operators=halved[:2], time_ms=11.0),
+                replace(run, device="cpu", engine="openvino", precision="bf16", time_ms=1.0),
+                replace(run, device="cpu", engine="openvino", time_ms=30.0),
+            ],
+            SETTINGS,
+        ),
+    }  # fmt: skip
+    lines = []
+    for name, (measured_run, others, settings) in cases.items():
+        lines += ["", f"--- {name}"]
+        for advice in advise(Advisable(graph(), measured_run, others, settings)):
+            lines += described(advice)
+    check_recorded("advice.txt", "\n".join([*lines, ""]))
+
+
+def test_the_saving_of_several_rows_is_that_of_the_network(run):
+    (advice,) = found(run, "large-kernel")
+    many = replace(advice, layers=("big", "deep"))
+    after = replace(run, time_ms=9.0)
+    assert measured_saving(many, run, after).layers == ()
+    assert measured_saving(many, run, after).difference_ms == -10.0
+    assert measured_saving(replace(advice, layers=()), run, after).layers == ()
+    assert measured_saving(replace(advice, layers=("gone",)), run, after).layers == ()
+
+
+@pytest.mark.parametrize("settings", [{}, {"engine": "torch"}, {"layout": "nchw"}, {"precision": "fp32"}])
+def test_no_edit_changes_only_some_of_the_settings_that_belong_together(run, settings):
+    rows = tuple(replace(r, time_ms=r.time_ms / 2) for r in run.operators)
+    other = replace(run, engine="onnxruntime", layout="nhwc", operators=rows, time_ms=9.5)
+    (advice,) = found(run, "better-engine", [other], settings)
+    assert advice.edit is None
+    (advice,) = found(run, "better-engine", [other])
+    assert advice.edit.settings == {"engine": ("torch", "onnxruntime"), "layout": ("nchw", "nhwc")}
+
+
+def test_time_outside_of_operators_does_not_count_as_a_layer_that_an_engine_is_faster_at(run):
+    def outside(ms):
+        return OperatorProfile((), "", ms, 0.01)
+
+    before = replace(run, operators=(outside(30.0), *run.operators), time_ms=49.0)
+    rows = tuple(replace(r, time_ms=r.time_ms / 2) for r in run.operators)
+    other = replace(before, engine="onnxruntime", operators=(outside(1.0), *rows), time_ms=10.5)
+    (advice,) = found(before, "better-engine", [other])
+    assert advice.layers == ("big", "odd", "deep")
+    assert advice.message == "faster with onnxruntime in NCHW, most at big (5.00 ms), odd (2.00 ms), deep (1.00 ms)"

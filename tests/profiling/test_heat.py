@@ -44,6 +44,12 @@ def test_rows_without_a_roof_have_no_distance_from_it():
     assert heat(run(row("a", 4.0), row("b", 1.0, roof_ms=0.5)), METRICS["roof"]).values == {"b": 2.0}
 
 
+def test_a_layer_without_operations_has_the_amount_0():
+    found = heat(run(row("a", 4.0, flops=8), row("b", 1.0)), METRICS["flops"])
+    assert found.values == {"a": 8.0, "b": 0.0}
+    assert (found.share("b"), found.label("b")) == (0.0, "0 FLOP")
+
+
 def test_shares_without_any_amount():
     assert Heat(METRICS["time"], {}).most == 0.0
     assert Heat(METRICS["flops"], {"a": 0.0}).share("a") == 0.0
@@ -107,6 +113,22 @@ GRAPH = Graph(
 def test_the_critical_path_is_the_longest_chain(times, path):
     found = critical_path(run(*(row(layers, ms) for layers, ms in times.items())), GRAPH)
     assert tuple(name for name in found if name != "result") == path
+
+
+@pytest.mark.parametrize(
+    ("fused", "other", "path"), [(3.0, 5.0, ("image", "d", "c")), (5.5, 5.0, ("image", "a", "b", "c"))]
+)
+def test_layers_of_one_step_that_read_each_other_take_its_time_once(fused, other, path):
+    graph = Graph(
+        [
+            layer_("image", "input", dims="8x4x3"),
+            layer_("a", "convolution", "image"),
+            layer_("b", "activation", "a"),
+            layer_("d", "convolution", "image"),
+            layer_("c", "element_wise", "b,d"),
+        ]
+    )
+    assert critical_path(run(row("a b", fused), row("d", other), row("c", 1.0)), graph) == path
 
 
 def test_an_empty_network_has_no_critical_path():

@@ -16,7 +16,7 @@ from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import Source
 from designer.graph.types import Size2D
-from designer.profiling import calibration, gpu, measure, peaks
+from designer.profiling import calibration, gpu, launch, measure, peaks
 from designer.profiling import operator_times as times_module
 from designer.profiling.calibration import CHANNELS, KERNELS, calibrate
 from designer.profiling.counters import (
@@ -566,7 +566,7 @@ def test_the_processor_is_named_as_the_system_does(monkeypatch, tmp_path):
     from designer.profiling import machine
 
     info = tmp_path / "cpuinfo"
-    info.write_text("processor\t: 0\nmodel name\t: Some CPU: 3 GHz \nmodel name\t: another\n")
+    info.write_text("processor\t: 0\nmodel\t\t: 143\nmodel name\t: Some CPU: 3 GHz \nmodel name\t: another\n")
     monkeypatch.setattr(machine, "Path", lambda _: info)
     assert machine.cpu_name() == "Some CPU: 3 GHz"
     found = machine.this_machine(gpu="a GPU", extra={"driver": "9"})
@@ -619,3 +619,105 @@ def test_the_best_of_several_runs_by_the_events_of_the_device(monkeypatch):
     monkeypatch.setattr("torch.cuda.synchronize", lambda: None)
     assert gpu.best_seconds(work, runs=3, repeat=3) == pytest.approx(0.005)
     assert next(calls, None) is None
+
+
+@pytest.mark.parametrize(
+    ("samples", "ms", "count"),
+    [
+        ([Sample((f"sum_{n}",), [0.001 * (n + 1), 0.009, 0.0]) for n in range(8)], 4.5, 8),
+        ([Sample(tuple(f"sum_{n}" for n in range(8)), [0.016, 0.5, 0.008])], 2.0, 1),  # the engine fused them
+        ([Sample(("sum_0",), [0.004]), Sample((), [0.5], "Reorder"), Sample(("sum_1",), [])], 4.0, 1),
+        ([Sample((), [0.5]), Sample(("sum_1",), [])], None, 0),
+    ],
+)
+def test_the_overhead_of_a_launch_is_the_median_of_small_steps(monkeypatch, samples, ms, count):
+    asked = []
+
+    class Timer:
+        def layers(self, runs, warmup, tick):
+            tick()
+            asked.append((runs, warmup))
+            return samples
+
+    class Engines:
+        def step_timer(self, inference, weights, options, part, wanted, feeds):
+            asked.append((options, len(part.layers), {str(s): array.shape for s, array in feeds.items()}))
+            return Timer()
+
+    monkeypatch.setattr(launch, "default_engines", Engines)
+    options = RunOptions("onnxruntime", threads=1)
+    found = launch.launch_overhead(options)
+    assert asked == [(options, asked[0][1], {"image": (1, 1, 4, 4)}), (20, 3)]
+    assert asked[0][1] >= 8
+    if ms is None:
+        assert found == unavailable("the engine reports no times of small steps")
+    else:
+        assert found.value == pytest.approx(ms)
+        assert found == measured(found.value, f"median of {count} additions of 4 x 4 numbers")
+
+
+def test_the_compute_peak_is_that_of_the_fastest_kernel(monkeypatch):
+    made = []
+
+    def kernel(name, flops):
+        def make(threads, size):
+            made.append((name, threads, size))
+            return name, flops
+
+        return make
+
+    kernels = {"slow": kernel("slow", 5.0), "fast": kernel("fast", 9.0), "third": kernel("third", 7.0)}
+    monkeypatch.setattr(peaks, "default_engines", lambda: {"torch": SimpleNamespace(kernels=kernels)})
+    seconds = []
+    monkeypatch.setattr(peaks, "best_rate", lambda work, amount, *, seconds: asked(work, amount, seconds))
+
+    def asked(work, amount, limit):
+        seconds.append(limit)
+        return amount * 1e9
+
+    assert peaks._compute_peak("torch", 3, 0.5, 64) == (9e9, "fast in torch, fp32, 3 threads")
+    assert made == [(name, 3, 64) for name in kernels]
+    assert seconds == [0.25] * 3
+
+
+def test_a_store_keeps_what_else_was_measured_and_needs_no_writable_folder(tmp_path):
+    path = tmp_path / "new" / "store.json"
+    peaks.save_store(path, "one", made_peaks(1.0))
+    peaks.save_store(path, "two", made_peaks(2.0))
+    assert {key: peaks.kept(key, path).compute.value for key in ("one", "two")} == {"one": 1.0, "two": 2.0}
+    assert peaks.kept("three", path) is None
+    assert [each.name for each in path.parent.iterdir()] == ["store.json"]
+    (tmp_path / "file").write_text("mine")
+    peaks.save_store(tmp_path / "file" / "store.json", "one", made_peaks())
+    assert (tmp_path / "file").read_text() == "mine"
+    for content in ("[1]", "7", "null", '"text"', "{", "[" * 100_000):
+        path.write_text(content)
+        assert peaks.load_store(path) == {}
+    assert peaks.load_store(tmp_path / "nowhere.json") == {}
+    peaks.keep("busy", made_peaks(foreign=5.1), path)
+    assert peaks.load_store(path) == {}
+    peaks.keep("quiet", made_peaks(foreign=5.0), path)
+    assert list(peaks.load_store(path)) == ["quiet"]
+
+
+def test_what_was_calibrated_is_kept_for_its_engine_layout_and_precision(monkeypatch, tmp_path, profiling_registry):
+    monkeypatch.setattr(calibration, "machine_peaks", lambda options, store: made_peaks())
+    monkeypatch.setattr(calibration, "peaks_key", lambda options: f"{options.engine} {options.threads}")
+    calls = []
+
+    def calibrated_now(options, registry, run_peaks):
+        calls.append((options, run_peaks.flops_per_s.value))
+        return calibration.CalibratedModel(str(len(calls)), "", {}, 0.5, NO_PEAKS)
+
+    monkeypatch.setattr(calibration, "calibrate", calibrated_now)
+    store = tmp_path / "peaks.json"
+    options = RunOptions("onnxruntime", threads=1)
+    others = [replace(options, layout="nhwc"), replace(options, precision="bf16"), replace(options, threads=2)]
+    for _ in range(2):
+        names = [calibration.calibrated(each, profiling_registry, store).name for each in (options, *others)]
+        assert names == ["1", "2", "3", "4"]
+    assert calls == [(each, 1.0) for each in (options, *others)]
+    assert (tmp_path / "models.json").exists()
+    assert not store.exists()
+    (tmp_path / "models.json").write_text("{}")
+    assert calibration.calibrated(options, profiling_registry, store).name == "5"

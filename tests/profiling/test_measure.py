@@ -331,6 +331,45 @@ def test_equal_work_within_its_spread_ranks_by_its_median():
     assert "".join(r.name for r in ranked(far)) == "cba"
 
 
+@pytest.mark.parametrize(
+    "other",
+    [
+        {},
+        {"summary": "3x3"},
+        {"inputs": ("N x 3",)},
+        {"outputs": ("N x 3",)},
+        {"flops": 9},
+        {"bytes": 9},
+        {"type": "other"},
+    ],
+)
+def test_only_equal_work_counts_alike(other):
+    rows = [
+        replace(saves(name, saving, 10 + saving), type="normalization", spread_ms=1.0)
+        for name, saving in zip("acd", (7.0, 9.5, 8.8), strict=True)
+    ]
+    rows = [replace(rows[0], **other), saves("b", 7.8), *rows[1:]]
+    assert "".join(r.name for r in ranked(rows)) == ("cdba" if other else "acdb")
+
+
+@pytest.mark.parametrize(("spread", "order"), [(0.24, "cba"), (0.26, "abc"), (9.0, "abc")])
+def test_a_time_further_from_the_median_than_two_spreads_is_its_own(spread, order):
+    """The times are 10.0, 10.5 and 11.0 ms, all within a tenth of the median."""
+    rows = [
+        replace(saves(n, s, t), type="norm", spread_ms=spread)
+        for n, s, t in zip("abc", (4.0, 5.0, 6.0), (10.0, 10.5, 11.0), strict=True)
+    ]
+    assert "".join(r.name for r in ranked(rows)) == order
+
+
+def test_a_time_further_from_the_median_than_a_tenth_is_its_own():
+    rows = [
+        replace(saves(n, s, t), type="norm", spread_ms=9.0)
+        for n, s, t in zip("abc", (4.0, 5.0, 6.0), (9.0, 10.0, 11.1), strict=True)
+    ]
+    assert "".join(r.name for r in ranked(rows)) == "cab"  # a and b have the median
+
+
 class Clock:
     """A timer whose operators take the times in `orders`, one dictionary for each run, over and over."""
 

@@ -418,3 +418,74 @@ def test_what_each_optimizer_keeps(small_inference, optimizer, values):
     assert rows["conv_b"].optimizer == values * 2 * 584
     assert rows["conv_b"].total == (2 + values) * 2 * 584 + 2 * 8 * 12 * 16
     assert found.optimizer == optimizer
+
+
+def test_the_reason_of_a_prediction_names_the_data_sheet_and_the_shares_of_its_peaks():
+    sheet = device_named("t4")
+    assert DataSheetModel(sheet, "fp16").reason == (
+        f"data sheet of T4 ({sheet.source}), at 60% of the compute peak and 80% of the bandwidth"
+    )
+    assert DataSheetModel(sheet, "fp16").peaks().note == sheet.source
+
+
+@pytest.mark.parametrize(
+    ("type_", "params"),
+    [
+        ("convolution_1d", {"features": 4, "kernel": 3}),
+        ("separable_convolution", {"features": 4, "kernel": "3x3"}),
+        ("depthwise_convolution", {"kernel": "3x3"}),
+        ("transposed_convolution", {"features": 4, "kernel": "2x2", "stride": "2x2"}),
+    ],
+)
+def test_only_the_activation_of_a_convolution_of_any_kind_runs_inside_its_kernel(profiling_registry, type_, params):
+    dims = {"shape": "3,16"} if type_ == "convolution_1d" else {"dims": "8x4x3"}
+    table = network(
+        profiling_registry,
+        layer_("image", "tensor_input" if "shape" in dims else "input", **dims),
+        layer_("conv", type_, "image", RELU_LAYER, **params),
+    )
+    convolution, activation = layer_works(table)
+    for found in (DataSheetModel(device_named("A100"), "fp32"), model(fused=("activation",))):
+        (row,) = predict(table, found, BASE).operators
+        assert row.time_ms == pytest.approx(found.work_ms(convolution)) != 0.0
+    (row,) = predict(table, model(), BASE).operators
+    assert row.time_ms == pytest.approx(model().work_ms(convolution) + model().work_ms(activation))
+
+
+def test_work_with_other_sizes_than_were_calibrated_has_the_rate_of_the_first_point():
+    points = (
+        CalibrationPoint((1.0, 2.0), 3.0),
+        CalibrationPoint((1.0,), 50.0),
+        CalibrationPoint((1.0, 2.0, 3.0), 70.0),
+    )
+    found = CalibratedModel("here", "", {"convolution": points}, 0.5, NO_PEAKS)
+    assert found.work_ms(LayerWork("layer", "convolution", 2 * 10**9, 0, (1.0, 2.0))) == pytest.approx(6.5)
+
+
+SHEETS = {  # FLOP/s in FP32 and half precision, bytes per second, MiB of the cache
+    "T4": (8.1e12, 65e12, 320e9, 4),
+    "RTX 4090": (82.6e12, 165.2e12, 1008e9, 72),
+    "RTX 5090": (104.8e12, 209.5e12, 1792e9, 96),
+    "A100": (19.5e12, 312e12, 2039e9, 40),
+    "H100": (67e12, 989.5e12, 3350e9, 50),
+    "H200": (67e12, 989.5e12, 4800e9, 50),
+    "B200": (75e12, 2250e12, 8000e9, 126),
+    "Jetson AGX Orin": (5.3e12, 42.5e12, 204.8e9, 4),
+    "EPYC 9654": (96 * 2.4e9 * 32, None, 460.8e9, 384),
+    "Xeon Platinum 8480+": (56 * 2.0e9 * 64, None, 307.2e9, 105),
+    "Ryzen 9 7950X": (16 * 4.5e9 * 32, None, 83.2e9, 64),
+}
+
+
+def test_the_values_of_every_data_sheet():
+    assert [sheet.name for sheet in DEVICES] == list(SHEETS)
+    for sheet in DEVICES:
+        full, half, bandwidth, cache = SHEETS[sheet.name]
+        peaks = sheet.flops_per_s
+        assert (peaks["fp32"], peaks.get("fp16")) == (pytest.approx(full), half and pytest.approx(half)), sheet.name
+        if sheet.name not in ("T4", "Jetson AGX Orin"):
+            assert peaks.get("bf16") == peaks.get("fp16"), sheet.name
+        assert (sheet.memory_bytes_per_s, sheet.cache_bytes) == (pytest.approx(bandwidth), cache * 2**20), sheet.name
+        assert sheet.kind == ("cpu" if half is None else "gpu")
+        assert device_named(sheet.name.upper()) is device_named(sheet.name.lower().replace(" ", "")) is sheet
+    assert device_named("T") is None

@@ -279,6 +279,9 @@ def test_version_1_without_options_and_images():
     data["records"][0]["inputs"] = {"vector": "6 x 7", "image": "6 x 3 x 9 x 5"}
     run = from_json(data).runs[0]
     assert (run.batch, run.size) == (6, "5x9")
+    data["records"][0]["inputs"] = {"vector": "2 x 7", "image": "6 x 3 x 9 x 5", "other": "4 x 1 x 8 x 8"}
+    run = from_json(data).runs[0]
+    assert (run.batch, run.size) == (2, "5x9")  # of the first input, and of the first image
     data["records"][0]["total"] = {"time": figure(-1.0)}
     with pytest.raises(DiagnosticError, match="must not be negative"):
         from_json(data)
@@ -330,6 +333,7 @@ def test_a_row_matches_by_type_channels_and_number_of_axes(
         (("conv a",), "convolution", ("N x 4 x 9 x 9",), False),  # it reads more channels now
         (("conv a",), "convolution", ("N x 3",), False),
         (("conv_c", "sum"), "convolution + element_wise", (), True),
+        (("sum", "conv_c"), "convolution + element_wise", ("N x 99 x 9 x 9",), True),  # `sum` reads inside of the row
         (("conv_c", "sum"), "convolution + pooling", (), False),  # one of its layers was replaced
     ],
 )

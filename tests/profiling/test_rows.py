@@ -61,6 +61,15 @@ def test_the_row_of_one_layer_without_counters(small_inference):
     assert row.memory_throughput.source is ValueSource.MODELLED
 
 
+def test_a_fused_step_reads_what_its_first_layers_read_and_makes_what_its_last_layer_makes(small_inference):
+    table = cost_table(small_inference)
+    (row,) = operator_rows(table, [Sample(("conv a", "pool", "conv_b", "up", "cat"), [0.004])], PEAKS, {}, "")
+    assert (row.inputs, row.outputs) == (("N x 3 x 24 x 32",), ("N x 16 x 24 x 32",))
+    assert row.type == "convolution + pooling + upsample + concatenation"
+    assert (row.name, row.learned) == ("conv a + pool + conv_b + up + cat", 224 + 584)
+    assert row.bytes == 4 * (3 * PIXELS + 224 + 584 + 16 * PIXELS)
+
+
 def test_a_counter_that_the_chip_lacks_is_modelled(small_inference):
     counted = {("pool",): {"memory_throughput": unavailable("not on this chip"), "tensor_core": measured(0.0)}}
     (row,) = operator_rows(cost_table(small_inference), [Sample(("pool",), [0.004])], PEAKS, counted, "")

@@ -85,3 +85,8 @@ def test_values_of_a_pixel_have_the_same_decimals() -> None:
     assert numbers([0.0, 1e-7]) == ["0", "1e-07"]
     assert numbers([float("nan"), 0.5]) == ["nan", "0.500"]
     assert numbers([]) == []
+
+
+def test_a_value_of_0_is_not_an_unavailable_one():
+    assert text(measured(0.0), "B") == "0 B"
+    assert text(unavailable("none"), "B") == "-"
