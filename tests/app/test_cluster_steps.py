@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -16,7 +17,7 @@ from PIL import Image
 
 from app.engine import cluster_job, sweep_cluster
 from app.engine.cluster import Cluster
-from app.engine.folder_job import FolderJob, Frame
+from app.engine.folder_job import FolderJob, Frame, Journal
 from designer.files.weights import Weights
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.graph import Graph
@@ -214,6 +215,30 @@ def test_a_node_runs_an_image_as_this_machine_does(tmp_path: Path) -> None:
     with Image.open(tmp_path / "made.png") as image:
         found = json.loads(image.text["Comment"])["provenance"]  # type: ignore[attr-defined]
     assert {**found, "date": ""} == {**origin.texts(), "date": ""}
+
+
+def test_an_image_that_is_refused_has_the_first_reason_and_stays_unfinished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runner = cluster_job.Runner.__new__(cluster_job.Runner)
+    findings = [Diagnostic("a", "the first"), Diagnostic("b", "the second")]
+
+    def fails(row: object) -> list[bytes]:
+        raise DiagnosticError(findings)
+
+    monkeypatch.setattr(runner, "_run", fails)
+    assert runner({"index": 4, "number": 9}) == {"index": 4, "skipped": "the first", "results": []}
+    for name in ("0.png", "1.png"):
+        (tmp_path / name).touch()
+    made = [{"index": 1, "skipped": "", "results": [b"made"]}, {"index": 0, "skipped": "broken", "results": []}]
+    monkeypatch.setattr(cluster_job, "_rows", lambda network, frames: made)
+    monkeypatch.setattr(cluster_job, "_remote", lambda session, job: None)
+    monkeypatch.setattr(cluster_job, "Cluster", lambda address: nullcontext())
+    job = FolderJob({"x": tmp_path}, {"out": tmp_path / "out"})
+    done = cluster_job.process_on_cluster("here", network(), job, "key")
+    assert (done.written, done.skipped) == (1, {str(tmp_path / "0.png"): "broken"})
+    assert [*Journal(tmp_path / "out", "key").finished] == ["1"]
+    assert (tmp_path / "out" / "1.png").read_bytes() == b"made"
 
 
 # --- trials --------------------------------------------------------------------------------------------------------

@@ -260,6 +260,82 @@ def test_an_unreadable_file_is_checked_as_json(layerwright: Run, tmp_path: Path)
     assert layerwright("check", tmp_path / "a.xml").code == 1
 
 
+def test_errors_of_a_network_are_its_exit_status_also_as_json(layerwright: Run, tmp_path: Path) -> None:
+    from designer.files.document import save_document
+    from designer.graph.graph import Graph
+    from designer.graph.model import Layer, Source
+
+    for source, code in (("x", 0), ("absent", 1)):
+        layers = [Layer("x", "input", params={"dims": "6x4x3"}), Layer("y", "output", inputs=(Source(source),))]
+        save_document(Graph(layers, name="n"), tmp_path / "n.xml")
+        assert layerwright("check", tmp_path / "n.xml").code == code
+        done = layerwright("check", tmp_path / "n.xml", "--json")
+        assert (done.code, json.loads(done.out)["name"]) == (code, "n")
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+@pytest.mark.parametrize("note", ["", "it was built by another version"])
+def test_the_layers_of_an_engine_file(
+    layerwright: Run, monkeypatch: pytest.MonkeyPatch, as_json: bool, note: str
+) -> None:
+    from designer.runtime.engines.trt_layers import EngineLayer
+    from exporters.tensorrt import EngineFile
+
+    layers = (EngineLayer("1", "convolution", "fp16", ("a", "b"), ("a/Conv", "b/Relu")),)
+    found = EngineFile("0", "tensorrt", "10.1", "net", {}, False, 1.5, "trtexec --x", layers, {})
+    asked: list[Any] = []
+    monkeypatch.setattr("exporters.tensorrt.read_engine_file", lambda path: asked.append(path) or found)
+    monkeypatch.setattr("designer.runtime.engines.trt.version_note", lambda *each: asked.append(each) or note)
+    done = layerwright("engine-layers", "a.engine", *(["--json"] if as_json else []))
+    assert asked == [Path("a.engine"), ("tensorrt", "10.1")]
+    assert (done.code, done.err) == (0, f"note: {note}\n" if note else "")
+    if as_json:
+        assert json.loads(done.out)["layers"][0]["layers"] == ["a", "b"]
+    else:
+        lines = done.out.splitlines()
+        assert lines[0].startswith("tensorrt 10.1: 1 layers, 1 of them fused")
+        assert lines[-1] == "trtexec --x"
+        assert len(lines) == 3
+
+
+def test_a_training_step_is_measured_with_the_options_of_the_profile(
+    layerwright: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from reached import ReachedError, reach
+
+    reach(monkeypatch, "app.engine.training_profile.with_training_step")
+    monkeypatch.setattr("designer.profiling.measure.profile_session", lambda *_, **__: "a profile")
+    words = (
+        "profile",
+        samples.path("denoiser.xml"),
+        "--random-weights",
+        1,
+        "--training",
+        "--threads",
+        3,
+        "--device",
+        "cpu",
+    )
+    with pytest.raises(ReachedError) as reached:
+        layerwright(*words)
+    call = reached.value.args[0]
+    assert (call.profile, call.options) == ("a profile", RunOptions(threads=3))
+    assert call.graph.name == "denoiser"
+
+
+def test_formats_of_int8_and_of_the_other_layers() -> None:
+    from app.cli.precision import _ADVICE, INTEGERS
+
+    assert {target.value: name for target, name in INTEGERS.items()} == {"int8": "float32", "int8+fp16": "float16"}
+    assert {target.value: text for target, text in _ADVICE.items()} == {
+        "fp16": "use --to mixed, which keeps layers in FP32",
+        "bf16": "use --to fp16 or --to mixed, which have more digits",
+        "mixed": "use a smaller budget",
+        "int8": "use more or other calibration images, or choose fp16",
+        "int8+fp16": "use more or other calibration images, or choose fp16",
+    }
+
+
 def test_blame_as_json_has_every_operator_with_the_largest_share_first(
     layerwright: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.engine import queries, runs, worker
+from app.engine import counted_run, queries, runs, worker
 from app.engine.protocol import (
     MAX_LINE,
     VERSION,
@@ -53,6 +53,7 @@ from app.engine.protocol import (
 )
 from app.engine.runs import Runs
 from app.engine.worker import Server
+from designer.files.document import parse_document, write_document
 from designer.files.variants import Variant
 from designer.files.weights import Weights
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
@@ -475,3 +476,77 @@ def test_progress_names_its_request() -> None:
     report._send, report._number, report._next = sent.append, 7, next(moments)
     report(3, 9, "conv")
     assert sent == [ProgressEvent(7, 3, 9, "conv")]
+
+
+# --- hardware counters ---------------------------------------------------------------------------------------------
+
+
+def test_a_run_for_counters_is_started_as_the_options_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+    session, seen = network(), []
+
+    def read(command: list[str], layers: Any, capability: Any) -> str:
+        document = Path(command[4])
+        seen.append((command, layers, capability, parse_document(document.read_bytes(), validate=False).graph))
+        return "counters"
+
+    monkeypatch.setattr(counted_run, "read_counters", read)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (str(device), 9))
+    options = RunOptions("torch", "fp16", "nhwc", "cuda:1", agreed=("a" * 64, "b" * 64))
+    assert counted_run.count(session.inference, options, 5) == "counters"  # type: ignore[comparison-overlap]
+    ((command, layers, capability, graph),) = seen
+    assert command[3] == "app.engine.counted_run"
+    words = [
+        "--precision=fp16",
+        "--layout=nhwc",
+        "--device=cuda:1",
+        "--batch=5",
+        f"--agreed={'a' * 64}",
+        f"--agreed={'b' * 64}",
+    ]
+    assert command[5:] == words
+    assert (tuple(layers), capability, graph.name) == (("conv",), ("cuda:1", 9), "net")
+    for changed, reason in (
+        ({"device": "cpu"}, counted_run.ON_CPU),
+        ({"engine": "onnxruntime"}, counted_run.ONLY_TORCH),
+    ):
+        assert counted_run.count(session.inference, replace(options, **changed), 5).reason == reason
+    assert len(seen) == 1
+
+
+def test_the_counted_process_runs_the_network_as_it_was_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    seen: list[Any] = []
+
+    class Timer:
+        def __init__(self, engine: Any, part: Any, wanted: Any, feeds: Any) -> None:
+            seen.append((engine, part.layers, {str(source): array.shape for source, array in feeds.items()}))
+
+        def counted(self, name: Any) -> None:
+            seen.append([name(layer) for layer in seen[0][1]])
+
+    monkeypatch.setattr("designer.runtime.engines.torch_timing.TorchTimer", Timer)
+    monkeypatch.setattr("designer.runtime.engines.torch_engine.TorchEngine", lambda *each: each)
+    path = tmp_path / "network.xml"
+    path.write_bytes(write_document(network().graph))
+    words = [
+        str(path),
+        "--precision=fp16",
+        "--layout=nhwc",
+        "--device=cuda:1",
+        "--batch=5",
+        "--agreed",
+        "b",
+        "--agreed",
+        "a",
+    ]
+    assert counted_run.main(words) == 0
+    (inference, weights, options), layers, feeds = seen[0]
+    assert options == RunOptions("torch", "fp16", "nhwc", "cuda:1", agreed=("b", "a"))
+    assert (inference.graph.name, weights.complete, layers) == ("net", True, ("conv",))
+    assert feeds == {"image": (5, 3, 4, 8)}
+    assert seen[1] == ["lw0"]
+    seen.clear()
+    counted_run.main([str(path)])
+    assert seen[0][0][2] == RunOptions("torch", "fp32", "nchw", "cuda")
+    assert seen[0][2] == {"image": (1, 3, 4, 8)}

@@ -263,7 +263,7 @@ def test_every_step_of_a_sweep(
     if other:
         jobs: list[Callable[[], object]] = []
         monkeypatch.setattr(training._working, "start", jobs.append)
-    training.start_sweep(SweepRequest(made.folder, made.trials, made.options, "denoising", 3, "here:1"))
+    training.start_sweep(SweepRequest(made.folder, made.trials, made.options, "restoration", 3, "here:1"))
     if other:
         context.set_document(Document(network("other"), context.registry, parent=context))
         sweeps.clear()
@@ -280,7 +280,7 @@ def test_every_step_of_a_sweep(
         tmp_path / "net.xml",
     )
     assert graph is not context.root.graph
-    assert (recipe.task, dict(recipe.recipe)) == ("denoising", {"batch": "3"})
+    assert (recipe.task, dict(recipe.recipe)) == ("restoration", {})
     assert (started, looked) == (("sweep", made, Place(3, "here:1")), ("look",))
     assert list(training.sweeps) == [known.folder, made.folder]
     sweeps.clear()
@@ -449,6 +449,7 @@ def test_what_was_read_of_the_folders_is_kept_with_what_began_meanwhile(
     finished = replace(running, state=RunState.FINISHED)
     reading(training, [a, b, c], {sweep.folder: finished})
     assert (training.sweeps, training._timer.interval(), len(lists)) == ({sweep.folder: finished}, QUIET, 1)
+    assert said == []
     title = c.snapshot.title
     c.folder.delete()
     reading(training, [a, b, c])
@@ -464,6 +465,8 @@ def test_folders_that_cannot_be_read_say_why(context: Context, training: Trainin
     training._on_read_failed((Diagnostic("x", "it cannot be read", remedy="repair it"),))
     assert training.problem == "It cannot be read. Repair it."
     assert (training._timer.isActive(), training._timer.interval()) == (True, QUIET)
+    context.set_document(Document(network("other"), context.registry, parent=context))
+    assert training.problem == ""  # it was about another document
 
 
 def test_the_runs_of_a_document_are_those_of_its_project_and_those_that_it_started(
