@@ -62,7 +62,7 @@ from designer.files.settings import Settings
 from designer.files.variants import BY_HAND, Variant
 from designer.files.weight_versions import weight_versions
 from designer.files.weights import random_weights, required_weights, save_weights
-from designer.graph.commands import set_params
+from designer.graph.commands import remove_layers, rename_layer, set_params
 from designer.graph.diagnostics import Diagnostic, Severity
 from designer.importers.report import ImportReport
 from designer.operators.registry import default_registry
@@ -99,11 +99,12 @@ def test_a_result_is_dimmed_once_by_the_first_change_that_waits(bench: Bench) ->
     bench.ready()
     assert not dimming(bench)
     bench.set("noise_0", scale="0.3")
-    left = bench.analysis._dim.remainingTime()
-    bench.analysis._dim.start(10_000)
+    timer, started = bench.analysis._dim, []
+    bench.analysis._dim = SimpleNamespace(  # type: ignore[assignment]
+        isActive=timer.isActive, start=lambda: started.append(timer.start()), stop=timer.stop
+    )
     bench.set("noise_0", scale="0.4")
-    assert bench.analysis._dim.remainingTime() > left  # it was not started anew
-    bench.analysis._dim.setInterval(DIM_AFTER)
+    assert (dimming(bench), started) == (True, [])  # it is not started anew
     bench.answer()
     assert (dimming(bench), bench.analysis.stale) == (False, False)
     bench.analysis._set_stale(True)
@@ -205,9 +206,43 @@ def test_a_document_goes_on_when_it_is_shown_again_unless_it_was_stopped(bench: 
     bench.analysis.stop()
     bench.context.set_document(second)
     bench.context.set_document(first)
-    bench.qtbot.waitUntil(lambda: True)
-    QTimer.singleShot(0, bench.analysis, lambda: None)
+    later: list[bool] = []
+    QTimer.singleShot(0, bench.analysis, lambda: later.append(True))
+    bench.qtbot.waitUntil(lambda: bool(later))
     assert (bench.engine.calls, bench.analysis.phase) == ([], Phase.IDLE)
+
+
+def test_other_settings_launch_what_lacked_weights(bench: Bench) -> None:
+    bench.analysis.launch()
+    bench.engine.next(OpenRequest).fail((Diagnostic("weights-missing", "they are missing"),))
+    assert (bench.analysis.phase, bench.engine.calls) == (Phase.WEIGHTS, [])
+    bench.document.change_settings(iterations=9)
+    assert bench.engine.calls == []
+    bench.document.change_settings(random_seed=8)
+    assert [each.seed for each in bench.engine.requests(OpenRequest)] == [8]
+
+
+def test_an_inspected_output_keeps_its_port_when_its_layer_is_renamed(bench: Bench) -> None:
+    bench.ready()
+    bench.analysis.set_capture("conv_h:mean")
+    bench.answer()
+    bench.document.do(lambda g: rename_layer(g, "conv_h", "wide"))
+    assert bench.analysis.capture == "wide:mean"
+    bench.document.do(lambda g: remove_layers(g, {"wide"}))
+    assert bench.analysis.capture == "wide:mean"  # it may come back
+
+
+def test_the_first_error_is_said_before_notes(bench: Bench) -> None:
+    bench.ready()
+    bench.set("noise_0", scale="0.3")
+    bench.engine.next(SetParamRequest).fail(
+        (Diagnostic("a", "a note", Severity.INFO), Diagnostic("b", "the value is wrong"))
+    )
+    call = bench.engine.next(RunRequest)
+    call.fail((Diagnostic("c", "it fails"),))
+    assert (bench.analysis.phase, bench.analysis.message) == (Phase.FAILED, "The value is wrong.")
+    bench.set("noise_0", scale="0.4")
+    assert kinds(bench.answer()) == ["open", "set_input", "run"]  # what the engine holds is unsure
 
 
 def test_a_capture_with_others_is_asked_for_when_only_the_others_change(bench: Bench) -> None:
@@ -229,6 +264,8 @@ def test_the_latency_counts_from_the_change_that_was_sent(bench: Bench, monkeypa
     bench.set("noise_0", scale="0.3")
     now[0] = 20.5
     bench.set("noise_0", scale="0.4")  # waits for the run that was sent
+    now[0] = 20.75
+    bench.set("noise_0", scale="0.45")  # with the one before
     now[0] = 21.0
     call = bench.engine.next(RunRequest)
     bench.engine.next(SetParamRequest).finish(EmptyReply())
@@ -626,7 +663,7 @@ def test_corresponding_pixels(place: Any, here: Any, there: Any, found: Any) -> 
 def test_values_at_a_place() -> None:
     array = np.arange(2 * 6 * 3 * 4, dtype=np.float32).reshape(2, 6, 3, 4)
     assert pixel_positions.reading("conv", array, (2, 1), (4, 3)) == "conv (2, 1)  6.0 18.0 30.0 42.0 …"
-    assert pixel_positions.reading("conv", array[:, :4], (2, 1), (4, 3), 1) == "conv (2, 1)  78.0 90.0 102.0 114.0"
+    assert pixel_positions.reading("conv", array[:, :4], (2, 1), (4, 3), 1) == "conv (2, 1)  78 90 102 114"
     assert pixel_positions.reading("conv", array[:, :4], (2, 1), (4, 3), 9).startswith("conv (2, 1)  78")
     assert pixel_positions.reading("conv", array[0], (2, 1), (4, 3)) == ""
     found = pixel_positions.readings([("a", array[0]), ("b", array[:, :1])], (2, 1), (4, 3), 1)
