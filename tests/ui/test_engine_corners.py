@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -601,6 +602,75 @@ def test_a_question_that_is_not_answered(bench: Bench) -> None:
         assert (asked.said, asked.got, asked.busy) == (said, [], [True, False])
 
 
+def test_a_question_after_another_one_is_answered_for_itself(bench: Bench) -> None:
+    asked = Asked(bench)
+    asked.formats.measure_bits(asked.got.append, asked.report)
+    bench.set("noise_0", scale="0.77")
+    first = bench.engine.calls[-1]
+    asked.formats._question._end()  # it was given up
+    bench.engine.calls.clear()
+    asked.formats.measure_bits(asked.got.append, asked.report)
+    first.supersede()  # the answer to the first one comes late
+    assert asked.formats.busy
+    assert kinds(bench.engine.requests()) == ["open", "set_input", "bits"]
+    bench.engine.next(BitsRequest).finish(BitsReply((), ()))
+    assert (asked.got, asked.formats.busy) == ([BitsReply((), ())], False)  # the edit was before it
+
+
+def formats(bench: Bench) -> list[tuple[str, dict[str, str], tuple[str, ...]]]:
+    return [(each.name, dict(each.formats), each.passes) for each in bench.document.settings.variants]
+
+
+def test_formats_are_given_to_the_current_variant_or_a_new_one(bench: Bench) -> None:
+    made = number_formats_of(bench.context)
+    changes: list[int] = []
+    made.formats_changed.connect(lambda: changes.append(1))
+    made.set_pass("fold_constants", False)
+    made.set_format("float32", ["conv_0"])
+    assert (formats(bench), made.formats, made.reasons, made.format_of("conv_0")) == ([], {}, {}, "float32")
+    other = Variant("other", "bf16", formats={"conv_0": "int8"})
+    bench.document.change_settings(variants=(other,))
+    changes.clear()
+    bench.context.select(("conv_0", "conv_h"))
+    made.set_format("int4")
+    (_, new), chosen = formats(bench), bench.document.settings.variant
+    assert (new[1], chosen, len(changes)) == ({"conv_0": "int4", "conv_h": "int4"}, new[0], 1)
+    made.set_format("int8", ["conv_0"])
+    made.set_format("float32", ["conv_h"])
+    assert formats(bench)[1] == (new[0], {"conv_0": "int8"}, ())
+    made.set_pass("fold_constants", True)
+    made.set_pass("fuse_activations", True)
+    made.set_pass("fold_constants", False)
+    assert formats(bench)[1] == (new[0], {"conv_0": "int8"}, ("fuse_activations",))
+    assert formats(bench)[0] == ("other", {"conv_0": "int8"}, ())
+    bench.document.change_settings(variant="other")
+    assert (made.format_of("conv_h"), made.format_of("conv_0"), made.variant) == ("bfloat16", "int8", other)
+    made.set_formats({"conv_0": "bfloat16", "conv_h": "float32", "a": "int8", "a.b": "bfloat16"})
+    assert formats(bench)[0][1] == {"conv_h": "float32", "a": "int8", "a.b": "bfloat16"}
+    assert [made.format_of(name) for name in ("conv_0", "conv_h", "a", "a.b", "a.c", "a.b.c", "ab")] == [
+        "bfloat16", "float32", "int8", "bfloat16", "int8", "bfloat16", "bfloat16"
+    ]  # fmt: skip
+    bench.document.change_settings(variant="")
+    made.set_pass("fold_constants", True)
+    assert formats(bench)[-1][1:] == ({}, ("fold_constants",))
+    assert bench.document.settings.variant == formats(bench)[-1][0]
+
+
+def test_a_format_that_is_dropped_is_for_the_selection_that_has_the_layer(bench: Bench) -> None:
+    made = number_formats_of(bench.context)
+    bench.context.select(("conv_0", "conv_h"))
+    bench.context.format_dropped.emit("int8", "conv_h")
+    assert dict(made.formats) == {"conv_0": "int8", "conv_h": "int8"}
+    bench.context.format_dropped.emit("int4", "mix_0")
+    assert dict(made.formats) == {"conv_0": "int8", "conv_h": "int8", "mix_0": "int4"}
+    first, changes = bench.document, []
+    made.formats_changed.connect(lambda: changes.append(1))
+    bench.open(kit.small_network())
+    assert (dict(made.formats), changes) == ({}, [1])
+    first.change_settings(variant="")
+    assert changes == [1]  # nobody looks at it
+
+
 def test_a_question_can_be_of_other_settings(bench: Bench, qtbot: QtBot) -> None:
     parent = QObject()
     question = EngineQuestion(bench.context, parent)
@@ -834,6 +904,95 @@ def test_an_import_whose_process_ends_while_its_document_is_read(importing: Any)
     assert log == []
     run._on_read("document")
     assert [each[0] for each in log] == ["opened", "compared", "ended"]
+
+
+class Spare(Line):
+    """A process of an import that is not started."""
+
+    made: list[tuple[bool, Any]]
+
+    def deleteLater(self) -> None:
+        Spare.made.append((False, self))
+
+
+def test_imports_go_one_at_a_time_next_to_comparisons(
+    qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    Spare.made, ended = [], []
+    monkeypatch.setattr(import_run, "_end", ended.append)
+    monkeypatch.setattr(import_run, "import_path", lambda stem: tmp_path / f"{stem}.safetensors")
+    parent = QObject()
+    imports = import_run.Imports(default_registry(), parent)
+
+    def process(*, warm: bool) -> Spare:
+        made = Spare()
+        Spare.made.append((warm, made))
+        return made
+
+    monkeypatch.setattr(imports, "_process", process)
+    with closing(SimpleNamespace(close=imports.end)):
+        play_imports(qtbot, imports, tmp_path, ended)
+    parent.deleteLater()
+
+
+def open_document(run_: ImportRun) -> None:
+    """The document of an import was read: what follows is the comparison."""
+    run_._report, run_.is_opened = REPORT, True
+    run_.opened.emit("document")
+
+
+def play_imports(qtbot: QtBot, imports: import_run.Imports, tmp_path: Path, ended: list[Any]) -> None:
+    """The course of the imports of a window."""
+    imports.prepare()
+    imports.prepare()
+    assert ([warm for warm, _ in Spare.made], imports._drop.isActive()) == ([True], True)
+    started: list[Any] = []
+    imports.started.connect(started.append)
+    names = ("a.onnx", "b.PT", "c.ONNX", "d.onnx", "e.onnx")
+    runs = [imports.start(ImportSource(name, tmp_path)) for name in names]
+    assert (started, imports.runs) == (runs, tuple(runs))
+    qtbot.waitUntil(lambda: runs[0]._process is not None)
+
+    def running() -> list[str]:
+        return [run.source.name for run in runs if run._process is not None]
+
+    assert (running(), runs[0]._process, imports._drop.isActive()) == (["a.onnx"], Spare.made[0][1], False)
+    open_document(runs[0])
+    assert running() == ["a.onnx", "b.PT"]
+    open_document(runs[1])
+    open_document(runs[2])
+    assert running() == ["a.onnx", "b.PT", "c.ONNX"]  # three at most
+    assert [warm for warm, _ in Spare.made] == [True, False, True]
+    assert imports.runs == tuple(runs)
+    imports.prepare()
+    dead = imports._spare
+    assert dead is not None
+    dead.running = False  # type: ignore[attr-defined]  # it ended while it waited
+    runs[1].abandon()
+    qtbot.waitUntil(lambda: runs[3]._process is not None)
+    assert runs[3]._process is not dead
+    assert (False, dead) in Spare.made
+    assert imports.runs == (runs[0], runs[2], runs[3], runs[4])
+    runs[4].cancel()
+    assert imports.runs == (runs[0], runs[2], runs[3])
+    imports.prepare()
+    spare = imports._spare
+    imports._drop_spare()
+    assert (imports._spare, ended[-1]) == (None, spare)
+    waiting = imports.start(ImportSource("f.onnx", tmp_path))
+    imports.end()
+    assert all(run.is_over for run in (*runs, waiting))
+    assert imports.runs == ()
+    imports.prepare()
+    assert imports._spare is None
+
+
+def test_a_network_is_read_with_the_report_and_engine_of_its_import(tmp_path: Path) -> None:
+    path = tmp_path / "n.xml"
+    path.write_bytes(write_document(kit.small_network()))
+    found = import_run._read_network(path, default_registry(), DocumentWritten(REPORT, "torch"))
+    assert (found.report, found.engine, set(found.graph.layers)) == (REPORT, "torch", set(kit.small_network().layers))
+    assert found.inference.states["output_0"].outputs is not None
 
 
 def test_code_is_imported_with_its_state_and_a_limit_of_time(
