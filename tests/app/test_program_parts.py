@@ -755,6 +755,24 @@ def test_the_process_of_an_import_reports_whatever_its_code_does(source: str, la
     assert "its code ends the process" in failed.diagnostics[0].message
 
 
+@pytest.mark.parametrize("pages", [1000, None])
+def test_the_memory_of_an_import_is_a_part_of_that_of_the_machine(
+    monkeypatch: pytest.MonkeyPatch, pages: int | None
+) -> None:
+    limits: list[Any] = []
+    resource: Any = SimpleNamespace(RLIMIT_DATA="data", setrlimit=lambda *each: limits.append(each))
+    monkeypatch.setitem(sys.modules, "resource", resource)
+
+    def sysconf(name: str) -> int:
+        if pages is None:
+            raise ValueError(name)
+        return {"SC_PHYS_PAGES": pages, "SC_PAGE_SIZE": 4096}[name]
+
+    monkeypatch.setattr(os, "sysconf", sysconf)
+    import_process._limit_memory()
+    assert limits == ([("data", (3276800, 3276800))] if pages else [])
+
+
 # --- processes and starts ------------------------------------------------------------------------------------------
 
 

@@ -906,6 +906,15 @@ def test_an_import_whose_process_ends_while_its_document_is_read(importing: Any)
     assert [each[0] for each in log] == ["opened", "compared", "ended"]
 
 
+def test_events_that_come_while_others_are_handled_wait_for_them(importing: Any) -> None:
+    run, log = importing.run, importing.log
+    importing.say(DocumentWritten(REPORT), WeightsWritten(False), Progress(1, 2, "x"))
+    run.weights_written.connect(lambda _: importing.say(Finished(COMPARED)))
+    run._on_read("document")
+    assert [each[0] for each in log] == ["opened", "weights_written", "progress", "compared", "ended"]
+    assert log[1] == ("weights_written", None)
+
+
 class Spare(Line):
     """A process of an import that is not started."""
 
