@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from dataclasses import replace
 from math import inf, nan
 from pathlib import Path
@@ -151,6 +152,16 @@ def test_every_page_and_plot_of_a_comparison(tmp_path: Path, plotted: list[Any])
     assert (tuple(figure.get_size_inches()), more["facecolor"], more["format"]) == ((4.0, 2.0), "#101010", "png")
     lines += ["", "# other colors", *figure_lines(figure)]
     check_lines("reports/comparisons.txt", [line.rstrip() for line in lines[1:]])
+
+
+def test_values_of_a_comparison_have_their_provenance(tmp_path: Path) -> None:
+    origin = {"A": Provenance("a.xml", "0" * 64, engine="torch", date="today", versions={})}
+    for suffix in (".json", ".csv"):
+        path = tmp_path / f"c{suffix}"
+        comparison_page.COMPARISONS.writer(path)(path, "t", COLUMNS, situations()["one image"], origin)
+    assert json.loads((tmp_path / "c.json").read_text())["provenance"] == {"A": origin["A"].texts()}
+    about = json.loads((tmp_path / "c.csv.provenance.json").read_text())
+    assert about["provenance"] == {"A": origin["A"].texts()}
 
 
 @pytest.mark.parametrize(
@@ -452,8 +463,6 @@ def tour_of(folder: Path, ending: str) -> Tour:
 
 
 def test_the_tour_trains_as_a_user_would(tmp_path: Path) -> None:
-    import json
-
     import samples
 
     tour = tour_of(tmp_path, "")
