@@ -493,6 +493,35 @@ def test_an_import_of_code_says_what_was_written(
     assert said.err == ("" if weights else "the weights were not written: give --output-weights DIR\n")
 
 
+def test_files_of_an_import_of_code_are_absolute(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    asked: list[Any] = []
+    report = SimpleNamespace(summary=str, agrees=True)
+    monkeypatch.setattr(
+        "app.import_process.import_in_process", lambda request, timeout: asked.append(request) or report
+    )
+    targets = (Path("o.xml"), Path("w.pt"), Path("r.json"))
+    import_._import_code("a:b", (), Path("s.pt"), targets, verify=False, trust=True, timeout=1.0)
+    (request,) = asked
+    assert (request.folder, request.verify) == (str(tmp_path), False)
+    files = (request.output, request.state, request.weights, request.report)
+    assert files == tuple(str(tmp_path / name) for name in ("o.xml", "s.pt", "w.pt", "r.json"))
+
+
+def test_an_exported_model_says_where_its_weights_are_from(
+    layerwright: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("exporters.onnx.export_onnx", lambda *_: SimpleNamespace(sizes="any size"))
+    target = tmp_path / "m.onnx"
+    done = layerwright(
+        "export", "onnx", samples.starting_point("autoencoder"), "--output", target, "--random-weights", 4
+    )
+    first, second = done.out.splitlines()
+    assert first.startswith(f"wrote {target} with ")
+    assert "seed 4" in first
+    assert second == "any size"
+
+
 def test_what_is_imported_and_where_its_weights_go(
     layerwright: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
