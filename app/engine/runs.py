@@ -114,8 +114,8 @@ class Runs:
         """The tensors that hold values that are NaN or infinite; each array is checked once."""
         known = self._checked
         self._checked = {
-            id(array): known[id(array)] if id(array) in known else (array, nonfinite(array))
-            for array in arrays.values()
+            number: known[number] if number in known else (array, nonfinite(array))
+            for number, array in {id(array): array for array in arrays.values()}.items()
         }
         found = {name: self._checked[id(array)][1] for name, array in arrays.items()}
         return {name: NonfiniteShare(f.nan, f.inf, f.share) for name, f in found.items() if f is not None}

@@ -130,7 +130,8 @@ def _precision(axes: Axes, run: ProfileRun) -> None:
         axes.bar([tr("Time"), tr("FLOPs")], heights, bottom=base, label=precision)
         base = [b + h for b, h in zip(base, heights, strict=True)]
     axes.set_ylabel(tr("Share (%)"))
-    axes.legend(fontsize=8)
+    if run.operators:
+        axes.legend(fontsize=8)
 
 
 def _training(axes: Axes, run: ProfileRun) -> None:

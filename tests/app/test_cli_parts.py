@@ -39,6 +39,7 @@ from designer.runtime.edit_effect import EditEffect
 from designer.runtime.images import write_image
 from designer.runtime.session import Session
 from designer.training.run_folder import RunFolder
+from designer.units import percent
 from exporters.sparse_sweep import SweepRow
 
 __all__ = ["layerwright"]
@@ -442,6 +443,38 @@ def test_prune_checks_writes_and_reports(layerwright: Run, dense: Path, monkeypa
     done = layerwright("prune", dense, *weights, "-o", folder / "sparse")
     assert done.code == 1
     assert "has files; nothing was changed" in done.err
+
+
+def test_what_pruning_keeps_is_printed_and_nothing_else_is_left(
+    layerwright: Run, dense: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, report = dense.parent, dense.parent / "r.json"
+    monkeypatch.setattr("exporters.sparse_sweep.no_sweep", lambda: "there is no GPU")
+    (folder / "images").mkdir()
+    write_image(folder / "images" / "a.png", np.random.default_rng(1).random((1, 3, 6, 8), np.float32))
+    (folder / "images" / "broken.png").write_bytes(b"no image")
+    words = (
+        "--weights",
+        folder / "weights",
+        "-o",
+        folder / "sparse",
+        "--report",
+        report,
+        "--validate",
+        folder / "images",
+    )
+    done = layerwright("prune", dense, *words)
+    assert done.code == 0, done.err
+    (kernel,) = (entry for entry in json.loads(report.read_text())["layers"] if entry["pruned"])
+    kept, plain = (percent(kernel[name]) for name in ("kept", "kept_unpermuted"))
+    assert kept != plain
+    assert f"second: {kept} of the magnitude is kept ({plain} without the permutation)" in done.out.splitlines()
+    assert "skipped broken.png: " in done.err
+    assert not list(folder.glob(".lw-prune-*"))
+    path = network(folder / "alone.xml", *(layer for layer in open_network(dense).graph if layer.name in ("image", "first")),
+                   Layer("result", "output", inputs=(Source("first"),)))  # fmt: skip
+    done = layerwright("prune", path, "--weights", folder / "weights")
+    assert (done.code, done.out) == (1, "")
 
 
 def test_pruned_and_dense_weights_are_timed(layerwright: Run, dense: Path, monkeypatch: pytest.MonkeyPatch) -> None:
