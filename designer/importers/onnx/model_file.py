@@ -234,7 +234,7 @@ def _external_bytes(tensor: Any, path: Path, folder: Path) -> int:
         )
     try:
         offset = int(entries.get("offset", "0"))
-        available = file.stat().st_size - offset
+        available: int = file.stat().st_size - offset
         length = int(entries.get("length", str(available)))
         if offset < 0 or (length < 0 and "length" in entries):
             raise ValueError
