@@ -284,6 +284,7 @@ def test_a_model_that_is_open_again_is_not_reopened(shell, many, monkeypatch, tm
     def imported(path: Path, **_: object) -> None:
         tab = shell.add(network(name="net"))
         tab.document.imported = ImportRecord(path, ImportReport("net.onnx"), tab.document)
+        shell.models.on_opened(path)
 
     monkeypatch.setattr(shell.models, "open", imported)
     shell.files.open(many[0])
