@@ -130,6 +130,12 @@ def test_outputs_never_share_a_folder(tmp_path: Path) -> None:
         assert (found.code, found.layer, found.file) == ("folder-in-use", layer, str(folder))
         assert found.message == f"'{layer}' cannot be written to {folder}, the folder of '{other}'"
         assert not out.exists()
+    for same in (tmp_path / "." / "in" / ".." / "in", tmp_path / "link"):
+        if same.name == "link":
+            same.symlink_to(images, target_is_directory=True)
+        for read, written in ((images, same), (same, images)):
+            found = refusal(opened_journal, FolderJob({"x": read}, {"a": written}), "key")
+            assert (found.code, found.layer, found.file) == ("folder-in-use", "a", str(written))
     opened_journal(FolderJob({"x": images}, {"a": out, "b": tmp_path / "more"}), "key")
     assert [path.name for path in out.iterdir()] == [JOURNAL]
     assert list((tmp_path / "more").iterdir()) == []

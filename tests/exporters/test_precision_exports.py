@@ -105,6 +105,17 @@ def test_native_bfloat16_needs_another_opset_also_for_single_layers(formats: dic
     assert formatted(model, "fp16", {}, native=True).model.opset_import[0].version == before
 
 
+@pytest.mark.parametrize(("precision", "native"), [("bf16", True), ("bf16", False), ("fp16", True), ("fp16", False)])
+def test_only_a_native_export_in_bfloat16_computes_in_it(
+    photos: Path, tmp_path: Path, precision: str, native: bool
+) -> None:
+    path = tmp_path / "x.onnx"
+    made = export_precision(GRAPH, REGISTRY, WEIGHTS, path, precision, photos, native=native)
+    computes = native or precision == "fp16"
+    assert bool(made.in_float32) is not computes
+    assert (onnx.load(path).opset_import[0].version >= 22) is (native and precision == "bf16")
+
+
 def test_layers_that_are_not_int8_have_the_format_that_was_chosen(photos: Path, tmp_path: Path) -> None:
     recipe = CalibrationRecipe(str(photos), size="64x32")
     calls = Calls()

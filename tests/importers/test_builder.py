@@ -344,3 +344,25 @@ def test_instances_of_templates_have_the_types_of_the_layers_that_they_replace(r
     assert [str(builder.types[Source(name)]) for name in names] == ["N x 3 x 4 x 4", "N x 3 x 2 x 2"]
     heights = [graph[name].position[1] for name in ("image", *names)]
     assert heights == sorted(set(heights)), "smaller images are further down"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "instances"),
+    [
+        (("leaky_relu", {"negative_slope": 0.1}), ("leaky_relu", {"negative_slope": 0.1}), 2),
+        (("leaky_relu", {"negative_slope": 0.1}), ("leaky_relu", {"negative_slope": 0.2}), 0),
+        (("relu", {}), ("tanh", {}), 0),
+        (("relu", {}), None, 0),
+    ],
+)
+def test_blocks_with_different_activations_are_not_instances_of_one_template(
+    registry: Registry, first: Any, second: Any, instances: int
+) -> None:
+    builder, x = builder_with_image(registry)
+    for number, activation in enumerate((first, second)):
+        for name in ("a", "b", "c"):
+            size = {"size": Size2D(1, 1), "stride": Size2D(1, 1)}
+            (x,) = builder.add("pooling", [x], size, activation=activation, name=name, scope=(f"half.{number}",))
+    builder.add("output", [x], name="y", exact=True)
+    graph, _ = builder.finish()
+    assert sum(layer.type == "template" for layer in graph) == instances

@@ -24,8 +24,9 @@ pytest.importorskip("torch").set_num_threads(1)
 ENGINES = ("onnxruntime", "torch")
 
 
-def session_of(registry, graph=None, height=64, width=128, engine="torch", weights=None) -> Session:
-    session = Session(graph or analysed(), registry, weights or unet_weights(), RunOptions(engine=engine, threads=1))
+def session_of(registry, graph=None, height=64, width=128, engine="torch", weights=None, layout="nchw") -> Session:
+    options = RunOptions(engine=engine, threads=1, layout=layout)
+    session = Session(graph or analysed(), registry, weights or unet_weights(), options)
     session.set_input("image", pixels(height, width), is_image=False)
     return session
 
@@ -94,6 +95,19 @@ def test_a_preview_follows_every_kind_of_change(runtime_registry):
     assert not np.array_equal(third, preview.run().outputs["result"])
     session.set_graph(graph)
     np.testing.assert_array_equal(third, preview.run().outputs["result"])
+
+
+@pytest.mark.parametrize("layout", ["nchw", "nhwc"])
+def test_a_preview_of_changed_weights_is_a_run_on_the_reduced_picture(runtime_registry, layout):
+    made, small = (session_of(runtime_registry, unet(), engine="onnxruntime", layout=layout) for _ in range(2))
+    small.set_input("image", resized(pixels(64, 128), 32, 64), is_image=False)
+    preview = Preview(made, 2)
+    preview.run()
+    for seed in (5, 6):
+        for each in (made, small):
+            each.set_weights(unet_weights(seed=seed))
+        found, wanted = preview.run().outputs["result"], small.run().outputs["result"]
+        np.testing.assert_allclose(found, enlarged(wanted, 64, 128), rtol=1e-4, atol=1e-5)
 
 
 def test_weights_that_change_are_compiled_once(runtime_registry, monkeypatch):

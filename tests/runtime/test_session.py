@@ -8,9 +8,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from runtime_networks import RELU, analysed, layer, pixels, plain_unet, unet, unet_weights
 
-from designer.files.weights import WeightKey, Weights
+from designer.files.weights import WeightKey, Weights, random_weights, required_weights
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
+from designer.graph.inference import Inference
 from designer.graph.model import Source
 from designer.operators.api import Operator, TorchMethod
 from designer.operators.registry import load
@@ -212,6 +213,25 @@ def test_what_is_too_large_to_keep_is_told(runtime_registry):
     assert ran(again) != []
     np.testing.assert_array_equal(again.outputs["result"], result.outputs["result"])
     assert session(analysed(), runtime_registry).run().note == ""
+
+
+def test_a_step_of_several_layers_is_dropped_with_the_result_of_one(runtime_registry):
+    graph = Graph(
+        [
+            layer("image", "input", dims="24x32x3"),
+            layer("first", "convolution", "image", features="2", kernel="1x1"),
+            layer("last", "convolution", "first", features="2", kernel="1x1"),
+            layer("result", "output", "last"),
+        ]
+    )
+    weights = random_weights(required_weights(Inference(graph, runtime_registry)), seed=1)
+    made = session(graph, runtime_registry, weights, keep_bytes=100)
+    (step,) = made.run().steps
+    assert step.layers == ("first", "last")
+    assert step.dropped
+    assert not made.run().steps[0].cached
+    (kept,) = session(graph, runtime_registry, weights).run().steps
+    assert not kept.dropped
 
 
 def test_old_results_go_first_and_silently(runtime_registry):

@@ -10,13 +10,13 @@ pytest.importorskip("pyqtgraph")
 pytestmark = pytest.mark.gui
 
 from PySide6.QtCore import QCoreApplication, QEvent, QRectF, Qt
-from PySide6.QtGui import QPen
+from PySide6.QtGui import QColor, QPen
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel
 from pytestqt.qtbot import QtBot
 
 from app.ui.train.curve_legend import LONGEST, CurveLegend
-from app.ui.train.curve_plot import _ROLES, _STYLES, BLOCK, NAMED, Curve, CurvePlot, reduced
+from app.ui.train.curve_plot import _ROLES, _STYLES, BLOCK, NAMED, Curve, CurvePlot, reduced, roomy
 from app.ui.widgets import theme
 
 WAIT = 10_000
@@ -48,6 +48,23 @@ def test_a_curve_of_few_points_covers_an_area_that_is_not_empty(values, area) ->
     assert found.getRect() == pytest.approx(area, abs=1e-6)
     united = QRectF(20, 20, 1, 1).united(found)
     assert united.getRect() == pytest.approx((5, area[1], 16, 21 - area[1]), abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("area", "expected"),
+    [
+        ((5.0, 30.0, 1e-9, 1e-9), (4.5, 28.5, 1.0, 3.0)),
+        ((5.0, 0.0, 1e-9, 1e-9), (4.5, -0.5, 1.0, 1.0)),
+        ((5.0, -2.0, 1e-9, 1e-9), (4.5, -2.1, 1.0, 0.2)),
+        ((5.0, 1e-7, 4.0, 1e-9), (5.0, 0.95e-7, 4.0, 0.11e-7)),
+        ((5.0, 3.0, 4.0, 2e-6), (5.0, 2.85, 4.0, 0.3)),
+        ((5.0, 3.0, 4.0, 1e-3), (5.0, 3.0, 4.0, 1e-3)),
+        ((5.0, 1e-5, 4.0, 1e-7), (5.0, 1e-5, 4.0, 1e-7)),
+        ((5.0, 0.0, 1.0, 1.0), (5.0, 0.0, 1.0, 1.0)),
+    ],
+)
+def test_a_point_and_a_flat_line_have_room_around_them(area, expected) -> None:
+    assert roomy(QRectF(*area)).getRect() == pytest.approx(expected, rel=1e-4)
 
 
 def test_logarithms_are_of_the_positive_values_at_their_steps() -> None:
@@ -157,7 +174,7 @@ def test_the_plot_and_its_legend_after_every_step(qtbot: QtBot, qapp: QApplicati
         area = QRectF()
         for each in wanted:
             area = area.united(each.area)
-        assert plot.bundle.boundingRect() == area
+        assert plot.bundle.boundingRect() == (area if area.isNull() else roomy(area))
         assert plot.getAxis("left").style["showValues"] is not area.isNull()
         pens = [(pen.color().name(), pen.style()) for pen in plot.bundle._pens]
         assert pens[:NAMED] == [looks(number) for number in range(min(len(shown), NAMED))]
@@ -214,6 +231,24 @@ def test_the_plot_and_its_legend_after_every_step(qtbot: QtBot, qapp: QApplicati
     show("loss", False, curve("a", -1.0))
     check("loss", False, False)
     qtbot.waitUntil(follows, timeout=WAIT)
+
+
+def test_a_curve_of_one_point_is_painted_as_a_dot(qtbot: QtBot, qapp: QApplication, plot: CurvePlot) -> None:
+    """As that of a run that was validated once."""
+
+    def colored() -> int:
+        qapp.processEvents()
+        image = plot.grab().toImage()
+        wanted = QColor(looks(0)[0])
+        points = ((x, y) for x in range(image.width()) for y in range(image.height()))
+        return sum(image.pixelColor(x, y) == wanted for x, y in points)
+
+    plot.show_curves("a", [curve("a", 1.0, 2.0, 3.0)], False)
+    line = colored()
+    plot.show_curves("a", [curve("a", 2.0)], False)
+    assert 4 <= colored() < line
+    plot.show_curves("a", [], False)
+    assert colored() == 0
 
 
 def test_the_legend_has_an_entry_for_each_of_several_curves(qtbot: QtBot) -> None:

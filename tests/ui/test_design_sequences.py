@@ -43,7 +43,7 @@ from designer.files.weights import random_weights, required_weights, save_weight
 from designer.graph import commands
 from designer.graph.graph import Graph
 from designer.graph.model import ActivationSpec, Layer, Source
-from designer.graph.template import INSTANCE, PARAMETER
+from designer.graph.template import INSTANCE, PARAMETER, Template
 from designer.graph.template_commands import make_template
 from designer.operators.registry import default_registry
 from designer.surgery.sparsity import candidates, expected_gain
@@ -372,6 +372,33 @@ def test_edits_of_one_field_are_one_step_for_one_selection(editor: Editor) -> No
     editor.expect("renamed", name="renamed", activation="ReLU")
     document.undo()
     assert "first" in document.graph
+
+
+def test_a_layer_inside_of_a_template_is_renamed_there(editor: Editor) -> None:
+    part = (
+        Layer("x", "template_input"),
+        Layer("first", "relu", inputs=(Source("x"),)),
+        Layer("y", "template_output", inputs=(Source("first"),)),
+    )
+    graph = Graph(
+        [
+            Layer("image", "input", params={"dims": "8x8x3"}),
+            Layer("first", "template", inputs=(Source("image"),), params={"template": "part"}),
+            Layer("out", "output", inputs=(Source("first"),)),
+        ],
+        templates=[Template("part", part)],
+    )
+    context, document = editor.context, editor.open(graph)
+    context.enter("first")
+    context.select(("first",))
+    line = editor.panel._name.line
+    line.setFocus()
+    line.selectAll()
+    editor.qtbot.keyClicks(line, "inner")
+    editor.qtbot.keyClick(line, Qt.Key.Key_Return)
+    assert context.selection == ("inner",)
+    assert [layer.name for layer in document.graph.templates["part"].layers] == ["inner", "x", "y"]
+    assert list(document.graph.layers) == ["image", "first", "out"]
 
 
 def test_a_name_is_judged_while_it_is_typed(qtbot: QtBot) -> None:

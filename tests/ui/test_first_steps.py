@@ -322,6 +322,17 @@ def test_the_tour_follows_the_document_that_is_shown(window):
     assert step(window) == "Step 5 of 5"
 
 
+def test_a_network_that_is_saved_needs_no_undo_in_the_tour(window, tmp_path):
+    action(window, "help.tour").trigger()
+    sample = window.tabs.shown
+    sample.document.do(lambda graph: add_layer(graph, Layer("aside", "identity")))
+    for _ in range(3):
+        QTest.mouseClick(window.findChild(QPushButton, "tour.next"), Qt.MouseButton.LeftButton)
+    assert step(window) == "Step 4 of 5"
+    sample.document.mark_saved(tmp_path / "denoiser.xml")
+    assert step(window) == "Step 5 of 5"
+
+
 def test_the_hint_of_the_tour_stays_in_its_corner_and_ends_without_a_trace(window):
     action(window, "help.tour").trigger()
     hint = window.findChild(QWidget, "tour")

@@ -35,6 +35,7 @@ from designer.files.variants import BY_HAND, Variant
 from designer.graph.commands import add_layer, remove_layers, set_params
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
+from designer.graph.template_commands import make_template
 from designer.operators.registry import default_registry
 from designer.passes.passes import PASSES
 from designer.runtime.number_formats import FORMATS
@@ -333,6 +334,23 @@ def test_measurements_of_another_document_are_not_shown(qtbot: QtBot, monkeypatc
     bench.check()
     bench.context.set_document(bench.documents[0])
     bench.check()
+
+
+def test_measurements_stay_while_a_template_is_shown(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Formats(qtbot, monkeypatch, 0)
+    assert bench.root.do(lambda graph: make_template(graph, ["conv"], "part"))
+    bench.rest()
+    bench.measure()
+    bench.answer()
+    bench.rest()
+    measured, found = bench.rows(bench.panel.table), bench.panel._found
+    assert found is not None
+    (instance,) = (layer.name for layer in bench.root.graph.layers.values() if layer.type == "template")
+    for show in (lambda: bench.context.enter(instance), lambda: bench.context.set_scope(())):
+        show()
+        bench.rest()
+        assert bench.panel._found is found
+        assert bench.rows(bench.panel.table) == measured
 
 
 def test_problems_of_another_document_are_not_shown(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:

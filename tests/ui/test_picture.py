@@ -9,6 +9,7 @@ pytest.importorskip("PySide6")
 from dataclasses import replace
 from xml.etree import ElementTree
 
+import numpy as np
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QImage
 from PySide6.QtTest import QTest
@@ -29,6 +30,8 @@ from designer.graph.model import FOLDED, Frame, Layer
 from designer.operators.registry import default_registry
 
 pytestmark = pytest.mark.gui
+
+GRAY = QImage.Format.Format_Grayscale8
 
 
 @pytest.fixture
@@ -55,6 +58,22 @@ def test_a_png_has_the_scale_and_the_colours_that_were_asked_for(document, tmp_p
     assert abs(large.width() - 3 * small.width()) <= 3
     assert large.pixelColor(1, 1).alpha() == 0
     assert theme.is_dark() == theme_before
+
+
+def test_a_png_has_the_whole_network_at_every_scale(document, tmp_path):
+    """Reduced to the same size, the images are the same but for the edges of lines."""
+    images = []
+    for scale in (1.0, 2.0, 3.0):
+        save(document, tmp_path / "a.png", ImageOptions(scale=scale))
+        image = QImage(str(tmp_path / "a.png"))
+        size = images[0].size() if images else image.size()
+        images.append(image.scaled(size, mode=Qt.TransformationMode.SmoothTransformation).convertToFormat(GRAY))
+    values = [
+        np.array(image.constBits()).reshape(image.height(), image.bytesPerLine()).astype(float) for image in images
+    ]
+    assert values[0].std() > 10
+    for larger in values[1:]:
+        assert np.abs(larger - values[0]).mean() < 3
 
 
 def test_an_svg_has_every_name_as_text(document, tmp_path):

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 import pyqtgraph as pg
 from numpy.typing import NDArray
-from PySide6.QtCore import QLineF, QRectF, Qt, Signal
+from PySide6.QtCore import QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QPainter, QPen
 from PySide6.QtWidgets import QStyleOptionGraphicsItem, QWidget
 
@@ -105,6 +105,14 @@ def reduced(x: Values, y: Values, low: float, high: float, columns: int) -> tupl
     return x[chosen], y[chosen]
 
 
+def roomy(area: QRectF) -> QRectF:
+    """An area with room around a single point or a flat line, so that the ticks of its axes differ."""
+    wide, high = area.width(), area.height()
+    x = 0.5 if wide < 1e-6 else 0.0
+    y = (0.05 * abs(area.top()) or 0.5) if high <= 1e-6 * abs(area.top()) or high < 1e-8 else 0.0
+    return area.adjusted(-x, -y, x, y)
+
+
 class CurveBundle(pg.GraphicsObject):  # type: ignore[misc]
     """All curves in one item; what is painted is computed for the visible range only."""
 
@@ -123,6 +131,8 @@ class CurveBundle(pg.GraphicsObject):  # type: ignore[misc]
         self._area = QRectF()
         for curve in self._curves:
             self._area = self._area.united(curve.area)
+        if not self._area.isNull():
+            self._area = roomy(self._area)
         self.informViewBoundsChanged()
         self.update()
 
@@ -155,7 +165,11 @@ class CurveBundle(pg.GraphicsObject):  # type: ignore[misc]
                 dot.setWidthF(pen.widthF() + 4)
                 dot.setCapStyle(Qt.PenCapStyle.RoundCap)
                 painter.setPen(dot)
-                painter.drawLine(QLineF(x[0], y[0], x[0], y[0]))
+                point = painter.worldTransform().map(QPointF(x[0], y[0]))
+                painter.save()
+                painter.resetTransform()  # Qt stretches points whose units are not square
+                painter.drawPoint(point)
+                painter.restore()
 
 
 class CurvePlot(ThemedPlot):
