@@ -204,6 +204,20 @@ def test_what_is_not_a_normalization(registry, layers):
     assert not {group for group in groups(registry, *layers) if group}
 
 
+def test_normalizations_that_share_a_layer_are_one_group(registry):
+    found = groups(
+        registry,
+        layer("other", "convolution", "image", None, features="3", kernel="1x1"),
+        binary("both", "image,other", "add"),
+        reduce("of image", "image"),
+        binary("one", "both,of image", "divide"),
+        reduce("of other", "other"),
+        binary("two", "both,of other", "divide"),
+        binary("sum", "one,two", "add"),
+    )
+    assert found == {frozenset({"both", "of image", "one", "of other", "two"})}
+
+
 def test_a_product_with_the_reciprocal_of_a_statistic(registry):
     found = groups(
         registry,

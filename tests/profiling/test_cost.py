@@ -48,6 +48,17 @@ def test_tensors_inside_a_group_are_not_moved(small_inference):
     assert fused.bytes_read == apart[0].bytes_read + apart[1].bytes_read - 4 * 3 * pixels
 
 
+def test_a_tensor_that_is_read_inside_and_outside_of_a_group_is_written(profiling_registry):
+    def convolution(name, before, features):
+        return Layer(name, "convolution", inputs=(Source(before),), params={"features": str(features), "kernel": "1x1"})
+
+    layers = [convolution("a", "image", 2), convolution("b", "a", 5), convolution("c", "a", 7)]
+    graph = Graph([Layer("image", "input", params={"dims": "8x4x3"}), *layers])
+    table = cost_table(Inference(graph, profiling_registry))
+    assert table.group(["a", "b"]).bytes_written == 4 * (2 + 5) * 8 * 4
+    assert table.group(["a", "b", "c"]).bytes_written == 4 * (5 + 7) * 8 * 4
+
+
 def test_layers_that_nobody_reads_write_their_bytes(profiling_registry):
     graph = Graph(
         [
