@@ -102,7 +102,8 @@ def blame(
 
     values = [_all_values(operators, chain, inputs, report) for chain in chains]
     _check_shapes(operators, values)
-    error = _flat(values[1], outputs) - _flat(values[0], outputs)
+    with np.errstate(invalid="ignore"):  # infinite values of both, which are refused below
+        error = _flat(values[1], outputs) - _flat(values[0], outputs)
     if not np.isfinite(error).all():
         raise _not_finite(operators, values)
     energy = float(error @ error)

@@ -87,6 +87,15 @@ def test_results_of_another_shape_cannot_be_compared():
         blame(OPERATORS, Products(2.0, 3.0), Longer(2.0, 3.0), INPUT, [Z])
 
 
+@pytest.mark.parametrize(
+    ("one", "other"), [((2.0, inf), (2.0, 3.0)), ((2.0, 3.0), (2.0, inf)), ((2.0, inf), (2.0, inf))]
+)
+def test_the_layer_whose_results_have_no_size_is_named_whichever_computation_has_them(one, other):
+    with pytest.raises(DiagnosticError, match="the results of the layer 'second' are NaN or infinite") as failed:
+        blame(OPERATORS, Products(*one), Products(*other), INPUT, [Z])
+    assert (failed.value.diagnostics[0].code, failed.value.diagnostics[0].layer) == ("not-finite", "second")
+
+
 def test_ranges_of_values_over_several_operators():
     seen = RangeObserver()
     before = torch.tensor([0.0, -3.0, 2e-9, 70000.0, inf, float("nan"), 5e-9, -1e9])
@@ -193,6 +202,20 @@ def test_a_tensor_over_its_own_statistic_is_a_normalization(registry, operation)
 )
 def test_what_is_not_a_normalization(registry, layers):
     assert not {group for group in groups(registry, *layers) if group}
+
+
+def test_normalizations_that_share_a_layer_are_one_group(registry):
+    found = groups(
+        registry,
+        layer("other", "convolution", "image", None, features="3", kernel="1x1"),
+        binary("both", "image,other", "add"),
+        reduce("of image", "image"),
+        binary("one", "both,of image", "divide"),
+        reduce("of other", "other"),
+        binary("two", "both,of other", "divide"),
+        binary("sum", "one,two", "add"),
+    )
+    assert found == {frozenset({"both", "of image", "one", "of other", "two"})}
 
 
 def test_a_product_with_the_reciprocal_of_a_statistic(registry):

@@ -219,6 +219,20 @@ def test_both_ends_and_residual_additions_stay_in_float():
     assert {"first", "last"} <= set(chosen_layers(quantizer, variant))
 
 
+def test_the_addition_of_a_constant_is_not_residual():
+    model = model_of(
+        ("Conv", "in", "first"),
+        ("Sigmoid", "first", "bent"),
+        ("Add", "bent,one", "shifted"),
+        ("Conv", "shifted", "last"),
+        ("Tanh", "last", "out"),
+        constants=["one"],
+    )
+    quantizer = Quantizer(model, FEEDS)
+    assert quantizer.layers == ("first", "shifted", "last")
+    assert quantizer.kept_by_default() == {"first": "first layer", "last": "last layer"}
+
+
 def test_the_error_of_a_layer_is_what_it_adds_and_what_it_saves():
     assert Sensitivity("a", 20.0, 30.0).error == pytest.approx(0.01 - 0.001)
     assert Sensitivity("a", inf, 40.0).error == pytest.approx(-0.0001)

@@ -303,6 +303,13 @@ def test_only_a_plain_5x5_is_replaced(run, params, found):
     assert bool(advised(replace(run, operators=rows), document, "large-kernel")) == found
 
 
+def test_a_convolution_without_a_number_of_features_has_the_default(run):
+    document = changed_graph(big={"params": {"kernel": "5x5"}})
+    (advice,) = advised(run, document, "large-kernel")
+    assert advice.message == "big is a 5x5 convolution of 36 to 32 channels"
+    assert advice.saving_ms == pytest.approx(10.0 * (1 - 9 * (36 + 32) / (25 * 36)))
+
+
 def test_the_second_3x3_is_below_the_first_and_has_its_activation():
     edit = split_kernel(changed_graph(big={"position": (7, 30), "activation": ActivationSpec("relu")}), "big")
     after = {name: both[1] for name, both in edit.layers.items()}

@@ -10,6 +10,7 @@ from designer.files.document import read_document
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import ActivationSpec, Layer, Source
+from designer.graph.types import BATCH, DataType, TensorType
 from designer.operators.inlining import inline
 from designer.operators.live_cost import LiveCost
 from designer.profiling.cost import cost_table
@@ -46,6 +47,31 @@ def test_tensors_inside_a_group_are_not_moved(small_inference):
     assert fused.flops == sum(c.flops for c in apart)
     assert fused.bytes_written == apart[1].bytes_written  # conv_c's result stays inside
     assert fused.bytes_read == apart[0].bytes_read + apart[1].bytes_read - 4 * 3 * pixels
+
+
+def test_a_tensor_that_is_read_inside_and_outside_of_a_group_is_written(profiling_registry):
+    def convolution(name, before, features):
+        return Layer(name, "convolution", inputs=(Source(before),), params={"features": str(features), "kernel": "1x1"})
+
+    layers = [convolution("a", "image", 2), convolution("b", "a", 5), convolution("c", "a", 7)]
+    graph = Graph([Layer("image", "input", params={"dims": "8x4x3"}), *layers])
+    table = cost_table(Inference(graph, profiling_registry))
+    assert table.group(["a", "b"]).bytes_written == 4 * (2 + 5) * 8 * 4
+    assert table.group(["a", "b", "c"]).bytes_written == 4 * (5 + 7) * 8 * 4
+
+
+@pytest.mark.parametrize(("precision", "size"), [("fp32", 4), ("fp16", 2), ("bf16", 2)])
+def test_integers_have_their_own_size_in_every_precision(small_inference, precision, size):
+    table = cost_table(small_inference, precision=precision, batch=3)
+    for dtype, expected in (
+        (DataType.FLOAT32, size),
+        (DataType.INT64, 8),
+        (DataType.INT32, 4),
+        (DataType.UINT8, 1),
+        (DataType.BOOL, 1),
+    ):
+        assert table.bytes_of(TensorType((5, 7), dtype)) == 35 * expected
+        assert table.bytes_of(TensorType((BATCH, 7), dtype)) == 21 * expected
 
 
 def test_layers_that_nobody_reads_write_their_bytes(profiling_registry):
