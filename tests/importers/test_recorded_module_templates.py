@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from recorded import check_recorded
 
@@ -191,7 +191,78 @@ def layers_with_other_names() -> Net:
     return net.add("", "y", "output", read)
 
 
+def alike() -> Net:
+    """Pairs of modules that differ in one respect only, and one pair that differs in the number of a call only."""
+    net = begun()
+    for name, functions in (("p1", "abs"), ("p2", "neg")):
+        net.add(name, f"{name}_a", "unary", "x", function=functions).add(name, f"{name}_b", "unary", f"{name}_a")
+        net.add(name, f"{name}_c", "unary", f"{name}_b").add("", f"{name}_y", "output", f"{name}_c")
+    for name, slope in (("s1", "0.1"), ("s2", "0.2")):
+        net.add(name, f"{name}_a", "unary", "x").add(name, f"{name}_b", "unary", f"{name}_a", "")
+        net.layers[f"{name}_a"] = replace(
+            net.layers[f"{name}_a"], activation=ActivationSpec("leaky_relu", {"slope": slope})
+        )
+        net.add(name, f"{name}_c", "unary", f"{name}_b").add("", f"{name}_y", "output", f"{name}_c")
+    for name, inner in (("i1", "left"), ("i2", "right")):
+        net.add(name, f"{name}_a", "exp", "x").add(f"{name}/{inner}", f"{name}_b", "unary", f"{name}_a")
+        net.add(name, f"{name}_c", "unary", f"{name}_b").add("", f"{name}_y", "output", f"{name}_c")
+    for name, inner in (("n1", "act"), ("n2", "act@1")):
+        net.add(name, f"{name}_a", "log", "x").add(f"{name}/{inner}", f"{name}_b", "unary", f"{name}_a")
+        net.add(name, f"{name}_c", "unary", f"{name}_b").add("", f"{name}_y", "output", f"{name}_c")
+    return net
+
+
+def titles() -> Net:
+    """Names of templates: without numbers, and without the number of a call."""
+    net, read = begun(), "x"
+    for scope, kind in (
+        ("layer12", "abs"),
+        ("layer13", "abs"),
+        ("up@1@2", "neg"),
+        ("up@1@3", "neg"),
+        ("0", "exp"),
+        ("1", "exp"),
+    ):
+        start = "m_" + "".join(letter if letter.isalnum() else "_" for letter in scope)
+        for number in range(3):
+            net.add(scope, f"{start}_{number}", "unary", read, function=kind)
+            read = f"{start}_{number}"
+    for scope in ("a/inner_conv", "b/inner_conv"):
+        for number in range(3):
+            name = f"{scope[0]}_inner_conv_{number}"
+            net.add(scope, name, "sqrt", read)
+            read = name
+        net.add(scope[0], f"{scope[0]}_tail", scope[0], read)
+        read = f"{scope[0]}_tail"
+    return net.add("", "y", "output", read)
+
+
+def tensor_inputs() -> Net:
+    net = begun()
+    for kind in ("tensor_input", "output"):
+        for number in range(2):
+            name = f"{kind}_{number}"
+            net.add(name, f"{name}_a", "unary", "x").add(name, f"{name}_b", kind, *(["x"] if kind == "output" else []))
+            net.add(name, f"{name}_c", "unary", f"{name}_a").add(name, f"{name}_d", "unary", f"{name}_c")
+            net.add("", f"{name}_y", "output", f"{name}_d").add("", f"{name}_z", "output", f"{name}_b")
+    return net
+
+
+def class_with_results() -> Net:
+    """The name of the output of a class is that of a single result only; a class with one input has it by any variable."""
+    net = two_results()
+    net.classes[("a",)] = ModuleClass("Pair", ("image",), "result", ("other",))
+    net.classes[("b",)] = ModuleClass("Pair", ("image",), "result", ("other",))
+    net.add("lone", "lone_a", "abs", "b_2").add("", "end", "output", "lone_a")
+    net.classes[("lone",)] = ModuleClass("Lone", ("image",), "result", ("other",))
+    return net
+
+
 NETWORKS = {
+    "modules that are alike": alike,
+    "names of templates": titles,
+    "modules with an input or an output inside": tensor_inputs,
+    "classes with several results": class_with_results,
     "equal blocks": equal_blocks,
     "blocks with other shapes and activations": other_shapes,
     "blocks in stages": nested,
