@@ -14,7 +14,7 @@ from designer.graph.inference import Inference
 from designer.graph.model import ActivationSpec, Layer, Source
 from designer.graph.template import Template
 from designer.graph.types import TensorType
-from designer.operators.api import Operator, Port
+from designer.operators.api import Activation, Operator, Port
 from designer.operators.inlining import inline
 from designer.operators.registry import load
 from designer.operators.torch_data import TorchCall, TorchExpr, TorchInput, TorchItem, TorchMethod, TorchModule
@@ -64,11 +64,15 @@ NETWORKS: dict[str, tuple[Graph, tuple[str, ...], tuple[str, ...]]] = {
                 layer("lambda", "convolution", "torch", activation="prelu", **POINT),
                 layer("lambda_activation", "convolution", "lambda", activation="prelu", **POINT),
                 layer("a_b_linear", "convolution", "lambda_activation", activation="silu", **POINT),
+                layer("z", "convolution", "input", activation="prelu", **POINT),
+                layer("z_activation", "convolution", "z", **POINT),
+                layer("k.b", "identity", "z_activation", activation="prelu"),
+                layer("k b", "unary", "k.b", function="abs"),
                 layer("end", "output", "a_b_linear"),
             ]
         ),
         ("input",),
-        ("a_b_linear", "end", "F"),
+        ("a_b_linear", "end", "F", "k b"),
     ),
     "activations that read their input several times": (
         Graph(
@@ -106,7 +110,7 @@ NETWORKS: dict[str, tuple[Graph, tuple[str, ...], tuple[str, ...]]] = {
         Graph(
             [
                 image(),
-                layer("s", "split", "in", parts=2, axis=1),
+                layer("s", "split", "in", parts=2, axis=1, activation="relu"),
                 layer("second", "unary", "s:y1", function="abs"),
                 layer("unread", "unary", "second", function="neg"),
                 layer("flat", "reshape", "in", shape="8,24"),
@@ -116,10 +120,11 @@ NETWORKS: dict[str, tuple[Graph, tuple[str, ...], tuple[str, ...]]] = {
                 layer("learned", "parameter", shape="4,6,8"),
                 layer("sum", "element_wise", "in", "learned", activation="mish"),
                 layer("twice", "element_wise", "sum", "sum"),
+                layer("learned_value", "convolution", "twice", **POINT),
             ]
         ),
         ("in",),
-        ("second", "steps", "steps:hidden", "top:indices", "top", "scaled", "twice", "s"),
+        ("second", "steps", "steps:hidden", "top:indices", "top", "scaled", "twice", "s:y0", "learned_value"),
     ),
 }
 
@@ -240,6 +245,25 @@ def test_what_an_operator_declares_becomes_steps(name: str) -> None:
         assert (finding.code, finding.layer) == ("bad-torch-data", "it")
         found = finding.message.removeprefix("the torch declaration of 'it' is wrong: ")
     assert found == expected
+
+
+@pytest.mark.parametrize(("before", "steps"), [("convolution", ["it_linear", "it"]), ("identity", ["it"])])
+def test_what_an_activation_reads_twice_is_computed_once(before: str, steps: list[str]) -> None:
+    class Twice(Activation, type="twice", title="Twice"):
+        """Reads its input twice."""
+
+        def torch(self, inputs: tuple[TensorType, ...]) -> TorchExpr:  # type: ignore[override]
+            return TorchCall("torch.mul", (TorchInput(0), TorchCall("torch.abs", (TorchInput(0),))))
+
+    registry = load(entry_points=False)
+    registry.register(Twice)
+    params = POINT if before == "convolution" else {}
+    graph = Graph([image(), layer("it", before, "in", activation="twice", **params)])
+    program = build_program(Inference(graph, registry), ["it"], [Source("in")], [Source("it")])
+    assert [(step.target, str(step.type)) for step in program.steps] == [(name, "N x 4 x 6 x 8") for name in steps]
+    read = "it_linear" if before == "convolution" else "in_"
+    assert text(program.steps[-1].value) == f"torch.mul({read}, torch.abs({read}))"
+    assert program.steps[-1].release == (read,)
 
 
 def test_layers_that_cannot_be_computed_are_named() -> None:
