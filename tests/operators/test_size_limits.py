@@ -86,7 +86,7 @@ def test_a_size_is_a_number_where_it_has_to_be_one() -> None:
     ):
         region = Region((4,))
         assert read(region.size(0, 3, 2)) == read(14)
-        assert (region.low, region.high) == ([4], [4])
+        assert (region.low, region.high, region.coupled) == ([4], [4], {})
 
 
 # --- networks --------------------------------------------------------------------------------------------------------
