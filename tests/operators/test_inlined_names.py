@@ -8,11 +8,13 @@ import pytest
 from operator_oracles import REGISTRY
 
 from designer.graph import commands, template_commands
+from designer.graph.diagnostics import DiagnosticError
 from designer.graph.edits import Edit
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import BYPASSED, Layer, Source
 from designer.graph.template import Template
+from designer.operators import inlining
 from designer.operators.deploy import deploy, without_analysis, without_observers
 from designer.operators.inlining import declarations, inline, inlined, inlined_source, is_flat, renamed_path
 from designer.operators.inside import InsideInference, feeds_of
@@ -208,3 +210,23 @@ def test_networks_without_what_only_observes() -> None:
     assert list(trained.layers) == [name for name in before if name != "seen"]
     assert trained["a"].inputs == (Source("image"),)
     assert list(graph.layers) == before
+
+
+def test_a_network_that_is_too_large_or_has_a_name_twice_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = document()
+    count = len(inline(graph, REGISTRY).layers)
+    monkeypatch.setattr(inlining, "MAX_LAYERS", count)
+    assert len(inline(graph, REGISTRY).layers) == count
+    monkeypatch.setattr(inlining, "MAX_LAYERS", count - 1)
+    with pytest.raises(DiagnosticError) as error:
+        inline(graph, REGISTRY)
+    (finding,) = error.value.diagnostics
+    assert (finding.code, finding.layer) == ("too-large", None)
+    assert finding.message == f"the network has more than {count - 1} layers, including those of its templates"
+    monkeypatch.undo()
+    taken = Graph([*graph, layer("w.sum", "identity", "image")], templates=graph.templates.values())
+    with pytest.raises(DiagnosticError) as error:
+        inline(taken, REGISTRY)
+    (finding,) = error.value.diagnostics
+    assert (finding.code, finding.layer) == ("template-name-clash", "w.sum")
+    assert finding.message == "'w.sum' is the name of a layer inside an instance and of another layer"
