@@ -137,11 +137,11 @@ def test_an_operator_that_fails_with_symbolic_sizes_is_asked_with_numbers() -> N
 
 
 def test_a_period_that_is_not_too_long_is_proven() -> None:
-    _, contract = contract_with(lambda h, w: h % 48 != 7)
+    _, contract = contract_with(lambda h, w: h % 100 != 7)
     (item,) = contract.inputs
     assert item.height.proven
-    assert [n for n in range(1, 120) if n not in item.height] == [7, 55, 103]
-    assert (item.height.multiple_of, item.height.minimum, len(item.height.remainders)) == (48, 1, 47)
+    assert [n for n in range(1, 220) if n not in item.height] == [7, 107, 207]
+    assert (item.height.multiple_of, item.height.minimum, len(item.height.remainders)) == (100, 1, 99)
 
 
 @pytest.mark.parametrize(
