@@ -12,10 +12,12 @@ import torch
 import torch_models
 
 from designer.graph.diagnostics import DiagnosticError
+from designer.importers.checkpoints import importing
 from designer.importers.checkpoints.architectures import Recognized
 from designer.importers.checkpoints.importing import _example, import_checkpoint
 from designer.importers.checkpoints.skeleton import guess, skeleton
 from designer.importers.formats import IMPORTS, ImportOptions
+from designer.importers.imported import Imported
 from designer.operators.registry import Registry
 
 
@@ -245,3 +247,59 @@ def test_an_image_that_the_architecture_takes() -> None:
     assert image(1, 80) == (1, 4, 80, 80)
     assert image(48, 100) == (1, 4, 144, 144)
     assert image(48, 100, {"x": (2, 4, 96, 48)}) == (2, 4, 96, 48)
+
+
+def test_a_skeleton_has_an_outcome_for_every_layer_of_a_large_checkpoint(registry: Registry) -> None:
+    state = {f"part.{number}.conv.weight": torch.ones(2, 3, 1, 1) for number in range(300)}
+    state["part.0.gains"] = torch.ones(4)
+    found = skeleton(state, registry, "large")
+    outcomes = {item.node: (item.type, item.layers) for item in found.report.outcomes}
+    assert outcomes["part.7.conv"] == ("convolution", ("part_7_conv",))
+    assert outcomes["part.0"] == ("parameter", ("part_0_gains",))
+    assert len(outcomes) == len(list(found.graph)) == 301
+    assert found.report.weights["part.0.gains"] == "part_0_gains.value"
+
+
+def test_the_import_of_a_recognized_checkpoint_names_its_file_and_its_facts(
+    tmp_path: Path, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The module is imported as any other; its report is changed, all else is kept."""
+    recognized = Recognized(torch.nn.Identity(), "Small", 1, (3, 4), 1, 1, "MIT")
+    made = skeleton({"a.weight": torch.ones(4, 3)}, registry, "made")
+    original, options = object(), object()
+    made = Imported(made.graph, made.weights, made.report, original, options)  # type: ignore[arg-type]
+    calls: list[tuple[object, ...]] = []
+
+    def import_module(module: object, examples: list[torch.Tensor], *rest: object, **more: object) -> Imported:
+        calls.append((module, [tuple(example.shape) for example in examples], *rest, more))
+        return made
+
+    monkeypatch.setattr(importing, "import_module", import_module)
+    monkeypatch.setattr(importing, "find_spec", lambda name: object())
+    monkeypatch.setattr(importing, "recognize", lambda state: recognized if set(state) == {"0.weight"} else None)
+    path = tmp_path / "small.net.pth"
+    torch.save({"0.weight": torch.ones(4, 3, 1, 1)}, path)
+    given = ImportOptions(sizes={"x": (2, 3, 5, 6)}, progress=lambda *report: None)
+    found = import_checkpoint(path, registry, given)
+    more = {"name": "small.net", "progress": given.progress}
+    assert calls == [(recognized.module, [(2, 3, 5, 6)], registry, more)]
+    assert (found.graph, found.weights, found.original, found.options) == (made.graph, made.weights, original, options)
+    assert found.report.source == "small.net.pth"
+    assert found.report.facts == "Small, scale 1, 3 to 4 channels, any size; license of the architecture: MIT"
+    assert found.report.outcomes == made.report.outcomes
+
+
+@pytest.mark.parametrize("installed", [True, False])
+def test_the_note_about_an_unknown_architecture_offers_the_package_that_is_missing(
+    installed: bool, tmp_path: Path, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importing, "find_spec", lambda name: object() if installed else None)
+    monkeypatch.setattr(importing, "recognize", lambda state: None)
+    path = tmp_path / "other.pth"
+    torch.save({"a.weight": torch.ones(4, 3)}, path)
+    report = import_checkpoint(path, registry, ImportOptions()).report
+    more = (
+        "" if installed else "; pip install 'layerwright[torch-import]' recognizes many architectures of image networks"
+    )
+    assert report.facts == f"the architecture is unknown: the layers have no links{more}"
+    assert (report.source, report.not_compared_because) == ("other.pth", "the links are missing")

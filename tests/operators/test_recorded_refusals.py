@@ -104,4 +104,4 @@ def test_what_operators_refuse() -> None:
 
 
 def test_no_other_text_of_operators_is_recorded() -> None:
-    check_files("operators", ["findings.txt", "fixes.txt", "refusals.txt"])
+    check_files("operators", ["findings.txt", "fixes.txt", "programs.txt", "refusals.txt", "sizes.txt"])
