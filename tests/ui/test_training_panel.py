@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -58,7 +58,7 @@ def network() -> Graph:
 class Pages(QDialog):
     """Stands in for the page of samples."""
 
-    opened: list[Path] = []
+    opened: ClassVar[list[Path]] = []
 
     def __init__(self, path: Path, parent: object) -> None:
         super().__init__()
