@@ -30,6 +30,7 @@ from designer.graph.commands import set_params
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
+from designer.graph.template_commands import make_template
 from designer.operators.registry import default_registry
 from designer.training.watched_run import WatchedRun
 from exporters.pytorch import tasks as exported_tasks
@@ -50,7 +51,8 @@ def network() -> Graph:
     layers = [
         Layer("image", "input", params={"dims": "16x8x3"}),
         Layer("conv", "convolution", inputs=(Source("image"),), params={"features": "4"}),
-        Layer("output", "output", inputs=(Source("conv"),)),
+        Layer("inner", "convolution", inputs=(Source("conv"),), params={"features": "4"}),
+        Layer("output", "output", inputs=(Source("inner"),)),
     ]
     return Graph(layers)
 
@@ -83,6 +85,8 @@ class Panel:
         graphs = (network(), network(), network(), Graph())
         self.documents = [Document(graph, self.context.registry, parent=self.context) for graph in graphs]
         for number, document in enumerate(self.documents):
+            if document.graph:
+                document.do(lambda graph: make_template(graph, ["inner"], "Part"))
             document.project = folder / f"project {number}"
         self.documents[1].change_settings(task="segmentation", recipe={"lr": "0.5", "epochs": "7"})
         self.documents[2].change_settings(task="classification")
@@ -106,6 +110,7 @@ class Panel:
         self.words = {"start": "Start Training", "sweep": "Sweep...", "example": "Make Example Data"}
         self.problem = ""
         self.busy = self.making = False
+        self.begun = ""
         self.go(0)
 
     @property
@@ -181,7 +186,7 @@ class Panel:
         self.panel.form.set_text("more", self.texts["more"])
 
     def type_project(self) -> None:
-        self.project = str(self.folder / "typed")
+        self.project = self.random.choice((str(self.folder / "typed"), "typed/here"))
         self.panel.project.setText(self.project)
 
     def browse(self) -> None:
@@ -206,6 +211,11 @@ class Panel:
         free = self.panel.isVisible() and not self.own_task and not self.document.settings.task
         if free and self.suggests not in ("", self.task):
             self.offer_task()
+
+    def enter(self) -> None:
+        """Show the inside of a part of the network, or all of it."""
+        if not self.context.leave() and self.document.graph:
+            assert self.context.enter("Part")
 
     def network_breaks(self) -> None:
         if "conv" in self.document.graph:
@@ -233,7 +243,7 @@ class Panel:
                 self.folder / f"other {number}",
                 "a",
                 settings={"lr": 0.25, "data": "/of/run", "inputs": "/in", "seed": 3},
-                task=self.random.choice(("", *TASKS)),
+                task=self.random.choice(("", "denoising", "denoising", *TASKS)),
             )
         )
         run.read()
@@ -248,7 +258,7 @@ class Panel:
     def clone(self) -> None:
         if not self.training.runs:
             return
-        run = self.training.runs[0]
+        run = self.random.choice(self.training.runs)
         task = run.snapshot.curves.task
         self.training.clone_requested.emit(run)
         if task in TASKS:
@@ -266,9 +276,9 @@ class Panel:
         self.begin("example", "Making Example Data ...")
         self.making = True
 
-    def begin(self, name: str = "", text: str = "") -> None:
-        self.busy, self.problem = True, ""
-        if name:
+    def begin(self, name: str, text: str = "") -> None:
+        self.busy, self.problem, self.begun = True, "", name
+        if text:
             self.words[name] = text
 
     def start(self) -> None:
@@ -290,10 +300,8 @@ class Panel:
         if self.texts["more"] == "ema 0.5":
             self.problem = "'ema' is not an option"
             return
-        if what == "start":
-            self.begin("start", "Starting ...")
-        self.begin()
-        assert self.document.project == Path(self.project)
+        self.begin(what, "Starting ..." if what == "start" else "")
+        assert self.document.project == Path(self.project).absolute()
 
     def ends(self) -> None:
         """The work of the last step is done, or has failed."""
@@ -304,14 +312,14 @@ class Panel:
         if self.random.random() < 0.3:
             self.training._on_start_failed((Diagnostic("full", "the disk is full"),))
             self.problem = "The disk is full."
-        elif self.training._done == self.training.example_data_made.emit:
+        elif self.begun == "example":
             self.training._on_worked(self.folder / "examples")
             if self.task == "classification":
                 self.texts["data"] = str(self.folder / "examples" / "digits")
             else:
                 for name in ("inputs", "targets"):
                     self.texts[name] = str(self.folder / "examples" / "shapes" / name)
-        elif self.training._done == self.training.samples_made.emit:
+        elif self.begun == "samples":
             before = len(Pages.opened)
             self.training._on_worked(self.folder / "page.png")
             assert Pages.opened[before:] == [self.folder / "page.png"]
@@ -394,7 +402,7 @@ def test_the_panel_shows_the_new_run_of_the_document_as_it_is(
     steps: list[Callable[[], object]] = [
         lambda: made.go(made.random.randrange(4)),
         made.host_appears, made.choose_place, made.choose_task, made.choose_task, made.type_data, made.type_options,
-        made.type_project, made.browse, made.network_changes, made.network_changes, made.network_breaks,
+        made.type_project, made.browse, made.network_changes, made.network_changes, made.network_breaks, made.enter,
         made.hide_and_show, made.document_chooses_task, made.run_is_added, made.file_is_saved, made.clone,
         made.make_examples, made.start, made.start, made.ends, made.ends,
     ]  # fmt: skip
