@@ -416,3 +416,36 @@ def test_the_panel_shows_the_new_run_of_the_document_as_it_is(
             made.check()
         except AssertionError as error:
             raise AssertionError(f"after {log[-12:]}: {error}") from error
+
+
+@pytest.mark.parametrize("task", list(TASKS))
+def test_example_data_and_the_settings_of_a_run_are_filled_in_for_every_task(
+    qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, task: str
+) -> None:
+    made = Panel(qtbot, monkeypatch, tmp_path, 1)
+    others = [name for name in TASKS if name != task]
+    for other in others:
+        run = WatchedRun(
+            make_run(
+                tmp_path / other / task,
+                "a",
+                settings={"lr": 0.25, "data": "/of/run", "inputs": "/in", "seed": 3},
+                task=task,
+            )
+        )
+        run.read()
+        made.training._set_runs([run])
+        made.follow()
+        made.panel._choose_task(other)
+        made.panel.task.setCurrentIndex(made.panel.task.findData(other))
+        made.own_task = True
+        made.show_task(other)
+        made.check()
+        made.clone()
+        made.check()
+    if task in WITH_EXAMPLES:
+        made.make_examples()
+        made.check()
+        monkeypatch.setattr(made.random, "random", lambda: 1.0)  # nothing fails
+        made.ends()
+        made.check()
