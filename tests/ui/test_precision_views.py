@@ -39,8 +39,10 @@ def test_every_channel_is_shown_in_the_order_of_its_difference(
     chance = np.random.default_rng(seed)
     a = chance.normal(size=shape).astype(np.float32)
     b = (a + chance.normal(size=shape) * chance.choice((0.0, 0.01, 1.0))).astype(np.float32)
-    if seed == 1:  # some values are not finite
-        b.flat[:: max(b.size // 3, 2)] = chance.choice((np.nan, np.inf))
+    if seed == 1:  # values of the last channel are not finite, in one of both
+        last = int(np.prod(planes))
+        b.flat[last - 1] = np.nan
+        a.flat[max(last - 2, 0)] = -np.inf
     if seed == 2:  # the same infinity is not a difference
         a.flat[0] = b.flat[0] = np.inf
     if seed == 3:
@@ -95,19 +97,21 @@ def test_the_curve_has_the_best_choices_in_kilobytes_and_the_colors_of_the_theme
     plot = SizePlot()
     qtbot.addWidget(plot)
     plain = SizePoint(8192, 999.0, {})  # FP32
-    large, worse, equal, small = (
-        SizePoint(size, psnr, {"a": "int8"}) for size, psnr in ((4096, 60.25), (3072, 30.0), (1024, 40.5), (1024, 41.5))
+    large, worse, same, equal, small = (
+        SizePoint(size, psnr, {"a": "int8"})
+        for size, psnr in ((4096, 60.25), (3072, 30.0), (2048, 41.5), (1024, 40.5), (1024, 41.5))
     )
     for points, best in (
         ((), []),
         ((plain,), []),
-        ((plain, worse, large, equal, small), [large, small]),
+        ((plain, worse, large, same, equal, small), [large, small]),
         ((small,), [small]),
         ((), []),
     ):
         plot.show_points(points)
-        for mode in ("light", "dark"):
-            theme.apply(qapp, mode)
+        for mode in ("", "light", "dark"):
+            if mode:
+                theme.apply(qapp, mode)
             assert plot.getAxis("bottom").labelText == "Weights (KiB)"
             assert plot.getAxis("left").labelText == "PSNR against FP32 (dB)"
             assert len(items(plot, ScatterPlotItem)) == len(items(plot, PlotDataItem)) == int(bool(best))
