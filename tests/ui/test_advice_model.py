@@ -101,8 +101,9 @@ class Panel:
             self.profiling.show(self.random.choice((None, *self.profiling.entries, *self.profiling.entries)))
 
     def remove(self) -> None:
-        """Delete a run from the list."""
+        """Delete a run from the list, while none is shown."""
         if len(self.profiling.entries) > 4:
+            self.profiling.show(None)
             self.profiling.remove(self.random.choice(self.profiling.entries))
 
     def go(self) -> None:
@@ -111,6 +112,14 @@ class Panel:
     def edit(self) -> None:
         name, kernel = self.random.choice(NAMES), self.random.choice(("3x3", "5x5", "7x7"))
         self.context.root.do(lambda g: commands.set_params(g, {name: {"kernel": kernel}}))
+
+    def edit_another_document(self) -> None:
+        """Nobody watches it."""
+        (other,) = (each for each in self.documents if each is not self.context.root)
+        assert not self.panel._rest.isActive()
+        other.do(lambda g: commands.set_params(g, {"tail": {"features": str(self.random.randrange(3, 99))}}))
+        other.change_settings(threads=self.random.randrange(1, 9))
+        assert not self.panel._rest.isActive()
 
     def settings(self) -> None:
         self.context.root.change_settings(
@@ -266,7 +275,7 @@ def test_the_cards_are_those_of_the_run_and_the_network_as_they_are(
 ) -> None:
     made = Panel(qtbot, context, profiling, seed)
     steps: list[Callable[[], None]] = [
-        made.run, made.run, made.show, made.show, made.go, made.edit, made.settings, made.undo, made.redo, made.hide,
+        made.run, made.run, made.show, made.show, made.go, made.edit, made.edit_another_document, made.settings, made.undo, made.redo, made.hide,
         made.apply, made.apply, made.apply, made.reveal, made.reveal, made.remove,
     ]  # fmt: skip
     log: list[str] = []
