@@ -76,6 +76,12 @@ class Panel:
         context.reveal_requested.connect(self.revealed.append)
         self.panel = shown(qtbot, AdvicePanel(context), 400, 700)
         assert self.panel._stack.currentIndex() == 0
+        asked: list[None] = []
+        context.inference_requested.connect(lambda: asked.append(None))
+        (launch,) = (b for b in self.panel.findChildren(QPushButton) if b.isVisible())
+        assert launch.text() == "Launch Inference"
+        launch.click()
+        assert len(asked) == 1
         self.panel._rest.setInterval(0)
 
     # --- steps -------------------------------------------------------------------------------------------------------

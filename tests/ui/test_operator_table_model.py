@@ -15,6 +15,7 @@ pytestmark = pytest.mark.gui
 from profile_kit import NAMES, RUN, context, profile_of, profiling
 from PySide6.QtCore import QCoreApplication, QItemSelectionModel, QModelIndex, Qt
 from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 from window_kit import shown
 
@@ -47,6 +48,12 @@ class Table:
         self.documents = [context.root, other]
         self.panel = shown(qtbot, OperatorTablePanel(context), 1000, 400)
         assert self.panel._stack.currentIndex() == 0
+        asked: list[None] = []
+        context.inference_requested.connect(lambda: asked.append(None))
+        (launch,) = (b for b in self.panel.findChildren(QPushButton) if b.isVisible())
+        assert launch.text() == "Launch Inference"
+        launch.click()
+        assert len(asked) == 1
         self.panel._rest.setInterval(0)
         self.words = ""
         self.kind = ""
