@@ -49,6 +49,7 @@ class Table:
         self.panel = shown(qtbot, OperatorTablePanel(context), 1000, 400)
         assert self.panel._stack.currentIndex() == 0
         asked: list[None] = []
+        context.inference_requested.disconnect()  # nothing is run
         context.inference_requested.connect(lambda: asked.append(None))
         (launch,) = (b for b in self.panel.findChildren(QPushButton) if b.isVisible())
         assert launch.text() == "Launch Inference"
