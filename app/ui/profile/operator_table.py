@@ -225,7 +225,7 @@ class OperatorTablePanel(QWidget):
     def _filter(self, words: str) -> None:
         self.proxy.set_words(words)
         self._expand_found()
-        self._show_summary()
+        self._follow_rows()  # chosen ones that were hidden are seen again
 
     def _expand_found(self) -> None:
         """What the filter finds is seen in groups too."""
