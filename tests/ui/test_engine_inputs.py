@@ -109,6 +109,11 @@ def test_files_of_inputs_are_chosen_or_the_sample_photo(fed: Fed, tmp_path: Path
     inputs.feed({"deep"})
     assert fed.heard() == ["changed", "run"] * 2
     assert fed.waits() == ["deep", "gray"]
+    inputs.feed_frames(["photo"])
+    inputs.feed_frames(["gray"])
+    assert fed.waits() == ["gray", "photo"], "those that wait go on waiting"
+    inputs.set_file("photo", tmp_path / "three.png")
+    assert document.settings.input_files["photo"] == str(tmp_path / "three.png")
     alone = NetworkInputs(document)
     assert (alone.layers(), alone.path("photo")) == ((), None)
     alone.set_file("photo", file)
@@ -136,6 +141,22 @@ def test_inputs_follow_edits(fed: Fed) -> None:
     assert inputs.errors.keys() == inputs.shapes.keys() == {"gray"}
     inputs.set_document(document)
     assert (inputs.errors, inputs.shapes, fed.heard()) == ({}, {}, [])
+
+
+def test_an_input_that_only_losses_read_is_fed_once_inference_reads_it(fed: Fed) -> None:
+    inputs, document = fed.inputs, fed.document
+    document.do(lambda g: commands.add_layer(g, Layer("clean", "input", params={"dims": "8x8x3"})))
+    document.do(lambda g: commands.add_layer(g, Layer("loss", "l1_loss", inputs=(Source("conv"), Source("clean")))))
+    assert "clean" not in inputs.layers()
+    inputs.was_refused("clean", (Diagnostic("cannot-read", "it is broken"),))
+    fed.waits()
+    fed.said.clear()
+    document.do(lambda g: commands.connect(g, Source("clean"), "noise", 0))
+    assert "clean" in inputs.layers()
+    assert fed.heard() == ["changed"]
+    assert fed.waits() == ["clean"]
+    document.undo()
+    assert (fed.heard(), fed.waits(), inputs.errors) == (["changed"], [], {})
 
 
 @pytest.mark.parametrize(
