@@ -325,6 +325,16 @@ def test_every_other_edit_is_sent_as_the_whole_document(document: Document, name
     assert worker.send() == "update"
 
 
+def test_an_activation_of_an_analysis_layer_is_sent_with_the_document(document: Document) -> None:
+    document.do(lambda g: commands.set_activation(g, ["noise"], ActivationSpec("relu")))
+    edits, told = PendingEdits(), list[bool]()
+    edits.opened(document)
+    document.changed.connect(lambda change: told.append(edits.note(change, document)))
+    set_values(document, "noise", scale="0.5")
+    assert told == [False]
+    assert [type(request) for request in edits.requests(document)] == [UpdateRequest]
+
+
 def test_values_of_a_bypassed_layer_are_sent_with_the_document(document: Document) -> None:
     worker = Worker(document)
     skip(document, "noise")
