@@ -321,6 +321,17 @@ def test_the_selection_and_the_scope_follow_edits(walk: Walk) -> None:
     assert (walk.place(), walk.heard()) == ("", ["shown", "selected"])
 
 
+def test_a_layer_that_is_named_like_a_template_does_not_hide_it(walk: Walk) -> None:
+    context = walk.context
+    context.root.do(lambda g: commands.add_layer(g, Layer("inner", "identity", (0, 640))))
+    assert context.enter("inner")
+    assert (walk.place(), context.document.graph.get("conv") is not None) == (":inner", True)
+    context.set_scope(())
+    assert not context.enter("image")
+    assert not context.enter("absent")
+    assert walk.place() == ""
+
+
 def test_what_no_document_and_the_inspected_layer_are(walk: Walk) -> None:
     empty = Context(default_registry())
     assert not empty.has_document

@@ -441,6 +441,7 @@ def test_texts_of_an_earlier_result_are_not_current(qtbot: QtBot, monkeypatch: p
     for each in made:
         analysis.show(each)
         assert not live.current
+    assert told == [({}, False)] * 3, "each is said to be out of date at once"
     qtbot.waitUntil(lambda: live.current)
     assert live.texts == texts[2] != texts[1]
     assert [text for text, current in told if current] == [texts[2]], "the one between is not measured"
