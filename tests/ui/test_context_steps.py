@@ -321,6 +321,22 @@ def test_the_selection_and_the_scope_follow_edits(walk: Walk) -> None:
     assert (walk.place(), walk.heard()) == ("", ["shown", "selected"])
 
 
+def test_a_way_that_leads_nowhere_half_way_changes_nothing(walk: Walk) -> None:
+    context = walk.context
+    steps = (ScopeStep("b", "outer"), ScopeStep("m1", "middle"), ScopeStep("deep", "inner"))
+    for broken in (1, 2):
+        way = (*steps[:broken], ScopeStep("gone", "inner"))
+        assert not context.set_scope(way)
+        assert (walk.place(), walk.heard()) == ("", [])
+    assert context.set_scope(steps)
+    assert walk.place() == "b/m1/deep"
+    for level in ("b/m1", "b", ""):
+        assert context.leave()
+        assert walk.place() == level
+        assert context.selection == ({"b/m1": "deep", "b": "m1", "": "b"}[level],)
+    assert not context.leave()
+
+
 def test_a_layer_that_is_named_like_a_template_does_not_hide_it(walk: Walk) -> None:
     context = walk.context
     context.root.do(lambda g: commands.add_layer(g, Layer("inner", "identity", (0, 640))))
