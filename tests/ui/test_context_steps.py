@@ -359,3 +359,16 @@ def test_what_no_document_and_the_inspected_layer_are(walk: Walk) -> None:
     walk.context.inspected.emit("a.m1")
     walk.context.inspected.emit("")
     assert order == ["a.m1", ""]
+
+
+def test_nothing_is_selected_or_in_sight_while_something_else_is_shown(walk: Walk) -> None:
+    context = walk.context
+    seen: list[tuple[str, ...]] = []
+    context.document_changed.connect(lambda _: seen.append(context.selection))
+    context.select(("a",))
+    context.enter("a")
+    context.select(("m1",))
+    context.leave()
+    assert (seen, context.selection) == ([(), ()], ("a",))
+    assert context.set_scope((ScopeStep("", "inner"),))
+    assert (context.in_sight("conv"), context.path_of("conv"), context.paths(("conv", "x"))) == ("", "", ())
