@@ -141,7 +141,7 @@ def test_means_and_deviations_are_of_the_finite_values() -> None:
     assert (spread[0].psnr, spread[0].ssim) == (pytest.approx(sqrt(8 / 3)), pytest.approx(sqrt(0.08 / 3)))
     assert (spread[1].psnr, spread[1].milliseconds) == (0.0, pytest.approx(sqrt(8 / 3)))
     (same,) = means([row("a", "", ImageMetrics(inf, 1.0))])
-    assert same.psnr == inf, "there is no other value"
+    assert same.psnr == inf, "no finite value is known"
 
 
 def test_the_table_has_a_column_for_the_noise_where_there_are_several() -> None:
