@@ -18,6 +18,7 @@ from designer.files.document import save_document
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
+from designer.graph.template import INSTANCE, Template
 from designer.runtime.api import RunOptions
 
 OPTIONS = RunOptions(engine="torch", threads=2)
@@ -312,3 +313,24 @@ def test_what_is_refused_before_anything_runs(
         list(run_network(request))
     (found,) = caught.value.diagnostics
     assert (found.code, found.message, found.remedy) == (code, message, remedy)
+
+
+def test_layers_inside_of_templates_can_be_captured(tmp_path: Path) -> None:
+    inner = (
+        Layer("x", "template_input"),
+        Layer("conv", "convolution", (320, 0), (Source("x"),), {"features": "3"}),
+        Layer("y", "template_output", (640, 0), (Source("conv"),)),
+    )
+    layers = [
+        Layer("image", "input", params={"dims": "8x8x3"}),
+        Layer("block", INSTANCE, (320, 0), (Source("image"),), {"template": "pair"}),
+        Layer("result", "output", (640, 0), (Source("block"),)),
+    ]
+    save_document(Graph(layers, templates=[Template("pair", inner)]), tmp_path / "net.xml")
+    network = module.open_network(tmp_path / "net.xml")
+    request = RunArguments(tmp_path / "net.xml", inputs={"image": Path("a.png")})
+    for name in ("block.conv", "block", "image", "block.conv:1"):
+        module._check_request(network, replace(request, captures=((name, Path("a.npy")),)))
+    for name in ("conv", "block.gone"):
+        with pytest.raises(DiagnosticError, match=f"--capture: there is no layer '{name}'"):
+            module._check_request(network, replace(request, captures=((name, Path("a.npy")),)))
