@@ -295,6 +295,7 @@ def test_every_request_is_run_its_way(
             {"captures": (("gone:1", Path("a.npy")),)}, "no-such-layer", "--capture: there is no layer 'gone'",
             "choose: conv, image, result",
         ),
+        ({"cluster": "here", "outputs": (("result", Path("o.png")),)}, "no-frames", "--cluster runs folders of images", "give --input NAME=FOLDER and --output NAME=FOLDER"),
         ({"cluster": "here"}, "no-frames", "--cluster runs folders of images", "give --input NAME=FOLDER and --output NAME=FOLDER"),
         (
             {"inputs": {"image": Path("a.mkv")}, "captures": (("conv", Path("a.npy")),)}, "no-output",
