@@ -114,3 +114,14 @@ def test_words_that_cannot_be_read_write_nothing(
     started = Started(monkeypatch)
     assert layerwright("train", document, "stray").code == 1
     assert started.log == []
+
+
+@pytest.mark.parametrize(("left", "said"), [(None, ""), (0.0, ", 0 s left"), (61.6, ", 62 s left")])
+def test_a_step_is_printed_with_its_losses_and_the_time_that_is_left(
+    capsys: pytest.CaptureFixture[str], left: float | None, said: str
+) -> None:
+    values = {"loss": 0.123456, "validation.psnr": 31.5, "validation.ssim": None}
+    curves = SimpleNamespace(validated=("validation.psnr", "validation.ssim"), last=values.get)
+    shot = SimpleNamespace(curves=curves, seconds_left=left, step=3, total_steps=40)
+    train._print(SimpleNamespace(snapshot=shot))  # type: ignore[arg-type]
+    assert capsys.readouterr().out == f"step 3 of 40, loss 0.1235, psnr 31.5{said}\n"
