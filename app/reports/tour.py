@@ -81,10 +81,10 @@ class Tour:
         history.subscribe(follow)
         layer = network.graph["conv_enc_2"]
         before = inference.states["conv_enc_2"].outputs
-        history.commit(commands.set_params(network.graph, {layer.name: {"features": "56"}}))
+        history.commit(commands.set_params(network.graph, {layer.name: {"features": "64"}}))
         after = inference.states["conv_enc_2"].outputs
         self.page.text(
-            f"{network.graph.name} has {len(network.graph)} layers. Setting features of conv_enc_2 to 56 changes its output "
+            f"{network.graph.name} has {len(network.graph)} layers. Setting features of conv_enc_2 to 64 changes its output "
             f"from {_types(before)} to {_types(after)}; {inference.last_inferred} layers were inferred again."
         )
         history.commit(commands.set_params(network.graph, {layer.name: {"stride": "3x3"}}))

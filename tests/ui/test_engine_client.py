@@ -22,6 +22,7 @@ from app.ui.engine.call import EngineCall
 from app.ui.engine.client import EngineClient
 from app.ui.engine.latest_call import LatestCall
 from designer.graph.diagnostics import Diagnostic
+from designer.runtime.shared import Handle
 
 pytestmark = pytest.mark.gui
 
@@ -373,3 +374,50 @@ def test_folders_with_names_that_somebody_made_up_are_left_alone(
     assert stand_in.folder is not None
     assert stand_in.folder.parent == tmp_path
     assert len(list(tmp_path.glob(f"{client_module.PREFIX}*"))) == 3
+
+
+DOING = [
+    (protocol.OpenRequest(""), "it prepared the network"),
+    (protocol.UpdateRequest(""), "it took over an edit of the network"),
+    (SetParamRequest("a", "b", "c"), "it took over a parameter"),
+    (protocol.SetInputRequest("a", "b"), "it read an input"),
+    (RunRequest(), "it ran the network"),
+    (protocol.ProfileRequest(1), "it measured times"),
+    (PingRequest(), "it was busy with 'ping'"),
+    (None, ""),
+]
+
+
+@pytest.mark.parametrize(("request_", "doing"), DOING)
+def test_what_a_dead_engine_was_busy_with(qtbot: QtBot, asker: Asker, request_: Request | None, doing: str) -> None:
+    """The sentence is about the oldest request; every one fails with it."""
+    client = EngineClient(command=("absent",))
+    waiting = [request_, PingRequest()] if request_ else []
+    calls = [EngineCall(each, asker, None, asker.failed.append, None, None) for each in waiting]
+    client._calls = dict(enumerate(calls, 4))
+    said: list[object] = []
+    client.crashed.connect(said.append)
+    client.busy_changed.connect(said.append)
+    client._died("The engine stopped.")
+    message = f"The engine stopped{doing and ' while '}{doing}. Your document is unchanged."
+    remedy = "Launch again to start a fresh engine; a smaller image needs less memory."
+    assert said == [f"{message} {remedy}", *([False] if calls else [])]
+    found = [Diagnostic("engine-crashed", message, remedy=remedy)]
+    assert asker.failed == [tuple(found)] * len(calls)
+    assert (client.busy, client.running, client.waits_for) == (False, False, ())
+
+
+def test_a_client_without_a_process_lends_and_takes_nothing(qtbot: QtBot, asker: Asker) -> None:
+    client = EngineClient(command=("absent",))
+    assert (client.pid, client.running, client.busy, client.closed, client.folder) == (0, False, False, False, None)
+    with pytest.raises(RuntimeError, match="the engine has not been started"):
+        client.take(Handle("a", (1,), "float32"))
+    client.cancel()
+    assert not client.running, "there is nothing to cancel"
+    client.close()
+    client.close()
+    assert client.closed
+    said: list[bool] = []
+    client.busy_changed.connect(said.append)
+    call = asker.ask(client, PingRequest())
+    assert (call.request, said, client.running, asker.failed) == (PingRequest(), [], False, [])

@@ -418,6 +418,7 @@ def test_inputs_whose_source_has_frames_have_a_track(stage: Stage, tmp_path: Pat
     assert (stage.told, len(others)) == ([], 1)
     stage.choose(a="/photos/one.png", c="pattern:checkerboard")
     assert others[1:] == [("b",)]
+    assert not stage.playback.ends, "a camera has no end"
     assert sorted(stage.told) == ["a", "c"]
     assert stage.track("b") is before["b"]
     assert not stage.playback.ends

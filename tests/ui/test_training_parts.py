@@ -735,6 +735,51 @@ def test_every_step_that_is_asked_for_is_shown_whatever_was_shown_before(
     assert changed[-1] is None
 
 
+def test_weights_of_a_step_are_in_a_file_and_the_latest_files_are_kept(
+    qtbot: QtBot, context: Context, runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While weights are read, only the latest of several requests is kept."""
+    from app.ui.engine import time_machine as module
+    from designer.files.safetensors_file import read_entries, read_entry
+
+    monkeypatch.setattr(module, "KEPT", 2)
+    paths: list[Path | None] = []
+    monkeypatch.setattr(analysis_of(context), "show_weights", paths.append)
+    machine = time_machine_of(context)
+    assert time_machine_of(context) is machine
+    failed: list[str] = []
+    machine.failed.connect(failed.append)
+    run = runs.add("a")
+    run.folder.trail.mkdir()
+    steps = (0, 5, 10, 15, 20)
+    for step in steps:
+        with (run.folder.trail / "index.jsonl").open("a") as stream:
+            stream.write(json.dumps({"step": step, "file": f"{step}.npz", "kind": "key"}) + "\n")
+        np.savez(run.folder.trail / f"{step}.npz", weight=np.full(3, step + 1, np.float32))
+    for step in (5, 10, 0, 15, 0):
+        machine.go(run, step)
+        qtbot.waitUntil(lambda: not machine._job.running, timeout=WAIT)
+        latest = paths[-1]
+        assert latest is not None
+        assert latest.stem == str(step)
+        ((name, entry),) = read_entries(latest).items()
+        assert read_entry(latest, name, entry).tolist() == [step + 1] * 3
+    assert sorted(path.name for path in latest.parent.iterdir()) == ["0.safetensors", "15.safetensors"]
+    del paths[:]
+    for step in (5, 10, 20):
+        machine.go(run, step)
+    assert machine.step == 20
+    qtbot.waitUntil(lambda: not machine._job.running, timeout=WAIT)
+    assert [path and path.stem for path in paths][-1] == "20"
+    assert "10" not in [path and path.stem for path in paths]
+    assert failed == []
+    machine.go(run, 5)
+    machine.leave()
+    qtbot.waitUntil(lambda: not machine._job.running, timeout=WAIT)
+    assert paths[-1] is None, "what is written after one has left is not shown"
+    assert machine.step is None
+
+
 # --- the form of a new run --------------------------------------------------------------------------------------------
 
 

@@ -1,0 +1,127 @@
+"""How `layerwright train` and `layerwright follow` start, remember and follow runs, which the test plays."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from cli_kit import Run, layerwright
+
+from app.cli import train
+from designer.files.document import save_document
+from designer.graph.graph import Graph
+from designer.graph.model import Layer, Source
+from designer.training.run_folder import RunFolder
+
+__all__ = ["layerwright"]
+
+
+@pytest.fixture
+def document(tmp_path: Path) -> Path:
+    layers = [
+        Layer("image", "input", params={"dims": "8x8x3"}),
+        Layer("conv", "convolution", (320, 0), (Source("image"),), {"features": "3"}),
+        Layer("result", "output", (640, 0), (Source("conv"),)),
+    ]
+    save_document(Graph(layers, name="small net"), tmp_path / "net.xml")
+    return tmp_path / "net.xml"
+
+
+class Started:
+    """Everything that is done for a run, in order."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, status: int = 0) -> None:
+        self.log: list[tuple[Any, ...]] = []
+        self.status = status
+        self.looks: Any = None
+        log = self.log.append
+
+        def host_start(host: Any, run: RunFolder, options: Any, say: Any) -> None:
+            say("copying")
+            log(("host", host.name, host.python, run.path, dict(options)))
+
+        monkeypatch.setattr(
+            "designer.training.trainer.start", lambda run, options: log(("here", run.path, dict(options)))
+        )
+        monkeypatch.setattr("designer.training.ssh_host.start", host_start)
+        monkeypatch.setattr(
+            "designer.training.ssh_host.Host", lambda name, python: SimpleNamespace(name=name, python=python)
+        )
+        monkeypatch.setattr("designer.training.ssh_host.follow", lambda run, say: ("follow", run.path, say))
+        monkeypatch.setattr("designer.training.run_registry.remember", lambda run, file: log(("remember", run, file)))
+        monkeypatch.setattr(
+            "exporters.pytorch.export_project",
+            lambda graph, registry, project, name, training: log(("export", len(graph), project, name)),
+        )
+        monkeypatch.setattr(train, "_follow", self.follow)
+
+    def follow(self, folder: Path, looks: Any) -> int:
+        self.log.append(("follow", folder))
+        self.looks = looks
+        return self.status
+
+
+@pytest.mark.parametrize("output", ["", "project"])
+@pytest.mark.parametrize("status", [0, 1, 130])
+def test_a_run_here_is_started_remembered_and_followed(
+    layerwright: Run, monkeypatch: pytest.MonkeyPatch, document: Path, output: str, status: int
+) -> None:
+    started = Started(monkeypatch, status)
+    monkeypatch.chdir(document.parent)
+    done = layerwright("train", "net.xml", "--data", "photos", "--steps", 7, *(("--output", output) if output else ()))
+    project = document.parent / (output or "net_pytorch")
+    (export, here, remember, follow) = started.log
+    assert export == ("export", 3, project, "SmallNet")
+    assert here[0] == "here"
+    run = here[1]
+    assert run.parent == project / "runs"
+    assert here[2] == {"data": str(document.parent / "photos"), "steps": "7"}
+    assert (remember, follow) == (("remember", run, document), ("follow", run))
+    assert started.looks is train._looks
+    assert (done.code, done.out.replace("\n", ""), done.err) == (status, f"run {run}", "")
+
+
+@pytest.mark.parametrize("detach", [True, False])
+def test_a_run_on_a_host_is_followed_from_there(
+    layerwright: Run, monkeypatch: pytest.MonkeyPatch, document: Path, detach: bool
+) -> None:
+    started = Started(monkeypatch, 1)
+    done = layerwright("train", document, "--host", "big", *(["--detach"] if detach else []), "--lr", 0.5)
+    assert [name for name, *_ in started.log] == ["export", "host", "remember", *([] if detach else ["follow"])]
+    host = started.log[1]
+    assert host[1:3] == ("big", "python3")
+    assert host[4] == {"lr": "0.5"}
+    assert (done.code, done.err) == (0 if detach else 1, "copying\n")
+    if not detach:
+        name, path, say = started.looks()
+        assert (name, path) == ("follow", host[3])
+        assert say is train._say
+
+
+def test_a_run_is_followed_again(layerwright: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    started = Started(monkeypatch, 130)
+    monkeypatch.chdir(tmp_path)
+    done = layerwright("follow", "p/runs/a")
+    assert (done.code, started.log) == (130, [("follow", tmp_path / "p" / "runs" / "a")])
+    assert started.looks() == ("follow", tmp_path / "p" / "runs" / "a", train._say)
+
+
+def test_words_that_cannot_be_read_write_nothing(
+    layerwright: Run, monkeypatch: pytest.MonkeyPatch, document: Path
+) -> None:
+    started = Started(monkeypatch)
+    assert layerwright("train", document, "stray").code == 1
+    assert started.log == []
+
+
+@pytest.mark.parametrize(("left", "said"), [(None, ""), (0.0, ", 0 s left"), (61.6, ", 62 s left")])
+def test_a_step_is_printed_with_its_losses_and_the_time_that_is_left(
+    capsys: pytest.CaptureFixture[str], left: float | None, said: str
+) -> None:
+    values = {"loss": 0.123456, "validation.psnr": 31.5, "validation.ssim": None}
+    curves = SimpleNamespace(validated=("validation.psnr", "validation.ssim"), last=values.get)
+    shot = SimpleNamespace(curves=curves, seconds_left=left, step=3, total_steps=40)
+    train._print(SimpleNamespace(snapshot=shot))  # type: ignore[arg-type]
+    assert capsys.readouterr().out == f"step 3 of 40, loss 0.1235, psnr 31.5{said}\n"
