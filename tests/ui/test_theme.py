@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
-from PySide6.QtCore import QSize, Qt
+from PySide6.QtCore import QEvent, QSize, Qt
 from PySide6.QtGui import QAction, QColor, QIcon, QPalette
 from PySide6.QtWidgets import QApplication, QLabel, QListWidget, QPushButton, QToolTip
 
@@ -224,6 +224,8 @@ def test_an_icon_of_an_action_has_its_role_and_only_the_last_one_follows(qapp):
         qapp.processEvents()
         assert ink(action.icon()) == theme.color("warning").name()
         assert outline(action.icon()) == outline(theme.icon("undo"))
+    QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+    assert len(action.children()) == 1, "the first icon is followed no more"
     theme.apply(qapp, "system")
 
 
