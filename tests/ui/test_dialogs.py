@@ -9,9 +9,11 @@ pytestmark = pytest.mark.gui
 
 from pathlib import Path
 
-from PySide6.QtCore import QTimer
+from PySide6.QtCore import QSettings, QTimer
 from PySide6.QtWidgets import QApplication, QFileDialog, QLabel, QLineEdit, QMessageBox, QPushButton, QWidget
+from pytestqt.qtbot import QtBot
 
+from app.import_process import parse_input
 from app.ui.canvas.canvas import Canvas
 from app.ui.document.document import Document
 from app.ui.engine.context import Context
@@ -21,6 +23,7 @@ from app.ui.shell.export.picture import PictureDialog
 from app.ui.shell.export.pytorch import PyTorchExportDialog
 from app.ui.shell.export.tensorrt import TensorRtExportDialog
 from app.ui.shell.export.video import VideoExportDialog
+from app.ui.shell.module_dialog import ModuleDialog
 from app.ui.widgets import theme
 from app.ui.widgets.file_dialogs import ask_save_path
 from app.ui.widgets.findings import FindingsDialog
@@ -243,3 +246,38 @@ def test_weights_of_an_export_are_a_folder_or_a_file_and_asked_for_where_the_cur
         asked.click()
         assert dialog.weights.text() == (chosen if isinstance(chosen, str) else chosen[0]), "cancelled"
     assert begun == [str(tmp_path / "weights")] * 4
+
+
+def test_the_dialog_for_a_module_begins_where_the_last_import_was(
+    qtbot: QtBot, settings: QSettings, tmp_path: Path
+) -> None:
+    last, usual = tmp_path / "last", tmp_path / "usual"
+    for folder, name in ((last, "Last"), (usual, "Usual")):
+        folder.mkdir()
+        (folder / "model.py").write_text(f"def {name}():\n    pass\n")
+
+    def made(**stored: str) -> ModuleDialog:
+        settings.remove("import")
+        for key, value in stored.items():
+            settings.setValue(f"import/{key}", value)
+        dialog = ModuleDialog(settings, usual, lambda _source: None, None)
+        qtbot.addWidget(dialog)
+        return dialog
+
+    first = made()
+    assert [first.module.text(), first.callable.currentText(), first.inputs.text(), first.state.text()] == [
+        *("", "", "1x3x64x64", "")
+    ]
+    assert (first.message.isVisibleTo(first), first.go.isEnabled()) == (False, False)
+    for module in ("model.py", " model.py ", "model"):
+        first.module.setText(module)
+        assert (first.file, first.callable.currentText(), first.go.isEnabled()) == (usual / "model.py", "Usual", True)
+        assert first.source().folder == usual
+    later = made(module="model.py", callable="Last", inputs="1x1x8x8", state="", folder=str(last))
+    assert (later.file, later.callable.currentText(), later.problem()) == (last / "model.py", "Last", "")
+    source = later.source()
+    assert (source.folder, [str(shape) for shape in source.inputs]) == (last, [str(parse_input("1x1x8x8"))])
+    assert later.go.isEnabled()
+    renamed = made(module="model.py", callable="Gone", folder=str(last))
+    assert renamed.callable.currentText() == "Gone", "what was typed is proposed as it was"
+    settings.remove("import")

@@ -74,6 +74,7 @@ def test_empty_until_asked_then_true_after_every_edit(window, qtbot):
     QTest.mouseClick(panel.findChild(QPushButton, "differences.empty.action"), Qt.MouseButton.LeftButton)
     assert panel.head.text() == "Since the saved version: no differences"
     assert marks(window) == {}
+    assert (panel.copy.isEnabled(), panel.close_button.isEnabled()) == (False, True)
     document = window.context.document
     document.do(lambda g: commands.set_params(g, {"a": {"features": "16"}}))
     document.do(lambda g: commands.add_layer(g, Layer("c", "identity", (320, 320), (Source("a"),))))
@@ -82,6 +83,7 @@ def test_empty_until_asked_then_true_after_every_edit(window, qtbot):
     assert ("+ added", "c", "identity") in lines(panel)
     assert ("~ changed", "a", "features: 8 → 16") in lines(panel)
     assert ("− removed", "b", "convolution") in lines(panel)
+    assert panel.copy.isEnabled()
     QTest.mouseClick(panel.copy, Qt.MouseButton.LeftButton)
     assert "- b (convolution)" in QGuiApplication.clipboard().text()
     for _ in range(3):

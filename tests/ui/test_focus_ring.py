@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 pytest.importorskip("PySide6")
@@ -115,3 +117,26 @@ def test_the_ring_goes_when_the_focus_moves_to_a_widget_with_a_frame_of_its_own(
     assert window.line.hasFocus()
     assert focus_ring.present() is None
     assert [ring for ring in window.findChildren(focus_ring.FocusRing) if ring.isVisible()] == []
+
+
+def test_a_button_that_is_held_shows_none_even_after_keys(window, monkeypatch):
+    """A click can move the focus while the window still remembers that Tab moved it before."""
+    held = [Qt.MouseButton.LeftButton]
+    application = SimpleNamespace(mouseButtons=lambda: held[0])
+    monkeypatch.setattr(focus_ring, "QGuiApplication", application)
+    window.setAttribute(Qt.WidgetAttribute.WA_KeyboardFocusChange)
+    for button, ringed in ((Qt.MouseButton.LeftButton, False), (Qt.MouseButton.NoButton, True)):
+        held[0] = button
+        focus_ring._follow(None, window.push)
+        assert (focus_ring.present() is not None) is ringed
+    ring = focus_ring.present()
+    window.push.resize(window.push.width() + 30, window.push.height() + 10)
+    assert ring.geometry() == window.push.rect(), "it follows the size"
+    for other in (window.line, window, None):
+        focus_ring._follow(None, window.push)
+        assert focus_ring.present() is not None
+        focus_ring._follow(window.push, other)
+        assert focus_ring.present() is None
+    window.setAttribute(Qt.WidgetAttribute.WA_KeyboardFocusChange, on=False)
+    focus_ring._follow(None, window.push)
+    assert focus_ring.present() is None

@@ -89,3 +89,26 @@ def test_an_import_that_is_quick_shows_nothing(qtbot: QtBot) -> None:
     run.abandon()
     assert not bar._soon.isActive()
     assert not bar.isVisible()
+
+
+def test_nothing_is_shown_of_the_first_moment_of_an_import(qtbot: QtBot) -> None:
+    imports = Queue()
+    bar = ImportBar(imports)  # type: ignore[arg-type]
+    qtbot.addWidget(bar)
+    text = bar.findChild(QLabel, "import_bar.text")
+    quick, slow = imports.add("quick.onnx"), imports.add("slow.onnx")
+    progress(quick, 1, 2, "reading nodes")
+    assert not bar.isVisible()
+    quick.is_opened = True
+    quick.opened.emit(None)
+    progress(slow, 1, 3, "reading weights")
+    assert not bar.isVisible(), "the first moment is not over"
+    bar._soon.stop()
+    bar._soon.timeout.emit()
+    assert bar.isVisible()
+    assert text.text() == "Importing slow.onnx: reading weights"
+    quick.abandon()
+    assert bar.isVisible()
+    slow.abandon()
+    assert not bar.isVisible(), "it was not opened, and nothing is waited for"
+    bar._stop()  # nothing to stop any more

@@ -121,6 +121,32 @@ def test_channels_whose_weights_cannot_follow_are_written_also_after_another_sel
     assert params(context, "conv_1")["features"] == "16"
 
 
+def test_channels_whose_weights_cannot_follow_are_not_written_into_another_document(qtbot, panel, context, monkeypatch):
+    asked, said = [], []
+    monkeypatch.setattr(
+        weight_surgery_of(context), "operate", lambda *args, failed=None, **kwargs: asked.append((args, kwargs, failed))
+    )
+    context.message.connect(lambda role, text: said.append((role, text)))
+    context.root.change_settings(weights="missing.npz")
+    first, second = context.document, Document(small_graph(), context.registry)
+    for reason, shown_document in (("weights-missing", second), ("refused", second), ("refused", first)):
+        context.set_document(first)
+        context.select(("conv_0",))
+        features = field(panel, "features")
+        retype(qtbot, features, "24")
+        qtbot.keyClick(features, Qt.Key.Key_Return)
+        args, kwargs, failed = asked.pop()
+        assert (args, kwargs, asked) == (("features", "conv_0"), {"features": 24}, [])
+        context.set_document(shown_document)
+        failed(Diagnostic(reason, "there are none"))
+        why = [("warning", "The weights do not follow: there are none.")] if reason != "weights-missing" else []
+        assert said == why
+        said.clear()
+        written = "24" if shown_document is first else "8"
+        assert [document.graph["conv_0"].params["features"] for document in (first, second)] == [written, "8"]
+    second.deleteLater()
+
+
 def test_two_gestures_are_two_steps(qtbot, panel, context):
     context.select(("conv_0",))
     features = field(panel, "features")

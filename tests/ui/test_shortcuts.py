@@ -14,7 +14,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QTreeWidget
 
 from app.ui.canvas.inline_editor import InlineEditor
-from app.ui.shell.shortcuts import PRESETS, Shortcuts, clash
+from app.ui.shell.shortcuts import PRESETS, Shortcuts, clash, native, notifier
 from app.ui.shell.shortcuts_dialog import ShortcutsDialog
 from app.ui.shell.window import declared_actions
 from designer.graph import commands
@@ -77,6 +77,65 @@ def test_other_keys_are_not(shortcuts, action, key):
     assert shortcuts.refused(action, key) is None
 
 
+TYPED, RESERVED = "A key without a modifier would be typed into fields.", "Esc is reserved for cancel."
+REMOVES = "Actions that remove layers need a modifier."
+NOT_A_KEY = "This is not a key."
+JUDGED = {  # for an action of the whole window, one of the canvas, and one of the canvas that removes layers
+    "": (NOT_A_KEY, NOT_A_KEY, NOT_A_KEY),
+    "B": (TYPED, "", REMOVES),
+    "Shift+B": (TYPED, "", REMOVES),
+    "Space": (TYPED, "", REMOVES),
+    "Del": (TYPED, "", ""),
+    "Shift+Del": (TYPED, "", ""),
+    "Backspace": (TYPED, "", ""),
+    "F1": ("", "", ""),
+    "F35": ("", "", ""),
+    "Shift+F6": ("", "", ""),
+    "Ctrl+B": ("", "", ""),
+    "Alt+B": ("", "", ""),
+    "Ctrl+Shift+B": ("", "", ""),
+    "Ctrl+K, B": ("", "", ""),
+    "Esc": (TYPED, RESERVED, RESERVED),
+    "Ctrl+Esc": (RESERVED, RESERVED, RESERVED),
+}
+
+
+@pytest.mark.parametrize("key", JUDGED)
+def test_each_kind_of_key_is_judged_by_the_kind_of_action(shortcuts, key):
+    removing = ["edit.delete", "edit.delete_heal", "edit.cut", "template.dissolve"]
+    assert all(shortcuts.actions[name].on_canvas for name in removing)
+    for kind, names in enumerate((["file.save", "help.commands"], ["edit.bypass", "edit.add"], removing)):
+        for name in names:
+            said = shortcuts.refused(name, key)
+            assert (said or "").startswith(JUDGED[key][kind]), name
+            assert (said is None) is (not JUDGED[key][kind]), name
+
+
+def test_what_a_preset_does_not_name_keeps_its_declared_key(shortcuts, settings):
+    declared = {spec.id: spec.keys for spec in declared_actions()}
+    for preset in PRESETS:
+        shortcuts.change("edit.bypass", ("Ctrl+Alt+Q",))
+        shortcuts.change("edit.duplicate", ())
+        assert shortcuts.keys("edit.duplicate") == ()
+        assert shortcuts.is_changed("edit.duplicate")
+        shortcuts.choose(preset.id)
+        assert {name: shortcuts.keys(name) for name in declared} == {**declared, **preset.keys}
+        assert settings.value("shortcuts/preset") == preset.id
+        assert [key for key in settings.allKeys() if key.startswith("shortcuts/keys")] == []
+    settings.setValue("shortcuts/preset", "gone")
+    assert shortcuts.preset is PRESETS[0]
+
+
+def test_every_window_hears_of_changed_keys(shortcuts, qtbot):
+    for change in (
+        lambda: shortcuts.change("edit.bypass", ("M",)),
+        lambda: shortcuts.reset("edit.bypass"),
+        lambda: shortcuts.choose("blender"),
+    ):
+        with qtbot.waitSignal(notifier().changed, timeout=1000):
+            change()
+
+
 def test_every_key_of_an_action_is_taken_from_the_actions_that_had_it(shortcuts):
     assert shortcuts.standard("edit.redo") == ("Ctrl+Shift+Z", "Ctrl+Y")
     shortcuts.change("edit.redo", ())
@@ -93,8 +152,18 @@ def test_every_key_of_an_action_is_taken_from_the_actions_that_had_it(shortcuts)
 
 def test_sequences_that_hide_each_other_clash():
     assert clash("Ctrl+K, Ctrl+S", "Ctrl+K")
+    assert clash("Ctrl+K", "Ctrl+K, Ctrl+S")
+    assert not clash("Ctrl+K, Ctrl+S", "Ctrl+K, Ctrl+D")
+    assert not clash("Ctrl+S", "Ctrl+K, Ctrl+S")
     assert clash("ctrl+d", "Ctrl+D")
     assert not clash("Ctrl+D", "Ctrl+Shift+D")
+
+
+def test_keys_are_named_as_the_platform_names_them():
+    names = ["Ctrl+D", "F2", "Ctrl+K, Ctrl+S"]
+    shown = [QKeySequence(name).toString(QKeySequence.SequenceFormat.NativeText) for name in names]
+    assert native(tuple(names)) == ", ".join(shown)
+    assert native(()) == ""
 
 
 def test_changed_in_the_dialog_by_keys_and_then_used(window, qtbot):

@@ -8,6 +8,7 @@ pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
 import gettext
+import os
 from collections.abc import Iterator
 
 import numpy as np
@@ -262,6 +263,9 @@ def test_the_language_of_the_person(pseudo, qapp, tmp_path, monkeypatch) -> None
     assert language.wanted("pt_BR.UTF-8", ["de-DE"]) == ["pt_BR", "pt"]
     assert language.wanted("", ["en-GB", "de-DE"]) == [] == language.wanted("C", [])
     assert "/" not in "".join(language.wanted("../../x", []))
+    assert language.wanted("", ["fr-FR", "en-GB", "de-DE"]) == ["fr_FR", "fr"], "who reads English needs no third"
+    assert language.wanted("", ["POSIX"]) == language.wanted("", ["C.UTF-8"]) == language.wanted("EN_us", ["de"]) == []
+    assert language.wanted("sr@latin", []) == ["sr@latin"]
     file = texts.file(tmp_path, "de")
     file.parent.mkdir(parents=True)
     file.write_bytes(compiled({"": "Content-Type: text/plain; charset=UTF-8\n", "Saved {name}": "{name} gesichert"}))
@@ -269,6 +273,7 @@ def test_the_language_of_the_person(pseudo, qapp, tmp_path, monkeypatch) -> None
     assert language.apply(qapp, tmp_path) == ""
     monkeypatch.setenv(language.VARIABLE, "de_DE")
     assert language.apply(qapp, tmp_path) == "de"
+    assert os.environ[language.VARIABLE] == "de", "for the processes that the program starts"
     try:
         assert texts.tr("Saved {name}", name="x") == "x gesichert"
         box = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)

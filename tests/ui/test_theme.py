@@ -10,9 +10,9 @@ import pytest
 pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
-from PySide6.QtCore import QSize, Qt
-from PySide6.QtGui import QPalette
-from PySide6.QtWidgets import QApplication, QPushButton
+from PySide6.QtCore import QEvent, QSize, Qt
+from PySide6.QtGui import QAction, QColor, QIcon, QPalette
+from PySide6.QtWidgets import QApplication, QLabel, QListWidget, QPushButton, QToolTip
 
 import app.ui
 from app.ui.widgets import theme
@@ -87,6 +87,177 @@ def test_an_icon_follows_the_theme(qtbot, qapp):
     assert light == theme.icon("undo").pixmap(QSize(24, 24), 1.0).toImage()
     assert theme.icon("undo").pixmap(QSize(24, 24), 2.0).size() == QSize(48, 48)
     theme.apply(qapp, "system")
+
+
+ROLES = {  # of the palette of the application
+    "Window": "surface",
+    "WindowText": "text",
+    "Base": "sunken",
+    "AlternateBase": "surface",
+    "Text": "text",
+    "PlaceholderText": "muted",
+    "Button": "raised",
+    "ButtonText": "text",
+    "BrightText": "error",
+    "Highlight": "selection",
+    "HighlightedText": "selection_text",
+    "Accent": "accent",
+    "Link": "accent",
+    "LinkVisited": "accent",
+    "ToolTipBase": "raised",
+    "ToolTipText": "text",
+    "Light": "border",
+    "Midlight": "border",
+    "Mid": "border",
+    "Dark": "sunken",
+    "Shadow": "sunken",
+}
+UNAVAILABLE = dict.fromkeys(("WindowText", "Text", "ButtonText", "HighlightedText"), "disabled") | {
+    "Highlight": "border"
+}
+CONTROLS = ("QCheckBox", "QRadioButton", "QLineEdit", "QAbstractSpinBox", "QComboBox", "QPushButton", "QSlider")
+
+
+def colors(palette: QPalette, group: str) -> dict[str, str]:
+    """The colors of all roles of the palette that we set."""
+    return {
+        role: palette.color(QPalette.ColorGroup[group], QPalette.ColorRole[role]).name(QColor.NameFormat.HexArgb)
+        for role in ROLES
+    }
+
+
+def expected(roles: dict[str, str]) -> dict[str, str]:
+    return {slot: theme.color(role).name(QColor.NameFormat.HexArgb) for slot, role in roles.items()}
+
+
+def test_each_part_of_the_window_has_the_color_of_its_role(themed, qapp):
+    assert theme.is_dark() is (themed == "dark")
+    for group, roles in (("Active", ROLES), ("Inactive", ROLES), ("Disabled", ROLES | UNAVAILABLE)):
+        assert colors(qapp.palette(), group) == expected(roles)
+        assert colors(QToolTip.palette(), group) == expected(roles)
+    frame = theme.color("outline").lighter(140)
+    for control in CONTROLS:
+        palette = QApplication.palette(control)
+        found, wanted = (
+            colors(palette, "Active"),
+            expected(ROLES | {"Highlight": "accent", "HighlightedText": "sunken"}),
+        )
+        assert found == wanted | {"Window": frame.name(QColor.NameFormat.HexArgb)}, control
+        found, wanted = colors(palette, "Disabled"), expected(ROLES | UNAVAILABLE)
+        assert found == wanted | {"Window": frame.name(QColor.NameFormat.HexArgb)}, control
+
+
+def test_frames_of_check_boxes_in_lists_follow_the_theme(qtbot, qapp):
+    view = QListWidget()
+    qtbot.addWidget(view)
+    theme.apply(qapp, "light")
+    theme.frame_check_boxes(view)
+    for mode in ("light", "dark", "light"):
+        theme.apply(qapp, mode)
+        assert view.palette().color(QPalette.ColorRole.Window) == theme.color("outline").lighter(140)
+        assert view.palette().color(QPalette.ColorRole.Text) == theme.color("text")
+    theme.apply(qapp, "system")
+
+
+def test_a_switch_is_said_once_and_the_same_theme_again_is_none(qapp):
+    theme.apply(qapp, "dark")
+    said = []
+    count = lambda: said.append(theme.is_dark())  # noqa: E731
+    theme.changes().changed.connect(count)
+    for mode, dark in (("dark", []), ("light", [False]), ("light", []), ("system", [True]), ("dark", [])):
+        said.clear()
+        theme.apply(qapp, mode)
+        assert said == dark, mode
+    said.clear()
+    text = {dark: theme._DARK["text"] if dark else theme._LIGHT["text"] for dark in (True, False)}
+    with theme.as_if(dark=False):
+        assert (theme.is_dark(), theme.color("text").name()) == (False, text[False])
+        with theme.as_if(dark=True):
+            assert theme.color("text").name() == text[True]
+        assert theme.color("text").name() == text[False]
+    with pytest.raises(ZeroDivisionError), theme.as_if(dark=False):
+        _ = 1 // 0
+    assert theme.is_dark()
+    assert not said
+    theme.changes().changed.disconnect(count)
+    theme.apply(qapp, "system")
+
+
+def ink(icon: QIcon, mode: QIcon.Mode = QIcon.Mode.Normal) -> str:
+    """The color in which an icon is drawn."""
+    image = icon.pixmap(QSize(24, 24), 1.0, mode).toImage()
+    pixels = [image.pixelColor(x, y) for x in range(24) for y in range(24)]
+    return max(pixels, key=lambda color: color.alpha()).name()
+
+
+def outline(icon: QIcon) -> list[int]:
+    image = icon.pixmap(QSize(24, 24), 1.0).toImage()
+    return [image.pixelColor(x, y).alpha() for x in range(24) for y in range(24)]
+
+
+def test_icons_have_the_color_of_their_role_and_are_faded_where_they_cannot_be_used(themed):
+    faded = theme.color("disabled").name()
+    for role in ("text", "muted", "warning", "error"):
+        made = theme.icon("undo", role)
+        assert ink(made) == ink(made, QIcon.Mode.Selected) == theme.color(role).name()
+        assert ink(made, QIcon.Mode.Disabled) == faded
+    assert ink(theme.icon("undo")) == theme.color("text").name()
+    shapes = {}
+    for category in Category:
+        made = theme.category_icon(category)
+        assert ink(made) == theme.category(category).name()
+        assert ink(made, QIcon.Mode.Disabled) == faded
+        shapes[category] = outline(made)
+    assert len({tuple(shape) for shape in shapes.values()}) == len(Category)
+    assert len({theme.category(category).name() for category in Category}) == len(Category)
+    for category, name in ((Category.CONVOLUTION, "grid"), (Category.TRAINING, "school-outline")):
+        assert shapes[category] == outline(theme.icon(name))
+
+
+def test_an_icon_of_an_action_has_its_role_and_only_the_last_one_follows(qapp):
+    theme.apply(qapp, "dark")
+    action = QAction()
+    theme.set_icon(action, "redo", "error")
+    theme.set_icon(action, "undo", "warning")
+    for mode in ("light", "dark"):
+        theme.apply(qapp, mode)
+        qapp.processEvents()
+        assert ink(action.icon()) == theme.color("warning").name()
+        assert outline(action.icon()) == outline(theme.icon("undo"))
+    QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+    assert len(action.children()) == 1, "the first icon is followed no more"
+    theme.apply(qapp, "system")
+
+
+@pytest.mark.parametrize(
+    "ground", ["#000000", "#404040", "#707070", "#7a7a7a", "#ff0000", "#0000ff", "#00ff00", "#ffffff"]
+)
+def test_the_ink_on_a_color_of_data_is_readable(ground):
+    black, white = QColor("#000000"), QColor("#ffffff")
+    found = theme.ink_on(QColor(ground))
+    assert found in (black, white)
+    assert theme.contrast(found, QColor(ground)) >= 4.58
+    assert theme.contrast(QColor(ground), found) == theme.contrast(found, QColor(ground))
+
+
+def test_labels_show_what_looks_like_markup_as_it_is_unless_they_ask_for_markup(qtbot, qapp):
+    theme.apply(qapp, "system")
+    plain, rich = QLabel("<b>name</b>"), QLabel("<b>name</b>")
+    rich.setTextFormat(Qt.TextFormat.RichText)
+    for label in (plain, rich):
+        qtbot.addWidget(label)
+        label.ensurePolished()
+    assert (plain.textFormat(), rich.textFormat()) == (Qt.TextFormat.PlainText, Qt.TextFormat.RichText)
+
+
+def test_numbers_have_the_size_of_the_other_text(qapp):
+    before = qapp.font()
+    larger = qapp.font()
+    larger.setPointSizeF(before.pointSizeF() + 5)
+    qapp.setFont(larger)
+    assert theme.mono_font().pointSizeF() == larger.pointSizeF()
+    qapp.setFont(before)
+    assert theme.mono_font().pointSizeF() == before.pointSizeF()
 
 
 def test_every_icon_draws_something_inside_its_box(qapp):

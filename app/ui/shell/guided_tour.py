@@ -48,7 +48,7 @@ def tour_steps() -> tuple[TourStep, ...]:
                 "Press Space on the canvas, type “identity”, and press Return. The new layer is connected to the "
                 "selected one."
             ),
-            lambda _window, edit: edit is not None and bool(edit.added),
+            lambda _window, edit: edit is not None and bool(edit.added - set(edit.renamed.values())),
         ),
         TourStep(
             tr("Change a parameter"),
