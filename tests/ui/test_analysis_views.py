@@ -1082,3 +1082,55 @@ def test_while_frames_play_the_overview_follows_less_often(qtbot: QtBot, analysi
     assert bring(5.0) == number(5.0)
     assert not panel._calm.isActive()
     analysis.playback.tracks.clear()
+
+
+def test_a_layer_that_is_renamed_stays_in_the_overview_and_one_that_is_deleted_goes(
+    qtbot: QtBot, analysis: AnalysisController
+) -> None:
+    panel = NetworkOverviewPanel(analysis.context)
+    qtbot.addWidget(panel)
+    panel.show()
+    document = analysis.context.document
+    analysis.result = AnalysisResult(steps=(RunStep(("mix", "z"), "numpy", 4.0), RunStep(("y",), "-", 0.0)))
+    analysis.result_changed.emit()
+    assert list(rows(panel.model)) == ["a", "b", "mix+z", "mix", "z", "y"]
+    document.do(lambda g: rename_layer(g, "mix", "blend"))
+    assert list(rows(panel.model)) == ["a", "b", "mix+z", "mix", "z", "y"]  # as it ran, until it runs again
+    document.do(lambda g: remove_layers(g, ["z"]))
+    assert list(rows(panel.model)) == ["a", "b", "y"]
+    document.do(lambda g: rename_layer(g, "y", "result"))
+    analysis.result = AnalysisResult(steps=(RunStep(("blend", "result"), "numpy", 4.0),))
+    analysis.result_changed.emit()
+    assert list(rows(panel.model)) == ["a", "b", "blend+result", "blend", "result"]
+
+
+def test_groups_are_sorted_by_the_memory_of_all_of_their_layers(qtbot: QtBot) -> None:
+    model = OverviewModel()
+    sizes = {"one": 700, "a": 500, "b": 400, "c": 600, "d": 10}
+    infos = {name: LayerInfo("relu", "ReLU", "N", None, size) for name, size in sizes.items()}
+    steps = tuple(RunStep(names, "numpy", 1.0) for names in (("one",), ("a", "b"), ("c", "d")))
+    model.show(steps, infos)
+    for order, names in (
+        (Qt.SortOrder.DescendingOrder, ["b", "one", "d"]),
+        (Qt.SortOrder.AscendingOrder, ["d", "one", "b"]),
+    ):
+        model.sort(MEMORY, order)
+        assert [model.layer_at(model.index(row, 0)) for row in range(3)] == names
+    assert [cells(model.index(row, 0))[MEMORY] for row in range(3)] == [binary(610), binary(700), binary(900)]
+
+
+@pytest.mark.parametrize("where", ["picture", "tensor"])
+def test_the_menu_of_an_output_is_there_where_something_is_shown(qtbot: QtBot, where: str) -> None:
+    view = OutputView("y", lambda: None)  # type: ignore[arg-type,return-value]
+    qtbot.addWidget(view)
+    view.resize(400, 300)
+    view.show()
+    menu = view.export.menu()
+    for values in (None, np.zeros((1, 3, 8, 8), np.float32)):
+        view.show_array(values)
+        view.view.customContextMenuRequested.emit(QPoint(5, 6))
+        assert menu.isVisible() == (values is not None)
+        if where == "picture" and values is not None:
+            assert menu.pos() == view.view.mapToGlobal(QPoint(5, 6))
+        menu.close()
+        assert view.export.isEnabled() == (values is not None)
