@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("PySide6")
 from PySide6.QtCore import QMimeData, QModelIndex, QPersistentModelIndex, QPoint, QPointF, Qt, QUrl
-from PySide6.QtGui import QDragEnterEvent, QDropEvent
+from PySide6.QtGui import QDragEnterEvent, QDropEvent, QImage
 from PySide6.QtWidgets import (
     QAbstractButton,
     QApplication,
@@ -34,11 +34,13 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 
 from app.engine.protocol import RunStep, TraceReply
-from app.ui.analysis import analysis_panel
+from app.reports.comparison import ms_text
+from app.ui.analysis import analysis_panel, image_input, report
 from app.ui.analysis.analysis_panel import AnalysisPanel
 from app.ui.analysis.display import MODES, Display, DisplayBar, DisplayMode
 from app.ui.analysis.faults import Faults
 from app.ui.analysis.heat import HeatDelegate, HeatLegend
+from app.ui.analysis.image_input import ImageInput
 from app.ui.analysis.input_row import InputRow
 from app.ui.analysis.layer_infos import LayerInfo
 from app.ui.analysis.network_overview import NetworkOverviewPanel
@@ -55,18 +57,21 @@ from app.ui.analysis.overview_model import (
     OverviewModel,
     headers,
 )
+from app.ui.analysis.report import PAGES, seen_in
 from app.ui.analysis.transport import SPEEDS, Transport
 from app.ui.document.document import Document
 from app.ui.engine.analysis import AnalysisController, analysis_of
 from app.ui.engine.context import Context
 from app.ui.engine.inputs import image_of, photographs
 from app.ui.engine.playback import Track
+from app.ui.engine.provenance import provenance_of
 from app.ui.engine.result import AnalysisResult, Phase
 from app.ui.widgets import run_choices, theme
 from app.ui.widgets.heat import heat_color
 from app.ui.widgets.image_view import SplitMode
 from app.ui.widgets.overlays import CrossOverlay
 from app.ui.widgets.run_choices import Choice
+from designer.files.document import DOCUMENTS
 from designer.graph.bypass import bypass
 from designer.graph.commands import add_layer, remove_layers, rename_layer, set_params
 from designer.graph.graph import Graph
@@ -1134,3 +1139,90 @@ def test_the_menu_of_an_output_is_there_where_something_is_shown(qtbot: QtBot, w
             assert menu.pos() == view.view.mapToGlobal(QPoint(5, 6))
         menu.close()
         assert view.export.isEnabled() == (values is not None)
+
+
+# --- the report and the image of a selected input ---------------------------------------------------------------------
+
+
+def test_the_report_has_what_is_seen(
+    panel: AnalysisPanel, analysis: AnalysisController, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context, document = analysis.context, analysis.context.document
+    document.do(lambda g: add_layer(g, Layer("noise", "noise", inputs=(Source("a"),), params={"scale": "0.25"})))
+    analysis.inputs.set_file("b", Path("pattern:edges"))
+    files = {"a": str(analysis.inputs.path("a")), "b": "pattern:edges"}
+
+    def titled(name: str) -> tuple[str, str, str]:
+        operator = document.inference.read(name).operator
+        text = operator.summary() or ", ".join(f"{k} {v}" for k, v in document.graph[name].params.items())
+        return name, operator.title, text
+
+    before = seen_in(context)
+    assert dict(before.inputs) == files
+    assert list(before.options) == [titled("mix"), titled("noise")]
+    assert (before.outputs, before.inspected, before.overview, before.milliseconds) == ({}, None, (), 0.0)
+    assert (before.note, before.window) == ("", b"")
+    params = {"width": "4", "height": "3", "offset": "2x1x0", "analysis_view": "tensor"}
+    document.do(lambda g: set_params(g, {"z": params}))
+    y, z, hidden = (np.random.default_rng(n).random((1, 3, 8, 16), np.float32) for n in range(3))
+    steps = (
+        RunStep(("noise", "mix"), "numpy", 1234.5),
+        RunStep(("y",), "onnxruntime", 3.0, cached=True),
+        RunStep(("gone",), "numpy", 0.5),
+    )
+    analysis.result = AnalysisResult({"y": y, "z": z, "gone": y}, {"mix": hidden}, steps, 1238.0, note="random weights")
+    analysis.capture = "mix"
+    analysis.inputs.shapes.update({"a": (1, 3, 8, 16), "b": (1, 3, 8, 16)})
+    seen = seen_in(context, panel)
+    assert list(seen.outputs) == ["y", "z", "gone"]
+    assert {name: kind for name, (_, kind) in seen.outputs.items()} == {"y": "image", "z": "tensor", "gone": "image"}
+    np.testing.assert_array_equal(seen.outputs["y"][0], y)
+    np.testing.assert_array_equal(seen.outputs["z"][0], z[:, :, 1:4, 2:6])
+    assert seen.inspected is not None
+    assert seen.inspected[0] == "mix"
+    assert seen.inspected[1] is hidden
+    shape = str(document.inference.states["mix"].outputs[0])
+    assert list(seen.overview) == [
+        ("noise, mix", "numpy", ms_text(1234.5), shape),
+        ("y", "onnxruntime", "kept", str(document.inference.states["y"].outputs[0])),
+        ("gone", "numpy", ms_text(0.5), ""),
+    ]
+    assert (seen.milliseconds, seen.note) == (1238.0, "random weights")
+    image = QImage.fromData(seen.window)
+    assert image.size() == panel.size() * panel.devicePixelRatio()
+    assert seen.origin.document == provenance_of(context, analysis).document
+    analysis.capture = "y"
+    assert seen_in(context).inspected is None
+    asked: list[object] = []
+    monkeypatch.setattr(report, "ask_path", lambda *args: asked.append(args))
+    monkeypatch.setattr(report, "save_report", lambda *args: asked.append(args))
+    report.ask_report(panel, context)
+    title = DOCUMENTS.stem(context.root.title)
+    assert asked == [(panel, "Report", f"{title}_report.html", PAGES)]  # nothing is written without a place
+    monkeypatch.setattr(report, "ask_path", lambda *args: Path("place.html"))
+    report.ask_report(panel, context)
+    assert asked[1:] == [(panel, context, Path("place.html"))]
+
+
+def test_the_image_of_the_one_selected_input_is_opened(
+    panel: AnalysisPanel, analysis: AnalysisController, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context, inputs = analysis.context, analysis.inputs
+    opener = ImageInput(context, panel)
+    asked: list[object] = []
+    answers = [Path("pattern:edges"), None]
+    monkeypatch.setattr(image_input, "ask_input", lambda *args: asked.append(args) or answers[len(asked) - 1])
+    before = inputs.path("b")
+    for selection in ((), ("mix",), ("a", "b"), ("y",)):
+        context.select(selection)
+        assert opener.layer() == ""
+        opener.open()
+    assert asked == []
+    context.select(("b",))
+    assert opener.layer() == "b"
+    opener.open()
+    assert asked == [(panel, "b", before)]
+    assert inputs.path("b") == Path("pattern:edges")
+    opener.open()
+    assert asked[1:] == [(panel, "b", Path("pattern:edges"))]
+    assert inputs.path("b") == Path("pattern:edges")
