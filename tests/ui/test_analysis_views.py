@@ -1107,6 +1107,8 @@ def test_a_layer_that_is_renamed_stays_in_the_overview_and_one_that_is_deleted_g
     analysis.result = AnalysisResult(steps=(RunStep(("blend", "result"), "numpy", 4.0),))
     analysis.result_changed.emit()
     assert list(rows(panel.model)) == ["a", "b", "blend+result", "blend", "result"]
+    document.do(lambda g: rename_layer(g, "blend", "mix"))
+    assert list(rows(panel.model)) == ["a", "b", "blend+result", "blend", "result"]  # nothing was deleted since this run
 
 
 def test_groups_are_sorted_by_the_memory_of_all_of_their_layers(qtbot: QtBot) -> None:
