@@ -183,6 +183,23 @@ def test_arrows_go_along_links_and_to_the_nearest_layer_above_or_below(canvas: C
     assert context.selection == ()
 
 
+def test_a_layer_straight_below_is_nearer_than_one_aside(qtbot: QtBot) -> None:
+    places = {"spot": (0, 0), "aside": (320, 160), "below": (0, 480), "level": (400, 0), "right": (960, 80)}
+    canvas = kit.open_canvas(qtbot, Graph([Layer(name, "pooling", place) for name, place in places.items()]))
+    context, walker = canvas.context, Walker(canvas.context, canvas)
+    for name, direction, expected in (
+        ("spot", Direction.DOWN, "below"),
+        ("below", Direction.UP, "spot"),
+        ("right", Direction.UP, "level"),
+        ("level", Direction.DOWN, "aside"),
+        ("spot", Direction.UP, "spot"),
+        ("spot", Direction.RIGHT, "spot"),  # only links lead there
+    ):
+        context.select((name,))
+        walker.step(direction)
+        assert context.selection == (expected,), (name, direction)
+
+
 def test_selecting_what_is_before_or_behind_keeps_what_was_selected(canvas: Canvas) -> None:
     context, walker = canvas.context, Walker(canvas.context, canvas)
     for start, up, down in (
