@@ -1168,7 +1168,7 @@ def test_the_report_has_what_is_seen(
     document.do(lambda g: set_params(g, {"z": params}))
     y, z, hidden = (np.random.default_rng(n).random((1, 3, 8, 16), np.float32) for n in range(3))
     steps = (
-        RunStep(("noise", "mix"), "numpy", 1234.5),
+        RunStep(("inside", "mix"), "numpy", 1234.5),
         RunStep(("y",), "onnxruntime", 3.0, cached=True),
         RunStep(("gone",), "numpy", 0.5),
     )
@@ -1185,7 +1185,7 @@ def test_the_report_has_what_is_seen(
     assert seen.inspected[1] is hidden
     shape = str(document.inference.states["mix"].outputs[0])
     assert list(seen.overview) == [
-        ("noise, mix", "numpy", ms_text(1234.5), shape),
+        ("inside, mix", "numpy", ms_text(1234.5), shape),
         ("y", "onnxruntime", "kept", str(document.inference.states["y"].outputs[0])),
         ("gone", "numpy", ms_text(0.5), ""),
     ]
