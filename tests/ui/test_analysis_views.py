@@ -1108,7 +1108,8 @@ def test_a_layer_that_is_renamed_stays_in_the_overview_and_one_that_is_deleted_g
     analysis.result_changed.emit()
     assert list(rows(panel.model)) == ["a", "b", "blend+result", "blend", "result"]
     document.do(lambda g: rename_layer(g, "blend", "mix"))
-    assert list(rows(panel.model)) == ["a", "b", "blend+result", "blend", "result"]  # nothing was deleted since this run
+    # nothing was deleted since this run
+    assert list(rows(panel.model)) == ["a", "b", "blend+result", "blend", "result"]
 
 
 def test_groups_are_sorted_by_the_memory_of_all_of_their_layers(qtbot: QtBot) -> None:

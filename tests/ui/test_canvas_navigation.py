@@ -184,7 +184,7 @@ def test_arrows_go_along_links_and_to_the_nearest_layer_above_or_below(canvas: C
 
 
 def test_a_layer_straight_below_is_nearer_than_one_aside(qtbot: QtBot) -> None:
-    places = {"spot": (0, 0), "wide": (240, 160), "below": (0, 480), "level": (400, 0), "right": (960, 80)}
+    places = {"spot": (0, 0), "below": (0, 480), "wide": (240, 160), "level": (400, 0), "right": (960, 80)}
     canvas = kit.open_canvas(qtbot, Graph([Layer(name, "pooling", place) for name, place in places.items()]))
     context, walker = canvas.context, Walker(canvas.context, canvas)
     for name, direction, expected in (
