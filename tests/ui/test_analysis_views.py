@@ -5,21 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 pytest.importorskip("PySide6")
-from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QPoint, Qt
+from PySide6.QtCore import QMimeData, QModelIndex, QPersistentModelIndex, QPoint, QPointF, Qt, QUrl
+from PySide6.QtGui import QDragEnterEvent, QDropEvent, QImage
 from PySide6.QtWidgets import (
     QAbstractButton,
+    QApplication,
     QCheckBox,
     QComboBox,
     QFileDialog,
     QInputDialog,
     QLabel,
     QMenu,
+    QPushButton,
     QSlider,
+    QSplitter,
     QStyle,
     QStyleOptionViewItem,
     QTabWidget,
@@ -29,10 +34,13 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 
 from app.engine.protocol import RunStep, TraceReply
+from app.reports.comparison import ms_text
+from app.ui.analysis import analysis_panel, image_input, report
 from app.ui.analysis.analysis_panel import AnalysisPanel
 from app.ui.analysis.display import MODES, Display, DisplayBar, DisplayMode
 from app.ui.analysis.faults import Faults
 from app.ui.analysis.heat import HeatDelegate, HeatLegend
+from app.ui.analysis.image_input import ImageInput
 from app.ui.analysis.input_row import InputRow
 from app.ui.analysis.layer_infos import LayerInfo
 from app.ui.analysis.network_overview import NetworkOverviewPanel
@@ -49,17 +57,21 @@ from app.ui.analysis.overview_model import (
     OverviewModel,
     headers,
 )
+from app.ui.analysis.report import PAGES, seen_in
 from app.ui.analysis.transport import SPEEDS, Transport
 from app.ui.document.document import Document
 from app.ui.engine.analysis import AnalysisController, analysis_of
 from app.ui.engine.context import Context
 from app.ui.engine.inputs import image_of, photographs
 from app.ui.engine.playback import Track
-from app.ui.engine.result import AnalysisResult
-from app.ui.widgets import theme
+from app.ui.engine.provenance import provenance_of
+from app.ui.engine.result import AnalysisResult, Phase
+from app.ui.widgets import run_choices, theme
 from app.ui.widgets.heat import heat_color
 from app.ui.widgets.image_view import SplitMode
 from app.ui.widgets.overlays import CrossOverlay
+from app.ui.widgets.run_choices import Choice
+from designer.files.document import DOCUMENTS
 from designer.graph.bypass import bypass
 from designer.graph.commands import add_layer, remove_layers, rename_layer, set_params
 from designer.graph.graph import Graph
@@ -786,3 +798,434 @@ def test_the_overview_selects_and_marks_what_the_rest_of_the_window_shows(
     analysis.result_changed.emit()
     assert cells(rows(model)["z"])[TIME] == number(1.0)
     assert tree.isExpanded(rows(model)["mix+y"])
+
+
+# --- the panel around the outputs -------------------------------------------------------------------------------------
+
+RAN = AnalysisResult(steps=(RunStep(("mix",), "numpy", 4.0), RunStep(("y",), "-", 0.0, cached=True)), milliseconds=4.0)
+WORD = "It is a problem."
+CHOOSE = "Attention: It is a problem. Choose weights, or look at it with random ones."
+PHASES: list[
+    tuple[Any, ...]
+] = [  # phase, message, result, whether it is stale: the status, the notice and its buttons, whether Stop is enabled
+    (Phase.IDLE, "", None, False, "Not launched", "", "", False),
+    (Phase.IDLE, "left over", RAN, False, "Not launched", "", "", False),
+    (Phase.RUNNING, "Running", None, False, "Running", "", "", True),
+    (Phase.RUNNING, "Running", RAN, False, "4.00 ms · re-ran mix", "", "", False),
+    (Phase.RUNNING, "Running", RAN, True, "Running", "", "", True),
+    (
+        Phase.RUNNING,
+        "Running",
+        replace(RAN, coarse=4),
+        False,
+        "preview at 1/4, the full image follows · 4.00 ms · re-ran mix",
+        "",
+        "",
+        True,
+    ),
+    (Phase.READY, "5 ms", RAN, False, "5 ms", "", "", False),
+    (Phase.READY, "5 ms", RAN, True, "5 ms", "", "", False),
+    (Phase.BLOCKED, WORD, RAN, True, "", f"Attention: {WORD}", "", False),
+    (Phase.WEIGHTS, WORD, None, False, "", CHOOSE, "weights file random", False),
+    (Phase.FAILED, WORD, None, False, "", f"Problem: {WORD}", "restart", False),
+    (Phase.STOPPED, "Stopped.", RAN, True, "Stopped.", "", "", False),
+]
+
+
+def test_each_phase_has_its_status_notice_and_buttons(panel: AnalysisPanel, analysis: AnalysisController) -> None:
+    keys = ("restart", "weights", "file", "random", "sizes", "precision")
+
+    def shown() -> tuple[object, ...]:
+        found = [panel.findChild(QPushButton, f"analysis.notice.{key}") for key in keys]
+        return (
+            panel.findChild(QLabel, "analysis.status").text(),
+            panel._notice.text,
+            " ".join(key for key, button in zip(keys, found, strict=True) if button.isVisible()),
+            panel.findChild(QPushButton, "analysis.stop").isEnabled(),
+            panel.findChild(QPushButton, "analysis.launch").isEnabled(),
+        )
+
+    for phase, message, result, stale, status, notice, buttons, stop in PHASES:
+        analysis.phase, analysis.message, analysis.result, analysis.stale = phase, message, result, stale
+        analysis.phase_changed.emit(phase)
+        assert shown() == (status, notice, buttons, stop, True)
+        assert panel._notice.isVisible() == bool(notice)
+        analysis.phase, analysis.message, analysis.result, analysis.stale = Phase.IDLE, "", None, False
+        analysis.phase_changed.emit(Phase.IDLE)
+        assert shown() == ("Not launched", "", "", False, True)
+
+
+def test_buttons_of_the_notice_do_what_they_say(
+    panel: AnalysisPanel, analysis: AnalysisController, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called: list[object] = []
+    document = analysis.context.document
+    monkeypatch.setattr(analysis_panel, "ask_weights_folder", lambda *args: called.append(("folder", *args)))
+    monkeypatch.setattr(analysis_panel, "ask_weights_file", lambda *args: called.append(("file", *args)))
+    monkeypatch.setattr(analysis, "launch", lambda: called.append("launch"))
+    monkeypatch.setattr(panel._sizes, "fix", lambda: called.append("fix") or len(called) > 3)
+    document.change_settings(precision="fp16")
+    for key, expected in (
+        ("weights", [("folder", panel, document, analysis.choose_weights)]),
+        ("file", [("file", panel, document, analysis.choose_weights)]),
+        ("sizes", ["fix"]),  # it could not be mended
+        ("precision", ["launch"]),
+        ("sizes", ["fix", "launch"]),
+    ):
+        count = len(called)
+        panel.findChild(QPushButton, f"analysis.notice.{key}").click()
+        assert called[count:] == expected
+    assert document.settings.precision == "fp32"
+
+
+def test_a_refused_precision_is_offered_another_where_a_restart_is_of_no_use(
+    panel: AnalysisPanel, analysis: AnalysisController, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document = analysis.context.document
+    here = (Choice("cpu", "CPU"), Choice("gpu:0", "GPU", "there is none"))
+    some = (Choice("fp32", "FP32"), Choice("fp16", "FP16", "not by this engine"))
+    monkeypatch.setattr(run_choices, "devices", lambda engine: here)
+    monkeypatch.setattr(run_choices, "precisions", lambda engine, device: some)
+    for device, precision, refused in (
+        ("cpu", "fp32", False),
+        ("cpu", "fp16", True),
+        ("gpu:0", "fp16", False),  # the device is the problem
+        ("cpu", "fp16", True),
+    ):
+        document.change_settings(device=device, precision=precision)
+        assert panel._precision_refused() == refused
+        analysis.phase, analysis.message = Phase.FAILED, WORD
+        analysis.phase_changed.emit(Phase.FAILED)
+        visible = {key: panel._notice._made[key].isVisible() for key in ("precision", "restart")}
+        assert visible == {"precision": refused, "restart": not refused}
+        assert panel._notice.text == f"Problem: {WORD}"
+
+
+def input_rows(panel: AnalysisPanel) -> list[str]:
+    """The inputs in the order in which their rows are seen."""
+    found = [row for row in panel.findChildren(InputRow) if row.isVisible()]
+    return [row.objectName().rpartition(".")[2] for row in sorted(found, key=lambda row: row.y())]
+
+
+def test_rows_and_tabs_are_those_of_the_inputs_and_outputs_that_there_are(
+    panel: AnalysisPanel, analysis: AnalysisController
+) -> None:
+    document, tabs = analysis.context.document, panel.findChild(QTabWidget, "analysis.outputs")
+
+    def seen() -> tuple[list[str], list[str]]:
+        QApplication.sendPostedEvents()
+        QApplication.processEvents()
+        return input_rows(panel), [tabs.tabText(tab) for tab in range(tabs.count())]
+
+    assert seen() == (["a", "b"], ["y", "z"])
+    document.do(lambda g: rename_layer(g, "b", "photo"))
+    assert seen() == (["a", "photo"], ["y", "z"])
+    document.do(lambda g: remove_layers(g, ["photo", "z"]))
+    assert seen() == (["a"], ["y"])
+    document.do(lambda g: remove_layers(g, ["y"]))
+    assert seen()[1] == ["none"]
+    empty = tabs.currentWidget()
+    assert isinstance(empty, OutputView)
+    assert empty.view._empty.startswith("The network has no output layer.")
+    for _ in range(3):
+        document.undo()
+    assert seen() == (["a", "b"], ["y", "z"])
+    display = Display(exposure=2.0)
+    for view in panel._outputs.values():
+        view.display_bar.show_display(display)
+    layers = [Layer("a", "input", params={"dims": "8x8x3"}), Layer("y", "output", inputs=(Source("a"),))]
+    other = Document(Graph(layers), analysis.context.registry, parent=analysis.context)
+    analysis.context.set_document(other)
+    assert seen() == (["a"], ["y"])
+    assert tabs.currentWidget().display_bar.display == Display()  # that of the other network was its own
+    document.do(lambda g: add_layer(g, Layer("q", "output", inputs=(Source("a"),))))
+    assert seen() == (["a"], ["y"])
+    other.do(lambda g: add_layer(g, Layer("q", "output", inputs=(Source("a"),))))
+    assert seen() == (["a"], ["q", "y"])
+
+
+def test_keys_go_through_frames_where_there_are_some(
+    panel: AnalysisPanel, qtbot: QtBot, analysis: AnalysisController, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[int] = []
+    monkeypatch.setattr(analysis.playback, "step_all", steps.append)
+    keys = [Qt.Key.Key_PageUp, Qt.Key.Key_PageDown, Qt.Key.Key_Comma, Qt.Key.Key_Period, Qt.Key.Key_A]
+    for key in keys:
+        qtbot.keyClick(panel, key)
+    assert steps == []
+    analysis.playback.tracks["a"] = Track(Path("v.mp4"), "video", frames=9)
+    for key in keys:
+        qtbot.keyClick(panel, key)
+    assert steps == [-1, 1, -1, 1]
+    paused: list[bool] = []
+    monkeypatch.setattr(analysis.playback, "pause", lambda: paused.append(True))
+    panel.hide()
+    assert paused == [True]
+    analysis.playback.tracks.clear()
+
+
+def test_a_file_that_is_dropped_beside_the_rows_feeds_the_first_input(
+    panel: AnalysisPanel, analysis: AnalysisController, tmp_path: Path
+) -> None:
+    def drop(name: str) -> tuple[bool, bool]:
+        data = QMimeData()
+        data.setUrls([QUrl.fromLocalFile(str(tmp_path / name))])
+        rest = (Qt.DropAction.CopyAction, data, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier)
+        enter, leave = QDragEnterEvent(QPoint(3, 3), *rest), QDropEvent(QPointF(3, 3), *rest)
+        for event in (enter, leave):
+            event.ignore()
+        panel.dragEnterEvent(enter)
+        panel.dropEvent(leave)
+        return enter.isAccepted(), leave.isAccepted()
+
+    before = analysis.inputs.path("b")
+    assert drop("a.txt") == (False, False)
+    assert drop("a.png") == (True, True)
+    assert (analysis.inputs.path("a"), analysis.inputs.path("b")) == (tmp_path / "a.png", before)
+    analysis.context.document.do(lambda g: remove_layers(g, ["a", "b"]))
+    assert drop("b.png") == (False, False)
+
+
+def test_controls_are_beside_the_image_where_the_panel_is_wide(panel: AnalysisPanel) -> None:
+    split = panel.findChild(QSplitter, "analysis.split")
+    horizontal, vertical = Qt.Orientation.Horizontal, Qt.Orientation.Vertical
+    assert split.orientation() is horizontal
+    for size, orientation in (
+        ((759, 600), vertical),
+        ((760, 600), horizontal),
+        ((900, 901), vertical),
+        ((900, 900), horizontal),
+    ):
+        panel.resize(*size)
+        assert split.orientation() is orientation
+        QApplication.processEvents()
+        image, controls = split.sizes()
+        if orientation is horizontal:
+            assert abs(controls - 340) <= 20
+        else:
+            assert 0.45 <= image / (image + controls) <= 0.65
+        split.setSizes([image - 40, controls + 40])
+        kept = split.sizes()
+        assert kept != [image, controls]
+        panel.resize(size[0], size[1] + (1 if orientation is vertical else -1))  # the user's shares stay
+        assert abs(split.sizes()[1] - kept[1]) <= 4
+
+
+def test_dragging_a_split_line_is_one_change_until_it_is_released(
+    panel: AnalysisPanel, analysis: AnalysisController
+) -> None:
+    document = analysis.context.document
+    views = panel._outputs
+
+    def amount() -> str:
+        return document.graph["mix"].params["amount"]
+
+    for drag, text in ((0.3, "0.3"), (0.41249, "0.412"), (0.66666, "0.667")):
+        views["y"].split_moved.emit(drag)
+        assert amount() == text
+    views["z"].split_moved.emit(0.9)  # no Mix is above it
+    assert amount() == "0.667"
+    views["y"].split_released.emit()
+    views["y"].split_moved.emit(0.125)
+    document.undo()
+    assert amount() == "0.667"
+    document.undo()
+    assert amount() == "0.25"
+
+
+def test_the_first_times_are_those_of_a_preview_until_the_full_ones_come(
+    qtbot: QtBot, analysis: AnalysisController
+) -> None:
+    panel = NetworkOverviewPanel(analysis.context)
+    qtbot.addWidget(panel)
+    panel.resize(600, 400)
+    panel.show()
+
+    def time_after(milliseconds: float, coarse: int) -> str:
+        steps = (RunStep(("mix",), "numpy", milliseconds), RunStep(("z",), "numpy", 1.0))
+        analysis.result = AnalysisResult(steps=steps, milliseconds=milliseconds + 1.0, coarse=coarse)
+        analysis.result_changed.emit()
+        summary = panel.findChild(QLabel, "network_overview.summary").text()
+        shown = cells(panel.model.find("mix"))[TIME]
+        largest = panel.model.largest[0]
+        assert shown == number(largest)
+        assert f"{duration(largest + 1.0)} · all 2 layers" in summary
+        return shown
+
+    assert time_after(3.0, 4) == number(3.0)
+    assert time_after(40.0, 0) == number(40.0)
+    assert time_after(2.0, 4) == number(40.0)
+    assert time_after(50.0, 0) == number(50.0)
+    assert time_after(2.0, 2) == number(50.0)
+    analysis.result = None
+    analysis.result_changed.emit()
+    assert panel.model.rowCount() == 0
+    assert not panel.tree.isVisible()
+
+
+def test_while_frames_play_the_overview_follows_less_often(qtbot: QtBot, analysis: AnalysisController) -> None:
+    panel = NetworkOverviewPanel(analysis.context)
+    qtbot.addWidget(panel)
+    panel.show()
+
+    def bring(milliseconds: float) -> str:
+        analysis.result = AnalysisResult(steps=(RunStep(("mix",), "numpy", milliseconds),))
+        analysis.result_changed.emit()
+        return cells(panel.model.find("mix"))[TIME]
+
+    assert bring(1.0) == number(1.0)
+    track = Track(Path("v.mp4"), "video", frames=9, playing=True)
+    analysis.playback.tracks["a"] = track
+    assert analysis.playback.playing
+    panel._calm.setInterval(30)
+    assert bring(2.0) == number(1.0)
+    assert panel._calm.isActive()
+    assert bring(3.0) == number(1.0)
+    qtbot.waitUntil(lambda: cells(panel.model.find("mix"))[TIME] == number(3.0))
+    assert bring(4.0) == number(3.0)
+    track.playing = False
+    assert bring(5.0) == number(5.0)
+    assert not panel._calm.isActive()
+    analysis.playback.tracks.clear()
+
+
+def test_a_layer_that_is_renamed_stays_in_the_overview_and_one_that_is_deleted_goes(
+    qtbot: QtBot, analysis: AnalysisController
+) -> None:
+    panel = NetworkOverviewPanel(analysis.context)
+    qtbot.addWidget(panel)
+    panel.show()
+    document = analysis.context.document
+    analysis.result = AnalysisResult(steps=(RunStep(("mix", "z"), "numpy", 4.0), RunStep(("y",), "-", 0.0)))
+    analysis.result_changed.emit()
+    assert list(rows(panel.model)) == ["a", "b", "mix+z", "mix", "z", "y"]
+    document.do(lambda g: rename_layer(g, "mix", "blend"))
+    assert list(rows(panel.model)) == ["a", "b", "mix+z", "mix", "z", "y"]  # as it ran, until it runs again
+    document.do(lambda g: remove_layers(g, ["z"]))
+    assert list(rows(panel.model)) == ["a", "b", "y"]
+    document.do(lambda g: rename_layer(g, "y", "result"))
+    analysis.result = AnalysisResult(steps=(RunStep(("blend", "result"), "numpy", 4.0),))
+    analysis.result_changed.emit()
+    assert list(rows(panel.model)) == ["a", "b", "blend+result", "blend", "result"]
+    document.do(lambda g: rename_layer(g, "blend", "mix"))
+    # nothing was deleted since this run
+    assert list(rows(panel.model)) == ["a", "b", "blend+result", "blend", "result"]
+
+
+def test_groups_are_sorted_by_the_memory_of_all_of_their_layers(qtbot: QtBot) -> None:
+    model = OverviewModel()
+    sizes = {"one": 700, "a": 500, "b": 400, "c": 600, "d": 10}
+    infos = {name: LayerInfo("relu", "ReLU", "N", None, size) for name, size in sizes.items()}
+    steps = tuple(RunStep(names, "numpy", 1.0) for names in (("one",), ("a", "b"), ("c", "d")))
+    model.show(steps, infos)
+    for order, names in (
+        (Qt.SortOrder.DescendingOrder, ["b", "one", "d"]),
+        (Qt.SortOrder.AscendingOrder, ["d", "one", "b"]),
+    ):
+        model.sort(MEMORY, order)
+        assert [model.layer_at(model.index(row, 0)) for row in range(3)] == names
+    assert [cells(model.index(row, 0))[MEMORY] for row in range(3)] == [binary(610), binary(700), binary(900)]
+
+
+@pytest.mark.parametrize("where", ["picture", "tensor"])
+def test_the_menu_of_an_output_is_there_where_something_is_shown(qtbot: QtBot, where: str) -> None:
+    view = OutputView("y", lambda: None)  # type: ignore[arg-type,return-value]
+    qtbot.addWidget(view)
+    view.resize(400, 300)
+    view.show()
+    menu = view.export.menu()
+    for values in (None, np.zeros((1, 3, 8, 8), np.float32)):
+        view.show_array(values)
+        view.view.customContextMenuRequested.emit(QPoint(5, 6))
+        assert menu.isVisible() == (values is not None)
+        if where == "picture" and values is not None:
+            assert menu.pos() == view.view.mapToGlobal(QPoint(5, 6))
+        menu.close()
+        assert view.export.isEnabled() == (values is not None)
+
+
+# --- the report and the image of a selected input ---------------------------------------------------------------------
+
+
+def test_the_report_has_what_is_seen(
+    panel: AnalysisPanel, analysis: AnalysisController, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context, document = analysis.context, analysis.context.document
+    document.do(lambda g: add_layer(g, Layer("noise", "noise", inputs=(Source("a"),), params={"scale": "0.25"})))
+    analysis.inputs.set_file("b", Path("pattern:edges"))
+    files = {"a": str(analysis.inputs.path("a")), "b": "pattern:edges"}
+
+    def titled(name: str) -> tuple[str, str, str]:
+        operator = document.inference.read(name).operator
+        text = operator.summary() or ", ".join(f"{k} {v}" for k, v in document.graph[name].params.items())
+        return name, operator.title, text
+
+    before = seen_in(context)
+    assert dict(before.inputs) == files
+    assert list(before.options) == [titled("mix"), titled("noise")]
+    assert (before.outputs, before.inspected, before.overview, before.milliseconds) == ({}, None, (), 0.0)
+    assert (before.note, before.window) == ("", b"")
+    params = {"width": "4", "height": "3", "offset": "2x1x0", "analysis_view": "tensor"}
+    document.do(lambda g: set_params(g, {"z": params}))
+    y, z, hidden = (np.random.default_rng(n).random((1, 3, 8, 16), np.float32) for n in range(3))
+    steps = (
+        RunStep(("inside", "mix"), "numpy", 1234.5),
+        RunStep(("y",), "onnxruntime", 3.0, cached=True),
+        RunStep(("gone",), "numpy", 0.5),
+    )
+    analysis.result = AnalysisResult({"y": y, "z": z, "gone": y}, {"mix": hidden}, steps, 1238.0, note="random weights")
+    analysis.capture = "mix"
+    analysis.inputs.shapes.update({"a": (1, 3, 8, 16), "b": (1, 3, 8, 16)})
+    seen = seen_in(context, panel)
+    assert list(seen.outputs) == ["y", "z", "gone"]
+    assert {name: kind for name, (_, kind) in seen.outputs.items()} == {"y": "image", "z": "tensor", "gone": "image"}
+    np.testing.assert_array_equal(seen.outputs["y"][0], y)
+    np.testing.assert_array_equal(seen.outputs["z"][0], z[:, :, 1:4, 2:6])
+    assert seen.inspected is not None
+    assert seen.inspected[0] == "mix"
+    assert seen.inspected[1] is hidden
+    shape = str(document.inference.states["mix"].outputs[0])
+    assert list(seen.overview) == [
+        ("inside, mix", "numpy", ms_text(1234.5), shape),
+        ("y", "onnxruntime", "kept", str(document.inference.states["y"].outputs[0])),
+        ("gone", "numpy", ms_text(0.5), ""),
+    ]
+    assert (seen.milliseconds, seen.note) == (1238.0, "random weights")
+    image = QImage.fromData(seen.window)
+    assert image.size() == panel.size() * panel.devicePixelRatio()
+    assert seen.origin.document == provenance_of(context, analysis).document
+    analysis.capture = "y"
+    assert seen_in(context).inspected is None
+    asked: list[object] = []
+    monkeypatch.setattr(report, "ask_path", lambda *args: asked.append(args))
+    monkeypatch.setattr(report, "save_report", lambda *args: asked.append(args))
+    report.ask_report(panel, context)
+    title = DOCUMENTS.stem(context.root.title)
+    assert asked == [(panel, "Report", f"{title}_report.html", PAGES)]  # nothing is written without a place
+    monkeypatch.setattr(report, "ask_path", lambda *args: Path("place.html"))
+    report.ask_report(panel, context)
+    assert asked[1:] == [(panel, context, Path("place.html"))]
+
+
+def test_the_image_of_the_one_selected_input_is_opened(
+    panel: AnalysisPanel, analysis: AnalysisController, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context, inputs = analysis.context, analysis.inputs
+    opener = ImageInput(context, panel)
+    asked: list[object] = []
+    answers = [Path("pattern:edges"), None]
+    monkeypatch.setattr(image_input, "ask_input", lambda *args: asked.append(args) or answers[len(asked) - 1])
+    before = inputs.path("b")
+    for selection in ((), ("mix",), ("a", "b"), ("y",)):
+        context.select(selection)
+        assert opener.layer() == ""
+        opener.open()
+    assert asked == []
+    context.select(("b",))
+    assert opener.layer() == "b"
+    opener.open()
+    assert asked == [(panel, "b", before)]
+    assert inputs.path("b") == Path("pattern:edges")
+    opener.open()
+    assert asked[1:] == [(panel, "b", Path("pattern:edges"))]
+    assert inputs.path("b") == Path("pattern:edges")

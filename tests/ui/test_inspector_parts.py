@@ -24,6 +24,8 @@ from app.ui.engine.analysis import analysis_of
 from app.ui.engine.context import Context
 from app.ui.engine.receptive_field import ReceptiveField
 from app.ui.engine.result import AnalysisResult, Phase
+from app.ui.inspector import channel_grid
+from app.ui.inspector import tiles as tiles_module
 from app.ui.inspector.animation import save_animation
 from app.ui.inspector.channel_grid import GAP, MARGIN, ChannelGrid
 from app.ui.inspector.channel_inspector import ChannelInspectorPanel
@@ -38,6 +40,7 @@ from app.ui.inspector.order import Order, order_of
 from app.ui.inspector.pages import page_of
 from app.ui.inspector.subject import Kind
 from app.ui.inspector.subject_bar import SubjectBar
+from app.ui.inspector.tiles import Tiles
 from app.ui.widgets import theme
 from app.ui.widgets.feature_view import FeatureView
 from app.ui.widgets.overlays import BoxOverlay, CrossOverlay
@@ -651,3 +654,93 @@ def test_the_channels_in_sight_of_a_sorted_grid_are_known(grid: ChannelGrid) -> 
         seen = {channel for channel in range(30) if grid.tile_rect(channel).intersects(view)}
         assert seen
         assert seen <= set(grid.visible())
+
+
+# --- tiles ------------------------------------------------------------------------------------------------------------
+
+
+def test_tiles_are_made_some_at_a_time_and_the_ones_before_stay_until_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = np.random.default_rng(0).standard_normal((6, 8, 10)).astype(np.float32)
+    whole, made = Tiles(), Tiles()
+    for tiles in (whole, made):
+        tiles.show(values)
+    assert whole.make(range(6))
+    monkeypatch.setattr(tiles_module, "BATCH", 2 * 8 * 10)
+    for count in (2, 4, 6):
+        assert made.make(range(6), until=0.0) == (count == 6)
+        assert made.missing(range(6)) == list(range(count, 6))
+        assert [made.picture(channel) is not None for channel in range(6)] == [n < count for n in range(6)]
+    assert [made.picture(channel) for channel in range(6)] == [whole.picture(channel) for channel in range(6)]
+    other = Tiles()
+    other.show(-values)
+    other.make(range(6))
+    made.show(-values)
+    assert made.missing(range(6)) == list(range(6))
+    assert made.picture(5) == whole.picture(5)  # the one of the values before
+    made.make(range(6), until=0.0)
+    assert [made.picture(n) for n in (0, 1, 2, 5)] == [
+        *(other.picture(n) for n in (0, 1)),
+        *(whole.picture(n) for n in (2, 5)),
+    ]
+    made.show(values[:, :4])
+    assert made.picture(5) is None  # that of another shape would be wrong
+    made.show(None)
+    assert made.make(range(6))
+    assert len(made) == 0
+
+
+def test_tiles_that_were_seen_long_ago_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tiles_module, "KEPT", 3)
+    tiles = Tiles()
+    tiles.show(np.zeros((12, 4, 4), np.float32))
+    for first in range(0, 12, 2):
+        tiles.make(range(first, first + 2))
+    assert len(tiles) == 5
+    assert tiles.missing(range(12)) == list(range(7))
+
+
+def test_a_grid_is_completed_step_by_step(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    values = np.random.default_rng(0).standard_normal((30, 10, 20)).astype(np.float32)
+
+    def shown() -> ChannelGrid:
+        found = ChannelGrid("grid", "Channels")
+        qtbot.addWidget(found)
+        found.resize(400, 300)
+        found.set_side(100)
+        found.show_data(values)
+        found.show()
+        return found
+
+    def pictures(grid: ChannelGrid) -> list[QImage | None]:
+        return [grid._tiles.picture(channel) for channel in grid.visible()]
+
+    at_once = shown()
+    qtbot.waitUntil(lambda: at_once.complete)
+    expected = pictures(at_once)
+    assert len(expected) >= 9
+    assert None not in expected
+    monkeypatch.setattr(tiles_module, "BATCH", 1)
+    monkeypatch.setattr(channel_grid, "WORK", -1.0)
+    grid = shown()
+    grid._next.setInterval(10**6)
+    grid.viewport().grab()
+    assert not grid.complete
+    missing = grid._tiles.missing(grid.visible())
+    assert missing
+    while missing:
+        grid._work()
+        assert pictures(grid)[: -len(missing)] == expected[: -len(missing)]
+        assert grid._tiles.missing(grid.visible()) == missing[1:]
+        missing = missing[1:]
+        assert grid.complete == (not missing)
+    assert pictures(grid) == expected
+    later = shown()
+    qtbot.waitUntil(lambda: later.complete)  # it goes on by itself
+    assert pictures(later) == expected
+
+
+def test_the_training_branch_is_not_waited_for(panel: ChannelInspectorPanel) -> None:
+    subject, document = panel.subject, panel._context.root
+    assert "training branch" not in subject.reason()
+    document.training = frozenset({"conv_h"})
+    assert subject.reason() == "'conv_h' is part of the training branch: inference leaves it out."

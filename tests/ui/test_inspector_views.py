@@ -18,6 +18,7 @@ from pytestqt.qtbot import QtBot
 
 from app.ui.document.document import Document
 from app.ui.engine.context import Context
+from app.ui.engine.pixel_positions import scaled
 from app.ui.engine.result import AnalysisResult
 from app.ui.engine.weight_surgery import weight_surgery_of
 from app.ui.inspector import channel_inspector
@@ -1029,3 +1030,198 @@ def test_frames_of_channels_are_in_the_order_and_shape_of_the_grid(panel: Channe
             own = fit(wide[0, channel], panel.bar.look.palette) if each else None
             expected = to_image(pixels(wide[0, channel], panel.bar.look, own))
             assert frame == expected.scaled(10 * 13, 6 * 13)
+
+
+# --- the probe --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def asked(panel: ChannelInspectorPanel, monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """What the receptive field is asked for, of a panel whose hidden layer, input and output are of 6 x 5 pixels."""
+    found: list[object] = []
+    monkeypatch.setattr(panel.probe.field, "ask", lambda *args: found.append(args))
+    monkeypatch.setattr(panel.probe.field, "clear", lambda: found.append("clear"))
+    rng = np.random.default_rng(0)
+    hidden, image, result = (rng.random((1, n, 6, 5)).astype(np.float32) for n in (8, 3, 3))
+    finish(panel, conv_h=hidden, input_0=image, output_0=result)
+    return found
+
+
+def test_a_pin_is_kept_through_its_life(panel: ChannelInspectorPanel, asked: list[object]) -> None:
+    probe, subject = panel.probe, panel.subject
+
+    def state() -> tuple[object, ...]:
+        return (
+            probe.pin,
+            probe.pinned_at(),
+            probe.unpin_button.isVisible(),
+            probe.show_input.isChecked(),
+            probe._marked.spot,
+            panel.grid._mark,
+        )
+
+    assert state() == (None, None, False, False, None, None)
+    probe.toggle(None)
+    assert (state()[0], asked) == (None, [])
+    probe.toggle((2, 3, 1))
+    pinned = ((2, 3, 1), (2, 1, 3), True, True, ((3, 1), (5, 6)), (3, 1))
+    assert state() == pinned
+    assert asked == [("conv_h", 3, 1, "input_0")]
+    assert subject.at == (2, 1, 3)
+    assert probe.pane.isVisible()
+    probe._set_hover((4, 0, 5))
+    assert state() == (*pinned[:-1], (0, 5))
+    assert not panel.status_text.startswith("pinned")
+    assert {type(mark) for mark in probe.pane.view.overlays} == {CrossOverlay}
+    assert len(probe.pane.view.overlays) == 2
+    probe.leave()
+    assert state() == pinned
+    assert panel.status_text.startswith("pinned  channel 2  x 3  y 1   ")
+    probe.toggle((5, 3, 1))  # another channel
+    assert probe.pin == (5, 3, 1)
+    assert asked[1:] == [("conv_h", 3, 1, "input_0")]
+    probe.toggle((5, 3, 1))
+    assert state() == (None, None, False, True, None, None)
+    assert asked[2:] == ["clear"]
+    assert subject.at is None
+    probe.unpin()
+    assert len(asked) == 3
+    # a double click zooms: the two clicks before it leave no trace
+    probe.show_input.setChecked(False)
+    for place in ((1, 2, 4), None):
+        before = state()
+        probe._click((6, 4, 4))
+        assert probe.pin == (6, 4, 4)
+        probe._restore_pin()
+        assert state() == before
+        if place is not None:
+            probe.toggle(place)
+    assert probe.pin == (1, 2, 4)
+    for kind in (Kind.WEIGHTS, Kind.GRADIENT):  # there only the output's pin is shown
+        subject.kind = kind
+        probe.toggle((0, 0, 0))
+        assert probe.pin == (1, 2, 4)
+    subject.kind = Kind.OUTPUT
+
+
+def test_a_pin_follows_the_size_of_its_tensor(panel: ChannelInspectorPanel, asked: list[object]) -> None:
+    probe = panel.probe
+    probe.toggle((2, 3, 1))
+    del asked[:]
+    coarse, full = (np.random.default_rng(1).random((1, 8, *size)).astype(np.float32) for size in ((3, 2), (12, 10)))
+    panel._analysis.result = AnalysisResult({}, {"conv_h": coarse}, coarse=2)
+    panel._analysis.result_changed.emit()
+    assert (probe.pin, asked) == ((2, 3, 1), [])
+    assert panel.grid._mark == scaled((3, 1), (5, 6), (2, 3))
+    finish(panel, conv_h=full, output_0=full)
+    x, y = scaled((3, 1), (5, 6), (10, 12))
+    assert (probe.pin, probe._pin_size) == ((2, x, y), (10, 12))
+    assert asked == [("conv_h", x, y, "input_0")]
+    assert panel.grid._mark == (x, y)
+    assert probe._marked.spot == ((x, y), (10, 12))
+    panel.inspect("conv_0")
+    assert probe.pin is None
+    assert asked[1:] == ["clear"]
+
+
+def test_the_input_is_shown_where_it_is_asked_for(panel: ChannelInspectorPanel, asked: list[object]) -> None:
+    probe, pane, result = panel.probe, panel.probe.pane, panel._analysis.result
+    assert result is not None
+    assert not pane.isVisible()
+    probe.show_input.setChecked(True)
+    image = to_image(picture_pixels(result.captures["input_0"][0]))
+    assert (pane.isVisible(), pane.title.text(), pane.view.image) == (True, "input_0", image)
+    other = {name: 1 - array for name, array in result.captures.items()}
+    panel._analysis.result = AnalysisResult({}, other, coarse=2)
+    panel._analysis.result_changed.emit()
+    assert pane.view.image == image  # the full one follows
+    panel._analysis.result = AnalysisResult({}, other)
+    panel._analysis.result_changed.emit()
+    assert pane.view.image == to_image(picture_pixels(other["input_0"][0]))
+    panel.look_at(Kind.WEIGHTS)
+    show(panel, VALUES[0])
+    assert not pane.isVisible()
+    probe.show_input.setChecked(False)
+    probe.show_input.setChecked(True)
+    assert not pane.isVisible()
+    panel.look_at(Kind.OUTPUT)
+    panel._analysis.result_changed.emit()
+    assert pane.isVisible()
+    probe.show_input.setChecked(False)
+    assert not pane.isVisible()
+
+
+def test_the_input_next_to_a_gradient_is_the_one_that_it_is_of(qtbot: QtBot) -> None:
+    layers = [
+        *(Layer(name, "input", params={"dims": "8x8x3"}) for name in ("a", "b")),
+        Layer("both", "element_wise", inputs=(Source("a"), Source("b"))),
+        Layer("y", "output", inputs=(Source("both"),)),
+    ]
+    context = Context(default_registry())
+    context.set_document(Document(Graph(layers), context.registry))
+    panel = ChannelInspectorPanel(context)
+    context.setParent(panel)
+    made(qtbot, panel, 1000, 600)
+    panel.probe.show_input.setChecked(True)
+    panel.inspect("both")
+    tensors = {name: np.full((1, 3, 8, 8), n / 4, np.float32) for n, name in enumerate(("a", "b", "both"))}
+    subject = panel.subject
+    for kind, tensor, name in (
+        (Kind.OUTPUT, "b", "a"),
+        (Kind.GRADIENT, "b", "b"),
+        (Kind.GRADIENT, "a", "a"),
+        (Kind.GRADIENT, "", "a"),
+        (Kind.GRADIENT, "b", "b"),
+    ):
+        subject.kind, subject.tensor = kind, tensor
+        panel._analysis.result = AnalysisResult({}, tensors)
+        panel.probe.show_result()
+        assert panel.probe.pane.title.text() == name
+        assert panel.probe.pane.view.image == to_image(picture_pixels(tensors[name][0]))
+
+
+def test_messages_and_places_outside_of_the_tensor(panel: ChannelInspectorPanel, asked: list[object]) -> None:
+    probe = panel.probe
+    heard: list[object] = []
+    probe.changed.connect(lambda: heard.append(probe.hover))
+    summary = panel.status_text
+    assert summary.startswith("conv_h   1 x 8 x 6 x 5")
+    for place in ((8, 0, 0), (0, 5, 0), (0, 0, 6)):
+        probe._set_hover((0, 0, 0))
+        assert probe.same.text() != ""
+        probe._set_hover(place)
+        assert (panel.status_text, probe.same.text()) == (summary, "")
+    assert heard == [(0, 0, 0), (8, 0, 0), (0, 0, 0), (0, 5, 0), (0, 0, 0), (0, 0, 6)]
+    probe._set_hover((0, 0, 6))
+    assert len(heard) == 6
+    probe.show_message("Saved it.")
+    assert probe.status.text() == "Saved it."
+    probe.show_summary("other")
+    assert probe.status.text() == "Saved it."
+    probe._set_hover((1, 4, 5))  # the cursor moves
+    assert probe.status.text().startswith("channel 1  x 4  y 5   ")
+    probe.leave()
+    assert (probe.status.text(), probe.same.text()) == (summary, "")
+
+
+def test_lines_are_stacked_where_there_is_little_room(panel: ChannelInspectorPanel, asked: list[object]) -> None:
+    probe = panel.probe
+    probe.set_stacked(False)
+    probe._set_hover((3, 1, 2))
+    whole, others = probe.status.text(), probe.same.text()
+    assert others.count("  ·  ") == 1
+    figures = panel.statistics.of(3).text()
+    assert whole.endswith(f"   {figures}")
+    assert not probe.details.isVisible()
+    probe.set_stacked(True)
+    assert probe.details.isVisible()
+    assert (probe.status.text(), probe.details.text()) == (whole.removesuffix(f"   {figures}"), figures)
+    assert probe.same.text() == others.replace("  ·  ", "\n")
+    height = probe.same.minimumHeight()
+    assert height >= 2 * probe.same.fontMetrics().height()
+    probe.leave()
+    assert (probe.same.text(), probe.details.text()) == ("", "")
+    assert probe.same.minimumHeight() == height  # nothing jumps when the cursor leaves
+    probe._set_hover((3, 1, 2))
+    probe.set_stacked(False)
+    assert (probe.status.text(), probe.same.text(), probe.same.minimumHeight()) == (whole, others, 0)

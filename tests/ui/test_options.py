@@ -30,6 +30,7 @@ from app.ui.document.document import Document
 from designer.graph.commands import remove_layers, replace_layers, set_params
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
+from designer.operators.api import Option
 from designer.operators.registry import load
 
 pytestmark = pytest.mark.gui
@@ -195,9 +196,9 @@ def test_each_press_and_each_choice_is_a_step_of_undo(qtbot: QtBot, drawn: Drawn
 
 def test_a_button_stays_within_the_bounds_of_its_parameter(qtbot: QtBot, drawn: Drawn) -> None:
     button = drawn.find(QPushButton, "seed")
-    for _ in range(5):
+    for seed in ("1", "2", "3", "0", "1"):
         qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
-    assert 0 <= int(drawn.value("seed")) <= 3
+        assert drawn.value("seed") == seed
 
 
 def test_what_it_says_is_what_it_does(drawn: Drawn) -> None:
@@ -288,3 +289,62 @@ def test_options_are_those_of_the_layers_and_each_control_has_its_own_undo(qtbot
         area.findChild(QDoubleSpinBox, f"analysis.{name}.number").value() for name in ("noise.scale", "mix.amount")
     ]
     assert shown == [0.3, 0.25]
+
+
+def layer_options(qtbot: QtBot, drawn: Drawn, *options: Option) -> LayerOptions:
+    """Controls for other options of the same layer."""
+    operator = drawn.document.inference.read("every_0").operator
+    assert operator is not None
+    object.__setattr__(operator, "options", lambda: options)
+    made = LayerOptions(drawn.document, "every_0", operator)
+    qtbot.addWidget(made)
+    drawn.document.changed.connect(lambda change: "every_0" in drawn.document.graph and made.refresh())
+    made.show()
+    return made
+
+
+def test_a_button_turns_a_truth_value_over_and_steps_a_number(qtbot: QtBot, drawn: Drawn) -> None:
+    made = layer_options(
+        qtbot,
+        drawn,
+        Option("on", "button", "Switch"),
+        Option("cells", "button", "More cells", step=31),
+        Option("strength", "button", "Stronger", step=0.75, max=2.0, min=0.5),
+        Option("caption", "button", "Say it"),
+    )
+    for name, values in (
+        ("on", ("false", "true", "false", "true")),
+        ("cells", ("35", "1", "32", "63", "1")),  # beyond the highest it begins at the lowest
+        ("strength", ("1.75", "0.5", "1.25", "2.0", "0.5")),
+        ("caption", ("A title",)),
+    ):
+        button = made.findChild(QPushButton, f"analysis.every_0.{name}")
+        for value in values:
+            button.click()
+            shown = drawn.value(name)
+            assert shown == value or float(shown) == float(value)
+        if name != "caption":
+            for before in (*reversed(values[:-1]),):
+                drawn.document.undo()  # each press is a step of its own
+                shown = drawn.value(name)
+                assert shown == before or float(shown) == float(before)
+            for _ in values[1:]:
+                drawn.document.redo()
+
+
+def test_a_value_that_the_parameter_refuses_is_said_and_not_written(qtbot: QtBot, drawn: Drawn) -> None:
+    made = layer_options(
+        qtbot, drawn, Option("strength", "float", "Strength", max=9.0), Option("caption", "text", "Caption")
+    )
+    box = made.findChild(QDoubleSpinBox, "analysis.every_0.strength.number")
+    assert (box.minimum(), box.maximum()) == (0.0, 9.0)
+    box.setValue(8.0)
+    assert made.problem.startswith("Strength: ")
+    assert made._problem.toolTip() != ""
+    assert drawn.value("strength") == "1.0"
+    box.setValue(3.0)
+    assert float(drawn.value("strength")) == 3.0
+    assert made.problem == ""
+    drawn.document.do(lambda g: remove_layers(g, ["every_0"]))
+    made._write(made._rows[0].option, 2.0)  # a control that is still there writes nothing
+    assert "every_0" not in drawn.document.graph
