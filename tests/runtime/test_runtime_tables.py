@@ -67,7 +67,7 @@ def defaults(name: str, made: Any) -> Iterator[str]:
     if inspect.isclass(made):
         for key, member in vars(made).items():
             inner = getattr(member, "__func__", member)
-            if inspect.isfunction(inner) and inner.__module__ == made.__module__ or key == "__init__":
+            if (inspect.isfunction(inner) and inner.__module__ == made.__module__) or key == "__init__":
                 yield from defaults(f"{name}.{key}", inner)
         return
     try:
