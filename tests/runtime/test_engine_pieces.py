@@ -748,3 +748,155 @@ def test_random_tensors_of_single_steps_have_shapes_types_and_strides():
     assert _bytes(values) == 24 + 32 + 4
     assert _type(meta(2, 3)) == "torch.float32 (2, 3) (3, 1)"
     assert _type([meta(1), 3]) == "['torch.float32 (1,) (1,)', '3']"
+
+
+def graph_bytes() -> bytes:
+    info = lambda name: helper.make_tensor_value_info(name, 1, [2])  # noqa: E731
+    weight = onnx.numpy_helper.from_array(np.array([1, 2], np.float32), "w")
+    nodes = [helper.make_node("Add", ["a", "w"], ["b"], name="n"), helper.make_node("Neg", ["b"], ["c"])]
+    graph = helper.make_graph(nodes, "inner", [info("a")], [info("b"), info("c")], [weight])
+    opsets = [helper.make_opsetid("", 99), helper.make_opsetid("mine", 4)]
+    return helper.make_model(graph, opset_imports=opsets).SerializeToString()
+
+
+def test_the_nodes_of_a_graph_become_nodes_of_the_model(runtime_registry):
+    from designer.operators.onnx_data import OnnxGraph, OnnxInput, OnnxItem
+
+    graph = Graph([layer("image", "input", dims="6x4x3"), layer("result", "output", "image")])
+    for wanted, names in ((["it", "it:1"], ["it", "it:1"]), (["", "it:1"], ["it/graph/b", "it:1"])):
+        builder = onnx_model._Builder(Inference(graph, runtime_registry), Weights())
+        data = OnnxGraph(graph_bytes(), (OnnxInput(1),), outputs=2)
+        walk = onnx_model._Walk(builder, "it", SimpleNamespace(weights=lambda types: ()), (), ["first", "second"])
+        assert walk.emit([OnnxItem(data, 0), OnnxItem(data, 1)], wanted) == names
+        assert [(n.op_type, n.name, list(n.input), list(n.output)) for n in builder.nodes] == [
+            ("Add", "it/graph/n", ["second", "it/graph/w"], names[:1]), ("Neg", "", names[:1], names[1:]),
+        ]  # fmt: skip
+        assert [tensor.name for tensor in builder.initializers] == ["it/graph/w"]
+        assert builder.opsets == {"": 99, "mine": 4}
+    strange = onnx_model._Walk(builder, "it", SimpleNamespace(weights=lambda types: ()), (), [])
+    with pytest.raises(TypeError, match="layer 'it': 3 is not ONNX data"):
+        strange.value(3)
+
+
+def test_what_onnx_cannot_express_says_what_to_do(runtime_registry):
+    from designer.graph.types import ShapeError
+
+    def operator(error: Exception) -> Any:
+        return SimpleNamespace(title="Made", onnx=lambda types: (_ for _ in ()).throw(error))
+
+    assert said(lambda: onnx_model._data(operator(NotImplementedError()), (), "it")) == (
+        "not-in-onnx", "'it' (Made) cannot be expressed in ONNX",
+        "run the network with the torch engine, or export it as a PyTorch project", "it",
+    )  # fmt: skip
+    error = ShapeError("it is odd", remedy="make it even")
+    assert said(lambda: onnx_model._data(operator(error), (), "it")) == (
+        "not-in-onnx",
+        "it is odd",
+        "make it even",
+        "it",
+    )
+    graph = Graph([layer("image", "input", dims="6x4x3"), layer("bad", "convolution", "image", kernel="99x99", padding="valid"), layer("result", "output", "bad")])  # fmt: skip
+    inference = Inference(graph, runtime_registry)
+    with pytest.raises(DiagnosticError) as caught:
+        onnx_model.build_model(inference, Part(("bad",), (Source("image"),)), [Source("bad")], Weights())
+    assert {found.layer for found in caught.value.diagnostics} == {"bad"}
+
+
+def test_the_indices_that_openvino_does_not_check(runtime_registry):
+    from designer.runtime.engines.openvino_engine import OpenVinoEngine
+
+    graph = Graph(
+        [
+            layer("image", "input", dims="6x4x3"),
+            layer("numbers", "tensor_input", shape="2", dtype="int64"),
+            layer("same", "identity", "image"),
+            layer("result", "output", "same"),
+        ]
+    )
+    engine = object.__new__(OpenVinoEngine)
+    engine.inference = Inference(graph, runtime_registry)
+    table = onnx.numpy_helper.from_array(np.zeros((7, 5), np.float32), "table")
+    kinds = {"Gather": [], "GatherElements": []}
+    for op, found in kinds.items():
+        nodes = [
+            node(op, "table,numbers", "a", "same/Gather", axis=1), node(op, "table,numbers", "b", "same/Gather"),
+            node(op, "image,numbers", "c", "same/Gather", axis=3), node(op, "computed,numbers", "d", "same/Gather"),
+            node(op, "table,other", "e", "same/Gather"), node("Add", "table,numbers", "f", "same/Add"),
+        ]  # fmt: skip
+        model = SimpleNamespace(graph=helper.make_graph(nodes, "g", [], [], [table]))
+        part = Part(("same",), (Source("image"), Source("numbers")))
+        found += [(i.layer, str(i.source), i.kind.concrete(2)[i.axis], i.axis) for i in engine._indices(model, part)]
+    assert kinds["Gather"] == [("same", "numbers", 5, 1), ("same", "numbers", 7, 0), ("same", "numbers", 6, 3)]
+    assert kinds["GatherElements"] == kinds["Gather"]
+    types = {"uint8": "saturates", "int8": "saturates", "int32": "large", "int64": "large", "int16": "", "float32": ""}
+    for dtype, word in types.items():
+        network = Graph([layer("x", "tensor_input", shape="2", dtype=dtype), layer("it", "identity", "x")])
+        engine.inference = Inference(network, runtime_registry)
+        for op in ("Add", "Sub", "Mul", "BitShift"):
+            assert ("saturates" in engine._integer_difference(node(op, "x,x", "it"), "it")) == (word == "saturates")
+        assert ("large integers" in engine._integer_difference(node("Mod", "x,x", "it"), "it")) == (word == "large")
+        assert engine._integer_difference(node("Add", "x,x", "it/Add:y"), "it") == ""
+        assert engine._integer_difference(node("Neg", "x", "it"), "it") == ""
+
+
+def test_every_layer_that_openvino_computes_differently_is_refused(runtime_registry):
+    from designer.runtime.engines.openvino_engine import OpenVinoEngine
+
+    graph = Graph([layer("x", "tensor_input", shape="2"), layer("b", "identity", "x"), layer("a", "identity", "b")])
+    engine = object.__new__(OpenVinoEngine)
+    engine.inference = Inference(graph, runtime_registry)
+    nodes = [
+        node("Cast", "x", "i", "b/Cast"), node("GatherElements", "x,i", "b", "b/GatherElements"),
+        node("Mod", "b,b", "m", "a/Mod", fmod=1), node("GatherElements", "x,x", "a", "a/GatherElements"),
+    ]  # fmt: skip
+    with pytest.raises(DiagnosticError) as caught:
+        engine._check_results(SimpleNamespace(graph=helper.make_graph(nodes, "g", [], [])))
+    assert [(d.layer, d.message.partition(": ")[2]) for d in caught.value.diagnostics] == [
+        ("a", "its remainder exceeds the divisor where the quotient is large"),
+        ("b", "it crashes where a computed index is out of range"),
+    ]
+    engine._check_results(SimpleNamespace(graph=helper.make_graph(nodes[:1], "g", [], [])))
+
+
+def test_the_timer_of_openvino_sums_the_kernels_of_a_layer(monkeypatch):
+    from datetime import timedelta
+
+    from designer.runtime.engines import openvino_engine as module
+    from designer.runtime.engines.fusion import Node
+
+    status = SimpleNamespace(EXECUTED="ran", NOT_RUN="not run")
+    number = iter(range(1, 99))
+
+    def kernel(name: str, microseconds: int, state: str = "ran") -> Any:
+        return SimpleNamespace(node_name=name, status=state, Status=status, real_time=timedelta(microseconds=microseconds), cpu_time=timedelta(seconds=9))  # fmt: skip
+
+    request = SimpleNamespace(profiling_info=[])
+
+    def run(feeds: Any) -> None:
+        n = next(number)
+        request.profiling_info = [
+            kernel("one", n),
+            kernel("two", 10 * n),
+            kernel("three", 100 * n),
+            kernel("four", 7, "not run"),
+        ]
+
+    asked = []
+    compiled = SimpleNamespace(request=lambda batch: request, batch=lambda feeds: 2, run=run)
+    engine = object.__new__(module.OpenVinoEngine)
+    engine.prepare = lambda *args: asked.append(args) or compiled
+    timer = module.OpenVinoTimer(engine, Part(("a", "b"), ()), (Source("b"),), {})
+    nodes = [Node("Conv", "one", (), ("one",)), Node("Add", "two", ("one",), ("two",)), Node("Relu", "three", ("two",), ("three",)), Node("Neg", "four", (), ("four",))]  # fmt: skip
+    seen = []
+    ran = [{"a": None}, {"a": None}, {"b": None}, {"c": None}]
+    monkeypatch.setattr(timer, "_kernels", lambda made, executed: seen.append((made, executed)) or (nodes, ran))
+    ticks = []
+    found = timer.layers(2, 1, lambda: ticks.append(1))
+    assert [(s.layers, [round(t * 1e6) for t in s.seconds], s.what) for s in found] == [
+        (("a",), [22, 33], "Conv, Add"), (("b",), [200, 300], "Relu")
+    ]  # fmt: skip
+    assert (len(ticks), asked[0][2], seen) == (3, {"PERF_COUNT": True}, [(request, {"one", "two", "three"})])
+    assert module._properties(5) == {
+        "INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": 5, "NUM_STREAMS": 1, "PERFORMANCE_HINT": "LATENCY",
+        "ENABLE_CPU_PINNING": False, "ENABLE_HYPER_THREADING": True,
+    }  # fmt: skip
