@@ -299,3 +299,75 @@ def test_emulated_formats_run_what_was_agreed_to() -> None:
     emulation.feed({"image": VALUE})
     (made,) = emulation.run().values()
     np.testing.assert_array_equal(made, VALUE * np.float32(2))
+
+
+MANY = "class Gain(nn.Module):\n    def __init__(self):\n        super().__init__()\n        for n in range({}):\n            setattr(self, f'p{{n}}', nn.Parameter(torch.zeros(n + 1, 2)))\n\n    def forward(self, x):\n        return x\n"
+SOURCE, ARGUMENTS = "correct the source or the arguments", "add to the tensors, one per line: "
+MISTAKES = {
+    "an inner function": (
+        {"source": "def deep(x):\n    raise ValueError('first\\nsecond')\n" + BODY.format("return deep(x)")},
+        "failed: line 2 of its source: ValueError: first", SOURCE, "source",
+    ),
+    "a long text": ({"source": BODY.format("raise ValueError('x' * 400)")}, f"failed: line 3 of its source: ValueError: {'x' * 300}", SOURCE, "source"),
+    "no text": ({"source": BODY.format("raise ValueError")}, "failed: line 3 of its source: ValueError", SOURCE, "source"),
+    "a library": ({"source": BODY.format("import json; return json.loads('')")},
+                  "failed: line 3 of its source: JSONDecodeError: Expecting value: line 1 column 1 (char 0)", SOURCE, "source"),
+    "text that it runs": (
+        {"source": "\nexec('a = 1\\nb = 2\\n= 2')\n" + GAIN},
+        "could not be constructed: line 2 of its source: SyntaxError: invalid syntax (<string>, line 3)", SOURCE, "source",
+    ),
+    "syntax that only the compiler refuses": (
+        {"source": GAIN + "\nreturn 3\n"},
+        "could not be constructed: line 9 of its source: SyntaxError: 'return' outside function (<source of mine>, line 9)", SOURCE, "source",
+    ),
+    "another shape": (
+        {"source": BODY.format("return x[:, :1]")}, "forward returned a tensor of 1x1x8x8, but 1x3x8x8 is declared",
+        "correct the source or the declared result", "result",
+    ),
+    "another type": ({"source": BODY.format("return x > 0")}, "forward returned torch.bool, but float32 is declared", "convert it: .float()", "source"),
+    "no tensor": ({"source": BODY.format("return (x,)")}, "forward returned tuple, not a tensor", "return one tensor", "source"),
+    "one tensor": ({"source": MANY.format(1)}, "the module has 1 learned tensor that the layer does not declare", f"{ARGUMENTS}p0 1x2", "tensors"),
+    "eight tensors": (
+        {"source": MANY.format(8)}, "the module has 8 learned tensors that the layer does not declare",
+        ARGUMENTS + "; ".join(f"p{n} {n + 1}x2" for n in range(8)), "tensors",
+    ),
+    "nine tensors": (
+        {"source": MANY.format(9)}, "the module has 9 learned tensors that the layer does not declare",
+        ARGUMENTS + "; ".join(f"p{n} {n + 1}x2" for n in range(8)) + " ...", "tensors",
+    ),
+    "a tensor that is not there": (
+        {"source": MANY.format(2), "tensors": "q 1x2"}, "the module has no tensor 'q'", "declare tensors that it has: p0, p1", "tensors",
+    ),
+    "a tensor of a module without any": (
+        {"source": MANY.format(0), "tensors": "q 1x2"}, "the module has no tensor 'q'", "declare tensors that it has: none", "tensors",
+    ),
+    "a tensor of another shape": (
+        {"source": MANY.format(1), "tensors": "p0 2x2"}, "its tensor 'p0' has the shape 1x2", "declare that shape", "tensors",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_what_is_said_about_a_mistake(name: str) -> None:
+    params, message, remedy, parameter = MISTAKES[name]
+    graph = network({**params, "class_name": "Gain"})
+    needed = required_weights(Inference(graph, REGISTRY))
+    weights = Weights({key: np.zeros(weight.shape, np.float32) for key, weight in needed.items()})
+    finding = refused(graph, weights=weights)
+    assert (finding.code, finding.message, finding.remedy, finding.parameter) == (
+        "custom-failed", f"the custom layer 'mine': {message}", remedy, parameter
+    )  # fmt: skip
+
+
+def test_the_shape_of_a_result_goes_with_the_batch() -> None:
+    graph = network({"source": GAIN, "class_name": "Gain", "arguments": "2.0"})
+    allowed = tuple(digest(text) for text in not_agreed(graph, REGISTRY, ()))
+    session = Session(graph, REGISTRY, Weights(), RunOptions("torch", threads=1, agreed=allowed))
+    session.set_input("image", np.repeat(VALUE, 3, 0), is_image=False)
+    np.testing.assert_allclose(session.run().outputs["result"], np.repeat(VALUE * 2, 3, 0))
+
+
+def test_an_imported_operator_that_nothing_runs_is_to_be_replaced() -> None:
+    finding = refused(opaque(op_type="Frobnicate", domain="org.example", shapes="N x 3 x 8 x 8"), engine="onnxruntime")
+    assert (finding.code, finding.remedy) == ("engine-failed", "replace or remove 'mine'")
+    assert finding.message.startswith("ONNX Runtime could not prepare the layers mine: ")

@@ -693,3 +693,24 @@ def test_opencv_reads_images_up_to_our_limit():
     code = "import os; from designer.runtime.opencv import *; opencv(); print(os.environ['OPENCV_IO_MAX_IMAGE_PIXELS'])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["100000000"]
+
+
+def test_files_of_a_folder_have_comments_and_their_names(tmp_path):
+    from PIL import Image
+
+    from designer.runtime.images import write_array, write_image
+    from designer.runtime.sources import Sources
+    from designer.runtime.video_writer import FolderWriter
+
+    array = np.full((1, 3, 4, 6), 0.5, np.float32)
+    (tmp_path / "made").mkdir()  # an empty folder may be there
+    with FolderWriter(tmp_path / "made", comment="made here") as writer:
+        writer.write(array, "b10")
+        writer.write(array, "b9")
+    write_array(tmp_path / "a.png", array, "made here")
+    write_image(tmp_path / "deep.png", array, bits=16, comment="made here")
+    for path in (tmp_path / "made" / "b9.png", tmp_path / "a.png", tmp_path / "deep.png"):
+        with Image.open(path) as found:
+            assert found.info["Comment"] == "made here"
+    found = Sources().info(tmp_path / "made")
+    assert (found.kind, found.frames, found.names) == ("folder", 2, ("b9.png", "b10.png"))

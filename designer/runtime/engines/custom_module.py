@@ -83,7 +83,9 @@ def _guarded(layer: str, file: str, what: str, action: Callable[[], Any]) -> Any
         raise
     except (Exception, SystemExit) as error:  # the user's code may raise anything but must not end the engine
         frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
-        line = error.lineno if isinstance(error, SyntaxError) else frames[-1].lineno if frames else None
+        line = frames[-1].lineno if frames else None
+        if isinstance(error, SyntaxError) and error.filename == file:
+            line = error.lineno
         where = f"line {line} of its source: " if line else ""
         first = _first_line(error)
         reason = f"{type(error).__name__}{': ' if first else ''}{first}"
