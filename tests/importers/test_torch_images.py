@@ -231,10 +231,6 @@ KEPT: dict[str, Callable[..., Tensor | tuple[Tensor, ...]]] = {
     "its mask is not added": lambda x, k, p: attended(x[:, 0], is_causal=True),
     "it drops values at random": lambda x, k, p: attended(x, dropout_p=0.5),
     "its input has no batch": lambda x, k, p: F.max_pool2d(x[0], 2),
-    "its first state is not zero": lambda x, k, p: torch.lstm(
-        x[:, 0], (x[:1, 0, :1, :3] + 1, x[:1, 0, :1, :3]), [torch.ones(12, 9), torch.ones(12, 3)], False, 1, 0.0, False,
-        False, True,
-    )[0],
     "it uses the statistics of the batch": lambda x, k, p: F.batch_norm(x, None, None, training=True),
     "it uses running statistics": lambda x, k, p: F.instance_norm(
         x, torch.zeros(4), torch.ones(4), use_input_stats=False
