@@ -240,7 +240,8 @@ class TrainingRunsPanel(QWidget):
         rows = [  # a trial that is taken out of a selected sweep leaves the other ones
             item
             for item in items
-            if isinstance(item, SweepRow) and (item in new or not any(r in gone for r in item.runs))
+            if isinstance(item, SweepRow)
+            and (item in new or not any(r in gone for r in item.runs) or not any(r in items for r in item.runs))
         ]
         found = {run for row in rows for run in row.runs} | {run for run in items if isinstance(run, WatchedRun)}
         self._group = rows[0].folder if len(rows) == 1 and found == set(rows[0].runs) else None
