@@ -111,7 +111,7 @@ def test_all_sessions_of_a_calibrated_variant_share_one_calibration(registry, mo
 
 
 class Quantizers:
-    """Stands in for quantizers: remembers what they were asked for, and returns the model with a mark."""
+    """A quantizer that remembers what it was asked for, and returns the model with a mark."""
 
     layers = ("a", "b")
 

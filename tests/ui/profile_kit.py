@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QPushButton, QWidget
 
 from app.ui.document.document import Document
 from app.ui.engine.context import Context
@@ -109,3 +109,14 @@ RUN = ProfileRun(
 
 def profile_of(*runs: ProfileRun, network: str = "net") -> Profile:
     return Profile(Machine("Test CPU", 4, "Test GPU"), network, runs or (RUN,))
+
+
+def check_launch(panel: QWidget, context: Context) -> None:
+    """Check that the only button of an empty panel asks for a profiled run. Nothing runs then, nor later."""
+    asked: list[None] = []
+    context.inference_requested.disconnect()
+    context.inference_requested.connect(lambda: asked.append(None))
+    (launch,) = (button for button in panel.findChildren(QPushButton) if button.isVisible())
+    assert launch.text() == "Launch Inference"
+    launch.click()
+    assert len(asked) == 1

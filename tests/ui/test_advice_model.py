@@ -14,10 +14,11 @@ import pytest
 pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
-from profile_kit import NAMES, RUN, context, profile_of, profiling
+from profile_kit import NAMES, RUN, check_launch, context, profile_of, profiling
 from PySide6.QtCore import QCoreApplication, QEvent, Qt
 from PySide6.QtWidgets import QLabel, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
+from random_steps import play
 from window_kit import shown
 
 from app.engine.protocol import OpenRequest
@@ -76,13 +77,7 @@ class Panel:
         context.reveal_requested.connect(self.revealed.append)
         self.panel = shown(qtbot, AdvicePanel(context), 400, 700)
         assert self.panel._stack.currentIndex() == 0
-        asked: list[None] = []
-        context.inference_requested.disconnect()  # nothing is run
-        context.inference_requested.connect(lambda: asked.append(None))
-        (launch,) = (b for b in self.panel.findChildren(QPushButton) if b.isVisible())
-        assert launch.text() == "Launch Inference"
-        launch.click()
-        assert len(asked) == 1
+        check_launch(self.panel, context)
         self.panel._rest.setInterval(0)
 
     # --- steps -------------------------------------------------------------------------------------------------------
@@ -285,12 +280,4 @@ def test_the_cards_are_those_of_the_run_and_the_network_as_they_are(
         made.run, made.run, made.show, made.show, made.go, made.edit, made.edit_another_document, made.settings, made.undo, made.redo, made.hide,
         made.apply, made.apply, made.apply, made.reveal, made.reveal, made.remove,
     ]  # fmt: skip
-    log: list[str] = []
-    for _ in range(70):
-        step = made.random.choice(steps)
-        log.append(step.__name__)
-        step()
-        try:
-            made.check()
-        except AssertionError as error:
-            raise AssertionError(f"after {log[-12:]}: {error}") from error
+    play(made, steps, 70)

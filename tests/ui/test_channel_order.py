@@ -88,15 +88,15 @@ def test_many_channels_are_sorted_in_a_thread_and_only_the_last_wish_arrives(
     monkeypatch.setattr(module, "INLINE", 0)
     sorter.sort(data, Order.INDEX)
     assert heard.pop() == list(range(9))
-    for wishes in ((Order.ENERGY,), (Order.ENERGY, Order.MEAN), (Order.MEAN, Order.ENERGY, Order.ZEROS)):
-        for order in wishes:
+    for chosen in ((Order.ENERGY,), (Order.ENERGY, Order.MEAN), (Order.MEAN, Order.ENERGY, Order.ZEROS)):
+        for order in chosen:
             sorter.sort(data, order)
         assert heard == []
         qtbot.waitUntil(lambda: bool(heard))
-        assert heard == [order_of(data, wishes[-1])]
+        assert heard == [order_of(data, chosen[-1])]
         heard.clear()
-    for wishes in ((Order.ENERGY,), (Order.ENERGY, Order.MEAN)):  # what was begun, and what waits
-        for order in (*wishes, Order.INDEX):
+    for chosen in ((Order.ENERGY,), (Order.ENERGY, Order.MEAN)):  # what was begun, and what waits
+        for order in (*chosen, Order.INDEX):
             sorter.sort(data, order)
         for _ in range(3):
             sorter.wait()

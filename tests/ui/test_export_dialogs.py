@@ -492,7 +492,7 @@ def test_the_size_of_an_image_follows_its_part_and_scale(qtbot: QtBot, context: 
 
 
 class Engine:
-    """Stands for the engine of an export: keeps what is asked."""
+    """An engine of exports that keeps what is asked."""
 
     made: ClassVar[list[Engine]] = []
 

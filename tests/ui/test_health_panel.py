@@ -17,6 +17,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
+from random_steps import play
 from training_kit import make_run
 from window_kit import shown
 
@@ -253,14 +254,5 @@ def test_the_panel_shows_the_health_of_the_run_at_the_step_that_is_shown(
         made.choose, made.goes_on, made.goes_on, made.frames_only, made.slide, made.slide, made.slide, made.leave,
         made.fork, made.work, made.choose_metric, made.hide, made.theme, made.problem, made.problem, made.fails,
     ]  # fmt: skip
-    made.check()
-    log: list[str] = []
-    for _ in range(120):
-        step = made.random.choice(steps)
-        log.append(step.__name__)
-        step()
-        try:
-            made.check()
-        except AssertionError as error:
-            raise AssertionError(f"after {log[-12:]}: {error}") from error
+    play(made, steps, 120)
     theme.apply(QApplication.instance(), "system")

@@ -132,7 +132,7 @@ def test_ports_that_are_refused_for_a_dragged_link_are_free_after_a_change_of_po
 
 @pytest.mark.parametrize("name", LOOKS)
 def test_a_point_is_covered_where_the_node_is_painted(qtbot: QtBot, name: str) -> None:
-    """From afar the block stands for the node, with the text below it; the mark of a problem is there while it can be read."""
+    """From afar the node is its block, with the text below it; the mark of a problem is there while it can be read."""
     look, item = LOOKS[name], made(LOOKS[name])
     item.setPos(1000, -500)
     shift = QTransform.fromTranslate(1000, -500)

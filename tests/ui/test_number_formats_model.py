@@ -49,7 +49,7 @@ def network(*names: str) -> Graph:
 
 
 class Asked:
-    """Stands for the questions of the panels to the engine, which the test answers."""
+    """The questions of the panels to the engine, answered by the test."""
 
     def __init__(self, formats: NumberFormats, patch: pytest.MonkeyPatch) -> None:
         self.formats = formats

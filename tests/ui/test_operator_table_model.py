@@ -12,11 +12,11 @@ import pytest
 pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
-from profile_kit import NAMES, RUN, context, profile_of, profiling
+from profile_kit import NAMES, RUN, check_launch, context, profile_of, profiling
 from PySide6.QtCore import QCoreApplication, QItemSelectionModel, QModelIndex, Qt
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
+from random_steps import play
 from window_kit import shown
 
 from app.ui.document.document import Document
@@ -48,13 +48,7 @@ class Table:
         self.documents = [context.root, other]
         self.panel = shown(qtbot, OperatorTablePanel(context), 1000, 400)
         assert self.panel._stack.currentIndex() == 0
-        asked: list[None] = []
-        context.inference_requested.disconnect()  # nothing is run
-        context.inference_requested.connect(lambda: asked.append(None))
-        (launch,) = (b for b in self.panel.findChildren(QPushButton) if b.isVisible())
-        assert launch.text() == "Launch Inference"
-        launch.click()
-        assert len(asked) == 1
+        check_launch(self.panel, context)
         self.panel._rest.setInterval(0)
         self.words = ""
         self.kind = ""
@@ -288,13 +282,4 @@ def test_the_table_has_the_steps_of_the_run_as_they_are_filtered_grouped_and_sor
         made.run, made.show, made.filter, made.filter, made.group, made.group, made.sort, made.select, made.select,
         made.select_layers, made.reveal, made.copy, made.go, made.edit, made.frame, made.frame,
     ]  # fmt: skip
-    made.check()
-    log: list[str] = []
-    for _ in range(70):
-        step = made.random.choice(steps)
-        log.append(step.__name__)
-        try:
-            step()
-            made.check()
-        except AssertionError as error:
-            raise AssertionError(f"after {log[-12:]}: {error}") from error
+    play(made, steps, 70)

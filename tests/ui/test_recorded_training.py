@@ -19,7 +19,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QFileDialog, QMessageBox
 from pytestqt.qtbot import QtBot
 from recorded_state import compare, plain
-from training_kit import Runs, make_run
+from training_kit import Runs, make_run, project_context
 
 from app.ui.document.document import Document
 from app.ui.engine.analysis import analysis_of
@@ -33,8 +33,6 @@ from app.ui.widgets import theme
 from app.ui.widgets.image_view import ImageView
 from designer.graph import commands
 from designer.graph.graph import Graph
-from designer.graph.model import Layer, Source
-from designer.operators.registry import default_registry
 from designer.training.run_folder import Notes
 from designer.training.sweep import Axis, Sweep, trials
 from designer.training.watched_run import RunState, WatchedRun
@@ -49,15 +47,7 @@ COMMANDS = (
 @pytest.fixture
 def context(qtbot: QtBot, qapp: QApplication, tmp_path: Path) -> Context:
     theme.apply(qapp, "dark")
-    layers = [
-        Layer("image", "input", params={"dims": "16x8x3"}),
-        Layer("conv", "convolution", inputs=(Source("image"),), params={"features": "4"}),
-        Layer("output", "output", inputs=(Source("conv"),)),
-    ]
-    made = Context(default_registry())
-    made.set_document(Document(Graph(layers), made.registry, parent=made))
-    made.root.project = tmp_path / "project"
-    return made
+    return project_context(tmp_path)
 
 
 class Session(PanelSession):

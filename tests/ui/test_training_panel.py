@@ -16,6 +16,7 @@ from PySide6.QtCore import QCoreApplication, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QFileDialog, QLineEdit, QToolButton
 from pytestqt.qtbot import QtBot
+from random_steps import play
 from training_kit import make_run
 from window_kit import shown
 
@@ -58,7 +59,7 @@ def network() -> Graph:
 
 
 class Pages(QDialog):
-    """Stands in for the page of samples."""
+    """A page of samples without data."""
 
     opened: ClassVar[list[Path]] = []
 
@@ -406,16 +407,7 @@ def test_the_panel_shows_the_new_run_of_the_document_as_it_is(
         made.hide_and_show, made.document_chooses_task, made.run_is_added, made.file_is_saved, made.clone,
         made.make_examples, made.start, made.start, made.ends, made.ends,
     ]  # fmt: skip
-    made.check()
-    log: list[str] = []
-    for _ in range(90):
-        step = made.random.choice(steps)
-        log.append(getattr(step, "__name__", "go"))
-        step()
-        try:
-            made.check()
-        except AssertionError as error:
-            raise AssertionError(f"after {log[-12:]}: {error}") from error
+    play(made, steps, 90)
 
 
 @pytest.mark.parametrize("task", list(TASKS))

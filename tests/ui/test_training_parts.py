@@ -14,7 +14,7 @@ pytest.importorskip("PySide6")
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QApplication, QDialog, QFileDialog, QInputDialog, QLineEdit, QToolButton, QWidget
 from pytestqt.qtbot import QtBot
-from training_kit import WAIT, Runs, make_run
+from training_kit import WAIT, Runs, make_run, project_context
 
 from app.ui.document.document import Document
 from app.ui.engine.analysis import analysis_of
@@ -31,8 +31,6 @@ from app.ui.train.validation_panel import ValidationPanel
 from app.ui.widgets import theme
 from designer.files.weights import Weights, fill_missing, required_weights, save_weights
 from designer.graph.graph import Graph
-from designer.graph.model import Layer, Source
-from designer.operators.registry import default_registry
 from designer.training import run_registry
 from designer.training.run_folder import Notes, RunFolder
 from designer.training.sweep import Axis, Sweep, trials
@@ -48,15 +46,7 @@ pytestmark = pytest.mark.gui
 @pytest.fixture
 def context(qtbot: QtBot, tmp_path: Path) -> Context:
     """An open network whose project has no runs yet."""
-    layers = [
-        Layer("image", "input", params={"dims": "16x8x3"}),
-        Layer("conv", "convolution", inputs=(Source("image"),), params={"features": "4"}),
-        Layer("output", "output", inputs=(Source("conv"),)),
-    ]
-    made = Context(default_registry())
-    made.set_document(Document(Graph(layers), made.registry, parent=made))
-    made.root.project = tmp_path / "project"
-    return made
+    return project_context(tmp_path)
 
 
 @pytest.fixture

@@ -22,10 +22,9 @@ from PySide6.QtGui import QBrush
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMessageBox, QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
-from training_kit import Runs, make_run
+from training_kit import Runs, make_run, project_context
 from window_kit import shown
 
-from app.ui.document.document import Document
 from app.ui.engine.context import Context
 from app.ui.train import runs_panel
 from app.ui.train.curve_plot import Curve
@@ -34,9 +33,6 @@ from app.ui.train.runs_model import COLUMNS
 from app.ui.train.runs_panel import TrainingRunsPanel
 from app.ui.widgets import theme
 from app.ui.widgets.sentences import sentence
-from designer.graph.graph import Graph
-from designer.graph.model import Layer, Source
-from designer.operators.registry import default_registry
 from designer.training.run_folder import Notes
 from designer.training.sweep import Axis, Sweep, trials
 from designer.training.watched_run import RunSnapshot, RunState, WatchedRun
@@ -59,15 +55,7 @@ METRICS: tuple[dict[str, Any], ...] = (  # of each run after its loss
 @pytest.fixture
 def context(qtbot: QtBot, qapp: QApplication, tmp_path: Path) -> Context:
     theme.apply(qapp, "dark")
-    layers = [
-        Layer("image", "input", params={"dims": "16x8x3"}),
-        Layer("conv", "convolution", inputs=(Source("image"),), params={"features": "4"}),
-        Layer("output", "output", inputs=(Source("conv"),)),
-    ]
-    made = Context(default_registry())
-    made.set_document(Document(Graph(layers), made.registry, parent=made))
-    made.root.project = tmp_path / "project"
-    return made
+    return project_context(tmp_path)
 
 
 def seconds(value: float) -> str:

@@ -14,11 +14,14 @@ from PySide6.QtGui import QColor, QImage
 from pytestqt.qtbot import QtBot
 from window_kit import network, show
 
+from app.ui.document.document import Document
 from app.ui.engine.context import Context
 from app.ui.engine.training import TrainingController, training_of
 from app.ui.shell.panels import TRAIN
 from app.ui.shell.window import MainWindow
 from designer.graph.graph import Graph
+from designer.graph.model import Layer, Source
+from designer.operators.registry import default_registry
 from designer.training import trainer
 from designer.training.run_folder import RunFolder, runs_of
 from designer.training.watched_run import WatchedRun
@@ -134,3 +137,16 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
     return broken
+
+
+def project_context(folder: Path) -> Context:
+    """An open network of one convolution, whose project in `folder` has no runs yet."""
+    layers = [
+        Layer("image", "input", params={"dims": "16x8x3"}),
+        Layer("conv", "convolution", inputs=(Source("image"),), params={"features": "4"}),
+        Layer("output", "output", inputs=(Source("conv"),)),
+    ]
+    made = Context(default_registry())
+    made.set_document(Document(Graph(layers), made.registry, parent=made))
+    made.root.project = folder / "project"
+    return made
