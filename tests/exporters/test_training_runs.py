@@ -153,7 +153,9 @@ def test_every_task_trains_from_plain_folders(registry, tmp_path, task, graph, m
 
 def test_the_project_has_a_test_of_its_own(registry, tmp_path):
     export_project(segmenter(), registry, tmp_path / "project", "Segmenter")
-    done = run_module(tmp_path / "project", "pytest", "-q", "-p", "no:cacheprovider")
+    # A folder of its own: at its end pytest removes those of earlier sessions, which can take minutes.
+    own = ("--basetemp", str(tmp_path / "temporary"))
+    done = run_module(tmp_path / "project", "pytest", "-q", "-p", "no:cacheprovider", *own)
     assert done.returncode == 0, done.stdout
 
 
