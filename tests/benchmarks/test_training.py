@@ -27,7 +27,8 @@ from PIL import Image
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, Dataset, RandomSampler
 
-BATCH, PATCH, NOISE = 16, 64, 25 / 255
+options = dict(zip(sys.argv[1::2], sys.argv[2::2]))
+BATCH, PATCH, NOISE = int(options["--batch"]), int(options["--patch"]), 25 / 255
 
 class Patches(Dataset):
     def __init__(self, folder):
@@ -49,7 +50,6 @@ class Patches(Dataset):
         clean = torch.from_numpy(patch.transpose(2, 0, 1).astype(np.float32, order="C")) / 255
         return clean + NOISE * torch.randn(clean.shape), clean
 
-options = dict(zip(sys.argv[1::2], sys.argv[2::2]))
 torch.set_num_threads(int(options["--threads"]))
 dataset = Patches(options["--data"])
 sampler = RandomSampler(dataset, replacement=True, num_samples=BATCH * int(options["--steps"]))
@@ -84,8 +84,9 @@ class Monitor:
 class Trainer:
     """A training process that trains one block of steps at each call."""
 
-    def __init__(self, project: Path, *command: str) -> None:
+    def __init__(self, project: Path, *command: str, batch: int, patch: int) -> None:
         given = ["--data", str(samples.PHOTOGRAPHS), "--synthetic", "0", "--steps", "100000", "--workers", "0"]
+        given += ["--batch", str(batch), "--patch", str(patch)]
         given += ["--threads", "1", "--validate-every", "100000", "--validation", str(samples.HELD_OUT.parent)]
         self.process = subprocess.Popen(
             [sys.executable, *command, *given],
@@ -115,7 +116,8 @@ def test_the_exported_loop_costs_no_more_than_one_by_hand(benchmark, tmp_path):
     project = tmp_path / "project"
     export_project(graph, load(entry_points=False), project, "Denoiser")
     (project / "monitor.py").write_text(GATE, "utf-8")
-    ours, by_hand = Trainer(project, "train.py"), Trainer(project, "-c", MINIMAL)
+    size = {"batch": 1, "patch": 16} if benchmark.disabled else {"batch": 16, "patch": 64}
+    ours, by_hand = Trainer(project, "train.py", **size), Trainer(project, "-c", MINIMAL, **size)
     try:
         times = medians_in_turns(ours, by_hand, 1 if benchmark.disabled else 20)
     finally:

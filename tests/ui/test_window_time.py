@@ -257,12 +257,12 @@ def test_no_single_edit_of_20_000_layers_holds_up_the_window(clock, window, tmp_
     document = window.context.document
     slow = {}
     for what, edit in EDITS.items():
-        best = min(
+        tries = (
             max(clock.measure(window, lambda edit=edit: document.do(edit)), clock.measure(window, document.undo))
             for _ in range(3)
         )
-        if best > LIMIT:
-            slow[what] = best
+        if all(took > LIMIT for took in tries):
+            slow[what] = f"more than {LIMIT} s three times"
     document.history.mark_clean()
     assert slow == {}
 
