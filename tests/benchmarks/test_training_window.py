@@ -213,7 +213,13 @@ def test_frames_while_a_run_trains(benchmark, report, qtbot, tmp_path) -> None:
     run = RunFolder(project / "runs" / "a")
     options = {"data": str(samples.PHOTOGRAPHS), "steps": "100000", "threads": "2"}
     if benchmark.disabled:
-        options |= {"batch": "1", "patch": "16", "synthetic": "0", "validation": str(samples.HELD_OUT.parent), "threads": "1"}
+        options |= {
+            "batch": "1",
+            "patch": "16",
+            "synthetic": "0",
+            "validation": str(samples.HELD_OUT.parent),
+            "threads": "1",
+        }
     pid = trainer.start(run, options)
     try:
         window = open_window(qtbot, tmp_path)
