@@ -272,6 +272,9 @@ def test_why_onnx_runtime_failed():
         (more, "Node 'b/Conv' failed", None, "ONNX Runtime could not run the layers a ... c: Node 'b/Conv' failed",
          "run the network with the torch engine", "b"),
         (more, "no luck", "c", "ONNX Runtime could not run the layers a ... c: no luck", "replace or remove 'c'", "a"),
+        (Part(("conv", "c_1", "c_10"), ()), "Node 'c_10/Conv' failed", None,
+         "ONNX Runtime could not run the layers conv ... c_10: Node 'c_10/Conv' failed", "run the network with the torch engine",
+         "c_10"),
     ]  # fmt: skip
     for part, text, foreign, message, remedy, name in cases:
         (found,) = failed("could not run", part, RuntimeError(text), foreign).diagnostics
@@ -346,6 +349,43 @@ def test_a_run_that_fails_is_given_to_the_reference_unless_it_was_given_up():
     for made in (compiled(reference(Evaluator())), reference(failing)):
         with interruptible(asked), pytest.raises(InterruptedRunError):
             made.run(feeds)
+
+
+@pytest.mark.parametrize("layout", ["nchw", "nhwc"])
+def test_arrays_of_a_run_are_bound_in_the_layout_of_the_model(layout):
+    """Images change their axes in NHWC, tables and scalars do not; what the run writes comes back in NCHW."""
+    image, table = TensorType((Symbol("N"), 3, 4, 5)), TensorType((Symbol("N"), 7))
+    asked, log = Interrupt(), []
+
+    class Binding:
+        def bind_input(self, name, device, number, dtype, shape, address):
+            log.append(("in", name, device, number, dtype, tuple(shape)))
+
+        def bind_output(self, name, device, number, dtype, shape, address):
+            log.append(("out", name, device, number, dtype, tuple(shape)))
+
+    def run(binding, options):
+        assert options.terminate is False
+        asked.ask()
+        assert options.terminate is True, "the run that goes on is the one that is given up"
+
+    session = SimpleNamespace(io_binding=Binding, run_with_iobinding=run)
+    sources = (Source("image"), Source("table"))
+    feeds = {sources[0]: np.ones((2, 3, 4, 5), np.float64), sources[1]: np.ones((2, 7))}
+    made = ort_engine.OrtCompiled(
+        session, Part(("a",), sources), list(zip(sources, (image, table), strict=True)),
+        [(Source("picture"), image), (Source("numbers"), table)], ["p", "n"], layout, lambda: None,
+    )  # fmt: skip
+    with interruptible(asked):
+        results = made.run(feeds, {"w": np.ones((3, 2), np.float16)})
+    shape = (2, 3, 4, 5) if layout == "nchw" else (2, 4, 5, 3)
+    kinds = [("in", "w", np.float16, (3, 2)), ("in", "image", np.float32, shape), ("in", "table", np.float32, (2, 7)),
+             ("out", "p", np.float32, shape), ("out", "n", np.float32, (2, 7))]  # fmt: skip
+    assert log == [(way, name, "cpu", 0, dtype, dims) for way, name, dtype, dims in kinds]
+    assert {str(source): array.shape for source, array in results.items()} == {
+        "picture": (2, 3, 4, 5),
+        "numbers": (2, 7),
+    }
 
 
 def test_the_bytes_and_random_numbers_of_a_value():
