@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QLabel
 
 from app.ui.design.layer_facts import AT_ONCE, FINDINGS, LayerFacts
 from app.ui.document.document import Document
+from app.ui.widgets import theme
 from app.ui.widgets.message import Message
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
@@ -56,3 +57,17 @@ def test_the_cost_of_a_layer_names_weights_and_outputs(qtbot):
     weights, outputs = facts.facts()["Memory, FP32"].split(", ")
     assert weights.endswith("48.0 B weights")
     assert outputs.endswith("768 B outputs")
+
+
+@pytest.mark.parametrize("mode", ["dark", "light"])
+def test_a_link_to_the_cause_stays_when_the_theme_changes(qtbot, qapp, mode):
+    layers = [Layer("a & b", "convolution"), Layer("after", "identity", (0, 0), (Source("a & b"),))]
+    facts = LayerFacts("facts")
+    qtbot.addWidget(facts)
+    facts.show_layers(Document(Graph(layers), default_registry()), ["after"])
+    because = facts.findChild(QLabel, "facts.because")
+    said = because.text()
+    assert said == 'Unknown because of <a href="a &amp; b">a &amp; b</a>, which has a problem.'
+    theme.apply(qapp, mode)
+    assert because.text() == said
+    assert not because.isHidden()
