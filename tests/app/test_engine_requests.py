@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import threading
@@ -499,16 +500,17 @@ def test_a_sweep_that_ends_early_says_why(sweep, monkeypatch, error, state, mess
 
 def test_a_sweep_is_interrupted_once(sweep, monkeypatch):
     """A second interrupt would end it before its trials have saved their checkpoints."""
-    commands, interrupts, others = iter(["", "pause", *["stop"] * 1000]), [], set(threading.enumerate())
+    commands, interrupts = itertools.chain(["", "pause"], itertools.repeat("stop")), []
+    others = set(threading.enumerate())
     monkeypatch.setattr(sweep_process, "LOOK", 0.001)
     monkeypatch.setattr(
         sweep_process, "_thread", SimpleNamespace(interrupt_main=lambda: interrupts.append(next(commands)))
     )
     monkeypatch.setattr(sweep_process.mirror, "command", lambda job: next(commands))
     with sweep_process._stopped_by_command(sweep.job):
-        (watcher,) = set(threading.enumerate()) - others
-        watcher.join(5)
-        assert not watcher.is_alive()
+        for watcher in set(threading.enumerate()) - others:  # it may have ended already
+            watcher.join(5)
+        assert set(threading.enumerate()) <= others
     assert interrupts == ["stop"]
 
 
