@@ -17,6 +17,7 @@ from pytestqt.qtbot import QtBot
 from training_kit import WAIT, Runs, make_run, project_context
 
 from app.ui.document.document import Document
+from app.ui.document.template_view import ScopeStep
 from app.ui.engine.analysis import analysis_of
 from app.ui.engine.context import Context
 from app.ui.engine.run_health import run_health_of
@@ -31,6 +32,9 @@ from app.ui.train.validation_panel import ValidationPanel
 from app.ui.widgets import theme
 from designer.files.weights import Weights, fill_missing, required_weights, save_weights
 from designer.graph.graph import Graph
+from designer.graph.model import Layer, Source
+from designer.graph.template import Template
+from designer.graph.template_commands import set_template
 from designer.training import run_registry
 from designer.training.run_folder import Notes, RunFolder
 from designer.training.sweep import Axis, Sweep, trials
@@ -437,10 +441,14 @@ def test_everything_that_the_panel_says_is_in_the_request_of_a_run(
     shown(qtbot, panel)
     for name in ("start", "make_samples"):
         monkeypatch.setattr(runs.training, name, lambda request, name=name: asked.append((name, request)))
-    opened: list[StartRequest] = []
+    opened: list[tuple[Document, StartRequest]] = []
     monkeypatch.setattr(
-        "app.ui.train.training_panel.SweepDialog", lambda _document, base, _parent: opened.append(base) or FakeDialog()
+        "app.ui.train.training_panel.SweepDialog",
+        lambda document, base, _parent: opened.append((document, base)) or FakeDialog(),
     )
+    part = Template("part", (Layer("in", "template_input"), Layer("out", "template_output", inputs=(Source("in"),))))
+    assert context.document.do(lambda graph: set_template(graph, part))
+    assert context.set_scope((ScopeStep("", "part"),))  # what is trained is the network around it
     panel.project.setText(str(tmp_path / "mine"))
     for task, fields in TASK_FIELDS.items():
         panel.task.setCurrentIndex(panel.task.findData(task))
@@ -460,7 +468,7 @@ def test_everything_that_the_panel_says_is_in_the_request_of_a_run(
             for button in (panel.start, panel.samples, panel.sweep):
                 qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
             assert asked == [("start", expected), ("make_samples", expected)]
-            assert opened == [expected]
+            assert opened == [(context.root, expected)]
             asked.clear()
             opened.clear()
 
