@@ -23,6 +23,7 @@ from window_kit import network, show
 from app.ui.analysis.heat import HeatLegend
 from app.ui.analysis.output_view import OutputView
 from app.ui.analysis.transport import Transport
+from app.ui.canvas.canvas import Canvas
 from app.ui.canvas.template_name import TemplateNameDialog
 from app.ui.design.custom_agreement import AgreeDialog
 from app.ui.design.layer_facts import LayerFacts
@@ -35,11 +36,14 @@ from app.ui.document.unsaved import UnsavedDialog
 from app.ui.engine.analysis import analysis_of
 from app.ui.engine.context import Context
 from app.ui.engine.playback import Playback
+from app.ui.shell.docs_viewer import DocsViewer
 from app.ui.shell.export.deploy import DeployExportDialog
 from app.ui.shell.export.onnx import OnnxExportDialog
+from app.ui.shell.export.picture import PictureDialog
 from app.ui.shell.export.pytorch import PyTorchExportDialog
 from app.ui.shell.export.tensorrt import TensorRtExportDialog
 from app.ui.shell.export.video import VideoExportDialog
+from app.ui.shell.guided_tour import TourHint
 from app.ui.shell.module_dialog import ModuleDialog
 from app.ui.shell.panels import PANELS, PanelSpec
 from app.ui.shell.shortcuts import Shortcuts
@@ -68,6 +72,7 @@ from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.graph.template import Template
 from designer.operators.registry import default_registry
+from designer.runtime.engines import trt
 
 
 def listening(before: Counter[str], after: Counter[str]) -> list[str]:
@@ -175,6 +180,12 @@ def agreed() -> None:
     """Is never called."""
 
 
+def picture_dialog(context: Context, host: QWidget) -> PictureDialog:
+    canvas = Canvas(context)
+    canvas.setParent(host)
+    return PictureDialog(context, canvas)
+
+
 FINDINGS = [Diagnostic("code", "message", Severity.WARNING, remedy="remedy"), Diagnostic("other", "text")]
 DIALOGS: dict[str, Callable[[Path, QWidget], QWidget]] = {
     "export_onnx": lambda folder, host: OnnxExportDialog(context_of(folder, host)),
@@ -192,6 +203,9 @@ DIALOGS: dict[str, Callable[[Path, QWidget], QWidget]] = {
         "consent", "Run it?", [("conv", "x = 1"), ("b", "y")], agreed, None, action="&Run"
     ),
     "findings": lambda *_: FindingsDialog("Not Opened", "It could not be opened.", FINDINGS, None),
+    "documentation": lambda _, host: DocsViewer(host),
+    "tour": lambda _, host: TourHint(host),
+    "picture": lambda folder, host: picture_dialog(context_of(folder, host), host),
     "template_name": lambda *_: TemplateNameDialog(many_kinds(), "Title", "Text", "Agree", "part", lambda _: None),
 }
 PARTS: dict[str, Callable[[QWidget], QWidget]] = {
@@ -224,7 +238,10 @@ PARTS: dict[str, Callable[[QWidget], QWidget]] = {
 
 
 @pytest.mark.parametrize("name", DIALOGS)
-def test_a_dialog_is_made_as_recorded(name: str, host: QWidget, qtbot: QtBot, tmp_path: Path) -> None:
+def test_a_dialog_is_made_as_recorded(
+    name: str, host: QWidget, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trt, "unavailable", lambda: None)
     before = receivers((theme.changes(),))
     dialog = DIALOGS[name](tmp_path, host)
     qtbot.addWidget(dialog)
