@@ -52,7 +52,7 @@ class SizeField(QWidget):
                 field.setButtonSymbols(NumberField.ButtonSymbols.NoButtons)
             field.set_placeholder(tr("none") if optional else title[0])
             field.setToolTip(title)
-            field.edited.connect(lambda text: self.edited.emit(text))
+            field.edited.connect(lambda _text: self.edited.emit(self.text()))
             field.finished.connect(self.finished)
             self.fields.append(field)
             layout.addWidget(field, 1)
