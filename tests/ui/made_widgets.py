@@ -46,6 +46,7 @@ from PySide6.QtWidgets import (
     QLayout,
     QLineEdit,
     QMenu,
+    QScrollArea,
     QScrollBar,
     QSizePolicy,
     QSplitter,
@@ -106,8 +107,7 @@ def _walk(each: QObject, place: str, without: Callable[[QObject], bool]) -> Iter
     if isinstance(each, CLOSED):
         return
     count: Counter[str] = Counter()
-    options = Qt.FindChildOption.FindDirectChildrenOnly
-    for child in (child for kind in KINDS for child in each.findChildren(kind, options=options)):
+    for child in _parts(each):
         if without(child) or _is_private(child, each):
             continue
         name = _name(child)
@@ -115,6 +115,17 @@ def _walk(each: QObject, place: str, without: Callable[[QObject], bool]) -> Iter
         inner = name if count[name] == 1 else f"{name}#{count[name]}"
         own = bool(child.objectName()) and isinstance(child, QWidget)
         yield from _walk(child, inner if own else f"{place} > {inner}", without)
+
+
+def _parts(each: QObject) -> Iterator[QObject]:
+    """The children that the program has made, apart from layouts and what belongs to the library."""
+    for child in each.children():
+        if isinstance(child, KINDS) or type(child).__module__.startswith("app."):
+            yield child
+    if isinstance(each, QScrollArea) and each.widget() is not None:
+        yield each.widget()
+    if isinstance(each, QTabWidget):
+        yield from (each.widget(number) for number in range(each.count()))
 
 
 def _is_private(child: QObject, parent: QObject) -> bool:
