@@ -6,6 +6,8 @@ import pytest
 
 pytest.importorskip("PySide6")
 
+import re
+import zlib
 from dataclasses import replace
 from xml.etree import ElementTree
 
@@ -91,6 +93,73 @@ def test_a_pdf_is_one_page_without_pixels(document, tmp_path, page):
     assert data.startswith(b"%PDF")
     assert data.count(b"/Type /Page\n") == 1
     assert b"/Subtype /Image" not in data
+
+
+PAPERS = {"A4": (595, 842), "A3": (842, 1191), "Letter": (612, 792)}  # points
+MARGIN = 12 / 25.4 * 72
+
+
+def pages(count: int, *, down: bool) -> Document:
+    layers = [
+        Layer(f"l{n}", "input", (0, 400 * n) if down else (400 * n, 0), params={"dims": "8x8x3"}) for n in range(count)
+    ]
+    return Document(Graph(layers, name="net & \u00e9"), default_registry())
+
+
+@pytest.mark.parametrize("page", ["drawing", *PAPERS])
+@pytest.mark.parametrize(("count", "down"), [(1, False), (12, False), (12, True)])
+@pytest.mark.parametrize(("dark", "transparent"), [(False, False), (True, False), (True, True)])
+def test_where_the_drawing_is_on_the_page(qapp, tmp_path, page, count, down, dark, transparent):
+    """Paper lies if the drawing is wider than high. The drawing is in its middle, 96 units an inch or as large as fits."""
+    options = ImageOptions(page=page, dark=dark, transparent=transparent)
+    made = pages(count, down=down)
+    with drawn(made, options) as image:
+        width, height = image.area.size().toTuple()
+    save(made, tmp_path / "a.pdf", options)
+    data = (tmp_path / "a.pdf").read_bytes()
+    assert "net & \u00e9".encode("utf-16-be") in data
+    assert "Layerwright".encode("utf-16-be") in data
+    (box,) = re.findall(rb"/MediaBox \[0 0 ([\d.]+) ([\d.]+)\]", data)
+    across, up = (float(each) for each in box)
+    if page == "drawing":
+        assert (across, up) == (pytest.approx(width * 0.75, abs=1), pytest.approx(height * 0.75, abs=1))
+    else:
+        short, long = PAPERS[page]
+        assert (round(across), round(up)) == ((long, short) if width > height else (short, long))
+    (text,) = [
+        found
+        for stream in re.findall(rb"stream\r?\n(.*?)endstream", data, re.DOTALL)
+        if b" cm\n" in (found := _inflated(stream)) and b"W* n" in found
+    ]
+    number = rb"(-?[\d.]+)"
+    (matrix,) = re.findall(number + rb" 0 0 " + number + rb" " + number + rb" " + number + rb" cm", text[:200])
+    dot, _, left, top = (float(each) for each in matrix)
+    ground = re.findall(
+        number + rb" " + number + rb" " + number + rb" scn\s/GSa gs\s0 0 " + number + rb" " + number + rb" re",
+        text[:300],
+    )
+    with theme.as_if(dark=dark):
+        sunken = theme.color("sunken").getRgbF()[:3]
+    assert len(ground) == (dark and not transparent)
+    margin = 0 if page == "drawing" else MARGIN
+    for red, green, blue, wide, high in ground:
+        assert [float(red), float(green), float(blue)] == pytest.approx(list(sunken), abs=0.01)
+        assert float(wide) * dot == pytest.approx(across - 2 * margin, abs=1.5)
+        assert float(high) * dot == pytest.approx(up - 2 * margin, abs=1.5)
+    corners = re.findall(number + rb" " + number + rb" [ml]\n", text[text.index(b" cm\n") : text.index(b"W* n")])
+    xs, ys = sorted(left + dot * float(x) for x, _ in corners), sorted(top - dot * float(y) for _, y in corners)
+    scale = min(0.75, (across - 2 * margin) / width, (up - 2 * margin) / height)
+    assert xs[-1] - xs[0] == pytest.approx(width * scale, rel=0.01, abs=1)
+    assert ys[-1] - ys[0] == pytest.approx(height * scale, rel=0.01, abs=1)
+    assert (xs[-1] + xs[0]) / 2 == pytest.approx(across / 2, abs=1.5)
+    assert (ys[-1] + ys[0]) / 2 == pytest.approx(up / 2, abs=1.5)
+
+
+def _inflated(stream: bytes) -> bytes:
+    try:
+        return zlib.decompress(stream)
+    except zlib.error:
+        return b""
 
 
 def test_only_a_part(document):
