@@ -16,8 +16,8 @@ import pytest
 
 pytest.importorskip("PySide6")
 from PySide6.QtCore import QCoreApplication, QEvent, Qt
-from PySide6.QtGui import QColor
-from PySide6.QtWidgets import QFileDialog, QLabel
+from PySide6.QtGui import QColor, QHideEvent, QShowEvent
+from PySide6.QtWidgets import QFileDialog, QLabel, QWidget
 from pytestqt.qtbot import QtBot
 from side_kit import WAIT, network, photograph
 from window_kit import shown
@@ -706,6 +706,32 @@ def test_documents_that_were_opened_renamed_or_closed_meanwhile_are_offered(qtbo
         activate()
         assert offered() == [expected] * 2
         assert [row.source.currentText() for row in window.setup.rows] == ["one.xml (open)", "file.xml"]
+
+
+class Minimized(QHideEvent):
+    """What the window system sends when a window is minimized."""
+
+    def spontaneous(self) -> bool:
+        return True
+
+
+def test_the_window_goes_with_the_main_window_unless_that_is_only_minimized(
+    qtbot: QtBot, tmp_path: Path, monkeypatch: Any
+) -> None:
+    main, other = QWidget(), QWidget()
+    qtbot.addWidget(main)
+    qtbot.addWidget(other)
+    window = SideWindow(Context(default_registry(), main), None, main)
+    closed: list[str] = []
+    monkeypatch.setattr(window, "close", lambda: closed.append("closed"))
+    for watched, event, count in (
+        (main, Minimized(), 0),
+        (other, QHideEvent(), 0),
+        (main, QShowEvent(), 0),
+        (main, QHideEvent(), 1),
+    ):
+        assert not window.eventFilter(watched, event)
+        assert len(closed) == count
 
 
 def test_tables_of_a_folder_and_of_a_vote_get_more_room(qtbot: QtBot, window: SideWindow) -> None:

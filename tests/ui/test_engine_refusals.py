@@ -17,13 +17,13 @@ from PySide6.QtCore import QObject, QProcess
 from pytestqt.qtbot import QtBot
 from runtime_networks import chain
 
-from app.engine.protocol import FailedEvent, PingRequest, RunRequest
+from app.engine.protocol import Asked, FailedEvent, PingRequest, QuitRequest, RunRequest, line_of
 from app.ui.document.document import Document
 from app.ui.engine import analysis as analysis_module
 from app.ui.engine import size_rules as size_rules_module
 from app.ui.engine.analysis import AnalysisController
 from app.ui.engine.call import EngineCall
-from app.ui.engine.client import EngineClient
+from app.ui.engine.client import QUIT_MS, EngineClient
 from app.ui.engine.context import Context
 from app.ui.engine.import_run import ImportRun, ImportSource
 from app.ui.engine.result import Phase
@@ -48,6 +48,72 @@ def test_an_engine_that_refuses_the_greeting_fails_every_request(qtbot: QtBot) -
     assert failed == [(Diagnostic("engine-crashed", REFUSED.message, remedy=REFUSED.remedy),)] * 2
     assert (client.busy, client.running, client.folder) == (False, False, None)
     client.close()
+
+
+class Process:
+    """A process that notes what is done with it, and leaves by itself or not."""
+
+    def __init__(self, leaves: bool = True, running: bool = True, errors: bytes = b"") -> None:
+        self.done: list[Any] = []
+        self.leaves, self.running, self.errors = leaves, running, errors
+        for name in ("finished", "errorOccurred", "readyReadStandardOutput", "readyReadStandardError"):
+            setattr(self, name, SimpleNamespace(disconnect=lambda name=name: self.done.append(name)))
+
+    def state(self) -> QProcess.ProcessState:
+        return QProcess.ProcessState.Running if self.running else QProcess.ProcessState.NotRunning
+
+    def write(self, line: bytes) -> None:
+        self.done.append(line)
+
+    def closeWriteChannel(self) -> None:
+        self.done.append("no more requests")
+
+    def waitForFinished(self, milliseconds: int) -> bool:
+        self.done.append(milliseconds)
+        return self.leaves
+
+    def kill(self) -> None:
+        self.done.append("kill")
+
+    def deleteLater(self) -> None:
+        self.done.append("deleted")
+
+    def readAllStandardError(self) -> SimpleNamespace:
+        text, self.errors = self.errors, b""
+        return SimpleNamespace(data=lambda: text)
+
+
+@pytest.mark.parametrize("leaves", [True, False])
+@pytest.mark.parametrize("kill", [True, False])
+@pytest.mark.parametrize("running", [True, False])
+def test_a_process_is_asked_to_leave_before_it_is_killed(
+    qtbot: QtBot, tmp_path: Path, leaves: bool, kill: bool, running: bool
+) -> None:
+    client, process = EngineClient(command=("absent",)), Process(leaves, running)
+    client.folder = tmp_path / "folder"
+    client.folder.mkdir()
+    client._process, client._shared, client.opened = process, SharedFolder(client.folder), SimpleNamespace()  # type: ignore[assignment]
+    client._end_process(kill=kill)
+    ended: list[Any] = []
+    if running and not kill:
+        ended += [line_of(Asked(0, QuitRequest())), "no more requests", QUIT_MS]
+    if running and (kill or not leaves):
+        ended += ["kill", 5000]
+    signals = ["finished", "errorOccurred", "readyReadStandardOutput", "readyReadStandardError"]
+    assert process.done == [*signals, *ended, "deleted"]
+    assert (client.running, client.opened, client.folder, client._shared) == (False, None, None, None)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_last_words_of_a_process_are_read_before_it_is_named(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = EngineClient(command=("absent",))
+    said: list[str] = []
+    client.crashed.connect(said.append)
+    monkeypatch.setattr(client, "_end_process", lambda *, kill: None)
+    client._process = Process(errors=b"one\n \nthe shelf broke\n")  # type: ignore[assignment]
+    client._finished(3, QProcess.ExitStatus.NormalExit)
+    assert said[0].startswith("The engine process ended by itself with code 3: the shelf broke. ")
+    client._process = None
 
 
 def test_the_first_array_that_is_lent_starts_the_engine(

@@ -17,6 +17,7 @@ pytestmark = pytest.mark.gui
 
 from made_widgets import made, receivers
 from profile_kit import RUN, context, profile_of, profiling
+from PySide6.QtCore import QObject, QTimer
 from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QComboBox, QWidget
 from pytestqt.qtbot import QtBot
@@ -29,9 +30,15 @@ from app.ui.compare.variants import VariantChoice
 from app.ui.compare.vote_page import VotePage
 from app.ui.compare.window import SideWindow
 from app.ui.document.document import Document
+from app.ui.engine.analysis import analysis_of
 from app.ui.engine.context import Context
-from app.ui.engine.profiling import ProfilingController
-from app.ui.engine.training import StartRequest
+from app.ui.engine.number_formats import number_formats_of
+from app.ui.engine.profiling import ProfilingController, profiling_of
+from app.ui.engine.run_health import run_health_of
+from app.ui.engine.size_rules import size_rules_of
+from app.ui.engine.time_machine import time_machine_of
+from app.ui.engine.training import StartRequest, training_of
+from app.ui.engine.weight_surgery import weight_surgery_of
 from app.ui.inspector.channel_grid import ChannelGrid
 from app.ui.inspector.channel_inspector import ChannelInspectorPanel
 from app.ui.inspector.color_bar import ColorBar
@@ -73,6 +80,16 @@ from designer.operators.registry import default_registry
 from designer.training.run_folder import Notes
 
 __all__ = ["context", "profiling"]
+CONTROLLERS: tuple[Callable[[Context], QObject], ...] = (
+    analysis_of,
+    number_formats_of,
+    profiling_of,
+    training_of,
+    run_health_of,
+    time_machine_of,
+    size_rules_of,
+    weight_surgery_of,
+)
 
 
 @pytest.fixture
@@ -112,6 +129,31 @@ def recorded(name: str, make: Callable[[], QWidget], *owners: Context) -> None:
         f"listens to {signal}: {count - before[signal]}" for signal, count in after.items() if count != before[signal]
     ]
     compare(f"made_{name}", [*plainly(made(widget)), *more])
+
+
+def test_controllers_of_a_context_are_made_as_recorded(host: QWidget) -> None:
+    """Their timers and children, and what they listen to of the context, its document and the controllers before them."""
+    context = Context(default_registry(), host)
+    graph = Graph([Layer("image", "input"), Layer("result", "output", inputs=(Source("image"),))])
+    context.set_document(Document(graph, context.registry, parent=context))
+    found: list[str] = []
+    for controller_of in CONTROLLERS:
+        before = receivers((context, theme.changes()))
+        controller = controller_of(context)
+        assert controller_of(context) is controller, "there is one of a window"
+        after = receivers((context, theme.changes()))
+        found += [f"# {type(controller).__name__}", *timers(controller)]
+        found += [f"{signal}: {count - before[signal]}" for signal, count in after.items() if count != before[signal]]
+    compare("made_controllers", found)
+
+
+def timers(owner: QObject) -> list[str]:
+    named = {id(value): name for name, value in vars(owner).items()}
+    return [
+        f"{named.get(id(timer), type(timer.parent()).__name__)}: {'once' if timer.isSingleShot() else 'repeats'} "
+        f"{timer.interval()} ms{', runs' if timer.isActive() else ''}"
+        for timer in owner.findChildren(QTimer)
+    ]
 
 
 # --- Side by Side ----------------------------------------------------------------------------------------------------
