@@ -396,6 +396,11 @@ def test_weights_are_asked_for_again_when_they_may_be_others(qtbot: QtBot) -> No
     assert asking.asked() == [WeightsRequest("conv")]
     asking.answer(WeightsReply({"kernel": kernel, "bias": bias}))  # type: ignore[dict-item]
     assert asking.state()[3] == "random weights"
+    subject.choose("conv", Kind.OUTPUT)
+    assert asking.asked() == []
+    subject.choose("conv", Kind.WEIGHTS)  # they were let go of with the other kind
+    assert (asking.asked(), subject.value) == ([WeightsRequest("conv")], None)
+    asking.answer(WeightsReply({"kernel": kernel, "bias": bias}))  # type: ignore[dict-item]
     subject.choose_tensor("bias")
     subject.choose("norm")
     asking.answer(WeightsReply({"kernel": kernel, "bias": bias}))  # type: ignore[dict-item]
@@ -687,6 +692,13 @@ def test_ranges_of_colors_over_tensors_images_locks_and_documents(bench: Panel) 
     panel.inspect("conv_h")
     run()
     assert bench.look() == (1.0, 0.0)  # to reset is to set, too
+    bench.click("auto")
+    assert bench.look() == fitted(hidden)
+    panel.inspect("renamed")
+    bench.run(conv_h=hidden, renamed=first, input_0=first)
+    panel.inspect("conv_h")
+    run(2)
+    assert bench.look() == fitted(hidden)  # to fit is to set, too
     panel._analysis.inputs.changed.emit()
     run(2)
     assert bench.look() == fitted(hidden * np.float32(2))  # of another image

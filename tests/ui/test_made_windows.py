@@ -361,3 +361,22 @@ def test_dialogs_of_profiles_open_and_save_as_recorded(
             found.append(dialog.defaultSuffix())
         dialog.close()
     compare("made_dialog_profiles", found)
+
+
+# --- documents that were left -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [*FILLED, *TRAINING, *PROFILES, "channel_inspector"])
+def test_a_panel_follows_only_the_document_that_is_open(qtbot: QtBot, context: Context, name: str) -> None:
+    """One that was left has as many listeners as one that was never open, however often it is opened again."""
+    first = context.root
+    second, third = (Document(first.graph.copy(), context.registry, parent=context) for _ in range(2))
+    kind = ({**FILLED, **TRAINING, **PROFILES, "channel_inspector": ChannelInspectorPanel})[name]
+    shown(qtbot, kind(context), 900, 600)
+    never, opened = receivers((third,)), receivers((first,))
+    assert opened != never
+    for _ in range(2):
+        for left, now in ((first, second), (second, first)):
+            context.set_document(now)
+            assert receivers((left,)) == never
+            assert receivers((now,)) == opened
