@@ -25,7 +25,7 @@ from recorded import check_recorded
 from app.ui.canvas import node_metrics, node_paint
 from app.ui.canvas.difference_marks import DifferenceMarks, Mark
 from app.ui.canvas.format_marks import Badge, FormatBadges
-from app.ui.canvas.frames import WHOLE, FrameItem, needed_height
+from app.ui.canvas.frames import LEAST_WIDTH, WHOLE, FrameItem, needed_height
 from app.ui.canvas.heat_overlay import Cell, HeatItem
 from app.ui.canvas.links import LiveLink
 from app.ui.canvas.node_layout import PAD
@@ -281,6 +281,66 @@ def test_the_title_of_a_collapsed_frame_is_read_from_afar(canvas, zoom):
     title = next(stroke for stroke in strokes(item, zoom) if stroke.kind == "text")
     assert title.text == "residual"
     assert item.boundingRect().contains(title.area)
+
+
+@pytest.mark.parametrize("title", ["", "in", "the encoder with all of its skips and more"])
+@pytest.mark.parametrize("count", [0, 1, 12])
+def test_the_box_of_a_collapsed_frame_has_room_for_its_title_and_the_count(canvas, title, count):
+    item = FrameItem(Frame("f", title, "", "", (40, 20, 300, 200), collapsed=True))
+    item.members = tuple("abcdefghijkl"[:count])
+    found = [stroke for stroke in strokes(item) if stroke.kind == "text" and stroke.text]
+    assert [stroke.text for stroke in found] == [
+        *([title] if title else []),
+        "1 layer" if count == 1 else f"{count} layers",
+    ]
+    width, height = item.seen.size().toTuple()
+    assert item.seen.topLeft() == QPointF(40, 20)
+    assert width >= LEAST_WIDTH
+    assert width == LEAST_WIDTH or len(title) > 2
+    for stroke in found:
+        assert abs(stroke.area.center().y() - height / 2) < 4
+    assert found[-1].area.right() == pytest.approx(width - PAD, abs=3)
+    if title:
+        assert found[0].area.left() == pytest.approx(PAD, abs=3)
+        assert found[0].area.right() + PAD < found[-1].area.left()
+    assert item.end(is_input=True) == QPointF(40, 20 + height / 2)
+    assert item.end(is_input=False) == QPointF(40 + width, 20 + height / 2)
+
+
+def anchor(area: QRectF, box: QRectF) -> str:
+    """The edge of a box, or its middle, that a text is nearest to across, and whether it is inside."""
+    left, right = area.left() - box.left(), box.right() - area.right()
+    across = "middle" if abs(left - right) < 6 else "left" if left < right else "right"
+    return f"{across}, {'inside' if box.adjusted(-1, -1, 1, 1).contains(area) else 'outside'}"
+
+
+def test_texts_are_at_the_edges_at_which_they_were_recorded(canvas):
+    """From top to bottom, for every look of nodes, frames, badges, marks and cells."""
+    found = {}
+
+    def add(name: str, item: object, box: QRectF, zoom: float = 1.0) -> None:
+        seen = sorted(
+            (s for s in strokes(item, zoom) if s.kind == "text" and s.text), key=lambda s: s.area.center().y()
+        )
+        found[f"{name} at {zoom}"] = [f"{s.text!r} {anchor(s.area, box)}" for s in seen]
+
+    for name in set(canvas.projection.layers) - {"with_a_name_that_is_longer_than_its_box_was_made_for"}:
+        add(name, canvas.projection[name], canvas.projection[name].layout.box)
+    for name, frame in FRAMES.items():
+        for zoom in (1.0, 0.4):
+            item = FrameItem(frame)
+            item.members = ("a", "b")
+            add(f"frame {name}", item, QRectF(QPointF(), item.seen.size()), zoom)
+    heat = HeatItem()
+    heat.show_cells([Cell(QRectF(0, 0, 400, 200), 1.0, "4 s")], [])
+    add("heat", heat, QRectF(0, 0, 400, 200))
+    marks = DifferenceMarks()
+    marks.show_marks([Mark("−", QRectF(0, 0, 400, 200), "gone")])
+    add("difference", marks, QRectF(0, 0, 400, 200))
+    badges = FormatBadges()
+    badges.show_badges([Badge(QRectF(0, 0, 160, 18), "INT8", "tip")])
+    add("format", badges, QRectF(0, 0, 160, 18))
+    record("anchors", dict(sorted(found.items())))
 
 
 @pytest.mark.parametrize("width", [160, 288, 448])

@@ -7,7 +7,11 @@ import pytest
 pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
+import itertools
+import math
+
 import canvas_kit as kit
+from painted import strokes
 from PySide6.QtCore import QCoreApplication, QEvent, QPoint, QPointF, QRectF, Qt
 from PySide6.QtGui import QContextMenuEvent, QWheelEvent
 from PySide6.QtTest import QTest
@@ -16,7 +20,7 @@ from window_kit import press, show
 
 from app.ui.canvas.view import ZOOM_MAX, ZOOM_MIN
 from designer.graph.graph import Graph
-from designer.graph.model import Frame, Layer, Source
+from designer.graph.model import GRID, Frame, Layer, Source
 from designer.graph.routes import routes_of, set_route
 
 NONE = Qt.KeyboardModifier.NoModifier
@@ -340,3 +344,26 @@ def test_arrow_keys_go_to_the_nearest_layer_in_that_direction(empty_window):
     press(window, "Shift+Left", "Shift+Left", "Shift+Right")
     assert context.selection == ("b", "left", "start")
     assert context.document.history.is_clean
+
+
+@pytest.mark.parametrize("zoom", [ZOOM_MIN, 0.07, 0.3, 0.9, 1.0, 2.4])
+@pytest.mark.parametrize("center", [QPointF(0, 0), QPointF(-777, -1234), QPointF(5003, 907)])
+def test_lines_of_the_grid_are_apart_and_where_layers_snap_to(canvas, zoom, center):
+    """At least 24 pixels apart, at most twice that unless one grid step is wider, over the whole area that is painted."""
+    look(canvas, zoom, center)
+    area = canvas.viewer.seen().adjusted(3, 5, -3, -7)
+    found = [
+        s.area for s in strokes(lambda painter: canvas.viewer.drawBackground(painter, area)) if s.kind == "polyline"
+    ]
+    columns = sorted(line.left() for line in found if line.height())
+    rows = sorted(line.top() for line in found if line.width())
+    for places, first, last in ((columns, area.left(), area.right()), (rows, area.top(), area.bottom())):
+        step = places[1] - places[0]
+        assert step == pytest.approx(GRID) if GRID * zoom >= 24 else 23.9 < step * zoom < 48.1
+        power = step / GRID
+        assert power == pytest.approx(2 ** round(math.log2(power)))
+        assert all(b - a == pytest.approx(step, abs=0.1) for a, b in itertools.pairwise(places))
+        assert all(min(place % step, step - place % step) < 0.1 for place in places)
+        assert places[0] <= first + step
+        assert places[-1] >= last - step
+    assert all(line.height() == pytest.approx(area.height(), abs=0.1) for line in found if line.height())

@@ -28,9 +28,10 @@ from app.ui.widgets import theme
 from app.ui.widgets.file_dialogs import ask_save_path
 from app.ui.widgets.findings import FindingsDialog
 from app.ui.widgets.message import ICONS
+from app.ui.widgets.sentences import finding_text
 from designer.files.document import DOCUMENTS
 from designer.files.tables import CSV
-from designer.graph.diagnostics import Diagnostic, Severity
+from designer.graph.diagnostics import Diagnostic, DiagnosticError, Severity
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.operators.registry import default_registry
@@ -281,3 +282,51 @@ def test_the_dialog_for_a_module_begins_where_the_last_import_was(
     renamed = made(module="model.py", callable="Gone", folder=str(last))
     assert renamed.callable.currentText() == "Gone", "what was typed is proposed as it was"
     settings.remove("import")
+
+
+def test_why_a_module_cannot_be_imported(qtbot: QtBot, settings: QSettings, tmp_path: Path) -> None:
+    """The first rule that a field breaks is said, in the order of the fields; a folder is neither a module nor a state dict."""
+    (tmp_path / "model.py").write_text("def make():\n    pass\n")
+    (tmp_path / "package.py").mkdir()
+    (tmp_path / "net.pt").write_bytes(b"")
+    dialog = ModuleDialog(settings, tmp_path, lambda _source: None, None)
+    qtbot.addWidget(dialog)
+    missing, name = "There is no module “{}”. Choose its file.", "Name the class or function that makes the module."
+    shape = "1xA"
+    with pytest.raises(DiagnosticError) as refused:
+        parse_input(shape)
+    gone, folder = tmp_path / "gone.pt", tmp_path / "package.py"
+    there = "The file {} does not exist. Choose another one."
+    good = {"module": "model.py", "callable": "make", "inputs": "1x3x8x8", "state": ""}
+    cases: list[tuple[dict[str, str], str]] = [
+        ({}, ""),
+        ({"module": ""}, "Choose the Python file, or type the name of the module."),
+        ({"module": "  "}, "Choose the Python file, or type the name of the module."),
+        ({"module": "gone.py"}, missing.format("gone.py")),
+        ({"module": "package.py"}, missing.format("package.py")),
+        ({"module": "no module"}, missing.format("no module")),
+        ({"module": " model "}, ""),
+        ({"callable": ""}, name),
+        ({"callable": "1x"}, name),
+        ({"callable": "Net.1x"}, name),
+        ({"callable": "Net."}, name),
+        ({"callable": " Net.inner "}, ""),
+        ({"inputs": shape}, finding_text(refused.value.diagnostics[0])),
+        ({"inputs": f"1x3x8x8, {shape}"}, finding_text(refused.value.diagnostics[0])),
+        ({"inputs": "1x3x8x8, 1x16:int64"}, ""),
+        ({"state": str(tmp_path / "net.pt")}, ""),
+        ({"state": str(gone)}, there.format(gone)),
+        ({"state": str(folder)}, there.format(folder)),
+        ({"callable": "", "inputs": shape, "state": str(gone)}, name),
+        ({"inputs": shape, "state": str(gone)}, finding_text(refused.value.diagnostics[0])),
+    ]
+    for changed, expected in cases:
+        fields = good | changed
+        dialog.module.setText(fields["module"])
+        dialog.callable.setEditText(fields["callable"])
+        dialog.inputs.setText(fields["inputs"])
+        dialog.state.setText(fields["state"])
+        assert dialog.problem() == expected, changed
+        assert dialog.go.isEnabled() is not bool(expected), changed
+        shown = expected if fields["module"].strip() else ""
+        assert dialog.message.isHidden() is not bool(shown), changed

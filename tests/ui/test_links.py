@@ -14,6 +14,7 @@ from PySide6.QtCore import QLineF, QPoint, QPointF, Qt
 from PySide6.QtGui import QContextMenuEvent, QPainterPath, QPolygonF
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMenu
+from recorded import check_lines
 from window_kit import open_window, show
 
 from app.ui.canvas import link_paths, node_metrics
@@ -520,3 +521,31 @@ def test_a_label_that_is_wider_than_its_link_is_inside_the_bounds_of_the_item(wi
                 assert item.boundingRect().contains(item.path().boundingRect())
     finally:
         link_paths.set_style(link_paths.CURVED)
+
+
+def path_text(path: QPainterPath) -> str:
+    """The pieces of a path; three that belong together are a curve."""
+    pieces = [path.elementAt(n) for n in range(path.elementCount())]
+    return " ".join(f"{piece.type.name.removesuffix('Element')[:5]} {piece.x:.1f},{piece.y:.1f}" for piece in pieces)
+
+
+def test_paths_are_as_recorded(qapp):
+    """Both styles, to the right, to the left, level and steep, direct, along lanes, and through one point or several."""
+    found = []
+    for style in link_paths.STYLES:
+        link_paths.set_style(style)
+        for dx, dy in ((300, 120), (300, 0), (40, -80), (0, 0), (-10, 60), (-400, -200), (3000, 40)):
+            start, end = QPointF(20, 40), QPointF(20 + dx, 40 + dy)
+            for lane in (None, 0.0, 40.0, 40.0 + dy, -300.0):
+                place = link_paths.label_place(start, end, lane, ())
+                text = path_text(link_paths.link_path(start, end, lane))
+                found.append(f"{style} {dx} {dy} lane {lane}: {text}; label {place.x():.1f} {place.y():.1f}")
+            for points in ([(120, 300)], [(10, 0), (500, -90)], [(400, 40), (380, 200), (-60, 200)]):
+                via = [QPointF(*point) for point in points]
+                place = link_paths.label_place(start, end, -50.0, via)
+                text = path_text(link_paths.link_path(start, end, -50.0, via))
+                found.append(f"{style} {dx} {dy} through {points}: {text}; label {place.x():.1f} {place.y():.1f}")
+    link_paths.set_style(link_paths.CURVED)
+    other = link_paths.link_path(QPointF(0, 0), QPointF(300, 120), shape=link_paths.ANGLED)
+    found.append(f"angled while curved: {path_text(other)}")
+    check_lines("canvas/link_paths.txt", found)

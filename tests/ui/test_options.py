@@ -180,7 +180,10 @@ def test_one_change_of_a_control_is_one_step_of_undo(qtbot: QtBot, drawn: Drawn)
 
 def test_each_press_and_each_choice_is_a_step_of_undo(qtbot: QtBot, drawn: Drawn) -> None:
     button, check = drawn.find(QPushButton, "seed"), drawn.find(QCheckBox, "on")
+    box = drawn.find(QComboBox, "mode")
+    assert isinstance(box, QComboBox)
     for press, name, values in (
+        (lambda: box.setCurrentIndex(1 - box.currentIndex()), "mode", ("hard", "soft")),
         (lambda: qtbot.mouseClick(button, Qt.MouseButton.LeftButton), "seed", ("1", "2")),
         (lambda: QTest.keyClick(check, Qt.Key.Key_Space), "on", ("false", "true")),
     ):

@@ -16,9 +16,11 @@ from window_kit import empty, shown
 from app.ui.design import fixes as fixing
 from app.ui.design import type_checking
 from app.ui.design.fix_bar import FixBar
-from app.ui.design.type_checking import TypeCheckingPanel, unique
+from app.ui.design.type_checking import FindingsModel, TypeCheckingPanel, row_texts, unique
 from app.ui.document.document import Document
 from app.ui.engine.context import Context
+from app.ui.widgets.sentences import sentence
+from app.ui.widgets.tooltips import plain_tip
 from designer.graph.commands import connect, set_params
 from designer.graph.diagnostics import Diagnostic, Severity
 from designer.graph.edits import Edit
@@ -683,6 +685,36 @@ def test_problems_are_ordered_named_placed_counted_and_copied(bench):
     assert [what for what, _ in rows(bench.panel)] == ["Note", "Warning", "Warning", "Error", "Error", "Error", "Error"]
     table.sortByColumn(1, Qt.SortOrder.AscendingOrder)
     assert [name for _, name in rows(bench.panel)] == ["line", "note", "plain", "port", "port", "port", "warning"]
+
+
+def test_every_fact_of_a_cell(qapp):
+    """The tip of a problem ends with its code; only the severity has a mark; the severities are sorted by rank, not by name."""
+    found = (
+        problem("one", Severity.ERROR, port="X", remedy="mend <it>"),
+        problem("two", Severity.WARNING, parameter="p"),
+        problem("three", Severity.INFO, line=0),
+    )
+    model = FindingsModel()
+    model.show_findings(found)
+    assert (model.rowCount(), model.columnCount(), model.rowCount(model.index(0, 0))) == (3, 5, 0)
+    heads = [model.headerData(n, Qt.Orientation.Horizontal) for n in range(5)]
+    assert heads == ["Severity", "Layer", "Where", "Problem", "What to do"]
+    assert model.headerData(0, Qt.Orientation.Vertical) is None
+    assert model.headerData(0, Qt.Orientation.Horizontal, Qt.ItemDataRole.ToolTipRole) is None
+    places = ("X", "p", "line 0")
+    for row, (finding, rank) in enumerate(zip(found, "012", strict=True)):
+        texts = row_texts(finding)
+        assert texts[1:4] == (finding.layer, places[row], sentence(finding.message))
+        for column, text in enumerate(texts):
+            cell = model.index(row, column)
+            tip = f"{text} [{finding.code}]" if column == 3 else text
+            assert cell.data() == text
+            assert cell.data(Qt.ItemDataRole.ToolTipRole) == plain_tip(tip)
+            assert cell.data(Qt.ItemDataRole.UserRole) == (text.casefold() if column else rank)
+            assert (cell.data(Qt.ItemDataRole.DecorationRole) is not None) is (column == 0)
+            assert cell.data(Qt.ItemDataRole.FontRole) is None
+            aligned = Qt.AlignmentFlag(cell.data(Qt.ItemDataRole.TextAlignmentRole))
+            assert aligned == Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 
 
 def test_the_menu_is_that_of_the_problem_below_the_pointer(bench, monkeypatch):

@@ -47,7 +47,6 @@ class Minimap(QWidget):
         self._timer.timeout.connect(self.redraw)
         for bar in (viewer.horizontalScrollBar(), viewer.verticalScrollBar()):
             bar.valueChanged.connect(self._follow)
-            bar.rangeChanged.connect(self._follow)
         viewer.far_stale.connect(self._timer.start)
         theme.changes().changed.connect(self._timer.start)
         self.hide()
