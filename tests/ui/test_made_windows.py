@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from math import pi
 from pathlib import Path
@@ -112,14 +111,6 @@ def equal_machines(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sweep_dialog, "find_spec", lambda name: None)
 
 
-def plainly(lines: Iterable[str]) -> list[str]:
-    """Without the format of plain labels: the style of the program sets it when a label is first drawn, if another test has applied it."""
-    return [
-        re.sub(r"(?<=: )textFormat PlainText(, |$)|, textFormat PlainText", "", line).removesuffix(": ")
-        for line in lines
-    ]
-
-
 def recorded(name: str, make: Callable[[], QWidget], *owners: Context) -> None:
     """Compare how a widget is made, and how many slots it connects to its context and to the theme."""
     before = receivers((*owners, theme.changes()))
@@ -128,7 +119,7 @@ def recorded(name: str, make: Callable[[], QWidget], *owners: Context) -> None:
     more = [
         f"listens to {signal}: {count - before[signal]}" for signal, count in after.items() if count != before[signal]
     ]
-    compare(f"made_{name}", [*plainly(made(widget)), *more])
+    compare(f"made_{name}", [*made(widget), *more])
 
 
 def test_controllers_of_a_context_are_made_as_recorded(host: QWidget) -> None:
@@ -209,7 +200,7 @@ def test_parts_of_the_channel_inspector_are_made_as_recorded(qtbot: QtBot) -> No
             if (each := box.completer()) is not None
         ]
         found += [f"# {type(part).__name__}", *made(part), *completers, ""]
-    compare("made_inspector_parts", plainly(found))
+    compare("made_inspector_parts", found)
 
 
 def test_the_channel_inspector_of_a_network_is_made_as_recorded(qtbot: QtBot, context: Context) -> None:
@@ -262,7 +253,7 @@ def test_small_parts_of_precision_are_made_as_recorded(qtbot: QtBot) -> None:
     for part in (FormatChip("int8"), SizePlot(), variants_panel.tool_button("name", "plus", "Text", "Tip")):
         qtbot.addWidget(part)
         found += [f"# {type(part).__name__}", *made(part), ""]
-    compare("made_precision_parts", plainly(found))
+    compare("made_precision_parts", found)
 
 
 def test_the_dialog_of_a_sweep_is_made_as_recorded(host: QWidget, context: Context, tmp_path: Path) -> None:
