@@ -135,6 +135,26 @@ def test_each_choice_of_a_variant_is_offered_and_sent_alone(qtbot: QtBot, row: V
     assert [value for _, value in offered(row.weights)] == ["", RANDOM, FILE]
 
 
+@pytest.mark.parametrize("engine", ["", "one"])
+@pytest.mark.parametrize("device", ["", "gpu"])
+def test_devices_and_precisions_are_those_of_the_engine_that_would_run(
+    qtbot: QtBot, row: VariantRow, tmp_path: Path, monkeypatch: Any, engine: str, device: str
+) -> None:
+    document = document_of(tmp_path, row, engine="two", device="cpu")
+    monkeypatch.setattr(
+        run_choices, "engines", lambda: (run_choices.Choice("one", "One"), run_choices.Choice("two", "Two"))
+    )
+    monkeypatch.setattr(run_choices, "devices", lambda name: (run_choices.Choice("gpu", f"of {name}"),))
+    monkeypatch.setattr(
+        run_choices, "precisions", lambda name, there: (run_choices.Choice("fp16", f"of {name} on {there}"),)
+    )
+    row.show_choice(VariantChoice(document, "", engine, "", device), [document], removable=True)
+    runs, there = engine or "two", device or "cpu"
+    assert offered(row.engine) == [("from the settings", ""), ("One", "one"), ("Two", "two")]
+    assert offered(row.device) == [("from the settings", ""), (f"of {runs}", "gpu")]
+    assert offered(row.precision) == [("from the settings", ""), (f"of {runs} on {there}", "fp16")]
+
+
 def test_a_row_asks_for_files_and_to_be_removed(qtbot: QtBot, row: VariantRow, tmp_path: Path) -> None:
     path = network(tmp_path, "one")
     for removable in (False, True):

@@ -27,6 +27,7 @@ from app.ui.inspector.look import Fit, Look, fit, pixels
 from app.ui.inspector.order import Order, Sorter, order_of
 from app.ui.inspector.subject import REST, Kind, Subject
 from app.ui.inspector.tiles import Tiles
+from app.ui.widgets import theme
 from app.ui.widgets.render import PALETTES, to_image
 from designer.graph.commands import rename_layer, set_params
 from designer.graph.diagnostics import Diagnostic
@@ -76,6 +77,8 @@ def test_tiles_have_the_present_values_in_the_present_colors(each: bool) -> None
             else:  # a gap has a color of its own
                 places = [(x, y) for y, x in zip(*np.nonzero(~gaps), strict=True)]
                 assert all(tile.pixel(x, y) == want.pixel(x, y) for x, y in places), f"{what}, channel {channel}"
+                rest = [(x, y) for y, x in zip(*np.nonzero(gaps), strict=True)]
+                assert {tile.pixelColor(x, y).name() for x, y in rest} == {theme.color("border").name()}, what
         assert tiles.missing(range(len(data))) == [], what
         return found  # type: ignore[return-value]
 

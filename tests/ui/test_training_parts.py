@@ -433,6 +433,24 @@ def test_curves_are_those_of_the_chosen_metric_and_runs(qtbot: QtBot, context: C
     assert drawn()[0][0] == "renamed"
 
 
+def test_columns_of_the_runs_get_wider_with_their_values_and_never_narrower(
+    qtbot: QtBot, context: Context, runs: Runs
+) -> None:
+    panel = TrainingRunsPanel(context)
+    shown(qtbot, panel)
+    run = runs.add("a")
+    runs.training.choose((run,))
+    header = panel.table.header()
+    for column in range(panel.model.columnCount()):
+        needed = max(panel.table.sizeHintForColumn(column), header.sectionSizeHint(column))
+        header.resizeSection(column, needed - 5)
+        runs.training.updated.emit()
+        assert header.sectionSize(column) == needed
+        header.resizeSection(column, needed + 40)
+        runs.training.updated.emit()
+        assert header.sectionSize(column) == needed + 40
+
+
 def test_a_run_is_extended_to_twice_its_steps_by_default(
     qtbot: QtBot, context: Context, runs: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
