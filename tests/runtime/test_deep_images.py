@@ -232,7 +232,11 @@ def test_an_exr_file_that_does_not_fit_into_memory_is_not_called_damaged(tmp_pat
     assert exr_refusal(tmp_path / "a.exr") == MEMORY
     assert asked == []
     fake_exr(error=RuntimeError("no luck"))
-    damaged = ("cannot-read", "the EXR file is damaged or not supported: no luck", "open and save it with another program")
+    damaged = (
+        "cannot-read",
+        "the EXR file is damaged or not supported: no luck",
+        "open and save it with another program",
+    )
     assert exr_refusal(tmp_path / "a.exr") == damaged
     room = False
     assert exr_refusal(tmp_path / "a.exr") == MEMORY

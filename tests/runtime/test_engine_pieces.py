@@ -1042,7 +1042,9 @@ def test_a_request_to_stop_ends_the_call_of_onnx_runtime(monkeypatch):
     fake = SimpleNamespace(RunOptions=SimpleNamespace)
     monkeypatch.setattr(ort_engine, "runtime", lambda: fake)
     ends = [(Source("a"), KIND)]
-    compiled = ort_engine.OrtCompiled(Stopped(), Part(("a",), ()), [(Source("x"), KIND)], ends, ["a:y"], "nchw", lambda: 1 / 0)
+    compiled = ort_engine.OrtCompiled(
+        Stopped(), Part(("a",), ()), [(Source("x"), KIND)], ends, ["a:y"], "nchw", lambda: 1 / 0
+    )
     with interruptible(asked), pytest.raises(InterruptedRunError):
         compiled.run({Source("x"): np.ones((3, 2), np.float32)})
     assert seen == [("x", "cpu", 0), ("a:y", "cpu", 0), True]
@@ -1227,6 +1229,13 @@ def test_values_and_attributes_of_nodes():
     assert onnx_model._place(made) == (id(made), 0)
     assert onnx_model._place(OnnxItem(made, 1)) == (id(made), 1)
     assert onnx_model._place(OnnxInput(0)) is None
-    assert [onnx_model._attribute(value) for value in (True, False, (1, 2), "a", 2.5, [3])] == [1, 0, [1, 2], "a", 2.5, [3]]
+    assert [onnx_model._attribute(value) for value in (True, False, (1, 2), "a", 2.5, [3])] == [
+        1,
+        0,
+        [1, 2],
+        "a",
+        2.5,
+        [3],
+    ]
     tensor = onnx_model._attribute(np.array([[1.5, 2]], np.float32))
     assert onnx.numpy_helper.to_array(tensor).tolist() == [[1.5, 2]]

@@ -324,7 +324,9 @@ def test_images_with_zeros_between_their_pixels() -> None:
         with pytest.raises(UnknownReachError, match="flatten"):
             back(TorchMethod("flatten", shifted, args), along, np.array([0]), SIZES)
     for size, step, known in ((4, 4, True), (4, 2, False)):
-        blocks = TorchMethod("flatten", TorchMethod("movedim", TorchMethod("unfold", X, (2, size, step)), (4, 3)), (2, 3))
+        blocks = TorchMethod(
+            "flatten", TorchMethod("movedim", TorchMethod("unfold", X, (2, size, step)), (4, 3)), (2, 3)
+        )
         if known:
             assert positions_of(blocks, ROWS, 4, 5) == [4, 5]
         else:

@@ -88,7 +88,12 @@ def test_every_kind_of_expression_is_evaluated() -> None:
     assert torch_engine._evaluator(TensorAttribute("table"), module, SLOTS)(values) is module.table
     for name in ("__class__", "_to", "two words"):
         act = lambda name=name: torch_engine._evaluator(TorchMethod(name, A), module, SLOTS)  # noqa: E731
-        assert said(act) == ("bad-torch-data", f"'{name}' is not a public method of a tensor", "correct the operator", None)
+        assert said(act) == (
+            "bad-torch-data",
+            f"'{name}' is not a public method of a tensor",
+            "correct the operator",
+            None,
+        )
 
 
 # --- devices and errors ------------------------------------------------------------------------------------------
