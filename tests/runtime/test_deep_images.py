@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -181,8 +182,8 @@ def test_without_opencv_the_package_is_named(tmp_path, monkeypatch):
 class FakeFile:
     """A file of OpenEXR: `header_only` reads `parts`, the other call reads `planes` or raises `error`."""
 
-    parts: list = []
-    planes: dict = {}
+    parts: ClassVar[list] = []
+    planes: ClassVar[dict] = {}
     error: BaseException | None = None
 
     def __init__(self, path, header_only=False, separate_channels=False):
@@ -283,7 +284,10 @@ def test_values_of_an_exr_file_within_the_limit(tmp_path):
 
     def header(width, height, channels):
         low = np.array([-2, 3])
-        return {"dataWindow": (low, low + [width - 1, height - 1]), "channels": dict.fromkeys(range(channels))}
+        return {
+            "dataWindow": (low, low + np.array([width - 1, height - 1])),
+            "channels": dict.fromkeys(range(channels)),
+        }
 
     path = tmp_path / "a.exr"
     assert deep_images._check_parts(path, [header(9, 6, 3), header(4, 5, 1)]) == 9 * 6 * 3 + 20
@@ -302,7 +306,7 @@ class FakeOpenCv:
 
     IMREAD_UNCHANGED = -1
 
-    class error(Exception):  # noqa: N801, N818
+    class error(Exception):
         pass
 
     def __init__(self, pixels=None, text=""):
@@ -367,9 +371,10 @@ def test_images_and_tensors_that_do_not_fit_into_memory(tmp_path, monkeypatch):
         ("PIL.Image.open", read_image, "a.png"),
         ("numpy.lib.format.open_memmap", read_npy, "a.npy"),
     ):
-        with monkeypatch.context() as patch, pytest.raises(DiagnosticError) as caught:
+        with monkeypatch.context() as patch:
             patch.setattr(target, full)
-            act(tmp_path / name)
+            with pytest.raises(DiagnosticError) as caught:
+                act(tmp_path / name)
         (found,) = caught.value.diagnostics
         assert (found.code, found.message, found.remedy, found.file) == (*MEMORY, str(tmp_path / name))
 

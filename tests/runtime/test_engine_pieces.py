@@ -1187,6 +1187,7 @@ def test_an_engine_that_this_machine_cannot_run(monkeypatch, engine, context):
 
 def test_sizes_of_an_engine_are_set_for_open_inputs_only():
     shape = trt_build.ShapeRange((1, 3), (2, 3), (4, 3))
+    shapes = {"x": shape, "y": trt_build.ShapeRange((5,), (5,), (5,))}
     for fixed, index in ((True, 0), (False, 0), (False, 1), (False, -1)):
         inputs = [SimpleNamespace(name="y", shape=(5,)), SimpleNamespace(name="x", shape=(1 if fixed else -1, 3))]
         network = SimpleNamespace(num_inputs=2, get_input=inputs.__getitem__)
@@ -1194,7 +1195,6 @@ def test_sizes_of_an_engine_are_set_for_open_inputs_only():
         profile = SimpleNamespace(set_shape=lambda *given, sizes=sizes: sizes.append(given))
         builder = SimpleNamespace(create_optimization_profile=lambda profile=profile: profile)
         config = SimpleNamespace(add_optimization_profile=lambda p, added=added, index=index: added.append(p) or index)
-        shapes = {"x": shape, "y": trt_build.ShapeRange((5,), (5,), (5,))}
         act = lambda b=builder, c=config, n=network: trt_build._add_profile(b, c, n, shapes)  # noqa: E731
         if index < 0:
             assert said(act)[:2] == ("tensorrt-failed", "TensorRT refuses the sizes of the inputs")
@@ -1239,3 +1239,126 @@ def test_values_and_attributes_of_nodes():
     ]
     tensor = onnx_model._attribute(np.array([[1.5, 2]], np.float32))
     assert onnx.numpy_helper.to_array(tensor).tolist() == [[1.5, 2]]
+
+
+class OrtModule:
+    """ONNX Runtime, whose sessions keep the model as it is and report 10 µs more for every kernel of a run."""
+
+    ExecutionMode = SimpleNamespace(ORT_SEQUENTIAL="sequential")
+    GraphOptimizationLevel = SimpleNamespace(ORT_ENABLE_ALL="all", ORT_ENABLE_BASIC="basic", ORT_DISABLE_ALL="none")
+
+    class SessionOptions:
+        def __init__(self) -> None:
+            self.entries, self.sizes = [], {}
+
+        def add_session_config_entry(self, *entry):
+            self.entries.append(entry)
+
+        def add_free_dimension_override_by_name(self, name, size):
+            self.sizes[name] = size
+
+    def __init__(self) -> None:
+        self.sessions, self.fed = [], []
+
+    def InferenceSession(self, model, settings, **more):
+        from pathlib import Path
+
+        self.sessions.append((settings, more))
+        Path(settings.optimized_model_filepath).write_bytes(model)
+        loaded = onnx.load_model_from_string(model)
+
+        def end_profiling():
+            import json
+
+            events, clock = [], 0
+            for _ in self.fed:
+                for kernel in loaded.graph.node:
+                    clock += 10
+                    events.append({"cat": "Node", "name": f"{kernel.name}_kernel_time", "dur": clock})
+                    events.append({"cat": "Node", "name": f"{kernel.name}_fence_before", "dur": 1000})
+                events.append({"cat": "Session", "name": "model_run", "dur": 5000})
+            path = Path(f"{settings.profile_file_prefix}.json")
+            path.write_text(json.dumps(events))
+            return str(path)
+
+        return SimpleNamespace(
+            get_inputs=lambda: loaded.graph.input, run=lambda names, fed: self.fed.append((names, fed)),
+            end_profiling=end_profiling,
+        )  # fmt: skip
+
+
+def ort_timer(registry: Any, layout: str, count: int) -> Any:
+    from designer.runtime.api import RunOptions
+    from designer.runtime.engines.ort_timing import OrtTimer
+
+    graph = Graph(
+        [
+            layer("image", "input", dims="6x4x3"), layer("vector", "tensor_input", shape="5"),
+            layer("0", "unary", "image", function="abs"), layer("1", "unary", "0", function="sin"),
+            layer("2", "unary", "vector", function="abs"), layer("result", "output", "1"),
+        ]
+    )  # fmt: skip
+    inference = Inference(graph, registry)
+    engine = ort_engine.OrtEngine(inference, Weights(), RunOptions("onnxruntime", layout=layout, threads=count))
+    feeds = {
+        Source("image"): np.random.default_rng(0).random((2, 3, 4, 6), np.float32),
+        Source("vector"): np.ones((2, 5)),
+    }
+    part = Part(("0", "1", "2"), (Source("image"), Source("vector")))
+    return OrtTimer(engine, part, [Source("1"), Source("2")], feeds)
+
+
+@pytest.mark.parametrize("layout", ["nchw", "nhwc"])
+def test_kernels_of_onnx_runtime_are_timed_as_they_run(runtime_registry, monkeypatch, layout):
+    from designer.runtime.engines import ort, ort_timing
+
+    fake, ticks = OrtModule(), []
+    monkeypatch.setattr(ort_timing, "runtime", lambda: fake)
+    monkeypatch.setattr(ort, "runtime", lambda: fake)
+    timer = ort_timer(runtime_registry, layout, 3)
+    found = timer.layers(2, 1, lambda: ticks.append(1))
+    assert len(ticks) == len(fake.fed) == 3
+    *groups, rest = found
+    assert (rest.layers, rest.seconds, rest.what) == ((), [0, 0], "")
+    assert [group.layers for group in groups] == [("0",), ("1",), ("2",)]
+    turned = layout == "nhwc"
+    kinds = [["Transpose", "Abs"], ["Sin", "Transpose"], ["Abs"]] if turned else [["Abs"], ["Sin"], ["Abs"]]
+    assert [group.what for group in groups] == [", ".join(kind) for kind in kinds]
+    for number, group in enumerate(groups if not turned else (), 1):
+        assert group.seconds == pytest.approx([1e-5 * (3 * run + number) for run in (1, 2)]), "without the first run"
+    ((settings, more),) = fake.sessions
+    assert more == {
+        "providers": ["CPUExecutionProvider"], "disabled_optimizers": ["Pad_Fusion", "LayerNormFusionL1", "LayerNormFusionL2"]
+    }  # fmt: skip
+    assert settings.entries == [("session.x64quantprecision", "1")]
+    assert (settings.log_severity_level, settings.intra_op_num_threads, settings.inter_op_num_threads) == (3, 3, 1)
+    assert (settings.execution_mode, settings.graph_optimization_level, settings.enable_profiling) == (
+        "sequential",
+        "all",
+        True,
+    )
+    names, fed = fake.fed[0]
+    assert names is None
+    image = timer.feeds[Source("image")]
+    expected_image = image.transpose(0, 2, 3, 1) if layout == "nhwc" else image
+    np.testing.assert_array_equal(fed["image"], expected_image)
+    assert fed["image"].flags.c_contiguous
+    assert fed["vector"].shape == (2, 5)
+
+
+def test_single_kernels_have_the_sizes_of_the_feeds(runtime_registry, monkeypatch):
+    from designer.runtime.engines import ort, ort_timing
+
+    fake, given = OrtModule(), []
+    monkeypatch.setattr(ort_timing, "runtime", lambda: fake)
+    monkeypatch.setattr(ort, "runtime", lambda: fake)
+    monkeypatch.setattr(ort_timing, "single_steps", lambda *all_of_it: given.append(all_of_it) or ["steps"])
+    assert ort_timer(runtime_registry, "nchw", 2).single_steps() == ["steps"]
+    ((model, groups, sizes, count),) = given
+    assert (len(sizes), *sizes.values(), count) == (1, 2, 2)
+    assert [group.layers for group in groups] == [("0",), ("1",), ("2",)]
+    assert [node.op_type for node in model.graph.node] == ["Abs", "Sin", "Abs"]
+    ((settings, more),) = fake.sessions
+    assert settings.sizes == sizes
+    assert (settings.intra_op_num_threads, settings.graph_optimization_level) == (2, "all")
+    assert more["disabled_optimizers"] == ["Pad_Fusion", "LayerNormFusionL1", "LayerNormFusionL2"]

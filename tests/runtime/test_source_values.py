@@ -238,7 +238,7 @@ def test_the_reach_of_an_analysis_layer(
     sizes = [(16, 20, 3), None]
     places = np.array([1, 5]) if axis != CHANNELS else np.array([0, 2])
     if reach is None:
-        with pytest.raises(UnknownReachError, match="^blur$"):
+        with pytest.raises(UnknownReachError, match=r"^blur$"):
             layer_reach._analysis(made, "blur", axis, places, sizes)
     else:
         found = layer_reach._analysis(made, "blur", axis, places, sizes)
@@ -259,7 +259,7 @@ def test_a_layer_that_torch_cannot_express_has_an_unknown_reach(
         raise NotImplementedError
 
     monkeypatch.setattr(type(inference.read("conv").operator), "torch", refused)
-    with pytest.raises(UnknownReachError, match="^conv$"):
+    with pytest.raises(UnknownReachError, match=r"^conv$"):
         layer_reach.layer_reach(inference, "conv", 0, ROWS, np.array([4]))
 
 
@@ -319,7 +319,7 @@ class Writer:
     def __init__(self, *given: Any) -> None:
         self.given = given
 
-    def isOpened(self) -> bool:  # noqa: N802
+    def isOpened(self) -> bool:
         return False
 
     def release(self) -> None:
