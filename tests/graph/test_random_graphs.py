@@ -8,11 +8,14 @@ from typing import Any
 
 import pytest
 
+from designer.graph import inference as inference_module
+from designer.graph.commands import _without_input, delete, disconnect
 from designer.graph.edits import Edit
 from designer.graph.graph import Graph
 from designer.graph.history import History
 from designer.graph.inference import Inference
 from designer.graph.model import MAX_NAME, Layer, Source
+from designer.graph.routes import ROUTES, points_into
 from designer.graph.template_commands import _numbered
 from designer.operators.registry import Registry
 
@@ -183,3 +186,78 @@ def test_names_of_copies_are_the_first_free_ones() -> None:
     long = "b" * MAX_NAME
     assert _numbered(long, taken) == "b" * (MAX_NAME - 8) + "_2"
     assert _numbered("b" * (MAX_NAME - 9) + "  c", taken) == "b" * (MAX_NAME - 9) + "_2"
+
+
+READS = tuple(Source(name) if name else None for name in ("p", "", "q", "p"))
+
+
+@pytest.mark.parametrize("close_gap", [False, True])
+@pytest.mark.parametrize("index", range(-1, 6))
+def test_a_link_is_removed_with_or_without_its_place(index: int, close_gap: bool) -> None:
+    layer = Layer("x", "t", inputs=READS)
+    graph = Graph([Layer("p", "t"), Layer("q", "t"), layer])
+    edit = disconnect(graph, "x", index, close_gap=close_gap)
+    if not 0 <= index < len(READS):
+        assert (edit.title, edit.layers) == ("Disconnect", {})
+    else:
+        assert edit.title == "Disconnect x"
+        before, after = edit.layers["x"]
+        assert (before, after is not None) == (layer, True)
+        texts = [str(s) if s is not None else "" for s in READS]
+        expected = texts[:index] + ([] if close_gap else [""]) + texts[index + 1 :]
+        while expected and not expected[-1]:
+            expected.pop()
+        assert after is not None
+        assert [str(s) if s is not None else "" for s in after.inputs] == expected
+    assert _without_input(layer, max(index, 4), close_gap=close_gap) is layer
+
+
+def test_links_are_deleted_together_from_the_last_one() -> None:
+    graph = Graph([Layer("p", "t"), Layer("q", "t"), Layer("x", "t", inputs=READS), Layer("y", "t", inputs=READS[:1])])
+    asked: list[tuple[str, int]] = []
+
+    def variadic(consumer: str, index: int) -> bool:
+        asked.append((consumer, index))
+        return consumer == "x"
+
+    for links, title, left in (
+        ([("x", 0)], "Delete link", ["", "q", "p"]), ([("x", 0), ("x", 2)], "Delete 2 links", ["", "p"]),
+        ([("x", 2), ("x", 0), ("x", 3)], "Delete 3 links", []),
+    ):  # fmt: skip
+        edit = delete(graph, [], links, variadic=variadic)
+        after = edit.layers["x"][1]
+        assert after is not None
+        assert edit.title == title
+        assert [str(s) if s is not None else "" for s in after.inputs] == left
+        assert edit.layers["x"][0] == graph["x"]
+        assert asked == sorted(links, reverse=True)
+        asked.clear()
+    both = delete(graph, ["q"], [("x", 3), ("y", 0), ("q", 0)], variadic=variadic)
+    assert asked == [("y", 0), ("x", 3)]
+    assert {name: pair[1] is None for name, pair in both.layers.items()} == {"q": True, "x": False, "y": False}
+    assert both.layers["y"][1] == Layer("y", "t")
+
+
+def test_the_waypoints_of_a_link() -> None:
+    layer = Layer("x", "t", inputs=READS, attributes={ROUTES: "0/p/1,2/3,4//2/q/5,6"})
+    graph = Graph([layer, Layer("plain", "t", inputs=READS)])
+    found = {index: points_into(graph, "x", index) for index in range(5)}
+    assert found == {0: ((1, 2), (3, 4)), 1: (), 2: ((5, 6),), 3: (), 4: ()}
+    assert points_into(graph, "plain", 0) == points_into(graph, "gone", 0) == ()
+
+
+def test_the_results_of_layers_are_forgotten_before_they_are_too_many(
+    tiny: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Shapes stay right when the memory of results is full after every third layer."""
+    chain = [Layer("c0", "tiny_input")]
+    chain += [
+        Layer(f"c{n}", "tiny_convolution", inputs=(Source(f"c{n - 1}"),), params={"features": str(n % 5 + 1)})
+        for n in range(1, 25)
+    ]
+    usual = Inference(Graph(chain), tiny)
+    monkeypatch.setattr(inference_module, "REMEMBERED", 3)
+    few = Inference(Graph(chain), tiny)
+    assert few.states == usual.states
+    assert len(few._results._states) <= 3
+    assert len(few._results._types) <= 4

@@ -350,3 +350,24 @@ def test_a_video_that_cannot_be_created_says_its_size_and_codec(
         writer.discard()
         assert made[-1].given[1:] == (backend, video_writer.CODECS[codec].code, 12.5, (6, 4))
         assert list(tmp_path.iterdir()) == []
+
+
+def test_new_weights_reach_a_preview_once(runtime_registry: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its session takes weights as inputs from then on, and the digests of the full session."""
+    pytest.importorskip("torch")
+    session = sharing(runtime_registry)
+    session.set_input("image", pixels(8, 8), is_image=True)
+    preview = Preview(session, 2)
+    given: list[Any] = []
+    usual = preview._small.set_weights
+    monkeypatch.setattr(preview._small, "set_weights", lambda *all_of_it: given.append(all_of_it) or usual(*all_of_it))
+    preview.run()
+    assert given == []
+    for count in (1, 2):
+        changed = {key: array + np.float32(count) for key, array in session.weights.tensors.items()}
+        session.set_weights(Weights(changed))
+        for _ in range(2):
+            preview.run()
+        assert given[count - 1 :] == [(session.weights, session.weight_prints)]
+        assert preview._small.options == RunOptions("torch", threads=1, weights_as_inputs=True)
+        assert session.options == RunOptions("torch", threads=1)
