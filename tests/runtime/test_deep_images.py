@@ -117,6 +117,21 @@ def test_sixteen_bits(tmp_path, suffix, channels):
     np.testing.assert_array_equal(read_image(tmp_path / f"a.{suffix}", channels), planes(expected))
 
 
+@pytest.mark.parametrize(("name", "channels"), [("a.tiff", 3), ("a.tiff", 4), ("a.png", 3)])
+def test_sixteen_bits_in_several_strips(tmp_path, name, channels):
+    """The lower bytes of every strip are read."""
+    pixels = RNG.integers(0, 65536, (150, 70, channels), dtype=np.uint16)
+    swapped = np.ascontiguousarray(pixels[:, :, [2, 1, 0, 3][:channels]])
+    assert cv2.imwrite(
+        str(tmp_path / name), swapped, [cv2.IMWRITE_TIFF_COMPRESSION, 1, cv2.IMWRITE_TIFF_ROWSPERSTRIP, 16]
+    )
+    with Image.open(tmp_path / name) as image:
+        assert len(image.tile) == (10 if name == "a.tiff" else 1)
+    np.testing.assert_array_equal(
+        read_image(tmp_path / name, channels), planes(pixels.astype(np.float32) / np.float32(65535))
+    )
+
+
 def test_damaged_float_tiff(tmp_path):
     assert cv2.imwrite(str(tmp_path / "a.tiff"), HDR[:, :, :3].copy())
     data = (tmp_path / "a.tiff").read_bytes()

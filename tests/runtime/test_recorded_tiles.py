@@ -70,7 +70,39 @@ def with_vector(first: bool) -> Graph:
     )
 
 
+def with_row(order: str) -> Graph:
+    """An image, and a row that is added to each of its rows."""
+    first, last = order.split(",")
+    sizes = {"image": "45x37x2", "row": "45x1x2"}
+    return Graph(
+        [
+            layer(first, "input", dims=sizes[first]),
+            layer(last, "input", dims=sizes[last]),
+            layer("0", "element_wise", order, operation="add"),
+            layer("1", "convolution", "0", features=2, kernel="3x5"),
+            layer("result", "output", "1"),
+        ]
+    )
+
+
+def with_parameter(shape: str) -> Graph:
+    """An image and a learned tensor, which is the same in every tile."""
+    return Graph(
+        [
+            layer("image", "input", dims="45x37x2"),
+            layer("learned", "parameter", shape=shape),
+            layer("blurred", "convolution", "image", features=2, kernel="3x3"),
+            layer("0", "element_wise", "blurred,learned", operation="add"),
+            layer("result", "output", "0"),
+        ]
+    )
+
+
 NETWORKS: dict[str, Graph] = {
+    "a learned pixel": with_parameter("1,2,1,1"),
+    "a learned image": with_parameter("1,2,37,45"),
+    "a row first": with_row("row,image"),
+    "a row last": with_row("image,row"),
     "one convolution": chain(conv("3x5")),
     "a large kernel": chain(conv("15x9"), conv("7x3")),
     "strides": chain(conv("3x3", "2x2"), conv("3x5", "1x2"), conv("5x3", "2x1")),

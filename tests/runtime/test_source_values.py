@@ -371,3 +371,24 @@ def test_new_weights_reach_a_preview_once(runtime_registry: Any, monkeypatch: py
         assert given[count - 1 :] == [(session.weights, session.weight_prints)]
         assert preview._small.options == RunOptions("torch", threads=1, weights_as_inputs=True)
         assert session.options == RunOptions("torch", threads=1)
+
+
+@pytest.mark.parametrize("limit", [1, 300, 1000, 1537, 4000, 1 << 28])
+def test_tensors_are_checked_in_groups_of_limited_memory(
+    runtime_registry: Any, monkeypatch: pytest.MonkeyPatch, limit: int
+) -> None:
+    kinds = [("a", 2), ("b", 5), ("c", 1), ("d", 1), ("e", 8), ("f", 2)]
+    graph = chain(*((name, "convolution", {"features": count}) for name, count in kinds), size="8x6x3")
+    session = Session(graph, runtime_registry, Weights(), RunOptions("torch", threads=1))
+    monkeypatch.setattr(nonfinite, "TOGETHER", limit)
+    sizes = {"image": 3 * 48 * 4} | {name: count * 48 * 4 for name, count in kinds}
+    order = list(sizes)
+    found = list(nonfinite._groups(session, order))
+    assert [name for group in found for name in group] == order
+    for number, group in enumerate(found):
+        assert len(group) == 1 or sum(sizes[name] for name in group) <= limit
+        if number + 1 < len(found):
+            assert sum(sizes[name] for name in (*group, found[number + 1][0])) > limit, (
+                "no group is smaller than it can be"
+            )
+    assert list(nonfinite._groups(session, [])) == []
