@@ -416,3 +416,23 @@ def test_an_error_of_ours_inside_of_the_code_stays_as_it_is() -> None:
     with pytest.raises(KeyboardInterrupt):
         _guarded("mine", "file", "failed", lambda: (_ for _ in ()).throw(KeyboardInterrupt()))
     assert _guarded("mine", "file", "failed", lambda: 7) == 7
+
+
+def test_the_batch_of_a_result_is_that_of_the_first_input() -> None:
+    source = "class Sum(nn.Module):\n    def forward(self, x, y):\n        return x + y\n"
+    mine = {"source": source, "class_name": "Sum", "input_count": "2"}
+    graph = Graph(
+        [
+            Layer("image", "input", params={"dims": "8x8x3", "tiling": "0"}),
+            Layer("one", "input", params={"dims": "8x8x3", "tiling": "0", "batch": "1"}),
+            Layer("mine", "custom", inputs=(Source("image"), Source("one")), params=mine),
+            Layer("result", "output", inputs=(Source("mine"),)),
+        ],
+        name="own",
+    )
+    allowed = tuple(digest(text) for text in not_agreed(graph, REGISTRY, ()))
+    session = Session(graph, REGISTRY, Weights(), RunOptions("torch", threads=1, agreed=allowed))
+    images = np.concatenate([VALUE, VALUE * 2, VALUE * 3])
+    session.set_input("image", images, is_image=False)
+    session.set_input("one", VALUE, is_image=False)
+    np.testing.assert_allclose(session.run().outputs["result"], images + VALUE, rtol=1e-6)
