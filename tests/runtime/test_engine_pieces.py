@@ -1362,3 +1362,93 @@ def test_single_kernels_have_the_sizes_of_the_feeds(runtime_registry, monkeypatc
     assert settings.sizes == sizes
     assert (settings.intra_op_num_threads, settings.graph_optimization_level) == (2, "all")
     assert more["disabled_optimizers"] == ["Pad_Fusion", "LayerNormFusionL1", "LayerNormFusionL2"]
+
+
+class Port:
+    def __init__(self, names: set[str]) -> None:
+        self.names = names
+
+
+class OpenVinoCore:
+    """OpenVINO, whose requests double the first input and count what they are asked."""
+
+    def __init__(self) -> None:
+        self.models, self.compiled, self.shapes, self.requests = [], [], [], []
+
+    def read_model(self, model):
+        self.models.append(model)
+        names = [Port({"image", "alias"}), Port({"second"})]
+        return SimpleNamespace(inputs=names, reshape=lambda given: self.shapes.append([*given.values()]))
+
+    def compile_model(self, model, device, properties):
+        self.compiled.append((device, dict(properties)))
+        return SimpleNamespace(create_infer_request=self.request)
+
+    def request(self):
+        made = SimpleNamespace(fed={}, results={}, canceled=0, asked=None)
+        made.model_inputs = [SimpleNamespace(names={"image", "alias"})]  # the second one was folded away
+        made.set_tensor = made.fed.__setitem__
+        made.set_output_tensor = made.results.__setitem__
+
+        def infer():
+            if made.asked is not None:
+                made.asked.ask()
+            made.results[0][:] = made.fed["image"] * 2
+            made.results[1][:] = len(made.fed["image"])
+
+        def cancel():
+            made.canceled += 1
+
+        made.infer, made.cancel = infer, cancel
+        self.requests.append(made)
+        return made
+
+
+def test_a_part_is_compiled_by_openvino_for_each_size_of_a_batch(runtime_registry, monkeypatch):
+    from designer.runtime.engines import openvino_engine as module
+
+    core = OpenVinoCore()
+    monkeypatch.setattr(module, "_core", lambda: core)
+    tensor = lambda array, shared_memory: array if shared_memory else None  # noqa: E731
+    monkeypatch.setattr(module, "_openvino", lambda: SimpleNamespace(Tensor=tensor))
+    monkeypatch.setattr(module, "_partial_shape", lambda kind, batch: kind.concrete(batch))
+    graph = Graph(
+        [
+            layer("image", "input", dims="4x2x3"), layer("second", "input", dims="4x2x1", batch=1),
+            layer("a", "unary", "image", function="abs"), layer("b", "element_wise", "a,second", operation="add"),
+            layer("result", "output", "b"), layer("other", "output", "a"),
+        ]
+    )  # fmt: skip
+    inference = Inference(graph, runtime_registry)
+    part = Part(("a", "b"), (Source("second"), Source("image")))
+    properties = module._properties(3)
+    assert properties == {
+        "INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": 3, "NUM_STREAMS": 1, "PERFORMANCE_HINT": "LATENCY",
+        "ENABLE_CPU_PINNING": False, "ENABLE_HYPER_THREADING": True,
+    }  # fmt: skip
+    checked = []
+    indices = SimpleNamespace(source=Source("second"), check=lambda array, batch: checked.append((array.shape, batch)))
+    made = module.OpenVinoCompiled(inference, part, [Source("b"), Source("a")], b"model", properties, [indices])
+    assert (core.models, core.compiled, core.shapes) == (
+        [b"model"],
+        [("CPU", properties)],
+        [[(1, 1, 2, 4), (1, 3, 2, 4)]],
+    )
+    second = np.ones((1, 1, 2, 4), np.float32)
+    for count in (3, 1, 3):
+        image = np.random.default_rng(count).random((2, 3, 4, count)).transpose(3, 1, 0, 2)  # float64, not contiguous
+        found = made.run({Source("second"): second, Source("image"): image})
+        assert list(found) == [Source("b"), Source("a")]
+        np.testing.assert_array_equal(found[Source("b")], image.astype(np.float32) * 2)
+        assert found[Source("a")].shape == (count, 3, 2, 4)
+        assert (found[Source("a")] == count).all()
+        assert {array.dtype for array in found.values()} == {np.dtype(np.float32)}
+    assert core.shapes[1:] == [[(1, 1, 2, 4), (3, 3, 2, 4)]], "once for each size"
+    assert len(core.requests) == 2
+    assert all(list(request.fed) == ["image"] for request in core.requests)
+    assert checked == [((1, 1, 2, 4), 3), ((1, 1, 2, 4), 1), ((1, 1, 2, 4), 3)]
+    assert [request.canceled for request in core.requests] == [0, 0]
+    asked = core.requests[0].asked = Interrupt()
+    with interruptible(asked):
+        made.run({Source("second"): second, Source("image"): np.ones((1, 3, 2, 4), np.float32)})
+    assert [request.canceled for request in core.requests] == [1, 0]
