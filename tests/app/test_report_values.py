@@ -389,3 +389,12 @@ def test_statistics_are_those_of_finite_values(channels: list[list[float]], rows
     assert statistics(tensor) == rows
     assert statistics(tensor.reshape(1, -1))[0] == rows[0]
     assert len(statistics(tensor.reshape(1, -1))) == 1
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "text"), [(12.3456, "12.3"), (0.0123456, "0.0123"), (1234.56, "1235"), (3.0, "3.00")]
+)
+def test_the_time_of_a_run_has_three_digits(tmp_path: Path, milliseconds: float, text: str) -> None:
+    seen = Seen(Provenance("n.xml", "0" * 64), milliseconds=milliseconds, overview=(("conv", "torch", "3.5", "1 x 3"),))
+    write_analysis(tmp_path / "a.html", seen)
+    assert f"The run took {text} ms; layers in one row ran together." in paragraphs(tmp_path / "a.html")

@@ -339,6 +339,10 @@ MISTAKES = {
     "a tensor that is not there": (
         {"source": MANY.format(2), "tensors": "q 1x2"}, "the module has no tensor 'q'", "declare tensors that it has: p0, p1", "tensors",
     ),
+    "one of many tensors": (
+        {"source": MANY.format(12), "tensors": "q 1x2"}, "the module has no tensor 'q'",
+        "declare tensors that it has: p0, p1, p10, p11, p2, p3, p4, p5", "tensors",
+    ),
     "a tensor of a module without any": (
         {"source": MANY.format(0), "tensors": "q 1x2"}, "the module has no tensor 'q'", "declare tensors that it has: none", "tensors",
     ),
