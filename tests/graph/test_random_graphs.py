@@ -122,7 +122,9 @@ def test_an_unknown_shape_is_because_of_the_first_input_that_has_none(tiny: Regi
         name = f"n{number}"
         reads = [source.choice([*causes]) for _ in range(source.randrange(1, 4))]
         kind = source.choice(["tiny_join", "tiny_join", "tiny_join", "strange"])
-        layers.append(Layer(name, kind, inputs=tuple(map(Source, reads))))
+        unknown = {read for read in reads if read in broken or causes[read]}
+        sources = (Source(read, source.choice(["", "y9"]) if read in unknown else "") for read in reads)
+        layers.append(Layer(name, kind, inputs=tuple(sources)))
         because = next(
             (read if read in broken else causes[read] for read in reads if read in broken or causes[read]), None
         )
