@@ -161,6 +161,7 @@ def test_no_other_import_is_recorded() -> None:
     names = [*(f"onnx_{name}" for name in (*ONNX, "nodes")), *(f"torch_{name}" for name in TORCH)]
     own = [
         "bad_onnx.txt",
+        *(f"torch_many_{name}.txt" for name in ("vectors", "fixed_vectors", "images", "fixed_images")),
         "onnx_versions.txt",
         "torch_broken.txt",
         "torch_calls.txt",
