@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from near_examples import changed_inputs, changed_params
 from operator_oracles import REGISTRY
 from recorded import check_lines, number
-from test_recorded_refusals import changed_inputs, changed_params
 
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.types import ShapeError, TensorType
