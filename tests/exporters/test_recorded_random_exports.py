@@ -19,7 +19,7 @@ from designer.files.weights import Weights
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
-from designer.graph.model import ActivationSpec, Layer
+from designer.graph.model import FROZEN, ActivationSpec, Layer
 from designer.graph.template import Template
 from designer.operators.registry import Registry
 from exporters.interface import interface_of, precision_of
@@ -83,7 +83,7 @@ def network(seed: int) -> Graph:
             "norm": node(name, "group_normalization", one, groups=2, activation=active),
             "down": node(name, "pooling", one),
             "noise": node(name, "noise", one),
-            "frozen": replace(node(name, "depthwise_convolution", one), frozen=True),
+            "frozen": replace(node(name, draw.choice(["depthwise_convolution", "template"]), one, template="block"), attributes={FROZEN: "true"}),
             "mean": node(name, "global_pooling", one),
         }[kind]  # fmt: skip
         layers.append(made)
@@ -96,7 +96,7 @@ def network(seed: int) -> Graph:
             layers.append(node(f"{name}_o", "output", name))
     layers.append(node("result", "output", usable[-1]))
     if draw.random() < 0.5:
-        layers.append(node("wanted", "input", dims=layers[0].params["dims"].rpartition("x")[0] + "x6"))
+        layers.append(node("wanted", "input", scale=0.5, dims=layers[0].params["dims"].rpartition("x")[0] + "x6"))
         end = next(
             item for item in reversed(usable) if item != (layers[2].name if layers[2].type == "tensor_input" else "")
         )
