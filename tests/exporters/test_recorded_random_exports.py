@@ -39,9 +39,9 @@ def template(name: str, *layers: Layer, last: str, inputs: int = 1) -> Template:
 
 
 TEMPLATES = (
-    template("block", node("c", "convolution", "p0", features=6, activation=ActivationSpec("prelu", {})),
+    template("my block", node("c", "convolution", "p0", features=6, activation=ActivationSpec("prelu", {})),
              node("n", "batch_normalization", "c"), last="n"),
-    template("twice", node("a", "template", "p0", template="block"), node("b", "template", "a", template="block", shared_weights="true"),
+    template("twice", node("a", "template", "p0", template="my block"), node("b", "template", "a", template="my block", shared_weights="true"),
              last="b"),
     template("gate", node("g", "convolution", "p1", features=6, kernel="1x1", activation=ActivationSpec("sigmoid", {})),
              node("m", "element_wise", "p0", "g", operation="multiply"), last="m", inputs=2),
@@ -51,7 +51,22 @@ TEMPLATES = (
 def network(seed: int) -> Graph:
     """Layers of 6 channels that fit each other, behind an image or two, with one or two outputs and sometimes losses."""
     draw = Random(seed)
-    names = ["x", "self", "a b", "in", "F", "out put", "class", "1st", "deep.er", "conv-1", "y", "data", "mean"]
+    names = [
+        "x",
+        "self",
+        "a b",
+        "in",
+        "F",
+        "out put",
+        "class",
+        "1st",
+        "deep.er",
+        "conv-1",
+        "my_block",
+        "y",
+        "data",
+        "mean",
+    ]
     draw.shuffle(names)
     layers = [node(names.pop(), "input", dims=draw.choice(["16x12x3", "8x8x1"]), scale=2.0, tiling=draw.choice([1, 2]))]
     first = layers[0].name
@@ -70,12 +85,12 @@ def network(seed: int) -> Graph:
         one, two = draw.choice(images[-3:]), draw.choice(usable)
         active = ActivationSpec(draw.choice(ACTIVE), {}) if draw.random() < 0.4 else None
         kind = draw.choice(
-            ["conv", "block", "twice", "gate", "sum", "split", "norm", "down", "noise", "frozen", "mean", "shared"]
+            ["conv", "my block", "twice", "gate", "sum", "split", "norm", "down", "noise", "frozen", "mean", "shared"]
         )
         made = {
             "conv": node(name, "convolution", one, features=6, kernel=draw.choice(["3x3", "2x2"]), activation=active),
-            "block": node(name, "template", one, template="block", activation=active),
-            "shared": node(name, "template", one, template="block", shared_weights="true"),
+            "block": node(name, "template", one, template="my block", activation=active),
+            "shared": node(name, "template", one, template="my block", shared_weights="true"),
             "twice": node(name, "template", one, template="twice"),
             "gate": node(name, "template", one, one, template="gate"),
             "sum": node(name, "element_wise", one, two, operation=draw.choice(["add", "multiply"]), activation=active),
@@ -83,7 +98,7 @@ def network(seed: int) -> Graph:
             "norm": node(name, "group_normalization", one, groups=2, activation=active),
             "down": node(name, "pooling", one),
             "noise": node(name, "noise", one),
-            "frozen": replace(node(name, draw.choice(["depthwise_convolution", "template"]), one, template="block"), attributes={FROZEN: "true"}),
+            "frozen": replace(node(name, draw.choice(["depthwise_convolution", "template"]), one, template="my block"), attributes={FROZEN: "true"}),
             "mean": node(name, "global_pooling", one),
         }[kind]  # fmt: skip
         layers.append(made)
