@@ -85,7 +85,7 @@ def network(seed: int) -> Graph:
         one, two = draw.choice(images[-3:]), draw.choice(usable)
         active = ActivationSpec(draw.choice(ACTIVE), {}) if draw.random() < 0.4 else None
         kind = draw.choice(
-            ["conv", "my block", "twice", "gate", "sum", "split", "norm", "down", "noise", "frozen", "mean", "shared"]
+            ["conv", "block", "twice", "gate", "sum", "split", "norm", "down", "noise", "frozen", "mean", "shared"]
         )
         made = {
             "conv": node(name, "convolution", one, features=6, kernel=draw.choice(["3x3", "2x2"]), activation=active),
