@@ -163,6 +163,7 @@ def test_no_other_import_is_recorded() -> None:
         "bad_onnx.txt",
         *(f"torch_many_{name}.txt" for name in ("vectors", "fixed_vectors", "images", "fixed_images")),
         "onnx_groups.txt",
+        "random_modules.txt",
         "onnx_open_nodes.txt",
         "onnx_versions.txt",
         "torch_broken.txt",
