@@ -89,10 +89,11 @@ def built(seed: int, registry: Registry) -> GraphBuilder:
             ]
         )
         owner = draw.choice([".".join(place), ".".join(place), "shared", ""])
+        other = draw.choice(known)
         kinds: tuple[Callable[[], Source], ...] = (
             lambda x=x, place=place, owner=owner: modules.block(x, place, owner),
             lambda x=x, place=place, owner=owner: modules.chain(x, place, owner or "c"),
-            lambda x=x, place=place, owner=owner, other=draw.choice(known): modules.two_inputs(x, other, place, owner),
+            lambda x=x, place=place, owner=owner, other=other: modules.two_inputs(x, other, place, owner),
             lambda x=x, place=place, owner=owner: modules.odd(x, place, owner),
             lambda x=x, place=place, owner=owner: modules.conv(x, place, "one", "same"),
         )  # type: ignore[assignment]
