@@ -21,6 +21,7 @@ from designer.graph.model import ActivationSpec, Layer, Source
 from designer.graph.template import Template
 from designer.operators.code_text import CodeError, agreement_text, arguments, check_class, digest, literal, parse_code
 from designer.operators.fixes import fixes
+from designer.operators.library.development.custom import declared
 from designer.operators.size_contract import size_contract
 from designer.operators.size_fix import accept_every_size
 
@@ -110,7 +111,7 @@ def broken(draw: Random, layers: list[Layer]) -> list[Layer]:
 
 def finding_text(d: Diagnostic) -> str:
     place = ".".join(filter(None, (d.template, d.layer, d.port, d.parameter)))
-    return f"  {d.severity.name.lower()} {d.code} {place}: {d.message}; {d.remedy}"
+    return f"  {d.severity.name.lower()} {d.code} {place}{f' at {d.inner}' if d.inner else ''}: {d.message}; {d.remedy}"
 
 
 def offered(graph: Graph) -> Iterator[str]:
@@ -197,6 +198,12 @@ LITERALS = (
 )
 
 
+TENSORS = (
+    "", "conv.weight 8x3x3x3\n\n conv.bias 8 ", "norm.running_mean 4 buffer\nnorm.running_var 4 buffer\nnorm.weight 4", "number", "a.0.b 2x3",
+    "a b c", "a 3x0", "a 3xx3", "a 3 buffers", "a 3 buffer more", "a 3\na 4", "1 2", "a- 3", ".a 3", "a 1234567890", "a ²", "scale 2x1 buffer",
+)  # fmt: skip
+
+
 def answer(call: object, *given: object) -> str:
     try:
         return str(call(*given))  # type: ignore[operator]
@@ -215,7 +222,8 @@ def test_the_text_of_custom_layers_is_read_without_running_it() -> None:
         lines.append(f"  class A: {answer(check_class, text, 'A')}")
     lines += [f"f({text[:40]}) = {answer(arguments, text)}".replace("\n", "\\n") for text in ARGUMENTS]
     lines += [f"{text[:40]!r} = {answer(literal, text)}" for text in LITERALS]
+    lines += [f"{text!r} = {answer(declared, text)}" for text in TENSORS]
     lines.append(answer(check_class, "class A: pass", "B" * 100))
-    lines.append(agreement_text("class A: pass", "A", (1, "x"), {"b": [2]}).replace("\n", "\\n"))
+    lines.append(agreement_text("class A: pass", "A", (1, "x"), {"b": [2], "c": "text"}).replace("\n", "\\n"))
     lines += [digest("class A: pass"), digest("\ud800")]
     check_recorded("operators/code_texts.txt", "\n".join([*lines, ""]))

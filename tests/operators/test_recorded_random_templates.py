@@ -15,6 +15,7 @@ from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import BYPASSED, ActivationSpec, Layer, Source
 from designer.graph.template import Template
+from designer.graph.types import BATCH, TensorType
 from designer.operators.default_layers import default_layer
 from designer.operators.deploy import deploy, without_analysis, without_observers
 from designer.operators.inlining import declarations, inline, inlined_source
@@ -66,7 +67,7 @@ def layers_of(draw: Random, starts: list[str], count: int, templates: list[str],
             kind = "unary"
         name = f"{kind[:4]}{number}{draw.choice(['', '', '.b'])}"
         made.append(some_layer(draw, name, kind, sources, templates))
-        if kind not in ("l1_loss", "statistics"):
+        if kind != "statistics" and (kind != "l1_loss" or draw.random() < 0.5):
             sources.append(f"{name}:y1" if kind == "split" and draw.random() < 0.5 else name)
     return made
 
@@ -152,6 +153,42 @@ def test_what_random_networks_are_made_into() -> None:
         except DiagnosticError as error:
             lines.append(f"  {error}")
     check_recorded("operators/random_templates.txt", "\n".join([*lines, ""]))
+
+
+def test_findings_inside_of_templates() -> None:
+    """Problems of layers in templates, and in templates within, by themselves and where they are used."""
+
+    def layer(name: str, kind: str, *inputs: str, **params: str) -> Layer:
+        return Layer(name, kind, inputs=tuple(map(Source.parse, inputs)), params=params)
+
+    ends = (layer("x", "template_input"), layer("r", "template_output", "c"))
+    inner = Template("inner", (*ends, layer("c", "convolution", "x", features="3", groups="2")))
+    wrong = Template(
+        "wrong", (*ends, layer("c", "convolution", "x", features="no", kernel="3"), layer("in", "input", dims="3"))
+    )
+    outer = Template("outer", (*ends, layer("c", "template", "x", template="inner")))
+    open_ = Template("open", (layer("x", "template_input"), layer("c", "unary", "x", function="no")))
+    image = layer("image", "input", dims="8x6x4")
+    used = [
+        layer(f"use_{name}", "template", "image", template=name) for name in ("inner", "wrong", "outer", "open", "none")
+    ]
+    graph = Graph([image, *used], templates=[inner, wrong, outer, open_])
+    lines = [finding_text(d) for d in Inference(graph, REGISTRY).diagnostics()]
+    for name in graph.templates:
+        inside = InsideInference(graph.inside(name), REGISTRY)
+        for feeds in (
+            {},
+            {"x": TensorType((BATCH, 4, 6, 8))},
+            {"x": TensorType((BATCH, 6, 6, 8))},
+            {"y": TensorType((1, 2))},
+            {},
+        ):
+            changed_layers = sorted(inside.feed(feeds))
+            lines.append(
+                f"{name} with { ({port: str(kind) for port, kind in feeds.items()}) }: {changed_layers} {inside.type_of(Source('c'))}"
+            )
+            lines += map(finding_text, inside.diagnostics())
+    check_recorded("operators/findings_inside.txt", "\n".join([*lines, ""]))
 
 
 def test_new_layers_of_every_type() -> None:

@@ -70,6 +70,7 @@ def test_no_other_text_of_operators_is_recorded() -> None:
             "code_texts.txt",
             "random_fixes.txt",
             "random_sizes.txt",
+            "findings_inside.txt",
             "random_templates.txt",
             "new_layers.txt",
             "findings.txt",
