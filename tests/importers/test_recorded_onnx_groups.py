@@ -129,6 +129,11 @@ GROUPS = {
     "weights of another type": """float[N,3] x <float16[3,2] w={1,2,3,4,5,6}> => float[N,2] y { c = Cast<to=1>(w) y = MatMul(x, c) }""",
     "a matrix of doubles": """double[N,3] x <double[3,2] w={1,2,3,4,5,6}> => double[N,2] y { y = MatMul(x, w) }""",
     "a node that is kept inside of another": """float[N,3] x => float[N,3] y { q = SequenceConstruct(x, x) y = SequenceAt(q, i) }""",
+    "a sigmoid of another domain": """float[N,4] x => float[N,4] y { s = com.microsoft.Sigmoid(x) y = Mul(x, s) }""",
+    "a sigmoid times what it reads": """float[N,4] x => float[N,4] y { s = Sigmoid(x) y = Mul(x, s) }""",
+    "integers of one image": """int64[1,3,4,5] x => float[1,3,4,5] y { y = Cast<to=1>(x) }""",
+    "an image of one sample": """float[1,3,4,5] x => float[1,3,4,5] y { y = Relu(x) }""",
+    "an image of two samples": """float[2,3,4,5] x => float[2,3,4,5] y { y = Relu(x) }""",
     "a branch": """float[N,3] x, bool c => float[N,3] y { y = If(c) <then_branch = t () => (float[N,3] a) { a = Neg(x) }, else_branch = e () => (float[N,3] b) { b = Exp(x) }> }""",
 }  # fmt: skip
 
@@ -167,6 +172,7 @@ def document_lines(found: Imported, registry: Registry) -> Iterator[str]:
     for item in found.report.outcomes:
         if item.reason or item.outcome.value != "known":
             yield f"  {item.type}: {item.outcome.value} {' '.join(item.layers)} {item.reason}"
+    yield from (f"  {name} is {place}" for name, place in found.report.weights.items())
     yield from (f"  warning: {warning}" for warning in found.report.warnings)
 
 
