@@ -95,7 +95,7 @@ def test_a_skeleton_has_no_layers_for_tensors_that_no_parameter_can_hold(registr
     assert set(found.report.weights) == {"gain", "norm.running_mean", "norm.running_var"}
 
 
-@pytest.mark.parametrize(("multiple", "rule"), [(1, "any size"), (4, "multiples of 4")])
+@pytest.mark.parametrize(("multiple", "rule"), [(1, "any size"), (2, "multiples of 2"), (4, "multiples of 4")])
 def test_the_facts_of_a_checkpoint_name_input_and_output(multiple: int, rule: str) -> None:
     found = Recognized(torch.nn.Identity(), "SRVGG", 2, (1, 3), multiple, 16, "MIT")
     assert found.facts() == f"SRVGG, scale 2, 1 to 3 channels, {rule}; license of the architecture: MIT"
