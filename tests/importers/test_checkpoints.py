@@ -303,3 +303,17 @@ def test_the_note_about_an_unknown_architecture_offers_the_package_that_is_missi
     )
     assert report.facts == f"the architecture is unknown: the layers have no links{more}"
     assert (report.source, report.not_compared_because) == ("other.pth", "the links are missing")
+
+
+@pytest.mark.parametrize(
+    ("multiple", "smallest", "given", "shape"),
+    [
+        (1, 0, {}, (1, 3, 64, 64)), (8, 100, {}, (1, 3, 104, 104)), (48, 16, {}, (1, 3, 96, 96)), (1, 65, {}, (1, 3, 65, 65)),
+        (8, 100, {"x": (1, 3, 16, 24)}, (1, 3, 16, 24)),
+    ],
+)  # fmt: skip
+def test_an_architecture_is_traced_at_a_size_that_it_takes(
+    multiple: int, smallest: int, given: dict[str, tuple[int, ...]], shape: tuple[int, ...]
+) -> None:
+    found = Recognized(torch.nn.Identity(), "A", 2, (3, 1), multiple, smallest, "MIT")
+    assert tuple(_example(found, ImportOptions(sizes=given)).shape) == shape
