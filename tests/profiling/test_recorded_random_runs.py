@@ -95,7 +95,7 @@ def run_lines(run: ProfileRun, graph: Graph, registry: Registry) -> Iterator[str
     yield f"  precisions { ({key: tuple(map(shown, pair)) for key, pair in precision_shares(run).items()}) }"
     for metric in METRICS.values():
         found = heat(run, metric, lambda layer: layer if len(layer) % 3 else "")
-        labels = {layer: (found.label(layer), shown(found.share(layer))) for layer in found.values}
+        labels = {layer: (found.label(layer), shown(found.share(layer))) for layer in sorted(found.values)}
         yield f"  heat {metric.id} {found.ends} {labels}"
     yield f"  critical {critical_path(run, graph)}"
     other = Graph([replace(layer, params={**layer.params, "features": "7"}) if layer.type == "convolution" and len(layer.name) % 2 else layer for layer in graph])  # fmt: skip
@@ -109,9 +109,9 @@ def difference_lines(before: ProfileRun, after: ProfileRun) -> Iterator[str]:
     for row in found.rows:
         yield f"    {row.layers} {shown(row.before_ms)} {shown(row.after_ms)} noise {shown(row.noise_ms)} {row.verdict}"
     colors = difference_heat(found)
-    yield f"    {colors.ends} { ({layer: colors.label(layer) for layer in colors.values}) }"
+    yield f"    {colors.ends} { ({layer: colors.label(layer) for layer in sorted(colors.values)}) }"
     scope = in_scope(colors, lambda layer: layer[:3])
-    yield f"    { ({layer: (scope.label(layer), shown(scope.share(layer))) for layer in scope.values}) }"
+    yield f"    { ({layer: (scope.label(layer), shown(scope.share(layer))) for layer in sorted(scope.values)}) }"
 
 
 def advice_lines(subject: Advisable, after: ProfileRun) -> Iterator[str]:
