@@ -95,7 +95,7 @@ def test_a_skeleton_has_no_layers_for_tensors_that_no_parameter_can_hold(registr
     assert set(found.report.weights) == {"gain", "norm.running_mean", "norm.running_var"}
 
 
-@pytest.mark.parametrize(("multiple", "rule"), [(1, "any size"), (4, "multiples of 4")])
+@pytest.mark.parametrize(("multiple", "rule"), [(1, "any size"), (2, "multiples of 2"), (4, "multiples of 4")])
 def test_the_facts_of_a_checkpoint_name_input_and_output(multiple: int, rule: str) -> None:
     found = Recognized(torch.nn.Identity(), "SRVGG", 2, (1, 3), multiple, 16, "MIT")
     assert found.facts() == f"SRVGG, scale 2, 1 to 3 channels, {rule}; license of the architecture: MIT"
@@ -303,3 +303,17 @@ def test_the_note_about_an_unknown_architecture_offers_the_package_that_is_missi
     )
     assert report.facts == f"the architecture is unknown: the layers have no links{more}"
     assert (report.source, report.not_compared_because) == ("other.pth", "the links are missing")
+
+
+@pytest.mark.parametrize(
+    ("multiple", "smallest", "given", "shape"),
+    [
+        (1, 0, {}, (1, 3, 64, 64)), (8, 100, {}, (1, 3, 104, 104)), (48, 16, {}, (1, 3, 96, 96)), (1, 65, {}, (1, 3, 65, 65)),
+        (8, 100, {"x": (1, 3, 16, 24)}, (1, 3, 16, 24)),
+    ],
+)  # fmt: skip
+def test_an_architecture_is_traced_at_a_size_that_it_takes(
+    multiple: int, smallest: int, given: dict[str, tuple[int, ...]], shape: tuple[int, ...]
+) -> None:
+    found = Recognized(torch.nn.Identity(), "A", 2, (3, 1), multiple, smallest, "MIT")
+    assert tuple(_example(found, ImportOptions(sizes=given)).shape) == shape

@@ -7,6 +7,8 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -16,8 +18,8 @@ from torch import Tensor, nn
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.importers.pytorch.importing import import_module, import_saved_program
 from designer.importers.pytorch.loading import failed, load_module, load_state, read_state
-from designer.importers.pytorch.program import call_text
-from designer.importers.pytorch.tracing import _draft
+from designer.importers.pytorch.program import call_text, user_outputs
+from designer.importers.pytorch.tracing import _draft, where
 from designer.operators.registry import Registry
 
 CALL = "run the same call in Python and correct the error, or give other sizes of the inputs"
@@ -299,3 +301,44 @@ def test_a_parameter_whose_element_type_is_converted_stays_a_parameter(registry:
     assert [layer.type for layer in found.graph if layer.type == "parameter"] == ["parameter"]
     assert list(found.report.weights) == ["gain"]
     assert found.report.agrees
+
+
+@pytest.mark.parametrize(
+    ("keys", "count", "names"),
+    [
+        (None, 1, ["y"]), (None, 3, ["y1", "y2", "y3"]), (("a", "b c"), 2, ["a", "b c"]), (("a", ""), 2, ["y1", "y2"]),
+        (("a", "b:1"), 2, ["y1", "y2"]), (("a",), 1, ["y"]), (("a", "b"), 3, ["y1", "y2", "y3"]), ((1, 2), 2, ["1", "2"]),
+    ],
+)  # fmt: skip
+def test_names_of_results(keys: tuple[Any, ...] | None, count: int, names: list[str]) -> None:
+    """The keys of a dictionary if there is one for each tensor and all can be names of layers; results that are not the user's are left out."""
+    nodes = [f"node {number}" for number in range(count)]
+    kinds = ["USER_OUTPUT"] * count + ["BUFFER_MUTATION"]
+    program: Any = SimpleNamespace(
+        graph=SimpleNamespace(nodes=[SimpleNamespace(op="output", args=([*nodes, "other"],))]),
+        graph_signature=SimpleNamespace(
+            output_specs=[SimpleNamespace(kind=SimpleNamespace(name=kind)) for kind in kinds]
+        ),
+        call_spec=SimpleNamespace(out_spec=SimpleNamespace(type=dict if keys else tuple, context=keys)),
+    )
+    assert user_outputs(program) == dict(zip(names, nodes, strict=True))
+    assert list(user_outputs(program, "result")) == (["result"] if count == 1 else names)
+
+
+def test_the_line_of_an_error_is_that_of_its_last_cause() -> None:
+    def inner() -> None:
+        raise KeyError("deep")
+
+    def outer(cause: bool) -> None:
+        try:
+            inner()
+        except KeyError as error:
+            if cause:
+                raise ValueError("with a cause") from error
+            raise ValueError("with a context")  # noqa: B904
+
+    for cause in (True, False):
+        with pytest.raises(ValueError, match="with a") as caught:
+            outer(cause)
+        assert where(caught.value).endswith(': raise KeyError("deep")')
+    assert where(ValueError("never raised")) == ""

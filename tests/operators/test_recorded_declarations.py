@@ -202,7 +202,7 @@ def rest_of_class(cls: type[Operator]) -> str:
     return "".join(f", {name} {getattr(cls, name)}" for name in names if getattr(cls, name))
 
 
-def telling(name: str) -> bool:
+def differs_much(name: str) -> bool:
     """Whether a change of an input differs much from the others: an axis of odd size, and integers."""
     return not name.endswith(("=1", "=2", "0", "=N", "bool", "float16"))
 
@@ -218,7 +218,7 @@ def lines_of(cls: type[Operator]) -> Iterator[str]:
         near = [
             (name, dict(example.params), inputs)
             for name, inputs in changed_inputs(example.inputs)
-            if place < 2 and telling(name)
+            if place < 2 and differs_much(name)
         ]
         near += [(name, params, example.inputs) for name, params in changed_params(cls, dict(example.params))]
         for name, params, inputs in near:
