@@ -536,7 +536,7 @@ def test_psnr_of_pruned_weights_is_that_of_the_results(dense: Path) -> None:
 def test_the_summary_of_a_precision_names_every_layer_that_matters() -> None:
     result = SimpleNamespace(
         precision="fp16", psnr_db=51.234, kept={"last": "by request"}, layers=7, bf16_db=40.0,
-        nonfinite={"log": 3}, overflow={"large": 7e4, "last": 8e4}, underflow={"small": 0.25, "fine": 0.01},
+        nonfinite={"log": 3}, overflow={"large": 7e4, "last": 8e4}, underflow={"small": 0.25, "less": 0.0125, "fine": 0.01},
     )  # fmt: skip
     used = SimpleNamespace(images=("a", "b"), skipped={"c.txt": "not an image"})
     made: Any = SimpleNamespace(result=result, validation=used, written=SimpleNamespace(bytes=2048))
@@ -546,6 +546,7 @@ def test_the_summary_of_a_precision_names_every_layer_that_matters() -> None:
         "log has 3 values that are NaN or infinite in FP32",
         "large overflows in FP16: values up to 7e+04",
         "small: 25.00% of the values become 0",
+        "less: 1.25% of the values become 0",
         "last stays in FP32: by request",
         "BF16 has the range of FP32 and reaches 40.00 dB: --to bf16",
         "51.23 dB against FP32; 6 of 7 layers in FP16; 2.00 KiB",
@@ -698,7 +699,8 @@ def test_an_interrupted_profile_prints_and_keeps_what_was_measured(
     layerwright: Run, dense: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(*_: object, on_profile: Callable[[Profile], None], **__: object) -> None:
-        on_profile(profiled(8.0))
+        on_profile(profiled(7.0))
+        on_profile(profiled(8.0))  # replaces the first one
         raise KeyboardInterrupt
 
     monkeypatch.setattr("designer.profiling.measure.profile_session", interrupted)
@@ -707,7 +709,7 @@ def test_an_interrupted_profile_prints_and_keeps_what_was_measured(
     assert (done.code, done.err) == (130, "stopped\n")
     assert done.out.splitlines()[-2:] == [f"wrote {path}", f"wrote {page}"]
     assert "8.00 ms" in page.read_text()
-    assert "whole network 8.00 ms" in done.out
+    assert done.out.count("whole network") == done.out.count("whole network 8.00 ms") == 1
     assert [run.time_ms for run in load_profile(path).runs] == [8.0]
 
 
@@ -780,3 +782,50 @@ def test_a_profile_says_how_its_variant_runs(
     monkeypatch.setattr("designer.profiling.measure.profile_session", lambda *_, **__: profiled(8.0))
     done = layerwright("profile", dense, "--weights", dense.parent / "weights")
     assert (done.code, done.err) == (0, f"note: {note}\n" if note else "")
+
+
+class Bar:
+    """The progress bars of `rich`: what they were given."""
+
+    def __init__(self, log: list[Any]) -> None:
+        self.log = log
+
+    def __call__(self, **given: Any) -> Bar:
+        assert given["transient"]
+        return self
+
+    def __enter__(self) -> Bar:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def add_task(self, text: str, *, total: int | None) -> str:
+        self.log.append((text, total))
+        return "task"
+
+    def update(self, task: str, *, completed: int, total: int | None, description: str) -> None:
+        self.log.append((task, completed, total, description))
+
+
+@pytest.mark.parametrize("to", ["fp16", "int8"])
+def test_the_progress_of_a_conversion_is_shown(
+    layerwright: Run, dense: Path, monkeypatch: pytest.MonkeyPatch, to: str
+) -> None:
+    """Without a known number of steps, the bar moves to and fro."""
+    log: list[Any] = []
+
+    def export(*_: object, progress: Callable[[int, int, str], None], **__: object) -> Any:
+        progress(0, 0, "reading")
+        progress(3, 8, "layer")
+        raise DiagnosticError.of("a-code", "it ends here")
+
+    monkeypatch.setattr("rich.progress.Progress", Bar(log))
+    monkeypatch.setattr("exporters.mixed.export_precision", export)
+    monkeypatch.setattr("exporters.int8.export_int8", export)
+    folder = ("--validate" if to == "fp16" else "--calibration", dense.parent)
+    done = layerwright(
+        "precision", dense, "--to", to, "-o", dense.with_suffix(".onnx"), *folder, "--weights", dense.parent / "weights"
+    )
+    assert (done.code, "it ends here" in done.err) == (1, True)
+    assert log == [("", None), ("task", 0, None, "reading"), ("task", 3, 8, "layer")]

@@ -72,12 +72,20 @@ def test_fix_writes_a_network_that_accepts_every_size(
     np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), image)
 
 
-def test_fix_without_output_changes_the_file(monkeypatch: pytest.MonkeyPatch, blocks: Path) -> None:
+def test_fix_without_output_changes_the_file(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], blocks: Path
+) -> None:
     assert not play(monkeypatch, "sizes", blocks, "--fix")
     assert b"pad_to_valid_size" in blocks.read_bytes()
     again = blocks.read_bytes()
+    capsys.readouterr()
     assert not play(monkeypatch, "sizes", blocks, "--fix")
     assert blocks.read_bytes() == again
+    assert capsys.readouterr().out.splitlines()[0] == "every size works already"
+    copy = blocks.with_name("copy.xml")
+    assert not play(monkeypatch, "sizes", blocks, "--fix", "-o", copy)
+    assert capsys.readouterr().out.replace("\n", "").startswith(f"wrote {copy}")
+    assert copy.read_bytes() == again
 
 
 def test_a_network_without_a_valid_size_exits_with_1(

@@ -1492,3 +1492,43 @@ def test_a_part_is_compiled_by_openvino_for_each_size_of_a_batch(runtime_registr
     with interruptible(asked):
         made.run({Source("second"): second, Source("image"): np.ones((1, 3, 2, 4), np.float32)})
     assert [request.canceled for request in core.requests] == [1, 0]
+
+
+@pytest.mark.parametrize("layout", ["nchw", "nhwc"])
+def test_models_have_an_output_for_each_wanted_tensor(runtime_registry, layout):
+    """Also for one that passes through, and in the usual layout for an input and for a tensor that is wanted twice."""
+    graph = Graph(
+        [
+            layer("image", "input", dims="4x2x3"), layer("vector", "tensor_input", shape="5"),
+            layer("same", "identity", "image"), layer("a", "unary", "image", function="abs"),
+            layer("also", "identity", "a"), layer("v", "unary", "vector", function="abs"), layer("result", "output", "also"),
+        ]
+    )  # fmt: skip
+    inference = Inference(graph, runtime_registry)
+    part = Part(("same", "a", "also", "v"), (Source("image"), Source("vector")))
+    turned = layout == "nhwc"
+    names = ("same", "a", "also", "v") if turned else ("image", "same", "a", "also", "a", "v", "vector")
+    wanted = [Source(name) for name in names]
+    model = onnx_model.build_model(inference, part, wanted, Weights(), layout=layout)
+    onnx.checker.check_model(model)
+    assert [output.name for output in model.graph.output] == (
+        ["same/nhwc", "a/nhwc", "also/nhwc", "v"]
+        if turned
+        else ["image/output", "same", "a", "also", "a/output", "v", "vector/output"]
+    )
+    rng = np.random.default_rng(0)
+    image, vector = rng.normal(size=(2, 3, 2, 4)).astype(np.float32), rng.normal(size=(2, 5)).astype(np.float32)
+    fed = {"image": np.ascontiguousarray(image.transpose(0, 2, 3, 1)) if turned else image, "vector": vector}
+    session = ort_engine.inference_session(model.SerializeToString(), 1)
+    values = {
+        "image": image,
+        "same": image,
+        "a": np.abs(image),
+        "also": np.abs(image),
+        "v": np.abs(vector),
+        "vector": vector,
+    }
+    for found, name in zip(session.run(None, fed), names, strict=True):
+        value = values[name]
+        value = value.transpose(0, 2, 3, 1) if turned and value.ndim == 4 else value
+        np.testing.assert_array_equal(found, value)

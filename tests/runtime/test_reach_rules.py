@@ -332,3 +332,12 @@ def test_images_with_zeros_between_their_pixels() -> None:
         else:
             with pytest.raises(UnknownReachError, match="flatten"):
                 back(blocks, ROWS, np.array([4]), SIZES)
+
+
+@pytest.mark.parametrize("order", [False, True])
+def test_arguments_of_methods_are_read_too(order: bool) -> None:
+    wide, near = conv((5, 3), padding=(2, 1)), call("torch.tanh")
+    expr = TorchMethod("pow", near if order else wide, (wide if order else near,))
+    assert positions_of(expr, ROWS, 6) == [4, 5, 6, 7, 8]
+    assert positions_of(expr, COLUMNS, 6) == [5, 6, 7]
+    assert positions_of(TorchMethod("to", near, (TorchMethod("abs", wide),)), ROWS, 6) == [4, 5, 6, 7, 8]

@@ -938,7 +938,7 @@ def test_the_digest_of_a_network_covers_shared_weights_in_any_order():
     alone = Graph([replace(x, weights_of="") for x in layers])
     assert len({digest_of(g) for g in (one, swapped, alone)}) == 3
     assert digest_of(one) == digest_of(one.copy())
-    assert digest_of(other) in (digest_of(one), digest_of(other))
+    assert digest_of(other) == digest_of(one)
 
 
 # --- patterns and inputs -----------------------------------------------------------------------------------------

@@ -392,3 +392,37 @@ def test_tensors_are_checked_in_groups_of_limited_memory(
                 "no group is smaller than it can be"
             )
     assert list(nonfinite._groups(session, [])) == []
+
+
+@pytest.mark.parametrize("known", [{}, {"OPENCV_LOG_LEVEL": "DEBUG", "OPENCV_FFMPEG_LOGLEVEL": "32"}])
+def test_opencv_is_loaded_silent_and_with_one_thread(monkeypatch: pytest.MonkeyPatch, known: dict[str, str]) -> None:
+    """Variables that the user has set stay."""
+    import os
+    import sys
+
+    from designer.runtime import opencv as module
+
+    names = ("OPENCV_LOG_LEVEL", "OPENCV_FFMPEG_LOGLEVEL", "OPENCV_IO_MAX_IMAGE_PIXELS")
+    for name in names:
+        monkeypatch.setenv(name, "")  # restored afterwards
+        monkeypatch.delenv(name)
+    for name, value in known.items():
+        monkeypatch.setenv(name, value)
+    threads: list[int] = []
+    seen: list[dict[str, str]] = []
+    usual = builtins.__import__
+
+    def load(name: str, *more: Any) -> Any:
+        if name != "cv2":
+            return usual(name, *more)
+        seen.append({name: os.environ[name] for name in names})
+        return SimpleNamespace(setNumThreads=threads.append)
+
+    monkeypatch.setattr(builtins, "__import__", load)
+    monkeypatch.delitem(sys.modules, "cv2", raising=False)
+    made = module.opencv()
+    expected = {"OPENCV_LOG_LEVEL": "SILENT", "OPENCV_FFMPEG_LOGLEVEL": "-8", "OPENCV_IO_MAX_IMAGE_PIXELS": "100000000"}
+    assert (threads, seen) == ([1], [expected | known])
+    monkeypatch.setitem(sys.modules, "cv2", made)
+    assert module.opencv() is made
+    assert (threads, len(seen)) == ([1], 1)
