@@ -581,6 +581,8 @@ def test_the_tensors_that_can_be_chosen_are_those_of_the_layer(qtbot: QtBot) -> 
         ([("weight", "weight  8 x 3"), ("bias", "bias  8")], "bias"),
         ([("weight", "weight  8 x 3"), ("bias", "bias  8")], "weight"),
         ([("bias", "bias  4")], "bias"),
+        ([("bias", "bias  5")], "bias"),  # as many, of another shape
+        ([("scale", "scale  5")], "scale"),
         ([], ""),
         ([("scale", "scale  2")], "gone"),
     ):
