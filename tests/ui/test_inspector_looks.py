@@ -373,11 +373,8 @@ def test_the_middle_of_the_legend_has_the_unit_where_there_is_room(
     assert legend.texts() == [ends[0], plain, ends[1]]
     width = legend.fontMetrics().horizontalAdvance
     taken = 2 * max(map(width, ends)) + 2 * GAP
-    for room, text in (
-        (width(whole), whole),
-        (width(whole) - 1, plain if whole != plain else ""),
-        (width(plain) - 1, ""),
-    ):
+    narrow = plain if whole != plain else ""
+    for room, text in ((width(whole), whole), (999, whole), (width(whole) - 1, narrow), (width(plain) - 1, "")):
         legend.setFixedWidth(taken + room)
         assert legend.middle() == text
     what = "share of each channel's own range" if look.each else unit
