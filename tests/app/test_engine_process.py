@@ -13,6 +13,7 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from app.engine import cluster_job, folder_job, training_profile, worker
@@ -26,6 +27,7 @@ from app.engine.protocol import (
     ProfiledNetwork,
     ProfileReply,
     RemeasureRequest,
+    SetInputTensorRequest,
 )
 from app.engine.worker import Server, Worker
 from designer.graph.diagnostics import DiagnosticError
@@ -72,6 +74,15 @@ def test_an_interrupt_is_obeyed_at_once_and_answered_in_its_turn(tmp_path: Path,
     made.interrupt()
     assert made.answer(Asked(1, InterruptRequest())) == EmptyReply()
     assert log == [("obeyed",), ("answered",)]
+
+
+def test_a_lent_tensor_is_freed_also_if_it_is_refused(tmp_path: Path) -> None:
+    shared = SharedFolder(tmp_path)
+    handle = shared.put(np.zeros((1, 3, 4, 4), np.float32))
+    with pytest.raises(DiagnosticError) as found:
+        Worker(shared, lambda event: None).answer(Asked(1, SetInputTensorRequest("image", handle)))
+    assert found.value.diagnostics[0].code == "nothing-open"
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("partial", ["", "kept.json"])

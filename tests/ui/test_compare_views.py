@@ -730,6 +730,25 @@ def test_images_have_equal_places_as_large_as_possible(
         assert {pane.zoom for pane in grid.panes.values()} == {2.0 + ord(other) % 2}
 
 
+@pytest.mark.parametrize("size", [(40, 10), (12, 40), (20, 20), (0, 0)])
+def test_columns_of_the_grid_are_those_that_show_the_images_largest(qtbot: QtBot, size: tuple[int, int]) -> None:
+    """Without an image yet, as for one of 4 to 3."""
+    grid = shown(qtbot, PictureGrid("grid", ""), 700, 500)
+    image = to_image(np.full(size[::-1], 0xFF000000, np.uint32)) if size[0] else None
+    wide, high = size if size[0] else (4, 3)
+    for count in range(1, 6):
+        keys = list("ABCDE"[:count])
+        grid.show_keys(keys, {key: key for key in keys})
+        for key in keys:
+            grid.show_image(key, image, [])
+        scales = {
+            columns: min(grid.width() / columns / wide, grid.height() / -(-count // columns) / high)
+            for columns in range(1, count + 1)
+        }
+        columns = len({grid.panes[key].x() for key in keys})
+        assert scales[columns] == pytest.approx(max(scales.values())), (size, count)
+
+
 @pytest.mark.parametrize("count", [1, 2, 3, 4])
 def test_arrow_keys_move_the_lines_that_there_are(qtbot: QtBot, count: int) -> None:
     view = shown(qtbot, SectorView("split", "Split", ""), 400, 300)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,7 +18,7 @@ from PySide6.QtCore import QObject, QProcess
 from pytestqt.qtbot import QtBot
 from runtime_networks import chain
 
-from app.engine.protocol import Asked, FailedEvent, PingRequest, QuitRequest, RunRequest, line_of
+from app.engine.protocol import Asked, BitsRequest, FailedEvent, PingRequest, QuitRequest, RunRequest, line_of
 from app.ui.document.document import Document
 from app.ui.engine import analysis as analysis_module
 from app.ui.engine import size_rules as size_rules_module
@@ -26,6 +27,7 @@ from app.ui.engine.call import EngineCall
 from app.ui.engine.client import QUIT_MS, EngineClient
 from app.ui.engine.context import Context
 from app.ui.engine.import_run import ImportRun, ImportSource
+from app.ui.engine.question import EngineQuestion
 from app.ui.engine.result import Phase
 from app.ui.engine.size_rules import size_rules_of
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
@@ -184,6 +186,26 @@ def test_formats_that_a_variant_cannot_have_end_the_analysis_with_the_reason(
     analysis._on_formats()
     assert tried == [context.root]
     assert said == [(Phase.FAILED, "Another version. Install the same one.")]
+
+
+@pytest.mark.parametrize("code", ["cancelled", "other-protocol"])
+def test_a_question_whose_requests_are_all_refused_fails_once(qtbot: QtBot, code: str) -> None:
+    context = Context(default_registry())
+    engine = ScriptedEngine()
+    context.engine = engine  # type: ignore[assignment]
+    context.set_document(Document(chain(("same", "identity", {})), context.registry, parent=context))
+    question = EngineQuestion(context, context)
+    failed: list[str] = []
+    busy: list[bool] = []
+    question.busy_changed.connect(busy.append)
+    question.ask(BitsRequest(), lambda reply: None, failed.append, lambda event: None)
+    assert (busy, question.busy) == ([True], True)
+    calls, engine.calls = engine.calls, []
+    assert len(calls) >= 2
+    for call in calls:
+        call.fail((replace(REFUSED, code=code),))
+    assert failed == ["" if code == "cancelled" else "Another version. Install the same one."]
+    assert (busy, question.busy) == ([True, False], False)
 
 
 @pytest.mark.parametrize("error", QProcess.ProcessError)

@@ -355,6 +355,32 @@ def test_channels_are_animated(bench: Bench, tmp_path: Path, monkeypatch: pytest
     assert np.abs(frame[3::6, 3::6, 0].astype(int) - red.astype(int)).max() <= (40 if ending == ".gif" else 0)
 
 
+@pytest.mark.parametrize(
+    ("look", "unit", "ends", "whole", "plain"),
+    [
+        (Look(), "weight", ("≤ -1", "≥ 1"), "0  weight", "0"),
+        (Look(), "", ("≤ -1", "≥ 1"), "0", "0"),
+        (Look(gain=2.0, shift=1.0), "value", ("≤ -1.5", "≥ -0.5"), "-1  value", "-1"),
+        (Look(each=True), "weight", ("low", "high"), "of each channel", "of each channel"),
+    ],
+)
+def test_the_middle_of_the_legend_has_the_unit_where_there_is_room(
+    qtbot: QtBot, look: Look, unit: str, ends: tuple[str, str], whole: str, plain: str
+) -> None:
+    legend = Legend()
+    qtbot.addWidget(legend)
+    legend.show_look(look, unit)
+    assert legend.texts() == [ends[0], plain, ends[1]]
+    width = legend.fontMetrics().horizontalAdvance
+    taken = 2 * max(map(width, ends)) + 2 * GAP
+    narrow = plain if whole != plain else ""
+    for room, text in ((width(whole), whole), (999, whole), (width(whole) - 1, narrow), (width(plain) - 1, "")):
+        legend.setFixedWidth(taken + room)
+        assert legend.middle() == text
+    what = "share of each channel's own range" if look.each else unit
+    assert legend.toolTip() == f"{what}: {' · '.join(legend.texts())}"
+
+
 def test_runs_are_recorded_while_a_slider_moves(bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not bench.panel.findChild(QAction, "channel_inspector.export.runs").isEnabled()
     trigger(bench, "record")

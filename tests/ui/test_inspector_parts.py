@@ -581,6 +581,8 @@ def test_the_tensors_that_can_be_chosen_are_those_of_the_layer(qtbot: QtBot) -> 
         ([("weight", "weight  8 x 3"), ("bias", "bias  8")], "bias"),
         ([("weight", "weight  8 x 3"), ("bias", "bias  8")], "weight"),
         ([("bias", "bias  4")], "bias"),
+        ([("bias", "bias  5")], "bias"),  # as many, of another shape
+        ([("scale", "scale  5")], "scale"),
         ([], ""),
         ([("scale", "scale  2")], "gone"),
     ):
@@ -699,6 +701,25 @@ def test_tiles_that_were_seen_long_ago_are_dropped(monkeypatch: pytest.MonkeyPat
         tiles.make(range(first, first + 2))
     assert len(tiles) == 5
     assert tiles.missing(range(12)) == list(range(7))
+
+
+def test_the_channel_of_the_cursor_is_in_sight_as_a_whole(qtbot: QtBot) -> None:
+    grid = ChannelGrid("grid", "Channels")
+    qtbot.addWidget(grid)
+    grid.resize(400, 300)
+    grid.set_side(100)
+    grid.show_data(np.zeros((40, 10, 20), np.float32))
+    grid.show()
+    order = np.random.default_rng(0).permutation(40).tolist()
+    for channel in [*range(40), *range(39, -1, -1), *order]:
+        before, bar = grid.tile_rect(channel), grid.verticalScrollBar()
+        there, height = bar.value(), grid.viewport().height()
+        grid.set_current(channel)
+        now = grid.tile_rect(channel)
+        assert now.top() >= 0
+        assert now.bottom() + grid._caption() <= height
+        if before.top() >= channel_grid.MARGIN and before.top() + grid._pitch()[1] <= height:
+            assert bar.value() == there, "what is in sight is not scrolled"
 
 
 def test_a_grid_is_completed_step_by_step(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import analysis_kit as kit
@@ -421,6 +422,31 @@ def test_weights_are_asked_for_again_when_they_may_be_others(qtbot: QtBot) -> No
     analysis.result = None
     analysis.result_changed.emit()
     assert asking.state() == ("kernel", False, "", "", [])
+
+
+@pytest.mark.parametrize("inputs", [("left",), ("left", "right")])
+def test_what_is_shown_is_called_by_its_layer_tensor_and_kind(qtbot: QtBot, inputs: tuple[str, ...]) -> None:
+    """Files and ranges of colors are kept under the key; the title is written over the channels."""
+    subject = Asking().subject
+    subject._analysis = SimpleNamespace(inputs=SimpleNamespace(layers=lambda: list(inputs)))  # type: ignore[assignment]
+    to = " to right" if len(inputs) > 1 else ""
+    for kind, tensor, at, key, title in (
+        (Kind.OUTPUT, "", None, "conv:one", "conv:one"),
+        (Kind.OUTPUT, "", (1, 2, 3), "conv:one", "conv:one"),
+        (Kind.WEIGHTS, "", None, "conv", "conv"),
+        (Kind.WEIGHTS, "bias", None, "conv bias", "conv bias"),
+        (Kind.GRADIENT, "", None, "conv:one gradient", "gradient of the sum of conv:one"),
+        (Kind.GRADIENT, "right", None, f"conv:one gradient{to}", f"gradient of the sum of conv:one{to}"),
+        (
+            Kind.GRADIENT,
+            "right",
+            (1, 2, 3),
+            f"conv:one gradient{to}",
+            f"gradient of conv:one  channel 1  x 3  y 2{f' {to}' if to else ''}",
+        ),
+    ):
+        subject.source, subject.kind, subject.tensor, subject.at = "conv:one", kind, tensor, at
+        assert (subject.key, subject.title, subject.layer) == (key, title, "conv")
 
 
 def test_a_gradient_is_asked_for_with_its_input_and_element(qtbot: QtBot) -> None:

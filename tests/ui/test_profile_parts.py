@@ -811,6 +811,15 @@ def test_each_field_of_a_launch_is_its_own(
     assert logger.launch.toolTip() == "Run the network, time every operator, and list the run"
 
 
+def test_a_training_step_is_measured_while_its_box_is_checked(
+    qtbot: QtBot, logger: RunLoggerPanel, profiling: ProfilingController
+) -> None:
+    assert not profiling.training
+    for checked in (True, False, True, False):
+        logger.training.setChecked(checked)
+        assert profiling.training is checked
+
+
 @pytest.mark.parametrize(
     ("state", "button", "status", "notice"),
     [
