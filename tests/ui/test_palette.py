@@ -200,3 +200,20 @@ def test_a_heading_adds_nothing(palette, context):
     assert asked == []
     tree.itemActivated.emit(heading.child(0), 0)
     assert asked
+
+
+def test_a_group_that_was_closed_stays_closed_until_it_is_opened_again(palette):
+    tree = tree_of(palette)
+
+    def is_open(row: int) -> bool:
+        item = tree.topLevelItem(row)
+        assert item is not None
+        return item.isExpanded()
+
+    assert all(is_open(row) for row in range(3))
+    tree.collapseItem(tree.topLevelItem(1))
+    for expected in (False, True):
+        for text in ("conv", ""):
+            palette._search.setText(text)
+        assert [is_open(row) for row in range(3)] == [True, expected, True]
+        tree.expandItem(tree.topLevelItem(1))

@@ -516,3 +516,22 @@ def test_tab_visits_the_buttons_of_a_row_before_the_next_row(qtbot, panel, conte
         qtbot.keyClick(QApplication.focusWidget(), Qt.Key.Key_Tab)
         visited.append(QApplication.focusWidget().objectName())
     assert visited == [f"parameters.{n}" for n in ("features.reset", "features.help", "kernel.width")]
+
+
+def test_all_parameters_of_several_layers_are_reset_if_one_of_them_differs(panel, context):
+    names = ("conv_0", "conv_1")
+    kind = context.document.graph["conv_0"].type
+    document = context.document
+    for name in names:
+        if name not in document.graph:
+            document.do(lambda g, name=name: commands.add_layer(g, Layer(name, kind)))
+    button = panel.findChild(QToolButton, panel._reset.objectName())
+    for changed in ((), names[:1], names[1:], names):
+        for name in names:
+            document.do(lambda g, name=name: commands.set_params(g, {name: {"features": "32", "kernel": "3x3"}}))
+        document.do(lambda g, changed=changed: commands.set_params(g, {name: {"features": "7"} for name in changed}))
+        context.select(names)
+        if changed:
+            assert button.isEnabled(), changed
+            button.click()
+        assert {params(context, name).get("features", "32") for name in names} == {"32"}, changed
