@@ -96,7 +96,7 @@ def heat(run: ProfileRun, metric: Metric, in_sight: Callable[[str], str] = str) 
         amount = metric.amount(row)
         if amount is None:
             continue
-        for name in {found for layer in row.layers if (found := in_sight(layer))}:
+        for name in dict.fromkeys(found for layer in row.layers if (found := in_sight(layer))):
             before = values.get(name, 0.0)
             values[name] = before + amount if metric.extensive else max(before, amount)
     return Heat(metric, values)
@@ -107,7 +107,7 @@ def difference_heat(found: RunDifference, in_sight: Callable[[str], str] = str) 
     values: dict[str, float] = {}
     for row in found.rows:
         amount = 0.0 if row.verdict == "none" else row.difference_ms / 1e3
-        for name in {shown for layer in row.layers if (shown := in_sight(layer))}:
+        for name in dict.fromkeys(shown for layer in row.layers if (shown := in_sight(layer))):
             values[name] = values.get(name, 0.0) + amount
     return Heat(DIFFERENCE, values)
 
@@ -135,8 +135,8 @@ def critical_path(run: ProfileRun, graph: Graph) -> tuple[str, ...]:
     order, _ = graph.order()
     for name in order:
         node: int | str = row_of.get(name, name)
-        sources = {row_of.get(s.layer, s.layer) for s in graph[name].inputs if s is not None} - {node}
-        known = [s for s in sources if s in spent]
+        sources = dict.fromkeys(row_of.get(s.layer, s.layer) for s in graph[name].inputs if s is not None)
+        known = [s for s in sources if s in spent and s != node]  # of equally long ones the first, in every process
         longest = max(known, key=lambda s: spent[s], default=None)
         if longest is None and node in spent:  # it reads layers of its own row only
             continue

@@ -339,7 +339,7 @@ class Tiling:
         for name in self.step.part.layers:
             reads = inputs_of(self.inference, self.inference.graph[name])
             for index, source in enumerate(self.inference.tensors(name)):
-                if reads and single.issuperset(reads) and self._extent(source)[axis] == 1:
+                if single.issuperset(reads) and self._extent(source)[axis] == 1:
                     single.add(source)
                     scales[source] = Fraction(1)
                 elif role_of(self.inference, name) is Role.OUTPUT:

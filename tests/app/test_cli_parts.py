@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -129,6 +130,9 @@ def test_files_of_blame_are_given_by_name_or_for_the_only_input(tmp_path: Path) 
     odd.touch()
     assert _files([str(odd)], ["image"]) == _files([f"image={odd}"], ["image"]) == {"image": odd}
     assert _files(["a.png"], ["image"]) == {"image": Path("a.png")}
+    (tmp_path / "image=b.png").touch()
+    with contextlib.chdir(tmp_path):
+        assert _files(["image=b.png"], ["image"]) == {"image": Path("b.png")}, "the name comes first"
     assert _files(["b=1.png", "a=2.png"], ["a", "b"]) == {"b": Path("1.png"), "a": Path("2.png")}
     for wrong in (["1.png", "2.png"], ["a=1.png"], ["a=1.png", "a=2.png", "b=3.png"], ["a=1", "b=2", "c=3"]):
         assert "the network has the inputs a, b" in refusal(_files, wrong, ["a", "b"]).message
@@ -698,9 +702,11 @@ def test_an_interrupted_profile_prints_and_keeps_what_was_measured(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("designer.profiling.measure.profile_session", interrupted)
-    path = dense.with_suffix(".json")
-    done = layerwright("profile", dense, "--weights", dense.parent / "weights", "--json", path)
+    path, page = dense.with_suffix(".json"), dense.with_suffix(".html")
+    done = layerwright("profile", dense, "--weights", dense.parent / "weights", "--json", path, "--html", page)
     assert (done.code, done.err) == (130, "stopped\n")
+    assert done.out.splitlines()[-2:] == [f"wrote {path}", f"wrote {page}"]
+    assert "8.00 ms" in page.read_text()
     assert "whole network 8.00 ms" in done.out
     assert [run.time_ms for run in load_profile(path).runs] == [8.0]
 
@@ -762,3 +768,15 @@ def test_ctrl_c_stops_a_run_after_its_step_and_the_second_one_leaves_it(
     captured = capsys.readouterr()
     assert (sent, captured.err) == (["stop"], "stopping after this step\n")
     assert captured.out.splitlines()[-1:] == (["stopped"] if presses == 1 else [])
+
+
+@pytest.mark.parametrize("note", ["", "emulated in FP32"])
+def test_a_profile_says_how_its_variant_runs(
+    layerwright: Run, dense: Path, monkeypatch: pytest.MonkeyPatch, note: str
+) -> None:
+    from app import variant
+
+    monkeypatch.setattr(variant.OpenedVariant, "note", property(lambda self: note))
+    monkeypatch.setattr("designer.profiling.measure.profile_session", lambda *_, **__: profiled(8.0))
+    done = layerwright("profile", dense, "--weights", dense.parent / "weights")
+    assert (done.code, done.err) == (0, f"note: {note}\n" if note else "")

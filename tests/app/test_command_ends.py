@@ -751,3 +751,108 @@ def test_what_is_said_of_a_job_on_folders(
     job = FolderJob({"x": Path("in")}, {"y": Path("out")}, 2, 9, ".npy")
     key = (session, "digest", "a variant")
     assert calls == [(*([cluster] if cluster else []), session, job, key, print)]
+
+
+# --- files that cannot be written ------------------------------------------------------------------------------------
+
+
+def test_pruned_weights_replace_nothing_and_leave_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Weights are written beside their place, read again and checked; only then they are moved there."""
+    from app.cli import prune
+    from designer.files.weights import WeightKey, Weights, load_weights
+    from designer.operators.api import Weight
+
+    network: Any = SimpleNamespace(inference="inference")
+    found: Any = ("candidates",)
+    counts: dict[str, int] = {}
+    checked: list[Any] = []
+    monkeypatch.setattr("designer.files.weights.required_weights", lambda inference: needed)
+    monkeypatch.setattr(
+        "designer.surgery.sparsity.check_sparse", lambda one, weights: checked.append((one, weights)) or counts
+    )
+    import numpy as np
+
+    key = WeightKey("conv", "kernel")
+    weights = Weights({key: np.arange(4, dtype=np.float32)})
+    needed = {key: Weight("kernel", (4,), "weight")}
+
+    def said(output: Path) -> tuple[str, str, str, str | None]:
+        with pytest.raises(DiagnosticError) as failed:
+            prune._save(network, weights, output, found)
+        (one,) = failed.value.diagnostics
+        return one.code, one.message, one.remedy, one.layer
+
+    for name in ("w", "deep/er/w", "w.safetensors"):
+        stored = prune._save(network, weights, tmp_path / name, found)
+        assert stored.tensors[key].tolist() == [0, 1, 2, 3]
+        assert load_weights(tmp_path / name, needed).tensors[key].tolist() == [0, 1, 2, 3]
+        assert checked.pop() == (found, stored)
+    assert said(tmp_path / "w") == (
+        "folder-not-empty", f"{tmp_path / 'w'} has files; nothing was changed", "choose a new folder", None
+    )  # fmt: skip
+    (tmp_path / "empty").mkdir()
+    prune._save(network, weights, tmp_path / "empty", found)
+    counts.update({"first": 0, "second": 3, "third": 1})
+    before = sorted(path.name for path in tmp_path.iterdir())
+    assert said(tmp_path / "new") == (
+        "not-sparse", "'second' is not 2:4 sparse", "report this network as a bug", "second"
+    )  # fmt: skip
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
+
+    def full(**given: Any) -> Any:
+        assert given == {"prefix": ".lw-prune-", "dir": tmp_path}
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(prune.tempfile, "mkdtemp", full)
+    assert said(tmp_path / "new")[:3] == (
+        "cannot-save", f"{tmp_path / 'new'} cannot be written: No space left on device",
+        "choose a writable folder on a disk with free space",
+    )  # fmt: skip
+
+
+def test_the_changes_of_edited_files_are_printed_before_they_are_refused(
+    layerwright: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from exporters.pytorch import EditedFilesError
+
+    class Edited(EditedFilesError):
+        def __init__(self) -> None:
+            DiagnosticError.__init__(self, [trust.Diagnostic("edited-files", "model.py has changes of yours")])
+            self.diffs = {"model.py": "-a\n+b [bold]", "train.py": "-c"}
+
+    def refused(*_: Any, **__: Any) -> Any:
+        raise Edited
+
+    monkeypatch.setattr("exporters.pytorch.export_project", refused)
+    done = layerwright("export", "pytorch", samples.path("denoiser.xml"), "--output", tmp_path / "p")
+    assert (done.code, done.out) == (1, "-a\n+b [bold]\n-c\n")
+    assert "model.py has changes of yours" in done.err
+
+
+@pytest.mark.parametrize(("model", "note"), [("denoiser.xml", ""), ("autoencoder", " with random weights (seed 3)")])
+def test_an_engine_is_listed_with_the_command_that_builds_it(
+    layerwright: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, model: str, note: str
+) -> None:
+    from exporters.tensorrt import EngineFile
+
+    made = EngineFile(
+        "0", "tensorrt", "10.1", "net", {"image": ((1, 3), (2, 3), (4, 3))}, False, 1.5, "trtexec --x", (), {}
+    )
+    monkeypatch.setattr("exporters.tensorrt.export_tensorrt", lambda *_, **__: made)
+    output = tmp_path / "a.engine"
+    network = samples.path(model) if model.endswith(".xml") else samples.starting_point(model)
+    done = layerwright("export", "tensorrt", network, "-o", output, "--random-weights", 3)
+    assert done.code == 0, done.err
+    assert [line.strip() for line in done.out.splitlines()] == [
+        "tensorrt 10.1: 0 layers, 0 of them fused; built in 1.50 s", "image: 1 x 3 to 4 x 3, optimized for 2 x 3",
+        f"wrote {output}{note}", "trtexec --x",
+    ]  # fmt: skip
+
+
+def test_the_tour_says_which_page_to_open(layerwright: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    asked: list[Any] = []
+    page = tmp_path / "tour.html"
+    monkeypatch.setattr("app.reports.tour.run_tour", lambda folder, out, steps: asked.append((folder, steps)) or page)
+    for more, steps in (((), 150), (("--steps", 7), 7)):
+        assert layerwright("tour", tmp_path, *more) == (0, f"open {page}\n", "")
+        assert asked.pop() == (tmp_path, steps)

@@ -233,6 +233,7 @@ def test_several_noises_and_json(
         cli.main()
     assert not stop.value.code
     found = json.loads(target.read_text())
+    assert target.read_text().endswith("\n}\n")
     assert {item["noise"] for item in found["provenance"].values()} == {"gaussian:25/255; salt_and_pepper:0.1"}
     assert [(p["name"], p["noise"]) for p in found["images"]] == [
         ("0.png", "gaussian:25/255"), ("1.png", "gaussian:25/255"), ("0.png", "salt_and_pepper:0.1"), ("1.png", "salt_and_pepper:0.1")

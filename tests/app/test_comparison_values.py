@@ -76,6 +76,12 @@ def test_the_clean_image_has_the_size_of_the_noisy_one_or_a_multiple(tmp_path: P
     found = refusal(lambda: read_clean(Path("x/c.png"), tmp_path, noisy))
     assert found.message == "the clean image is 6 x 8 pixels, the noisy one 6 x 4"
     assert (found.code, found.file) == ("not-comparable", "c.png")
+    found = refusal(lambda: read_clean(Path("x/other.png"), tmp_path / "c.png", noisy))
+    assert (found.code, found.file, found.remedy) == (
+        "not-comparable",
+        "c.png",
+        "choose the clean version of the same image",
+    )
     found = refusal(lambda: read_clean(Path("x/d.png"), tmp_path, noisy))
     assert (found.code, found.file) == ("no-clean-image", "x/d.png")
     assert found.message == f"there is no clean version of d.png in {tmp_path}"

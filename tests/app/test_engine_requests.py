@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
+import threading
 from dataclasses import replace
 from math import inf, isfinite, nan
 from pathlib import Path
@@ -494,6 +496,22 @@ def test_a_sweep_that_ends_early_says_why(sweep, monkeypatch, error, state, mess
     status = (sweep.job.path / "status.json").read_text()
     assert f'"{state}"' in status
     assert message in status
+
+
+def test_a_sweep_is_interrupted_once(sweep, monkeypatch):
+    """A second interrupt would end it before its trials have saved their checkpoints."""
+    commands, interrupts = itertools.chain(["", "pause"], itertools.repeat("stop")), []
+    others = set(threading.enumerate())
+    monkeypatch.setattr(sweep_process, "LOOK", 0.001)
+    monkeypatch.setattr(
+        sweep_process, "_thread", SimpleNamespace(interrupt_main=lambda: interrupts.append(next(commands)))
+    )
+    monkeypatch.setattr(sweep_process.mirror, "command", lambda job: next(commands))
+    with sweep_process._stopped_by_command(sweep.job):
+        for watcher in set(threading.enumerate()) - others:  # it may have ended already
+            watcher.join(5)
+        assert set(threading.enumerate()) <= others
+    assert interrupts == ["stop"]
 
 
 def test_the_place_of_a_sweep(sweep):

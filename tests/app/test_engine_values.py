@@ -202,6 +202,9 @@ def test_results_depend_on_network_weights_and_configuration():
     assert len(keys) == 7
     session.options = replace(options, threads=3)
     assert job_key(session, "digest") in keys
+    noted = session_of()
+    noted.set_weights(replace(noted.weights, note="random weights"))
+    assert job_key(noted, "digest") not in keys
     variant = Variant("small", "int8", calibration=CalibrationRecipe("photos"))
     recipes = (
         variant,

@@ -368,3 +368,33 @@ def test_provenance_has_a_column_for_each_network(tmp_path: Path) -> None:
     for title, key in (("document", "document"), ("SHA-256 of the document", "document_sha256")):
         assert values[title] == [known[name][key] for name in origin]
     assert not any(row.startswith("version") for row in values)
+
+
+@pytest.mark.parametrize(
+    ("channels", "rows"),
+    [
+        ([[nan, inf], [-inf, nan]], [("all", "-", "-", "-", "-", "-", "100")] + [(str(n), "-", "-", "-", "-", "-", "100") for n in (0, 1)]),
+        (
+            [[nan, inf], [1.0, 3.0]],
+            [("all", "2", "1", "1", "3", "0.0", "50"), ("0", "-", "-", "-", "-", "-", "100"), ("1", "2", "1", "1", "3", "0.0", "0")],
+        ),
+        (
+            [[0.0, nan], [4.0, 2.0]],
+            [("all", "2", "1.633", "0", "4", "25.0", "25"), ("0", "0", "0", "0", "0", "50.0", "50"), ("1", "3", "1", "2", "4", "0.0", "0")],
+        ),
+    ],
+)  # fmt: skip
+def test_statistics_are_those_of_finite_values(channels: list[list[float]], rows: list[tuple[str, ...]]) -> None:
+    tensor = np.array(channels, np.float32).reshape(1, 2, 1, 2)
+    assert statistics(tensor) == rows
+    assert statistics(tensor.reshape(1, -1))[0] == rows[0]
+    assert len(statistics(tensor.reshape(1, -1))) == 1
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "text"), [(12.3456, "12.3"), (0.0123456, "0.0123"), (1234.56, "1235"), (3.0, "3.00")]
+)
+def test_the_time_of_a_run_has_three_digits(tmp_path: Path, milliseconds: float, text: str) -> None:
+    seen = Seen(Provenance("n.xml", "0" * 64), milliseconds=milliseconds, overview=(("conv", "torch", "3.5", "1 x 3"),))
+    write_analysis(tmp_path / "a.html", seen)
+    assert f"The run took {text} ms; layers in one row ran together." in paragraphs(tmp_path / "a.html")

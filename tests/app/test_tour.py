@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+import samples
+from app.opened_network import load_weights_for, open_network
 from app.reports.tour import channel_grid, run_tour
 from designer.units import binary
 
@@ -21,6 +23,12 @@ def test_the_tour_reaches_its_end(tmp_path: Path) -> None:
     assert len(gains) == 2, "one for the weights trained in the tour, one for the sample's"
     assert gains[-1] > 7.0
     assert "byte for byte" in text
+    network = open_network(samples.path("denoiser_analyze.xml"))
+    folders = (tmp_path / "tour" / "project" / "weights", samples.weights("denoiser"))
+    hashes = [load_weights_for(network, folder, None).sha256 for folder in folders]
+    assert [hash for hash in re.findall("[0-9a-f]{64}", text) if hash in hashes] == hashes, (
+        "in the order of the columns"
+    )
     assert f"Wrote denoiser.onnx, {binary((page.parent / 'denoiser.onnx').stat().st_size)}, accepted by" in text
     for picture in re.findall(r'<img src="([^"]+)"', text):
         assert (page.parent / picture).stat().st_size > 1000

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,9 +13,12 @@ from cli_kit import Run, layerwright
 
 from app.cli import train
 from designer.files.document import save_document
+from designer.files.settings import Settings, save_settings, settings_path
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.training.run_folder import RunFolder
+from designer.training.watched_run import RunState
+from exporters.pytorch import Training
 
 __all__ = ["layerwright"]
 
@@ -53,7 +58,7 @@ class Started:
         monkeypatch.setattr("designer.training.run_registry.remember", lambda run, file: log(("remember", run, file)))
         monkeypatch.setattr(
             "exporters.pytorch.export_project",
-            lambda graph, registry, project, name, training: log(("export", len(graph), project, name)),
+            lambda graph, registry, project, name, training: log(("export", len(graph), project, name, training)),
         )
         monkeypatch.setattr(train, "_follow", self.follow)
 
@@ -73,7 +78,7 @@ def test_a_run_here_is_started_remembered_and_followed(
     done = layerwright("train", "net.xml", "--data", "photos", "--steps", 7, *(("--output", output) if output else ()))
     project = document.parent / (output or "net_pytorch")
     (export, here, remember, follow) = started.log
-    assert export == ("export", 3, project, "SmallNet")
+    assert export == ("export", 3, project, "SmallNet", Training())
     assert here[0] == "here"
     run = here[1]
     assert run.parent == project / "runs"
@@ -125,3 +130,81 @@ def test_a_step_is_printed_with_its_losses_and_the_time_that_is_left(
     shot = SimpleNamespace(curves=curves, seconds_left=left, step=3, total_steps=40)
     train._print(SimpleNamespace(snapshot=shot))  # type: ignore[arg-type]
     assert capsys.readouterr().out == f"step 3 of 40, loss 0.1235, psnr 31.5{said}\n"
+
+
+def test_task_and_recipe_of_the_document_are_those_of_the_project(
+    layerwright: Run, monkeypatch: pytest.MonkeyPatch, document: Path
+) -> None:
+    started = Started(monkeypatch)
+    save_settings(Settings(task="restoration", recipe={"batch": "3"}), settings_path(document))
+    for more in ((), ("--host", "big")):
+        assert layerwright("train", document, *more).code == 0
+    trainings = [entry[4] for entry in started.log if entry[0] == "export"]
+    assert trainings == [Training("restoration", {"batch": "3"})] * 2
+
+
+def test_python_of_the_host_is_an_option(layerwright: Run, monkeypatch: pytest.MonkeyPatch, document: Path) -> None:
+    started = Started(monkeypatch)
+    assert layerwright("train", document, "--host", "big", "--host-python", "/opt/python", "--detach").code == 0
+    assert [entry[1:3] for entry in started.log if entry[0] == "host"] == [("big", "/opt/python")]
+
+
+TRAINS = (RunState.STARTING, RunState.RUNNING, RunState.PAUSED)
+CODES = {RunState.FINISHED: 0, RunState.STOPPED: 130, RunState.FAILED: 1, RunState.ENDED: 1, RunState.MISSING: 1}
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_every_step_is_printed_once_until_the_run_ends(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, seed: int
+) -> None:
+    """Random states and steps of a run; Ctrl+C in one of the looks sends a command and goes on with new looks."""
+    source = random.Random(seed)
+    shots = []
+    step = total = 0
+    for _ in range(source.randrange(1, 9)):
+        total = total or source.choice([0, 40])
+        step += source.choice([0, 0, 1, 5]) if total else 0
+        shots.append(SimpleNamespace(state=source.choice(TRAINS), step=step, total_steps=total, message=""))
+    last = source.choice([*CODES])
+    message = source.choice(["", "why it ended"])
+    shots.append(SimpleNamespace(state=last, step=step + source.choice([0, 2]), total_steps=total, message=message))
+    stop_at = source.choice([None, *range(len(shots))])
+    waiting, read, sent, begun = iter(shots), [], [], []
+
+    class Watched:
+        def __init__(self, folder: RunFolder) -> None:
+            assert folder.path == tmp_path
+            self.folder = SimpleNamespace(send=sent.append)
+
+        def read(self) -> None:
+            self.snapshot = next(waiting)
+            read.append(self.snapshot)
+
+    def looks() -> Iterator[None]:
+        begun.append(len(read))
+        while True:
+            if len(read) == stop_at and not sent:
+                raise KeyboardInterrupt
+            yield
+
+    monkeypatch.setattr("designer.training.watched_run.WatchedRun", Watched)
+    monkeypatch.setattr(train, "_print", lambda run: print(f"at {run.snapshot.step} of {run.snapshot.total_steps}"))
+    assert train._follow(tmp_path, looks) == CODES[last]
+    steps = [shot.step for shot in shots if shot.total_steps]
+    expected = [f"at {step} of 40" for number, step in enumerate(steps) if number == 0 or step != steps[number - 1]]
+    captured = capsys.readouterr()
+    assert captured.out.splitlines() == [*expected, ": ".join(part for part in (last.text, message) if part)]
+    assert read == shots
+    stopped = stop_at is not None
+    assert sent == ["stop"] * stopped
+    assert captured.err == "stopping after this step\n" * stopped
+    assert begun == ([0, stop_at] if stopped else [0])
+
+
+def test_looks_at_the_files_of_a_run_are_half_a_second_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr(train.time, "sleep", slept.append)
+    looks = train._looks()
+    for count in (1, 2, 3):
+        assert next(looks) is None
+        assert slept == [0.5] * count

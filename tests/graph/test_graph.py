@@ -141,6 +141,13 @@ def test_only_errors_prevent_running_and_errors_carry_every_field() -> None:
     assert carried.as_dict() == {"code": "c", "message": "m", "severity": "error", "inner": None, **fields}
 
 
+def test_an_error_without_a_diagnostic_says_so() -> None:
+    assert (str(DiagnosticError(())), DiagnosticError(()).diagnostics) == ("failed without a diagnostic", ())
+    one, two = Diagnostic("a", "first"), Diagnostic("b", "second")
+    assert str(DiagnosticError([one, two])) == f"{one}; {two}"
+    assert DiagnosticError(one).diagnostics == (one,)
+
+
 def test_the_inside_of_a_template_has_the_prefixes_but_nothing_else_of_the_document() -> None:
     block = Template("block", (layer("x"),), frames=(Frame("f"),), attributes={"xmlns:b": "urn:b", "note": "n"})
     other = Template("other", (layer("i", kind="template"),))

@@ -5,9 +5,11 @@ from __future__ import annotations
 import random
 
 import pytest
+from recorded import check_recorded
 
 from designer.graph.graph import Graph
-from designer.graph.layout import LayerBox, arrange
+from designer.graph.layout import LayerBox, arrange, columns
+from designer.graph.layout.columns import components
 from designer.graph.layout.columns import network as layered
 from designer.graph.layout.order import crossings, order_columns
 from designer.graph.model import GRID, Layer, Source
@@ -149,3 +151,84 @@ def test_a_link_has_a_bend_in_every_column_that_it_passes():
     assert dict(zip(found.names, found.column, strict=False)) == {"a": 0, "b": 1, "c": 2, "d": 3}
     assert sorted(found.column[len(found.names) :]) == [1, 2]
     assert all(found.column[edge.end] == found.column[edge.start] + 1 for edge in found.edges)
+
+
+def various_net(seed: int) -> tuple[Graph, dict[str, LayerBox]]:
+    """Several parts, some with loops, dangling links, named outputs and layers of different sizes and levels."""
+    dice = random.Random(seed)
+    layers, boxes, start = [], {}, 0
+    for _ in range(dice.randrange(1, 4)):
+        count = dice.randrange(1, 9)
+        names = [f"n{start + i}" for i in range(count)]
+        for i, name in enumerate(names):
+            before = names[max(0, i - dice.choice([1, 2, 6])) : i]
+            inputs = [dice.choice(before) for _ in range(dice.randrange(0 if i == 0 else 1, 4))] if before else []
+            if dice.random() < 0.15:
+                inputs.append(dice.choice([*names, "gone"]))
+            sources = tuple(Source(each, dice.choice(["", "", "y1"])) for each in inputs)
+            place = (dice.randrange(-300, 300), dice.randrange(-200, 200))
+            layers.append(Layer(name, "x", place, sources))
+            height = dice.choice([40, 72, 130])
+            boxes[name] = LayerBox(
+                dice.choice([100, 160, 230]), height, (20, 30, 38), {"": 20, "y1": 34}, i * dice.choice([0, 0, 1]) // 3
+            )
+        start += count
+    dice.shuffle(layers)
+    return Graph(layers), boxes
+
+
+def test_places_are_as_recorded() -> None:
+    lines = []
+    for seed in range(40):
+        graph, boxes = various_net(seed)
+        chosen = None if seed % 4 else sorted(graph.layers)[::2]
+        found = arrange(graph, boxes, chosen)
+        where = ", ".join(f"{name} {x} {y}" for name, (x, y) in sorted(found.items()))
+        lines.append(f"{seed}: {'' if chosen is None else 'every second, '}{where}")
+    check_recorded("edits/layout.txt", "\n".join(lines) + "\n")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_parts_are_sorted_by_size_and_name(seed: int) -> None:
+    graph, _ = various_net(seed)
+    names = [name for name in graph.layers if seed % 3 or name != "n1"]
+    linked = {name: {name} for name in names}
+    for start, _, end, _ in graph.links():
+        if start in linked and end in linked and linked[start] is not linked[end]:
+            joined = linked[start] | linked[end]
+            linked.update(dict.fromkeys(joined, joined))
+    parts = sorted({tuple(sorted(part)) for part in linked.values()}, key=lambda part: (-len(part), part))
+    alone = [part[0] for part in parts if len(part) == 1]
+    assert components(graph, names) == [*([*part] for part in parts if len(part) > 1), *([alone] if alone else [])]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_crossings_are_counted_pair_by_pair(seed: int) -> None:
+    graph, _ = various_net(seed)
+    found = layered(graph, graph.layers, {})
+    order_columns(found)
+    position = [0] * len(found.column)
+    for column in found.columns:
+        for place, point in enumerate(column):
+            position[point] = place
+    ends = [(e.start, position[e.start], (position[e.end], e.entry)) for e in found.edges]
+    pairs = sum(
+        found.column[a[0]] == found.column[b[0]] and (a[1] - b[1]) * ((a[2] > b[2]) - (a[2] < b[2])) < 0
+        for i, a in enumerate(ends)
+        for b in ends[i + 1 :]
+    )
+    assert crossings(found, position) == pairs
+
+
+def test_more_bends_than_there_is_room_for_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The longest links are without bends then; layers keep their columns."""
+    graph = net({"a": "", "b": "a", "c": "b a", "d": "c a", "e": "d b"})
+    usual = layered(graph, graph.layers, {})
+    for room, bends in ((0, 0), (1, 1), (2, 2), (3, 2), (4, 4)):
+        monkeypatch.setattr(columns, "MAX_BENDS", room)
+        found = layered(graph, graph.layers, {})
+        assert found.column[:5] == usual.column[:5] == [0, 1, 2, 3, 4]
+        assert len(found.column) - 5 <= room
+        assert len(found.column) - 5 == bends, room
+        places = laid(graph)
+        assert len(set(places.values())) == 5

@@ -137,6 +137,17 @@ def test_a_template_never_uses_itself(graph: Graph) -> None:
     templates = {"pair": through, "outer": graph.templates["outer"]}
     assert recursion(templates, "pair") == ("pair", "outer", "pair")
     assert closure(templates, "outer") == ["outer", "pair"]
+    assert closure({"pair": through}, "pair") == ["pair", "outer"], "also a template that is missing"
+    assert closure({}, "pair") == ["pair"]
+
+
+def test_instances_in_a_template_are_checked_again_when_theirs_is_removed_and_comes_back(graph: Graph) -> None:
+    """In the order in which an edit of the window does it: the template goes while others still use it."""
+    outer = Template("outer", (instance("p", "pair"),))
+    graph.apply(set_template(graph, outer))
+    assert {name for name in ("pair", "outer") if "pair" in closure(graph.templates, name)} == {"pair", "outer"}
+    left = {name: template for name, template in graph.templates.items() if name != "pair"}
+    assert {name for name in left if "pair" in closure(left, name)} == {"outer"}
 
 
 def test_editing_a_template_is_editing_a_network(graph: Graph) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from torch import Tensor, nn
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.importers.pytorch.importing import import_module, import_saved_program
 from designer.importers.pytorch.loading import failed, load_module, load_state, read_state
+from designer.importers.pytorch.program import call_text
 from designer.importers.pytorch.tracing import _draft
 from designer.operators.registry import Registry
 
@@ -245,6 +247,35 @@ def test_saved_programs_that_cannot_be_a_document(tmp_path: Path, registry: Regi
     assert finding(caught).message == "the argument 'input' has several sizes that are left open"
     with pytest.raises(DiagnosticError, match="returns no tensor that depends on its inputs"):
         import_module(Nothing(), [torch.ones(1, 3)], registry)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named", "text"),
+    [
+        (("a", -math.inf, math.inf), {}, "x1, float('-inf'), float('inf')"),
+        (("a", math.nan), {"out": "a"}, "x1, float('nan'), out=x1"),
+        (("a", "b", "a"), {"value": "b"}, "x1, x2, x1, value=x2"),
+        ((["b", "a"], (1, -2.5)), {}, "[x1, x2], [1, -2.5]"),
+        (("b", None, False, 0, 1e-6), {"mode": "'quoted'"}, "x1, None, False, 0, 1e-06, mode=\"'quoted'\""),
+        (("a", torch.float16), {}, ""),
+        (("a", "size"), {}, ""),
+    ],
+)
+def test_a_call_as_python(arguments: tuple[object, ...], named: dict[str, object], text: str) -> None:
+    graph = torch.fx.Graph()
+    nodes = {name: graph.placeholder(name) for name in ("a", "b", "size")}
+    for name, node in nodes.items():
+        node.meta["val"] = 3 if name == "size" else torch.zeros(1)
+
+    def given(value: object) -> object:
+        if isinstance(value, list | tuple):
+            return type(value)(map(given, value))
+        return nodes.get(value, value) if isinstance(value, str) else value
+
+    made = graph.call_function(
+        torch.ops.aten.clamp.default, given(arguments), {key: given(v) for key, v in named.items()}
+    )
+    assert call_text(made) == (f"torch.ops.aten.clamp.default({text})" if text else "")
 
 
 class Nothing(nn.Module):

@@ -109,7 +109,7 @@ def random_case(draw: st.DrawFn, cls: type[Operator], small: bool) -> Case | Non
 def test_agrees_with_torch_or_refuses(cls: type[Operator]) -> None:
     agreed = 0
 
-    @settings(max_examples=20 if cls.category is Category.RECURRENT else 60, **QUIET)
+    @settings(max_examples=20 if cls.category is Category.RECURRENT else 40, **QUIET)
     @given(random_case(cls, small=cls.category is Category.RECURRENT))  # torch walks their steps even on meta
     def check(case: Case | None) -> None:
         nonlocal agreed
@@ -131,7 +131,7 @@ def test_onnx_agrees_with_torch(cls: type[Operator]) -> None:
     if "onnx" in cls.exceptions or "onnx_random" in cls.exceptions:
         pytest.skip(cls.exceptions.get("onnx") or cls.exceptions["onnx_random"])
 
-    @settings(max_examples=12, **QUIET)
+    @settings(max_examples=8, **QUIET)
     @given(random_case(cls, small=True))
     def check(case: Case | None) -> None:
         if case is None or any(t.dtype not in (DataType.FLOAT32, DataType.INT64, DataType.BOOL) for t in case.types):

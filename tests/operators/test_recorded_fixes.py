@@ -10,8 +10,13 @@ from test_fixes import CASES, HALF, PART, REGISTRY, end, findings, image, layer
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import ActivationSpec, Layer
+from designer.graph.template import Template
 from designer.operators.fixes import Fix, fixes
 
+NET = Template(
+    "net",
+    (layer("a", "template_input"), layer("c", "convolution", "a", features="2"), layer("r", "template_output", "c")),
+)
 SPLIT = layer("s", "split", "in", sizes="1,2,3,4", parts="4")
 SIX = image(dims="16x12x6")
 MORE: dict[str, list[Layer]] = {
@@ -66,6 +71,18 @@ MORE: dict[str, list[Layer]] = {
     "a template without an input": [image(), layer("t", "template", template="part"), *end("t")],
     "no template": [image(), layer("t", "template", "in", template=""), *end("t")],
     "a matrix": [image(), layer("f", "flatten", "in"), layer("u", "upsample", "f"), *end("u")],
+    "one sample with axes of 1": [layer("t", "tensor_input", shape="1,1,12,1", batch="false"), layer("l", "lstm", "t"), *end("l")],
+    "a vector of one sample": [layer("t", "tensor_input", shape="1,1,7", batch="false"), layer("l", "fully_connected", "t"),
+                               layer("p", "pooling", "t"), *end("l", "p")],
+    "features behind the first of two inputs": [
+        image(), layer("c", "convolution", "in", features="8"), layer("d", "convolution", "in", features="5"),
+        layer("k", "crop", "c", "d"), layer("x", "element_wise", "in", "k"), *end("x"),
+    ],
+    "an instance with an input too many": [image(), layer("t", "template", "in", "in", template="part"), *end("t")],
+    "shared weights of two shapes": [
+        image(), image("b", "16x12x5"), layer("t", "template", "in", template="net", shared_weights="true"),
+        layer("u", "template", "b", template="net", shared_weights="true"), *end("t", "u"),
+    ],
     "no output and two ends": [image(), layer("a", "convolution", "in"), layer("b", "split", "in", parts="3")],
 }  # fmt: skip
 
@@ -94,7 +111,7 @@ def changed(fix: Fix) -> Iterator[str]:
 
 
 def offered_texts(layers: list[Layer]) -> Iterator[str]:
-    graph = Graph(layers, templates=[PART])
+    graph = Graph(layers, templates=[PART, NET])
     for finding in findings(graph):
         place = ".".join(filter(None, (finding.layer, finding.port, finding.parameter)))
         yield f"  {finding.code} {place}: {finding.message}; {finding.remedy}"

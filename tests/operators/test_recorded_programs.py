@@ -186,6 +186,7 @@ def test_programs_of_networks() -> None:
 A, B = Local("a"), Local("b")
 ONE, TWO = TorchInput(0), TorchInput(1)
 CALL = TorchCall("torch.abs", (ONE,))
+ITEM = TorchItem(CALL, 0)
 DECLARED: dict[str, tuple[TorchExpr, str]] = {
     "a part that is read twice is computed once": (
         TorchCall("torch.add", (CALL, CALL)),
@@ -194,6 +195,14 @@ DECLARED: dict[str, tuple[TorchExpr, str]] = {
     "items of one result compute it once": (
         TorchCall("torch.add", (TorchItem(CALL, 0), TorchItem(CALL, 1))),
         "it_part = torch.abs(a); it = torch.add(it_part[0], it_part[1])",
+    ),
+    "one item that is read twice": (
+        TorchCall("torch.add", (ITEM, ITEM)),
+        "it_part = torch.abs(a); it = torch.add(it_part[0], it_part[0])",
+    ),
+    "an item whose value is read elsewhere": (
+        TorchCall("torch.add", (ITEM, TorchMethod("sum", ITEM))),
+        "it_part = torch.abs(a); it = torch.add(it_part[0], it_part[0].sum())",
     ),
     "a method has its arguments": (
         TorchMethod("clamp", ONE, (TWO,), {"max": CALL}),
@@ -255,12 +264,16 @@ def test_what_an_activation_reads_twice_is_computed_once(before: str, steps: lis
         def torch(self, inputs: tuple[TensorType, ...]) -> TorchExpr:  # type: ignore[override]
             return TorchCall("torch.mul", (TorchInput(0), TorchCall("torch.abs", (TorchInput(0),))))
 
+        def infer(self, inputs: tuple[TensorType, ...]) -> TensorType:  # type: ignore[override]
+            return inputs[0].with_dim(1, 2)  # of another size than its input
+
     registry = load(entry_points=False)
     registry.register(Twice)
     params = POINT if before == "convolution" else {}
     graph = Graph([image(), layer("it", before, "in", activation="twice", **params)])
     program = build_program(Inference(graph, registry), ["it"], [Source("in")], [Source("it")])
-    assert [(step.target, str(step.type)) for step in program.steps] == [(name, "N x 4 x 6 x 8") for name in steps]
+    types = ["N x 4 x 6 x 8"] * (len(steps) - 1) + ["N x 2 x 6 x 8"]
+    assert [(step.target, str(step.type)) for step in program.steps] == list(zip(steps, types, strict=True))
     read = "it_linear" if before == "convolution" else "in_"
     assert text(program.steps[-1].value) == f"torch.mul({read}, torch.abs({read}))"
     assert program.steps[-1].release == (read,)

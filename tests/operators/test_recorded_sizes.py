@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
 from operator_oracles import REGISTRY
 from recorded import check_recorded
+from size_texts import contract_lines, edit_lines
 
 from designer.graph.diagnostics import DiagnosticError
-from designer.graph.edits import Edit
 from designer.graph.graph import Graph
 from designer.graph.model import ActivationSpec, Layer, Source
-from designer.operators.size_contract import SizeContract, size_contract
-from designer.operators.size_fix import accept_every_size, is_free, obstacle
+from designer.operators.size_contract import size_contract
+from designer.operators.size_fix import accept_every_size
 
 
 def layer(name: str, kind: str, *inputs: str, activation: ActivationSpec | None = None, **params: object) -> Layer:
@@ -146,27 +143,6 @@ NETWORKS: dict[str, list[Layer]] = {
     ],
     "every size": [image("16x12x3"), layer("c", "convolution", "in", features=2), output("c")],
 }
-
-
-def contract_lines(contract: SizeContract) -> Iterator[str]:
-    """All that a contract says."""
-    values: Any = contract.as_dict()
-    for item in values.pop("inputs"):
-        yield f"  {item['layer']} with {item['with_inputs']}"
-        for axis in ("height", "width"):
-            rule = item[axis]
-            causes = rule.pop("rules")
-            yield f"    {axis}: {rule}"
-            yield from (f"      {cause}" for cause in causes)
-    yield from (f"  {name}: {value}" for name, value in values.items() if value)
-    yield f"  free: {is_free(contract)}, obstacle: {obstacle(contract)}"
-
-
-def edit_lines(edit: Edit) -> Iterator[str]:
-    """The layers after an edit."""
-    for name, (_, after) in sorted(edit.layers.items()):
-        if after is not None:
-            yield f"  {name} = {after.type}({', '.join(map(str, after.inputs))}) {dict(after.params)}"
 
 
 def test_sizes_of_networks_and_their_fix() -> None:

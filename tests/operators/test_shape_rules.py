@@ -11,7 +11,8 @@ from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import ActivationSpec, Layer, Source
 from designer.graph.types import DataType, ShapeError, Size2D, TensorType
-from designer.operators.api import BATCH, image
+from designer.operators.api import BATCH, Port, image
+from designer.operators.ports import check_ports
 
 CASES: list[tuple[str, dict[str, Any], tuple[TensorType, ...], str, str | None]] = [
     ("convolution", {"kernel": Size2D(7, 7), "stride": Size2D(2, 2), "padding": "valid"}, (image(3, 5, 5),),
@@ -101,3 +102,21 @@ def test_what_is_accepted_with_an_open_dimension_can_be_written(case: Case) -> N
             case.operator.onnx(types)
             case.operator.weights(types)
             case.operator.flops(types, outputs)
+
+
+def test_inputs_behind_the_ports_are_those_of_the_last_port() -> None:
+    ports = (Port("image", rank=4), Port("rows", rank=2, variadic=True))
+    image_, row = TensorType((BATCH, 3, 4, 5)), TensorType((BATCH, 7))
+    check_ports("It", ports, [image_, row, row, row])
+    with pytest.raises(ShapeError, match="It needs rank 2 at 'rows', not N x 3 x 4 x 5"):
+        check_ports("It", ports, [image_, row, row, image_])
+    with pytest.raises(ShapeError, match="It needs rank 4 at 'image', not N x 7"):
+        check_ports("It", ports, [row, row])
+
+
+def test_layers_that_differ_in_the_parameters_of_their_activation_are_read_apart() -> None:
+    read = [
+        REGISTRY.read(Layer(name, "identity", activation=ActivationSpec("elu", {"alpha": alpha})))
+        for name, alpha in (("a", "0.5"), ("b", "2.0"), ("c", "0.5"))
+    ]
+    assert [item.activation.values()["alpha"] for item in read if item.activation is not None] == [0.5, 2.0, 0.5]

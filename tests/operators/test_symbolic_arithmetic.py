@@ -100,7 +100,14 @@ def test_sources_and_their_limits() -> None:
     code = parse_code("import torch\nfrom a import b\nx, (y, z) = 1, (2, 3)\nif x:\n    w = 1\nasync def f(): v = 1\n")
     assert (code.classes, code.names) == ((), {"x", "y", "z", "w", "f"})
     check_class("class A: pass\nclass B: pass", "B")
-    for text, known in (("class A: pass\nclass B: pass", "A, B"), ("x = 1", "none")):
+    other = (
+        "class A: pass\ndef C(): pass",
+        "import C\nclass A: pass",
+        "class A: pass\nC = A",
+        "def f():\n  class C: pass\nclass A: pass",
+    )
+    cases = (("class A: pass\nclass B: pass", "A, B"), ("x = 1", "none"), *((text, "A") for text in other))
+    for text, known in cases:
         with pytest.raises(CodeError) as caught:
             check_class(text, "C")
         assert str(caught.value) == f"the source defines no class 'C' (it defines: {known})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -338,6 +339,10 @@ MISTAKES = {
     "a tensor that is not there": (
         {"source": MANY.format(2), "tensors": "q 1x2"}, "the module has no tensor 'q'", "declare tensors that it has: p0, p1", "tensors",
     ),
+    "one of many tensors": (
+        {"source": MANY.format(12), "tensors": "q 1x2"}, "the module has no tensor 'q'",
+        "declare tensors that it has: p0, p1, p10, p11, p2, p3, p4, p5", "tensors",
+    ),
     "a tensor of a module without any": (
         {"source": MANY.format(0), "tensors": "q 1x2"}, "the module has no tensor 'q'", "declare tensors that it has: none", "tensors",
     ),
@@ -371,3 +376,67 @@ def test_an_imported_operator_that_nothing_runs_is_to_be_replaced() -> None:
     finding = refused(opaque(op_type="Frobnicate", domain="org.example", shapes="N x 3 x 8 x 8"), engine="onnxruntime")
     assert (finding.code, finding.remedy) == ("engine-failed", "replace or remove 'mine'")
     assert finding.message.startswith("ONNX Runtime could not prepare the layers mine: ")
+
+
+RANDOM = """class Gain(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("values", torch.rand(8))
+
+    def forward(self, x):
+        return x * 0 + self.values
+"""
+
+
+def test_random_buffers_are_those_of_the_layer_and_its_text_in_every_run() -> None:
+    """Two layers of the same class differ; a run leaves the generator of the program as it was."""
+
+    def result(name: str, source: str = RANDOM) -> np.ndarray:
+        image = Layer("image", "input", params={"dims": "8x8x3", "tiling": "0"})
+        mine = Layer(name, "custom", inputs=(Source("image"),), params={"source": source, "class_name": "Gain"})
+        return run(Graph([image, mine, Layer("result", "output", inputs=(Source(name),))], name="own"))
+
+    torch.manual_seed(5)
+    before = torch.random.get_rng_state()
+    first, again, other, changed = result("one"), result("one"), result("two"), result("one", RANDOM + "# more\n")
+    assert torch.equal(torch.random.get_rng_state(), before)
+    np.testing.assert_array_equal(first, again)
+    assert len(np.unique(first[0, 0, 0])) == 8
+    for different in (other, changed):
+        assert not np.isin(first[0, 0, 0], different[0, 0, 0]).any()
+
+
+def test_an_error_of_ours_inside_of_the_code_stays_as_it_is() -> None:
+    from designer.runtime.engines.custom_module import _guarded
+
+    def refused() -> None:
+        raise DiagnosticError.of("out-of-memory", "there is not enough memory")
+
+    with pytest.raises(DiagnosticError) as caught:
+        _guarded("mine", "file", "failed", refused)
+    assert caught.value.diagnostics[0].code == "out-of-memory"
+    with pytest.raises(DiagnosticError, match=r"the custom layer 'mine': failed: SystemExit: 3"):
+        _guarded("mine", "file", "failed", lambda: sys.exit(3))
+    with pytest.raises(KeyboardInterrupt):
+        _guarded("mine", "file", "failed", lambda: (_ for _ in ()).throw(KeyboardInterrupt()))
+    assert _guarded("mine", "file", "failed", lambda: 7) == 7
+
+
+def test_the_batch_of_a_result_is_that_of_the_first_input() -> None:
+    source = "class Sum(nn.Module):\n    def forward(self, x, y):\n        return x + y\n"
+    mine = {"source": source, "class_name": "Sum", "input_count": "2"}
+    graph = Graph(
+        [
+            Layer("image", "input", params={"dims": "8x8x3", "tiling": "0"}),
+            Layer("one", "input", params={"dims": "8x8x3", "tiling": "0", "batch": "1"}),
+            Layer("mine", "custom", inputs=(Source("image"), Source("one")), params=mine),
+            Layer("result", "output", inputs=(Source("mine"),)),
+        ],
+        name="own",
+    )
+    allowed = tuple(digest(text) for text in not_agreed(graph, REGISTRY, ()))
+    session = Session(graph, REGISTRY, Weights(), RunOptions("torch", threads=1, agreed=allowed))
+    images = np.concatenate([VALUE, VALUE * 2, VALUE * 3])
+    session.set_input("image", images, is_image=False)
+    session.set_input("one", VALUE, is_image=False)
+    np.testing.assert_allclose(session.run().outputs["result"], images + VALUE, rtol=1e-6)

@@ -272,6 +272,9 @@ def test_why_onnx_runtime_failed():
         (more, "Node 'b/Conv' failed", None, "ONNX Runtime could not run the layers a ... c: Node 'b/Conv' failed",
          "run the network with the torch engine", "b"),
         (more, "no luck", "c", "ONNX Runtime could not run the layers a ... c: no luck", "replace or remove 'c'", "a"),
+        (Part(("conv", "c_1", "c_10"), ()), "Node 'c_10/Conv' failed", None,
+         "ONNX Runtime could not run the layers conv ... c_10: Node 'c_10/Conv' failed", "run the network with the torch engine",
+         "c_10"),
     ]  # fmt: skip
     for part, text, foreign, message, remedy, name in cases:
         (found,) = failed("could not run", part, RuntimeError(text), foreign).diagnostics
@@ -346,6 +349,43 @@ def test_a_run_that_fails_is_given_to_the_reference_unless_it_was_given_up():
     for made in (compiled(reference(Evaluator())), reference(failing)):
         with interruptible(asked), pytest.raises(InterruptedRunError):
             made.run(feeds)
+
+
+@pytest.mark.parametrize("layout", ["nchw", "nhwc"])
+def test_arrays_of_a_run_are_bound_in_the_layout_of_the_model(layout):
+    """Images change their axes in NHWC, tables and scalars do not; what the run writes comes back in NCHW."""
+    image, table = TensorType((Symbol("N"), 3, 4, 5)), TensorType((Symbol("N"), 7))
+    asked, log = Interrupt(), []
+
+    class Binding:
+        def bind_input(self, name, device, number, dtype, shape, address):
+            log.append(("in", name, device, number, dtype, tuple(shape)))
+
+        def bind_output(self, name, device, number, dtype, shape, address):
+            log.append(("out", name, device, number, dtype, tuple(shape)))
+
+    def run(binding, options):
+        assert options.terminate is False
+        asked.ask()
+        assert options.terminate is True, "the run that goes on is the one that is given up"
+
+    session = SimpleNamespace(io_binding=Binding, run_with_iobinding=run)
+    sources = (Source("image"), Source("table"))
+    feeds = {sources[0]: np.ones((2, 3, 4, 5), np.float64), sources[1]: np.ones((2, 7))}
+    made = ort_engine.OrtCompiled(
+        session, Part(("a",), sources), list(zip(sources, (image, table), strict=True)),
+        [(Source("picture"), image), (Source("numbers"), table)], ["p", "n"], layout, lambda: None,
+    )  # fmt: skip
+    with interruptible(asked):
+        results = made.run(feeds, {"w": np.ones((3, 2), np.float16)})
+    shape = (2, 3, 4, 5) if layout == "nchw" else (2, 4, 5, 3)
+    kinds = [("in", "w", np.float16, (3, 2)), ("in", "image", np.float32, shape), ("in", "table", np.float32, (2, 7)),
+             ("out", "p", np.float32, shape), ("out", "n", np.float32, (2, 7))]  # fmt: skip
+    assert log == [(way, name, "cpu", 0, dtype, dims) for way, name, dtype, dims in kinds]
+    assert {str(source): array.shape for source, array in results.items()} == {
+        "picture": (2, 3, 4, 5),
+        "numbers": (2, 7),
+    }
 
 
 def test_the_bytes_and_random_numbers_of_a_value():
@@ -900,3 +940,555 @@ def test_the_timer_of_openvino_sums_the_kernels_of_a_layer(monkeypatch):
         "INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": 5, "NUM_STREAMS": 1, "PERFORMANCE_HINT": "LATENCY",
         "ENABLE_CPU_PINNING": False, "ENABLE_HYPER_THREADING": True,
     }  # fmt: skip
+
+
+# --- imported operators, times of kernels, and runs of TensorRT ------------------------------------------------------
+
+
+def imported(registry: Any, op: str, layout: str = "nchw", before: str = "", **options: Any) -> tuple[Any, Part, Any]:
+    """The ONNX Runtime engine for a network with an imported operator, perhaps behind a convolution, and its part."""
+    from designer.runtime.api import RunOptions
+
+    reads = before or "image"
+    middle = [layer(before, "convolution", "image", features=3)] if before else []
+    graph = Graph(
+        [
+            layer("image", "input", dims="4x2x3"), *middle,
+            layer("mine", "opaque", reads, op_type=op, attributes="alpha=0.25", shapes="N x 3 x 2 x 4"),
+            layer("result", "output", "mine"),
+        ]
+    )  # fmt: skip
+    inference = Inference(graph, registry)
+    weights = random_weights(required_weights(inference), seed=1)
+    engine = ort_engine.OrtEngine(inference, weights, RunOptions("onnxruntime", layout=layout, threads=1, **options))
+    return engine, Part((*([before] if before else []), "mine"), (Source("image"),)), graph
+
+
+def failing_session(*_: Any, **__: Any) -> Any:
+    raise RuntimeError("[ONNXRuntimeError] : 9 : NOT_IMPLEMENTED : no kernel")
+
+
+def test_what_onnx_runtime_cannot_prepare_is_run_by_the_reference(runtime_registry, monkeypatch):
+    engine, part, _ = imported(runtime_registry, "LeakyRelu")
+    array = np.random.default_rng(2).normal(size=(2, 3, 2, 4)).astype(np.float32)
+    expected = np.where(array > 0, array, array * np.float32(0.25))
+    feeds = {Source("image"): array}
+    plain = engine.compile(part, [Source("mine")])
+    assert isinstance(plain, ort_engine.OrtCompiled)
+    np.testing.assert_allclose(plain.run(feeds)[Source("mine")], expected, rtol=1e-6)
+    monkeypatch.setattr(ort_engine, "inference_session", failing_session)
+    slow = engine.compile(part, [Source("mine")])
+    assert isinstance(slow, ort_engine.ReferenceCompiled)
+    found = slow.run(feeds)
+    assert list(found) == [Source("mine")]
+    np.testing.assert_allclose(found[Source("mine")], expected, rtol=1e-6)
+
+
+def test_the_reference_runs_imported_operators_in_their_own_layout_only(runtime_registry, monkeypatch):
+    """Its models are N x C x H x W, and it has no weights as inputs."""
+    monkeypatch.setattr(ort_engine, "inference_session", failing_session)
+    remedy = "replace or remove 'mine'"
+    for more in ({"layout": "nhwc"}, {"before": "conv", "weights_as_inputs": True}):
+        engine, part, _ = imported(runtime_registry, "LeakyRelu", **more)
+        layers = " ... ".join(part.layers)
+        assert said(lambda e=engine, p=part: e.compile(p, [Source("mine")])) == (
+            "engine-failed", f"ONNX Runtime could not prepare the layers {layers}: no kernel", remedy, part.layers[0]
+        )  # fmt: skip
+    engine, part, _ = imported(runtime_registry, "LeakyRelu", before="conv")
+    assert isinstance(engine.compile(part, [Source("mine")]), ort_engine.ReferenceCompiled)
+    alone = Part(("conv",), (Source("image"),))
+    assert said(lambda: engine.compile(alone, [Source("conv")])) == (
+        "engine-failed", "ONNX Runtime could not prepare the layers conv: no kernel", "run the network with the torch engine", "conv"
+    )  # fmt: skip
+    monkeypatch.setattr(ort_engine, "_reference", lambda model: None)
+    assert said(lambda: engine.compile(part, [Source("mine")]))[2] == remedy
+
+    def refused(*_: Any, **__: Any) -> Any:
+        raise DiagnosticError.of("model-too-large", "the model is too large", remedy="use a smaller one")
+
+    monkeypatch.setattr(ort_engine, "serialized", refused)
+    assert said(lambda: engine.compile(part, [Source("mine")]))[:2] == ("model-too-large", "the model is too large")
+
+
+def test_a_session_has_the_threads_and_the_arena_of_the_options(runtime_registry, monkeypatch):
+    from designer.runtime.api import ONE_TILE
+
+    made = []
+
+    def session(model, count, *, arena):
+        made.append((count, arena))
+        return SimpleNamespace()
+
+    monkeypatch.setattr(ort_engine, "inference_session", session)
+    for tile in (0, 64, ONE_TILE):
+        engine, part, _ = imported(runtime_registry, "LeakyRelu", tile=tile)
+        engine.compile(part, [Source("mine")])
+    assert made == [(1, True), (1, True), (1, False)]
+
+
+@pytest.mark.parametrize("layout", ["nchw", "nhwc"])
+@pytest.mark.parametrize("as_inputs", [False, True])
+def test_layouts_and_weights_of_a_part_do_not_change_its_results(runtime_registry, layout, as_inputs):
+    from designer.runtime.api import CompiledForWeights, RunOptions
+
+    graph = Graph(
+        [
+            layer("image", "input", dims="6x4x3"), layer("conv", "convolution", "image", features=5, kernel="3x3"),
+            layer("flat", "flatten", "conv"), layer("result", "output", "conv"),
+        ]
+    )  # fmt: skip
+    inference = Inference(graph, runtime_registry)
+    needed = required_weights(inference)
+    first, second = (random_weights(needed, seed=seed) for seed in (1, 2))
+    options = RunOptions("onnxruntime", layout=layout, threads=1, weights_as_inputs=as_inputs)
+    engine = ort_engine.OrtEngine(inference, first, options)
+    compiled = engine.compile(Part(("conv", "flat"), (Source("image"),)), [Source("flat"), Source("conv")])
+    assert isinstance(compiled, CompiledForWeights) == as_inputs
+    array = np.random.default_rng(2).random((2, 3, 4, 6), np.float32)
+    padded = np.pad(array, ((0, 0), (0, 0), (1, 1), (1, 1)))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (2, 3))
+
+    def by_hand(weights):
+        kernel, bias = (weights.tensors[WeightKey("conv", name)] for name in ("kernel", "bias"))
+        return np.einsum("nchwij,ocij->nohw", windows, kernel) + bias[:, None, None]
+
+    for weights in (first, second) if as_inputs else (first,):
+        found = (compiled.with_weights(weights) if as_inputs else compiled).run({Source("image"): array})
+        np.testing.assert_allclose(found[Source("conv")], by_hand(weights), atol=1e-5)
+        np.testing.assert_allclose(found[Source("flat")], by_hand(weights).reshape(2, -1), atol=1e-5)
+        assert list(found) == [Source("flat"), Source("conv")]
+
+
+def test_a_request_to_stop_ends_the_call_of_onnx_runtime(monkeypatch):
+    """The run itself asks to be stopped, as another thread would."""
+    asked, seen = Interrupt(), []
+
+    class Binding:
+        def bind_input(self, *given):
+            seen.append(given[:3])
+
+        bind_output = bind_input
+
+    class Stopped:
+        def io_binding(self):
+            return Binding()
+
+        def run_with_iobinding(self, binding, options):
+            assert not getattr(options, "terminate", False)
+            asked.ask()
+            seen.append(options.terminate)
+            raise RuntimeError("Exiting due to terminate flag being set to true.")
+
+    fake = SimpleNamespace(RunOptions=SimpleNamespace)
+    monkeypatch.setattr(ort_engine, "runtime", lambda: fake)
+    ends = [(Source("a"), KIND)]
+    compiled = ort_engine.OrtCompiled(
+        Stopped(), Part(("a",), ()), [(Source("x"), KIND)], ends, ["a:y"], "nchw", lambda: 1 / 0
+    )
+    with interruptible(asked), pytest.raises(InterruptedRunError):
+        compiled.run({Source("x"): np.ones((3, 2), np.float32)})
+    assert seen == [("x", "cpu", 0), ("a:y", "cpu", 0), True]
+
+
+def test_a_kernel_is_timed_without_the_cost_of_a_call(monkeypatch):
+    from designer.runtime.engines import ort_steps
+
+    opsets = [helper.make_opsetid("", 20)]
+    model = SimpleNamespace(graph=model_of(node("Relu", name="relu")).graph, opset_import=opsets, ir_version=9)
+    values = {"x": Value((2, 3), np.dtype("float32")), "y": Value((2, 3), np.dtype("float32"))}
+    asked, times = [], iter([0.75, 0.5, 0.25, 0.5 + 1e-9])
+    monkeypatch.setattr(ort_steps, "_overhead", lambda threads: asked.append(threads) or 0.5)
+    monkeypatch.setattr(ort_steps, "_session", lambda model, threads: asked.append((model.graph.node[0].name, threads)))
+    given = []
+    monkeypatch.setattr(ort_steps, "_call", lambda session, arrays: given.append(arrays) or (lambda: next(times)))
+    step = ort_steps._prepared(model, model.graph.node[0], ["x"], {}, values, 3)
+    assert [step.run() for _ in range(4)] == [0.25, ort_steps.SHORTEST, ort_steps.SHORTEST, ort_steps.SHORTEST]
+    assert asked == [("relu", 3), 3]
+    assert sorted(given[0]) == ["x", "y"]
+    assert step.read() == [given[0]["x"].sum()]
+    assert given[0]["x"].shape == (2, 3)
+    with pytest.raises(KeyError):
+        ort_steps._prepared(model, model.graph.node[0], ["gone"], {}, values, 3)
+
+
+def test_the_steps_of_a_model_have_layers_bytes_and_keys():
+    from designer.runtime.engines.fusion import KernelGroup
+    from designer.runtime.engines.ort_steps import single_steps
+
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"], "first", pads=[1, 1, 1, 1]),
+        helper.make_node("Relu", ["c"], ["r"], "second"),
+        helper.make_node("Add", ["r", "r"], ["y"], "third"),
+    ]
+    ends = [helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, ["N", 2, 4, 5]) for n in ("x", "y")]
+    kernel = helper.make_tensor("w", onnx.TensorProto.FLOAT, (2, 2, 3, 3), [0.5] * 36)
+    model = helper.make_model(
+        helper.make_graph(nodes, "g", ends[:1], ends[1:], [kernel]),
+        opset_imports=[helper.make_opsetid("", 20)], ir_version=9,
+    )  # fmt: skip
+    group = KernelGroup()
+    group.layers, group.kernels[:] = ("conv", "relu"), ["first", "second"]
+    idle, *steps = single_steps(model, [group], {"N": 3}, 1)
+    assert (idle.layers, idle.what, idle.key, idle.bytes) == ((), "", "run", 0)
+    assert [(s.layers, s.what) for s in steps] == [
+        (("conv", "relu"), "Conv"), (("conv", "relu"), "Relu"), ((), "Add")
+    ]  # fmt: skip
+    image = 3 * 2 * 4 * 5 * 4
+    assert [s.bytes for s in steps] == [2 * image, 2 * image, 2 * image]
+    assert len({s.key for s in steps}) == 3
+    prepared = steps[2].prepare()
+    assert prepared.run() > 0
+    assert len(prepared.read()) == 1
+
+
+class TrtContext:
+    """The execution context of an engine that doubles its only input."""
+
+    def __init__(self, works: bool = True) -> None:
+        self.works, self.shapes, self.addresses, self.streams = works, {}, {}, []
+        self.engine = SimpleNamespace(get_tensor_dtype=lambda name: SimpleNamespace(name="FLOAT"))
+
+    def set_input_shape(self, name, shape):
+        self.shapes[name] = shape
+
+    def get_tensor_shape(self, name):
+        assert name == "a:y"
+        return [*self.shapes["x"]]
+
+    def set_tensor_address(self, name, address):
+        self.addresses[name] = address
+
+    def execute_async_v3(self, stream):
+        import ctypes
+
+        self.streams.append(stream)
+        if self.works:
+            shape = self.shapes["x"]
+            views = [
+                np.ctypeslib.as_array(ctypes.cast(self.addresses[n], ctypes.POINTER(ctypes.c_float)), shape)
+                for n in ("x", "a:y")
+            ]
+            views[1][:] = views[0] * 2
+        return self.works
+
+
+def test_tensorrt_reads_and_writes_tensors_of_torch(monkeypatch):
+    torch = pytest.importorskip("torch")
+    from designer.runtime.engines import tensorrt_engine as module
+
+    waited = []
+    stream = SimpleNamespace(cuda_stream=7, synchronize=lambda: waited.append(1))
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: stream)
+    built = []
+    monkeypatch.setattr(module, "build_engine", lambda model, shapes: built.append((model, shapes)) or "built")
+    contexts = []
+    monkeypatch.setattr(module, "engine_context", lambda made: contexts.append(TrtContext()) or contexts[-1])
+    compiled = object.__new__(module.TensorRtCompiled)
+    compiled._model, compiled._device, compiled._contexts = b"model", "cpu", {}
+    compiled._feeds, compiled._results = [(Source("x"), KIND)], [(Source("a"), "a:y")]
+    for count in (3, 1, 3):
+        array = np.arange(2 * count).reshape(2, count).T  # neither contiguous nor float32
+        found = compiled.run({Source("x"): array})
+        assert list(found) == [Source("a")]
+        np.testing.assert_array_equal(found[Source("a")], array * np.float32(2))
+        assert found[Source("a")].dtype == np.float32
+    assert [model for model, _ in built] == [b"model", b"model"], "one engine for each size of a batch"
+    assert [(s["x"].smallest, s["x"].best, s["x"].largest) for _, s in built] == [((3, 2),) * 3, ((1, 2),) * 3]
+    assert [context.streams for context in contexts] == [[7, 7], [7]]
+    assert len(waited) == 3
+    compiled._contexts = {2: ("built", TrtContext(works=False))}
+    assert said(lambda: compiled.run({Source("x"): np.ones((2, 2), np.float32)})) == (
+        "engine-failed", "TensorRT did not run the network", "choose another engine in Network Settings", None
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("engine", "context"), [(True, True), (True, False), (False, False)])
+def test_an_engine_that_this_machine_cannot_run(monkeypatch, engine, context):
+    from designer.runtime.engines import tensorrt_engine as module
+
+    made = SimpleNamespace(create_execution_context=lambda: "context" if context else None)
+    taken = []
+
+    def runtime(log):
+        return SimpleNamespace(
+            deserialize_cuda_engine=lambda data: taken.append((log, data)) or (made if engine else None)
+        )
+
+    monkeypatch.setattr(trt, "library", lambda: SimpleNamespace(Runtime=runtime))
+    monkeypatch.setattr(trt, "collector", lambda library: "log")
+    monkeypatch.setattr(trt, "reason_of", lambda log: f"of the {log}")
+    act = lambda: module.engine_context(SimpleNamespace(data=b"data"))  # noqa: E731
+    if context:
+        assert act() == "context"
+    else:
+        assert said(act)[:2] == ("engine-failed", "TensorRT cannot run the engine on this machine: of the log")
+    assert taken == [("log", b"data")]
+
+
+def test_sizes_of_an_engine_are_set_for_open_inputs_only():
+    shape = trt_build.ShapeRange((1, 3), (2, 3), (4, 3))
+    shapes = {"x": shape, "y": trt_build.ShapeRange((5,), (5,), (5,))}
+    for fixed, index in ((True, 0), (False, 0), (False, 1), (False, -1)):
+        inputs = [SimpleNamespace(name="y", shape=(5,)), SimpleNamespace(name="x", shape=(1 if fixed else -1, 3))]
+        network = SimpleNamespace(num_inputs=2, get_input=inputs.__getitem__)
+        sizes, added = [], []
+        profile = SimpleNamespace(set_shape=lambda *given, sizes=sizes: sizes.append(given))
+        builder = SimpleNamespace(create_optimization_profile=lambda profile=profile: profile)
+        config = SimpleNamespace(add_optimization_profile=lambda p, added=added, index=index: added.append(p) or index)
+        act = lambda b=builder, c=config, n=network: trt_build._add_profile(b, c, n, shapes)  # noqa: E731
+        if index < 0:
+            assert said(act)[:2] == ("tensorrt-failed", "TensorRT refuses the sizes of the inputs")
+        else:
+            act()
+        assert added == ([] if fixed else [profile])
+        assert sizes == ([] if fixed else [("y", (5,), (5,), (5,)), ("x", (1, 3), (2, 3), (4, 3))])
+
+
+def test_the_telemetry_of_openvino_stays_hidden_during_its_import_only(monkeypatch):
+    import sys
+
+    from designer.runtime.engines import openvino_engine as module
+
+    made = SimpleNamespace()
+    monkeypatch.setitem(sys.modules, "openvino", made)
+    load = module._openvino.__wrapped__
+    for before in (None, "telemetry"):
+        if before is None:
+            monkeypatch.delitem(sys.modules, module.TELEMETRY, raising=False)
+        else:
+            monkeypatch.setitem(sys.modules, module.TELEMETRY, before)
+        assert load() is made
+        assert sys.modules.get(module.TELEMETRY, None) == before
+        assert (module.TELEMETRY in sys.modules) == (before is not None)
+
+
+def test_values_and_attributes_of_nodes():
+    from designer.operators.api import OnnxInput, OnnxItem, OnnxNode
+
+    made = OnnxNode("Split", (OnnxInput(0),), outputs=2)
+    assert onnx_model._place(made) == (id(made), 0)
+    assert onnx_model._place(OnnxItem(made, 1)) == (id(made), 1)
+    assert onnx_model._place(OnnxInput(0)) is None
+    assert [onnx_model._attribute(value) for value in (True, False, (1, 2), "a", 2.5, [3])] == [
+        1,
+        0,
+        [1, 2],
+        "a",
+        2.5,
+        [3],
+    ]
+    tensor = onnx_model._attribute(np.array([[1.5, 2]], np.float32))
+    assert onnx.numpy_helper.to_array(tensor).tolist() == [[1.5, 2]]
+
+
+class OrtModule:
+    """ONNX Runtime, whose sessions keep the model as it is and report 10 µs more for every kernel of a run."""
+
+    ExecutionMode = SimpleNamespace(ORT_SEQUENTIAL="sequential")
+    GraphOptimizationLevel = SimpleNamespace(ORT_ENABLE_ALL="all", ORT_ENABLE_BASIC="basic", ORT_DISABLE_ALL="none")
+
+    class SessionOptions:
+        def __init__(self) -> None:
+            self.entries, self.sizes = [], {}
+
+        def add_session_config_entry(self, *entry):
+            self.entries.append(entry)
+
+        def add_free_dimension_override_by_name(self, name, size):
+            self.sizes[name] = size
+
+    def __init__(self) -> None:
+        self.sessions, self.fed = [], []
+
+    def InferenceSession(self, model, settings, **more):
+        from pathlib import Path
+
+        self.sessions.append((settings, more))
+        Path(settings.optimized_model_filepath).write_bytes(model)
+        loaded = onnx.load_model_from_string(model)
+
+        def end_profiling():
+            import json
+
+            events, clock = [], 0
+            for _ in self.fed:
+                for kernel in loaded.graph.node:
+                    clock += 10
+                    events.append({"cat": "Node", "name": f"{kernel.name}_kernel_time", "dur": clock})
+                    events.append({"cat": "Node", "name": f"{kernel.name}_fence_before", "dur": 1000})
+                events.append({"cat": "Session", "name": "model_run", "dur": 5000})
+            path = Path(f"{settings.profile_file_prefix}.json")
+            path.write_text(json.dumps(events))
+            return str(path)
+
+        return SimpleNamespace(
+            get_inputs=lambda: loaded.graph.input, run=lambda names, fed: self.fed.append((names, fed)),
+            end_profiling=end_profiling,
+        )  # fmt: skip
+
+
+def ort_timer(registry: Any, layout: str, count: int) -> Any:
+    from designer.runtime.api import RunOptions
+    from designer.runtime.engines.ort_timing import OrtTimer
+
+    graph = Graph(
+        [
+            layer("image", "input", dims="6x4x3"), layer("vector", "tensor_input", shape="5"),
+            layer("0", "unary", "image", function="abs"), layer("1", "unary", "0", function="sin"),
+            layer("2", "unary", "vector", function="abs"), layer("result", "output", "1"),
+        ]
+    )  # fmt: skip
+    inference = Inference(graph, registry)
+    engine = ort_engine.OrtEngine(inference, Weights(), RunOptions("onnxruntime", layout=layout, threads=count))
+    feeds = {
+        Source("image"): np.random.default_rng(0).random((2, 3, 4, 6), np.float32),
+        Source("vector"): np.ones((2, 5)),
+    }
+    part = Part(("0", "1", "2"), (Source("image"), Source("vector")))
+    return OrtTimer(engine, part, [Source("1"), Source("2")], feeds)
+
+
+@pytest.mark.parametrize("layout", ["nchw", "nhwc"])
+def test_kernels_of_onnx_runtime_are_timed_as_they_run(runtime_registry, monkeypatch, layout):
+    from designer.runtime.engines import ort, ort_timing
+
+    fake, ticks = OrtModule(), []
+    monkeypatch.setattr(ort_timing, "runtime", lambda: fake)
+    monkeypatch.setattr(ort, "runtime", lambda: fake)
+    timer = ort_timer(runtime_registry, layout, 3)
+    found = timer.layers(2, 1, lambda: ticks.append(1))
+    assert len(ticks) == len(fake.fed) == 3
+    *groups, rest = found
+    assert (rest.layers, rest.seconds, rest.what) == ((), [0, 0], "")
+    assert [group.layers for group in groups] == [("0",), ("1",), ("2",)]
+    turned = layout == "nhwc"
+    kinds = [["Transpose", "Abs"], ["Sin", "Transpose"], ["Abs"]] if turned else [["Abs"], ["Sin"], ["Abs"]]
+    assert [group.what for group in groups] == [", ".join(kind) for kind in kinds]
+    for number, group in enumerate(groups if not turned else (), 1):
+        assert group.seconds == pytest.approx([1e-5 * (3 * run + number) for run in (1, 2)]), "without the first run"
+    ((settings, more),) = fake.sessions
+    assert more == {
+        "providers": ["CPUExecutionProvider"], "disabled_optimizers": ["Pad_Fusion", "LayerNormFusionL1", "LayerNormFusionL2"]
+    }  # fmt: skip
+    assert settings.entries == [("session.x64quantprecision", "1")]
+    assert (settings.log_severity_level, settings.intra_op_num_threads, settings.inter_op_num_threads) == (3, 3, 1)
+    assert (settings.execution_mode, settings.graph_optimization_level, settings.enable_profiling) == (
+        "sequential",
+        "all",
+        True,
+    )
+    names, fed = fake.fed[0]
+    assert names is None
+    image = timer.feeds[Source("image")]
+    expected_image = image.transpose(0, 2, 3, 1) if layout == "nhwc" else image
+    np.testing.assert_array_equal(fed["image"], expected_image)
+    assert fed["image"].flags.c_contiguous
+    assert fed["vector"].shape == (2, 5)
+
+
+def test_single_kernels_have_the_sizes_of_the_feeds(runtime_registry, monkeypatch):
+    from designer.runtime.engines import ort, ort_timing
+
+    fake, given = OrtModule(), []
+    monkeypatch.setattr(ort_timing, "runtime", lambda: fake)
+    monkeypatch.setattr(ort, "runtime", lambda: fake)
+    monkeypatch.setattr(ort_timing, "single_steps", lambda *all_of_it: given.append(all_of_it) or ["steps"])
+    assert ort_timer(runtime_registry, "nchw", 2).single_steps() == ["steps"]
+    ((model, groups, sizes, count),) = given
+    assert (len(sizes), *sizes.values(), count) == (1, 2, 2)
+    assert [group.layers for group in groups] == [("0",), ("1",), ("2",)]
+    assert [node.op_type for node in model.graph.node] == ["Abs", "Sin", "Abs"]
+    ((settings, more),) = fake.sessions
+    assert settings.sizes == sizes
+    assert (settings.intra_op_num_threads, settings.graph_optimization_level) == (2, "all")
+    assert more["disabled_optimizers"] == ["Pad_Fusion", "LayerNormFusionL1", "LayerNormFusionL2"]
+
+
+class Port:
+    def __init__(self, names: set[str]) -> None:
+        self.names = names
+
+
+class OpenVinoCore:
+    """OpenVINO, whose requests double the first input and count what they are asked."""
+
+    def __init__(self) -> None:
+        self.models, self.compiled, self.shapes, self.requests = [], [], [], []
+
+    def read_model(self, model):
+        self.models.append(model)
+        names = [Port({"image", "alias"}), Port({"second"})]
+        return SimpleNamespace(inputs=names, reshape=lambda given: self.shapes.append([*given.values()]))
+
+    def compile_model(self, model, device, properties):
+        self.compiled.append((device, dict(properties)))
+        return SimpleNamespace(create_infer_request=self.request)
+
+    def request(self):
+        made = SimpleNamespace(fed={}, results={}, canceled=0, asked=None)
+        made.model_inputs = [SimpleNamespace(names={"image", "alias"})]  # the second one was folded away
+        made.set_tensor = made.fed.__setitem__
+        made.set_output_tensor = made.results.__setitem__
+
+        def infer():
+            if made.asked is not None:
+                made.asked.ask()
+            made.results[0][:] = made.fed["image"] * 2
+            made.results[1][:] = len(made.fed["image"])
+
+        def cancel():
+            made.canceled += 1
+
+        made.infer, made.cancel = infer, cancel
+        self.requests.append(made)
+        return made
+
+
+def test_a_part_is_compiled_by_openvino_for_each_size_of_a_batch(runtime_registry, monkeypatch):
+    from designer.runtime.engines import openvino_engine as module
+
+    core = OpenVinoCore()
+    monkeypatch.setattr(module, "_core", lambda: core)
+    tensor = lambda array, shared_memory: array if shared_memory else None  # noqa: E731
+    monkeypatch.setattr(module, "_openvino", lambda: SimpleNamespace(Tensor=tensor))
+    monkeypatch.setattr(module, "_partial_shape", lambda kind, batch: kind.concrete(batch))
+    graph = Graph(
+        [
+            layer("image", "input", dims="4x2x3"), layer("second", "input", dims="4x2x1", batch=1),
+            layer("a", "unary", "image", function="abs"), layer("b", "element_wise", "a,second", operation="add"),
+            layer("result", "output", "b"), layer("other", "output", "a"),
+        ]
+    )  # fmt: skip
+    inference = Inference(graph, runtime_registry)
+    part = Part(("a", "b"), (Source("second"), Source("image")))
+    properties = module._properties(3)
+    assert properties == {
+        "INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": 3, "NUM_STREAMS": 1, "PERFORMANCE_HINT": "LATENCY",
+        "ENABLE_CPU_PINNING": False, "ENABLE_HYPER_THREADING": True,
+    }  # fmt: skip
+    checked = []
+    indices = SimpleNamespace(source=Source("second"), check=lambda array, batch: checked.append((array.shape, batch)))
+    made = module.OpenVinoCompiled(inference, part, [Source("b"), Source("a")], b"model", properties, [indices])
+    assert (core.models, core.compiled, core.shapes) == (
+        [b"model"],
+        [("CPU", properties)],
+        [[(1, 1, 2, 4), (1, 3, 2, 4)]],
+    )
+    second = np.ones((1, 1, 2, 4), np.float32)
+    for count in (3, 1, 3):
+        image = np.random.default_rng(count).random((2, 3, 4, count)).transpose(3, 1, 0, 2)  # float64, not contiguous
+        found = made.run({Source("second"): second, Source("image"): image})
+        assert list(found) == [Source("b"), Source("a")]
+        np.testing.assert_array_equal(found[Source("b")], image.astype(np.float32) * 2)
+        assert found[Source("a")].shape == (count, 3, 2, 4)
+        assert (found[Source("a")] == count).all()
+        assert {array.dtype for array in found.values()} == {np.dtype(np.float32)}
+    assert core.shapes[1:] == [[(1, 1, 2, 4), (3, 3, 2, 4)]], "once for each size"
+    assert len(core.requests) == 2
+    assert all(list(request.fed) == ["image"] for request in core.requests)
+    assert checked == [((1, 1, 2, 4), 3), ((1, 1, 2, 4), 1), ((1, 1, 2, 4), 3)]
+    assert [request.canceled for request in core.requests] == [0, 0]
+    asked = core.requests[0].asked = Interrupt()
+    with interruptible(asked):
+        made.run({Source("second"): second, Source("image"): np.ones((1, 3, 2, 4), np.float32)})
+    assert [request.canceled for request in core.requests] == [1, 0]

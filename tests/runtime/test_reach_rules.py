@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -233,3 +234,101 @@ def test_edges_that_padding_repeats_are_named() -> None:
     both = back(expr, ROWS, np.arange(HEIGHT), sizes).edges[0]
     assert both.tolist() == [0, 12]
     assert back(conv(5, padding=2), ROWS, np.array([0]), sizes).edges == {}
+
+
+SIZES = [(HEIGHT, WIDTH, CHANNELS)]
+INNER = TorchCall("torch.tanh", (X,))  # its size is not known
+
+
+@pytest.mark.parametrize(
+    ("expr", "reason"),
+    [
+        (call("conv2d", TorchParameter("filter", (3, 5))), "torch.nn.functional.conv2d"),
+        (call("conv2d", TorchCall("torch.cat", ([TorchParameter("a", (1, 4, 3, 5)), TorchParameter("b", (1, 4, 3, 5))],))), "torch.nn.functional.conv2d"),
+        (call("conv2d", 3.0), "torch.nn.functional.conv2d"),
+        (TorchModule("torch.nn.Upsample", {"scale_factor": 2, "mode": "bilinear", "align_corners": True}, (INNER,)), "torch.nn.Upsample with aligned corners"),
+        (TorchCall("torch.nn.functional.interpolate", (INNER,), {"size": (5, 6)}), "torch.nn.functional.interpolate to a size"),
+        (call("pad", (0, 0, 0, 0, 1, 1)), "torch.nn.functional.pad"),
+        (TorchMethod("repeat", INNER, ((1, 1, 2, 3),)), "repeat"),
+        (TorchMethod("repeat", X, ((2, 2),)), "repeat"),
+        (TorchItem(INNER, (slice(None), slice(None), [2, -1])), "a negative index"),
+        (TorchItem(X, (slice(None), slice(None), slice(0, 5))), "a slice with an absolute end"),
+        (TorchItem(X, (slice(None), slice(None), slice(-3, None))), "a slice with an absolute end"),
+        (TorchItem(X, (slice(None), slice(None), slice(None, None, 2))), "a slice"),
+        (TorchItem(X, (0, slice(None))), "a slice"),
+        (TorchItem(X, (slice(1, None), slice(None))), "a slice"),
+        (TorchItem(X, (slice(None), 3)), "a slice"),
+        (TorchCall("torch.narrow", (X, 2, TorchMethod("size", X, (1,)), 5)), "a number"),
+        (TorchCall("torch.narrow", (X, 2, TorchMethod("size", INNER, (2,)), 5)), "a number"),
+        (TorchCall("torch.narrow", (X, 2, TorchCall("torch.add", (3, 4)), 5)), "torch.add"),
+        (TorchMethod("view", X, (1, 2)), "view"),
+        (TorchMethod("flatten", X, (1, 2)), "flatten"),
+        (call("torch.cumsum", 1), "torch.cumsum"),
+    ],
+)  # fmt: skip
+def test_the_name_of_what_has_an_unknown_reach(expr: TorchExpr, reason: str) -> None:
+    with pytest.raises(UnknownReachError) as caught:
+        back(expr, ROWS, np.array([2]), SIZES)
+    assert str(caught.value) == reason
+
+
+def positions_of(expr: TorchExpr, axis: int, *places: int, sizes: Any = SIZES) -> list[int]:
+    return back(expr, axis, np.array(places), sizes).places[0].tolist()
+
+
+def test_parts_that_begin_at_a_size_of_an_input() -> None:
+    """As templates of attention cut their windows: a start that follows from the sizes of inputs."""
+    other = TorchInput(1)
+    rows, columns = (TorchMethod("size", other, (dim,)) for dim in (2, 3))
+    half = TorchCall("torch.floor_divide", (TorchCall("torch.sub", (TorchMethod("size", X, (2,)), rows)), 2))
+    sizes = [(13, 16, 4), (8, 5, 4)]
+    for start, begin in ((half, 2), (TorchCall("torch.tensor", (6,)), 6), (columns, 5), (rows, 8), (TorchCall("torch.sub", (7, 4)), 3)):  # fmt: skip
+        expr = TorchCall("torch.narrow", (X, 2, start, 4))
+        assert positions_of(expr, ROWS, 0, 1, sizes=sizes) == [begin, begin + 1]
+        assert positions_of(expr, COLUMNS, 0, 1, sizes=sizes) == [0, 1]
+        turned = TorchCall("torch.narrow", (X, 3, start, 4))
+        assert positions_of(turned, COLUMNS, 0, 3, sizes=sizes) == [begin, begin + 3]
+        assert positions_of(turned, ROWS, 0, 3, sizes=sizes) == [0, 3]
+
+
+def test_items_and_repetitions_of_images_without_a_known_size() -> None:
+    chosen = TorchItem(INNER, (slice(None), slice(None), [7, 0, 3]))
+    assert positions_of(chosen, ROWS, 0, 2) == [3, 7]
+    assert positions_of(chosen, ROWS, 1, 2, 3, 9) == [0, 3]  # only three rows are chosen
+    assert positions_of(chosen, COLUMNS, 4, 5) == [4, 5]
+    assert positions_of(TorchItem(X, 1), ROWS, 4) == [4]
+    repeated = TorchMethod("repeat", INNER, ((1, 1, 1, 1),))
+    assert positions_of(repeated, ROWS, 4) == [4]
+    assert back(repeated, ROWS, np.array([4]), SIZES).steps == {0: 1}
+
+
+def test_one_pixel_enlarged_with_aligned_corners() -> None:
+    for size in ((1, 1), (1, 7)):
+        expr = call("interpolate", size=size, mode="bilinear", align_corners=True)
+        assert positions_of(expr, ROWS, 0) == [0]
+    assert positions_of(call("interpolate", size=(1, 1), mode="bilinear"), ROWS, 0) == [6]
+    assert positions_of(call("interpolate", size=(3, 3), mode="nearest"), ROWS, 0, 1, 2) == [0, 4, 8]
+
+
+def test_images_with_zeros_between_their_pixels() -> None:
+    """`unpooling` pads each pixel with zeros in a further axis and joins it with the rows or columns."""
+    for args, dim, along in (((2, 3), 3, ROWS), ((3, 4), 4, COLUMNS)):
+        numbers = (0, 0, 0, 2) if along == ROWS else (0, 2)
+        padded = TorchCall("torch.nn.functional.pad", (TorchMethod("unsqueeze", X, (dim,)), numbers))
+        expr = TorchMethod("flatten", padded, args)
+        other = COLUMNS if along == ROWS else ROWS
+        found = back(expr, along, np.array([0, 1, 3, 5, 6]), SIZES)
+        assert (found.places[0].tolist(), found.steps) == ([0, 1, 2], {0: Fraction(1, 3)})
+        assert positions_of(expr, other, 4, 5) == [4, 5]
+        shifted = TorchCall("torch.nn.functional.pad", (TorchMethod("unsqueeze", X, (dim,)), (1, *numbers[1:])))
+        with pytest.raises(UnknownReachError, match="flatten"):
+            back(TorchMethod("flatten", shifted, args), along, np.array([0]), SIZES)
+    for size, step, known in ((4, 4, True), (4, 2, False)):
+        blocks = TorchMethod(
+            "flatten", TorchMethod("movedim", TorchMethod("unfold", X, (2, size, step)), (4, 3)), (2, 3)
+        )
+        if known:
+            assert positions_of(blocks, ROWS, 4, 5) == [4, 5]
+        else:
+            with pytest.raises(UnknownReachError, match="flatten"):
+                back(blocks, ROWS, np.array([4]), SIZES)

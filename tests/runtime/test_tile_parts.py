@@ -393,3 +393,33 @@ def test_tiles_give_the_numbers_of_the_whole_image(runtime_registry, seed):
                 raise
     for found in results[1:]:
         np.testing.assert_allclose(found, results[0], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("order", ["learned,0", "0,learned"])
+def test_a_learned_pixel_does_not_make_tiles_larger(runtime_registry, order):
+    """It is the same in every tile, as the pixel of an input is."""
+    pytest.importorskip("torch")
+    graph = Graph(
+        [
+            layer("image", "input", dims="60x44x3"),
+            layer("learned", "parameter", shape="1,2,1,1"),
+            layer("0", "convolution", "image", features=2, kernel="3x5"),
+            layer("1", "element_wise", order, operation="multiply"),
+            layer("result", "output", "1"),
+        ]
+    )
+    inference, step = part_of(runtime_registry, graph, "result")
+    made = Tiling(inference, step)
+    assert made.single == ({Source("learned")}, {Source("learned")})
+    plain = Tiling(*part_of(runtime_registry, chain(("convolution", {"features": 2, "kernel": "3x5"})), "result"))
+    for axis in (0, 1):
+        assert made.tiles(axis, 16) == plain.tiles(axis, 16)
+    weights = fill_missing(Weights(), required_weights(inference), 0)
+    learned = next(key for key in weights.tensors if key.layer == "learned")
+    weights = Weights(weights.tensors | {learned: np.array([2.5, -0.5], np.float32).reshape(1, 2, 1, 1)})
+    results = []
+    for tile in (0, 16):
+        session = Session(graph, runtime_registry, weights, RunOptions("torch", threads=1, tile=tile))
+        session.set_input("image", pixels(44, 60, batch=2), is_image=False)
+        results.append(session.run().outputs["result"])
+    np.testing.assert_allclose(results[1], results[0], rtol=1e-5, atol=1e-6)

@@ -119,7 +119,7 @@ def said(act) -> tuple[str, str, str]:
     return found.code, found.message, found.remedy
 
 
-@pytest.mark.parametrize("late", [0, 5, 30, 400])
+@pytest.mark.parametrize("late", [0, 1, 2, 5, 13, 30, 400])
 @pytest.mark.parametrize("seed", range(3))
 def test_frames_in_any_order(reader, seed, late):
     source = random.Random(seed)
@@ -322,3 +322,43 @@ def test_files_and_frames_that_are_not_there(reader, monkeypatch, tmp_path):
 def test_the_name_of_a_camera(text, name):
     assert camera_name(text) == name
     assert camera_name(Path(text)) == name
+
+
+@pytest.mark.parametrize("late", [1, 12, 13, 48, 49, 249, 250, 251])
+def test_a_seek_that_arrives_too_late_is_repeated_from_further_before(reader, late):
+    """At 0, 12, 48 and 250 frames before the one that is wanted; then all frames are decoded from the start."""
+    file = File(even(600), late=late)
+    video = reader(file)
+    opened = file.opened
+    assert number_of(video.read(255)) == 255
+    tries = [255 - back for back in (0, 12, 48, 250)]
+    enough = next((i for i, back in enumerate((0, 12, 48, 250)) if back >= late), None)
+    assert file.sought == tries[: len(tries) if enough is None else enough + 1]
+    assert file.opened - opened == (1 if enough is None else 0)
+
+
+def test_time_stamps_that_stop_fitting_are_not_used_again(reader):
+    """The decoder reports other stamps after a while: frames are counted from the start from then on."""
+    file = File(even(100))
+    video = reader(file)
+    assert number_of(video.read(0)) == 0
+    file.shift = 7
+    opened = file.opened
+    assert number_of(video.read(60)) == 60
+    assert (len(file.sought), file.opened - opened) == (1, 1)
+    for place in (20, 80, 3):
+        assert number_of(video.read(place)) == place
+    assert len(file.sought) == 1
+    video.close()
+    assert file.opened == file.released
+
+
+def test_a_seek_behind_the_last_frame_decodes_from_the_start(reader, monkeypatch):
+    file = File(even(100))
+    video = reader(file)
+    assert number_of(video.read(2)) == 2
+    monkeypatch.setattr(Capture, "set", lambda self, prop, value: setattr(self, "next", 1000) or True)
+    opened = file.opened
+    assert number_of(video.read(60)) == 60
+    assert file.opened - opened == 1
+    assert number_of(video.read(61)) == 61

@@ -70,6 +70,7 @@ LEFT_OUT = frozenset(
     "handleWidth text menuRole iconText toolTipDuration currentText activeThreadCount depth menubar unifiedTitleAndToolBarOnMac "
     "document model sourceModel defaultSectionSize minimumSectionSize maximumSectionSize usesScrollButtons".split()
 )
+STYLED = ("textFormat", "PlainText")  # what the style of the program gives labels, if another test has applied it
 PRIVATE = re.compile(
     r"^(qt_|_q_)|^QWidgetWindow|LineControl|TextControl|ScrollBarContainer|QStyleSheet|QMenuSloppy|QTornOff|Separator"
 )
@@ -207,7 +208,7 @@ def _properties(each: QObject) -> Iterator[str]:
         yield kind
     for name, value in _read(each):
         text = _text(value)
-        if text != before.get(name):
+        if text != before.get(name) and (name, text) != STYLED:
             yield f"{name} {text}"
 
 

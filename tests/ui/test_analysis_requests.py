@@ -426,6 +426,21 @@ def test_weights_of_a_step_give_way_to_those_of_the_document(bench: Bench) -> No
     assert "open" not in kinds(bench.answer())
 
 
+def test_weights_that_are_chosen_again_are_read_again(bench: Bench) -> None:
+    """Training may have written the file anew."""
+    bench.ready()
+    expected = ["open", "set_input", "run"]
+    for path in (Path("/weights"), Path("/weights"), Path("/weights")):
+        shown = bench.shows()
+        bench.analysis.choose_weights(path)
+        assert kinds(bench.follow()) == expected
+        assert bench.shows() != shown
+        assert bench.document.settings.weights == str(path)
+    bench.analysis.choose_weights(Path("/other"))
+    assert len(bench.engine.calls) == 1, "one request for what the settings and the choice ask for"
+    assert kinds(bench.follow()) == expected
+
+
 def test_frames_that_are_due_while_one_is_computed_are_one_run(bench: Bench) -> None:
     bench.ready()
     for _ in range(4):

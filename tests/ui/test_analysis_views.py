@@ -1102,8 +1102,15 @@ def test_a_layer_that_is_renamed_stays_in_the_overview_and_one_that_is_deleted_g
     document.do(lambda g: rename_layer(g, "mix", "blend"))
     assert list(rows(panel.model)) == ["a", "b", "mix+z", "mix", "z", "y"]  # as it ran, until it runs again
     document.do(lambda g: remove_layers(g, ["z"]))
-    assert list(rows(panel.model)) == ["a", "b", "y"]
+    assert list(rows(panel.model)) == ["a", "b", "blend", "y"]
+    document.do(lambda g: rename_layer(g, "blend", "mixed"))
+    assert list(rows(panel.model)) == ["a", "b", "mixed", "y"]
+    for _ in range(2):
+        document.undo()
+    assert list(rows(panel.model)) == ["a", "b", "blend+z", "blend", "z", "y"]
+    document.do(lambda g: remove_layers(g, ["z"]))
     document.do(lambda g: rename_layer(g, "y", "result"))
+    assert list(rows(panel.model)) == ["a", "b", "blend", "result"]
     analysis.result = AnalysisResult(steps=(RunStep(("blend", "result"), "numpy", 4.0),))
     analysis.result_changed.emit()
     assert list(rows(panel.model)) == ["a", "b", "blend+result", "blend", "result"]

@@ -16,8 +16,8 @@ import pytest
 
 pytest.importorskip("PySide6")
 from PySide6.QtCore import QCoreApplication, QEvent, Qt
-from PySide6.QtGui import QColor
-from PySide6.QtWidgets import QFileDialog, QLabel
+from PySide6.QtGui import QColor, QHideEvent, QShowEvent
+from PySide6.QtWidgets import QFileDialog, QLabel, QWidget
 from pytestqt.qtbot import QtBot
 from side_kit import WAIT, network, photograph
 from window_kit import shown
@@ -133,6 +133,26 @@ def test_each_choice_of_a_variant_is_offered_and_sent_alone(qtbot: QtBot, row: V
     assert sent[-1] == replace(full, source=other, weights="", variant="")
     assert not row.variant.isEnabled()  # it has no variants
     assert [value for _, value in offered(row.weights)] == ["", RANDOM, FILE]
+
+
+@pytest.mark.parametrize("engine", ["", "one"])
+@pytest.mark.parametrize("device", ["", "gpu"])
+def test_devices_and_precisions_are_those_of_the_engine_that_would_run(
+    qtbot: QtBot, row: VariantRow, tmp_path: Path, monkeypatch: Any, engine: str, device: str
+) -> None:
+    document = document_of(tmp_path, row, engine="two", device="cpu")
+    monkeypatch.setattr(
+        run_choices, "engines", lambda: (run_choices.Choice("one", "One"), run_choices.Choice("two", "Two"))
+    )
+    monkeypatch.setattr(run_choices, "devices", lambda name: (run_choices.Choice("gpu", f"of {name}"),))
+    monkeypatch.setattr(
+        run_choices, "precisions", lambda name, there: (run_choices.Choice("fp16", f"of {name} on {there}"),)
+    )
+    row.show_choice(VariantChoice(document, "", engine, "", device), [document], removable=True)
+    runs, there = engine or "two", device or "cpu"
+    assert offered(row.engine) == [("from the settings", ""), ("One", "one"), ("Two", "two")]
+    assert offered(row.device) == [("from the settings", ""), (f"of {runs}", "gpu")]
+    assert offered(row.precision) == [("from the settings", ""), (f"of {runs} on {there}", "fp16")]
 
 
 def test_a_row_asks_for_files_and_to_be_removed(qtbot: QtBot, row: VariantRow, tmp_path: Path) -> None:
@@ -706,6 +726,32 @@ def test_documents_that_were_opened_renamed_or_closed_meanwhile_are_offered(qtbo
         activate()
         assert offered() == [expected] * 2
         assert [row.source.currentText() for row in window.setup.rows] == ["one.xml (open)", "file.xml"]
+
+
+class Minimized(QHideEvent):
+    """What the window system sends when a window is minimized."""
+
+    def spontaneous(self) -> bool:
+        return True
+
+
+def test_the_window_goes_with_the_main_window_unless_that_is_only_minimized(
+    qtbot: QtBot, tmp_path: Path, monkeypatch: Any
+) -> None:
+    main, other = QWidget(), QWidget()
+    qtbot.addWidget(main)
+    qtbot.addWidget(other)
+    window = SideWindow(Context(default_registry(), main), None, main)
+    closed: list[str] = []
+    monkeypatch.setattr(window, "close", lambda: closed.append("closed"))
+    for watched, event, count in (
+        (main, Minimized(), 0),
+        (other, QHideEvent(), 0),
+        (main, QShowEvent(), 0),
+        (main, QHideEvent(), 1),
+    ):
+        assert not window.eventFilter(watched, event)
+        assert len(closed) == count
 
 
 def test_tables_of_a_folder_and_of_a_vote_get_more_room(qtbot: QtBot, window: SideWindow) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from dataclasses import replace
 from pathlib import Path
 from threading import Event
@@ -93,6 +94,15 @@ def test_weights_that_were_written_again_are_read_again(qtbot: QtBot, tmp_path: 
         file.write_bytes(b"second")
         lane.run(variant, np.zeros(1), work)
         assert len(asked) == 2
+        state = file.stat()
+        os.utime(file, ns=(state.st_atime_ns, state.st_mtime_ns + 1))  # as large as before
+        for _ in range(2):
+            lane.run(variant, np.zeros(1), work)
+            assert len(asked) == 3
+        if path.is_dir():
+            (path / "more.npy").write_bytes(b"more")
+            lane.run(variant, np.zeros(1), work)
+            assert len(asked) == 4
         asked.clear()
     lane.run(Variant("A", OpenRequest("text", str(tmp_path / "gone")), "in", "out", 3, "a.xml", ""), np.zeros(1), work)
     assert len(asked) == 1

@@ -16,9 +16,9 @@ import pytest
 
 pytest.importorskip("PySide6")
 from PIL import Image
-from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
 from PySide6.QtGui import QColor
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 from side_kit import WAIT, network, photograph
 from window_kit import shown
@@ -168,6 +168,23 @@ def test_every_cell_of_the_metrics_is_of_its_image(qtbot: QtBot, bench: Bench, c
     bench.fill("AB", clean=clean)  # fewer rows
     assert [row[0] for row in cells(view)] == [bench.model.title(key) for key in keys[:-2]]
     bench.model.started.emit()
+
+
+@pytest.mark.parametrize("noise", ["gaussian", ""])
+@pytest.mark.parametrize("larger", [True, False])
+def test_how_larger_results_are_measured_is_said_where_noise_is_added(
+    qtbot: QtBot, bench: Bench, noise: str, larger: bool
+) -> None:
+    view = shown(qtbot, MetricsView(bench.model), 900, 260)
+    bench.fill("AB")
+    bench.model.noise = NoiseChoice(noise)
+    bench.model.enlarged = bench.model.noisy if larger else None
+    for against in ("A", ""):
+        bench.model.measured = Measured(against, {}, {})
+        view.refresh()
+        said = f"Measured against: {bench.model.title(against)}. {BEST}= best" if against else ""
+        advised = " For a clean image in the size of the results, choose no noise and its file."
+        assert view.note.text() == said + (advised if noise and larger else "")
 
 
 def test_the_values_at_the_pointer_are_those_of_every_image(qtbot: QtBot, bench: Bench) -> None:
@@ -583,6 +600,9 @@ def test_a_region_and_the_pointer_are_marked_on_every_image(view: Shown, mode: V
     crosses = [[o for o in each.overlays if isinstance(o, CrossOverlay)] for each in views]
     in_grid = pictures.grid.isVisible()
     assert crosses == [[CrossOverlay(WIDE - 20, 40)] if in_grid else []] * len(views)
+    QApplication.sendEvent(views[-1], QEvent(QEvent.Type.Leave))
+    assert seen[-1] is None
+    assert not any(isinstance(o, CrossOverlay) for each in views for o in each.overlays)
     view.model.started.emit()
     view.model.pictures_changed.emit()
     assert not any(isinstance(o, BoxOverlay) for each in views for o in each.overlays)

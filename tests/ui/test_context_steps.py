@@ -9,10 +9,11 @@ import pytest
 pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
+from PySide6.QtCore import QCoreApplication, QEvent
 from pytestqt.qtbot import QtBot
 
 from app.ui.document.document import Document
-from app.ui.document.template_view import ScopeStep
+from app.ui.document.template_view import ScopeStep, TemplateView
 from app.ui.engine.context import Context
 from designer.graph import commands
 from designer.graph.edits import Edit
@@ -117,6 +118,25 @@ def test_another_branch_is_entered_with_nothing_selected(walk: Walk) -> None:
     assert context.leave()
     assert (walk.place(), context.selection) == ("", ())
     assert not context.leave()
+
+
+def test_only_the_views_of_the_shown_way_are_kept(walk: Walk) -> None:
+    """Those of a way that leads nowhere, and those that were left, are deleted: each would follow every edit."""
+    context = walk.context
+
+    def kept() -> list[TemplateView]:
+        QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+        return context.findChildren(TemplateView)
+
+    assert context.set_scope((ScopeStep("b", "outer"), ScopeStep("m1", "middle")))
+    assert kept() == context._views
+    assert not context.set_scope((ScopeStep("a", "outer"), ScopeStep("m1", "middle"), ScopeStep("gone", "inner")))
+    assert kept() == context._views
+    assert context.set_scope((ScopeStep("b", "outer"), ScopeStep("m2", "middle")))
+    assert kept() == context._views
+    assert len(context._views) == 2
+    assert context.set_scope(())
+    assert kept() == []
 
 
 def test_undo_shows_where_the_step_was(walk: Walk) -> None:

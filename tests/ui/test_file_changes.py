@@ -320,3 +320,15 @@ def test_the_notice_says_whether_there_are_unsaved_changes(window, path, unsaved
     text = next(label.text() for label in window.disk.bar.findChildren(QLabel) if path.name in label.text())
     assert "was changed by another program" in text
     assert ("and you have unsaved changes" in text) is unsaved
+
+
+def test_the_notice_follows_later_edits(window, path):
+    overwrite(path)
+    window.disk.check()
+    alone = "“net.xml” was changed by another program."
+    both = "“net.xml” was changed by another program, and you have unsaved changes."
+    assert window.disk.bar.text() == alone
+    rename(window)
+    assert window.disk.bar.text() == both
+    window.context.root.undo()
+    assert window.disk.bar.text() == alone

@@ -79,6 +79,46 @@ def test_only_the_left_button_moves_the_lines(qtbot: QtBot) -> None:
     assert view.amounts == (pytest.approx(0.7, abs=0.02), pytest.approx(1 / 3, abs=0.02))
 
 
+@pytest.mark.parametrize("size", [(300, 420), (420, 100)])
+@pytest.mark.parametrize("count", [1, 2, 3, 4])
+def test_lines_are_grabbed_where_they_divide_the_image(qtbot: QtBot, count: int, size: tuple[int, int]) -> None:
+    """Also in views that the image does not fill. Of three images the third is below the upright line."""
+    view = SectorView("sectors", "Parts", "")
+    qtbot.addWidget(view)
+    view.resize(*size)
+    view.show()
+    view.show_pictures([np.full((6, 10), 0xFF000000, np.uint32)] * count, list("ABCD"[:count]))
+    view.set_amounts(0.3, 0.5)
+    target = view._target()
+    assert target.top() > 50 or target.left() > 50
+    reach = 7.0  # pixels
+    x_line, y_line = target.left() + 0.3 * target.width(), target.top() + 0.5 * target.height()
+    lower = y_line if count == 3 else target.bottom()
+    for x in (
+        target.left() - 9,
+        target.left() - 5,
+        x_line - 8,
+        x_line - 6,
+        x_line + 6,
+        x_line + 8,
+        target.right() + 5,
+        target.right() + 9,
+    ):
+        for y in (
+            target.top() - 9,
+            target.top() - 5,
+            y_line - 8,
+            y_line - 6,
+            y_line + 6,
+            y_line + 8,
+            target.bottom() + 5,
+            target.bottom() + 9,
+        ):
+            across = abs(x - x_line) <= reach and target.top() - reach <= y <= lower + reach
+            down = abs(y - y_line) <= reach and target.left() - reach <= x <= target.right() + reach
+            assert view._at(QPointF(x, y)) == (across and count >= 2, down and count >= 3), (x, y)
+
+
 def test_a_split_line_is_grabbed_near_it() -> None:
     target = QRectF(10, 20, 200, 100)
     for way, x, y, amount in ((V, 60, 0, 0.25), (H, 0, 95, 0.75), (V, -5, 50, 0), (V, 500, 50, 1), (H, 50, 200, 1)):

@@ -14,7 +14,7 @@ pytest.importorskip("PySide6")
 import analysis_kit as kit
 from PIL import Image
 from pseudo_kit import Pseudo
-from PySide6.QtCore import QPoint, QPointF, QRectF, Qt
+from PySide6.QtCore import QPoint, QPointF, QRect, QRectF, Qt
 from PySide6.QtGui import QColor, QImage, QWheelEvent
 from PySide6.QtWidgets import QApplication, QPushButton
 from pytestqt.qtbot import QtBot
@@ -487,9 +487,11 @@ def test_the_oldest_recorded_runs_are_dropped_first(
     monkeypatch.setattr("app.ui.inspector.export.WIDEST", 100)
     show(panel, np.full((1, 8, 4, 4), 5, np.float32))
     assert exporter._frames[-1].width() == 100
+    kept = exporter._frames[-1]
     panel.hide()
     show(panel, np.full((1, 8, 4, 4), 6, np.float32))
-    assert exporter._frames[-1].width() == 100
+    exporter.record()
+    assert exporter._frames[-1] is kept, "nothing is recorded that nobody sees"
 
 
 def test_layers_are_listed_in_running_order_with_their_other_outputs(qtbot: QtBot) -> None:
@@ -727,8 +729,13 @@ def test_a_grid_is_completed_step_by_step(qtbot: QtBot, monkeypatch: pytest.Monk
     assert not grid.complete
     missing = grid._tiles.missing(grid.visible())
     assert missing
+    painted: list[QRect] = []
+    port = grid.viewport()
+    monkeypatch.setattr(port, "update", lambda *area: painted.extend(area))
     while missing:
         grid._work()
+        assert painted == [grid._whole_rect(missing[0])], "only what is finished is painted again"
+        painted.clear()
         assert pictures(grid)[: -len(missing)] == expected[: -len(missing)]
         assert grid._tiles.missing(grid.visible()) == missing[1:]
         missing = missing[1:]

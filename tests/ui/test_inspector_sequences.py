@@ -27,6 +27,7 @@ from app.ui.inspector.look import Fit, Look, fit, pixels
 from app.ui.inspector.order import Order, Sorter, order_of
 from app.ui.inspector.subject import REST, Kind, Subject
 from app.ui.inspector.tiles import Tiles
+from app.ui.widgets import theme
 from app.ui.widgets.render import PALETTES, to_image
 from designer.graph.commands import rename_layer, set_params
 from designer.graph.diagnostics import Diagnostic
@@ -76,6 +77,8 @@ def test_tiles_have_the_present_values_in_the_present_colors(each: bool) -> None
             else:  # a gap has a color of its own
                 places = [(x, y) for y, x in zip(*np.nonzero(~gaps), strict=True)]
                 assert all(tile.pixel(x, y) == want.pixel(x, y) for x, y in places), f"{what}, channel {channel}"
+                rest = [(x, y) for y, x in zip(*np.nonzero(gaps), strict=True)]
+                assert {tile.pixelColor(x, y).name() for x, y in rest} == {theme.color("border").name()}, what
         assert tiles.missing(range(len(data))) == [], what
         return found  # type: ignore[return-value]
 
@@ -396,6 +399,11 @@ def test_weights_are_asked_for_again_when_they_may_be_others(qtbot: QtBot) -> No
     assert asking.asked() == [WeightsRequest("conv")]
     asking.answer(WeightsReply({"kernel": kernel, "bias": bias}))  # type: ignore[dict-item]
     assert asking.state()[3] == "random weights"
+    subject.choose("conv", Kind.OUTPUT)
+    assert asking.asked() == []
+    subject.choose("conv", Kind.WEIGHTS)  # they were let go of with the other kind
+    assert (asking.asked(), subject.value) == ([WeightsRequest("conv")], None)
+    asking.answer(WeightsReply({"kernel": kernel, "bias": bias}))  # type: ignore[dict-item]
     subject.choose_tensor("bias")
     subject.choose("norm")
     asking.answer(WeightsReply({"kernel": kernel, "bias": bias}))  # type: ignore[dict-item]
@@ -687,6 +695,13 @@ def test_ranges_of_colors_over_tensors_images_locks_and_documents(bench: Panel) 
     panel.inspect("conv_h")
     run()
     assert bench.look() == (1.0, 0.0)  # to reset is to set, too
+    bench.click("auto")
+    assert bench.look() == fitted(hidden)
+    panel.inspect("renamed")
+    bench.run(conv_h=hidden, renamed=first, input_0=first)
+    panel.inspect("conv_h")
+    run(2)
+    assert bench.look() == fitted(hidden)  # to fit is to set, too
     panel._analysis.inputs.changed.emit()
     run(2)
     assert bench.look() == fitted(hidden * np.float32(2))  # of another image

@@ -13,6 +13,7 @@ from recorded import check_lines
 
 from app.ui.design.layer_facts import AT_ONCE, FINDINGS, LayerFacts
 from app.ui.document.document import Document
+from app.ui.widgets import theme
 from app.ui.widgets.message import Message
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
@@ -120,3 +121,17 @@ def test_facts_of_every_kind_of_layer_are_as_recorded(qtbot):
     }
     assert links == {'a "b" <c> & d'}
     assert 'a "b" <c> & d' in text.toPlainText()
+
+
+@pytest.mark.parametrize("mode", ["dark", "light"])
+def test_a_link_to_the_cause_stays_when_the_theme_changes(qtbot, qapp, mode):
+    layers = [Layer("a & b", "convolution"), Layer("after", "identity", (0, 0), (Source("a & b"),))]
+    facts = LayerFacts("facts")
+    qtbot.addWidget(facts)
+    facts.show_layers(Document(Graph(layers), default_registry()), ["after"])
+    because = facts.findChild(QLabel, "facts.because")
+    said = because.text()
+    assert said == 'Unknown because of <a href="a &amp; b">a &amp; b</a>, which has a problem.'
+    theme.apply(qapp, mode)
+    assert because.text() == said
+    assert not because.isHidden()

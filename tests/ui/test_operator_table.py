@@ -291,6 +291,25 @@ def test_rows_are_grouped_by_type_with_their_sums(qtbot, context, table, run, pr
     assert any(row.layers == run.operators[5].layers for row in map(table.proxy.row_of, table.rows()))
 
 
+def test_groups_are_opened_by_the_user_and_by_a_filter_that_finds_rows_in_them(context, table, profile):
+    profiling_of(context).add(profile)
+
+    def opened() -> set[bool]:
+        groups = [table.proxy.index(row, 0) for row in range(table.proxy.rowCount())]
+        views = (table.tree.frozen, table.tree.table)
+        return {view.isExpanded(index) for view in views for index in groups if table.proxy.hasChildren(index)}
+
+    table.grouping.setCurrentIndex(table.grouping.findData("type"))
+    assert opened() == {False}
+    table.filter.setText("conv")
+    assert opened() == {True}
+    table.grouping.setCurrentIndex(table.grouping.findData("frame"))
+    assert opened() == {True}
+    table.filter.clear()
+    table.grouping.setCurrentIndex(table.grouping.findData("type"))
+    assert opened() == {False}
+
+
 @pytest.mark.parametrize("grouping", ["", "type"])
 def test_sorting_keeps_the_selection_and_sorts_inside_groups(context, table, profile, run, grouping):
     profiling_of(context).add(profile)

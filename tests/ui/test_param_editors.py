@@ -42,7 +42,9 @@ def of_every_kind() -> dict[str, Parameter]:
     for cls in (*registry, *registry.activations.values()):
         for p in cls.parameters:
             info = p.info
-            marks = ("of choices" * bool(info.choices), "multiline" * info.multiline, "with a unit" * bool(info.unit))
+            words = any("_" in str(choice) for choice in info.choices)
+            choices = "of choices of several words" if words else "of choices" * bool(info.choices)
+            marks = (choices, "multiline" * info.multiline, "with a unit" * bool(info.unit))
             bounds = ("at least" * (info.min is not None), "at most" * (info.max is not None))
             name = " ".join(filter(None, (p.kind, *marks, *bounds)))
             found.setdefault(name, p)

@@ -101,6 +101,21 @@ def test_typing_a_number_changes_the_layer_and_is_one_undo_step(qtbot, panel, co
     assert features.hasFocus()
 
 
+@pytest.mark.parametrize("name", ["features", "groups"])
+def test_values_that_are_entered_one_after_the_other_are_undone_one_by_one(qtbot, panel, context, name):
+    context.select(("conv_0",))
+    number = field(panel, name)
+    first = number.text()
+    for text in ("2", "4"):
+        retype(qtbot, number, text)
+        qtbot.keyClick(number, Qt.Key.Key_Return)
+    for text in ("2", first):
+        context.document.undo()
+        assert number.text() == text
+        assert params(context, "conv_0").get(name, first) == text
+    assert context.document.undo() is None
+
+
 @pytest.mark.parametrize("later", [(), ("conv_1",)])
 def test_channels_whose_weights_cannot_follow_are_written_also_after_another_selection(
     qtbot, panel, context, monkeypatch, later

@@ -23,7 +23,7 @@ from app.ui.engine.context import Context
 from app.ui.engine.profiling import ProfilingController
 from app.ui.profile.advice_panel import AdvicePanel
 from app.ui.profile.charts import PLOTS, ChartsPanel
-from app.ui.profile.plots import POINT, SiAxis, tip
+from app.ui.profile.plots import POINT, RooflinePlot, SiAxis, tip
 from app.ui.profile.utilization import UtilizationPanel, kinds
 from app.ui.profile.utilization_bars import BAR, UtilizationBars
 from app.ui.widgets import theme
@@ -148,6 +148,21 @@ def test_only_known_roofs_are_drawn(
 ) -> None:
     profiling.add(profile_of(replace(FULL, peaks=peaks)))
     assert list(curves(plot_of(charts, "roofline"))) == lines
+
+
+def test_chosen_points_are_above_the_others(charts: ChartsPanel, profiling: ProfilingController) -> None:
+    rows = tuple(replace(steps()[0], layers=(name,), flops=10**9 * (4 - n)) for n, name in enumerate(NAMES))
+    profiling.add(
+        profile_of(replace(RUN, operators=rows, peaks=RunPeaks(measured(1e12), measured(1e10), measured(1e11))))
+    )
+    plot = charts.plot()
+    assert isinstance(plot, RooflinePlot)
+    for chosen in ((0,), (2,), (1, 3), ()):
+        profiling.choose_rows([rows[number] for number in chosen])
+        charts._rest.timeout.emit()
+        order = [point.data() for point in plot.points.points()]
+        assert sorted(order) == [0, 1, 2, 3]
+        assert tuple(order[4 - len(chosen) :]) == chosen, "the last one is painted over the others"
 
 
 def test_the_tip_of_a_step_has_its_values() -> None:
@@ -646,6 +661,19 @@ def test_each_card_says_what_its_advice_says(
     titles = [words[0] for _, words in cards(advice)]
     assert titles[0] == sentence(found[number].message)
     assert titles.count(titles[0]) == 1  # it is not offered again before a run has measured it
+
+
+def test_advice_that_the_document_refuses_is_not_applied(
+    qtbot: QtBot, advice: AdvicePanel, context: Context, profiling: ProfilingController, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    profiling.add(profile_of(slow_run(context, stem=10.0, body=40.0)))
+    before = cards(advice)
+    said: list[object] = []
+    context.message.connect(lambda *words: said.append(words))
+    monkeypatch.setattr(context.root, "insert", lambda edit: False)
+    number = next(n for n, each in enumerate(advice.advice) if each.edit is not None)
+    qtbot.mouseClick(advice.findChild(QPushButton, f"advice.{number}.apply"), LEFT)
+    assert (said, cards(advice)) == ([], before)
 
 
 def test_advice_follows_edits_settings_and_the_document(

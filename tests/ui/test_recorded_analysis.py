@@ -18,6 +18,7 @@ pytestmark = [
     pytest.mark.skipif(find_spec("onnxruntime") is None, reason="ONNX Runtime is not installed"),
 ]
 
+from engine_here import EngineHere
 from PySide6.QtCore import QModelIndex, QPoint, Qt
 from PySide6.QtGui import QImage
 from PySide6.QtTest import QTest
@@ -313,6 +314,7 @@ def _colors(image: QImage | None) -> str:
 @pytest.fixture
 def session(qtbot: QtBot, tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Session:
     monkeypatch.setattr(coarse_to_fine, "BUDGET", 0)  # no run at a reduced size, however slow the machine is
+    monkeypatch.setattr("app.ui.engine.client.EngineClient", EngineHere)
     settings = tmp_path / "settings"
     settings.mkdir()
     window = open_window(qtbot, settings, size=(1500, 1000))

@@ -15,6 +15,7 @@ pytest.importorskip("PySide6")
 pytest.importorskip("onnxruntime")
 pytestmark = [pytest.mark.gui, pytest.mark.timeout(300)]
 
+from engine_here import EngineHere
 from PySide6.QtCore import QCoreApplication, QEvent, QPoint, QPointF, Qt, QTimer
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QComboBox, QFileDialog, QWidget
@@ -96,6 +97,7 @@ class Session:
             return made(picture, milliseconds if isnan(milliseconds) else 4.25, *rest)  # type: ignore[arg-type]
 
         monkeypatch.setattr(runner, "Made", timed)
+        monkeypatch.setattr(runner, "EngineClient", EngineHere)
         monkeypatch.setattr(file_dialogs, "_saved_in", [folder])  # by no other test
         registry = default_registry()
         context = Context(registry)
@@ -119,6 +121,8 @@ class Session:
         self.model.picture = photograph(folder / "picture.png", size=(200, 150))
         self.model.choices = [VariantChoice(self.document), VariantChoice(folder / "smooth.xml")]
         self.lines: list[str] = []
+        self._computed: list[ImageArray] = []  # results that are as they must be
+        self._similar: list[tuple[ImageArray, ImageArray, float]] = []
         self._before = self._state()
         self.window.show()
         qtbot.waitExposed(self.window)
@@ -265,10 +269,12 @@ class Session:
         for key in model.made:
             variant = model.compared["ABCD".index(key)]
             assert variant is not None
-            images[key] = mean_of(model.noisy, self.sizes[variant.document.removesuffix(".xml")])
-            tolerance = 2e-2 if "half" in variant.name or "fp16" in variant.name.lower() else 2e-6
-            np.testing.assert_allclose(model.made[key].picture, images[key], atol=tolerance, err_msg=f"{what} {key}")
-            images[key] = model.made[key].picture
+            images[key] = made = model.made[key].picture
+            if not any(made is known for known in self._computed):  # of an earlier step
+                tolerance = 2e-2 if "half" in variant.name or "fp16" in variant.name.lower() else 2e-6
+                expected = mean_of(model.noisy, self.sizes[variant.document.removesuffix(".xml")])
+                np.testing.assert_allclose(made, expected, atol=tolerance, err_msg=f"{what} {key}")
+                self._computed.append(made)
         reference = images[CLEAN] if CLEAN in images else images[min(model.made)]
         keys = [INPUT, *([CLEAN] if model.knows_clean else []), *"ABCD"[: len(model.choices)]]
         assert table.rowCount() == len(keys), what
@@ -280,11 +286,19 @@ class Session:
                 assert cells[1:3] + cells[4:5] == ["reference", "-", "-"], f"{what}: {key} is measured against itself"
                 continue
             self._check_number(f"{what} {key} psnr", cells[1], decibels(reference, images[key]), 0.006)
-            self._check_number(f"{what} {key} ssim", cells[2], similarity(reference, images[key]), 6e-5)
+            self._check_number(f"{what} {key} ssim", cells[2], self._similarity(reference, images[key]), 6e-5)
             if cells[4] != "-":
                 x, y = model.measured.regions[key][0]
                 part = (..., slice(y, y + CROP), slice(x, x + CROP))
                 self._check_number(f"{what} {key} worst", cells[4], decibels(reference[part], images[key][part]), 0.006)
+
+    def _similarity(self, reference: ImageArray, made: ImageArray) -> float:
+        """SSIM, computed once for two images that are shown over several steps."""
+        pair = [each for each in self._similar if each[0] is reference and each[1] is made]
+        if not pair:
+            pair.append((reference, made, similarity(reference, made)))
+            self._similar += pair
+        return pair[0][2]
 
     def _check_number(self, what: str, text: str, expected: float, tolerance: float) -> None:
         found = inf if "∞" in text or text in ("inf", "equal") else float(text)

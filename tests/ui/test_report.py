@@ -19,6 +19,7 @@ from pathlib import Path
 
 import analysis_kit as kit
 import numpy as np
+from engine_here import EngineHere
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 from side_kit import WAIT, Side
@@ -26,6 +27,7 @@ from side_kit import WAIT, Side
 from app.reports.analysis_report import Seen, statistics, write_analysis
 from app.ui.analysis.layer_infos import layer_infos
 from app.ui.analysis.report import save_report, seen_in
+from app.ui.compare import runner
 from app.ui.compare.report import copy_of
 from app.ui.engine.client import EngineClient
 from app.ui.engine.result import Phase
@@ -179,7 +181,8 @@ def test_a_page_that_cannot_be_written_says_why(qtbot: QtBot, tmp_path: Path) ->
 
 
 @pytest.fixture
-def side(qtbot: QtBot, tmp_path: Path) -> Iterator[Side]:
+def side(qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Side]:
+    monkeypatch.setattr(runner, "EngineClient", EngineHere)
     made = Side(qtbot, tmp_path)
     yield made
     made.window.close()

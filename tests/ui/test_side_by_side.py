@@ -15,6 +15,7 @@ from math import isnan
 from pathlib import Path
 
 import numpy as np
+from engine_here import EngineHere
 from PIL import Image
 from PySide6.QtCore import QObject, QPoint, Qt
 from PySide6.QtGui import QColor
@@ -37,7 +38,7 @@ from side_kit import WAIT, Side, network, photograph
 
 import samples
 from app.reports.comparison import ImageMetrics, Row
-from app.ui.compare import difference_images
+from app.ui.compare import difference_images, runner
 from app.ui.compare.folder_run import best
 from app.ui.compare.metrics_view import BEST, PSNR, SSIM, TIME, VALUES
 from app.ui.compare.model import CLEAN, INPUT, NoiseChoice
@@ -60,14 +61,23 @@ from designer.runtime.provenance import digest_of
 
 
 @pytest.fixture
-def side(qtbot: QtBot, tmp_path: Path) -> Iterator[Side]:
+def side_of_processes(qtbot: QtBot, tmp_path: Path) -> Iterator[Side]:
     made = Side(qtbot, tmp_path)
     yield made
     made.window.close()
     made.window.deleteLater()
 
 
-def test_variants_get_the_same_noisy_picture_and_are_measured_against_the_clean_one(side: Side) -> None:
+@pytest.fixture
+def side(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Side:
+    """Engines in this process: starting some takes longer than what they are asked."""
+    monkeypatch.setattr(runner, "EngineClient", EngineHere)
+    made: Side = request.getfixturevalue("side_of_processes")
+    return made
+
+
+def test_variants_get_the_same_noisy_picture_and_are_measured_against_the_clean_one(side_of_processes: Side) -> None:
+    side = side_of_processes
     side.begin()
     model = side.model
     clean = read_image(side.folder / "picture.png")
@@ -106,7 +116,8 @@ def test_one_that_fails_says_why_and_the_others_go_on(side: Side) -> None:
     assert "not an image like its input" in side.window.setup.rows[0].state
 
 
-def test_an_engine_that_dies_takes_nobody_along(side: Side, qtbot: QtBot) -> None:
+def test_an_engine_that_dies_takes_nobody_along(side_of_processes: Side, qtbot: QtBot) -> None:
+    side = side_of_processes
     side.begin()
     lane = side.model.runner.clients[0]
     with qtbot.waitSignal(lane.crashed):
@@ -591,7 +602,8 @@ def test_a_folder_can_be_cancelled_and_an_empty_one_says_so(side: Side, qtbot: Q
     assert "no images" in view.note.text()
 
 
-def test_escape_closes_and_ends_the_engines(side: Side, qtbot: QtBot) -> None:
+def test_escape_closes_and_ends_the_engines(side_of_processes: Side, qtbot: QtBot) -> None:
+    side = side_of_processes
     side.begin()
     clients = side.model.runner.clients
     assert all(client.running for client in clients)

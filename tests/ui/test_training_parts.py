@@ -12,16 +12,19 @@ import pytest
 
 pytest.importorskip("PySide6")
 from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QApplication, QDialog, QFileDialog, QInputDialog, QLineEdit, QToolButton, QWidget
 from pytestqt.qtbot import QtBot
 from training_kit import WAIT, Runs, make_run, project_context
 
 from app.ui.document.document import Document
+from app.ui.document.template_view import ScopeStep
 from app.ui.engine.analysis import analysis_of
 from app.ui.engine.context import Context
 from app.ui.engine.run_health import run_health_of
 from app.ui.engine.time_machine import time_machine_of
 from app.ui.engine.training import StartRequest
+from app.ui.train import validation_panel
 from app.ui.train.health_panel import HealthPanel
 from app.ui.train.run_progress import RunProgress, metric_title, time_text
 from app.ui.train.runs_panel import TrainingRunsPanel
@@ -31,6 +34,9 @@ from app.ui.train.validation_panel import ValidationPanel
 from app.ui.widgets import theme
 from designer.files.weights import Weights, fill_missing, required_weights, save_weights
 from designer.graph.graph import Graph
+from designer.graph.model import Layer, Source
+from designer.graph.template import Template
+from designer.graph.template_commands import set_template
 from designer.training import run_registry
 from designer.training.run_folder import Notes, RunFolder
 from designer.training.sweep import Axis, Sweep, trials
@@ -193,6 +199,31 @@ def test_the_validation_images_follow_the_newest_step_until_the_slider_is_moved_
     assert seen() == ("step 4", "#040404")  # the newest one of another run
     runs.training.choose(())
     assert not panel.view.isVisible()
+
+
+def test_a_validation_image_that_was_half_written_is_loaded_with_the_next_news(
+    qtbot: QtBot, context: Context, runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    panel = ValidationPanel(context)
+    shown(qtbot, panel)
+    run = runs.add("a")
+    runs.training.choose((run,))
+    loaded, load = [], validation_panel._load
+    half = True
+
+    def counted(path: Path | None) -> QImage | None:
+        loaded.append(path)
+        return None if half else load(path)
+
+    monkeypatch.setattr(validation_panel, "_load", counted)
+    runs.validate(run, 5, dog="#050505")
+    assert panel.view.image is None
+    half = False
+    loaded.clear()
+    runs.training.updated.emit()
+    assert panel.view.image is not None
+    assert panel.view.image.pixelColor(7, 1).name() == "#050505"
+    assert [path.name for path in loaded if path is not None] == ["dog.png"] * len(loaded)
 
 
 def test_the_names_of_validation_images_are_those_of_the_step_of_the_slider(
@@ -406,6 +437,24 @@ def test_curves_are_those_of_the_chosen_metric_and_runs(qtbot: QtBot, context: C
     assert drawn()[0][0] == "renamed"
 
 
+def test_columns_of_the_runs_get_wider_with_their_values_and_never_narrower(
+    qtbot: QtBot, context: Context, runs: Runs
+) -> None:
+    panel = TrainingRunsPanel(context)
+    shown(qtbot, panel)
+    run = runs.add("a")
+    runs.training.choose((run,))
+    header = panel.table.header()
+    for column in range(panel.model.columnCount()):
+        needed = max(panel.table.sizeHintForColumn(column), header.sectionSizeHint(column))
+        header.resizeSection(column, needed - 5)
+        runs.training.updated.emit()
+        assert header.sectionSize(column) == needed
+        header.resizeSection(column, needed + 40)
+        runs.training.updated.emit()
+        assert header.sectionSize(column) == needed + 40
+
+
 def test_a_run_is_extended_to_twice_its_steps_by_default(
     qtbot: QtBot, context: Context, runs: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -437,10 +486,14 @@ def test_everything_that_the_panel_says_is_in_the_request_of_a_run(
     shown(qtbot, panel)
     for name in ("start", "make_samples"):
         monkeypatch.setattr(runs.training, name, lambda request, name=name: asked.append((name, request)))
-    opened: list[StartRequest] = []
+    opened: list[tuple[Document, StartRequest]] = []
     monkeypatch.setattr(
-        "app.ui.train.training_panel.SweepDialog", lambda _document, base, _parent: opened.append(base) or FakeDialog()
+        "app.ui.train.training_panel.SweepDialog",
+        lambda document, base, _parent: opened.append((document, base)) or FakeDialog(),
     )
+    part = Template("part", (Layer("in", "template_input"), Layer("out", "template_output", inputs=(Source("in"),))))
+    assert context.document.do(lambda graph: set_template(graph, part))
+    assert context.set_scope((ScopeStep("", "part"),))  # what is trained is the network around it
     panel.project.setText(str(tmp_path / "mine"))
     for task, fields in TASK_FIELDS.items():
         panel.task.setCurrentIndex(panel.task.findData(task))
@@ -460,7 +513,7 @@ def test_everything_that_the_panel_says_is_in_the_request_of_a_run(
             for button in (panel.start, panel.samples, panel.sweep):
                 qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
             assert asked == [("start", expected), ("make_samples", expected)]
-            assert opened == [expected]
+            assert opened == [(context.root, expected)]
             asked.clear()
             opened.clear()
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+from engine_here import EngineHere
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QLabel, QPushButton, QTableWidget, QWidget
@@ -20,11 +21,13 @@ from pytestqt.qtbot import QtBot
 from side_kit import WAIT, Side, photograph
 
 from app.reports.votes import EQUAL, LEFT, RIGHT
+from app.ui.compare import runner
 from app.ui.widgets.render import picture_pixels
 
 
 @pytest.fixture
-def side(qtbot: QtBot, tmp_path: Path) -> Iterator[Side]:
+def side(qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Side]:
+    monkeypatch.setattr(runner, "EngineClient", EngineHere)
     made = Side(qtbot, tmp_path)
     yield made
     made.window.close()

@@ -106,6 +106,7 @@ class NetworkOverviewPanel(QWidget):
         self.infos.changed.connect(self._show)
         self.model.modelReset.connect(self._on_other_steps)
         self._sized = self._fitted = False
+        self._names: dict[str, str] = {}  # names that layers got since the last result, by those that they ran with
         self._deleted = False  # since the last result
         self._revision = 0
         self._document: Document | None = None
@@ -134,9 +135,20 @@ class NetworkOverviewPanel(QWidget):
     def _on_change(self, change: ChangeSet) -> None:
         if change.added or change.removed or change.rewired:
             self._outdate()
+        self._follow_names(change)
         if self._deleted or change.removed - change.renamed.keys():  # perhaps nothing runs again without them
             self._deleted = True
             self._show()
+
+    def _follow_names(self, change: ChangeSet) -> None:
+        result = self._analysis.result
+        if result is None or not (
+            change.renamed or change.renamed_inside or change.renamed_templates or change.removed
+        ):
+            return
+        for ran in (name for step in result.steps for name in step.layers):
+            now = self._names.get(ran, ran)
+            self._names[ran] = self._context.path_after(now, change) or now  # a layer that is gone may come back
 
     def _outdate(self) -> None:
         """Types or shapes may be others; a slider's values leave them as they are."""
@@ -144,6 +156,7 @@ class NetworkOverviewPanel(QWidget):
 
     def _on_result(self) -> None:
         """Less often while a video plays: nobody reads values at that rate, and drawing them costs a frame."""
+        self._names.clear()
         self._deleted = False
         if not self._analysis.playback.playing:
             self._show()
@@ -192,12 +205,13 @@ class NetworkOverviewPanel(QWidget):
         self._stack.show_content(True)
 
     def _steps_of(self, result: AnalysisResult) -> Sequence[RunStep]:
-        """Without the layers that were deleted since."""
+        """Without the layers that were deleted since, and those that are left under their names of now."""
         if not self._deleted:
             return result.steps
+        named = ([self._names.get(name, name) for name in step.layers] for step in result.steps)
         steps = (
-            msgspec.structs.replace(step, layers=tuple(name for name in step.layers if self._context.find(name)))
-            for step in result.steps
+            msgspec.structs.replace(step, layers=tuple(name for name in names if self._context.find(name)))
+            for step, names in zip(result.steps, named, strict=True)
         )
         return tuple(step for step in steps if step.layers)
 

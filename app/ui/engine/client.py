@@ -238,6 +238,7 @@ class EngineClient(QObject):
         self.folder = self._shared = None
 
     def _finished(self, code: int, status: QProcess.ExitStatus) -> None:
+        self._read_errors()
         self._died(_death(code, status is QProcess.ExitStatus.CrashExit, self._errors))
 
     def _process_error(self, error: QProcess.ProcessError) -> None:
@@ -245,8 +246,6 @@ class EngineClient(QObject):
             self._died(tr("The engine process could not be started: {reason}.", reason=self._process.errorString()))
 
     def _died(self, what: str) -> None:
-        if self._process is not None:
-            self._read_errors()
         doing = ""
         if self.waits_for:
             method = self.waits_for[0]

@@ -43,7 +43,7 @@ class DiskWatch(QObject):
         self._compare = compare
         self.bar = NoticeBar("disk")
         self._ended = False
-        self._notice: tuple[OpenDocument, str] | None = None  # the document and state that the bar shows
+        self._notice: tuple[OpenDocument, str, bool] | None = None  # the document and state that the bar shows
         self._watcher = QFileSystemWatcher(self)
         self._watcher.fileChanged.connect(self._soon)
         self._watcher.directoryChanged.connect(self._soon)
@@ -95,9 +95,10 @@ class DiskWatch(QObject):
             self._notice = None
             self.bar.clear()
             return
-        if self._notice == (opened, opened.disk):
+        shown = (opened, opened.disk, opened.is_clean)
+        if self._notice == shown:
             return
-        self._notice = (opened, opened.disk)
+        self._notice = shown
         name = opened.document.path.name if opened.document.path is not None else ""
         if opened.disk == "changed":
             text = tr("“{name}” was changed by another program.", name=name)
