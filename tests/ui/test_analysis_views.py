@@ -1172,6 +1172,8 @@ def test_the_report_has_what_is_seen(
     assert list(before.options) == [titled("mix"), titled("noise")]
     assert (before.outputs, before.inspected, before.overview, before.milliseconds) == ({}, None, (), 0.0)
     assert (before.note, before.window) == ("", b"")
+    image = QImage.fromData(seen_in(context, panel).window)
+    assert image.size() == panel.size() * panel.devicePixelRatio(), "also of a network that was not run"
     params = {"width": "4", "height": "3", "offset": "2x1x0", "analysis_view": "tensor"}
     document.do(lambda g: set_params(g, {"z": params}))
     y, z, hidden = (np.random.default_rng(n).random((1, 3, 8, 16), np.float32) for n in range(3))

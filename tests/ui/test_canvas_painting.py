@@ -26,7 +26,7 @@ from app.ui.canvas import node_metrics, node_paint
 from app.ui.canvas.difference_marks import DifferenceMarks, Mark
 from app.ui.canvas.format_marks import Badge, FormatBadges
 from app.ui.canvas.frames import LEAST_WIDTH, WHOLE, FrameItem, needed_height
-from app.ui.canvas.heat_overlay import Cell, HeatItem
+from app.ui.canvas.heat_overlay import BAND, MIN_BAND, Cell, HeatItem
 from app.ui.canvas.links import LiveLink
 from app.ui.canvas.node_layout import PAD
 from app.ui.widgets import theme
@@ -380,6 +380,16 @@ def test_marks_of_differences(qapp, zoom):
     for number, area in enumerate(badges):
         assert area.center() == QPointF(-6, 200 * number - 6)
         assert area.width() * zoom == pytest.approx(20, abs=0.01)
+
+
+@pytest.mark.parametrize("zoom", [2.0, 1.0, 0.3, 0.1])
+def test_the_frame_of_a_cell_of_the_heat_is_never_thinner_than_can_be_seen(qapp, zoom):
+    item = HeatItem()
+    item.show_cells([Cell(QRectF(0, 0, 144, 64), 1.0, "")], [])
+    (frame,) = [stroke.area for stroke in strokes(item, zoom) if stroke.kind == "path"]
+    band = max(BAND, MIN_BAND / zoom)
+    found, expected = frame.getRect(), QRectF(0, 0, 144, 64).adjusted(-band, -band, band, band).getRect()
+    assert found == pytest.approx(expected, abs=0.5)
 
 
 @pytest.mark.parametrize("zoom", [1.0, 0.3])

@@ -365,6 +365,8 @@ def test_places_in_sources_and_modelled_times() -> None:
         (Track(None, "video"), "counting the frames …"),
         (Track(None, "folder", frames=2, names=names, position=1), "2 / 2  b.png"),
         (Track(None, "video", frames=200, fps=1.0, position=125), "frame 126 / 200  2:05.00"),
+        (Track(None, "video", frames=200, fps=1.0, position=110), "frame 111 / 200  1:50.00"),
+        (Track(None, "video", frames=200, fps=2.0, position=119), "frame 120 / 200  0:59.50"),
         (Track(None, "video", frames=3, fps=25.0, times=(0.0, 0.5, 61.25), position=2), "frame 3 / 3  1:01.25"),
     ):
         assert _place(track) == text

@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 
 pytest.importorskip("PySide6")
+import re
+
+from PySide6.QtGui import QTextDocument
 from PySide6.QtWidgets import QLabel
+from recorded import check_lines
 
 from app.ui.design.layer_facts import AT_ONCE, FINDINGS, LayerFacts
 from app.ui.document.document import Document
@@ -16,6 +20,7 @@ from designer.graph.model import Layer, Source
 from designer.operators.registry import default_registry
 
 pytestmark = pytest.mark.gui
+COLOR = re.compile(r"#[0-9a-f]{6}")
 
 
 def test_of_many_problems_the_first_are_shown_and_the_rest_counted(qtbot):
@@ -57,6 +62,65 @@ def test_the_cost_of_a_layer_names_weights_and_outputs(qtbot):
     weights, outputs = facts.facts()["Memory, FP32"].split(", ")
     assert weights.endswith("48.0 B weights")
     assert outputs.endswith("768 B outputs")
+
+
+def every_fact() -> Graph:
+    """Layers with one input and many, with and without links to them, with several outputs, wrong, unknown, and in training only."""
+    conv = {"features": "4", "kernel": "3x3", "padding": "same"}
+    many = tuple(Source("plain") for _ in range(40))
+    return Graph(
+        [
+            Layer("image", "input", params={"dims": "16x8x4"}),
+            Layer("plain", "convolution", (0, 0), (Source("image"),), conv),
+            Layer("alone", "convolution", (0, 0), (), conv),
+            Layer("cut", "split", (0, 0), (Source("plain"),), {"sizes": "1,3"}),
+            Layer("slices", "split", (0, 0), (Source("plain"),), {"sizes": "1,1,1,1"}),
+            Layer("both", "element_wise", (0, 0), (Source("plain"), Source("image")), {"operation": "add"}),
+            Layer("half", "element_wise", (0, 0), (None, Source("plain")), {"operation": "add"}),
+            Layer("joined", "concatenation", (0, 0), many),
+            Layer('a "b" <c> & d', "convolution", (0, 0), (Source("plain"),), {**conv, "kernel": "0x0"}),
+            Layer("after", "identity", (0, 0), (Source('a "b" <c> & d'),)),
+            Layer("wrong", "convolution", (0, 0), (Source("plain"),), {**conv, "features": "none", "kernel": "0x0"}),
+            Layer("strange", "of_a_plugin", (0, 0), (Source("plain"), Source("image"))),
+            Layer("aim", "input", params={"dims": "16x8x4"}),
+            Layer("loss", "l1_loss", (0, 0), (Source("plain"), Source("aim"))),
+            Layer("out", "output", (0, 0), (Source("both"),)),
+        ]
+    )
+
+
+def test_facts_of_every_kind_of_layer_are_as_recorded(qtbot):
+    document = Document(every_fact(), default_registry())
+    facts = LayerFacts("facts")
+    qtbot.addWidget(facts)
+    asked = []
+    facts.link_activated.connect(asked.append)
+    lines = []
+    names = list(document.graph.layers)
+    several = (("plain", "joined"), ("aim", "plain"), ("aim", "loss"), ("after", "wrong", "alone"), tuple(names))
+    for chosen in (*((name,) for name in names), *several):
+        for params in ((), ("kernel",)) if "wrong" in chosen else ((),):
+            facts.show_layers(document, chosen, params)
+            qtbot.waitUntil(lambda: "…" not in facts.facts().values())
+            lines.append(f"# {' '.join(chosen) if len(chosen) < 9 else 'all'}{' without kernel' if params else ''}")
+            lines += [f"{name}: {text}".replace("\n", " / ") for name, text in facts.facts().items()]
+            because, more = facts.findChild(QLabel, "facts.because"), facts.findChild(QLabel, "facts.more")
+            if not because.isHidden():
+                lines.append(f"because: {COLOR.sub('color', because.text())}")
+            if not more.isHidden():
+                lines.append(f"more: {more.text()}")
+            lines += [f"finding: {m.text()}" for m in facts.findChildren(Message) if not m.isHidden() and m.text()]
+    check_lines("window/layer_facts.txt", lines)
+    facts.show_layers(document, ("after",))
+    text = QTextDocument()
+    text.setHtml(facts.findChild(QLabel, "facts.because").text())
+    links = {
+        fragment.fragment().charFormat().anchorHref()
+        for fragment in text.firstBlock()
+        if fragment.fragment().charFormat().isAnchor()
+    }
+    assert links == {'a "b" <c> & d'}
+    assert 'a "b" <c> & d' in text.toPlainText()
 
 
 @pytest.mark.parametrize("mode", ["dark", "light"])

@@ -14,10 +14,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from made_widgets import made, receivers
-from PySide6.QtCore import QSettings
-from PySide6.QtWidgets import QWidget
+from PySide6.QtCore import QSettings, QTimer
+from PySide6.QtWidgets import QApplication, QHBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 from recorded_state import compare
+from shown_state import differences, named, of_tree
 from window_kit import network, show
 
 from app.ui.analysis.heat import HeatLegend
@@ -31,6 +32,7 @@ from app.ui.design.name_field import NameField
 from app.ui.design.raw_params import RawParams
 from app.ui.design.weights_report import WeightsReportView
 from app.ui.document.document import Document
+from app.ui.document.import_record import ImportRecord
 from app.ui.document.recovery_dialog import DifferencesDialog, RecoveryDialog
 from app.ui.document.unsaved import UnsavedDialog
 from app.ui.engine.analysis import analysis_of
@@ -51,6 +53,7 @@ from app.ui.shell.shortcuts_dialog import ShortcutsDialog
 from app.ui.shell.status import StatusBar
 from app.ui.shell.window import MainWindow, declared_actions
 from app.ui.widgets import theme
+from app.ui.widgets.background import Background
 from app.ui.widgets.choice_box import ChoiceBox
 from app.ui.widgets.code_consent import CodeConsent
 from app.ui.widgets.elided import ElidedLabel
@@ -67,10 +70,12 @@ from app.ui.widgets.number_field import NumberField
 from app.ui.widgets.size_field import SizeField
 from app.ui.widgets.slider import NumberSlider
 from designer.files.recovery import Unfinished
+from designer.graph import commands
 from designer.graph.diagnostics import Diagnostic, Severity
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.graph.template import Template
+from designer.importers.report import ImportReport
 from designer.operators.registry import default_registry
 from designer.runtime.engines import trt
 
@@ -147,6 +152,47 @@ def test_a_panel_is_made_for_a_network_as_recorded(
         before = set(found)
         found += ["", f"# {' '.join(names)}", *(line for line in made(panel) if line not in before)]
     compare(f"made_{name}_filled", found)
+
+
+OPENED_LATE = (*FILLED[1:], "network_settings")
+
+
+@pytest.mark.parametrize("name", OPENED_LATE)
+def test_a_panel_that_is_opened_late_shows_what_it_would_have_shown(
+    name: str, host: QWidget, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Panels are made when they are first shown: with a network open, imported from a model and compared, and layers selected."""
+    monkeypatch.setattr(Playback, "look", lambda *_: None)  # starts the engine
+    spec = next(spec for spec in PANELS if spec.id == name)
+    kind = getattr(importlib.import_module(f"app.ui.{spec.module}"), spec.class_name)
+    context = Context(default_registry(), host)
+    row = QHBoxLayout(host)
+    host.resize(1600, 700)
+    early = kind(context)
+    row.addWidget(early)
+    host.show()
+    qtbot.waitExposed(host)
+    document = Document(many_kinds(), context.registry, parent=context)
+    document.imported = ImportRecord(None, ImportReport("model.onnx", "a program", 17), document)
+    context.set_document(document)
+    document.do(lambda g: commands.set_params(g, {"conv": {"features": "5"}}))
+    context.comparison.with_graph(network(), "other")
+    context.select(("conv",))
+    late = kind(context)
+    row.addWidget(late)
+    late.show()
+    host.resize(1610, 700)
+
+    def rest() -> bool:
+        QApplication.processEvents()
+        timers = (timer for part in (context, host) for timer in part.findChildren(QTimer))
+        jobs = (job.running for part in (context, host) for job in part.findChildren(Background))
+        return not any(t.isActive() and t.isSingleShot() and t.interval() <= 1000 for t in timers) and not any(jobs)
+
+    qtbot.waitUntil(lambda: rest() and rest(), timeout=30_000)
+    facts, others = (dict(named("", of_tree(panel))) for panel in (early, late))
+    assert len(facts) > 3
+    assert differences(facts, others) == []
 
 
 def test_the_window_is_made_as_recorded(window: MainWindow) -> None:

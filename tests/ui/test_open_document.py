@@ -625,6 +625,44 @@ def test_a_template_view_is_part_of_its_file(qapp, tmp_path: Path) -> None:
     assert by_name.follow(document.graph.apply(Edit("")))
 
 
+def test_a_template_view_reports_each_edit_as_a_document_of_its_layers_does(qapp) -> None:
+    document = Document(network(), default_registry())
+    view = TemplateView(document, ScopeStep("use", "block"), document)
+    document.changed.connect(view.follow)
+    alone = Document(network().inside("block"), default_registry())
+    heard: dict[object, list[object]] = {view: [], alone: []}
+    for each, found in heard.items():
+        each.changed.connect(
+            lambda change, found=found: found.append((change.added, change.removed, change.rewired, change.renamed))
+        )
+        each.states_changed.connect(lambda names, found=found: found.append(set(names)))
+
+    def compare() -> None:
+        (mine, *states), (its, *others) = heard[view], heard[alone]
+        assert mine == its
+        assert bool(states) or not others, "states of removed layers are announced too"
+        assert all(any(names <= found for found in states) for names in others)
+
+    lone = layer("lone", "identity")
+    for edit in (
+        lambda g: commands.add_layer(g, lone),
+        lambda g: features(g, "9", "c"),
+        lambda g: commands.rename_layer(g, "lone", "other"),
+        lambda g: commands.remove_layers(g, ["other"]),
+        lambda g: commands.move_layers(g, {"c": (64, 64)}),
+    ):
+        for each, found in heard.items():
+            found.clear()
+            assert each.do(edit)
+        compare()
+        for each, found in heard.items():
+            found.clear()
+            assert each.undo()
+        compare()
+        for each in heard:
+            assert each.redo()
+
+
 def test_all_layers_of_an_instance_that_is_only_trained_belong_to_the_training_branch(qapp) -> None:
     graph = network()
     graph.apply(Edit("", {"aim": (None, layer("aim", "input", dims="8x8x3"))}))

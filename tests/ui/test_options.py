@@ -12,6 +12,7 @@ import numpy as np
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
+    QApplication,
     QCheckBox,
     QComboBox,
     QDoubleSpinBox,
@@ -27,7 +28,7 @@ from pytestqt.qtbot import QtBot
 
 from app.ui.analysis.options import LayerOptions, OptionsArea
 from app.ui.document.document import Document
-from designer.graph.commands import remove_layers, replace_layers, set_params
+from designer.graph.commands import add_layer, remove_layers, replace_layers, set_params
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.operators.api import Option
@@ -351,3 +352,23 @@ def test_a_value_that_the_parameter_refuses_is_said_and_not_written(qtbot: QtBot
     drawn.document.do(lambda g: remove_layers(g, ["every_0"]))
     made._write(made._rows[0].option, 2.0)  # a control that is still there writes nothing
     assert "every_0" not in drawn.document.graph
+
+
+def test_the_control_with_the_focus_keeps_it_when_the_controls_are_made_again(qtbot: QtBot, drawn: Drawn) -> None:
+    """Other layers have other controls; the one that is used is found again by its name. The hint is for no controls at all."""
+    drawn.area.activateWindow()
+    QTest.qWaitForWindowActive(drawn.area)
+    before = drawn.find(QLineEdit, "caption")
+    before.setFocus()
+    assert QApplication.focusWidget() is before
+    drawn.document.do(lambda g: add_layer(g, Layer("every_1", "every", inputs=(Source("input_0"),))))
+    after = drawn.find(QLineEdit, "caption")
+    assert after is not before
+    assert QApplication.focusWidget() is after
+    assert drawn.area._empty.isHidden()
+    assert set(drawn.area._groups) == {"every_0", "every_1"}
+    drawn.document.do(lambda g: remove_layers(g, ["every_0", "every_1"]))
+    assert not drawn.area._empty.isHidden()
+    assert drawn.area._groups == {}
+    drawn.document.undo()
+    assert drawn.area._empty.isHidden()

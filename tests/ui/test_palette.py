@@ -18,6 +18,7 @@ from app.ui.engine.context import Context
 from app.ui.widgets.operator_search import search
 from designer.graph import commands
 from designer.graph.commands import add_layer
+from designer.graph.edits import Edit
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.graph.template import Template
@@ -200,3 +201,34 @@ def test_a_heading_adds_nothing(palette, context):
     assert asked == []
     tree.itemActivated.emit(heading.child(0), 0)
     assert asked
+
+
+def test_a_group_that_was_closed_stays_closed_until_it_is_opened_again(palette):
+    tree = tree_of(palette)
+
+    def is_open(row: int) -> bool:
+        item = tree.topLevelItem(row)
+        assert item is not None
+        return item.isExpanded()
+
+    assert all(is_open(row) for row in range(3))
+    tree.collapseItem(tree.topLevelItem(1))
+    for expected in (False, True):
+        for text in ("conv", ""):
+            palette._search.setText(text)
+        assert [is_open(row) for row in range(3)] == [True, expected, True]
+        tree.expandItem(tree.topLevelItem(1))
+
+
+def test_layers_of_several_types_that_come_together_are_not_recent(palette, context):
+    """Pasted and imported layers were not chosen; of one type they are taken for one that was."""
+    document = Document(Graph(), context.registry, parent=context)
+    context.set_document(document)
+    before = list(palette._recent)
+    both = {"a": (None, Layer("a", "identity")), "b": (None, Layer("b", "pooling"))}
+    document.do(Edit("Paste", both))
+    assert palette._recent == before
+    document.do(Edit("Add", {"c": (None, Layer("c", "pooling"))}))
+    assert palette._recent == ["pooling", *before]
+    document.do(commands.rename_layer(document.graph, "a", "z"))
+    assert palette._recent == ["pooling", *before]

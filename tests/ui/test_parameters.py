@@ -531,3 +531,40 @@ def test_tab_visits_the_buttons_of_a_row_before_the_next_row(qtbot, panel, conte
         qtbot.keyClick(QApplication.focusWidget(), Qt.Key.Key_Tab)
         visited.append(QApplication.focusWidget().objectName())
     assert visited == [f"parameters.{n}" for n in ("features.reset", "features.help", "kernel.width")]
+
+
+def test_all_parameters_of_several_layers_are_reset_if_one_of_them_differs(panel, context):
+    names = ("conv_0", "conv_1")
+    kind = context.document.graph["conv_0"].type
+    document = context.document
+    for name in names:
+        if name not in document.graph:
+            document.do(lambda g, name=name: commands.add_layer(g, Layer(name, kind)))
+    button = panel.findChild(QToolButton, panel._reset.objectName())
+    for changed in ((), names[:1], names[1:], names):
+        for name in names:
+            document.do(lambda g, name=name: commands.set_params(g, {name: {"features": "32", "kernel": "3x3"}}))
+        document.do(lambda g, changed=changed: commands.set_params(g, {name: {"features": "7"} for name in changed}))
+        context.select(names)
+        if changed:
+            assert button.isEnabled(), changed
+            button.click()
+        assert {params(context, name).get("features", "32") for name in names} == {"32"}, changed
+
+
+def test_edits_of_the_same_parameter_of_other_layers_are_other_steps_of_undo(panel, context):
+    document = context.document
+    for name in ("conv_0", "conv_9"):
+        if name not in document.graph:
+            document.do(lambda g, name=name: commands.add_layer(g, Layer(name, g["conv_0"].type)))
+    panel._write_param(("conv_0",), "features", "5")
+    panel._write_param(("conv_0",), "features", "51")  # the next key of the same number
+    panel._write_param(("conv_9",), "features", "6")
+    panel._write_param(("conv_0", "conv_9"), "features", "7")
+    assert [params(context, name)["features"] for name in ("conv_0", "conv_9")] == ["7", "7"]
+    for expected in (("51", "6"), ("51", None)):
+        document.undo()
+        assert tuple(params(context, name).get("features") for name in ("conv_0", "conv_9")) == expected
+    before = params(context, "conv_0").get("features")
+    document.undo()
+    assert params(context, "conv_0").get("features") not in (before, "5")

@@ -18,6 +18,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 import samples
+from app.ui.canvas import network_image
 from app.ui.canvas.canvas import Canvas
 from app.ui.canvas.network_image import ImageOptions, drawn, save
 from app.ui.document.document import Document
@@ -106,9 +107,11 @@ def pages(count: int, *, down: bool) -> Document:
     return Document(Graph(layers, name="net & \u00e9"), default_registry())
 
 
-@pytest.mark.parametrize("page", ["drawing", *PAPERS])
+@pytest.mark.parametrize(
+    ("page", "dark", "transparent"),
+    [("drawing", True, False), ("A4", True, False), ("A3", True, True), ("Letter", False, False)],
+)
 @pytest.mark.parametrize(("count", "down"), [(1, False), (12, False), (12, True)])
-@pytest.mark.parametrize(("dark", "transparent"), [(False, False), (True, False), (True, True)])
 def test_where_the_drawing_is_on_the_page(qapp, tmp_path, page, count, down, dark, transparent):
     """Paper lies if the drawing is wider than high. The drawing is in its middle, 96 units an inch or as large as fits."""
     options = ImageOptions(page=page, dark=dark, transparent=transparent)
@@ -153,6 +156,29 @@ def test_where_the_drawing_is_on_the_page(qapp, tmp_path, page, count, down, dar
     assert ys[-1] - ys[0] == pytest.approx(height * scale, rel=0.01, abs=1)
     assert (xs[-1] + xs[0]) / 2 == pytest.approx(across / 2, abs=1.5)
     assert (ys[-1] + ys[0]) / 2 == pytest.approx(up / 2, abs=1.5)
+
+
+@pytest.mark.parametrize(
+    ("side", "total", "refused"), [(900, 10**9, True), (10**6, 10**4, True), (10**6, 10**9, False)]
+)
+def test_an_image_has_at_most_so_many_pixels_a_side_and_in_total(qapp, monkeypatch, side, total, refused):
+    monkeypatch.setattr(network_image, "MAX_SIDE", side)
+    monkeypatch.setattr(network_image, "MAX_PIXELS", total)
+    with drawn(pages(3, down=False), ImageOptions(scale=1.0)) as image:
+        width, height = image.pixels().toTuple()
+        assert width > 900
+        assert height < 900
+        if refused:
+            with pytest.raises(
+                DiagnosticError,
+                match=f"an image of {width:,} x {height:,} pixels is too large: at most {side:,} a side",
+            ):
+                image.png()
+        else:
+            assert QImage.fromData(image.png()).size().toTuple() == (width, height)
+        root = ElementTree.fromstring(image.svg())
+        assert root.findtext("{http://www.w3.org/2000/svg}title") == "net & \u00e9"
+        assert [float(each) for each in root.get("viewBox").split()] == [0, 0, *image.area.size().toSize().toTuple()]
 
 
 def _inflated(stream: bytes) -> bytes:
