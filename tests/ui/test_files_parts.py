@@ -626,3 +626,13 @@ def test_an_import_is_stored_unless_reading_it_could_run_code(shell, tmp_path, n
     tab.document.imported = ImportRecord(source, ImportReport(name), tab.document)
     session.store_tabs(shell.settings, shell.tabs)
     assert session.stored_tabs(shell.settings) == ([(source, True)] if stored else [])
+
+
+def test_a_document_that_was_closed_through_a_link_is_open_again_under_its_own_name(shell, many, tmp_path) -> None:
+    link = tmp_path / "link.xml"
+    link.symlink_to(many[0])
+    assert shell.files.open(link)
+    assert shell.files.close()
+    assert shell.files.closed == 1
+    assert shell.files.open(many[0])
+    assert shell.files.closed == 0
