@@ -56,6 +56,7 @@ ELSEWHERE = ("network_overview network_overview.steps row",)  # one line for eac
 LEFT_OUT = re.compile(  # what never changes, and all but the texts of what is hidden
     r" accessible(#\d+)?: | (mode|speed) item \d|(?<! text): \(gone\)$"
     r"|^status status( tip: | message: $)"  # messages go after some seconds
+    r"|^status status\.engine text: "  # what the engine does is seen or not, as it happens
     r"|zoom text: (?!100 %)"  # it depends on the fonts
     r"|\.(open|folder|camera|photographs|fit|one|range|quality|adjust|export|mark|reset_display|number|probe|file|status|size|frame|large_title|input_title|field|statistics|same_place) (tip|text: (Fit|1:1))"
 )
