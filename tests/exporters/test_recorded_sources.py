@@ -173,6 +173,23 @@ def judged_by_features() -> Graph:
     return Graph(graph, name="judged", templates=[features])
 
 
+def shared_with_losses(name: str) -> Callable[[], Graph]:
+    """The network and its losses have a module in common, the template `name`."""
+
+    def graph() -> Graph:
+        common = template(name, node("c", "convolution", "x", features=3), node("y", "template_output", "c"))
+        made = restorer(
+            instance("made", name, "tail", shared=True),
+            node("second", "output", "made"),
+            instance("wanted", name, "clean", shared=True),
+            node("alike", "mse_loss", "made", "wanted"),
+            node("near", "l1_loss", "tail", "clean"),
+        )
+        return Graph(made, name="common", templates=[common])
+
+    return graph
+
+
 def whole(graph: Callable[[], Graph], name: str, selection: list[str] | None = None) -> Callable[[Registry], str]:
     return lambda registry: generate_source(graph(), registry, name, selection)
 
@@ -215,6 +232,9 @@ SOURCES = {
     "siamese": trained(siamese),
     "inner_loss": trained(lambda: inner_loss(False)),
     "judged_by_features": trained(judged_by_features),
+    "shared_with_losses": trained(shared_with_losses("features")),
+    "shared_with_losses_under_no_identifier": trained(shared_with_losses("1 feature map")),
+    "shared_with_losses_under_the_name_of_a_local": trained(shared_with_losses("wanted")),
     "one_tap": trained(lambda: restorer(node("compared", "l1_loss", "result", "clean"))),
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
@@ -788,6 +789,29 @@ def test_random_tensors_of_single_steps_have_shapes_types_and_strides():
     assert _bytes(values) == 24 + 32 + 4
     assert _type(meta(2, 3)) == "torch.float32 (2, 3) (3, 1)"
     assert _type([meta(1), 3]) == "['torch.float32 (1,) (1,)', '3']"
+
+
+def test_a_single_step_is_timed_in_seconds_without_its_preparation(monkeypatch):
+    torch = pytest.importorskip("torch")
+    from designer.runtime.engines import torch_steps
+
+    entered, given = [], []
+
+    @contextmanager
+    def mode():
+        entered.append("in")
+        yield
+        entered.append("out")
+
+    times = iter([10.0, 10.25, 20.0, 20.5])
+    monkeypatch.setattr(torch_steps, "perf_counter", lambda: next(times))
+    read = {2: torch.empty(3, 4, device="meta")}
+    run = torch_steps._prepared(lambda values: given.append(list(values)), read, 4, mode)
+    assert given == []
+    assert [run.run(), run.run()] == [0.25, 0.5]
+    assert [[getattr(value, "shape", None) for value in values] for values in given] == [[None, None, (3, 4), None]] * 2
+    assert given[0][2] is given[1][2]
+    assert entered == ["in", "out"] * 2
 
 
 def graph_bytes() -> bytes:

@@ -1080,7 +1080,13 @@ def test_while_frames_play_the_overview_follows_less_often(qtbot: QtBot, analysi
     panel._calm.setInterval(30)
     assert bring(2.0) == number(1.0)
     assert panel._calm.isActive()
+    panel._calm.setInterval(60_000)  # of the next start, which would put the values off again
+    panel._calm.start(30)
+    restarted = []
+    panel._calm.start = lambda *time: restarted.append(time)
     assert bring(3.0) == number(1.0)
+    del panel._calm.start
+    assert restarted == []
     qtbot.waitUntil(lambda: cells(panel.model.find("mix"))[TIME] == number(3.0))
     assert bring(4.0) == number(3.0)
     track.playing = False

@@ -42,6 +42,7 @@ from app.ui.document.document import Document
 from app.ui.engine.context import Context
 from app.ui.widgets import run_choices
 from designer.files.document import read_document
+from designer.files.settings import PATTERN
 from designer.files.variants import Variant as SavedVariant
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
@@ -678,12 +679,14 @@ def test_what_is_compared_first(qtbot: QtBot, tmp_path: Path) -> None:
     dncnn = samples.path("dncnn.xml")
     sample = Document(Graph(), context.registry, dncnn, parent=context)
     video = document_of(tmp_path, context, "video", input_files={"image": "film.mp4"})
+    made_up = document_of(tmp_path, context, "made up", input_files={"image": f"{PATTERN}bars"})
     for documents, first, second, picture in (
         ([own, other], own, other, tmp_path / "mine.png"),
         ([own], own, dncnn, tmp_path / "mine.png"),
         ([sample], sample, samples.path("denoiser.xml"), samples.HELD_OUT),
         ([], dncnn, samples.path("denoiser.xml"), samples.HELD_OUT),
         ([video], video, dncnn, samples.HELD_OUT),
+        ([made_up], made_up, dncnn, Path(f"{PATTERN}bars")),
     ):
         made = SideWindow(context, lambda documents=documents: documents)  # type: ignore[misc]
         qtbot.addWidget(made)

@@ -16,7 +16,18 @@ from PySide6.QtWidgets import QApplication, QLabel
 from pytestqt.qtbot import QtBot
 
 from app.ui.train.curve_legend import LONGEST, CurveLegend
-from app.ui.train.curve_plot import _ROLES, _STYLES, BLOCK, NAMED, Curve, CurvePlot, reduced, roomy
+from app.ui.train.curve_plot import (
+    _ROLES,
+    _STYLES,
+    BLOCK,
+    NAMED,
+    VERTICES,
+    Curve,
+    CurveBundle,
+    CurvePlot,
+    reduced,
+    roomy,
+)
 from app.ui.widgets import theme
 
 WAIT = 10_000
@@ -114,6 +125,20 @@ def test_what_is_painted_is_exact_until_there_are_too_many_points() -> None:
     x, y = made.between(0, count, columns)
     assert len(x) <= 2 * columns + 4
     assert (y.min(), y.max()) == (made.y.min(), made.y.max())
+
+
+def test_what_is_painted_of_a_part_of_the_steps_has_the_detail_of_that_part(qtbot) -> None:
+    rng = np.random.default_rng(3)
+    curves = [Curve(name, np.arange(50_000.0), rng.normal(size=50_000)) for name in "ab"]
+    bundle = CurveBundle()
+    bundle.show_curves(curves, [QPen(), QPen()], False)
+    for low, high, width in ((0.0, 50_000.0, 200), (1000.0, 1100.0, 200), (-50.0, 30.0, 8), (49_990.5, 60_000.0, 3000)):
+        columns = max(16, min(width, VERTICES // 4))
+        for curve, (x, y) in zip(curves, bundle.lines(low, high, width), strict=True):
+            wanted = curve.between(low, high, columns)
+            assert (x.tolist(), y.tolist()) == (wanted[0].tolist(), wanted[1].tolist())
+    (x, _), _ = bundle.lines(1000.0, 1100.0, 200)
+    assert set(x.tolist()) >= set(range(1000, 1100))
 
 
 @pytest.mark.parametrize(("share", "half"), [(0.0, 0), (0.02, 0), (0.1, 1), (0.3, 3), (1.0, 10)])

@@ -414,6 +414,21 @@ def test_a_layer_that_cannot_be_inserted_where_it_was_dropped_goes_back(canvas, 
         kit.check(canvas, document)
 
 
+def test_the_search_opens_at_a_layer_that_was_out_of_view(canvas, monkeypatch):
+    canvas.context.document.do(lambda g: commands.move_layers(g, {"conv": (9000, 7000)}))
+    places = []
+    monkeypatch.setattr(canvas.links._connect_search, "open_for", lambda _d, _l, place, **_: places.append(place))
+    for outgoing, corner in ((True, "topRight"), (False, "topLeft")):
+        places.clear()
+        canvas.context.select(("conv",))
+        canvas.viewer.centerOn(QPointF(0, 0))
+        (canvas.links.connect_to if outgoing else canvas.links.connect_from)()
+        viewport = canvas.viewer.viewport()
+        box = canvas.projection["conv"].box()
+        assert places == [viewport.mapToGlobal(canvas.viewer.mapFromScene(getattr(box, corner)()))]
+        assert viewport.rect().contains(viewport.mapFromGlobal(places[0]))
+
+
 def test_the_search_of_a_layer_lists_its_own_ports(canvas):
     """Of the layer that was selected last."""
     search = canvas.links._connect_search

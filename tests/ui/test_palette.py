@@ -7,9 +7,9 @@ import pytest
 pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QLineEdit, QMenu, QTreeWidget
+from PySide6.QtCore import QEvent, Qt
+from PySide6.QtGui import QAction, QKeyEvent
+from PySide6.QtWidgets import QApplication, QLineEdit, QMenu, QTreeWidget
 from window_kit import empty, shown
 
 from app.ui.design.palette import MIME_TYPE, PalettePanel
@@ -117,8 +117,12 @@ def test_no_match_is_said_and_escape_brings_the_list_back(qtbot, palette):
     qtbot.keyClicks(field, "zzzz")
     assert empty(palette).isVisible()
     assert "zzzz" in empty(palette).text()
-    qtbot.keyClick(field, Qt.Key.Key_Escape)
+    escape = QKeyEvent(QEvent.Type.KeyPress, Qt.Key.Key_Escape, Qt.KeyboardModifier.NoModifier)
+    QApplication.sendEvent(field, escape)
     assert tree_of(palette).isVisible()
+    assert escape.isAccepted()
+    QApplication.sendEvent(field, again := escape.clone())
+    assert not again.isAccepted(), "the window stops a run with it"
 
 
 def test_what_was_added_last_is_preferred_by_the_search_and_moves_no_target(qtbot, palette, context):

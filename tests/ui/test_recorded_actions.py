@@ -18,6 +18,7 @@ from shown_state import named, of_menu, of_tree
 from window_kit import settle, show
 
 from app.ui.canvas.actions import ACTIONS as CANVAS
+from app.ui.shell.actions import ACTIONS as SHELL
 from app.ui.shell.window import MainWindow
 from designer.files.document import write_document
 from designer.graph.graph import Graph
@@ -163,3 +164,19 @@ def test_what_an_action_does(selection: str, window: MainWindow) -> None:
         undo_all(window)
         assert write_document(window.context.root.graph) == write_document(network()), name
     compare(f"actions_{selection.replace(' ', '_')}", found)
+
+
+def test_actions_are_declared_as_recorded(window: MainWindow) -> None:
+    """Where each one is, its keys, and where they work: on the canvas only, or anywhere."""
+    found = []
+    for group in (*SHELL, *CANVAS):
+        for action in group.actions:
+            made = window.actions_[action.id]
+            keys = [key.toString() for key in made.shortcuts()]
+            needs = [need.reason for need in action.needs]
+            place = "canvas" if action.on_canvas else "window"
+            found.append(
+                f"{action.id}: {made.text()!r} {action.tip!r} in {' '.join(action.menus)}, keys {keys} of the {place} "
+                f"{made.shortcutContext().name}, needs {needs}, icon {action.icon!r}, checkable {made.isCheckable()}"
+            )
+    compare("actions_declared", found)

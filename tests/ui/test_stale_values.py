@@ -439,6 +439,25 @@ def test_weights_for_a_document_that_was_closed_are_given_up(
     assert set(weight_versions().glob("*")) == before
 
 
+def test_weights_are_those_of_the_document_that_they_were_asked_for(
+    context: Context, training: TrainingController, qtbot: QtBot, tmp_path: Path
+) -> None:
+    run, document = shown_run(training, tmp_path / "project"), context.root
+    save_weights(
+        run.folder.path / "checkpoints" / "best",
+        fill_missing(Weights(), required_weights(document.inference), 3).tensors,
+    )
+    document.change_settings(random_seed=5)
+    training.use_weights(run)
+    other = Document(network(), context.registry, parent=context)
+    other.change_settings(random_seed=7)
+    context.set_document(other)
+    qtbot.waitUntil(lambda: not training.busy, timeout=WAIT)
+    assert (other.settings.weights, other.settings.random_seed) == ("", 7)
+    assert Path(document.settings.weights).parent == weight_versions()
+    assert document.settings.random_seed is None
+
+
 def test_edited_weights_for_a_document_that_was_closed_are_given_up(
     context: Context, silent_engine: EngineClient, tmp_path: Path
 ) -> None:

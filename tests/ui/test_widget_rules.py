@@ -144,6 +144,7 @@ def test_buttons_of_the_bar_are_those_of_the_latest_message(qtbot: QtBot) -> Non
 def test_a_notice_shows_the_buttons_of_its_text_and_names_its_role(qtbot: QtBot) -> None:
     notice = Notice("notice", "Problem")
     shown(qtbot, notice, 400, 100)
+    assert notice._label.textFormat() == Qt.TextFormat.PlainText, "it can quote the content of a file"
     pressed: list[str] = []
     for key in ("a", "b"):
         notice.add_button(key, key.upper(), f"tip {key}", lambda key=key: pressed.append(key))

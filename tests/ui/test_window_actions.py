@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, qVersion
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QMessageBox, QToolButton
 from window_kit import action, network, press, settle, show
@@ -165,8 +165,11 @@ def test_about_says_that_the_program_runs_from_its_source(window, monkeypatch):
     monkeypatch.setattr(about.metadata, "version", lambda name: f"1.2 <{name}>")
     QApplication.processEvents()
     action(window, "help.about").trigger()
-    assert "1.2 &lt;layerwright&gt;" in window.findChildren(QMessageBox, "about")[-1].text()
-    window.findChildren(QMessageBox, "about")[-1].close()
+    box = window.findChildren(QMessageBox, "about")[-1]
+    assert "1.2 &lt;layerwright&gt;" in box.text()
+    licenses = f"MIT license. Qt {qVersion()} under the LGPL, NodeGraphQt under the MIT license."
+    assert box.informativeText() == licenses
+    box.close()
 
 
 def test_a_click_on_a_link_of_the_welcome_leaves_the_keyboard_with_the_canvas(window):
