@@ -94,26 +94,12 @@ def test_lines_are_grabbed_where_they_divide_the_image(qtbot: QtBot, count: int,
     reach = 7.0  # pixels
     x_line, y_line = target.left() + 0.3 * target.width(), target.top() + 0.5 * target.height()
     lower = y_line if count == 3 else target.bottom()
-    for x in (
-        target.left() - 9,
-        target.left() - 5,
-        x_line - 8,
-        x_line - 6,
-        x_line + 6,
-        x_line + 8,
-        target.right() + 5,
-        target.right() + 9,
-    ):
-        for y in (
-            target.top() - 9,
-            target.top() - 5,
-            y_line - 8,
-            y_line - 6,
-            y_line + 6,
-            y_line + 8,
-            target.bottom() + 5,
-            target.bottom() + 9,
-        ):
+
+    def places(low: float, line: float, high: float) -> list[float]:
+        return [low - 9, low - 5, line - 8, line - 6, line + 6, line + 8, high + 5, high + 9]
+
+    for x in places(target.left(), x_line, target.right()):
+        for y in places(target.top(), y_line, target.bottom()):
             across = abs(x - x_line) <= reach and target.top() - reach <= y <= lower + reach
             down = abs(y - y_line) <= reach and target.left() - reach <= x <= target.right() + reach
             assert view._at(QPointF(x, y)) == (across and count >= 2, down and count >= 3), (x, y)
