@@ -479,6 +479,23 @@ def test_a_run_is_extended_to_twice_its_steps_by_default(
         resumed.clear()
 
 
+@pytest.mark.parametrize(
+    "answer", [Notes("a title", "text"), Notes("", "text"), Notes("a title", ""), Notes("", ""), None]
+)
+def test_all_that_was_entered_is_saved_as_the_notes_of_a_run(
+    qtbot: QtBot, context: Context, runs: Runs, monkeypatch: pytest.MonkeyPatch, answer: Notes | None
+) -> None:
+    """An empty name brings that of the folder back."""
+    panel = TrainingRunsPanel(context)
+    shown(qtbot, panel)
+    run, saved = runs.add("a"), []
+    runs.training.choose((run,))
+    monkeypatch.setattr("app.ui.train.runs_panel.ask_notes", lambda _parent, shot: answer)
+    monkeypatch.setattr(runs.training, "write_notes", lambda *words: saved.append(words))
+    qtbot.mouseClick(panel.findChild(QToolButton, "training_runs.notes"), Qt.MouseButton.LeftButton)
+    assert saved == ([(run, answer)] if answer is not None else [])
+
+
 def test_everything_that_the_panel_says_is_in_the_request_of_a_run(
     qtbot: QtBot, context: Context, runs: Runs, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
