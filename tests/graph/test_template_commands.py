@@ -141,13 +141,18 @@ def test_a_template_never_uses_itself(graph: Graph) -> None:
     assert closure({}, "pair") == ["pair"]
 
 
-def test_instances_in_a_template_are_checked_again_when_theirs_is_removed_and_comes_back(graph: Graph) -> None:
-    """In the order in which an edit of the window does it: the template goes while others still use it."""
-    outer = Template("outer", (instance("p", "pair"),))
-    graph.apply(set_template(graph, outer))
-    assert {name for name in ("pair", "outer") if "pair" in closure(graph.templates, name)} == {"pair", "outer"}
-    left = {name: template for name, template in graph.templates.items() if name != "pair"}
-    assert {name for name in left if "pair" in closure(left, name)} == {"outer"}
+def test_instances_using_a_template_are_found_also_while_it_is_missing(graph: Graph) -> None:
+    """An edit can remove a template that others still use; the instances of those have to be checked again."""
+    graph.apply(set_template(graph, Template("outer", (instance("p", "pair"),))))
+    graph.apply(commands.add_layer(graph, instance("deep", "outer")))
+    using = graph.instances_using(["pair"])
+    assert using == {layer.name for layer in graph if layer.type == "template"} > {"deep"}
+    assert graph.instances_using(["outer"]) == {"deep"}
+    removal = Edit("Remove", templates={"pair": (graph.templates["pair"], None)})
+    graph.apply(removal)
+    assert graph.instances_using(["pair"]) == using
+    graph.apply(removal.reversed())
+    assert graph.instances_using(["pair"]) == using
 
 
 def test_editing_a_template_is_editing_a_network(graph: Graph) -> None:
