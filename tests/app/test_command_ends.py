@@ -757,7 +757,7 @@ def test_what_is_said_of_a_job_on_folders(
 
 
 def test_pruned_weights_replace_nothing_and_leave_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Weights are written beside their place, read again and checked; only then they are moved there."""
+    """Weights are written to a temporary folder next to their own, read again and checked; only then they are moved."""
     from app.cli import prune
     from designer.files.weights import WeightKey, Weights, load_weights
     from designer.operators.api import Weight

@@ -220,7 +220,7 @@ DECLARED: dict[str, tuple[TorchExpr, str]] = {
         TorchModule("torch.nn.ReLU", args=(TorchModule("torch.nn.Tanh"),)),
         "several of its modules have the same name",
     ),
-    "a module without a name beside one": (
+    "a module without a name next to one with a name": (
         TorchModule("torch.nn.ReLU", args=(TorchModule("torch.nn.Tanh"),), name="r"),
         "several of its modules have the same name",
     ),

@@ -964,7 +964,7 @@ def test_keys_go_through_frames_where_there_are_some(
     analysis.playback.tracks.clear()
 
 
-def test_a_file_that_is_dropped_beside_the_rows_feeds_the_first_input(
+def test_a_file_that_is_dropped_outside_of_the_rows_feeds_the_first_input(
     panel: AnalysisPanel, analysis: AnalysisController, tmp_path: Path
 ) -> None:
     def drop(name: str) -> tuple[bool, bool]:
@@ -986,7 +986,7 @@ def test_a_file_that_is_dropped_beside_the_rows_feeds_the_first_input(
     assert drop("b.png") == (False, False)
 
 
-def test_controls_are_beside_the_image_where_the_panel_is_wide(panel: AnalysisPanel) -> None:
+def test_controls_are_next_to_the_image_where_the_panel_is_wide(panel: AnalysisPanel) -> None:
     split = panel.findChild(QSplitter, "analysis.split")
     horizontal, vertical = Qt.Orientation.Horizontal, Qt.Orientation.Vertical
     assert split.orientation() is horizontal

@@ -515,19 +515,26 @@ def test_the_legend_has_the_colors_of_the_map_between_its_values(qtbot: QtBot, n
 # --- the panel --------------------------------------------------------------------------------------------------------
 
 
+def inspector_of(qtbot: QtBot, graph: Graph) -> ChannelInspectorPanel:
+    """The shown panel of a network."""
+    context = Context(default_registry())
+    context.set_document(Document(graph, context.registry))
+    panel = ChannelInspectorPanel(context)
+    context.setParent(panel)
+    made(qtbot, panel, 1000, 600)
+    return panel
+
+
 @pytest.fixture
 def panel(qtbot: QtBot) -> Iterator[ChannelInspectorPanel]:
     """On the hidden convolution of a network that does not run."""
-    context = Context(default_registry())
-    context.set_document(Document(kit.small_network(8), context.registry))
-    found = ChannelInspectorPanel(context)
-    context.setParent(found)
-    made(qtbot, found, 1000, 600)
+    found = inspector_of(qtbot, kit.small_network(8))
     found.inspect("conv_h")
     yield found
     found.exporter.background.wait()
-    if context.engine is not None:
-        context.engine.close()
+    engine = found._context.engine
+    if engine is not None:
+        engine.close()
 
 
 def show(panel: ChannelInspectorPanel, value: np.ndarray) -> None:
@@ -874,11 +881,7 @@ def test_the_input_next_to_the_channels_is_one_that_the_layer_depends_on(qtbot: 
         Layer("both", "element_wise", inputs=(Source("of_a"), Source("of_b"))),
         Layer("y", "output", inputs=(Source("both"),)),
     ]
-    context = Context(default_registry())
-    context.set_document(Document(Graph(layers), context.registry))
-    panel = ChannelInspectorPanel(context)
-    context.setParent(panel)
-    made(qtbot, panel, 1000, 600)
+    panel = inspector_of(qtbot, Graph(layers))
     panel.probe.show_input.setChecked(True)
     tensors = {
         name: np.full((1, 3, 8, 8), n / 4, np.float32) for n, name in enumerate(("a", "b", "of_a", "of_b", "both"))
@@ -1157,11 +1160,7 @@ def test_the_input_next_to_a_gradient_is_the_one_that_it_is_of(qtbot: QtBot) -> 
         Layer("both", "element_wise", inputs=(Source("a"), Source("b"))),
         Layer("y", "output", inputs=(Source("both"),)),
     ]
-    context = Context(default_registry())
-    context.set_document(Document(Graph(layers), context.registry))
-    panel = ChannelInspectorPanel(context)
-    context.setParent(panel)
-    made(qtbot, panel, 1000, 600)
+    panel = inspector_of(qtbot, Graph(layers))
     panel.probe.show_input.setChecked(True)
     panel.inspect("both")
     tensors = {name: np.full((1, 3, 8, 8), n / 4, np.float32) for n, name in enumerate(("a", "b", "both"))}

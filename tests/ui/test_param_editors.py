@@ -36,7 +36,7 @@ MANY = tuple(str(1000 * n) for n in (12, 3, 25, 1, 47, 8, 19))
 
 
 def of_every_kind() -> dict[str, Parameter]:
-    """One parameter of each kind of editor, by what tells it apart."""
+    """One parameter of each kind of editor, by a description of the kind."""
     found: dict[str, Parameter] = {}
     registry = default_registry()
     for cls in (*registry, *registry.activations.values()):
