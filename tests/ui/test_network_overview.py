@@ -23,7 +23,7 @@ from app.ui.analysis import layer_infos
 from app.ui.analysis.heat import HeatDelegate
 from app.ui.analysis.layer_infos import FEW, LayerInfo, LayerInfos
 from app.ui.analysis.network_overview import NetworkOverviewPanel
-from app.ui.analysis.overview_model import HEAT, LAYER, MEMORY, SHAPE, STATE, TIME, OverviewModel
+from app.ui.analysis.overview_model import HEAT, LAYER, MEMORY, SHAPE, STATE, TIME, TYPE, OverviewModel
 from app.ui.document.document import Document
 from app.ui.engine.client import EngineClient
 from app.ui.engine.profiling import profiling_of
@@ -118,10 +118,15 @@ def test_deleted_layers_go_although_the_network_cannot_run_any_more(bench: Bench
         rows = [index for group in groups for index in (group, *(model.index(n, 0, group) for n in range(9)))]
         return {model.layer_at(index) for index in rows} - {""}
 
+    def facts(layer: str) -> list[str]:
+        return [bench.text(model.find(layer), column) for column in (TYPE, SHAPE, MEMORY)]
+
     every = listed()
     assert "conv_h" in every
+    known = {layer: facts(layer) for layer in every}
     document.do(lambda g: remove_layers(g, ["conv_h", "output_0"]))
     assert listed() == every - {"conv_h", "output_0"}
+    assert {layer: facts(layer) for layer in listed()} == {layer: known[layer] for layer in listed()}, "as they ran"
     document.do(lambda g: remove_layers(g, list(g.layers)))
     assert model.rowCount() == 0
     assert not bench.panel.tree.isVisible()

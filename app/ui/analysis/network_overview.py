@@ -146,7 +146,7 @@ class NetworkOverviewPanel(QWidget):
             change.renamed or change.renamed_inside or change.renamed_templates or change.removed
         ):
             return
-        for ran in (name for step in result.steps for name in step.layers):
+        for ran in {**self.infos.infos, **dict.fromkeys(name for step in result.steps for name in step.layers)}:
             now = self._names.get(ran, ran)
             self._names[ran] = self._context.path_after(now, change) or now  # a layer that is gone may come back
 
@@ -174,19 +174,22 @@ class NetworkOverviewPanel(QWidget):
             self.model.show((), {})
             return
         entry = self._profiling.current
-        self.infos.ask(
-            self._document, self._analysis.inputs.shapes, self._revision, entry.run if entry is not None else None
-        )
+        if self._deleted:  # as they ran: without a layer, the shapes and costs of those that follow can be unknown
+            infos = {self._names.get(ran, ran): info for ran, info in self.infos.infos.items()}
+        else:
+            shapes, measured = self._analysis.inputs.shapes, entry.run if entry is not None else None
+            self.infos.ask(self._document, shapes, self._revision, measured)
+            infos = self.infos.infos
         run = {name for step in steps for name in step.layers}
         first = tuple(RunStep((n,), "-", 0.0, False) for n in self._analysis.inputs.layers() if n not in run)
         last = tuple(RunStep((n,), "-", 0.0, False) for n in self._analysis.output_layers() if n not in run)
         before = self.model.rowCount()
-        self.model.show((*first, *steps, *last), self.infos.infos)
+        self.model.show((*first, *steps, *last), infos)
         if before == 0 or not self._sized:
             self.tree.expandAll()
             self._fitted = False
         if not self._fitted:  # shapes, types and icons are known later
-            self._sized, self._fitted = True, not run.isdisjoint(self.infos.infos)
+            self._sized, self._fitted = True, not run.isdisjoint(infos)
             for section in range(self.model.columnCount()):
                 self.tree.resizeColumnToContents(section)
             digits = self.fontMetrics().horizontalAdvance("00000000")  # later values may be longer than the first
