@@ -83,10 +83,9 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+def pytest_xdist_auto_num_workers() -> int:
     """More than cores (`-n auto`): tests wait for processes that they started, and those of the window for its timers as well."""
-    cores = os.cpu_count() or 1
-    return 2 * cores if config.getoption("markexpr").startswith("gui") else cores + 1
+    return 2 * (os.cpu_count() or 1)
 
 
 @pytest.hookimpl(wrapper=True)

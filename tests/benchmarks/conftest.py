@@ -26,9 +26,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _larger(item: pytest.Item) -> bool:
-    """Whether a test is repeated for a size other than its first."""
+    """Whether a test is repeated for a size or an engine other than its first."""
     indices = item.callspec.indices if hasattr(item, "callspec") else {}
-    return any(indices.get(name, 0) > 0 for name in ("count", "nodes", "desk"))
+    return any(indices.get(name, 0) > 0 for name in ("count", "nodes", "desk", "engine"))
 
 
 @pytest.fixture

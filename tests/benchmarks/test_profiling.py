@@ -39,7 +39,7 @@ from designer.runtime.engines.torch_engine import Interpreter, build_module
 
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"
 NAMES = ("denoiser", "dncnn", "oidn_like", "residual_blocks")
-ENGINES = ("torch", "onnxruntime")
+ENGINES = ("onnxruntime", "torch")
 FIRST = 10
 SMALL = Size2D(32, 32)
 

@@ -124,7 +124,7 @@ def test_monitors_while_training(benchmark, report, tmp_path) -> None:
         done = [0]
 
         def ten_steps() -> None:
-            for _ in range(10):
+            for _ in range(1 if benchmark.disabled else 10):
                 done[0] += 1
                 optimizer.zero_grad(set_to_none=True)
                 (net(x) - x).abs().mean().backward()
