@@ -512,3 +512,29 @@ def test_a_window_of_another_size_comes_back_with_it(qtbot: QtBot, tmp_path: Pat
     qtbot.addWidget(again, before_close_func=MainWindow.close_now)
     assert (again.width(), again.height()) == (700, 560)
     assert again.docks.workspace == "Design"
+
+
+def test_a_refused_edit_is_reported_once_from_the_shown_scope_and_from_the_file(empty_window: MainWindow) -> None:
+    """Also from the file while the inside of a template is shown, and no longer from a document that is not shown."""
+    context, reported = empty_window.context, []
+    old, new = (Document(network(name), context.registry, parent=context) for name in ("old", "new"))
+    context.message.connect(lambda severity, text: reported.append((severity, text)))
+
+    def refuse(document: Document) -> list[tuple[str, str]]:
+        reported.clear()
+        name = next(iter(document.graph.layers))
+        assert not document.do(lambda g: commands.rename_layer(g, name, list(g.layers)[-1]))
+        return list(reported)
+
+    context.set_document(old)
+    assert [severity for severity, _ in refuse(old)] == ["error"]
+    assert context.enter("block")
+    assert [severity for severity, _ in refuse(context.document)] == ["error"]
+    assert [severity for severity, _ in refuse(old)] == ["error"]
+    inside = context.document
+    context.set_document(new)
+    assert refuse(old) == refuse(inside) == []
+    assert [severity for severity, _ in refuse(new)] == ["error"]
+    finding = Diagnostic("code", "It does not fit", remedy="make it smaller")
+    new.refused.emit((finding, replace(finding, message="more")))
+    assert reported[1:] == [("error", "It does not fit: make it smaller")]
