@@ -447,3 +447,17 @@ def test_links_end_at_the_ports_of_layers_that_get_another_size(qtbot, context):
     for _ in LOOKS:
         document.undo()
         kit.check(canvas, document)
+
+
+def test_the_far_view_follows_the_selection_of_items(qtbot, context):
+    """Also while layers are selected or deselected in the scene only, as during a rubber band."""
+    canvas = shown(qtbot, context, kit.small_graph())
+    projection = canvas.projection
+    assert not projection.collect_far().selected
+    for names in (("conv",), ("conv", "cat"), ("cat",), ()):
+        for name in projection.layers:
+            projection[name].setSelected(name in names)
+        areas = [projection[name].layout.block.translated(projection[name].pos()) for name in names]
+        found = projection.collect_far().selected
+        assert len(found) == len(areas)
+        assert all(any(rect.contains(area.center()) for rect in found) for area in areas)
