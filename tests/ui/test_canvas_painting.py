@@ -374,6 +374,25 @@ def test_the_text_of_a_frame_is_below_its_title(canvas, zoom):
         assert shown[0].area.top() == pytest.approx(PAD, abs=3)
 
 
+@pytest.mark.parametrize("height", range(112, 176, 16))
+def test_no_line_of_a_comment_is_cut_through(canvas, height):
+    """Below the last whole line that fits there is nothing but the ground of the frame."""
+    item = FrameItem(Frame("f", "", "gggg\n" * 40, "", (0, 0, 200, height)))
+    image = QImage(200, height, QImage.Format.Format_ARGB32)
+    image.fill(Qt.GlobalColor.white)
+    painter = QPainter(image)
+    item.paint(painter, QStyleOptionGraphicsItem(), None)
+    painter.end()
+    ground = image.pixel(150, height // 2)
+    inked = [y for y in range(4, height - 4) if any(image.pixel(x, y) != ground for x in range(8, 80))]
+    rows = [[y] for y in inked if y - 1 not in inked]
+    for row in rows:
+        while row[-1] + 1 in inked:
+            row.append(row[-1] + 1)
+    assert len(rows) >= 3
+    assert {len(row) for row in rows} == {len(rows[0])}, "every line has its descenders"
+
+
 def test_what_is_in_front_of_what(canvas):
     """Links are between comment frames and everything that they lead to: layers and collapsed frames."""
     link = next(edge.item for edge in canvas.projection.links if edge.item is not None)

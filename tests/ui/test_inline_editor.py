@@ -9,7 +9,7 @@ pytestmark = pytest.mark.gui
 
 from PySide6.QtCore import QRect, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QGraphicsScene, QGraphicsView
+from PySide6.QtWidgets import QApplication, QGraphicsScene, QGraphicsView, QLineEdit, QVBoxLayout, QWidget
 from shiboken6 import isValid
 from window_kit import wheel
 
@@ -168,3 +168,23 @@ def test_the_field_grows_with_its_lines_up_to_eight(view):
         field.setPlainText("\n".join("a" * count))
         assert field.height() - least == (min(count, 8) - 1) * spacing
     opened.editor.discard()
+
+
+@pytest.mark.parametrize("end", [return_, escape, turn, discard])
+def test_the_view_has_the_keyboard_afterwards_whatever_else_is_in_the_window(qtbot, end):
+    window = QWidget()
+    box = QVBoxLayout(window)
+    view = QGraphicsView(QGraphicsScene())
+    for widget in (QLineEdit(), view, QLineEdit()):
+        box.addWidget(widget)
+    qtbot.addWidget(window)
+    window.resize(500, 400)
+    window.show()
+    with qtbot.waitActive(window):
+        window.activateWindow()
+    opened = Opened(view, lines=False)
+    assert opened.editor.field.hasFocus()
+    opened.type("new")
+    end(opened)
+    assert opened.state == "closed"
+    assert view.hasFocus()

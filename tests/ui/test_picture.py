@@ -350,3 +350,44 @@ def test_only_the_options_of_the_format_are_shown(qtbot, empty_window, tmp_path)
         dialog.target.setText(str(tmp_path / f"net.{suffix}"))
         assert tuple(row.isVisible() for row in rows) == shown
         assert ("pixels" in dialog.pixels.text()) == (suffix == "png")
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("suffix", [".png", ".pdf"])
+def test_every_choice_of_the_dialog_is_in_the_options(qtbot, shown, suffix, dark):
+    """Paper is light whatever the window is. The visible part is that of the moment at which the dialog was opened."""
+    context, canvas = shown
+    seen = canvas.viewer.seen()
+    with theme.as_if(dark=dark):
+        dialog = PictureDialog(context, canvas, suffix)
+    qtbot.addWidget(dialog)
+    canvas.viewer.go(canvas.viewer.visible_center() * 2)
+    assert dialog.windowTitle() == ("Print to PDF" if suffix == ".pdf" else "Export Image")
+    assert dialog.path.name == f"{context.document.graph.name}{suffix}"
+    expected = ImageOptions(dark=dark and suffix != ".pdf")
+    assert dialog.look() == expected
+    parts = [dialog.part.itemData(n) for n in range(dialog.part.count())]
+    assert parts == ["all", "selection", "seen"]
+    steps = [
+        (lambda: dialog.part.setCurrentIndex(1), {"names": context.selection}),
+        (lambda: dialog.part.setCurrentIndex(2), {"names": (), "area": seen}),
+        (lambda: dialog.part.setCurrentIndex(0), {"area": None}),
+        (lambda: dialog.theme.setCurrentIndex(1), {"dark": True}),
+        (lambda: dialog.theme.setCurrentIndex(0), {"dark": False}),
+        (lambda: dialog.scale.setValue(16.5), {"scale": 16.0}),
+        (lambda: dialog.scale.setValue(0.0), {"scale": 0.1}),
+        (dialog.scale.stepUp, {"scale": 0.6}),
+        (lambda: dialog.transparent.setChecked(True), {"transparent": True}),
+        *[
+            (lambda n=n: dialog.page.setCurrentIndex(n), {"page": page})
+            for n, page in enumerate(("A4", "A3", "Letter", "drawing"))
+        ],
+    ]
+    for step, changed in steps:
+        step()
+        expected = replace(expected, **changed)
+        assert dialog.look() == expected, changed
+    context.select(())
+    bare = PictureDialog(context, canvas, suffix)
+    qtbot.addWidget(bare)
+    assert [bare.part.itemData(n) for n in range(bare.part.count())] == ["all", "seen"]

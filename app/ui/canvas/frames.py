@@ -158,7 +158,7 @@ class FrameItem(QGraphicsItem):
             return
         font = QFont(fonts().small)
         font.setPixelSize(max(font.pixelSize(), ceil(LEAST / max(detail, 0.01))))
-        line = QFontMetricsF(font).lineSpacing()
+        line = ceil(QFontMetricsF(font).lineSpacing())  # Qt begins each line at a whole unit
         room = rect.adjusted(PAD, text_top(detail) if detail >= LARGE else PAD, -PAD, -PAD)
         room.setHeight(max(0, room.height() // line) * line)
         if room.isEmpty():
