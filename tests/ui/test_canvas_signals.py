@@ -8,14 +8,16 @@ pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
 import canvas_kit as kit
-from PySide6.QtCore import QPoint, QPointF
+from PySide6.QtCore import QPoint, QPointF, QRectF
 from PySide6.QtWidgets import QLineEdit
 
 from app.ui.document.document import Document
 from app.ui.engine.number_formats import number_formats_of
+from app.ui.engine.run_health import run_health_of
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.profiling.heat import Heat, Metric
+from designer.training.health import Health, Problem
 
 BLAME = Metric("blame", "Share of the error", "%", lambda row: None, extensive=False)
 
@@ -87,6 +89,50 @@ def test_a_double_click_inspects_or_enters(canvas):
     canvas.context.inspect_requested.connect(asked.append)
     canvas.viewer.inspect_requested.emit("conv")
     assert (asked, marked(canvas)) == (["conv"], ["conv"])
+
+
+def test_health_names_problems_and_gives_way_to_what_is_asked_for(canvas):
+    """A problem is named in place of the value of its layer. Heat of a panel, a metric of a profile or its path come first."""
+    context, heat, health = canvas.context, canvas.heat, run_health_of(canvas.context)
+    problems = (Problem("cat", "dead", 7), Problem("free", "frozen", 9), Problem("gone", "dead", 1))
+    layers = {"conv": {"dead": 0.5}, "cat": {"dead": 0.25}, "gone": {"dead": 1.0}}
+
+    def cells() -> list[tuple[QRectF, float, str, bool]]:
+        return [(cell.rect, cell.share, cell.label, cell.problem) for cell in heat.item.cells]
+
+    def cell(name: str, share: float, label: str, *, problem: bool = False) -> tuple[QRectF, float, str, bool]:
+        return canvas.projection.entry(name).area(), share, label, problem
+
+    health.health = Health(30, layers, problems)
+    health.show_metric("dead")
+    named = {
+        problem.layer: cell(problem.layer, 0.5 if problem.layer == "cat" else 0.0, problem.text, problem=True)
+        for problem in problems[:2]
+    }
+    values = [cell("conv", 1.0, "0.500"), named["cat"], named["free"]]
+    assert cells() == values
+    assert heat.item.isVisible()
+    assert not heat.legend.isHidden()
+    assert heat.legend.accessibleDescription()
+    context.heat_requested.emit(Heat(BLAME, {"conv": 4.0}))
+    assert cells() == [cell("conv", 1.0, "4.00 %")]
+    context.heat_requested.emit(None)
+    assert cells() == values
+    heat.toggle_critical_path()
+    assert cells() == []
+    assert heat.legend.isHidden()
+    heat.toggle_critical_path()
+    assert cells() == values
+    heat.show_metric("time")
+    assert cells() == []
+    heat.show_metric("")
+    assert cells() == values
+    health.show_metric("problems")
+    assert cells() == [cell("cat", 0.0, problems[0].text, problem=True), named["free"]]
+    assert heat.legend.isHidden()
+    health.show_metric("")
+    assert cells() == []
+    assert not heat.item.isVisible()
 
 
 def test_formats_and_colors_are_on_the_layers_of_the_document_that_is_shown(canvas):
