@@ -53,6 +53,7 @@ def test_a_badge_of_a_format_says_why_where_the_pointer_is(empty_window):
     window = show(empty_window, kit.small_graph())
     canvas = window.canvas
     item = canvas.formats.item
+    canvas.viewer.far_stale.disconnect(canvas.formats.refresh)  # measuring, which goes on, would remove the badges
     area = QRectF(100, 300, 60, 20)
     item.show_badges([Badge(area, "INT8", "first"), Badge(area.translated(0, 100), "FP16", "second")])
     for place, tip in ((area.center(), "first"), (area.center() + QPointF(0, 100), "second")):
