@@ -392,6 +392,33 @@ def test_a_layer_that_is_not_measured_is_found_where_it_will_be_painted(qapp):
     document.deleteLater()
 
 
+def test_links_of_a_layer_that_is_not_measured_end_near_where_its_ports_will_be(qapp):
+    """Ports have a distance of 18, and the first estimate is off by less than that; folded layers end at their frame."""
+    layers = [Layer("in", "input", (40, 60)), Layer("cat", "concatenation", (320, 80), (Source("in"),) * 20)]
+    document = Document(Graph(layers), default_registry(), parent=qapp)
+    rough, exact = (LayerIndex(lambda layer: node_look(document, layer)) for _ in range(2))
+    for index in (rough, exact):
+        index.put(document.graph)
+    for name in ("in", "cat"):
+        measured = exact.measured(name)
+        for number in range(len(document.graph[name].inputs)):
+            (x, y), (at_x, at_y) = rough[name].input_place(number), measured.input_place(number)
+            assert x == at_x
+            assert y == pytest.approx(at_y, abs=17), number
+        x, y = rough[name].output_place("")
+        assert y == pytest.approx(measured.output_place("")[1], abs=30)
+        assert rough[name].area().contains(QPointF(x, y))
+        assert measured.input_place(99) is None
+        assert measured.output_place("unknown") is None
+    frame = FrameItem(Frame("f", "Frame", rect=(0, 0, 400, 300), collapsed=True))
+    for entry in (rough["cat"], exact["cat"]):
+        entry.folded = frame
+        bar = frame.seen
+        assert entry.input_place(7) == (bar.left(), bar.center().y())
+        assert entry.output_place("") == (bar.right(), bar.center().y())
+    document.deleteLater()
+
+
 @pytest.mark.parametrize("count", [40, 1100])
 def test_a_canvas_without_work_is_idle(qtbot, context, count):
     """A timer that is not stopped would keep a core busy."""
