@@ -16,6 +16,7 @@ from app.ui.engine.number_formats import number_formats_of
 from app.ui.engine.run_health import run_health_of
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
+from designer.graph.template import Template
 from designer.profiling.heat import Heat, Metric
 from designer.training.health import Health, Problem
 
@@ -61,6 +62,21 @@ def test_the_mark_of_the_inspected_layer_follows_requests_and_the_inspector(canv
     context.inspected.emit("other")
     context.set_document(Document(kit.small_graph(), context.registry, parent=context))
     assert marked(canvas) == []
+    context.inspected.emit("conv")
+    assert marked(canvas) == ["conv"]
+    part = (Layer("x", "template_input"), Layer("conv", "convolution", (320, 0), (Source("x"),)))
+    layers = [Layer("conv", "input"), Layer("block", "template", (320, 0), (Source("conv"),), {"template": "part"})]
+    graph = Graph(layers, templates=[Template("part", part)])
+    context.set_document(Document(graph, context.registry, parent=context))
+    assert marked(canvas) == ["conv"], "a document that is shown later has its mark at once"
+    context.inspected.emit("block.conv")
+    assert marked(canvas) == []
+    assert context.enter("block")
+    assert marked(canvas) == ["conv"]
+    context.inspected.emit("conv")
+    assert marked(canvas) == [], "the layer of that name is outside"
+    context.set_scope(())
+    assert marked(canvas) == ["conv"]
 
 
 def test_a_layer_that_is_asked_for_is_selected_and_brought_into_view(canvas):
