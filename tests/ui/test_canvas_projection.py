@@ -488,3 +488,21 @@ def test_the_far_view_follows_the_selection_of_items(qtbot, context):
         found = projection.collect_far().selected
         assert len(found) == len(areas)
         assert all(any(rect.contains(area.center()) for rect in found) for area in areas)
+
+
+def test_nothing_is_selected_or_marked_in_another_document_of_the_same_layers(qtbot, context, monkeypatch):
+    """Layers of a large network are selected without items; none of that is left when another one is shown."""
+    monkeypatch.setattr(module, "EAGER", 3)
+    canvas = shown(qtbot, context, kit.small_graph())
+    projection = canvas.projection
+    for _ in range(2):
+        canvas.select_all()
+        assert sorted(canvas.viewer.selected_names()) == sorted(projection.layers)
+        projection.marked = set(projection.layers)
+        projection.inspect("conv")
+        context.set_document(Document(kit.small_graph(), context.registry, parent=context))
+        assert projection.marked == set()
+        assert projection.inspected == ""
+        assert canvas.viewer.selected_names() == []
+        assert not projection.collect_far().selected
+        assert not canvas.has_selection
