@@ -25,7 +25,7 @@ from recorded import check_recorded
 from app.ui.canvas import node_metrics, node_paint
 from app.ui.canvas.difference_marks import DifferenceMarks, Mark
 from app.ui.canvas.format_marks import Badge, FormatBadges
-from app.ui.canvas.frames import LEAST_WIDTH, WHOLE, FrameItem, needed_height
+from app.ui.canvas.frames import LARGE, LEAST_WIDTH, WHOLE, FrameItem, needed_height, text_top
 from app.ui.canvas.heat_overlay import BAND, MIN_BAND, Cell, HeatItem
 from app.ui.canvas.links import LiveLink
 from app.ui.canvas.node_layout import PAD
@@ -353,6 +353,55 @@ def test_a_frame_of_the_needed_height_shows_all_of_its_text(canvas, width):
         for zoom in (1.0, WHOLE):
             assert " ".join(texts(item, zoom)[:-1]) == text
             assert all(s.area.bottom() <= item.seen.bottom() for s in strokes(item, zoom) if s.kind == "text")
+
+
+@pytest.mark.parametrize("zoom", [1.0, 0.6, LARGE, 0.4, 0.2])
+def test_the_text_of_a_frame_is_below_its_title(canvas, zoom):
+    """From afar the title is above the frame, and the text begins at the upper edge. Only whole lines are painted."""
+    text = "\n".join(f"line {number}" for number in range(40))
+    item = FrameItem(Frame("f", "title", text, "", (0, 0, 400, 320)))
+    *lines, title = [stroke for stroke in strokes(item, zoom) if stroke.kind == "text"]
+    assert title.text == "title"
+    shown = [stroke for stroke in lines if stroke.area.bottom() <= 320 - PAD + 1]
+    assert [stroke.text for stroke in shown] == [f"line {number}" for number in range(len(shown))]
+    assert len(shown) >= 2
+    assert all(stroke.area.left() == pytest.approx(PAD, abs=2) for stroke in shown)
+    if zoom >= LARGE:
+        assert 0 <= title.area.top() < title.area.bottom() <= shown[0].area.top() + 1
+        assert shown[0].area.top() == pytest.approx(text_top() / zoom, abs=3 / zoom)
+    else:
+        assert title.area.bottom() <= 0
+        assert shown[0].area.top() == pytest.approx(PAD, abs=3)
+
+
+@pytest.mark.parametrize("height", range(112, 176, 16))
+def test_no_line_of_a_comment_is_cut_through(canvas, height):
+    """Below the last whole line that fits there is nothing but the ground of the frame."""
+    item = FrameItem(Frame("f", "", "gggg\n" * 40, "", (0, 0, 200, height)))
+    image = QImage(200, height, QImage.Format.Format_ARGB32)
+    image.fill(Qt.GlobalColor.white)
+    painter = QPainter(image)
+    item.paint(painter, QStyleOptionGraphicsItem(), None)
+    painter.end()
+    ground = image.pixel(150, height // 2)
+    inked = [y for y in range(4, height - 4) if any(image.pixel(x, y) != ground for x in range(8, 80))]
+    rows = [[y] for y in inked if y - 1 not in inked]
+    for row in rows:
+        while row[-1] + 1 in inked:
+            row.append(row[-1] + 1)
+    assert len(rows) >= 3
+    assert {len(row) for row in rows} == {len(rows[0])}, "every line has its descenders"
+
+
+def test_what_is_in_front_of_what(canvas):
+    """Links are between comment frames and everything that they lead to: layers and collapsed frames."""
+    link = next(edge.item for edge in canvas.projection.links if edge.item is not None)
+    node = canvas.projection["plain"]
+    opened, shut = (FrameItem(Frame("f", "title", collapsed=collapsed)) for collapsed in (False, True))
+    live = LiveLink()
+    assert opened.zValue() < link.zValue() < shut.zValue() < node.zValue() < live.zValue()
+    selected = [item.flags() & item.GraphicsItemFlag.ItemIsSelectable for item in (opened, shut, link, node)]
+    assert all(selected)
 
 
 # --- marks -----------------------------------------------------------------------------------------------------------

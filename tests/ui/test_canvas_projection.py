@@ -392,6 +392,33 @@ def test_a_layer_that_is_not_measured_is_found_where_it_will_be_painted(qapp):
     document.deleteLater()
 
 
+def test_links_of_a_layer_that_is_not_measured_end_near_where_its_ports_will_be(qapp):
+    """Ports have a distance of 18, and the first estimate is off by less than that; folded layers end at their frame."""
+    layers = [Layer("in", "input", (40, 60)), Layer("cat", "concatenation", (320, 80), (Source("in"),) * 20)]
+    document = Document(Graph(layers), default_registry(), parent=qapp)
+    rough, exact = (LayerIndex(lambda layer: node_look(document, layer)) for _ in range(2))
+    for index in (rough, exact):
+        index.put(document.graph)
+    for name in ("in", "cat"):
+        measured = exact.measured(name)
+        for number in range(len(document.graph[name].inputs)):
+            (x, y), (at_x, at_y) = rough[name].input_place(number), measured.input_place(number)
+            assert x == at_x
+            assert y == pytest.approx(at_y, abs=17), number
+        x, y = rough[name].output_place("")
+        assert y == pytest.approx(measured.output_place("")[1], abs=30)
+        assert rough[name].area().contains(QPointF(x, y))
+        assert measured.input_place(99) is None
+        assert measured.output_place("unknown") is None
+    frame = FrameItem(Frame("f", "Frame", rect=(0, 0, 400, 300), collapsed=True))
+    for entry in (rough["cat"], exact["cat"]):
+        entry.folded = frame
+        bar = frame.seen
+        assert entry.input_place(7) == (bar.left(), bar.center().y())
+        assert entry.output_place("") == (bar.right(), bar.center().y())
+    document.deleteLater()
+
+
 @pytest.mark.parametrize("count", [40, 1100])
 def test_a_canvas_without_work_is_idle(qtbot, context, count):
     """A timer that is not stopped would keep a core busy."""
@@ -447,3 +474,35 @@ def test_links_end_at_the_ports_of_layers_that_get_another_size(qtbot, context):
     for _ in LOOKS:
         document.undo()
         kit.check(canvas, document)
+
+
+def test_the_far_view_follows_the_selection_of_items(qtbot, context):
+    """Also while layers are selected or deselected in the scene only, as during a rubber band."""
+    canvas = shown(qtbot, context, kit.small_graph())
+    projection = canvas.projection
+    assert not projection.collect_far().selected
+    for names in (("conv",), ("conv", "cat"), ("cat",), ()):
+        for name in projection.layers:
+            projection[name].setSelected(name in names)
+        areas = [projection[name].layout.block.translated(projection[name].pos()) for name in names]
+        found = projection.collect_far().selected
+        assert len(found) == len(areas)
+        assert all(any(rect.contains(area.center()) for rect in found) for area in areas)
+
+
+def test_nothing_is_selected_or_marked_in_another_document_of_the_same_layers(qtbot, context, monkeypatch):
+    """Layers of a large network are selected without items; none of that is left when another one is shown."""
+    monkeypatch.setattr(module, "EAGER", 3)
+    canvas = shown(qtbot, context, kit.small_graph())
+    projection = canvas.projection
+    for _ in range(2):
+        canvas.select_all()
+        assert sorted(canvas.viewer.selected_names()) == sorted(projection.layers)
+        projection.marked = set(projection.layers)
+        projection.inspect("conv")
+        context.set_document(Document(kit.small_graph(), context.registry, parent=context))
+        assert projection.marked == set()
+        assert projection.inspected == ""
+        assert canvas.viewer.selected_names() == []
+        assert not projection.collect_far().selected
+        assert not canvas.has_selection

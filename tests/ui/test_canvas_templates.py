@@ -10,7 +10,7 @@ pytestmark = pytest.mark.gui
 import canvas_kit as kit
 from PySide6.QtCore import QPointF, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QLineEdit, QMenu, QToolButton, QTreeWidget
+from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QMenu, QToolButton, QTreeWidget
 from window_kit import press, show
 
 import samples
@@ -468,6 +468,30 @@ def test_a_template_is_renamed_where_it_is_shown(window):
     assert {layer.params["template"] for layer in window.context.root.graph if layer.type == "template"} == {"group"}
     press(window, "Ctrl+Z")
     assert window.context.scope == (ScopeStep("group_1", "residual_group"),)
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (0, "0 instances are updated. Shared weights are stored under this name."),
+        (1, "Its instance is updated. Shared weights are stored under this name."),
+        (3, "3 instances are updated. Shared weights are stored under this name."),
+    ],
+)
+def test_the_question_for_a_name_counts_the_instances(window, count, text):
+    part = (Layer("x", "template_input"), Layer("y", "template_output", (320, 0), (Source("x"),)))
+    layers = [Layer(f"p{n}", "template", (320 * n, 0), (), {"template": "part"}) for n in range(count)]
+    show(window, Graph([Layer("in", "input"), *layers], templates=[Template("part", part)]))
+    window.context.enter("p0") if count else window.context.set_scope((ScopeStep("", "part"),))
+    window.structure.ask_name()
+    line = window.findChild(QLineEdit, "template_name.name")
+    dialog = line.window()
+    assert (line.text(), line.selectedText(), dialog.ok.text()) == ("part", "part", "Rename")
+    assert dialog.windowTitle() == "Rename Template"
+    assert text in [label.text() for label in dialog.findChildren(QLabel)]
+    name_it(window, "other")
+    assert list(window.context.root.graph.templates) == ["other"]
+    assert window.context.scope[-1].template == "other"
 
 
 def test_the_canvas_menu_has_what_can_be_done_with_templates(window):

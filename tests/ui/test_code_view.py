@@ -21,7 +21,7 @@ from app.ui.engine.context import Context
 from app.ui.widgets import theme
 from app.ui.widgets.highlighter import PythonHighlighter
 from designer.files.document import read_document
-from designer.graph.commands import set_params
+from designer.graph.commands import add_layer, remove_layers, set_params
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.operators.registry import default_registry
@@ -113,6 +113,26 @@ def test_empty_states(qtbot, context):
     panel = CodeViewPanel(other)
     qtbot.addWidget(panel)
     assert empty(panel).text().startswith("Add layers")
+
+
+def test_old_code_does_not_come_back_after_the_network_was_empty_or_another_was_opened(qtbot, panel, context):
+    """A network whose code cannot be generated shows the reason, not the code of what was there before."""
+    old = panel.source()
+    mystery = Layer("a", "mystery")
+    text, copy = panel.findChild(QPlainTextEdit, "code_view.source"), panel.findChild(QToolButton, "code_view.copy")
+    context.document.do(lambda g: remove_layers(g, list(g.layers)))
+    assert (panel.source(), text.toPlainText(), copy.isEnabled()) == ("", "", False)
+    assert empty(panel).text().startswith("Add layers")
+    context.document.do(lambda g: add_layer(g, mystery))
+    qtbot.waitUntil(lambda: empty(panel).text().startswith("No code generated."))
+    assert panel.source() == ""
+    context.document.undo()
+    context.document.undo()
+    qtbot.waitUntil(lambda: panel.source() == old)
+    context.set_document(Document(Graph([mystery]), context.registry, parent=context))
+    assert (panel.source(), text.toPlainText(), copy.isEnabled()) == ("", "", False)
+    qtbot.waitUntil(lambda: empty(panel).text().startswith("No code generated."))
+    assert panel.source() == ""
 
 
 def test_words_strings_and_comments_are_coloured(qapp):

@@ -8,7 +8,7 @@ pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
 
-from PySide6.QtCore import QPoint, QPointF, QRect, QSettings, Qt, QTimer
+from PySide6.QtCore import QPoint, QPointF, QRect, QSettings, QSize, Qt, QTimer
 from PySide6.QtGui import QRegion
 from PySide6.QtTest import QTest
 from window_kit import show
@@ -84,6 +84,21 @@ def test_hidden_where_it_would_cover_much(window, qtbot):
         viewer.resize(width, height)
         viewer.pan(QPoint(1, 0))
         assert minimap.isVisible() is seen
+
+
+def test_it_stays_in_the_corner_when_only_the_room_of_the_view_changes(window, qtbot):
+    """At most a fifth of the width and a quarter of the height of the canvas, 12 pixels from its corner."""
+    minimap, viewer = window.canvas.minimap, window.canvas.viewer
+    viewer.zoom_by(1 / viewer.zoom)
+    qtbot.waitUntil(minimap.isVisible)
+    for bar in (viewer.horizontalScrollBar(), viewer.verticalScrollBar()):
+        minimap.move(0, 0)
+        with qtbot.waitSignal(bar.rangeChanged):
+            bar.setRange(bar.minimum() - 500, bar.maximum() + 500)
+        around = viewer.rect()
+        size = QSize(min(around.width() // 5, 200), min(around.height() // 4, 128))
+        assert minimap.size() == size
+        assert minimap.pos() == around.bottomRight() - QPoint(size.width() + 12, size.height() + 12)
 
 
 def test_a_frame_far_from_all_layers_counts(empty_window, qtbot):

@@ -16,7 +16,7 @@ import test_onnx_bad_input as bad_files
 import torch
 from onnx import helper
 from onnx_models import model, random, saved, small_network
-from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
+from PySide6.QtCore import QMimeData, QPointF, QSettings, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent, QGuiApplication
 from PySide6.QtWidgets import QApplication, QFileDialog, QLabel, QPushButton, QToolButton
 from pytestqt.qtbot import QtBot
@@ -323,6 +323,29 @@ def module_dialog(window: MainWindow) -> ModuleDialog:
 def dismiss(qtbot: QtBot, dialog: ModuleDialog) -> None:
     with qtbot.waitSignal(dialog.destroyed):
         dialog.reject()
+
+
+def test_a_file_that_went_away_is_reported_when_the_code_is_to_be_reviewed(
+    qtbot: QtBot, settings: QSettings, tmp_path: Path
+) -> None:
+    """Nothing is reviewed or started, the field of the lost file is named, and the button waits for another file."""
+    file, state, started = tmp_path / "model.py", tmp_path / "net.pt", []
+    for lost, message in ((state, f"The file {state} does not exist."), (file, "There is no module")):
+        file.write_text("def make():\n    pass\n")
+        state.write_bytes(b"")
+        dialog = ModuleDialog(settings, tmp_path, started.append, None)
+        qtbot.addWidget(dialog)
+        dialog.module.setText(str(file))
+        dialog.callable.setEditText("make")
+        dialog.state.setText(str(state))
+        assert dialog.go.isEnabled()
+        assert not dialog.message.text()
+        lost.unlink()
+        dialog.go.click()
+        assert not dialog.findChildren(CodeConsent)
+        assert dialog.message.text().startswith(message)
+        assert not dialog.go.isEnabled()
+    assert not started
 
 
 def ask(qtbot: QtBot, window: MainWindow, file: Path, name: str, inputs: str = "1x3x8x8", state: str = "") -> None:

@@ -20,7 +20,7 @@ from PySide6.QtWidgets import QApplication
 import samples
 from app.ui.canvas import network_image
 from app.ui.canvas.canvas import Canvas
-from app.ui.canvas.network_image import ImageOptions, drawn, save
+from app.ui.canvas.network_image import ImageOptions, drawn, drawn_area, save
 from app.ui.document.document import Document
 from app.ui.engine.context import Context
 from app.ui.shell.export.picture import PictureDialog
@@ -29,7 +29,7 @@ from designer.files.document import read_document
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.edits import Edit
 from designer.graph.graph import Graph
-from designer.graph.model import FOLDED, Frame, Layer
+from designer.graph.model import FOLDED, Frame, Layer, Source
 from designer.operators.registry import default_registry
 
 pytestmark = pytest.mark.gui
@@ -77,6 +77,17 @@ def test_a_png_has_the_whole_network_at_every_scale(document, tmp_path):
     assert values[0].std() > 10
     for larger in values[1:]:
         assert np.abs(larger - values[0]).mean() < 3
+
+
+@pytest.mark.parametrize("scale", [0.25, 0.5, 1.0, 2.0, 3.0])
+def test_lines_grow_with_a_png_but_do_not_get_thinner_below_100_percent(qapp, tmp_path, scale):
+    """What a link covers of a column of pixels is as much as its width."""
+    layers = [Layer("a", "identity"), Layer("b", "identity", (1200, 0), (Source("a"),))]
+    save(Document(Graph(layers), default_registry()), tmp_path / "a.png", ImageOptions(scale=scale, transparent=True))
+    image = QImage(str(tmp_path / "a.png"))
+    columns = [round(image.width() * share) for share in (0.4, 0.45, 0.55, 0.6)]
+    covered = [sum(image.pixelColor(x, y).alphaF() for y in range(image.height())) for x in columns]
+    assert covered == pytest.approx([1.6 * max(1.0, scale)] * len(columns), abs=0.15)
 
 
 def test_an_svg_has_every_name_as_text(document, tmp_path):
@@ -137,6 +148,11 @@ def test_where_the_drawing_is_on_the_page(qapp, tmp_path, page, count, down, dar
     number = rb"(-?[\d.]+)"
     (matrix,) = re.findall(number + rb" 0 0 " + number + rb" " + number + rb" " + number + rb" cm", text[:200])
     dot, _, left, top = (float(each) for each in matrix)
+    around = 0 if page == "drawing" else MARGIN
+    dots = max(96, 72 * width / (across - 2 * around), 72 * height / (up - 2 * around))
+    assert 72 / dot == pytest.approx(dots, rel=0.02), (
+        "lines are as thick as on the canvas, and no thinner than at 96 dots an inch"
+    )
     ground = re.findall(
         number + rb" " + number + rb" " + number + rb" scn\s/GSa gs\s0 0 " + number + rb" " + number + rb" re",
         text[:300],
@@ -249,6 +265,19 @@ def test_a_part_has_a_collapsed_frame_in_place_of_its_layers(shown, tmp_path):
     assert texts.isdisjoint(document.graph.layers.keys() - {other})
 
 
+def test_the_area_is_the_same_whichever_layer_is_inspected(shown):
+    """The mark of the inspected layer takes room on the canvas, but is not in the image."""
+    projection = shown[1].projection
+    document = shown[0].document
+    assert any(projection.entry(name).folded is not None for name in projection.layers)
+    for inspected in document.graph.layers:
+        projection.inspect(inspected)
+        for names in ((), (inspected,)):
+            options = ImageOptions(names=names)
+            with drawn(document, options) as image:
+                assert drawn_area(projection, options) == image.area, inspected
+
+
 @pytest.mark.parametrize("part", ["all", "selection", "seen"])
 @pytest.mark.parametrize("large", [False, True])
 def test_the_size_that_is_told_is_that_of_the_file(qtbot, request, monkeypatch, tmp_path, part, large):
@@ -321,3 +350,44 @@ def test_only_the_options_of_the_format_are_shown(qtbot, empty_window, tmp_path)
         dialog.target.setText(str(tmp_path / f"net.{suffix}"))
         assert tuple(row.isVisible() for row in rows) == shown
         assert ("pixels" in dialog.pixels.text()) == (suffix == "png")
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("suffix", [".png", ".pdf"])
+def test_every_choice_of_the_dialog_is_in_the_options(qtbot, shown, suffix, dark):
+    """Paper is light whatever the window is. The visible part is that of the moment at which the dialog was opened."""
+    context, canvas = shown
+    seen = canvas.viewer.seen()
+    with theme.as_if(dark=dark):
+        dialog = PictureDialog(context, canvas, suffix)
+    qtbot.addWidget(dialog)
+    canvas.viewer.go(canvas.viewer.visible_center() * 2)
+    assert dialog.windowTitle() == ("Print to PDF" if suffix == ".pdf" else "Export Image")
+    assert dialog.path.name == f"{context.document.graph.name}{suffix}"
+    expected = ImageOptions(dark=dark and suffix != ".pdf")
+    assert dialog.look() == expected
+    parts = [dialog.part.itemData(n) for n in range(dialog.part.count())]
+    assert parts == ["all", "selection", "seen"]
+    steps = [
+        (lambda: dialog.part.setCurrentIndex(1), {"names": context.selection}),
+        (lambda: dialog.part.setCurrentIndex(2), {"names": (), "area": seen}),
+        (lambda: dialog.part.setCurrentIndex(0), {"area": None}),
+        (lambda: dialog.theme.setCurrentIndex(1), {"dark": True}),
+        (lambda: dialog.theme.setCurrentIndex(0), {"dark": False}),
+        (lambda: dialog.scale.setValue(16.5), {"scale": 16.0}),
+        (lambda: dialog.scale.setValue(0.0), {"scale": 0.1}),
+        (dialog.scale.stepUp, {"scale": 0.6}),
+        (lambda: dialog.transparent.setChecked(True), {"transparent": True}),
+        *[
+            (lambda n=n: dialog.page.setCurrentIndex(n), {"page": page})
+            for n, page in enumerate(("A4", "A3", "Letter", "drawing"))
+        ],
+    ]
+    for step, changed in steps:
+        step()
+        expected = replace(expected, **changed)
+        assert dialog.look() == expected, changed
+    context.select(())
+    bare = PictureDialog(context, canvas, suffix)
+    qtbot.addWidget(bare)
+    assert [bare.part.itemData(n) for n in range(bare.part.count())] == ["all", "seen"]

@@ -127,3 +127,15 @@ def test_totals_are_hidden_while_there_are_none(bar):
     bar.show_totals("", "")
     assert not totals.isVisible()
     assert totals.toolTip() == ""
+
+
+def test_a_message_keeps_the_color_of_its_severity_in_another_theme(bar, qapp):
+    try:
+        for severity, role in (("error", "error"), ("warning", "warning"), ("info", "text")):
+            theme.apply(qapp, "light")
+            bar.say(severity, "something happened")
+            for mode in ("light", "dark", "light"):
+                theme.apply(qapp, mode)
+                assert bar.palette().windowText().color() == theme.color(role), (severity, mode)
+    finally:
+        theme.apply(qapp, "system")

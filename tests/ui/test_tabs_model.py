@@ -142,6 +142,7 @@ class Model:
             assert tab.opened in (None, each), "another document is in this tab"
             tab.opened = each
         assert [each.document.path for each in opened] == [tab.path for tab in self.tabs]
+        assert window.context.comparison.open_documents() == [each.document for each in opened]
         assert bar.currentIndex() == self.tabs.index(self.current)
         assert window.tabs.shown is self.current.opened
         assert window.context.root is self.current.opened.document

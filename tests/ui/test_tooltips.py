@@ -6,9 +6,8 @@ import pytest
 
 pytest.importorskip("PySide6")
 import canvas_kit as kit
-from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QTextDocument
-from PySide6.QtTest import QTest
+from PySide6.QtCore import QEvent, QPointF, QRectF, Qt
+from PySide6.QtGui import QMouseEvent, QTextDocument
 from PySide6.QtWidgets import QApplication, QLabel
 from window_kit import show
 
@@ -53,9 +52,14 @@ def test_a_badge_of_a_format_says_why_where_the_pointer_is(empty_window):
     window = show(empty_window, kit.small_graph())
     canvas = window.canvas
     item = canvas.formats.item
+    canvas.viewer.far_stale.disconnect(canvas.formats.refresh)  # measuring, which goes on, would remove the badges
     area = QRectF(100, 300, 60, 20)
     item.show_badges([Badge(area, "INT8", "first"), Badge(area.translated(0, 100), "FP16", "second")])
     for place, tip in ((area.center(), "first"), (area.center() + QPointF(0, 100), "second")):
-        QTest.mouseMove(canvas.viewer.viewport(), kit.at(canvas, place))
-        QApplication.processEvents()
+        viewport, point, nothing = canvas.viewer.viewport(), kit.at(canvas, place), Qt.MouseButton.NoButton
+        over = QPointF(viewport.mapToGlobal(point))
+        move = QMouseEvent(
+            QEvent.Type.MouseMove, QPointF(point), over, nothing, nothing, Qt.KeyboardModifier.NoModifier
+        )
+        QApplication.sendEvent(viewport, move)  # a pointer that is moved depends on the windows of other tests
         assert item.toolTip() == tip

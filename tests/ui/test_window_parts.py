@@ -512,3 +512,65 @@ def test_a_window_of_another_size_comes_back_with_it(qtbot: QtBot, tmp_path: Pat
     qtbot.addWidget(again, before_close_func=MainWindow.close_now)
     assert (again.width(), again.height()) == (700, 560)
     assert again.docks.workspace == "Design"
+
+
+def test_a_refused_edit_is_reported_once_from_the_shown_scope_and_from_the_file(empty_window: MainWindow) -> None:
+    """Also from the file while the inside of a template is shown, and no longer from a document that is not shown."""
+    context, reported = empty_window.context, []
+    old, new = (Document(network(name), context.registry, parent=context) for name in ("old", "new"))
+    context.message.connect(lambda severity, text: reported.append((severity, text)))
+
+    def refuse(document: Document) -> list[tuple[str, str]]:
+        reported.clear()
+        name = next(iter(document.graph.layers))
+        assert not document.do(lambda g: commands.rename_layer(g, name, list(g.layers)[-1]))
+        return list(reported)
+
+    context.set_document(old)
+    assert [severity for severity, _ in refuse(old)] == ["error"]
+    assert context.enter("block")
+    assert [severity for severity, _ in refuse(context.document)] == ["error"]
+    assert [severity for severity, _ in refuse(old)] == ["error"]
+    inside = context.document
+    context.set_document(new)
+    assert refuse(old) == refuse(inside) == []
+    assert [severity for severity, _ in refuse(new)] == ["error"]
+    finding = Diagnostic("code", "It does not fit", remedy="make it smaller")
+    new.refused.emit((finding, replace(finding, message="more")))
+    assert reported[1:] == [("error", "It does not fit: make it smaller")]
+
+
+def test_side_by_side_is_one_window_that_begins_when_it_opens_and_offers_the_documents_of_the_tabs(
+    empty_window: MainWindow, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The shown document comes first, then the others in the order of their tabs."""
+    begun: list[QWidget] = []
+
+    class Side(QWidget):
+        def __init__(self, context: object, documents: Callable[[], list[Document]], parent: QWidget) -> None:
+            super().__init__(parent, Qt.WindowType.Window)
+            self.setObjectName("side")
+            self.documents = documents
+
+        def begin(self) -> None:
+            begun.append(self)
+
+    monkeypatch.setattr("app.ui.compare.window.SideWindow", Side)
+    window = empty_window
+    for name in ("one", "two", "three"):
+        assert window.files.open(folder / f"{name}.xml")
+    window.tabs.show(window.tabs.all[1])
+    side = window.compare_side_by_side()
+    assert side.isVisible()
+    assert side.size() == window.size()
+    assert [document.path.stem for document in side.documents()] == ["two", "one", "three"]
+    assert window.compare_side_by_side() is side
+    assert begun == [side]
+    side.resize(300, 200)
+    side.hide()
+    window.tabs.show(window.tabs.all[2])
+    assert [document.path.stem for document in side.documents()] == ["three", "one", "two"]
+    assert window.compare_side_by_side() is side
+    assert begun == [side, side]
+    assert (side.width(), side.height()) == (300, 200)
+    assert len(window.findChildren(Side)) == 1

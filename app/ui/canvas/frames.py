@@ -25,9 +25,9 @@ SHOWN = 2000  # characters of the text that are painted
 WRAPPED = Qt.TextFlag.TextWordWrap | Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop
 
 
-def text_top() -> float:
-    """The distance of the text from the upper edge of a frame."""
-    return fonts().name_metrics.height() + 8
+def text_top(detail: float = 1.0) -> float:
+    """The distance of the text from the upper edge of a frame, at a scale at which the title is inside."""
+    return (fonts().name_metrics.height() + 8) * max(1.0, 1.0 / detail)
 
 
 def needed_height(width: float, content: str) -> int:
@@ -39,7 +39,7 @@ def needed_height(width: float, content: str) -> int:
     font.setPixelSize(ceil(LEAST / WHOLE))
     metrics = QFontMetricsF(font)
     room = metrics.boundingRect(QRectF(0, 0, max(width - 2 * PAD, 1), 1e6), int(WRAPPED), text)
-    return ceil((text_top() + room.height() + 2 * PAD) / GRID) * GRID
+    return ceil((text_top(WHOLE) + room.height() + 2 * PAD) / GRID) * GRID
 
 
 class FrameItem(QGraphicsItem):
@@ -101,7 +101,7 @@ class FrameItem(QGraphicsItem):
     def grip(self, place: QPointF, zoom: float) -> str:
         """The grip at a point of the canvas: "move", edges as letters of "ltrb", or an empty string."""
         rect, edge = self.seen, EDGE / zoom
-        title = text_top() * max(1.0, 1.0 / zoom)
+        title = text_top(zoom)
         head = QRectF(rect.left(), rect.top() - (title if zoom < LARGE else 0.0), rect.width(), title)
         if zoom < LARGE and head.contains(place):
             return "move"
@@ -158,8 +158,8 @@ class FrameItem(QGraphicsItem):
             return
         font = QFont(fonts().small)
         font.setPixelSize(max(font.pixelSize(), ceil(LEAST / max(detail, 0.01))))
-        line = QFontMetricsF(font).lineSpacing()
-        room = rect.adjusted(PAD, text_top() if detail >= LARGE else PAD, -PAD, -PAD)
+        line = ceil(QFontMetricsF(font).lineSpacing())  # Qt begins each line at a whole unit
+        room = rect.adjusted(PAD, text_top(detail) if detail >= LARGE else PAD, -PAD, -PAD)
         room.setHeight(max(0, room.height() // line) * line)
         if room.isEmpty():
             return

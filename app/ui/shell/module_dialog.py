@@ -201,6 +201,7 @@ class ModuleDialog(GrowingDialog):
 
     def _review(self) -> None:
         """Show the code, and import after the user's consent."""
+        self.check()  # a file can be gone since
         file = self.file
         if self.problem() or file is None:
             return
