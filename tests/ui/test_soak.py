@@ -24,7 +24,7 @@ from window_kit import open_window
 
 from designer.graph.graph import Graph
 
-GESTURES = int(os.environ.get("LAYERWRIGHT_SOAK", "1250"))
+GESTURES = int(os.environ.get("LAYERWRIGHT_SOAK", "1000"))
 SEEDS = 5
 ROUND = 250  # gestures on one network
 FULL = 2  # runs with all windows of the workspace; the others have the canvas and the Layer Editor, which is faster
