@@ -16,7 +16,9 @@ def main() -> None:
     if opens_window(arguments):
         raise SystemExit(run_window([Path(name) for name in arguments]))
     from app.cli import main as cli
+    from app.process import leave_memory_at_exit
 
+    leave_memory_at_exit()
     cli.main()
 
 

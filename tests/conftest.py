@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import functools
+import gc
 import itertools
 import json
 import os
@@ -10,7 +12,7 @@ import re
 import signal
 import sys
 import traceback
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import asdict
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -51,6 +53,9 @@ BLOCKED = [name for name in os.environ.get("LAYERWRIGHT_BLOCK", "").split(",") i
 if BLOCKED:
     sys.meta_path.insert(0, Blocker(BLOCKED))
 
+
+# Python would spend seconds on deleting what was imported, one object after the other.
+atexit.register(gc.freeze)
 
 # A shell starts jobs in the background with SIGINT ignored, which all processes inherit, also those that tests interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -107,6 +112,12 @@ def pytest_timeout_set_timer() -> Generator[None, object, object]:
     return answer
 
 
+def pytest_collection_finish() -> None:
+    """What was imported stays: the collector of garbage leaves it alone from now on."""
+    gc.collect()
+    gc.freeze()
+
+
 def leave_dialogs() -> None:
     """Hide what blocks other windows, which ends its event loop and asks nothing."""
     from PySide6.QtWidgets import QApplication, QMenu
@@ -148,23 +159,41 @@ def patience() -> None:
             wait.__kwdefaults__["timeout"] = PATIENCE
 
 
+class Homes:
+    """Home folders with what the program knows of the machine. Those in which a test left something are not used again."""
+
+    def __init__(self, folder: Path) -> None:
+        self._paths = (folder / str(number) for number in itertools.count())
+        self._home: Path | None = None
+        self._made: list[tuple[str, int, int]] = []  # what is in a new one
+
+    def next(self) -> Path:
+        if self._home is None or self._content(self._home) != self._made:
+            self._home = next(self._paths)
+            store = self._home / "cache" / "layerwright" / "peaks.json"
+            store.parent.mkdir(parents=True)
+            store.write_text(known_peaks(), "utf-8")
+            self._made = self._content(self._home)
+        return self._home
+
+    def _content(self, home: Path) -> list[tuple[str, int, int]]:
+        found = [home, *home.rglob("*")]
+        return [(str(path), (status := path.lstat()).st_mtime_ns, status.st_mode) for path in found]
+
+
 @pytest.fixture(scope="session")
-def homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Paths of new folders. They share a parent folder, because `tmp_path` reads every name in its own for each test."""
-    folder = tmp_path_factory.mktemp("homes")
-    return (folder / str(number) for number in itertools.count())
+def homes(tmp_path_factory: pytest.TempPathFactory) -> Homes:
+    """They share a parent folder, because `tmp_path` reads every name in its own for each test."""
+    return Homes(tmp_path_factory.mktemp("homes"))
 
 
 @pytest.fixture(autouse=True)
-def own_home(homes: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    """No test reads or writes the user's settings, caches or plugins."""
-    home = next(homes)
-    store = home / "cache" / "layerwright" / "peaks.json"
-    store.parent.mkdir(parents=True)
+def own_home(homes: Homes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test reads or writes the user's settings, caches or plugins, or what another test wrote."""
+    home = homes.next()
     monkeypatch.setenv("HOME", str(home))
     for kind in ("config", "data", "cache", "state"):
         monkeypatch.setenv(f"XDG_{kind.upper()}_HOME", str(home / kind))
-    store.write_text(known_peaks(), "utf-8")
 
 
 @functools.cache

@@ -13,7 +13,7 @@ import pytest
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from PySide6.QtCore import QSettings
+    from PySide6.QtCore import QObject, QSettings
     from PySide6.QtWidgets import QApplication
     from pytestqt.qtbot import QtBot
 
@@ -57,6 +57,31 @@ def nothing_is_left() -> Iterator[None]:
     theme = sys.modules.get("app.ui.widgets.theme")
     if theme is not None and not theme.is_dark():
         theme.apply(app)  # the next test begins in the theme of the first one
+
+
+@pytest.fixture(autouse=True)
+def contexts_end(nothing_is_left: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A context that a test made without a window ends with it: its timers read the folders of runs as long as it lives."""
+    module = sys.modules.get("app.ui.engine.context")
+    if module is None:
+        yield
+        return
+    from PySide6.QtCore import QCoreApplication, QEvent
+    from shiboken6 import isValid
+
+    made: list[QObject] = []
+    make = module.Context.__init__
+
+    def noted(self: QObject, *args: object) -> None:
+        made.append(self)
+        make(self, *args)
+
+    monkeypatch.setattr(module.Context, "__init__", noted)
+    yield
+    for context in made:
+        if isValid(context):
+            context.deleteLater()
+            QCoreApplication.sendPostedEvents(context, QEvent.Type.DeferredDelete)
 
 
 @pytest.fixture(scope="module")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+import shiboken6
 from PySide6.QtCore import QElapsedTimer, QMimeData, QPoint, Qt, QTimer
 from PySide6.QtGui import QDrag, QMouseEvent
 from PySide6.QtWidgets import (
@@ -96,6 +98,7 @@ class NumberFormatsPanel(QWidget):
         self._found: BitsReply | None = None
         self._document: Document | None = None
         self._rows: Iterator[None] = iter(())  # those that the table lacks
+        self._gone: list[QTreeWidgetItem] = []  # those that it no longer has
         self._filling = QTimer(self, interval=0, timeout=self._fill)
         self._rest = QTimer(self, singleShot=True, interval=REST_MS, timeout=self._show_layers)
         chips = FlowLayout()
@@ -168,7 +171,7 @@ class NumberFormatsPanel(QWidget):
             return  # `_on_document` comes next
         self._rest.stop()
         place = self.table.verticalScrollBar().value()
-        self.table.clear()
+        self._empty()
         self._rows = self._add_rows()
         self._filling.start()
         self._fill()
@@ -176,15 +179,26 @@ class NumberFormatsPanel(QWidget):
         self.size_text.setText(self._size_text())
         self.size_text.setVisible(bool(self.size_text.text()))
 
+    def _empty(self) -> None:
+        """Show no row; `_fill` deletes them later: `QTreeWidget.clear` takes 0.1 s for 15,000."""
+        self._gone += self.table.invisibleRootItem().takeChildren()
+        self._rows = iter(())
+        self._filling.start()
+
     def _fill(self) -> None:
         clock = QElapsedTimer()
         clock.start()
-        for _ in self._rows:
+        for _ in itertools.chain(self._rows, self._delete_rows()):
             if clock.elapsed() >= SLICE_MS:
                 return
         self._filling.stop()
         for column in range(self.table.columnCount()):
             self.table.resizeColumnToContents(column)
+
+    def _delete_rows(self) -> Iterator[None]:
+        while self._gone:
+            shiboken6.delete(self._gone.pop())  # type: ignore[no-untyped-call]  # Python only forgets those that were taken
+            yield
 
     def _add_rows(self) -> Iterator[None]:
         """Add the rows one by one: the layers that compute, each followed by those inside it that are known by name."""
@@ -283,8 +297,7 @@ class NumberFormatsPanel(QWidget):
         if self.plot is not None:
             self.plot.hide()
         if self._document is not None and len(self._document.graph) > LARGE:
-            self.table.clear()
-            self._rows = iter(())
+            self._empty()
             self._rest.start()
         else:
             self._show_layers()
