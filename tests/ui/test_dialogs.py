@@ -291,7 +291,10 @@ def test_why_a_module_cannot_be_imported(qtbot: QtBot, settings: QSettings, tmp_
     (tmp_path / "net.pt").write_bytes(b"")
     dialog = ModuleDialog(settings, tmp_path, lambda _source: None, None)
     qtbot.addWidget(dialog)
-    missing, name = "There is no module “{}”. Choose its file.", "Name the class or function that makes the module."
+    missing, name = (
+        "Python does not find the module “{}”. Choose its file.",
+        "Name the class or function that makes the module.",
+    )
     shape = "1xA"
     with pytest.raises(DiagnosticError) as refused:
         parse_input(shape)
@@ -302,8 +305,8 @@ def test_why_a_module_cannot_be_imported(qtbot: QtBot, settings: QSettings, tmp_
         ({}, ""),
         ({"module": ""}, "Choose the Python file, or type the name of the module."),
         ({"module": "  "}, "Choose the Python file, or type the name of the module."),
-        ({"module": "gone.py"}, missing.format("gone.py")),
-        ({"module": "package.py"}, missing.format("package.py")),
+        ({"module": "gone.py"}, there.format("gone.py")),
+        ({"module": "package.py"}, there.format("package.py")),
         ({"module": "no module"}, missing.format("no module")),
         ({"module": " model "}, ""),
         ({"callable": ""}, name),

@@ -18,7 +18,7 @@ from onnx import helper
 from onnx_models import model, random, saved, small_network
 from PySide6.QtCore import QMimeData, QPointF, QSettings, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent, QGuiApplication
-from PySide6.QtWidgets import QApplication, QFileDialog, QLabel, QPushButton, QToolButton
+from PySide6.QtWidgets import QApplication, QFileDialog, QLabel, QPushButton, QToolButton, QWidget
 from pytestqt.qtbot import QtBot
 from test_torch_import import BAD
 
@@ -325,12 +325,46 @@ def dismiss(qtbot: QtBot, dialog: ModuleDialog) -> None:
         dialog.reject()
 
 
+def test_a_file_that_was_written_in_an_editor_is_read_when_the_dialog_is_active_again(
+    qtbot: QtBot, settings: QSettings, tmp_path: Path
+) -> None:
+    """A chosen callable stays as long as the file has it, and a typed one as long as nothing was written."""
+    file = tmp_path / "model.py"
+    dialog = ModuleDialog(settings, tmp_path, lambda _source: None, None)
+    qtbot.addWidget(dialog)
+    with qtbot.waitExposed(dialog):
+        dialog.open()
+    dialog.module.setText(str(file))
+    assert not dialog.go.isEnabled()
+
+    def come_back() -> tuple[bool, str, list[str]]:
+        other = QWidget()
+        qtbot.addWidget(other)
+        other.show()
+        other.activateWindow()
+        qtbot.waitUntil(lambda: not dialog.isActiveWindow())
+        dialog.activateWindow()
+        qtbot.waitUntil(dialog.isActiveWindow)
+        other.close()
+        names = [dialog.callable.itemText(row) for row in range(dialog.callable.count())]
+        return dialog.go.isEnabled(), dialog.callable.currentText(), names
+
+    file.write_text("def make():\n    pass\n")
+    assert come_back() == (True, "make", ["make"])
+    file.write_text("def other():\n    pass\ndef make():\n    pass\n")
+    assert come_back() == (True, "make", ["other", "make"])
+    dialog.callable.setEditText("inner.made")
+    assert come_back() == (True, "inner.made", ["other", "make"])
+    file.unlink()
+    assert come_back() == (False, "inner.made", [])
+
+
 def test_a_file_that_went_away_is_reported_when_the_code_is_to_be_reviewed(
     qtbot: QtBot, settings: QSettings, tmp_path: Path
 ) -> None:
     """Nothing is reviewed or started, the field of the lost file is named, and the button waits for another file."""
     file, state, started = tmp_path / "model.py", tmp_path / "net.pt", []
-    for lost, message in ((state, f"The file {state} does not exist."), (file, "There is no module")):
+    for lost in (state, file):
         file.write_text("def make():\n    pass\n")
         state.write_bytes(b"")
         dialog = ModuleDialog(settings, tmp_path, started.append, None)
@@ -343,7 +377,7 @@ def test_a_file_that_went_away_is_reported_when_the_code_is_to_be_reviewed(
         lost.unlink()
         dialog.go.click()
         assert not dialog.findChildren(CodeConsent)
-        assert dialog.message.text().startswith(message)
+        assert dialog.message.text() == f"The file {lost} does not exist. Choose another one."
         assert not dialog.go.isEnabled()
     assert not started
 
@@ -392,7 +426,7 @@ def test_a_module_is_imported_after_its_code_was_read(qtbot, window, tmp_path, m
     dialog = module_dialog(window)
     assert not dialog.go.isEnabled()
     dialog.module.setText(str(tmp_path / "missing.py"))
-    assert "no module" in dialog.message.text()
+    assert "does not exist" in dialog.message.text()
     dialog.module.setText(str(file))
     assert [dialog.callable.itemText(i) for i in range(dialog.callable.count())] == ["Net", "make"]
     dialog.inputs.setText("1x3xa")

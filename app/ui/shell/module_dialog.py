@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from PySide6.QtCore import QSettings, Qt
+from PySide6.QtCore import QEvent, QSettings, Qt
 from PySide6.QtWidgets import (
     QComboBox,
     QDialogButtonBox,
@@ -152,11 +152,17 @@ class ModuleDialog(GrowingDialog):
         file = self.file
         typed = self.callable.currentText()
         names = callables(read_source(file)) if file is not None else []
-        self.callable.clear()
-        self.callable.addItems(names)
-        if typed in names or not names:
-            self.callable.setEditText(typed)
+        if names != [self.callable.itemText(row) for row in range(self.callable.count())]:
+            self.callable.clear()
+            self.callable.addItems(names)
+            if typed in names or not names:
+                self.callable.setEditText(typed)
         self.check()
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.ActivationChange and self.isActiveWindow():
+            self._on_module()  # the file may have been written in an editor
 
     def _shapes(self) -> tuple[InputShape, ...]:
         return tuple(parse_input(part.strip()) for part in self.inputs.text().split(",") if part.strip())
@@ -166,7 +172,10 @@ class ModuleDialog(GrowingDialog):
         if not self.module.text().strip():
             return tr("Choose the Python file, or type the name of the module.")
         if self.file is None:
-            return tr("There is no module “{name}”. Choose its file.", name=self.module.text().strip())
+            place = self.module.text().strip()
+            if place.endswith(".py"):
+                return tr("The file {path} does not exist. Choose another one.", path=place)
+            return tr("Python does not find the module “{name}”. Choose its file.", name=place)
         name = self.callable.currentText().strip()
         if not name or not all(part.isidentifier() for part in name.split(".")):
             return tr("Name the class or function that makes the module.")
