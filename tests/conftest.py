@@ -54,7 +54,7 @@ if BLOCKED:
     sys.meta_path.insert(0, Blocker(BLOCKED))
 
 
-# Python would spend seconds on deleting what was imported, one object after the other.
+# At the end Python would spend seconds on deleting what was imported, one object after the other.
 atexit.register(gc.freeze)
 
 # A shell starts jobs in the background with SIGINT ignored, which all processes inherit, also those that tests interrupt.
@@ -112,10 +112,15 @@ def pytest_timeout_set_timer() -> Generator[None, object, object]:
     return answer
 
 
-def pytest_collection_finish() -> None:
-    """What was imported stays: the collector of garbage leaves it alone from now on."""
-    gc.collect()
-    gc.freeze()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is imported and collected stays: the collector of garbage does not look at it, neither now nor later."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def leave_dialogs() -> None:
