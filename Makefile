@@ -24,15 +24,18 @@ run: setup
 	@if [ -n "$$DISPLAY$$WAYLAND_DISPLAY" ]; then exec $(BIN)/layerwright; \
 	else echo "No display: running the tour instead."; $(BIN)/layerwright tour build/tour; fi
 
-# The first run blocks Qt, so that everything but the window is shown to work without it. `worksteal` keeps most files in one
+# The run without Qt blocks it, so that everything but the window is shown to work without it. `worksteal` keeps most files in one
 # process, where their tests share an engine, and goes on after a crash (`loadfile` of pytest-xdist 3.8 then waits forever).
-# Windows are offscreen, so processes do not share a display; the story has a real one. While it is played, pytest compiles the
-# modules of the other tests: otherwise each process does that for itself, which took 20 seconds of each.
+# Windows are offscreen, so processes do not share a display; the story has a real one. It is played next to the run without Qt,
+# which is nice to it, and shown after it. Before that run one process compiles the modules of its tests: otherwise each of them
+# does so for itself, which took 20 seconds of each.
 test: setup
-	@{ $(ALONE) $(BIN)/pytest -qq --collect-only -m "not gui"; $(ALONE) $(BIN)/pytest -qq --collect-only -m gui; } >/dev/null 2>&1 & \
-	$(THREADS) QT_QPA_PLATFORM=xcb xvfb-run -a -s "-screen 0 1600x1000x24" $(BIN)/pytest -q -m story; \
-	failed=$$?; wait; exit $$failed
-	$(ALONE) LAYERWRIGHT_BLOCK=PySide6,shiboken6,NodeGraphQt,Qt $(BIN)/pytest -q $(PARALLEL) -p no:pytest-qt -m "not gui"
+	@mkdir -p build; $(THREADS) QT_QPA_PLATFORM=xcb xvfb-run -a -s "-screen 0 1600x1000x24" $(BIN)/pytest -q -m story >build/story.log 2>&1 & \
+	story=$$!; \
+	$(ALONE) $(BIN)/pytest -qq --collect-only -m "not gui" >/dev/null 2>&1; \
+	$(ALONE) nice $(BIN)/pytest -qq --collect-only -m gui >/dev/null 2>&1 & \
+	$(ALONE) LAYERWRIGHT_BLOCK=PySide6,shiboken6,NodeGraphQt,Qt nice $(BIN)/pytest -q $(PARALLEL) -p no:pytest-qt -m "not gui"; \
+	failed=$$?; wait $$story || failed=1; wait; cat build/story.log; exit $$failed
 	$(ALONE) QT_QPA_PLATFORM=offscreen $(BIN)/pytest -q $(PARALLEL) -m "gui and not story"
 
 # Every pair of operators and random networks on every engine, in both layouts and exported, and random chains in tiles; `make test`
