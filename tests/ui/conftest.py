@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
+from weakref import WeakSet
 
 import pytest
 
@@ -69,16 +70,16 @@ def contexts_end(nothing_is_left: None, monkeypatch: pytest.MonkeyPatch) -> Iter
     from PySide6.QtCore import QCoreApplication, QEvent
     from shiboken6 import isValid
 
-    made: list[QObject] = []
+    made: WeakSet[QObject] = WeakSet()
     make = module.Context.__init__
 
     def noted(self: QObject, *args: object) -> None:
-        made.append(self)
+        made.add(self)
         make(self, *args)
 
     monkeypatch.setattr(module.Context, "__init__", noted)
     yield
-    for context in made:
+    for context in list(made):
         if isValid(context):
             context.deleteLater()
             QCoreApplication.sendPostedEvents(context, QEvent.Type.DeferredDelete)

@@ -26,7 +26,7 @@ from designer.graph.graph import Graph
 
 GESTURES = int(os.environ.get("LAYERWRIGHT_SOAK", "1000"))
 SEEDS = 5
-ROUND = 250  # gestures on one network
+ROUND = 200  # gestures on one network
 FULL = 2  # runs with all windows of the workspace; the others have the canvas and the Layer Editor, which is faster
 DEEP = 25  # gestures between checks of inference and file
 
@@ -51,7 +51,7 @@ def test_anything_at_random(qtbot, tmp_path, monkeypatch, seed):
             dock.setVisible(dock.objectName() == "dock.parameters")
         window.resize(800, 560)
     player = soak_kit.Player(window, random.Random(seed))
-    for number in range(GESTURES // SEEDS // ROUND):
+    for number in range(-(-GESTURES // (SEEDS * ROUND))):
         document = player.show(soak_kit.network(random.Random(f"{seed} {number}")))
         start = without_views(document.graph)
         player.log.clear()
