@@ -165,7 +165,11 @@ def patience() -> None:
 
 
 class Homes:
-    """Home folders with what the program knows of the machine. Those in which a test left something are not used again."""
+    """Home folders with what the program knows of the machine.
+
+    Without Qt one is used again in which a test left nothing: to make and delete one takes a millisecond. Threads and processes of a
+    window may write into it when their test has ended.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._paths = (folder / str(number) for number in itertools.count())
@@ -173,7 +177,7 @@ class Homes:
         self._made: list[tuple[str, int, int]] = []  # what is in a new one
 
     def next(self) -> Path:
-        if self._home is None or self._content(self._home) != self._made:
+        if self._home is None or "PySide6" in sys.modules or self._content(self._home) != self._made:
             self._home = next(self._paths)
             store = self._home / "cache" / "layerwright" / "peaks.json"
             store.parent.mkdir(parents=True)
