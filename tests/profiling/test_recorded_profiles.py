@@ -325,15 +325,31 @@ MODEL = CalibratedModel(
         ),
         ("busy", OperatorTimes((Sample(("first",), [0.004]),), frozenset(), 1, 1, 31.0)),
         ("none", OperatorTimes()),
+        (
+            "apart",
+            OperatorTimes(
+                (Sample((), [0.0005, 0.0001], "reorder"), Sample(("shares",), [0.001], "softmax"), Sample((), [0.0002], "copy"),
+                 Sample(("each", "both"), [0.003, 0.002, 0.009], "one kernel"), Sample(("first", "norm", "bend"), [0.002], "conv")),
+                frozenset(("half", "large", "mean")), 5, 2, 30.0,
+            ),
+        ),
     ],
 )  # fmt: skip
 def test_predictions_for_this_machine_are_as_recorded(profiling_registry, monkeypatch, tmp_path, name, found):
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
-    monkeypatch.setattr(predicted_here, "machine_peaks", lambda options, store: PEAKS)
-    monkeypatch.setattr(predicted_here, "calibrated", lambda options, registry, store: MODEL)
-    monkeypatch.setattr(predicted_here, "_times", lambda inference, options, batch, store, progress: found)
-    options = RunOptions("onnxruntime", threads=3)
-    run = predicted_run(blocks(profiling_registry), profiling_registry, options, batch=2, store=tmp_path / "peaks.json")
+    kept, options = tmp_path / "peaks.json", RunOptions("onnxruntime", threads=3)
+    asked = []
+
+    def answer(made, *given):
+        asked.append(given)
+        return made
+
+    monkeypatch.setattr(predicted_here, "machine_peaks", lambda *given: answer(PEAKS, *given))
+    monkeypatch.setattr(predicted_here, "calibrated", lambda options, registry, store: answer(MODEL, options, store))
+    monkeypatch.setattr(predicted_here, "_times", lambda inference, *given: answer(found, *given))
+    run = predicted_run(blocks(profiling_registry), profiling_registry, options, batch=2, store=kept, progress=print)
+    assert asked[:2] == [(options, 2, kept, print), (options, kept)]
+    assert asked[2:] == ([(options, kept)] if name != "busy" else [])
     check_recorded(f"profiles/here_{name}.txt", "\n".join([*described(run), ""]))
 
 

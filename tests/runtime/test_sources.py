@@ -206,3 +206,16 @@ def test_data_that_does_not_fit_a_tensor_input(runtime_registry):
     for shape in ((3,), (1, 3, 1), (0, 3)):
         with pytest.raises(DiagnosticError, match="input-shape"):
             check_fed("it", made, np.zeros(shape, np.float32))
+
+
+def test_files_of_a_folder_are_in_natural_order(tmp_path):
+    """Numbers by value, letters without regard to their case, equal ones by name; digits of other scripts are letters."""
+    names = (
+        "2.png", "010.png", "10.png", "123456789012345678.png", "A1.png", "a1.png", "a1b2.png", "a1b10.png", "a02.png",
+        "A3.PNG", "a10.npy", "a10.png", "a.png", "b7.png", "b\u00b2.png", "b\u0663.png", "c2.png", "c2a3.png",
+        "c2\u00b23.png", "c2\u06613.png",
+    )  # fmt: skip
+    for name in (*reversed(names), "notes.txt", ".3.png"):
+        (tmp_path / name).write_bytes(b"")
+    (tmp_path / "4.png").mkdir()
+    assert [ascii(name) for name in playlist(tmp_path)] == [ascii(name) for name in names]

@@ -123,6 +123,20 @@ def test_a_function_that_may_be_infinite_or_not_a_number_allows_no_new_channel(f
     )
 
 
+@pytest.mark.parametrize("order", ["head other", "other head"])
+@pytest.mark.parametrize("widened", ["head", "other"])
+def test_a_channel_added_to_one_that_may_be_infinite_cannot_be_added_either(order: str, widened: str) -> None:
+    graph = network(
+        layer("log", "unary", "head", function="log"),
+        layer("reader", "convolution", "log", features=2),
+        layer("other", "convolution", "in", features=8),
+        layer("m", "element_wise", order, operation="add"),
+    )
+    found = refusal(lambda: widen(patient(graph, trained(graph)), widened, 1))
+    assert (found.code, found.layer) == ("cannot-widen", widened)
+    assert "'log' may make it infinite" in found.message
+
+
 def test_the_channel_that_is_broadcast_stays() -> None:
     graph = network(layer("one", "convolution", "in", features=1), layer("m", "element_wise", "head one"))
     ill = patient(graph, trained(graph))
