@@ -284,7 +284,7 @@ def test_filters_of_groups_of_channels_keep_what_they_read() -> None:
 def test_flattened_channels_that_are_joined_are_removed_with_all_their_values() -> None:
     graph = Graph(
         [
-            layer("in", "input", dims="4x4x3"),
+            layer("in", "input", dims="8x8x3"),
             layer("head", "convolution", "in", features=8),
             layer("flat", "flatten", "head"),
             layer("pooled", "global_pooling", "head"),
@@ -306,7 +306,7 @@ def test_vectors_of_the_same_length_with_other_channels_keep_them() -> None:
     """8 channels of 4 x 4 pixels and 32 channels of 2 x 2: their values do not belong together."""
     graph = Graph(
         [
-            layer("in", "input", dims="4x4x3"),
+            layer("in", "input", dims="8x8x3"),
             layer("head", "convolution", "in", features=8),
             layer("flat", "flatten", "head"),
             layer("other", "convolution", "in", features=32),
@@ -359,8 +359,59 @@ FOLDED = {
         ],
         False,
     ),
+    "groups of a transposed convolution": (
+        [layer("c", "transposed_convolution", "head", features=8, groups=2), layer("n", "batch_normalization", "c")],
+        False,
+    ),
+    "groups of a convolution": (
+        [layer("c", "convolution", "head", features=8, groups=2), layer("n", "batch_normalization", "c")],
+        True,
+    ),
+    "a layer bypassed by the other": (
+        [
+            layer("c", "convolution", "head", features=8),
+            replace(layer("b", "convolution", "c", features=8), attributes={BYPASSED: "true"}),
+            layer("n", "batch_normalization", "b"),
+        ],
+        False,
+    ),
     "nothing to fold into": ([layer("p", "pooling", "head"), layer("n", "batch_normalization", "p")], False),
 }
+
+
+def rows_of_a_matrix(*middle: Layer) -> Graph:
+    """Layers that compute along the last axis of an 8 x 8 x 8 tensor or of a vector."""
+    return Graph(
+        [
+            layer("in", "input", dims="8x8x3"),
+            layer("head", "convolution", "in", features=8),
+            *middle,
+            layer("tail", "fully_connected", "n", features=3),
+            layer("out", "output", "tail", analysis_view="tensor"),
+        ],
+        name="net",
+    )
+
+
+@pytest.mark.parametrize(
+    ("flatten", "features", "folds"), [("true", 5, True), ("false", 5, False), ("false", 8, False)]
+)
+def test_a_normalization_of_another_axis_than_that_of_the_matrix_is_not_folded(
+    flatten: str, features: int, folds: bool
+) -> None:
+    graph = rows_of_a_matrix(
+        layer("c", "fully_connected", "head", features=features, flatten=flatten),
+        layer("n", "batch_normalization", "c"),
+    )
+    weights = trained(graph)
+    ill = patient(graph, weights)
+    if not folds:
+        assert refusal(lambda: fold_batch_normalization(ill, "n")).code == "cannot-fold"
+        return
+    expected = result(graph, weights)
+    made = fold_batch_normalization(ill, "n")
+    graph.apply(made.edit)
+    np.testing.assert_allclose(result(graph, made.weights), expected, atol=1e-4 * np.abs(expected).max())
 
 
 @pytest.mark.parametrize("case", FOLDED)
