@@ -284,7 +284,7 @@ def test_filters_of_groups_of_channels_keep_what_they_read() -> None:
 def test_flattened_channels_that_are_joined_are_removed_with_all_their_values() -> None:
     graph = Graph(
         [
-            layer("in", "input", dims="8x8x3"),
+            layer("in", "input", dims="4x4x3"),
             layer("head", "convolution", "in", features=8),
             layer("flat", "flatten", "head"),
             layer("pooled", "global_pooling", "head"),
@@ -306,7 +306,7 @@ def test_vectors_of_the_same_length_with_other_channels_keep_them() -> None:
     """8 channels of 4 x 4 pixels and 32 channels of 2 x 2: their values do not belong together."""
     graph = Graph(
         [
-            layer("in", "input", dims="8x8x3"),
+            layer("in", "input", dims="4x4x3"),
             layer("head", "convolution", "in", features=8),
             layer("flat", "flatten", "head"),
             layer("other", "convolution", "in", features=32),
