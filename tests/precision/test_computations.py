@@ -148,8 +148,8 @@ def test_steps_of_a_file(dtype):
 def test_of_a_quantized_tensor_the_rounded_values_are_taken():
     """Its rounding belongs to the operator that makes it; an input is taken as it is given."""
     model, helper = model_of(), onnx.helper
-    for name, reader in (("t1", "second"), ("in", "first")):
-        model.graph.initializer.append(onnx.numpy_helper.from_array(np.float32(0.5), f"{name}_scale"))
+    for name, reader, scale in (("t1", "second", 1.0), ("in", "first", 0.5)):
+        model.graph.initializer.append(onnx.numpy_helper.from_array(np.float32(scale), f"{name}_scale"))
         model.graph.initializer.append(onnx.numpy_helper.from_array(np.uint8(0), f"{name}_zero"))
         parts = [f"{name}_scale", f"{name}_zero"]
         made = f"{name}_DequantizeLinear_Output"
@@ -163,8 +163,7 @@ def test_of_a_quantized_tensor_the_rounded_values_are_taken():
     values = {Source("image"): X, Source("a"): np.round(X * 8) / 2}
     first = found.step((Source("a"),), sources("image", "a", "b"))
     assert first.reads == (Source("image"),)
-    rounded = np.round(X * 2) / 2
-    np.testing.assert_allclose(first.run(values)[Source("a")], np.round(rounded * 3 * 2) / 2, atol=1e-6)
+    np.testing.assert_allclose(first.run(values)[Source("a")], np.round(np.round(X * 2) / 2 * 3), atol=1e-6)
     second = found.step((Source("b"),), sources("image", "a", "b"))
     assert set(second.reads) == sources("image", "a")
     np.testing.assert_allclose(second.run(values)[Source("b")], values[Source("a")] - X, atol=1e-6)

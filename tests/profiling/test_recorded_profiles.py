@@ -357,7 +357,7 @@ def test_so_many_modelled_layers_are_named(profiling_registry, monkeypatch, most
             OperatorTimes(
                 (Sample((), [0.0005, 0.0001], "reorder"), Sample(("shares",), [0.001], "softmax"), Sample((), [0.0002], "copy"),
                  Sample(("each", "both"), [0.003, 0.002, 0.009], "one kernel"), Sample(("first", "norm", "bend"), [0.002], "conv")),
-                frozenset(("half", "large", "mean")), 5, 2, 30.0,
+                frozenset(("half", "large", "mean")), 5, 2, 5.0,
             ),
         ),
     ],
