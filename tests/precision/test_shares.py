@@ -15,13 +15,15 @@ from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import Source
 from designer.metrics import result_psnr
-from designer.precision.bits import EQUAL, BitsMeasurement, LayerBits
+from designer.precision import bits as bits_module
+from designer.precision.bits import EQUAL, LADDER, BitsMeasurement, LayerBits
 from designer.precision.blame import Blame, Blamed, Computation, Operator, Step, blame
 from designer.precision.emulation import RangeObserver
 from designer.precision.measure import weight_bytes
 from designer.precision.mixed import PrecisionResult, Validation
 from designer.precision.normalization import normalization_groups
 from designer.runtime.api import RunOptions
+from designer.runtime.number_formats import FORMATS
 from designer.runtime.session import Session
 
 torch = pytest.importorskip("torch")
@@ -389,3 +391,52 @@ def test_the_quality_is_the_mean_of_the_first_images(errors, count, db):
 def test_a_budget_is_met_from_its_value(target, psnr, budget, met, precision):
     found = PrecisionResult(target, psnr, budget, {"a": "why"})
     assert (found.met, found.precision, found.formats) == (met, precision, {"a": "float32"})
+
+
+class Sizes(BitsMeasurement):
+    """Layers with weights of these shapes; nothing runs."""
+
+    def __init__(self, shapes):
+        self._shapes = shapes
+
+    def psnr(self, formats):
+        return float(len(formats))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_choices_of_several_layers_are_those_of_a_search_step_by_step(seed, monkeypatch):
+    """The next format down is that of the layer with the least added squared error for each bit that it saves."""
+    dice = np.random.default_rng(seed)
+    shapes, layers = {}, []
+    for name in "abcd"[: 2 + seed % 3]:
+        count = int(dice.integers(1, 40))
+        shapes[name] = [(count, 3, 3, 3), (count,)] if dice.random() < 0.7 else [(count,), (count,)]
+        fall = np.cumsum(dice.uniform(0.5, 12, 5))
+        layers.append(LayerBits(name, 0, dict(zip(LADDER[1:], 90 - fall - 20 * dice.random(), strict=True))))
+    size = {
+        each.layer: [sum(FORMATS[f].weight_bits(shape) for shape in shapes[each.layer]) for f in LADDER]
+        for each in layers
+    }
+    error = {each.layer: [0.0] + [10 ** (-each.psnr[f] / 10) for f in LADDER[1:]] for each in layers}
+    level, wanted = dict.fromkeys(error, 0), [{}]
+    while True:
+        steps = [
+            ((error[n][now + 1] - error[n][now]) / (size[n][now] - size[n][now + 1]), n)
+            for n, now in level.items()
+            if now + 1 < len(LADDER) and size[n][now] > size[n][now + 1]
+        ]
+        if not steps:
+            break
+        level[min(steps)[1]] += 1
+        wanted.append({n: LADDER[now] for n, now in level.items() if now})
+    monkeypatch.setattr(bits_module, "POINTS", len(wanted))
+    found = Sizes(shapes).points(layers)
+    assert [point.formats for point in found] == wanted
+    assert [point.bytes for point in found] == [
+        -(-sum(size[n][LADDER.index(formats.get(n, "float32"))] for n in size) // 8) for formats in wanted
+    ]
+    assert [point.psnr for point in found] == [len(formats) for formats in wanted]
+    monkeypatch.setattr(bits_module, "POINTS", 4)
+    fewer = [point.formats for point in Sizes(shapes).points(layers)]
+    last = len(wanted) - 1
+    assert fewer == [wanted[round(part * last / 3)] for part in range(4)]
