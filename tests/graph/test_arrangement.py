@@ -18,7 +18,7 @@ from designer.graph.arrangement import (
 )
 from designer.graph.commands import move_layers
 from designer.graph.graph import Graph
-from designer.graph.layout import LayerBox
+from designer.graph.layout import LayerBox, arrange
 from designer.graph.model import GRID, Frame, Layer, Source
 from designer.graph.routes import routes_of, set_route
 
@@ -196,8 +196,10 @@ def test_links_between_layers_laid_out_lose_their_waypoints_whether_they_move_or
     for consumer in "bcd":
         graph.apply(set_route(graph, consumer, 0, [(8, 8), (16, 16)]))
     graph.apply(move_layers(graph, {n: (graph[n].position[0] + 4, graph[n].position[1] + 320) for n in moved}))
+    places = {n: graph[n].position for n in "abcd"} | arrange(graph, boxes_of(graph), [*names])
     edit = lay_out(graph, boxes_of(graph), [*names], {})
     check_reversible(graph, edit)
+    assert {n: graph[n].position for n in "abcd"} == places
     between = {consumer for producer, consumer in ("ab", "bc", "cd") if producer in names and consumer in names}
     assert {n for n in "bcd" if not routes_of(graph[n])} == between
     assert edit.title == "Lay out" or not edit.layers
