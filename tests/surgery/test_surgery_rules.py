@@ -137,6 +137,33 @@ def test_a_channel_added_to_one_that_may_be_infinite_cannot_be_added_either(orde
     assert "'log' may make it infinite" in found.message
 
 
+@pytest.mark.parametrize(("part", "block", "step"), [("s:y1", 4, 4), ("s", 4, 1)])
+def test_a_layer_grows_by_the_channels_that_belong_to_its_last_one(part: str, block: int, step: int) -> None:
+    """Its first four or its last four channels become one channel of four pixels."""
+    rest = "s" if part == "s:y1" else "s:y1"
+    graph = network(
+        layer("s", "split", "head", sizes="4,4"),
+        layer("d", "depth_to_space", part, block_size=2, mode="pixel_dominant"),
+        layer("one", "convolution", "d", features=2, stride="2x2"),
+        layer("other", "convolution", rest, features=2),
+        layer("m", "element_wise", "one other", operation="add"),
+    )
+    weights = trained(graph)
+    expected = result(graph, weights)
+    for features in range(9, 13):
+        ill = patient(graph, weights)
+        if (features - 8) % step:
+            found = refusal(lambda ill=ill, features=features: set_features(ill, "head", features))
+            assert found.message == f"'head' has 8 channels and grows by multiples of {step}, not to {features}"
+            assert found.remedy == "use for instance 12"
+            continue
+        made = set_features(ill, "head", features)
+        after = graph.copy()
+        after.apply(made.edit)
+        assert after["head"].params["features"] == str(features)
+        np.testing.assert_allclose(result(after, made.weights), expected, atol=1e-4 * np.abs(expected).max())
+
+
 def test_the_channel_that_is_broadcast_stays() -> None:
     graph = network(layer("one", "convolution", "in", features=1), layer("m", "element_wise", "head one"))
     ill = patient(graph, trained(graph))
