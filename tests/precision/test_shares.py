@@ -74,6 +74,67 @@ def test_the_first_operator_that_deviates_is_not_the_first_of_all():
     assert blame(OPERATORS, Products(2.0, 3.0), Products(2.0, 3.00001), INPUT, [Z]).first is None
 
 
+class Sums(Computation):
+    """Each operator makes its factor times the sum of what it reads, and its square as a second tensor."""
+
+    def __init__(self, reads, factors):
+        self.reads, self.factors = reads, factors
+
+    @property
+    def tensors(self):
+        return {source for name in self.reads for source in made_by(name)}
+
+    def step(self, makes, known):
+        name = makes[0].layer
+
+        def run(values):
+            found = self.factors[name] * sum(values[source] for source in self.reads[name])
+            return dict(zip(made_by(name), (found, found**2), strict=True))
+
+        return Step(tuple(self.reads[name]), run)
+
+
+def made_by(name):
+    return Source(name), Source(name, "y1")
+
+
+@pytest.mark.parametrize("change", [1.0, 1e-3, 1e-7])
+@pytest.mark.parametrize("seed", range(8))
+def test_shares_of_branching_networks_are_those_of_runs_from_the_start(seed, change):
+    """However small the difference of the two computations is."""
+    dice = np.random.default_rng(seed)
+    names, reads = "abcde", {}
+    tensors = [X]
+    for name in names:
+        chosen = {len(tensors) - 1, *map(int, dice.integers(0, len(tensors), 2))}
+        reads[name] = [tensors[number] for number in sorted(chosen)]
+        tensors += made_by(name)
+    inputs = {X: dice.uniform(0.5, 1, 3)}
+    a = {name: dice.uniform(0.5, 1) for name in names}
+    b = {name: a[name] * (1 if seed % 3 == 0 and name == "b" else 1 + change * dice.normal()) for name in names}
+    outputs = [Source("e"), Source("d", "y1")]
+
+    def result(first, second, count):
+        """With the first operators of one computation and the others of the other."""
+        values = dict(inputs)
+        for number, name in enumerate(names):
+            values.update(Sums(reads, first if number < count else second).step(made_by(name), ()).run(values))
+        return np.concatenate([values[source] for source in outputs])
+
+    error = result(a, b, 0) - result(a, b, 5)
+    steps = []
+    for number in range(5):
+        forward = result(b, a, number + 1) - result(b, a, number)
+        backward = result(a, b, number) - result(a, b, number + 1)
+        steps.append((forward + backward) @ error / 2)
+    operators = [Operator(name, made_by(name)) for name in names]
+    found = blame(operators, Sums(reads, a), Sums(reads, b), inputs, outputs)
+    expected = np.array(steps) / (error @ error)
+    np.testing.assert_allclose([item.share for item in found.operators], expected, rtol=1e-5, atol=1e-5)
+    assert sum(item.share for item in found.operators) == pytest.approx(1)
+    assert found.rms == pytest.approx(np.sqrt((error**2).mean()), rel=1e-6)
+
+
 def test_operators_are_ranked_by_the_size_of_their_share_then_by_deviation():
     items = (Blamed("a", 0.2, 9.0), Blamed("b", -0.7, 0.1), Blamed("c", 0.2, 10.0), Blamed("d", 0.5, 0.0))
     assert [item.layer for item in Blame(items, 1.0, None).ranked()] == ["b", "d", "c", "a"]
