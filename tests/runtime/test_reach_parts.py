@@ -87,7 +87,7 @@ def test_rows_that_were_channels(runtime_registry, kind):
     assert (found[Source("m")][CHANNELS].tolist(), found[Source("m")][COLUMNS].tolist()) == ([3], [9])
     channels = found[Source("image")].get(CHANNELS, np.array([]))  # unknown behind a pooling
     assert channels.tolist() == (list(range(12)) if whole else [3] if kind == "noise" else [])
-    columns = range(20) if whole else [8, 9, 10] if kind == "pooling" else [9]
+    columns = range(20) if whole else [9, 10, 11] if kind == "pooling" else [9]
     assert found[Source("image")][COLUMNS].tolist() == list(columns)
     assert whole == ("m" if kind == "instance_normalization" else "")
 
