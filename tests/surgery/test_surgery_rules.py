@@ -137,6 +137,27 @@ def test_a_channel_added_to_one_that_may_be_infinite_cannot_be_added_either(orde
     assert "'log' may make it infinite" in found.message
 
 
+@pytest.mark.parametrize("edit", [lambda ill: widen(ill, "free", 2), lambda ill: remove_channels(ill, "free", [1])])
+def test_layers_whose_channels_do_not_change_keep_their_parameters(edit: object) -> None:
+    """As they are written: counted from the end, with spaces, or not at all."""
+    graph = network(
+        layer("cut", "slice", "head", start=-3, end=-1),
+        layer("open", "slice", "head", start=-2),
+        layer("parts", "split", "head", sizes="2, 6"),
+        layer("halves", "split", "head", parts=2),
+        layer("groups", "group_normalization", "head", groups=4),
+        layer("all", "concatenation", "cut open parts halves:y1 groups"),
+        layer("narrow", "convolution", "all", features=2),
+        layer("free", "convolution", "in", features=5),
+        layer("behind", "convolution", "free", features=2),
+        layer("m", "element_wise", "narrow behind", operation="add"),
+    )
+    made = edit(patient(graph, trained(graph)))
+    assert made.edit.layers.keys() == {"free"}
+    before, after = made.edit.layers["free"]
+    assert {**before.params, "features": after.params["features"]} == after.params
+
+
 @pytest.mark.parametrize(("part", "block", "step"), [("s:y1", 4, 4), ("s", 4, 1)])
 def test_a_layer_grows_by_the_channels_that_belong_to_its_last_one(part: str, block: int, step: int) -> None:
     """Its first four or its last four channels become one channel of four pixels."""
