@@ -96,6 +96,13 @@ def test_a_video_and_its_frames(opened, tmp_path):
     assert len(opened) == 1
 
 
+def test_only_a_video_whose_frames_differ_in_duration_has_times(opened, tmp_path):
+    sources, path = Sources(), tmp_path / "a.mp4"
+    reader = sources.video(path)
+    reader.info = VideoInfo(10, 12.5, 6, 4, 0.8, "none", variable=False)
+    assert sources.info(path) == SourceInfo("video", 10, 12.5, 6, 4, 0.8, "none")
+
+
 def test_the_video_used_longest_ago_is_closed(opened, tmp_path):
     sources = Sources()
     paths = [tmp_path / f"{name}.mp4" for name in "abcde"]
