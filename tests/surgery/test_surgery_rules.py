@@ -407,6 +407,17 @@ FOLDED = {
         ],
         False,
     ),
+    "a normalization without scale": (
+        [layer("c", "convolution", "head", features=4), layer("n", "batch_normalization", "c", affine="false")],
+        True,
+    ),
+    "a convolution without bias": (
+        [
+            layer("c", "convolution", "head", features=4, apply_bias="false"),
+            layer("n", "batch_normalization", "c"),
+        ],
+        True,
+    ),
     "groups of a transposed convolution": (
         [layer("c", "transposed_convolution", "head", features=8, groups=2), layer("n", "batch_normalization", "c")],
         False,
