@@ -1207,6 +1207,16 @@ def test_steps_with_omitted_inputs_and_outputs_and_with_whole_numbers_run_alone(
     assert [one.key == other.key for one, other in zip(steps, others, strict=True)] == [True, False, False, False]
 
 
+def test_a_model_says_which_version_of_the_program_made_it(runtime_registry):
+    graph = Graph([layer("image", "input", dims="6x4x3"), layer("result", "output", "image")], name="net")
+    for version, metadata in (("1.2.3", {"a": "b"}), ("", None)):
+        builder = onnx_model._Builder(Inference(graph, runtime_registry), Weights())
+        made = onnx_model._packed(builder, [], [], metadata, version)
+        assert (made.producer_name, made.producer_version) == (onnx_model.PRODUCER, version)
+        assert {entry.key: entry.value for entry in made.metadata_props} == (metadata or {})
+        assert made.graph.name == "net"
+
+
 class TrtContext:
     """The execution context of an engine that doubles its only input."""
 
