@@ -459,7 +459,7 @@ def test_a_camera_ends_at_the_third_image_in_a_row_that_is_missing(script, image
 
 def test_a_camera_is_released_after_its_last_read():
     class Slow(ScriptedDevice):
-        """Its read ends a moment after the camera was told to stop."""
+        """Its read ends a moment after the camera stops."""
 
         reading, begun, asked, seen = False, threading.Event(), threading.Event(), ()
 
@@ -484,7 +484,7 @@ def test_a_camera_is_released_after_its_last_read():
     assert not camera._thread.is_alive()
 
 
-def test_a_device_that_does_not_open_is_no_camera():
+def test_a_device_that_does_not_open_is_not_a_camera():
     class Closed(ScriptedDevice):
         def isOpened(self):
             return False
