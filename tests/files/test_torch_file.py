@@ -151,6 +151,20 @@ def test_a_compressed_archive_that_is_not_smaller_is_refused_too(tmp_path: Path,
         read_state_dict(packed)
 
 
+@pytest.mark.parametrize("number", range(3))
+def test_an_archive_with_one_compressed_entry_is_refused(tmp_path: Path, torch: Any, number: int) -> None:
+    """Random bytes: the file is as large as its entries."""
+    path, packed = tmp_path / "net.pt", tmp_path / "packed.pt"
+    torch.save({"a": torch.from_numpy(np.random.default_rng(0).integers(0, 256, 50_000, np.uint8))}, path)
+    with zipfile.ZipFile(path) as archive, zipfile.ZipFile(packed, "w", zipfile.ZIP_STORED) as made:
+        chosen = [archive.infolist()[0], archive.infolist()[-1], archive.infolist()[2]][number]
+        for entry in archive.infolist():
+            kind = zipfile.ZIP_DEFLATED if entry is chosen else zipfile.ZIP_STORED
+            made.writestr(entry.filename, archive.read(entry), kind)
+    with pytest.raises(DiagnosticError, match="its entries are compressed or larger than the file"):
+        read_state_dict(packed)
+
+
 @pytest.mark.parametrize(
     ("error", "code", "reason"),
     [

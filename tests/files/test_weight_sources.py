@@ -111,6 +111,32 @@ def test_names_of_files_are_as_expected(keys: list[str], stems: list[str]) -> No
     assert [found[key] for key in wanted] == stems
 
 
+@pytest.mark.parametrize(
+    ("keys", "files"),
+    [
+        (["a/b_c", "a_b/c"], {"a_b_c": "a_b/c", "a__b_c": "a/b_c", "a_b__c": "a_b/c"}),
+        (["a_b/c_d", "a/b_c_d"], {"a_b_c_d": None, "a_b__c_d": "a_b/c_d", "a__b_c_d": "a/b_c_d"}),
+        (["a b/x", "a_b/x"], {"a b_x": "a b/x", "a_b_x": "a_b/x", "a_b_2_x": "a b/x"}),
+        (["a b/x", "a_b_2/x"], {"a b_x": "a b/x", "a_b_x": "a b/x", "a_b_2_x": "a_b_2/x"}),
+        (["a b/x", "a_b/x", "a_b_2/x"], {"a b_x": "a b/x", "a_b_2_x": "a_b_2/x", "a_b_3_x": "a b/x"}),
+        (["a/b_c", "a_b/c", "a_/b_c"], {"a_b_c": "a_b/c", "a__b_c": "a_/b_c"}),
+    ],
+)
+def test_a_file_belongs_to_the_tensor_of_its_name_unless_two_have_it(
+    tmp_path: Path, keys: list[str], files: dict[str, str | None]
+) -> None:
+    """Each file alone in its folder. What two have in common is read as a tensor's name without `_`."""
+    for number, stem in enumerate([*files, *files]):
+        key, needed = files[stem], needs(*(keys if number < len(files) else reversed(keys)))
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        (folder / f"{stem}.npy").write_bytes(npy_bytes(np.ones(2, np.float32)))
+        found = load_weights(folder, needed)
+        assert [f"{each.layer}/{each.tensor}" for each in found.tensors] == ([key] if key else []), stem
+        unexpected = [report for report in found.reports if report.status is WeightStatus.UNEXPECTED]
+        assert len(unexpected) == (0 if key else 1)
+
+
 def test_a_key_is_a_layer_and_a_tensor_before_it_is_a_name_of_torch(tmp_path: Path) -> None:
     """First the names of the document, then the given keys, then the usual ones."""
     needed = needs("a/weight", "b/kernel", "a/kernel", "net.c/bias")

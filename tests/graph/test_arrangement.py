@@ -18,7 +18,7 @@ from designer.graph.arrangement import (
 )
 from designer.graph.commands import move_layers
 from designer.graph.graph import Graph
-from designer.graph.layout import LayerBox
+from designer.graph.layout import LayerBox, arrange
 from designer.graph.model import GRID, Frame, Layer, Source
 from designer.graph.routes import routes_of, set_route
 
@@ -185,3 +185,22 @@ def test_a_frame_with_one_layer_that_stays_grows(graph: Graph) -> None:
 )
 def test_the_nearest_grid_point(point: tuple[float, float], expected: tuple[int, int]) -> None:
     assert on_grid(*point) == expected
+
+
+@pytest.mark.parametrize("moved", [(), ("c",), ("b", "d"), ("a", "b", "c", "d")])
+@pytest.mark.parametrize("names", ["abcd", "bcd", "bc", "ad"])
+def test_links_between_layers_laid_out_lose_their_waypoints_whether_they_move_or_not(
+    graph: Graph, names: str, moved: tuple[str, ...]
+) -> None:
+    graph.apply(lay_out(graph, boxes_of(graph), [*graph.layers], {}))
+    for consumer in "bcd":
+        graph.apply(set_route(graph, consumer, 0, [(8, 8), (16, 16)]))
+    graph.apply(move_layers(graph, {n: (graph[n].position[0] + 4, graph[n].position[1] + 320) for n in moved}))
+    places = {n: graph[n].position for n in "abcd"} | arrange(graph, boxes_of(graph), [*names])
+    edit = lay_out(graph, boxes_of(graph), [*names], {})
+    check_reversible(graph, edit)
+    assert {n: graph[n].position for n in "abcd"} == places
+    between = {consumer for producer, consumer in ("ab", "bc", "cd") if producer in names and consumer in names}
+    assert {n for n in "bcd" if not routes_of(graph[n])} == between
+    assert edit.title == "Lay out" or not edit.layers
+    assert between <= edit.layers.keys()

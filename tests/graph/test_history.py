@@ -256,6 +256,16 @@ def test_an_edit_followed_by_another_keeps_the_title_and_key_of_the_first() -> N
     assert first.then(second, "both").title == "both"
 
 
+def test_what_two_edits_leave_equal_is_not_in_the_edit_of_both() -> None:
+    """Equal values need not be the same object."""
+    layers = [Layer("a", "t", (0, 0), params={"x": each}) for each in ("1", "2", "1")]
+    there = Edit("", {"a": (layers[0], layers[1])}, frames={"f": (Frame("f"), None)}, properties={"p": (None, "1")})
+    back = Edit("", {"a": (layers[1], layers[2])}, frames={"f": (None, Frame("f"))}, properties={"p": ("1", None)})
+    both = there.then(back)
+    assert (both.layers, both.frames, both.properties) == ({}, {}, {})
+    assert not both
+
+
 def test_a_dragged_slider_after_each_other_operation_is_a_step_of_its_own(history: History) -> None:
     """Whatever ends a drag: the steps before it keep their values, and undo returns to each of them."""
 

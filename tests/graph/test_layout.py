@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 from recorded import check_recorded
@@ -232,3 +233,88 @@ def test_more_bends_than_there_is_room_for_are_left_out(monkeypatch: pytest.Monk
         assert len(found.column) - 5 == bends, room
         places = laid(graph)
         assert len(set(places.values())) == 5
+
+
+def longest(start: int, following: dict[int, list[int]]) -> int:
+    """How many links the longest path from a point has."""
+    return max((1 + longest(each, following) for each in following.get(start, [])), default=0)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_links_of_the_longest_paths_weigh_most(seed: int) -> None:
+    """Of each layer, the link to the reader before the longest path, unless that continues a longer one."""
+    graph = random_net(16, seed)
+    found = layered(graph, graph.layers, {})
+    number = {name: place for place, name in enumerate(found.names)}
+    after: dict[int, list[int]] = {}
+    before: dict[int, list[int]] = {}
+    for start, _, end, _ in graph.links():
+        after.setdefault(number[start], []).append(number[end])
+        before.setdefault(number[end], []).append(number[start])
+    near = [(e.start, e.end) for e in found.edges if not found.is_bend(e.start) and not found.is_bend(e.end)]
+    for edge in found.edges:
+        bends = found.is_bend(edge.start) + found.is_bend(edge.end)
+        if bends:
+            assert edge.weight == (6 if bends == 2 else 2)
+            continue
+        readers = [end for start, end in near if start == edge.start]
+        producers = [start for start, end in near if end == edge.end]
+        first = min(readers, key=lambda each: (-longest(each, after), each))
+        last = min(producers, key=lambda each: (-longest(each, before), each))
+        assert edge.weight == (16 if (first, last) == (edge.end, edge.start) else 1), edge
+
+
+def test_points_edges_and_places_of_larger_networks() -> None:
+    """Compared with a recorded text: columns from top to bottom, edges with their weights, places."""
+    lines = []
+    for seed in range(12):
+        dice = random.Random(seed)
+        graph = Graph(
+            replace(layer, inputs=tuple(Source(s.layer, dice.choice(["", "", "y1"])) for s in layer.inputs))
+            for layer in random_net(10 + 2 * seed, seed)
+        )
+        boxes = {
+            name: LayerBox(160, dice.choice([72, 110]), (32, 50, 68), {"": 32, "y1": 54}, i // 6 % 3 if seed % 2 else 0)
+            for i, name in enumerate(graph.layers)
+        }
+        found = layered(graph, graph.layers, {name: box.level for name, box in boxes.items()})
+        order_columns(found)
+        lines.append(f"{seed}: {' '.join(found.names)}")
+        lines.append("  columns " + " | ".join(" ".join(map(str, column)) for column in found.columns))
+        lines.append("  levels " + " ".join(map(str, found.level)))
+        lines.append(
+            "  edges "
+            + ", ".join(f"{e.start}{e.port and ':' + e.port}>{e.end}:{e.entry} {e.weight}" for e in found.edges)
+        )
+        places = arrange(graph, boxes)
+        lines.append("  places " + ", ".join(f"{name} {x} {y}" for name, (x, y) in sorted(places.items())))
+    check_recorded("edits/layout_of_larger_networks.txt", "\n".join(lines) + "\n")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_long_links_of_one_output_share_their_bends(seed: int) -> None:
+    """Each output has one bend in each column up to before that of its last reader; links of other outputs have others."""
+    dice = random.Random(seed)
+    graph = Graph(
+        replace(layer, inputs=tuple(Source(s.layer, dice.choice(["", "y1"])) for s in layer.inputs))
+        for layer in random_net(24, seed)
+    )
+    levels = {name: i % 4 for i, name in enumerate(graph.layers)}
+    found = layered(graph, graph.layers, levels)
+    column = dict(zip(found.names, found.column, strict=False))
+    last: dict[tuple[str, str], int] = {}
+    for start, port, end, _ in graph.links():
+        if column[end] > column[start] + 1:
+            last[start, port] = max(last.get((start, port), 0), column[end])
+    bends = [(levels[start], each) for (start, _), end in last.items() for each in range(column[start] + 1, end)]
+    count = len(found.names)
+    assert sorted(zip(found.level[count:], found.column[count:], strict=True)) == sorted(bends)
+    before: dict[int, tuple[int, str]] = {}  # the output that each bend comes from
+    reached = set()
+    for edge in sorted(found.edges, key=lambda edge: found.column[edge.end]):
+        origin = before[edge.start] if found.is_bend(edge.start) else (edge.start, edge.port)
+        if found.is_bend(edge.end):
+            assert before.setdefault(edge.end, origin) == origin
+        else:
+            reached.add((found.names[origin[0]], origin[1], found.names[edge.end], edge.entry))
+    assert reached == {(start, port, end, index) for start, port, end, index in graph.links()}

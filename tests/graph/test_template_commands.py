@@ -473,6 +473,43 @@ def test_the_instance_is_where_the_first_layer_was_and_ports_are_around_the_laye
     }
 
 
+def test_ports_are_around_layers_that_run_back() -> None:
+    """Neither the first nor the last layer is at an end; two inputs and two outputs are below each other."""
+    graph = Graph(
+        [
+            Layer("in", "tiny", (0, 0)),
+            Layer("in_2", "tiny", (0, 90)),
+            Layer("a", "tiny", (300, 70), (Source("in"), Source("in_2"))),
+            Layer("b", "tiny", (100, 40), (Source("a"),)),
+            Layer("c", "tiny", (700, 20), (Source("b"),)),
+            Layer("d", "tiny", (400, 50), (Source("c"), Source("a"))),
+            Layer("end", "tiny", (900, 0), (Source("d"), Source("c"))),
+        ]
+    )
+    after = committed(graph, lambda g: make_template(g, ["d", "b", "c", "a"], "t"))
+    assert after["t_0"].position == (300, 70)
+    assert after["t_0"].inputs == (Source("in"), Source("in_2"))
+    made = after.templates["t"]
+    ports = [*made.inputs, *made.outputs]
+    places = {x.name: x.position for x in made.layers}
+    assert [places.pop(port) for port in ports] == [
+        (100 - STEP, 20), (100 - STEP, 20 + STEP), (700 + STEP, 20), (700 + STEP, 20 + STEP),
+    ]  # fmt: skip
+    assert places == {name: graph[name].position for name in "abcd"}
+
+
+def test_names_of_instances_of_long_names_do_not_end_in_a_space_before_the_number() -> None:
+    for letters in (118, 119, 120):
+        name = f"{'t' * letters} {'u' * 9}"[:128].rstrip()
+        stem = name[:120].rstrip()
+        made = make_template(Graph([plain("a"), plain(f"{stem}_0")]), ["a"], name)
+        assert [n for n, (before, _) in made.layers.items() if before is None] == [f"{stem}_1"]
+        assert new_instance(Graph(), name, (0, 0)).name == f"{stem}_0"
+        copies = commands.paste(Graph([plain(f"{stem}")]), [plain(f"{name}")], (0, 0))
+        copies = copies.then(commands.paste(Graph([plain(name)]), [plain(name)], (0, 0)))
+        assert f"{stem}_0" in copies.layers or f"{stem}_2" in copies.layers or f"{stem}_1" in copies.layers
+
+
 def test_an_identity_that_keeps_an_activation_has_no_template(graph: Graph) -> None:
     relu = ActivationSpec("relu")
     graph.apply(commands.set_activation(graph, ["p"], relu))

@@ -145,6 +145,30 @@ def test_steps_of_a_file(dtype):
         found.step((Source("b"),), sources("a"))
 
 
+def test_of_a_quantized_tensor_the_rounded_values_are_taken():
+    """Its rounding belongs to the operator that makes it; an input is taken as it is given."""
+    model, helper = model_of(), onnx.helper
+    for name, reader, scale in (("t1", "second", 1.0), ("in", "first", 0.5)):
+        model.graph.initializer.append(onnx.numpy_helper.from_array(np.float32(scale), f"{name}_scale"))
+        model.graph.initializer.append(onnx.numpy_helper.from_array(np.uint8(0), f"{name}_zero"))
+        parts = [f"{name}_scale", f"{name}_zero"]
+        made = f"{name}_DequantizeLinear_Output"
+        nodes = {node.name: node for node in model.graph.node}
+        nodes[reader].input[0] = made
+        place = list(model.graph.node).index(nodes[reader])
+        model.graph.node.insert(place, helper.make_node("QuantizeLinear", [name, *parts], [f"{name}_q"]))
+        model.graph.node.insert(place + 1, helper.make_node("DequantizeLinear", [f"{name}_q", *parts], [made]))
+    found = FileComputation(model, NAMES, 1)
+    assert set(found.tensors) == sources("image", "a", "b", "c")
+    values = {Source("image"): X, Source("a"): np.round(X * 8) / 2}
+    first = found.step((Source("a"),), sources("image", "a", "b"))
+    assert first.reads == (Source("image"),)
+    np.testing.assert_allclose(first.run(values)[Source("a")], np.round(np.round(X * 2) / 2 * 3), atol=1e-6)
+    second = found.step((Source("b"),), sources("image", "a", "b"))
+    assert set(second.reads) == sources("image", "a")
+    np.testing.assert_allclose(second.run(values)[Source("b")], values[Source("a")] - X, atol=1e-6)
+
+
 def test_names_of_the_network_in_a_file(registry):
     network = computation(registry)
     assert names_in_file(network, model_of(), {Source("image"): "in", Source("same"): "t1", Source("b"): "absent"}) == {

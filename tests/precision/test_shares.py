@@ -15,13 +15,15 @@ from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import Source
 from designer.metrics import result_psnr
-from designer.precision.bits import EQUAL, BitsMeasurement, LayerBits
+from designer.precision import bits as bits_module
+from designer.precision.bits import EQUAL, LADDER, BitsMeasurement, LayerBits
 from designer.precision.blame import Blame, Blamed, Computation, Operator, Step, blame
 from designer.precision.emulation import RangeObserver
 from designer.precision.measure import weight_bytes
 from designer.precision.mixed import PrecisionResult, Validation
 from designer.precision.normalization import normalization_groups
 from designer.runtime.api import RunOptions
+from designer.runtime.number_formats import FORMATS
 from designer.runtime.session import Session
 
 torch = pytest.importorskip("torch")
@@ -70,6 +72,67 @@ def test_the_first_operator_that_deviates_is_not_the_first_of_all():
     found = blame(OPERATORS, Products(2.0, 3.0), Products(2.0, 3.0001), INPUT, [Z])
     assert (found.first, [item.share for item in found.operators]) == ("second", pytest.approx([0.0, 1.0]))
     assert blame(OPERATORS, Products(2.0, 3.0), Products(2.0, 3.00001), INPUT, [Z]).first is None
+
+
+class Sums(Computation):
+    """Each operator makes its factor times the sum of what it reads, and its square as a second tensor."""
+
+    def __init__(self, reads, factors):
+        self.reads, self.factors = reads, factors
+
+    @property
+    def tensors(self):
+        return {source for name in self.reads for source in made_by(name)}
+
+    def step(self, makes, known):
+        name = makes[0].layer
+
+        def run(values):
+            found = self.factors[name] * sum(values[source] for source in self.reads[name])
+            return dict(zip(made_by(name), (found, found**2), strict=True))
+
+        return Step(tuple(self.reads[name]), run)
+
+
+def made_by(name):
+    return Source(name), Source(name, "y1")
+
+
+@pytest.mark.parametrize("change", [1.0, 1e-3, 1e-7])
+@pytest.mark.parametrize("seed", range(8))
+def test_shares_of_branching_networks_are_those_of_runs_from_the_start(seed, change):
+    """However small the difference of the two computations is."""
+    dice = np.random.default_rng(seed)
+    names, reads = "abcde", {}
+    tensors = [X]
+    for name in names:
+        chosen = {*map(int, dice.integers(0, len(tensors), 2))}
+        reads[name] = [tensors[number] for number in sorted(chosen)]
+        tensors += made_by(name)
+    inputs = {X: dice.uniform(0.5, 1, 3)}
+    a = {name: dice.uniform(0.5, 1) for name in names}
+    b = {name: a[name] * (1 if seed % 3 == 0 and name == "b" else 1 + change * dice.normal()) for name in names}
+    outputs = [Source("e"), Source("d", "y1")]
+
+    def result(first, second, count):
+        """With the first operators of one computation and the others of the other."""
+        values = dict(inputs)
+        for number, name in enumerate(names):
+            values.update(Sums(reads, first if number < count else second).step(made_by(name), ()).run(values))
+        return np.concatenate([values[source] for source in outputs])
+
+    error = result(a, b, 0) - result(a, b, 5)
+    steps = []
+    for number in range(5):
+        forward = result(b, a, number + 1) - result(b, a, number)
+        backward = result(a, b, number) - result(a, b, number + 1)
+        steps.append((forward + backward) @ error / 2)
+    operators = [Operator(name, made_by(name)) for name in names]
+    found = blame(operators, Sums(reads, a), Sums(reads, b), inputs, outputs)
+    expected = np.array(steps) / (error @ error)
+    np.testing.assert_allclose([item.share for item in found.operators], expected, rtol=1e-5, atol=1e-5)
+    assert sum(item.share for item in found.operators) == pytest.approx(1)
+    assert found.rms == pytest.approx(np.sqrt((error**2).mean()), rel=1e-6)
 
 
 def test_operators_are_ranked_by_the_size_of_their_share_then_by_deviation():
@@ -389,3 +452,52 @@ def test_the_quality_is_the_mean_of_the_first_images(errors, count, db):
 def test_a_budget_is_met_from_its_value(target, psnr, budget, met, precision):
     found = PrecisionResult(target, psnr, budget, {"a": "why"})
     assert (found.met, found.precision, found.formats) == (met, precision, {"a": "float32"})
+
+
+class Sizes(BitsMeasurement):
+    """Layers with weights of these shapes; nothing runs."""
+
+    def __init__(self, shapes):
+        self._shapes = shapes
+
+    def psnr(self, formats):
+        return float(len(formats))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_choices_of_several_layers_are_those_of_a_search_step_by_step(seed, monkeypatch):
+    """The next format down is that of the layer with the least added squared error for each bit that it saves."""
+    dice = np.random.default_rng(seed)
+    shapes, layers = {}, []
+    for name in "abcd"[: 2 + seed % 3]:
+        count = int(dice.integers(1, 40))
+        shapes[name] = [(count, 3, 3, 3), (count,)] if dice.random() < 0.7 else [(count,), (count,)]
+        fall = np.cumsum(dice.uniform(0.5, 12, 5))
+        layers.append(LayerBits(name, 0, dict(zip(LADDER[1:], 90 - fall - 20 * dice.random(), strict=True))))
+    size = {
+        each.layer: [sum(FORMATS[f].weight_bits(shape) for shape in shapes[each.layer]) for f in LADDER]
+        for each in layers
+    }
+    error = {each.layer: [0.0] + [10 ** (-each.psnr[f] / 10) for f in LADDER[1:]] for each in layers}
+    level, wanted = dict.fromkeys(error, 0), [{}]
+    while True:
+        steps = [
+            ((error[n][now + 1] - error[n][now]) / (size[n][now] - size[n][now + 1]), n)
+            for n, now in level.items()
+            if now + 1 < len(LADDER) and size[n][now] > size[n][now + 1]
+        ]
+        if not steps:
+            break
+        level[min(steps)[1]] += 1
+        wanted.append({n: LADDER[now] for n, now in level.items() if now})
+    monkeypatch.setattr(bits_module, "POINTS", len(wanted))
+    found = Sizes(shapes).points(layers)
+    assert [point.formats for point in found] == wanted
+    assert [point.bytes for point in found] == [
+        -(-sum(size[n][LADDER.index(formats.get(n, "float32"))] for n in size) // 8) for formats in wanted
+    ]
+    assert [point.psnr for point in found] == [len(formats) for formats in wanted]
+    monkeypatch.setattr(bits_module, "POINTS", 4)
+    fewer = [point.formats for point in Sizes(shapes).points(layers)]
+    last = len(wanted) - 1
+    assert fewer == [wanted[round(part * last / 3)] for part in range(4)]

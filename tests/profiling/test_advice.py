@@ -243,6 +243,16 @@ def test_half_of_the_launches_can_be_saved(run):
     assert not found(replace(launched(6), time_ms=None), "small-batch")
 
 
+def test_launches_dominate_unless_a_larger_batch_was_measured(run):
+    rows = tuple(replace(row, bound="launch") for row in run.operators)
+    launched = replace(run, batch=4, operators=rows)
+    for others in ([], [launched], [replace(run, batch=4, time_ms=18.0)], [replace(run, batch=2, time_ms=18.0)]):
+        (advice,) = found(launched, "small-batch", others)
+        assert "launching" in advice.message
+        assert advice.remedy == "run more images at once, or use CUDA graphs"
+    assert not found(launched, "small-batch", [replace(run, batch=8, time_ms=2 * 19.0)])
+
+
 def test_a_larger_batch_must_gain_fifteen_percent(run):
     def gain(ms):
         return found(run, "small-batch", [replace(run, batch=2, time_ms=ms)])

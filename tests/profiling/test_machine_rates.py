@@ -347,6 +347,19 @@ def test_a_quiet_machine_is_measured_once(monkeypatch):
     assert len(calls) == 2  # after the first try, and of the whole
 
 
+def test_the_load_of_a_measurement_is_that_from_its_begin_on(monkeypatch):
+    """That of each try decides about another one."""
+    clock = itertools.count(1)
+    asked = []
+    monkeypatch.setattr(peaks, "busy_times", lambda: next(clock))
+    monkeypatch.setattr(peaks, "_compute_peak", lambda *_: (5.0, "one"))
+    monkeypatch.setattr(peaks, "copy_rate", lambda *_: 1.0)
+    monkeypatch.setattr(peaks, "foreign_load", lambda before: asked.append(before) or measured(50.0 + before))
+    found = peaks.measure_cpu("torch", 2, tries=3)
+    assert asked == [2, 3, 4, 1]
+    assert found.foreign.value == 51.0
+
+
 # --- operators one by one ----------------------------------------------------------------------------------------
 
 

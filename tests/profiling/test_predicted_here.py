@@ -193,6 +193,43 @@ def test_keys_are_those_of_the_work(profiling_registry, engine):
     assert keys(found) == keys(steps("16x16x16", 16))
 
 
+@pytest.mark.parametrize("batch", [1, 3])
+def test_single_steps_of_torch_have_the_bytes_that_they_read_and_make(profiling_registry, batch):
+    kinds = {
+        "image": ("input", "", {"dims": "5x4x3"}),
+        "wide": ("convolution", "image", {"features": "8", "kernel": "1x1"}),
+        "parts": ("split", "wide", {"sizes": "2,6"}),
+        "norm": ("batch_normalization", "parts:y1", {}),
+        "both": ("element_wise", "norm parts:y1", {"operation": "add"}),
+        "joined": ("concatenation", "parts norm both", {}),
+        "flat": ("flatten", "both", {}),
+        "scores": ("fully_connected", "flat", {"features": "7"}),
+        "result": ("output", "scores", {}),
+        "other": ("output", "joined", {}),
+    }
+    layers = [
+        Layer(name, kind, params=params, inputs=tuple(map(Source.parse, inputs.split())))
+        for name, (kind, inputs, params) in kinds.items()
+    ]
+    inference = Inference(Graph(layers), profiling_registry)
+    steps = step_timer(inference, RunOptions("torch", threads=1), batch).single_steps()
+    pixels = 5 * 4
+    assert [(step.layers, step.what, step.bytes / 4 / batch) for step in steps] == [
+        (("wide",), "torch", (3 + 8) * pixels),
+        (("parts",), "torch", (8 + 8) * pixels),
+        (("parts",), "torch", (8 + 2) * pixels),
+        (("parts",), "torch", (8 + 6) * pixels),
+        (("norm",), "torch", (6 + 6) * pixels),
+        (("both",), "torch", (6 + 6 + 6) * pixels),
+        (("flat",), "torch", (6 + 6) * pixels),
+        (("joined",), "torch", (2 + 6 + 6 + 14) * pixels),
+        (("scores",), "torch", 6 * pixels + 7),
+    ]
+    assert len({step.key for step in steps}) == len(steps)
+    for step in steps:
+        assert step.prepare().run() > 0
+
+
 def test_inputs_of_single_steps_have_the_strides_of_the_network():
     import torch
 

@@ -154,6 +154,20 @@ def test_a_run_is_as_recorded(small_graph, profiling_registry, clocks):
     check_recorded("profiles/run.txt", "\n".join([*lines, "", *(" ".join(map(str, step)) for step in seen), ""]))
 
 
+@pytest.mark.parametrize("most", [2, 5, 6])
+def test_so_many_layers_are_named_in_a_note(small_graph, profiling_registry, clocks, monkeypatch, most):
+    """Six operators are above the roof, and six have no time; dots say that there are more."""
+    low = replace(PEAKS, compute=measured(1e6), memory=measured(1e5), cache=measured(1e5))
+    monkeypatch.setattr(measuring, "MOST_NAMED", most)
+    names = ["conv a", "pool", "conv_b", "up", "cat", "conv_c", "sum"]
+    for present, title in ((names[:6], "above the roof"), (names[6:], "without time in this run")):
+        clocks(lambda options, present=present: Clock(9e-3, {(name,): (0.5, "") for name in present}))
+        found = configurations(session(small_graph, profiling_registry), 6, peaks=low, warmup=1)
+        (run,) = measure(in_turns(found, 10**9)).runs
+        (note,) = [note for note in run.notes if note.startswith(title)]
+        assert note.rpartition(": ")[2] == ", ".join(names[:6][:most]) + (" ..." if most < 6 else "")
+
+
 def test_a_run_whose_steps_leave_time_is_as_recorded(small_graph, profiling_registry, clocks, monkeypatch):
     """On a busy machine with an energy counter, with a capture of the input, an analysis layer, and peaks that are too low."""
     joules = itertools.count(0.0, 2.0)
@@ -312,6 +326,19 @@ MODEL = CalibratedModel(
 )  # fmt: skip
 
 
+@pytest.mark.parametrize("most", [2, 3, 4])
+def test_so_many_modelled_layers_are_named(profiling_registry, monkeypatch, most):
+    found = OperatorTimes((Sample(("first",), [0.004]),), frozenset(("each", "half", "mean")))
+    monkeypatch.setattr(predicted_here, "MOST_NAMED", most)
+    monkeypatch.setattr(predicted_here, "machine_peaks", lambda *_: PEAKS)
+    monkeypatch.setattr(predicted_here, "calibrated", lambda *_: MODEL)
+    monkeypatch.setattr(predicted_here, "_times", lambda *_: found)
+    run = predicted_run(blocks(profiling_registry), profiling_registry, RunOptions("onnxruntime", threads=3))
+    named = ["each", "half", "mean"]
+    assert [name for name in named if name not in [row.name for row in run.operators]] == []
+    assert run.notes[-1].rpartition(": ")[2] == ", ".join(named[:most]) + (" ..." if most < 3 else "")
+
+
 @pytest.mark.parametrize(
     ("name", "found"),
     [
@@ -325,15 +352,31 @@ MODEL = CalibratedModel(
         ),
         ("busy", OperatorTimes((Sample(("first",), [0.004]),), frozenset(), 1, 1, 31.0)),
         ("none", OperatorTimes()),
+        (
+            "apart",
+            OperatorTimes(
+                (Sample((), [0.0005, 0.0001], "reorder"), Sample(("shares",), [0.001], "softmax"), Sample((), [0.0002], "copy"),
+                 Sample(("each", "both"), [0.003, 0.002, 0.009], "one kernel"), Sample(("first", "norm", "bend"), [0.002], "conv")),
+                frozenset(("half", "large", "mean")), 5, 2, 5.0,
+            ),
+        ),
     ],
 )  # fmt: skip
 def test_predictions_for_this_machine_are_as_recorded(profiling_registry, monkeypatch, tmp_path, name, found):
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
-    monkeypatch.setattr(predicted_here, "machine_peaks", lambda options, store: PEAKS)
-    monkeypatch.setattr(predicted_here, "calibrated", lambda options, registry, store: MODEL)
-    monkeypatch.setattr(predicted_here, "_times", lambda inference, options, batch, store, progress: found)
-    options = RunOptions("onnxruntime", threads=3)
-    run = predicted_run(blocks(profiling_registry), profiling_registry, options, batch=2, store=tmp_path / "peaks.json")
+    kept, options = tmp_path / "peaks.json", RunOptions("onnxruntime", threads=3)
+    asked = []
+
+    def answer(made, *given):
+        asked.append(given)
+        return made
+
+    monkeypatch.setattr(predicted_here, "machine_peaks", lambda *given: answer(PEAKS, *given))
+    monkeypatch.setattr(predicted_here, "calibrated", lambda options, registry, store: answer(MODEL, options, store))
+    monkeypatch.setattr(predicted_here, "_times", lambda inference, *given: answer(found, *given))
+    run = predicted_run(blocks(profiling_registry), profiling_registry, options, batch=2, store=kept, progress=print)
+    assert asked[:2] == [(options, 2, kept, print), (options, kept)]
+    assert asked[2:] == ([(options, kept)] if name != "busy" else [])
     check_recorded(f"profiles/here_{name}.txt", "\n".join([*described(run), ""]))
 
 

@@ -1165,6 +1165,58 @@ def test_the_steps_of_a_model_have_layers_bytes_and_keys():
     assert len(prepared.read()) == 1
 
 
+def test_steps_with_omitted_inputs_and_outputs_and_with_whole_numbers_run_alone():
+    from designer.runtime.engines.ort_steps import single_steps
+
+    kinds = onnx.TensorProto
+    nodes = [
+        helper.make_node("LSTM", ["x", "w", "r", "", "", "h0"], ["", "h"], "lstm", hidden_size=3),
+        helper.make_node("TopK", ["h", "k"], ["v", "index"], "top"),
+        helper.make_node("Cast", ["index"], ["half"], "cast", to=kinds.FLOAT16),
+        helper.make_node("Clip", ["half", "", "most"], ["y"], "clip"),
+    ]
+    constants = [
+        helper.make_tensor("w", kinds.FLOAT, (1, 12, 2), [0.5] * 24),
+        helper.make_tensor("r", kinds.FLOAT, (1, 12, 3), [0.25] * 36),
+        helper.make_tensor("k", kinds.INT64, (1,), [2]),
+        helper.make_tensor("most", kinds.FLOAT16, (), np.array([1], np.float16).tobytes(), raw=True),
+    ]
+    ends = [
+        helper.make_tensor_value_info("x", kinds.FLOAT, [5, "N", 2]),
+        helper.make_tensor_value_info("h0", kinds.FLOAT, [1, "N", 3]),
+    ]
+    last = helper.make_tensor_value_info("y", kinds.FLOAT16, [1, "N", 2])
+    model = helper.make_model(
+        helper.make_graph(nodes, "g", ends, [last], constants),
+        opset_imports=[helper.make_opsetid("", 20)],
+        ir_version=9,
+    )
+    _, *steps = single_steps(model, [], {"N": 7}, 1)
+    assert [(s.what, s.bytes) for s in steps] == [
+        ("LSTM", (5 * 7 * 2 + 7 * 3 + 7 * 3) * 4), ("TopK", 7 * 3 * 4 + 7 * 2 * (4 + 8)), ("Cast", 7 * 2 * 8 + 7 * 2 * 2),
+        ("Clip", 7 * 2 * 2 * 2),
+    ]  # fmt: skip
+    for step, reads in zip(steps, (2, 1, 1, 1), strict=True):
+        prepared = step.prepare()
+        assert prepared.run() > 0
+        assert len(prepared.read()) == reads
+    model.graph.initializer[2].CopyFrom(helper.make_tensor("k", kinds.INT64, (1,), [1]))
+    del model.graph.output[:]
+    model.graph.output.append(helper.make_tensor_value_info("y", kinds.FLOAT16, [1, "N", 1]))
+    _, *others = single_steps(model, [], {"N": 7}, 1)
+    assert [one.key == other.key for one, other in zip(steps, others, strict=True)] == [True, False, False, False]
+
+
+def test_a_model_says_which_version_of_the_program_made_it(runtime_registry):
+    graph = Graph([layer("image", "input", dims="6x4x3"), layer("result", "output", "image")], name="net")
+    for version, metadata in (("1.2.3", {"a": "b"}), ("", None)):
+        builder = onnx_model._Builder(Inference(graph, runtime_registry), Weights())
+        made = onnx_model._packed(builder, [], [], metadata, version)
+        assert (made.producer_name, made.producer_version) == (onnx_model.PRODUCER, version)
+        assert {entry.key: entry.value for entry in made.metadata_props} == (metadata or {})
+        assert made.graph.name == "net"
+
+
 class TrtContext:
     """The execution context of an engine that doubles its only input."""
 

@@ -176,3 +176,9 @@ def test_a_gradient_in_another_precision_than_the_run_says_so(runtime_registry, 
     found = gradient(session, OUT, "image")
     assert found.note == f"computed in fp32, the run is in {precision}"
     np.testing.assert_allclose(found.array, by_hand(pixels()), atol=1e-5)
+
+
+def test_a_gradient_says_both_what_it_passed_and_in_which_precision_the_run_is(runtime_registry):
+    session = session_of(analysed(), runtime_registry, engine="emulated", precision="fp16")
+    found = gradient(session, OUT, "image")
+    assert found.note == "passed through 'noise' as if they were identities; computed in fp32, the run is in fp16"

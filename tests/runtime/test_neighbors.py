@@ -93,6 +93,16 @@ def test_a_run_whose_capture_prevented_a_fusion_is_not_used_without_it(runtime_r
     assert ran(made.run()) == ["enc 1", "mix"]
 
 
+@pytest.mark.parametrize("names", [("enc_2", "dec"), ("dec", "enc_2"), ("enc_2", "dec", "up_2")])
+def test_one_capture_of_several_that_prevented_a_fusion_is_enough(runtime_registry, names):
+    made = opened(runtime_registry)
+    made.run([Source(name) for name in names])
+    assert ran(made.run()) == ["enc 1", "mix"]
+    fresh = opened(runtime_registry)
+    fresh.run([Source("dec"), Source("up_2")])  # none of these can be folded
+    assert ran(fresh.run()) == []
+
+
 def test_neighbours_take_no_more_memory_than_they_may(runtime_registry):
     """A cap so small that each tensor is kept alone: every capture runs, nothing fails."""
     made = opened(runtime_registry, keep_bytes=4 * 8 * 24 * 32 * 4)

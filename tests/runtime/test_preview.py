@@ -153,6 +153,19 @@ def test_weights_that_lack_a_tensor_are_named_when_they_are_exchanged(runtime_re
         preview.run()
 
 
+def test_a_preview_computes_again_only_what_a_change_reaches(runtime_registry):
+    session = session_of(runtime_registry)
+    preview = Preview(session, 2)
+    preview.run()
+    for name, param, text in (("mix", "amount", "0.3"), ("noise", "scale", "0.3"), ("mix", "amount", "0.7")):
+        session.set_param(name, param, text)
+        ran = [layer for step in preview.run().steps if not step.cached for layer in step.layers]
+        assert ("enc 1" in ran) == (name == "noise")
+        assert ran[-1] == "mix"
+    session.set_input("image", pixels(64, 128, seed=1), is_image=False)
+    assert not any(step.cached for step in preview.run().steps)
+
+
 def test_padded_inputs_come_out_at_the_size_of_the_picture(runtime_registry):
     session = session_of(runtime_registry, unet(tiling=8), 61, 83)
     full = session.run().outputs["result"]

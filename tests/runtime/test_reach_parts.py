@@ -71,6 +71,27 @@ def test_every_output_of_a_layer_has_its_own_reach(runtime_registry):
         )
 
 
+@pytest.mark.parametrize("kind", ["instance_normalization", "pooling", "noise"])
+def test_rows_that_were_channels(runtime_registry, kind):
+    """A permutation makes rows of channels; a normalization reads whole images of all channels."""
+    graph = Graph(
+        [
+            layer("image", "input", dims="20x16x12"),
+            layer("m", kind, "image", **({"size": "3x3", "stride": "1x1"} if kind == "pooling" else {})),
+            layer("turned", "permute", "m", axes="0,2,1,3"),
+        ]
+    )
+    inference = Inference(graph, runtime_registry)
+    assert inference.states["turned"].ok, inference.diagnostics()
+    found, whole = reached(inference, Source("turned"), 3, 9)
+    assert (found[Source("m")][CHANNELS].tolist(), found[Source("m")][COLUMNS].tolist()) == ([3], [9])
+    channels = found[Source("image")].get(CHANNELS, np.array([]))  # unknown behind a pooling
+    assert channels.tolist() == (list(range(12)) if whole else [3] if kind == "noise" else [])
+    columns = range(20) if whole else [9, 10, 11] if kind == "pooling" else [9]
+    assert found[Source("image")][COLUMNS].tolist() == list(columns)
+    assert whole == ("m" if kind == "instance_normalization" else "")
+
+
 def test_a_layer_whose_activation_reads_the_whole_image(runtime_registry):
     for axis in ("2", "3"):
         graph = Graph(

@@ -96,6 +96,13 @@ def test_a_video_and_its_frames(opened, tmp_path):
     assert len(opened) == 1
 
 
+def test_only_a_video_whose_frames_differ_in_duration_has_times(opened, tmp_path):
+    sources, path = Sources(), tmp_path / "a.mp4"
+    reader = sources.video(path)
+    reader.info = VideoInfo(10, 12.5, 6, 4, 0.8, "none", variable=False)
+    assert sources.info(path) == SourceInfo("video", 10, 12.5, 6, 4, 0.8, "none")
+
+
 def test_the_video_used_longest_ago_is_closed(opened, tmp_path):
     sources = Sources()
     paths = [tmp_path / f"{name}.mp4" for name in "abcde"]
@@ -206,3 +213,16 @@ def test_data_that_does_not_fit_a_tensor_input(runtime_registry):
     for shape in ((3,), (1, 3, 1), (0, 3)):
         with pytest.raises(DiagnosticError, match="input-shape"):
             check_fed("it", made, np.zeros(shape, np.float32))
+
+
+def test_files_of_a_folder_are_in_natural_order(tmp_path):
+    """Numbers by value, letters without regard to their case, equal ones by name; digits of other scripts are letters."""
+    names = (
+        "2.png", "010.png", "10.png", "123456789012345678.png", "A1.png", "a1.png", "a1b2.png", "a1b10.png", "a02.png",
+        "A3.PNG", "a10.npy", "a10.png", "a.png", "b7.png", "b\u00b2.png", "b\u0663.png", "c2.png", "c2a3.png",
+        "c2\u00b23.png", "c2\u06613.png",
+    )  # fmt: skip
+    for name in (*reversed(names), "notes.txt", ".3.png"):
+        (tmp_path / name).write_bytes(b"")
+    (tmp_path / "4.png").mkdir()
+    assert [ascii(name) for name in playlist(tmp_path)] == [ascii(name) for name in names]

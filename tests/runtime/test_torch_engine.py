@@ -48,6 +48,24 @@ def part_of(inference, *feeds) -> Part:
     return Part(tuple(n for n in order if n not in feeds), sources)
 
 
+@pytest.mark.parametrize("layout", ["nchw", "nhwc"])
+@pytest.mark.parametrize(
+    ("precision", "dtype"), [("fp32", torch.float32), ("fp16", torch.float16), ("bf16", torch.bfloat16)]
+)
+def test_a_precision_is_the_type_of_all_weights(runtime_registry, precision, dtype, layout):
+    inference = Inference(unet(), runtime_registry)
+    made = engine(inference, unet_weights(), precision=precision, layout=layout)
+    compiled = made.compile(part_of(inference, "image"), [Source("out")])
+    tensors = [*compiled.module.parameters(), *compiled.module.buffers()]
+    assert {tensor.dtype for tensor in tensors if tensor.is_floating_point()} == {dtype}
+    kernel = compiled.module.enc_2.weight
+    np.testing.assert_allclose(
+        kernel.detach().float().numpy(), unet_weights().tensors[WeightKey("enc_2", "kernel")], rtol=1e-2, atol=1e-4
+    )
+    assert kernel.is_contiguous(memory_format=torch.channels_last) == (layout == "nhwc")
+    assert compiled.dtype == dtype
+
+
 def test_channels_last_is_channels_last_inside(runtime_registry):
     inference = Inference(unet(), runtime_registry)
     compiled = engine(inference, unet_weights(), layout="nhwc").compile(part_of(inference, "image"), [Source("out")])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from time import monotonic
 from types import SimpleNamespace
 
@@ -454,6 +455,43 @@ def test_a_camera_ends_at_the_third_image_in_a_row_that_is_missing(script, image
     assert monotonic() - began < 2  # its end is known: nothing is waited for
     camera.close()
     assert device.released == 1
+
+
+def test_a_camera_is_released_after_its_last_read():
+    class Slow(ScriptedDevice):
+        """Its read ends a moment after the camera stops."""
+
+        reading, begun, asked, seen = False, threading.Event(), threading.Event(), ()
+
+        def read(self):
+            self.reading = True
+            self.begun.set()
+            self.asked.wait(5)
+            threading.Event().wait(0.03)
+            self.reading = False
+            return False, None
+
+        def release(self):
+            self.seen = (*self.seen, self.reading)
+
+    device = Slow("")
+    camera = Camera("0", device)
+    assert device.begun.wait(5)
+    stop = camera._stopped.set
+    camera._stopped.set = lambda: (stop(), device.asked.set())
+    camera.close()
+    assert device.seen == (False,)
+    assert not camera._thread.is_alive()
+
+
+def test_a_device_that_does_not_open_is_not_a_camera():
+    class Closed(ScriptedDevice):
+        def isOpened(self):
+            return False
+
+    device = Closed("111")
+    assert refusal(Camera, "0", device).code == "no-camera"
+    assert device.left == ["1", "1", "1"]
 
 
 def test_images_per_second_are_those_between_the_first_and_the_last(monkeypatch):

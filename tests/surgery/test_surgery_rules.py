@@ -123,6 +123,68 @@ def test_a_function_that_may_be_infinite_or_not_a_number_allows_no_new_channel(f
     )
 
 
+@pytest.mark.parametrize("order", ["head other", "other head"])
+@pytest.mark.parametrize("widened", ["head", "other"])
+def test_a_channel_added_to_one_that_may_be_infinite_cannot_be_added_either(order: str, widened: str) -> None:
+    graph = network(
+        layer("log", "unary", "head", function="log"),
+        layer("reader", "convolution", "log", features=2),
+        layer("other", "convolution", "in", features=8),
+        layer("m", "element_wise", order, operation="add"),
+    )
+    found = refusal(lambda: widen(patient(graph, trained(graph)), widened, 1))
+    assert (found.code, found.layer) == ("cannot-widen", widened)
+    assert "'log' may make it infinite" in found.message
+
+
+@pytest.mark.parametrize("edit", [lambda ill: widen(ill, "free", 2), lambda ill: remove_channels(ill, "free", [1])])
+def test_layers_whose_channels_do_not_change_keep_their_parameters(edit: object) -> None:
+    """As they are written: counted from the end, with spaces, or not at all."""
+    graph = network(
+        layer("cut", "slice", "head", start=-3, end=-1),
+        layer("open", "slice", "head", start=-2),
+        layer("parts", "split", "head", sizes="2, 6"),
+        layer("halves", "split", "head", parts=2),
+        layer("groups", "group_normalization", "head", groups=4),
+        layer("all", "concatenation", "cut open parts halves:y1 groups"),
+        layer("narrow", "convolution", "all", features=2),
+        layer("free", "convolution", "in", features=5),
+        layer("behind", "convolution", "free", features=2),
+        layer("m", "element_wise", "narrow behind", operation="add"),
+    )
+    made = edit(patient(graph, trained(graph)))
+    assert made.edit.layers.keys() == {"free"}
+    before, after = made.edit.layers["free"]
+    assert {**before.params, "features": after.params["features"]} == after.params
+
+
+@pytest.mark.parametrize(("part", "block", "step"), [("s:y1", 4, 4), ("s", 4, 1)])
+def test_a_layer_grows_by_the_channels_that_belong_to_its_last_one(part: str, block: int, step: int) -> None:
+    """Its first four or its last four channels become one channel of four pixels."""
+    rest = "s" if part == "s:y1" else "s:y1"
+    graph = network(
+        layer("s", "split", "head", sizes="4,4"),
+        layer("d", "depth_to_space", part, block_size=2, mode="pixel_dominant"),
+        layer("one", "convolution", "d", features=2, stride="2x2"),
+        layer("other", "convolution", rest, features=2),
+        layer("m", "element_wise", "one other", operation="add"),
+    )
+    weights = trained(graph)
+    expected = result(graph, weights)
+    for features in range(9, 13):
+        ill = patient(graph, weights)
+        if (features - 8) % step:
+            found = refusal(lambda ill=ill, features=features: set_features(ill, "head", features))
+            assert found.message == f"'head' has 8 channels and grows by multiples of {step}, not to {features}"
+            assert found.remedy == "use for instance 12"
+            continue
+        made = set_features(ill, "head", features)
+        after = graph.copy()
+        after.apply(made.edit)
+        assert after["head"].params["features"] == str(features)
+        np.testing.assert_allclose(result(after, made.weights), expected, atol=1e-4 * np.abs(expected).max())
+
+
 def test_the_channel_that_is_broadcast_stays() -> None:
     graph = network(layer("one", "convolution", "in", features=1), layer("m", "element_wise", "head one"))
     ill = patient(graph, trained(graph))
@@ -345,8 +407,70 @@ FOLDED = {
         ],
         False,
     ),
+    "a normalization without scale": (
+        [layer("c", "convolution", "head", features=4), layer("n", "batch_normalization", "c", affine="false")],
+        True,
+    ),
+    "a convolution without bias": (
+        [
+            layer("c", "convolution", "head", features=4, apply_bias="false"),
+            layer("n", "batch_normalization", "c"),
+        ],
+        True,
+    ),
+    "groups of a transposed convolution": (
+        [layer("c", "transposed_convolution", "head", features=8, groups=2), layer("n", "batch_normalization", "c")],
+        False,
+    ),
+    "groups of a convolution": (
+        [layer("c", "convolution", "head", features=8, groups=2), layer("n", "batch_normalization", "c")],
+        True,
+    ),
+    "a layer bypassed by the other": (
+        [
+            layer("c", "convolution", "head", features=8),
+            replace(layer("b", "convolution", "c", features=8), attributes={BYPASSED: "true"}),
+            layer("n", "batch_normalization", "b"),
+        ],
+        False,
+    ),
     "nothing to fold into": ([layer("p", "pooling", "head"), layer("n", "batch_normalization", "p")], False),
 }
+
+
+def rows_of_a_matrix(*middle: Layer) -> Graph:
+    """Layers that compute along the last axis of an 8 x 8 x 8 tensor or of a vector."""
+    return Graph(
+        [
+            layer("in", "input", dims="8x8x3"),
+            layer("head", "convolution", "in", features=8),
+            *middle,
+            layer("tail", "fully_connected", "n", features=3),
+            layer("out", "output", "tail", analysis_view="tensor"),
+        ],
+        name="net",
+    )
+
+
+@pytest.mark.parametrize(
+    ("flatten", "features", "folds"), [("true", 5, True), ("false", 5, False), ("false", 8, False)]
+)
+def test_a_normalization_of_another_axis_than_that_of_the_matrix_is_not_folded(
+    flatten: str, features: int, folds: bool
+) -> None:
+    graph = rows_of_a_matrix(
+        layer("c", "fully_connected", "head", features=features, flatten=flatten),
+        layer("n", "batch_normalization", "c"),
+    )
+    weights = trained(graph)
+    ill = patient(graph, weights)
+    if not folds:
+        assert refusal(lambda: fold_batch_normalization(ill, "n")).code == "cannot-fold"
+        return
+    expected = result(graph, weights)
+    made = fold_batch_normalization(ill, "n")
+    graph.apply(made.edit)
+    np.testing.assert_allclose(result(graph, made.weights), expected, atol=1e-4 * np.abs(expected).max())
 
 
 @pytest.mark.parametrize("case", FOLDED)
