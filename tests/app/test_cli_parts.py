@@ -87,6 +87,10 @@ def test_a_name_that_is_given_twice_is_named_with_both_files() -> None:
     assert one_each("--input", [("b", Path("1")), ("a", Path("2"))]) == {"b": Path("1"), "a": Path("2")}
     found = refusal(one_each, "--output", [("a", Path("1")), ("b", Path("3")), ("a", Path("2"))])
     assert (found.layer, found.message) == ("a", "--output a is given twice: 1 and 2")
+    found = refusal(one_each, "--input", [("a", Path("1")), ("a", Path("1"))])  # the same file twice
+    assert (found.code, found.message, found.remedy) == (
+        "bad-option", "--input a is given twice: 1 and 1", "give --input a=PATH once"
+    )  # fmt: skip
 
 
 def test_an_extent_is_written_width_first_and_read_height_first() -> None:

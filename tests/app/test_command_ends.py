@@ -787,6 +787,7 @@ def test_pruned_weights_replace_nothing_and_leave_nothing(monkeypatch: pytest.Mo
         assert stored.tensors[key].tolist() == [0, 1, 2, 3]
         assert load_weights(tmp_path / name, needed).tensors[key].tolist() == [0, 1, 2, 3]
         assert checked.pop() == (found, stored)
+        assert (tmp_path / name).is_file() is name.endswith(".safetensors")
     assert said(tmp_path / "w") == (
         "folder-not-empty", f"{tmp_path / 'w'} has files; nothing was changed", "choose a new folder", None
     )  # fmt: skip

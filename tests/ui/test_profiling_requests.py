@@ -157,9 +157,51 @@ def test_a_launch_that_fails_keeps_what_was_measured(
     profiling.stop()
     assert (profiling.state, profiling.message) == (State.IDLE, "Stopped.")
     assert [entry.run.batch for entry in profiling.entries] == [3, 5]
+    root = profiling.context.root
+    for entry in profiling.entries:
+        assert (entry.opening, entry.document, entry.path) == (measured(open_variant(root)), ref(root), None)
+    assert profiling.why_not_in_turns((profiling.entries[0], profiling.entries[1])) == ""
     profiling.partial_file.write_text("of an earlier launch")
     profiling.launch()
     assert not profiling.partial_file.exists()
+
+
+@pytest.mark.parametrize("ends", ["stopped", "failed"])
+def test_two_networks_that_were_measured_in_part_can_be_measured_again(
+    context: Context, profiling: ProfilingController, ends: str
+) -> None:
+    """Of two runs in turns the first one was measured, or both in part; each stays that of its network."""
+    first = context.root
+    profiling.launch()
+    profiling._calls[-1].finish(ProfileReply(profile_of(1)))
+    second = Document(chain(("conv", "convolution", {"features": 2}), size="16x8x3"), context.registry, parent=context)
+    second.change_settings(random_seed=1)
+    context.set_document(second)
+    profiling.launch()
+    profiling._calls[-1].finish(ProfileReply(profile_of(2)))
+    pair = (profiling.entries[0], profiling.entries[1])
+    for batches in ((1,), (1, 2)):
+        profiling.remeasure(pair)
+        (call,) = profiling._calls
+        assert profiling.state is State.RUNNING
+        profiling.remeasure((pair[1], pair[0]))
+        assert profiling._calls == [call]  # one at a time
+        save_profile(profiling.partial_file, profile_of(*batches))
+        if ends == "stopped":
+            profiling.stop()
+            assert call.cancelled
+        else:
+            call.fail((Diagnostic("out-of-memory", "it failed"),))
+            assert (profiling.state, profiling.message) == (State.FAILED, "It failed.")
+        made = profiling.entries[-len(batches) :]
+        documents = (first, second)
+        assert [(entry.run.batch, entry.opening, entry.document) for entry in made] == [
+            (batch, measured(open_variant(document)), ref(document))
+            for batch, document in zip(batches, documents, strict=False)
+        ]
+        assert [entry.may_be_of(second) for entry in made] == [False, True][: len(batches)]
+    assert profiling.compared is None
+    assert [entry.number for entry in profiling.entries] == [1, 2, 3, 4, 5]
 
 
 ENDS = {
