@@ -11,7 +11,7 @@ from PySide6.QtGui import QTextDocument
 from PySide6.QtWidgets import QLabel
 from recorded import check_lines
 
-from app.ui.design.layer_facts import AT_ONCE, FINDINGS, LayerFacts
+from app.ui.design.layer_facts import AT_ONCE, FINDINGS, PORTS, LayerFacts
 from app.ui.document.document import Document
 from app.ui.widgets import theme
 from app.ui.widgets.message import Message
@@ -135,3 +135,25 @@ def test_a_link_to_the_cause_stays_when_the_theme_changes(qtbot, qapp, mode):
     theme.apply(qapp, mode)
     assert because.text() == said
     assert not because.isHidden()
+
+
+def test_the_inputs_and_outputs_beyond_the_first_are_counted(qtbot):
+    """Exactly so many as are shown, and more."""
+    for count in (1, PORTS, PORTS + 1, PORTS + 5):
+        parts = Layer("parts", "split", (0, 0), (Source("in"),), {"axis": "1", "sizes": ",".join("1" * count)})
+        sources = tuple(Source("parts", f"y{port}") for port in range(count))
+        both = Layer("both", "concatenation", (0, 0), sources, {"axis": "1"})
+        layers = [Layer("in", "input", params={"dims": f"8x8x{count}"}), parts, both]
+        document = Document(Graph(layers), default_registry())
+        facts = LayerFacts("facts")
+        qtbot.addWidget(facts)
+        shown = {}
+        for name in ("parts", "both"):
+            facts.show_layers(document, [name])
+            shown[name] = list(facts.facts().items())
+        outputs = [value for label, value in shown["parts"] if label.startswith("Output")]
+        inputs = [value for label, value in shown["both"] if label.startswith("Input")]
+        more = [f"{count - PORTS} more"] if count > PORTS else []
+        assert outputs == ["N x 1 x 8 x 8"] * min(count, PORTS) + more
+        froms = [f"N x 1 x 8 x 8\nfrom {source}" for source in sources[:PORTS]]
+        assert inputs == froms + more

@@ -562,3 +562,21 @@ def test_a_launch_that_is_stopped_forgets_what_an_earlier_one_measured(listed: L
     assert not profiling.partial_file.exists()
     profiling.stop()
     assert listed.heard() == [], "nothing runs"
+
+
+def test_without_a_document_profiles_can_be_read_but_nothing_is_measured(qtbot: QtBot, tmp_path: Path) -> None:
+    context = Context(default_registry())
+    listed, profiling = Listed(context), profiling_of(context)
+    save_profile(tmp_path / "profile.json", Profile(Machine("Test CPU", 2), "net", (run_of("conv"),)))
+    assert profiling.open_file(tmp_path / "profile.json")
+    assert listed.heard() == ["entries", "current 1"]
+    profiling.set_iterations(7)
+    assert profiling.iterations() == 10
+    profiling.launch()
+    profiling.choose_rows(profiling.entries[0].run.operators)
+    assert listed.heard() == ["rows"]
+    assert [row.name for row in profiling.chosen_rows] == ["conv"]
+    assert (listed.engine.calls, profiling.state) == ([], State.IDLE)
+    context.set_document(Document(with_template(), context.registry, parent=context))
+    profiling.set_iterations(7)
+    assert (context.root.settings.iterations, profiling.iterations()) == (7, 7)
