@@ -39,6 +39,25 @@ def test_of_many_problems_the_first_are_shown_and_the_rest_counted(qtbot):
     assert more.isHidden()
 
 
+def test_the_problems_are_counted_to_the_last_one(qtbot):
+    """No more than are shown, one more, and two more; those of the layers before are gone."""
+    names = [f"pool_{i}" for i in range(FINDINGS + 2)]  # each has one: it has no input
+    document = Document(Graph([Layer(name, "pooling") for name in names]), default_registry())
+    assert all(len(document.inference.states[name].diagnostics) == 1 for name in names)
+    facts = LayerFacts("facts")
+    qtbot.addWidget(facts)
+    more = facts.findChild(QLabel, "facts.more")
+    for count in (FINDINGS + 2, FINDINGS + 1, FINDINGS, 2, FINDINGS + 1, 1):
+        facts.show_layers(document, names[:count])
+        shown = [message for message in facts.findChildren(Message) if message.text()]
+        assert len(shown) == len([m for m in facts.findChildren(Message) if not m.isHidden()]) == min(count, FINDINGS)
+        texts = {
+            FINDINGS + 1: "1 more problem: see Type Checking.",
+            FINDINGS + 2: "2 more problems: see Type Checking.",
+        }
+        assert (more.text(), more.isHidden()) == (texts.get(count, ""), count not in texts)
+
+
 def test_the_cost_of_many_layers_is_counted_between_events(qtbot):
     names = [f"conv_{i}" for i in range(2 * AT_ONCE + 1)]
     conv = {"features": "3", "kernel": "1x1"}
@@ -50,6 +69,8 @@ def test_the_cost_of_many_layers_is_counted_between_events(qtbot):
     assert facts.facts()["Parameters"] == "…"
     qtbot.waitUntil(lambda: facts.facts()["Parameters"] != "…")
     assert facts.facts()["Parameters"] == f"{12 * len(names):,}"
+    assert facts._cost is None, "it would keep the network of a document that is closed"
+    assert not facts._timer.isActive()
 
 
 def test_the_cost_of_a_layer_names_weights_and_outputs(qtbot):
