@@ -166,7 +166,7 @@ def test_a_launch_that_fails_keeps_what_was_measured(
     assert not profiling.partial_file.exists()
 
 
-@pytest.mark.parametrize("ends", ["stopped", "failed"])
+@pytest.mark.parametrize("ends", ["stopped", "out-of-memory", "weights-missing", "not-agreed"])
 def test_two_networks_that_were_measured_in_part_can_be_measured_again(
     context: Context, profiling: ProfilingController, ends: str
 ) -> None:
@@ -180,7 +180,10 @@ def test_two_networks_that_were_measured_in_part_can_be_measured_again(
     profiling.launch()
     profiling._calls[-1].finish(ProfileReply(profile_of(2)))
     pair = (profiling.entries[0], profiling.entries[1])
+    asked: list[object] = []
+    context.agreement_wanted.connect(asked.append)
     for batches in ((1,), (1, 2)):
+        context.set_document(first if len(batches) == 1 else second)
         profiling.remeasure(pair)
         (call,) = profiling._calls
         assert profiling.state is State.RUNNING
@@ -191,8 +194,8 @@ def test_two_networks_that_were_measured_in_part_can_be_measured_again(
             profiling.stop()
             assert call.cancelled
         else:
-            call.fail((Diagnostic("out-of-memory", "it failed"),))
-            assert (profiling.state, profiling.message) == (State.FAILED, "It failed.")
+            call.fail((Diagnostic(ends, "it failed"),))  # of no single document: nobody is asked for weights or consent
+            assert (profiling.state, profiling.message, asked) == (State.FAILED, "It failed.", [])
         made = profiling.entries[-len(batches) :]
         documents = (first, second)
         assert [(entry.run.batch, entry.opening, entry.document) for entry in made] == [
