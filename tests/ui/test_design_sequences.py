@@ -945,6 +945,8 @@ def test_without_a_document_nothing_is_compared(qtbot: QtBot, tmp_path: Path, mo
     assert (context.comparison.other, panel.head.text(), panel.copy.isEnabled()) == (None, "", False)
     document = Document(workshop("5"), context.registry, parent=context)
     context.set_document(document)
+    panel._menu.aboutToShow.emit()
+    assert (panel.saved.isEnabled(), panel.saved.toolTip()) == (False, "this network has no saved version")
     panel.empty.triggered.emit()
     assert said == [("warning", "Cannot compare: this network has no saved version. Save it first.")]
     panel.file.trigger()
