@@ -393,6 +393,22 @@ def test_what_is_said_and_possible_follows_the_run(qtbot: QtBot, folder: Folder,
     folder.end()
     told = "2 images; deviation of PSNR up to 2.50 dB; measured against the clean image"
     assert (state(), view.note.text()) == ((True, False, False, {True}), told)
+    rows = run.rows
+    larger = "; the input is enlarged {} times by bicubic interpolation"
+    for scales, references, said in (
+        ((1, 3), ("A one", ""), "; measured against A one" + larger.format(3)),
+        ((4, 2), ("", ""), larger.format(4)),
+        ((2, 2), ("A one", "B two"), "; measured against A one, B two" + larger.format(2)),
+        ((1, 1), ("B two", "B two"), "; measured against B two"),
+    ):
+        run.rows = [replace(r, scale=s, reference=n) for r, s, n in zip(rows, scales, references, strict=True)]
+        run.finished.emit()
+        assert view.note.text() == "2 images; deviation of PSNR up to 2.50 dB" + said
+    run.rows = rows[:1]
+    run.finished.emit()
+    assert view.note.text() == "1 image; measured against the clean image"
+    run.rows = rows
+    run.finished.emit()
     run.skipped = ["a.png: it is broken", "b.png"]
     run.failures = {"A one": (2, "it has no memory"), "B two": (1, "it broke")}
     run.finished.emit()
@@ -652,6 +668,8 @@ def test_the_line_at_the_foot_follows_the_comparison(window: SideWindow) -> None
     model.made = {"A": Made(np.zeros((1, 3, 4, 6), np.float32), 1.0)}
     model.status = ["", "Timing …"]
     assert state()[0] == "B: Timing …"
+    model.status = ["random weights (seed 3)", "Running …"]
+    assert state()[0] == "B: Running …"  # what was said of a result does not hide what runs
     assert window.progress.value() == 1
     model.errors = ["", "It broke."]
     state()
