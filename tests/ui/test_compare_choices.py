@@ -563,20 +563,23 @@ def test_a_folder_is_run_image_by_image(qtbot: QtBot, folder: Folder, tmp_path: 
     assert (run.running, run.problem) == (False, "It cannot be read.")
 
 
+@pytest.mark.parametrize(("room", "images"), [(1, 1), (2 * 20480, 2), (2 * 20480 + 1, 3)])
 def test_only_the_first_images_of_a_folder_are_kept_for_pages_and_votes(
-    qtbot: QtBot, folder: Folder, tmp_path: Path, monkeypatch: Any
+    qtbot: QtBot, folder: Folder, tmp_path: Path, monkeypatch: Any, room: int, images: int
 ) -> None:
-    monkeypatch.setattr(folder_run, "SHOWN", 1)
-    monkeypatch.setattr(folder_run, "KEPT", 1)
+    monkeypatch.setattr(folder_run, "SHOWN", images)
+    monkeypatch.setattr(folder_run, "KEPT", room)
     fake, run = FakeRunner(folder, monkeypatch, 2), folder.run
-    for number in range(2):
-        photograph(tmp_path / f"{number}.png", number)
+    for number in range(4):
+        photograph(tmp_path / f"{number}.png", number, (64, 40))
     run.start(tmp_path)
-    for _ in range(2):
+    for _ in range(4):
         fake.answer(qtbot, 0.01, 0.1)
     qtbot.waitUntil(lambda: not run.running, timeout=WAIT)
-    assert [[item.name for item in row.shown] for row in run.rows] == [["clean", *run.columns], []]
-    assert [kept.name for kept in run.kept] == ["0.png"]
+    shown = [["clean", *run.columns]] * images + [[]] * (4 - images)
+    assert [[item.name for item in row.shown] for row in run.rows] == shown
+    assert [kept.name for kept in run.kept] == [f"{number}.png" for number in range(images)]
+    assert {pixels.nbytes for kept in run.kept for pixels in kept.pixels.values()} == {64 * 40 * 4}
 
 
 def test_without_noise_the_first_variant_is_the_measure_where_it_has_a_result(
