@@ -157,12 +157,12 @@ def profile(folder: Path) -> Case:
 
 def profile_of_a_variant(folder: Path) -> Case:
     def found(called: Any) -> Any:
-        return (called.session.options.precision, called.more["counters"])
+        return (called.session.options.precision, called.more["counters"], called.more["require_counters"])
 
     options = ("--variant", "half", "--counters", "off")
     words = ("profile", folder / "n.xml", "--weights", folder / "all")
     target = "designer.profiling.measure.profile_session"
-    return Case(words, options, target, found, ("fp32", count), ("fp16", None))
+    return Case(words, options, target, found, ("fp32", count, False), ("fp16", None, False))
 
 
 def profile_on_a_gpu(folder: Path) -> Case:

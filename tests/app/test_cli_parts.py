@@ -87,6 +87,10 @@ def test_a_name_that_is_given_twice_is_named_with_both_files() -> None:
     assert one_each("--input", [("b", Path("1")), ("a", Path("2"))]) == {"b": Path("1"), "a": Path("2")}
     found = refusal(one_each, "--output", [("a", Path("1")), ("b", Path("3")), ("a", Path("2"))])
     assert (found.layer, found.message) == ("a", "--output a is given twice: 1 and 2")
+    found = refusal(one_each, "--input", [("a", Path("1")), ("a", Path("1"))])  # the same file twice
+    assert (found.code, found.message, found.remedy) == (
+        "bad-option", "--input a is given twice: 1 and 1", "give --input a=PATH once"
+    )  # fmt: skip
 
 
 def test_an_extent_is_written_width_first_and_read_height_first() -> None:
@@ -422,8 +426,9 @@ def test_prune_checks_writes_and_reports(layerwright: Run, dense: Path, monkeypa
     assert "second: 72 groups of four are not 2:4 sparse" in done.out
     assert "first is not pruned: " in done.out
     (folder / "images").mkdir()
-    for name in "ab":
-        write_image(folder / "images" / f"{name}.png", np.random.default_rng(1).random((1, 3, 6, 8), np.float32))
+    for seed, name in enumerate("ab"):
+        array = np.random.default_rng(seed).random((1, 3, 6, 8), np.float32) * np.float32(0.2 + 0.8 * seed)
+        write_image(folder / "images" / f"{name}.png", array)
     report = folder / "r.json"
     images = ("--validate", folder / "images", "--report", report)
     done = layerwright("prune", dense, *weights, "-o", folder / "sparse", *images)
@@ -438,7 +443,10 @@ def test_prune_checks_writes_and_reports(layerwright: Run, dense: Path, monkeypa
     assert by_layer["first"]["reason"]
     assert "kept" not in by_layer["first"]
     assert 0.5 < by_layer["second"]["kept"] < 1
-    assert found["psnr_db"] == pytest.approx(sum(found["images"].values()) / 2)
+    assert len(set(found["images"].values())) == 2
+    mean = sum(found["images"].values()) / 2
+    assert found["psnr_db"] == pytest.approx(mean)
+    assert f"{mean:.2f} dB against the dense weights on 2 images, before retraining" in done.out.splitlines()
     assert set(found["images"]) == {"a.png", "b.png"}
     assert found["batch_sweep"] == {"unavailable": "there is no GPU"}
     done = layerwright("prune", dense, "--weights", folder / "sparse")
@@ -509,6 +517,12 @@ def test_a_sweep_is_a_table_of_times(monkeypatch: pytest.MonkeyPatch) -> None:
     found = prune._report((candidate,), pruned, {}, [SweepRow(4, 2.0, 1.5)], "")
     assert found["batch_sweep"] == [{"batch": 4, "dense": 2.0, "sparse": 1.5}]
     assert (found["gain"], found["psnr_db"], found["violations"]) == ("twice", None, 0)
+    for images, mean, written in (
+        ({"a": 30.0, "b": 50.0, "c": 10.0}, 30.0, {"a": 30.0, "b": 50.0, "c": 10.0}),
+        ({"a": 30.0, "b": float("inf")}, None, {"a": 30.0, "b": None}),
+    ):
+        more = prune._report((candidate,), pruned, images, [], "no GPU")
+        assert (more["psnr_db"], more["images"], more["batch_sweep"]) == (mean, written, {"unavailable": "no GPU"})
     assert found["layers"] == [
         {
             "layer": "a", "inputs": 8, "outputs": 4, "share_of_operations": 0.5, "can_be_faster": True, "pruned": True,

@@ -336,6 +336,49 @@ def test_formats_of_int8_and_of_the_other_layers() -> None:
     }
 
 
+@pytest.mark.parametrize("to", ["fp16", "bf16", "mixed", "int8", "int8+fp16"])
+@pytest.mark.parametrize("given", [True, False])
+@pytest.mark.parametrize("met", [True, False])
+def test_a_budget_that_is_not_met_ends_a_conversion_with_advice(
+    layerwright: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, to: str, given: bool, met: bool
+) -> None:
+    """Whether it was given or is the usual one; the file and the report are there all the same."""
+    from app.cli.precision import _ADVICE, Target
+
+    budget = 45.5 if given else 40.0
+    result = SimpleNamespace(met=met, psnr_db=38.126)
+    made = SimpleNamespace(result=result, as_dict=lambda: {"budget_db": budget, "psnr_db": 38.126})
+    asked: list[float | None] = []
+    for target in ("exporters.int8.export_int8", "exporters.mixed.export_precision"):
+        monkeypatch.setattr(target, lambda *_, budget_db, **__: asked.append(budget_db) or made)
+    monkeypatch.setattr("app.cli.precision._lines", lambda report: ["a line of the report"])
+    images = "--calibration" if to.startswith("int8") else "--validate"
+    output, report = tmp_path / "o.onnx", tmp_path / "r.json"
+    words = [
+        "precision",
+        samples.path("denoiser.xml"),
+        "--to",
+        to,
+        "-o",
+        output,
+        images,
+        tmp_path,
+        "--random-weights",
+        1,
+    ]
+    more = ["--report", report] if given else []
+    done = layerwright(*words, *more, *(["--budget-db", 45.5] if given else []))
+    assert done.code == (0 if met else 1)
+    assert asked == [45.5 if given else None]
+    wrote = f"wrote {output}" + (f" and {report}" if given else "")
+    assert done.out.splitlines() == ["a line of the report", wrote]
+    why = f"the budget of {budget:g} dB is not met: 38.13 dB is the best that was found; {_ADVICE[Target(to)]}"
+    assert done.err.strip() == ("" if met else why)
+    assert report.exists() is given
+    if given:
+        assert json.loads(report.read_text()) == {"budget_db": 45.5, "psnr_db": 38.126}
+
+
 def test_blame_as_json_has_every_operator_with_the_largest_share_first(
     layerwright: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -787,6 +830,7 @@ def test_pruned_weights_replace_nothing_and_leave_nothing(monkeypatch: pytest.Mo
         assert stored.tensors[key].tolist() == [0, 1, 2, 3]
         assert load_weights(tmp_path / name, needed).tensors[key].tolist() == [0, 1, 2, 3]
         assert checked.pop() == (found, stored)
+        assert (tmp_path / name).is_file() is name.endswith(".safetensors")
     assert said(tmp_path / "w") == (
         "folder-not-empty", f"{tmp_path / 'w'} has files; nothing was changed", "choose a new folder", None
     )  # fmt: skip

@@ -41,6 +41,7 @@ from app.engine.protocol import (
     ReceptiveFieldRequest,
     RunRequest,
     SetFormatsRequest,
+    SetInputRequest,
     SetInputTensorRequest,
     SetParamRequest,
     SetWeightsRequest,
@@ -446,6 +447,51 @@ def test_a_network_is_opened_as_its_variant(peer, weights, monkeypatch):
         peer.ask(OpenRequest(document(), weights, engine="torch", sparsity=sparsity))
         peer.ask(SetWeightsRequest(weights))
         assert len(reach_sparse) == (2 if sparsity == "2:4" else 0)
+
+
+@pytest.mark.parametrize("refused", [False, True])
+def test_nothing_of_the_network_before_is_left(peer, weights, monkeypatch, tmp_path, refused):
+    """Neither that its previews failed, nor what it was fed with, nor its weights, seed, formats and passes."""
+    tried, held = [], []
+
+    class Failing:
+        def __init__(self, full, factor):
+            self.full, self.factor = full, factor
+
+        def run(self, sources, progress):
+            tried.append(self.full)
+            raise DiagnosticError.of("too-small", "the network needs a larger image")
+
+    def run():
+        monkeypatch.setattr(peer.worker.session, "expected", lambda sources: 1000.0)
+        return peer.ask(RunRequest(("conv",), ("conv",), budget=10))
+
+    monkeypatch.setattr("app.engine.runs.Preview", Failing)
+    monkeypatch.setattr("app.engine.worker.sparse_weights", lambda graph, registry, weights: weights)
+    monkeypatch.setattr(peer.worker._playing._sources, "release", held.append)
+    np.save(tmp_path / "image.npy", IMAGE)
+    path = str(tmp_path / "image.npy")
+    peer.ask(SetInputRequest("image", path))
+    first = peer.worker.session
+    run()
+    assert (run().same, tried) == (("conv",), [first])  # a preview that failed is not tried again
+    other = document().replace("image", "picture")
+    if refused:
+        with pytest.raises(DiagnosticError):
+            peer.ask(OpenRequest("<", weights))
+        with pytest.raises(DiagnosticError, match="no network is open"):
+            peer.ask(RunRequest())
+    peer.ask(OpenRequest(document(), weights, engine="torch"))
+    assert held == [frozenset({path})]
+    peer.ask(SetInputRequest("image", path))
+    assert run().same == ()
+    assert tried == [first, peer.worker.session]
+    peer.ask(OpenRequest(other, seed=4, sparsity="2:4", engine="torch", passes=("fold_constants",)))
+    assert held[1:] == [frozenset()]
+    reply = peer.ask(OpenRequest(document(), engine="torch"))
+    made = peer.worker
+    assert (made._seed, made._weights_path, made._sparse, made._optimized) == (None, None, False, None)
+    assert {status.status for status in reply.report} == {WeightStatus.MISSING}
 
 
 # --- sweeps ------------------------------------------------------------------------------------------------------

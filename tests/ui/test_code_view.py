@@ -22,6 +22,7 @@ from app.ui.widgets import theme
 from app.ui.widgets.highlighter import PythonHighlighter
 from designer.files.document import read_document
 from designer.graph.commands import add_layer, remove_layers, set_params
+from designer.graph.diagnostics import Diagnostic
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.operators.registry import default_registry
@@ -209,3 +210,24 @@ def test_an_edit_whose_turn_comes_while_code_is_written_is_shown(qtbot, panel, c
         qtbot.waitUntil(lambda: asked == ["57"])
     release.set()
     qtbot.waitUntil(lambda: "58" in panel.source())
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_a_failure_of_the_generator_is_said_and_the_text_before_stays(qtbot, panel, context, before):
+    """An error that the generator does not report itself; the next edit writes the code again."""
+    source = panel.source() if before else ""
+    if not before:
+        panel._text.clear()
+    panel._busy = True
+    panel._on_failed((Diagnostic("no-memory", "the memory is full", remedy="close other programs"),))
+    message = "No code generated. The memory is full. Close other programs."
+    if before:
+        assert (panel.source(), panel._problem.text(), panel._stack.currentWidget()) == (source, message, panel._text)
+        assert panel.findChild(QLabel, "code_view.scope").text() == "Whole network"
+    else:
+        assert (panel._empty.text(), panel._stack.currentWidget()) == (message, panel._empty)
+    assert not panel._copy.isEnabled()
+    assert not panel._busy
+    context.document.do(lambda g: set_params(g, {"conv_0": {"features": "24"}}))
+    qtbot.waitUntil(lambda: "24" in panel.source(), timeout=20_000)
+    assert (panel._problem.text(), panel._copy.isEnabled(), panel._text.isEnabled()) == ("", True, True)

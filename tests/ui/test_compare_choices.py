@@ -393,6 +393,22 @@ def test_what_is_said_and_possible_follows_the_run(qtbot: QtBot, folder: Folder,
     folder.end()
     told = "2 images; deviation of PSNR up to 2.50 dB; measured against the clean image"
     assert (state(), view.note.text()) == ((True, False, False, {True}), told)
+    rows = run.rows
+    larger = "; the input is enlarged {} times by bicubic interpolation"
+    for scales, references, said in (
+        ((1, 3), ("A one", ""), "; measured against A one" + larger.format(3)),
+        ((4, 2), ("", ""), larger.format(4)),
+        ((2, 2), ("A one", "B two"), "; measured against A one, B two" + larger.format(2)),
+        ((1, 1), ("B two", "B two"), "; measured against B two"),
+    ):
+        run.rows = [replace(r, scale=s, reference=n) for r, s, n in zip(rows, scales, references, strict=True)]
+        run.finished.emit()
+        assert view.note.text() == "2 images; deviation of PSNR up to 2.50 dB" + said
+    run.rows = rows[:1]
+    run.finished.emit()
+    assert view.note.text() == "1 image; measured against the clean image"
+    run.rows = rows
+    run.finished.emit()
     run.skipped = ["a.png: it is broken", "b.png"]
     run.failures = {"A one": (2, "it has no memory"), "B two": (1, "it broke")}
     run.finished.emit()
@@ -547,20 +563,23 @@ def test_a_folder_is_run_image_by_image(qtbot: QtBot, folder: Folder, tmp_path: 
     assert (run.running, run.problem) == (False, "It cannot be read.")
 
 
+@pytest.mark.parametrize(("room", "images"), [(1, 1), (2 * 20480, 2), (2 * 20480 + 1, 3)])
 def test_only_the_first_images_of_a_folder_are_kept_for_pages_and_votes(
-    qtbot: QtBot, folder: Folder, tmp_path: Path, monkeypatch: Any
+    qtbot: QtBot, folder: Folder, tmp_path: Path, monkeypatch: Any, room: int, images: int
 ) -> None:
-    monkeypatch.setattr(folder_run, "SHOWN", 1)
-    monkeypatch.setattr(folder_run, "KEPT", 1)
+    monkeypatch.setattr(folder_run, "SHOWN", images)
+    monkeypatch.setattr(folder_run, "KEPT", room)
     fake, run = FakeRunner(folder, monkeypatch, 2), folder.run
-    for number in range(2):
-        photograph(tmp_path / f"{number}.png", number)
+    for number in range(4):
+        photograph(tmp_path / f"{number}.png", number, (64, 40))
     run.start(tmp_path)
-    for _ in range(2):
+    for _ in range(4):
         fake.answer(qtbot, 0.01, 0.1)
     qtbot.waitUntil(lambda: not run.running, timeout=WAIT)
-    assert [[item.name for item in row.shown] for row in run.rows] == [["clean", *run.columns], []]
-    assert [kept.name for kept in run.kept] == ["0.png"]
+    shown = [["clean", *run.columns]] * images + [[]] * (4 - images)
+    assert [[item.name for item in row.shown] for row in run.rows] == shown
+    assert [kept.name for kept in run.kept] == [f"{number}.png" for number in range(images)]
+    assert {pixels.nbytes for kept in run.kept for pixels in kept.pixels.values()} == {64 * 40 * 4}
 
 
 def test_without_noise_the_first_variant_is_the_measure_where_it_has_a_result(
@@ -652,6 +671,8 @@ def test_the_line_at_the_foot_follows_the_comparison(window: SideWindow) -> None
     model.made = {"A": Made(np.zeros((1, 3, 4, 6), np.float32), 1.0)}
     model.status = ["", "Timing …"]
     assert state()[0] == "B: Timing …"
+    model.status = ["random weights (seed 3)", "Running …"]
+    assert state()[0] == "B: Running …"  # what was said of a result does not hide what runs
     assert window.progress.value() == 1
     model.errors = ["", "It broke."]
     state()

@@ -331,6 +331,30 @@ def test_the_table_of_a_vote_names_the_preferred_variant_of_each_pair(qtbot: QtB
     assert not any(button.isEnabled() for button in view.save_buttons.values())
 
 
+@pytest.mark.parametrize("first", ["A", "B"])
+@pytest.mark.parametrize(
+    ("views", "times", "p", "reading"),
+    [
+        (6, 1, "0.0312", "{better} is preferred (p < 0.05)"),
+        (6, 2, "0.0312", "{better} is preferred (p < 0.05)"),
+        (5, 1, "0.0625", "not significant at 5 %"),
+        (5, 2, "0.0625", "not significant at 5 %: repeated views count once"),
+        (1, 9, "1", "not significant at 5 %: repeated views count once"),
+    ],
+)
+def test_the_reading_of_a_vote_counts_every_view_once(
+    qtbot: QtBot, first: str, views: int, times: int, p: str, reading: str
+) -> None:
+    """Whichever variant is preferred; a view that is repeated does not hide a preference."""
+    names = {"A": "A mild", "B": "B strong"}
+    view = started_vote(qtbot, views, names)
+    trials = [VoteTrial(image, "A", "B", None) for image in range(views)] * times
+    view.show_votes([Vote(trial, LEFT if first == "A" else RIGHT, 1.0) for trial in trials])
+    wins = [str(views * times), "0"] if first == "A" else ["0", str(views * times)]
+    shown = [view.table.item(0, column).text() for column in range(6)]
+    assert shown == ["A mild / B strong", *wins, "0", p, reading.format(better=names[first])]
+
+
 def test_what_is_compared_is_chosen_from_the_lists(
     qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -9,10 +9,11 @@ import pytest
 
 pytest.importorskip("PySide6")
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QPalette
+from PySide6.QtGui import QGuiApplication, QPalette
 from PySide6.QtWidgets import (
     QApplication,
     QComboBox,
+    QFileDialog,
     QInputDialog,
     QLabel,
     QMessageBox,
@@ -38,6 +39,7 @@ from app.ui.document.document import Document
 from app.ui.engine.context import Context
 from app.ui.widgets import file_dialogs, run_choices, theme
 from app.ui.widgets.param_section import ParamRow
+from designer.files.document import save_document
 from designer.files.settings import MAX_ITERATIONS, MAX_THREADS
 from designer.files.weights import random_weights, required_weights, save_weights
 from designer.graph import commands
@@ -918,6 +920,46 @@ def test_differences_end_and_begin_with_other_documents(qtbot: QtBot) -> None:
     assert state()[2:] == (True, True, True)
     context.comparison.stop()
     assert state() == none
+
+
+def test_without_a_document_nothing_is_compared(qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    context = Context(default_registry())
+    panel = shown(qtbot, DifferencesPanel(context), 700, 400)
+    context.setParent(panel)
+    said: list[object] = []
+    asked: list[tuple[str, str]] = []
+    context.message.connect(lambda *each: said.append(each))
+    save_document(workshop(), tmp_path / "net.xml")
+
+    def choose(parent: object, title: str, folder: str, kinds: str) -> tuple[str, str]:
+        asked.append((title, folder))
+        return str(tmp_path / "net.xml"), kinds
+
+    monkeypatch.setattr(QFileDialog, "getOpenFileName", choose)
+    panel.saved.trigger()
+    panel.file.trigger()
+    panel.empty.triggered.emit()
+    panel._menu.aboutToShow.emit()
+    assert (said, asked, panel.saved.isEnabled()) == ([], [("Compare With", str(Path.home()))], False)
+    assert panel.saved.toolTip() == "this network has no saved version"
+    assert (context.comparison.other, panel.head.text(), panel.copy.isEnabled()) == (None, "", False)
+    document = Document(workshop("5"), context.registry, parent=context)
+    context.set_document(document)
+    panel._menu.aboutToShow.emit()
+    assert (panel.saved.isEnabled(), panel.saved.toolTip()) == (False, "this network has no saved version")
+    panel.empty.triggered.emit()
+    assert said == [("warning", "Cannot compare: this network has no saved version. Save it first.")]
+    panel.file.trigger()
+    settle(panel)
+    assert context.comparison.title == "net.xml"
+    assert panel.head.text().startswith("Since net.xml: ")
+    document.path = tmp_path / "net.xml"
+    panel._menu.aboutToShow.emit()
+    assert (panel.saved.isEnabled(), panel.saved.toolTip()) == (True, "Saved Version")
+    panel.file.trigger()
+    assert asked[-1] == ("Compare With", str(tmp_path))
+    panel.copy.click()
+    assert QGuiApplication.clipboard().text() == context.comparison.result.text() != ""
 
 
 # --- Layer Palette -------------------------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import shiboken6
 
 pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
@@ -54,11 +55,12 @@ from app.ui.engine.result import Phase
 from app.ui.engine.size_rules import size_rules_of
 from app.ui.engine.training import training_of
 from app.ui.engine.weight_surgery import WeightSurgery, weight_surgery_of
-from designer.files.document import write_document
+from designer.files.document import parse_document, write_document
 from designer.files.settings import Settings
 from designer.graph.commands import move_layers, rename_layer, set_params
 from designer.graph.diagnostics import Diagnostic, DiagnosticError, Severity
 from designer.graph.graph import Graph
+from designer.graph.template import INSTANCE, Template
 from designer.operators.registry import default_registry
 from designer.operators.size_contract import SizeContract, size_contract
 from designer.training.run_folder import Notes, RunFolder
@@ -522,6 +524,81 @@ def test_the_latest_number_of_channels_follows_the_edit_of_its_document_only(sur
     qtbot.wait(0)
     assert surgery.waiting() == []
     assert root.graph["conv_0"].params["features"] == "5"
+
+
+@pytest.fixture
+def inside(surgery: Surgery) -> Surgery:
+    """The edits of weights of a network with an instance of a template, which is shown."""
+    block = Template(
+        "block",
+        (layer("x", "template_input"), layer("inner", "convolution", "x"), layer("y", "template_output", "inner")),
+    )
+    first = [layer("input_0", "input", dims="24x16x3"), layer("conv_0", "convolution", "input_0", features=3)]
+    graph = Graph(
+        [*first, layer("part", INSTANCE, "conv_0", template="block"), layer("result", "output", "part")],
+        templates=[block],
+    )
+    root = Document(graph, surgery.context.registry, parent=surgery.context)
+    surgery.context.set_document(root)
+    root.change_settings(weights=str(surgery.folder / "trained.pt"))
+    assert surgery.context.enter("part")
+    return surgery
+
+
+def test_edits_of_weights_are_of_the_whole_network_when_a_template_is_shown(inside: Surgery, qtbot: QtBot) -> None:
+    context, edits = inside.context, inside.edits
+    before = write_document(context.root.graph).decode()
+    done: list[str] = []
+    edits.operate("features", "conv_0", features=5)
+    edits.operate("features", "conv_0", features=6)
+    edits.operate("features", "conv_0", features=7, done=done.append)
+    (request,) = inside.engine.requests(SurgeryRequest)
+    assert (request.document, request.layer, request.weights) == (before, "conv_0", context.root.settings.weights)
+    inside.reply(5)
+    assert (context.root.graph["conv_0"].params["features"], done) == ("5", [])
+    qtbot.waitUntil(lambda: inside.waiting() == [("features", "conv_0", 7)])
+    weights = inside.reply(7)
+    assert context.root.graph["conv_0"].params["features"] == "7"
+    assert (context.root.settings.weights, done) == (str(weights), ["Set 7 Channels: equal results"])
+    context.undo()
+    context.undo()
+    assert write_document(context.root.graph).decode() == before
+
+
+def test_an_edit_of_weights_can_change_a_template(inside: Surgery) -> None:
+    context = inside.context
+    before = write_document(context.root.graph).decode()
+    inside.edits.operate("features", "part/inner", features=9)
+    made = parse_document(before.encode()).graph
+    assert made is not None
+    changed = made.templates["block"]
+    inner = replace(changed.layers[1], params={"features": "9"})
+    made = Graph(made, templates=[replace(changed, layers=(changed.layers[0], inner, changed.layers[2]))])
+    weights = inside.folder / "9.pt"
+    weights.write_bytes(b"weights")
+    text = write_document(made).decode()
+    inside.engine.next(SurgeryRequest).finish(SurgeryReply(text, "Set 9 Channels", str(weights), "equal results", True))
+    assert write_document(context.root.graph).decode() == text
+    context.undo()
+    assert write_document(context.root.graph).decode() == before
+
+
+def test_the_answer_for_a_closed_document_leaves_no_file(surgery: Surgery) -> None:
+    """And changes nothing of the document that is shown then."""
+    surgery.edits.operate("features", "conv_0", features=5)
+    call = surgery.engine.next(SurgeryRequest)
+    closed, context = surgery.context.root, surgery.context
+    context.set_document(Document(small_network(), context.registry, parent=context))
+    text = write_document(context.root.graph).decode()
+    shiboken6.delete(closed)
+    said = list(surgery.said)
+    weights = surgery.folder / "made.pt"
+    weights.write_bytes(b"weights")
+    call.finish(SurgeryReply(text, "Set 5 Channels", str(weights), "equal results", True))
+    assert (weights.exists(), surgery.said, write_document(context.root.graph).decode()) == (False, said, text)
+    context.root.change_settings(weights=str(surgery.folder / "other.pt"))
+    surgery.edits.operate("fold", "conv_0")
+    assert surgery.waiting() == [("fold", "conv_0", 0)]
 
 
 # --- questions --------------------------------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ from app.ui.inspector.subject import REST, Kind, Subject
 from app.ui.inspector.tiles import Tiles
 from app.ui.widgets import theme
 from app.ui.widgets.render import PALETTES, to_image
-from designer.graph.commands import rename_layer, set_params
+from designer.graph.commands import remove_layers, rename_layer, set_params
 from designer.graph.diagnostics import Diagnostic
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
@@ -860,3 +860,34 @@ def test_each_place_of_the_first_channel_is_found(qtbot: QtBot) -> None:
             assert found[-1] == (channel, x, y)
     qtbot.mouseMove(grid.viewport(), (rect.bottomRight() + QPointF(5, 40)).toPoint())
     assert found[-1] is None
+
+
+def test_places_and_channels_that_are_not_there_change_nothing(bench: Panel) -> None:
+    """Values and matrices have no pixels to pin, weights and gradients none of the input, and a layer may be gone."""
+    panel, context = bench.panel, bench.context
+    hidden, first = noise(0, 2, 8, 6, 5), noise(1, 2, 3, 6, 5)
+    context.inspect_requested.emit("conv_h")
+    panel.enlarge(0)
+    panel.probe.toggle((0, 0, 0))
+    bench.expect("no run", view="empty", pin=None)
+    bench.run(conv_h=hidden, conv_0=first, input_0=first)
+    for channel in (-1, 8, 99):
+        panel.enlarge(channel)
+        panel.grid.set_current(channel)
+        bench.expect(f"channel {channel}", view="grid", current=0)
+    panel.probe.toggle(None)
+    bench.expect("no place", pin=None)
+    for form, values in (("bars", noise(0, 2, 8, 1, 1)[:, :, 0, 0]), ("map", noise(0, 2, 8, 6))):
+        bench.run(conv_h=values, conv_0=first, input_0=first)
+        panel.enlarge(1)
+        panel.probe.toggle((1, 0, 0))
+        bench.expect(form, view=form, pin=None, input=False)
+    bench.run(conv_h=hidden, conv_0=first, input_0=first)
+    bench.choose("kind", 1)
+    bench.bring(noise(3, 4, 2, 3, 3))
+    panel.probe.toggle((1, 1, 1))
+    bench.expect("weights", view="grid", pin=None)
+    document = context.root
+    assert document.do(lambda g: remove_layers(g, ["conv_h"]))
+    bench.bring(noise(4, 4, 2, 3, 3))  # an answer about the layer that is gone
+    assert panel.probe.pin is None

@@ -11,7 +11,7 @@ from PySide6.QtGui import QTextDocument
 from PySide6.QtWidgets import QLabel
 from recorded import check_lines
 
-from app.ui.design.layer_facts import AT_ONCE, FINDINGS, LayerFacts
+from app.ui.design.layer_facts import AT_ONCE, FINDINGS, PORTS, LayerFacts
 from app.ui.document.document import Document
 from app.ui.widgets import theme
 from app.ui.widgets.message import Message
@@ -39,6 +39,25 @@ def test_of_many_problems_the_first_are_shown_and_the_rest_counted(qtbot):
     assert more.isHidden()
 
 
+def test_the_problems_are_counted_to_the_last_one(qtbot):
+    """No more than are shown, one more, and two more; those of the layers before are gone."""
+    names = [f"pool_{i}" for i in range(FINDINGS + 2)]  # each has one: it has no input
+    document = Document(Graph([Layer(name, "pooling") for name in names]), default_registry())
+    assert all(len(document.inference.states[name].diagnostics) == 1 for name in names)
+    facts = LayerFacts("facts")
+    qtbot.addWidget(facts)
+    more = facts.findChild(QLabel, "facts.more")
+    for count in (FINDINGS + 2, FINDINGS + 1, FINDINGS, 2, FINDINGS + 1, 1):
+        facts.show_layers(document, names[:count])
+        shown = [message for message in facts.findChildren(Message) if message.text()]
+        assert len(shown) == len([m for m in facts.findChildren(Message) if not m.isHidden()]) == min(count, FINDINGS)
+        texts = {
+            FINDINGS + 1: "1 more problem: see Type Checking.",
+            FINDINGS + 2: "2 more problems: see Type Checking.",
+        }
+        assert (more.text(), more.isHidden()) == (texts.get(count, ""), count not in texts)
+
+
 def test_the_cost_of_many_layers_is_counted_between_events(qtbot):
     names = [f"conv_{i}" for i in range(2 * AT_ONCE + 1)]
     conv = {"features": "3", "kernel": "1x1"}
@@ -50,6 +69,8 @@ def test_the_cost_of_many_layers_is_counted_between_events(qtbot):
     assert facts.facts()["Parameters"] == "…"
     qtbot.waitUntil(lambda: facts.facts()["Parameters"] != "…")
     assert facts.facts()["Parameters"] == f"{12 * len(names):,}"
+    assert facts._cost is None, "it would keep the network of a document that is closed"
+    assert not facts._timer.isActive()
 
 
 def test_the_cost_of_a_layer_names_weights_and_outputs(qtbot):
@@ -135,3 +156,25 @@ def test_a_link_to_the_cause_stays_when_the_theme_changes(qtbot, qapp, mode):
     theme.apply(qapp, mode)
     assert because.text() == said
     assert not because.isHidden()
+
+
+def test_the_inputs_and_outputs_beyond_the_first_are_counted(qtbot):
+    """Exactly so many as are shown, and more."""
+    for count in (1, PORTS, PORTS + 1, PORTS + 5):
+        parts = Layer("parts", "split", (0, 0), (Source("in"),), {"axis": "1", "sizes": ",".join("1" * count)})
+        sources = tuple(Source("parts", f"y{port}") for port in range(count))
+        both = Layer("both", "concatenation", (0, 0), sources, {"axis": "1"})
+        layers = [Layer("in", "input", params={"dims": f"8x8x{count}"}), parts, both]
+        document = Document(Graph(layers), default_registry())
+        facts = LayerFacts("facts")
+        qtbot.addWidget(facts)
+        shown = {}
+        for name in ("parts", "both"):
+            facts.show_layers(document, [name])
+            shown[name] = list(facts.facts().items())
+        outputs = [value for label, value in shown["parts"] if label.startswith("Output")]
+        inputs = [value for label, value in shown["both"] if label.startswith("Input")]
+        more = [f"{count - PORTS} more"] if count > PORTS else []
+        assert outputs == ["N x 1 x 8 x 8"] * min(count, PORTS) + more
+        froms = [f"N x 1 x 8 x 8\nfrom {source}" for source in sources[:PORTS]]
+        assert inputs == froms + more

@@ -236,3 +236,34 @@ def test_layers_of_several_types_that_come_together_are_not_recent(palette, cont
     assert palette._recent == ["pooling", *before]
     document.do(commands.rename_layer(document.graph, "a", "z"))
     assert palette._recent == ["pooling", *before]
+
+
+def test_only_templates_have_a_context_menu(qtbot, context):
+    """Operators, categories and the empty room below them have none, and the keys of an empty search list stay in the field."""
+    inner = (Layer("x", "template_input"), Layer("y", "template_output", inputs=(Source("x"),)))
+    document = Document(Graph([Layer("image", "input")], templates=[Template("pair", inner)]), context.registry)
+    context.set_document(document)
+    panel = shown(qtbot, PalettePanel(context), 280, 500)
+    tree = tree_of(panel)
+    items = [tree.topLevelItem(i) for i in range(tree.topLevelItemCount())]
+    menus = []
+    for item in (*items[:3], items[-1].child(0), *[child for top in items for child in [top.child(0)] if child]):
+        tree.scrollToItem(item)
+        panel._show_menu(tree.visualItemRect(item).center())
+        for menu in panel.findChildren(QMenu, "palette.menu"):
+            menus.append((item.text(0), [action.text() for action in menu.actions()]))
+            menu.close()
+            menu.setObjectName("")
+    panel._show_menu(tree.viewport().rect().bottomRight() + tree.viewport().rect().bottomRight())
+    assert {name for name, _ in menus} == {"pair"}
+    assert all(texts[0] == "Open Template" for _, texts in menus)
+    assert panel.findChildren(QMenu, "palette.menu") == []
+    field = panel.findChild(QLineEdit, "palette.search")
+    for text, seen in (("conv", True), ("no such operator", False)):
+        field.setFocus()
+        field.setText(text)
+        for key in (Qt.Key.Key_Down, Qt.Key.Key_Up):
+            field.setFocus()
+            qtbot.keyClick(field, key)
+            assert (panel.focusWidget() is tree) is seen
+            assert (panel.focusWidget() is field) is not seen

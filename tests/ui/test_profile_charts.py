@@ -31,7 +31,7 @@ from app.ui.widgets.sentences import sentence
 from designer.graph import commands
 from designer.graph.graph import Graph
 from designer.profiling.machine import Machine
-from designer.profiling.quantities import ValueSource, measured, modelled, unavailable
+from designer.profiling.quantities import ValueSource, measured, modelled, text, unavailable
 from designer.profiling.schema import OperatorProfile, PeakMemory, ProfileRun, RunPeaks, TrainingStep
 from designer.profiling.sweep import pixels
 from designer.units import quantity
@@ -579,6 +579,13 @@ def test_bars_are_as_long_as_their_values(qtbot: QtBot) -> None:
     assert trough == theme.color("sunken")  # up to 100 %
     ground = image.pixelColor(image.width() - 1, image.height() - 1)
     assert image.pixelColor(full // 2 + 60, row_of_bar(bars, 2, 1)) == ground
+    for number in range(2):  # the longest value has room for its text, whether it is of the network or of the selection
+        values = ({**whole, "tensor_core": measured(123456.0)}, {**selected, "tensor_core": measured(1.0)})
+        bars.show_values(keys, values[number], values[1 - number], "conv")
+        image = bars.grab().toImage()
+        text_of_it = bars.fontMetrics().horizontalAdvance(text(measured(123456.0), "%"))
+        assert text_of_it > bars.fontMetrics().horizontalAdvance("100 %")
+        assert painted(0, number) == pytest.approx(400 - text_of_it - 8, abs=1)
     height = bars.sizeHint().height()
     bars.show_values(keys, whole, None, "")
     assert bars.sizeHint().height() == height - 3 * (BAR + 4)

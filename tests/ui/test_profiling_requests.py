@@ -157,9 +157,54 @@ def test_a_launch_that_fails_keeps_what_was_measured(
     profiling.stop()
     assert (profiling.state, profiling.message) == (State.IDLE, "Stopped.")
     assert [entry.run.batch for entry in profiling.entries] == [3, 5]
+    root = profiling.context.root
+    for entry in profiling.entries:
+        assert (entry.opening, entry.document, entry.path) == (measured(open_variant(root)), ref(root), None)
+    assert profiling.why_not_in_turns((profiling.entries[0], profiling.entries[1])) == ""
     profiling.partial_file.write_text("of an earlier launch")
     profiling.launch()
     assert not profiling.partial_file.exists()
+
+
+@pytest.mark.parametrize("ends", ["stopped", "out-of-memory", "weights-missing", "not-agreed"])
+def test_two_networks_that_were_measured_in_part_can_be_measured_again(
+    context: Context, profiling: ProfilingController, ends: str
+) -> None:
+    """Of two runs in turns the first one was measured, or both in part; each stays that of its network."""
+    first = context.root
+    profiling.launch()
+    profiling._calls[-1].finish(ProfileReply(profile_of(1)))
+    second = Document(chain(("conv", "convolution", {"features": 2}), size="16x8x3"), context.registry, parent=context)
+    second.change_settings(random_seed=1)
+    context.set_document(second)
+    profiling.launch()
+    profiling._calls[-1].finish(ProfileReply(profile_of(2)))
+    pair = (profiling.entries[0], profiling.entries[1])
+    asked: list[object] = []
+    context.agreement_wanted.connect(asked.append)
+    for batches in ((1,), (1, 2)):
+        context.set_document(first if len(batches) == 1 else second)
+        profiling.remeasure(pair)
+        (call,) = profiling._calls
+        assert profiling.state is State.RUNNING
+        profiling.remeasure((pair[1], pair[0]))
+        assert profiling._calls == [call]  # one at a time
+        save_profile(profiling.partial_file, profile_of(*batches))
+        if ends == "stopped":
+            profiling.stop()
+            assert call.cancelled
+        else:
+            call.fail((Diagnostic(ends, "it failed"),))  # of no single document: nobody is asked for weights or consent
+            assert (profiling.state, profiling.message, asked) == (State.FAILED, "It failed.", [])
+        made = profiling.entries[-len(batches) :]
+        documents = (first, second)
+        assert [(entry.run.batch, entry.opening, entry.document) for entry in made] == [
+            (batch, measured(open_variant(document)), ref(document))
+            for batch, document in zip(batches, documents, strict=False)
+        ]
+        assert [entry.may_be_of(second) for entry in made] == [False, True][: len(batches)]
+    assert profiling.compared is None
+    assert [entry.number for entry in profiling.entries] == [1, 2, 3, 4, 5]
 
 
 ENDS = {
@@ -520,3 +565,21 @@ def test_a_launch_that_is_stopped_forgets_what_an_earlier_one_measured(listed: L
     assert not profiling.partial_file.exists()
     profiling.stop()
     assert listed.heard() == [], "nothing runs"
+
+
+def test_without_a_document_profiles_can_be_read_but_nothing_is_measured(qtbot: QtBot, tmp_path: Path) -> None:
+    context = Context(default_registry())
+    listed, profiling = Listed(context), profiling_of(context)
+    save_profile(tmp_path / "profile.json", Profile(Machine("Test CPU", 2), "net", (run_of("conv"),)))
+    assert profiling.open_file(tmp_path / "profile.json")
+    assert listed.heard() == ["entries", "current 1"]
+    profiling.set_iterations(7)
+    assert profiling.iterations() == 10
+    profiling.launch()
+    profiling.choose_rows(profiling.entries[0].run.operators)
+    assert listed.heard() == ["rows"]
+    assert [row.name for row in profiling.chosen_rows] == ["conv"]
+    assert (listed.engine.calls, profiling.state) == ([], State.IDLE)
+    context.set_document(Document(with_template(), context.registry, parent=context))
+    profiling.set_iterations(7)
+    assert (context.root.settings.iterations, profiling.iterations()) == (7, 7)

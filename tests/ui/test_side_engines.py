@@ -365,3 +365,22 @@ def test_results_of_other_sizes_outputs_and_formats(bench: Bench) -> None:
     assert (runner.clients, runner.running) == ([], False)
     runner.run([variant("A")], bench.image)
     assert bench.client() not in clients
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_listener_may_end_or_begin_a_run_when_a_variant_has_failed(bench: Bench, again: bool) -> None:
+    """The run that was given up does not go on with its next variant."""
+    runner, begun = bench.runner, []
+
+    def hear(index: int, why: str) -> None:
+        if begun:
+            return
+        begun.append(why)
+        runner.run([variant("A")], bench.image * 2) if again else runner.cancel()
+
+    runner.failed.connect(hear)
+    runner.run([variant("A"), variant("B")], bench.image)
+    bench.client().calls[-1].fail((Diagnostic("e", "broken"),))
+    assert begun == ["Broken."]
+    assert bench.heard() == [(0, "Running …"), (0, "Broken."), *([(0, "Running …")] if again else [])]
+    assert (runner.running, len(runner.clients)) == (again, 1)

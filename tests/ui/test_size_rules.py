@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from random import Random
 from threading import Event
+from typing import Any
 
 import pytest
 
@@ -22,7 +24,8 @@ from app.ui.engine.client import EngineClient
 from app.ui.engine.context import Context
 from app.ui.engine.result import Phase
 from app.ui.engine.size_rules import size_rules_of
-from designer.graph.commands import set_params
+from designer.graph.commands import move_layers, set_params
+from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.operators.registry import default_registry
@@ -219,3 +222,123 @@ def test_a_size_is_refused_with_the_rules_of_its_width_and_of_its_height(
     else:
         assert text == ""
     assert rules.refusal({"unknown": (1, 1)}) == ""
+
+
+class Rules:
+    """The sizes of the open network with a thread and a pause that end when the test says so, and what is expected of them."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.rules = rules = size_rules_of(context)
+        rules._later.setInterval(10**6)
+        rules._background = self  # type: ignore[assignment]
+        self.work: Any = None
+        self.changed = self.busy = 0
+        rules.changed.connect(self._count)
+        self.contract, self.error, self.wanted, self.pause = "", "", False, False
+        self.job, self.is_of_the_network, self.expected_changes = "", False, 0
+
+    def _count(self) -> None:
+        self.changed += 1
+
+    @property
+    def running(self) -> bool:
+        return self.work is not None
+
+    def start(self, work: Any) -> None:
+        assert self.work is None, "the previous work has not finished"
+        self.work = work
+
+    def size(self) -> str:
+        return self.context.root.graph["blocks"].params["block_size"]
+
+    # --- steps: each is done with the object, and then with what is expected
+
+    def edit(self, rng: Random) -> None:
+        size = rng.choice([size for size in SIZES if size != self.size()])
+        self.context.root.do(lambda g: set_params(g, {n: {"block_size": size} for n in ("blocks", "back")}))
+        self._forgotten()
+
+    def edit_without_sizes(self, rng: Random) -> None:
+        self.context.root.do(lambda g: move_layers(g, {"blocks": (rng.randrange(999), 7)}))
+
+    def switch(self, rng: Random) -> None:
+        extra = Layer("extra", "identity", inputs=(Source("input_0"),))
+        graph = Graph([*blocks(int(rng.choice(SIZES))), *([extra] if rng.random() < 0.4 else [])])
+        self.context.set_document(Document(graph, self.context.registry, parent=self.context))
+        self._forgotten()
+
+    def _forgotten(self) -> None:
+        self.contract, self.error, self.wanted, self.is_of_the_network = "", "", False, False
+        self.expected_changes += 1
+
+    def ask(self, rng: Random) -> None:
+        asked = rng.random() < 0.3
+        self.rules.request(asked=asked)
+        large = len(self.context.root.graph) > 4
+        assert self.rules.large is large
+        if not self.contract and not self.error and not self.wanted and (asked or not large):
+            self.wanted = self.pause = True
+
+    def pass_time(self, rng: Random) -> None:
+        if self.rules._later.isActive():
+            self.rules._later.stop()
+            self.rules._start()
+        if self.pause and self.wanted and self.job:
+            self.busy += 1  # a look again later
+        elif self.pause:
+            self.pause = False
+            if self.wanted:
+                self.job, self.is_of_the_network = self.size(), True
+
+    def finish(self, rng: Random) -> None:
+        work, self.work = self.work, None
+        if work is not None:
+            try:
+                found = work()
+            except DiagnosticError as error:
+                self.rules._arrived(None, error.diagnostics[0].message)
+            else:
+                self.rules._done(found)
+        if self.job and self.is_of_the_network:
+            fails = self.job == "8"
+            self.contract, self.error = ("", "eight") if fails else (f"multiples of {self.job}", "")
+            self.wanted = False
+            self.expected_changes += 1
+        self.job = ""
+
+    def check(self) -> None:
+        rules = self.rules
+        assert ("" if rules.contract is None else str(rules.contract.inputs[0].width)) == self.contract
+        assert (rules.error, rules._later.isActive(), self.running) == (self.error, self.pause, bool(self.job))
+        assert self.changed == self.expected_changes
+
+
+SIZES = ("2", "4", "8")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_sizes_in_every_order_of_edits_requests_and_answers(
+    qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """An answer is that of the network when the work began, and is dropped when it has changed since."""
+
+    def computed(graph: Graph, registry: Any) -> Any:
+        if graph["blocks"].params["block_size"] == "8":
+            raise DiagnosticError.of("no-size", "eight")
+        return size_contract(graph, registry)
+
+    monkeypatch.setattr("app.ui.engine.size_rules.size_contract", computed)
+    monkeypatch.setattr("app.ui.engine.size_rules.AUTOMATIC", 4)
+    context = Context(default_registry())
+    context.set_document(Document(blocks(), context.registry, parent=context))
+    rules, rng = Rules(context), Random(seed)
+    ways = [rules.edit, rules.edit_without_sizes, rules.switch, rules.finish, *[rules.ask, rules.pass_time] * 3]
+    taken = []
+    for _ in range(200):
+        way = rng.choice(ways)
+        taken.append(way.__name__)
+        way(rng)
+        rules.check()
+    assert {"switch", "finish"} <= set(taken)
+    assert rules.busy >= 1, "the sizes are wanted while those of an earlier network are computed"

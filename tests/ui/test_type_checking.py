@@ -8,7 +8,7 @@ pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
 from PySide6.QtCore import QItemSelectionModel, QObject, QPoint, Qt, Signal
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtGui import QAction, QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QMenu, QPushButton, QTableView, QToolButton
 from window_kit import empty, shown
@@ -21,7 +21,7 @@ from app.ui.document.document import Document
 from app.ui.engine.context import Context
 from app.ui.widgets.sentences import sentence
 from app.ui.widgets.tooltips import plain_tip
-from designer.graph.commands import connect, set_params
+from designer.graph.commands import add_layer, connect, set_params
 from designer.graph.diagnostics import Diagnostic, Severity
 from designer.graph.edits import Edit
 from designer.graph.graph import Graph
@@ -473,6 +473,33 @@ def test_only_a_single_layer_with_problems_has_a_menu_of_fixes(five, selected, o
     menu = QMenu(panel)
     fixing.add_menu(menu, empty_context)
     assert menu.actions() == []
+
+
+def test_a_layer_in_a_template_has_a_menu_of_its_own_fixes(qtbot, context):
+    """Also where the file has a layer of the same name that has other problems, or none."""
+    outer = context.root
+    outer.do(lambda g: make_template(g, ["conv_0"], "part"))
+    inner = set_params(outer.graph.inside("part"), {"conv_0": {"features": "many", "kernel": "0x3"}})
+    outer.do(lambda g: edit_template(g, "part", inner))
+    outer.do(lambda g: add_layer(g, Layer("pool_1", "pooling")))
+    assert context.enter(next(layer.name for layer in outer.graph if layer.type == "template"))
+    for name, offered in (("conv_0", True), ("pool_0", False), ("pool_1", False)):
+        context.select((name,))
+        menu = QMenu()
+        qtbot.addWidget(menu)
+        fixing.add_menu(menu, context)
+        assert bool(menu.actions()) is offered
+    context.select(("conv_0",))
+    menu = QMenu()
+    qtbot.addWidget(menu)
+    fixing.add_menu(menu, context)
+    part = menu.actions()[0].menu()
+    qtbot.waitUntil(
+        lambda: part.findChild(QAction, "fix.search") is None or "Searching" not in part.actions()[-1].text()
+    )
+    expected = fixing.fixes_of(context.document, context.document.inference.states["conv_0"].diagnostics)
+    shown_ = [action.text() for action in part.actions()]
+    assert shown_ == ([fix.title for fix in expected] or ["No fix available: see Type Checking"])
 
 
 # --- with made-up problems -------------------------------------------------------------------------------------------
