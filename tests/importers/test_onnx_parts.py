@@ -29,7 +29,7 @@ from designer.importers.onnx.opaque import _attributes_text, _open_size, _shapes
 from designer.importers.onnx.origin import _way, restored
 from designer.importers.onnx.original import FileRunner, OnnxOriginal
 from designer.importers.onnx.scopes import NAME_SCOPES, scope_of
-from designer.importers.onnx.versions import _nodes, _same, has_definition, upgraded, with_opset
+from designer.importers.onnx.versions import _expanded, _nodes, _same, has_definition, upgraded, with_opset
 from designer.importers.report import ImportReport
 from designer.importers.verification import run_document
 from designer.operators.library.development.opaque import unpacked
@@ -563,6 +563,20 @@ def test_versions_of_operators_that_mean_the_same() -> None:
         assert _same(found[numbers[0]], found[numbers[0]])
         assert not _same(found[numbers[0]], None)
     check_recorded("imports/onnx_versions.txt", "\n".join([*lines, ""]))
+
+
+@pytest.mark.parametrize(
+    ("kind", "since"), [("Gelu", 20), ("Mish", 18), ("LayerNormalization", 17), ("Relu", 14), ("Sparkle", 1)]
+)
+def test_only_operators_that_are_newer_than_the_runtime_are_replaced_by_their_definition(kind: str, since: int) -> None:
+    names = ["x", "s"] if kind == "LayerNormalization" else ["x"]
+    inputs: dict[str, Any] = {"x": [2, 3], **({"s": [3]} if len(names) == 2 else {})}
+    for opset, newest in ((since, since), (since + 1, since), (since + 1, since - 1)):
+        nodes = [helper.make_node(kind, names, ["y"]), helper.make_node("Abs", ["y"], ["z"])]
+        made = _expanded(model(nodes, inputs, {"z": [2, 3]}, opset=opset), newest)
+        kinds = [node.op_type for node in made.graph.node]
+        assert kinds[-1] == "Abs"
+        assert (kinds[0] == kind) == (newest == since or kind in ("Relu", "Sparkle")), (opset, newest)
 
 
 @pytest.mark.parametrize(("limit", "kept"), [(8_000, False), (12_000, False), (17_000, True)])
