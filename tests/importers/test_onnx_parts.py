@@ -1223,3 +1223,40 @@ def test_a_kept_node_that_is_newer_than_exports_keeps_its_opset(registry: Regist
     kept = onnx.load_from_string(unpacked(layer.params["model"]))
     assert [(entry.domain, entry.version) for entry in kept.opset_import] == [("", 24)]
     assert kept.graph.node[0].op_type == "TensorScatter"
+
+
+# --- states of recurrent layers that follow the batch ----------------------------------------------------------------
+
+
+def started(kind: str, start: float) -> onnx.ModelProto:
+    """A recurrent layer of any batch whose first state is made as exporters write it."""
+    nodes = [
+        helper.make_node("Shape", ["x"], ["shape"]),
+        helper.make_node("Gather", ["shape", "first"], ["batch"], axis=0),
+        helper.make_node("Concat", ["one", "batch", "five"], ["sizes"], axis=0),
+        helper.make_node("Transpose", ["x"], ["steps"], perm=[1, 0, 2]),
+        helper.make_node("LSTM", ["steps", "w", "r", "", "", "state", "state"], ["made"], name="rnn", hidden_size=5),
+        helper.make_node("Squeeze", ["made", "one"], ["rows"]),
+        helper.make_node("Transpose", ["rows"], ["y"], perm=[1, 0, 2]),
+    ]
+    filled = numpy_helper.from_array(np.array([start], np.float32))
+    if kind == "filled":
+        nodes.insert(3, helper.make_node("ConstantOfShape", ["sizes"], ["state"], value=filled))
+    else:
+        nodes.insert(3, helper.make_node("Expand", ["start", "sizes"], ["wide"]))
+        nodes.insert(4, helper.make_node("Identity", ["wide"], ["state"]))
+    numbers = {"first": np.array([0]), "one": np.array([1]), "five": np.array([5])}
+    weights = {"w": random(1, 20, 4), "r": random(1, 20, 5), "start": np.full((1, 1, 5), start, np.float32), **numbers}
+    return model(nodes, {"x": ["n", 6, 4]}, {"y": None}, weights, opset=17)
+
+
+@pytest.mark.parametrize("start", [0.0, 0.5])
+@pytest.mark.parametrize("kind", ["filled", "expanded"])
+def test_a_state_that_follows_the_batch_may_only_be_zero(
+    kind: str, start: float, registry: Registry, tmp_path: Path
+) -> None:
+    found = import_onnx(saved(started(kind, start), tmp_path), registry, ImportOptions()).verified(registry)
+    assert ("lstm" in layers(found)) == (start == 0)
+    reasons = {item.type: item.reason for item in found.report.outcomes if item.outcome == "opaque"}
+    assert reasons == ({} if start == 0 else {"LSTM": "it has an initial state"})
+    assert found.report.agrees
