@@ -12,6 +12,7 @@ from document_texts import check_call
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from designer.graph.diagnostics import DiagnosticError
 from designer.importers.pytorch.importing import import_module
 from designer.operators.registry import Registry
 
@@ -263,6 +264,46 @@ def test_why_a_function_of_torch_is_kept_as_a_call(reason: str, registry: Regist
         item.reason.partition(" (test_torch")[0] for item in report.outcomes if item.outcome in ("opaque", "custom")
     ]
     assert found == [reason.strip()]
+
+
+RARE: dict[str, Callable[..., Any]] = {
+    "places of the largest values": lambda x, k, p: F.max_pool2d(x, 2, return_indices=True)[1].float(),
+    "complex numbers": lambda x, k, p: torch.view_as_real(torch.view_as_complex(x[..., :2].contiguous()) * 2),
+    "frequencies": lambda x, k, p: torch.fft.rfft(x).abs(),
+    "values by a computed mask": lambda x, k, p: x[x > 0.5].sum(),
+    "channels by a mask": lambda x, k, p: x[:, torch.tensor([True, False, True, True])],
+    "a computed channel": lambda x, k, p: x[:, x[0, 0, 0, 0].long()],
+    "sorted values": lambda x, k, p: x.sort(1)[0],
+    "half precision": lambda x, k, p: (x.half() * 2).float(),
+    "seven axes": lambda x, k, p: x.reshape(-1, 2, 2, 2, 3, 3, 3).sum((1, 2)),
+    "a column by the batch": lambda x, k, p: x.select(3, x.shape[0]),
+    "a list and a dictionary": lambda x, k, p: [x * 2, {"a": x + 1}],
+    "results that are not tensors": lambda x, k, p: (x, None, 3.0),
+    "a truth value": lambda x, k, p: x > 0.5,
+    "a size of the batch": lambda x, k, p: x.reshape(x.shape[0] * 2, -1),
+    "nothing but a constant": lambda x, k, p: (x, k * 2),
+}
+
+
+@pytest.mark.parametrize("name", RARE)
+def test_the_document_of_what_is_rarely_computed(name: str, registry: Registry) -> None:
+    torch.manual_seed(0)
+    document = import_module(OnImages(RARE[name]), [torch.rand(2, 4, 6, 9)], registry).verified(registry)
+    check_call(f"rare: {name}", document, registry)
+    report = document.report
+    unable = [item.layers[-1] for item in report.outcomes if item.reason.endswith("; its layer cannot run")]
+    assert report.not_compared_because == (f"the layers {', '.join(unable)} cannot run" if unable else "")
+    assert report.agrees
+
+
+def test_a_part_without_elements_is_refused_with_its_line(registry: Registry) -> None:
+    with pytest.raises(DiagnosticError) as caught:
+        import_module(OnImages(lambda x, k, p: x[:, 4:].sum(1)), [torch.rand(2, 4, 6, 9)], registry)
+    (found,) = caught.value.diagnostics
+    assert found.code == "torch-node"
+    assert found.message.startswith("slice cannot be imported: its result is empty (test_torch_images.py:")
+    assert found.message.endswith(" (line 1 of the shapes: '0' is not a dimension)")
+    assert found.remedy == "change that line, or import the part of the module before it"
 
 
 ALONG_THE_BATCH: dict[str, Callable[..., Tensor | tuple[Tensor, ...]]] = {
