@@ -132,7 +132,7 @@ def test_a_value_that_is_too_large_to_be_folded_is_made_by_its_layer(
     assert str(c.source("long")) == "net_Add"
     assert c.source("long") is c.sources["long"]
     assert (c.current, c.made) == (around, made)
-    with pytest.raises(UnsupportedError, match="^'not folded' is of a type that no layer can have$"):
+    with pytest.raises(UnsupportedError, match=r"^'not folded' is of a type that no layer can have$"):
         c.source("not folded")
     assert asked == ["long", "not folded"]
 
