@@ -809,14 +809,14 @@ def test_a_node_that_cannot_be_kept_is_named_by_its_output_if_it_has_no_name(reg
 def test_sizes_that_do_not_fit_are_refused_with_what_does(
     sizes: dict[str, tuple[int, ...]], message: str, remedy: str
 ) -> None:
-    """Stored tensors are among the inputs of old files."""
+    """Stored tensors are among the inputs of old files; the first axis is the batch."""
     nodes = [helper.make_node("Add", ["y", "w"], ["a"]), helper.make_node("Relu", ["x"], ["b"])]
     proto = model(nodes, {"x": ["n", 3, None], "y": [7], "w": [7]}, {"a": [7]}, {"w": random(7)})
     with pytest.raises(DiagnosticError) as caught:
         importing._check_sizes(proto, Path("file.onnx"), sizes)
     (found,) = caught.value.diagnostics
     assert (found.code, found.message, found.remedy) == ("onnx-input", message, remedy)
-    importing._check_sizes(proto, Path("file.onnx"), {"x": (5, 3, 9), "y": (7,), "": (1, 2, 3, 4)})
+    importing._check_sizes(proto, Path("file.onnx"), {"x": (5, 3, 9), "y": (8,), "": (1, 2, 3, 4)})
 
 
 def test_without_inputs_there_is_nothing_to_choose() -> None:

@@ -317,6 +317,7 @@ ALONG_THE_BATCH: dict[str, Callable[..., Tensor | tuple[Tensor, ...]]] = {
     "computed kernel back": lambda x, k, p: F.conv_transpose2d(x, k[:4] * x.mean(), None, (2, 3), (1, 0), (1, 2), 2, (1, 2)),
     "computed matrix": lambda x, k, p: F.linear(x, k[:, 0, 0, :1].expand(6, 9) * x.mean()),
     "computed matrix and bias": lambda x, k, p: F.linear(x, k[:, 0, 0, :1].expand(6, 9) * x.mean(), k[:, 0, 1, 1] * x.sum()),
+    "a vector without a batch": lambda x, k, p: F.linear(x.mean((0, 2, 3)), k[:, :, 0, 1], k[:, 0, 1, 1]) * 2,
     "pairs of samples": lambda x, k, p: x.flatten(1) @ x.flatten(1).T,
     "every sample minus every other": lambda x, k, p: x[:, None, :, 0, 0] - x[None, :, :, 0, 0],
     "the first sample": lambda x, k, p: x[0] * 2,
