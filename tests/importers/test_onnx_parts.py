@@ -1260,3 +1260,5 @@ def test_a_state_that_follows_the_batch_may_only_be_zero(
     reasons = {item.type: item.reason for item in found.report.outcomes if item.outcome == "opaque"}
     assert reasons == ({} if start == 0 else {"LSTM": "it has an initial state"})
     assert found.report.agrees
+    if start == 0:
+        assert len({case.inputs["x"][0] for case in found.report.cases}) == 2, "the batch is fixed"

@@ -222,4 +222,4 @@ def test_a_plugin_without_its_parts_is_told_what_it_lacks() -> None:
             getattr(bare, name)(())
     assert (bare.flops((), ()), bare.weights(()), bare.summary(), bare.base_name()) == (0, (), "", "bare_layer_2")
     assert (bare.options(), bare.labels("y"), bare.reach(), bare.faults()) == ((), (), None, ())
-    assert (bare.also_set("a", 1), bare.scaled_down(2)) == ({}, {})
+    assert (bare.also_set("a", 1), bare.scaled_down(2), BareLayer.help()) == ({}, {}, "")
