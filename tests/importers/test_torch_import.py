@@ -401,6 +401,7 @@ BLOCK = {"d_model": 8, "nhead": 2, "dim_feedforward": 6}
 USUAL = {"heads": "2", "hidden": "6", "activation_function": "relu", "norm_first": "false"}
 BLOCKS: dict[str, tuple[Any, dict[str, str] | None]] = {
     "as usual": (lambda: nn.TransformerEncoderLayer(**BLOCK, batch_first=True), USUAL | {"dropout": "0.1"}),
+    "the whole module": (lambda: nn.TransformerEncoderLayer(**BLOCK, batch_first=True), USUAL),
     "without dropout, of another epsilon": (
         lambda: nn.TransformerEncoderLayer(**BLOCK, dropout=0.0, batch_first=True, layer_norm_eps=0.01),
         USUAL | {"dropout": "0.0", "epsilon": "0.01"},
@@ -419,7 +420,8 @@ BLOCKS: dict[str, tuple[Any, dict[str, str] | None]] = {
 def test_only_blocks_that_compute_what_the_layer_does_become_one(name: str, registry: Registry) -> None:
     torch.manual_seed(0)
     make, expected = BLOCKS[name]
-    found = import_module(nn.Sequential(make()), [torch.rand(3, 5, 8)], registry).verified(registry)
+    module = make() if name == "the whole module" else nn.Sequential(make())
+    found = import_module(module, [torch.rand(3, 5, 8)], registry).verified(registry)
     blocks = [layer for layer in found.graph if layer.type == "transformer_encoder_layer"]
     if expected is None:
         assert not blocks
