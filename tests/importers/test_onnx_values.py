@@ -33,7 +33,7 @@ QUESTIONS: dict[str, Callable[[Conversion, str], Any]] = {
     "cast": lambda c, name: plain_cast(c, node("CastLike", "x", name)).attributes,
 }
 VALUES = (
-    "x", "symbols", "vector", "number", "stored", "stored number", "doubles", "halves", "texts", "sum", "sum of symbols", "sum of x",
+    "x", "symbols", "vector", "fractions", "number", "stored", "stored number", "doubles", "halves", "texts", "sum", "sum of symbols", "sum of x",
     "sum of sums", "long", "not folded", "inner", "shapeless", "nothing",
 )  # fmt: skip
 
@@ -60,6 +60,7 @@ def example(registry: Registry) -> Conversion:
     c.sources["shapeless"] = Source("elsewhere")
     c.arrays["symbols"] = np.array([BATCH, 3, -1], object)
     c.arrays["vector"] = np.array([2, 3])
+    c.arrays["fractions"] = np.array([0.5, 1.5], np.float32)
     c.arrays["number"] = np.array(7)
     kinds = {"stored": (random(2, 2), "FLOAT"), "stored number": (np.array([0.5], np.float32), "FLOAT")}
     kinds |= {"doubles": (np.array([1.5, 2.0]), "DOUBLE"), "halves": (np.array([1.5], np.float16), "FLOAT16")}
