@@ -26,8 +26,9 @@ def set_first(x: Tensor, number: int) -> Tensor:
 
 VIEWS: dict[str, Callable[[Tensor, int], Tensor]] = {
     "some": lambda x, number: x[:, number : number + 2] if x.shape[1] > number else x,
+    "end": lambda x, number: x[:, -1 - number % 2 :],
     "last": lambda x, number: x[..., 1:] if x.shape[-1] > 1 else x,
-    "one": lambda x, number: x.select(1, number % x.shape[1]) if x.dim() > 2 else x,
+    "one": lambda x, number: x.select(1, min(number - 1, x.shape[1] - 1)) if x.dim() > 2 else x,
     "turned": lambda x, number: x.transpose(-1, -2) if x.dim() > 2 else x,
     "permuted": lambda x, number: x.permute(0, 2, 1) if x.dim() == 3 else x,
     "flat": lambda x, number: x.reshape(x.shape[0], -1),
