@@ -30,7 +30,7 @@ VIEWS: dict[str, Callable[[Tensor, int], Tensor]] = {
     "last": lambda x, number: x[..., 1:] if x.shape[-1] > 1 else x,
     "one": lambda x, number: x.select(1, min(number - 1, x.shape[1] - 1)) if x.dim() > 2 else x,
     "turned": lambda x, number: x.transpose(-1, -2) if x.dim() > 2 else x,
-    "permuted": lambda x, number: x.permute(0, 2, 1) if x.dim() == 3 else x,
+    "permuted": lambda x, number: x.permute(0, *range(2, x.dim()), 1),
     "flat": lambda x, number: x.reshape(x.shape[0], -1),
     "wide": lambda x, number: x.unsqueeze(1) if x.dim() < 4 else x,
     "half": half,

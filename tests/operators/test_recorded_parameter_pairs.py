@@ -50,11 +50,27 @@ def pair_lines(cls: type[Operator]) -> Iterator[str]:
         yield from (f"  {place}: {text}" for text in texts)
 
 
+def analysis_lines(cls: type[Operator]) -> Iterator[str]:
+    """For each pair of parameters what an analysis layer computes for all of their values, and the digest of the rest."""
+    example = cls.examples[0]
+    params = dict(example.params)
+    others = changed(cls, params)
+    for a, b in combinations(others, 2):
+        yield f"  {a}+{b}"
+        for one, other in ((one, other) for one in others[a] for other in others[b]):
+            both = {**params, a: one, b: other}
+            found = declared(cls, both, example.inputs)
+            values = found.pop("values", "")
+            rest = digest("; ".join(f"{name} {text}" for name, text in found.items()))
+            yield f"    {one} {other}: {f'{values} {rest}' if values else refusal(cls, both, example.inputs)}"
+
+
 def test_two_parameters_that_differ_from_an_example() -> None:
-    lines = []
+    lines, analysis = [], []
     for cls in KINDS.values():
-        found = (
-            [] if cls.role is Role.ANALYSIS else list(pair_lines(cls))
-        )  # their values are in test_analysis_models.py
-        lines += [cls.type, *found] if found else []
+        if cls.role is Role.ANALYSIS:
+            analysis += [cls.type, *analysis_lines(cls)]
+        elif found := list(pair_lines(cls)):
+            lines += [cls.type, *found]
     check_lines("operators/pairs.txt", lines)
+    check_lines("operators/analysis_pairs.txt", analysis)
