@@ -269,18 +269,13 @@ def test_why_a_function_of_torch_is_kept_as_a_call(reason: str, registry: Regist
 RARE: dict[str, Callable[..., Any]] = {
     "places of the largest values": lambda x, k, p: F.max_pool2d(x, 2, return_indices=True)[1].float(),
     "complex numbers": lambda x, k, p: torch.view_as_real(torch.view_as_complex(x[..., :2].contiguous()) * 2),
-    "frequencies": lambda x, k, p: torch.fft.rfft(x).abs(),
     "values by a computed mask": lambda x, k, p: x[x > 0.5].sum(),
     "channels by a mask": lambda x, k, p: x[:, torch.tensor([True, False, True, True])],
     "a computed channel": lambda x, k, p: x[:, x[0, 0, 0, 0].long()],
     "sorted values": lambda x, k, p: x.sort(1)[0],
     "half precision": lambda x, k, p: (x.half() * 2).float(),
     "seven axes": lambda x, k, p: x.reshape(-1, 2, 2, 2, 3, 3, 3).sum((1, 2)),
-    "a column by the batch": lambda x, k, p: x.select(3, x.shape[0]),
-    "a list and a dictionary": lambda x, k, p: [x * 2, {"a": x + 1}],
     "results that are not tensors": lambda x, k, p: (x, None, 3.0),
-    "a truth value": lambda x, k, p: x > 0.5,
-    "a size of the batch": lambda x, k, p: x.reshape(x.shape[0] * 2, -1),
     "nothing but a constant": lambda x, k, p: (x, k * 2),
 }
 

@@ -400,8 +400,7 @@ def _other_epsilon(layer: nn.TransformerEncoderLayer) -> nn.Module:
 BLOCK = {"d_model": 8, "nhead": 2, "dim_feedforward": 6}
 USUAL = {"heads": "2", "hidden": "6", "activation_function": "relu", "norm_first": "false"}
 BLOCKS: dict[str, tuple[Any, dict[str, str] | None]] = {
-    "as usual": (lambda: nn.TransformerEncoderLayer(**BLOCK, batch_first=True), USUAL | {"dropout": "0.1"}),
-    "the whole module": (lambda: nn.TransformerEncoderLayer(**BLOCK, batch_first=True), USUAL),
+    "the whole module": (lambda: nn.TransformerEncoderLayer(**BLOCK, batch_first=True), USUAL | {"dropout": "0.1"}),
     "without dropout, of another epsilon": (
         lambda: nn.TransformerEncoderLayer(**BLOCK, dropout=0.0, batch_first=True, layer_norm_eps=0.01),
         USUAL | {"dropout": "0.0", "epsilon": "0.01"},
@@ -412,7 +411,6 @@ BLOCKS: dict[str, tuple[Any, dict[str, str] | None]] = {
         lambda: _other_epsilon(nn.TransformerEncoderLayer(**BLOCK, batch_first=True)), None),
     "the sequence first": (lambda: nn.TransformerEncoderLayer(**BLOCK), None),
     "without biases": (lambda: nn.TransformerEncoderLayer(**BLOCK, batch_first=True, bias=False), None),
-    "another function": (lambda: nn.TransformerEncoderLayer(**BLOCK, batch_first=True, activation=torch.tanh), None),
 }  # fmt: skip
 
 

