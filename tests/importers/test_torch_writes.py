@@ -119,6 +119,7 @@ COPIES: dict[str, tuple[Callable[[Tensor], Tensor], bool]] = {
     "the same type in a copy": (lambda x: x.to(torch.float32, copy=True), True),
     "contiguous": (lambda x: x.contiguous(), False),
     "contiguous again": (lambda x: x.transpose(1, 2).contiguous(), True),
+    "the last row but one": (lambda x: x[:, -2], False),
     "the last rows": (lambda x: x[:, -2:], False),
     "rows in another order": (lambda x: x[:, :, None].permute(0, 2, 3, 1)[:, 0, 1:], False),
     "the second part": (lambda x: x.chunk(2, 1)[1], False),
