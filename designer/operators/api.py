@@ -251,7 +251,9 @@ class Operator:
             cls.category = category
         if role is not None:
             cls.role = role
+        documented = cls.__doc__
         dataclasses.dataclass(frozen=True, kw_only=True, repr=True)(cls)
+        cls.__doc__ = documented  # dataclass writes a signature where there is none
         cls.parameters = _parameters(cls)
 
     # --- the declaration, to be overridden --------------------------------------------------------------------

@@ -57,10 +57,8 @@ def _add_output(case: Case) -> Iterator[Idea]:
 def drops(case: Case, layer: Layer, wrong: Callable[[Source], bool] | None = None) -> Iterator[Idea]:
     """Each link into a layer removed: those that `wrong` selects, or all, the last one first."""
     for link in reversed(case.connected(layer)):
-        if wrong is not None and not wrong(link.source):
-            continue
-        for close in (True, False):
-            edit = commands.disconnect(case.graph, layer.name, link.at, close_gap=close)
+        if wrong is None or wrong(link.source):
+            edit = commands.disconnect(case.graph, layer.name, link.at, close_gap=True)  # a gap would be a finding
             yield Idea(tr("Remove the connection from '{source}'", source=link.source), edit)
 
 

@@ -17,7 +17,7 @@ from designer.operators.torch_data import TorchCall, TorchItem, TorchMethod, Tor
 from designer.operators.torch_program import Local, Submodule, TensorAttribute
 from exporters.pytorch.project import Training, _diff, _smaller, project_files
 from exporters.pytorch.source import class_name, generate_source, network_module
-from exporters.pytorch.subnetworks import ModuleReference
+from exporters.pytorch.subnetworks import ModuleReference, _class_name
 from exporters.pytorch.tasks import (
     TASKS,
     ends_in_softmax,
@@ -204,6 +204,21 @@ def test_initial_values_of_tensors(data, text):
 )
 def test_classes_have_the_name_of_the_network(name, expected):
     assert class_name(name) == expected
+
+
+@pytest.mark.parametrize(
+    ("template", "expected"),
+    [
+        ("residual_block", "ResidualBlock"),
+        ("resNetBlock", "ResNetBlock"),
+        ("ABC__def 2x", "ABCDef2x"),
+        ("3 x", "3X"),
+        ("größe", "GrE"),
+        ("é_-", "Template"),
+    ],
+)
+def test_the_class_of_a_template_has_its_words_with_capitals(template, expected):
+    assert _class_name(template) == expected
 
 
 # --- tasks ---------------------------------------------------------------------------------------------------------

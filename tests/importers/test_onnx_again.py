@@ -57,7 +57,8 @@ def test_the_report_of_an_unedited_file_is_about_its_inputs(tmp_path: Path, regi
     for tensor in proto.graph.initializer:
         proto.graph.input.append(onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
     version = proto.opset_import[0].version
-    proto.opset_import[0].domain = "ai.onnx"
+    del proto.opset_import[:]
+    proto.opset_import.extend([onnx.helper.make_opsetid(*pair) for pair in (("com.example", 3), ("ai.onnx", version))])
     found = import_onnx(saved(proto, tmp_path), registry, ImportOptions())
     weights = replace(found.weights, note="as downloaded")
     report = export_onnx(found.graph, registry, weights, tmp_path / "again.onnx")

@@ -29,7 +29,7 @@ from designer.importers.onnx.opaque import _attributes_text, _open_size, _shapes
 from designer.importers.onnx.origin import _way, restored
 from designer.importers.onnx.original import FileRunner, OnnxOriginal
 from designer.importers.onnx.scopes import NAME_SCOPES, scope_of
-from designer.importers.onnx.versions import _nodes, _same, has_definition, upgraded, with_opset
+from designer.importers.onnx.versions import _expanded, _nodes, _same, has_definition, upgraded, with_opset
 from designer.importers.report import ImportReport
 from designer.importers.verification import run_document
 from designer.operators.library.development.opaque import unpacked
@@ -186,6 +186,11 @@ UP, DOWN = [0, 1, 4, 2, 5, 3], [0, 1, 3, 5, 2, 4]
         ([2, 2, 4, 2, 5, 3], DOWN, [2, 12, 4, 5], [2, 2, 8, 15], ["reshape", "permute", "reshape"]),
         ([2, 2, 3, 3, 4, 5], UP, [2, 24, 1, 15], [2, 18, 4, 5], ["reshape", "permute", "reshape"]),
         ([2, 2, 3, 3, 5, 4], UP, [2, 2, 15, 12], [2, 18, 4, 5], ["reshape", "permute", "reshape"]),
+        ([2, 2, 3, 3, 5, 4], UP, [2, 2, 12, 15], [2, 18, 4, 5], ["reshape", "permute", "reshape"]),
+        ([2, 2, 5, 3, 4, 3], DOWN, [2, 18, 4, 5], [2, 2, 12, 15], ["reshape", "permute", "reshape"]),
+        ([2, 4, 2, 3, 5, 3], DOWN, [2, 18, 4, 5], [2, 2, 12, 15], ["reshape", "permute", "reshape"]),
+        ([2, 2, 4, 3, 5, 3], DOWN, [2, 18, 5, 4], [2, 2, 12, 15], ["reshape", "permute", "reshape"]),
+        ([2, 2, 4, 3, 5, 3], DOWN, [2, 9, 8, 5], [2, 2, 12, 15], ["reshape", "permute", "reshape"]),
         ([2, 2, 3, 3, 4, 5], [0, 1, 4, 3, 5, 2], [2, 2, 12, 15], [2, 18, 4, 5], ["reshape", "permute", "reshape"]),
     ],
 )
@@ -565,6 +570,20 @@ def test_versions_of_operators_that_mean_the_same() -> None:
     check_recorded("imports/onnx_versions.txt", "\n".join([*lines, ""]))
 
 
+@pytest.mark.parametrize(
+    ("kind", "since"), [("Gelu", 20), ("Mish", 18), ("LayerNormalization", 17), ("Relu", 14), ("Sparkle", 1)]
+)
+def test_only_operators_that_are_newer_than_the_runtime_are_replaced_by_their_definition(kind: str, since: int) -> None:
+    names = ["x", "s"] if kind == "LayerNormalization" else ["x"]
+    inputs: dict[str, Any] = {"x": [2, 3], **({"s": [3]} if len(names) == 2 else {})}
+    for opset, newest in ((since, since), (since + 1, since), (since + 1, since - 1)):
+        nodes = [helper.make_node(kind, names, ["y"]), helper.make_node("Abs", ["y"], ["z"])]
+        made = _expanded(model(nodes, inputs, {"z": [2, 3]}, opset=opset), newest)
+        kinds = [node.op_type for node in made.graph.node]
+        assert kinds[-1] == "Abs"
+        assert (kinds[0] == kind) == (newest == since or kind in ("Relu", "Sparkle")), (opset, newest)
+
+
 @pytest.mark.parametrize(("limit", "kept"), [(8_000, False), (12_000, False), (17_000, True)])
 def test_a_file_whose_other_tensors_are_large_is_not_kept(
     limit: int, kept: bool, tmp_path: Path, registry: Registry, monkeypatch: pytest.MonkeyPatch
@@ -790,14 +809,14 @@ def test_a_node_that_cannot_be_kept_is_named_by_its_output_if_it_has_no_name(reg
 def test_sizes_that_do_not_fit_are_refused_with_what_does(
     sizes: dict[str, tuple[int, ...]], message: str, remedy: str
 ) -> None:
-    """Stored tensors are among the inputs of old files."""
+    """Stored tensors are among the inputs of old files; the first axis is the batch."""
     nodes = [helper.make_node("Add", ["y", "w"], ["a"]), helper.make_node("Relu", ["x"], ["b"])]
     proto = model(nodes, {"x": ["n", 3, None], "y": [7], "w": [7]}, {"a": [7]}, {"w": random(7)})
     with pytest.raises(DiagnosticError) as caught:
         importing._check_sizes(proto, Path("file.onnx"), sizes)
     (found,) = caught.value.diagnostics
     assert (found.code, found.message, found.remedy) == ("onnx-input", message, remedy)
-    importing._check_sizes(proto, Path("file.onnx"), {"x": (5, 3, 9), "y": (7,), "": (1, 2, 3, 4)})
+    importing._check_sizes(proto, Path("file.onnx"), {"x": (5, 3, 9), "y": (8,), "": (1, 2, 3, 4)})
 
 
 def test_without_inputs_there_is_nothing_to_choose() -> None:
@@ -1204,3 +1223,42 @@ def test_a_kept_node_that_is_newer_than_exports_keeps_its_opset(registry: Regist
     kept = onnx.load_from_string(unpacked(layer.params["model"]))
     assert [(entry.domain, entry.version) for entry in kept.opset_import] == [("", 24)]
     assert kept.graph.node[0].op_type == "TensorScatter"
+
+
+# --- states of recurrent layers that follow the batch ----------------------------------------------------------------
+
+
+def started(kind: str, start: float) -> onnx.ModelProto:
+    """A recurrent layer of any batch whose first state is made as exporters write it."""
+    nodes = [
+        helper.make_node("Shape", ["x"], ["shape"]),
+        helper.make_node("Gather", ["shape", "first"], ["batch"], axis=0),
+        helper.make_node("Concat", ["one", "batch", "five"], ["sizes"], axis=0),
+        helper.make_node("Transpose", ["x"], ["steps"], perm=[1, 0, 2]),
+        helper.make_node("LSTM", ["steps", "w", "r", "", "", "state", "state"], ["made"], name="rnn", hidden_size=5),
+        helper.make_node("Squeeze", ["made", "one"], ["rows"]),
+        helper.make_node("Transpose", ["rows"], ["y"], perm=[1, 0, 2]),
+    ]
+    filled = numpy_helper.from_array(np.array([start], np.float32))
+    if kind == "filled":
+        nodes.insert(3, helper.make_node("ConstantOfShape", ["sizes"], ["state"], value=filled))
+    else:
+        nodes.insert(3, helper.make_node("Expand", ["start", "sizes"], ["wide"]))
+        nodes.insert(4, helper.make_node("Identity", ["wide"], ["state"]))
+    numbers = {"first": np.array([0]), "one": np.array([1]), "five": np.array([5])}
+    weights = {"w": random(1, 20, 4), "r": random(1, 20, 5), "start": np.full((1, 1, 5), start, np.float32), **numbers}
+    return model(nodes, {"x": ["n", 6, 4]}, {"y": None}, weights, opset=17)
+
+
+@pytest.mark.parametrize("start", [0.0, 0.5])
+@pytest.mark.parametrize("kind", ["filled", "expanded"])
+def test_a_state_that_follows_the_batch_may_only_be_zero(
+    kind: str, start: float, registry: Registry, tmp_path: Path
+) -> None:
+    found = import_onnx(saved(started(kind, start), tmp_path), registry, ImportOptions()).verified(registry)
+    assert ("lstm" in layers(found)) == (start == 0)
+    reasons = {item.type: item.reason for item in found.report.outcomes if item.outcome == "opaque"}
+    assert reasons == ({} if start == 0 else {"LSTM": "it has an initial state"})
+    assert found.report.agrees
+    if start == 0:
+        assert len({case.inputs["x"][0] for case in found.report.cases}) == 2, "the batch is fixed"

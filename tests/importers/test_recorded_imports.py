@@ -166,6 +166,7 @@ def test_no_other_import_is_recorded() -> None:
         "onnx_groups.txt",
         "random_modules.txt",
         "onnx_open_nodes.txt",
+        "onnx_values.txt",
         "onnx_versions.txt",
         "torch_broken.txt",
         "torch_calls.txt",

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -384,6 +385,51 @@ def test_a_masked_attention_module_is_imported_by_its_parts(registry: Registry) 
     assert found.report.max_rel_difference is not None, found.report.not_compared_because
     assert found.report.max_rel_difference <= 1e-5
     assert not any(layer.type == "transformer_encoder_layer" for layer in found.graph)
+
+
+def _unequal(layer: nn.TransformerEncoderLayer) -> nn.Module:
+    layer.dropout1.p = 0.3
+    return layer
+
+
+def _other_epsilon(layer: nn.TransformerEncoderLayer) -> nn.Module:
+    layer.norm2.eps = 0.1
+    return layer
+
+
+BLOCK = {"d_model": 8, "nhead": 2, "dim_feedforward": 6}
+USUAL = {"heads": "2", "hidden": "6", "activation_function": "relu", "norm_first": "false"}
+BLOCKS: dict[str, tuple[Any, dict[str, str] | None]] = {
+    "the whole module": (lambda: nn.TransformerEncoderLayer(**BLOCK, batch_first=True), USUAL | {"dropout": "0.1"}),
+    "without dropout, of another epsilon": (
+        lambda: nn.TransformerEncoderLayer(**BLOCK, dropout=0.0, batch_first=True, layer_norm_eps=0.01),
+        USUAL | {"dropout": "0.0", "epsilon": "0.01"},
+    ),
+    "several kinds of dropout": (
+        lambda: _unequal(nn.TransformerEncoderLayer(**BLOCK, batch_first=True)), USUAL | {"dropout": "0.0"}),
+    "two kinds of normalization": (
+        lambda: _other_epsilon(nn.TransformerEncoderLayer(**BLOCK, batch_first=True)), None),
+    "the sequence first": (lambda: nn.TransformerEncoderLayer(**BLOCK), None),
+    "without biases": (lambda: nn.TransformerEncoderLayer(**BLOCK, batch_first=True, bias=False), None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_only_blocks_that_compute_what_the_layer_does_become_one(name: str, registry: Registry) -> None:
+    torch.manual_seed(0)
+    make, expected = BLOCKS[name]
+    module = make() if name == "the whole module" else nn.Sequential(make())
+    found = import_module(module, [torch.rand(3, 5, 8)], registry).verified(registry)
+    blocks = [layer for layer in found.graph if layer.type == "transformer_encoder_layer"]
+    if expected is None:
+        assert not blocks
+    else:
+        (block,) = blocks
+        operator = registry.read(block).operator
+        assert operator is not None
+        assert operator.texts() | expected == operator.texts()
+    assert found.report.max_rel_difference is not None, found.report.not_compared_because
+    assert found.report.max_rel_difference <= 1e-5
 
 
 def cli(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.importers.pytorch.importing import import_module, import_saved_program
 from designer.importers.pytorch.loading import failed, load_module, load_state, read_state
-from designer.importers.pytorch.program import call_text, user_outputs
+from designer.importers.pytorch.program import call_text, frames_of, line_of, user_outputs
 from designer.importers.pytorch.tracing import _draft, where
 from designer.operators.registry import Registry
 
@@ -278,6 +278,37 @@ def test_a_call_as_python(arguments: tuple[object, ...], named: dict[str, object
         torch.ops.aten.clamp.default, given(arguments), {key: given(v) for key, v in named.items()}
     )
     assert call_text(made) == (f"torch.ops.aten.clamp.default({text})" if text else "")
+
+
+LINES = """  File "/home/me/train.py", line 7, in <module>
+    net(x)
+  File "/home/me/my nets/net.py", line 31, in forward
+      return self.tail(self.body(x))
+  File "/usr/lib/python3/site-packages/torch/nn/modules/module.py", line 9, in _call_impl
+    return forward_call(*args, **kwargs)
+  File "/home/me/my nets/tail.py", line 12, in forward
+    return LONG
+"""
+
+
+@pytest.mark.parametrize(
+    ("trace", "line"),
+    [
+        (LINES.replace("LONG", "x + 1"), "tail.py:12: x + 1"),
+        (LINES.replace("return LONG", "y" * 200), f"tail.py:12: {'y' * 120}"),
+        (LINES[: LINES.index('  File "/usr')], "net.py:31: return self.tail(self.body(x))"),
+        (LINES[: LINES.index("  File", 5)].replace("/home/me/", ""), "train.py:7: net(x)"),
+        (LINES[LINES.index('  File "/usr') : LINES.index("  File", LINES.index("_impl"))], ""),
+        ("", ""),
+        (None, ""),
+    ],
+)
+def test_a_node_has_the_innermost_line_of_the_users_code(trace: str | None, line: str) -> None:
+    node: Any = SimpleNamespace(meta={"stack_trace": trace})
+    assert line_of(node) == line.replace("x + 1", "return x + 1")
+    assert line_of(SimpleNamespace(meta={})) == ""  # type: ignore[arg-type]
+    files = [frame.file.rpartition("/")[2] for frame in frames_of(node)]
+    assert files == [name for name in ("train.py", "net.py", "tail.py") if name in (trace or "")]
 
 
 class Nothing(nn.Module):

@@ -425,6 +425,52 @@ def test_cases_are_the_size_another_batch_and_another_size_that_the_document_fol
     ]  # fmt: skip
 
 
+class Cropped(nn.Module):
+    """Keeps the first rows of an image, and returns another input as it is."""
+
+    def __init__(self, rows: int) -> None:
+        super().__init__()
+        self.rows = rows
+
+    def forward(self, x: Tensor, t: Tensor, u: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        if x.shape[3] == 99:
+            raise ValueError("too wide")
+        return x[:, :, : self.rows], t, u
+
+
+@pytest.mark.parametrize(
+    ("rows", "case", "follows"),
+    [
+        (5, {"x": (1, 3, 8, 9)}, True),
+        (5, {"x": (1, 3, 5, 6)}, True),
+        (5, {"x": (2, 3, 8, 9)}, False),  # of a document with a batch of any size, one image is asked for
+        (6, {"x": (1, 3, 8, 9)}, False),
+        (6, {"x": (1, 3, 5, 9)}, True),
+        (5, {"x": (1, 3, 8, 99)}, False),
+        (5, {"x": (1, 2, 8, 9)}, True),
+        (5, {"x": (1, 3, 8, 9), "t": (1, 9)}, True),
+        (5, {"x": (1, 3, 8, 9), "u": (3, 2)}, True),
+        (5, {"x": (1, 1, 2**12, 2**12 + 1)}, False),
+    ],
+)
+def test_a_document_follows_the_module_where_all_its_outputs_have_the_same_shape(
+    rows: int, case: dict[str, tuple[int, ...]], follows: bool, registry: Registry
+) -> None:
+    layers = [
+        Layer("x", "input", params={"dims": "4x5x3"}),
+        Layer("t", "tensor_input", params={"shape": "7"}),
+        Layer("u", "tensor_input", params={"shape": "2,2", "batch": "false"}),
+        Layer("c", "slice", inputs=(Source("x"),), params={"axis": "2", "start": "0", "end": "5"}),
+        *(Layer(f"out_{name}", "output", inputs=(Source(name),)) for name in "ctu"),
+    ]
+    graph = Graph(layers)
+    inputs = {"x": ((BATCH, 3, 5, 4), "float32"), "t": ((BATCH, 7), "float32"), "u": ((2, 2), "float32")}
+    item = TorchOriginal(Cropped(rows), inputs, ["out_c", "out_t", "out_u"], graph, registry)
+    shapes = {"x": (1, 3, 5, 4), "t": (1, 7), "u": (2, 2), **case}
+    assert item._follows({name: (shape, "float32") for name, shape in shapes.items()}) is follows
+    assert graph["x"].params == {"dims": "4x5x3"}
+
+
 def test_the_module_gets_its_inputs_in_their_order_as_copies() -> None:
     item = TorchOriginal(
         Adds(),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from designer.graph.types import DataType, Size2D, TensorType
+from designer.graph.types import DataType, Size2D, Size3D, TensorType
 from designer.operators.api import BATCH, Operator
 from designer.operators.params import ParamError
 
@@ -39,6 +39,11 @@ def changed_params(cls: type[Operator], params: dict[str, Any]) -> Iterator[tupl
             others = [0.0, -value - 0.5, value * 3 + 1]
         elif isinstance(value, Size2D):
             others = [Size2D(value.width + 1, value.height), Size2D(value.width, value.height * 5 + 3), Size2D(1, 1)]
+        elif isinstance(value, Size3D):
+            width, height, depth = value.width, value.height, value.channels
+            others = [Size3D(width + 1, height, depth + 2), Size3D(width, height * 2 + 1, depth), Size3D(1, 1, 1)]
+        elif parameter.kind == "size2d?":
+            others = [Size2D(5, 4)]
         elif isinstance(value, tuple):
             others = [(), value + value[:1], value[:-1]]
         elif parameter.info.choices:

@@ -50,6 +50,14 @@ def test_poisson_noise_counts_photons(scale: float, mono: bool) -> None:
     assert (made[x <= 0] == 0).all()
 
 
+def test_a_bright_pixel_has_no_fewer_photons_than_none() -> None:
+    x = np.full((1, 1, 2, 2), 20.0, np.float32)
+    normal = np.array([-9.0, -4.0, 0.0, 4.0], np.float32).reshape(x.shape)
+    made = degrade.poisson(x, 1.0, np.full(x.shape, 0.5, np.float32), normal).ravel().tolist()
+    assert made == [photons(20, 0.5, z) for z in normal.ravel().tolist()]
+    assert made[0] == 0
+
+
 def test_the_poisson_distribution_is_inverted_up_to_its_far_end() -> None:
     x = np.full((1, 1, 1, 3), 16.0, np.float32)
     uniform = np.array([0.0, 1 - 2**-24, 0.5], np.float32).reshape(x.shape)

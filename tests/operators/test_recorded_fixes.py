@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
 
 from recorded import check_recorded
 from test_fixes import CASES, HALF, PART, REGISTRY, end, findings, image, layer
 
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
-from designer.graph.model import ActivationSpec, Layer
+from designer.graph.model import ActivationSpec, Foreign, Layer
 from designer.graph.template import Template
 from designer.operators.fixes import Fix, fixes
 
@@ -19,7 +21,92 @@ NET = Template(
 )
 SPLIT = layer("s", "split", "in", sizes="1,2,3,4", parts="4")
 SIX = image(dims="16x12x6")
+KEPT: dict[str, Any] = {"attributes": {"note": "of another program"}, "children": (Foreign("<more/>"),)}
 MORE: dict[str, list[Layer]] = {
+    "an activation that another program wrote, with a wrong number": [
+        image(), layer("c", "convolution", "in", activation=ActivationSpec("elu", {"alpha": "one"}, **KEPT)), *end("c")],
+    "an activation that another program wrote, with an unknown parameter": [
+        image(), layer("c", "convolution", "in", activation=ActivationSpec("elu", {"alfa": "2", "more": "1"}, **KEPT)), *end("c")],
+    "a misspelt activation that another program wrote": [
+        image(), layer("c", "convolution", "in", activation=ActivationSpec("leaky_rlu", {"slope": "0.1", "alpha": "1"}, **KEPT)),
+        *end("c")],
+    "an activation like nothing": [image(), layer("c", "convolution", "in", activation=ActivationSpec("qqq")), *end("c")],
+    "a parameter that the layer and its activation have": [
+        image(), layer("c", "leaky_relu", "in", alpha="x", activation=ActivationSpec("elu", {"alpha": "y"})), *end("c")],
+    "an activation on an analysis layer": [
+        image(), layer("h", "histogram", "in", activation=ActivationSpec("relu")), *end("in")],
+    "truth values of other languages": [
+        image(), layer("c", "convolution", "in", apply_bias=" Yes "), layer("d", "convolution", "c", apply_bias="off"),
+        layer("e", "convolution", "d", apply_bias="maybe"), *end("e")],
+    "choices in capitals": [image(), layer("c", "convolution", "in", padding="SAME", padding_mode="refl"), *end("c")],
+    "a choice like nothing": [image(), layer("c", "convolution", "in", padding="qqq"), *end("c")],
+    "numbers with more": [
+        image(), layer("c", "convolution", "in", features="about 12", kernel="3", stride="2X2", dilation="1x2x3"), *end("c")],
+    "fractions": [
+        image(), layer("d", "dropout", "in", probability="1.5"), layer("e", "dropout", "d", probability="-0.1"),
+        layer("f", "scale_shift", "e", scale="a 2,5"), layer("g", "convolution", "f", features="2.6"), *end("g")],
+    "a size that may be empty": [
+        image(), layer("u", "upsample", "in", fixed_upscale="20"), layer("v", "upsample", "u", fixed_upscale="wide"), *end("v")],
+    "a volume in another form": [
+        image(dims="16x12"), image("b", "16"), image("d", "16x0x3"), layer("e", "input_cst", dims="a 4 b 5 c 6"), *end("in", "b", "d", "e")],
+    "lists of numbers": [
+        image(), layer("p", "permute", "in", axes="0;2;3;1"), layer("s", "split", "in", sizes="1,x", parts="2"), *end("p", "s")],
+    "a negative list": [image(), layer("t", "tile", "in", repeats="1,-1,2,2"), *end("t")],
+    "unknown parameters near others": [
+        image(), layer("c", "convolution", "in", feature="8", kernel_size="3x3", strid="many", features="4"), *end("c")],
+    "an unknown operator with parameters": [
+        image(), layer("c", "convolutoin", "in", features="8", kernel="three", other="1"), *end("c")],
+    "an operator by its title": [image(), layer("c", "Batch Normalization", "in", epsilon="0.1"), *end("c")],
+    "an unknown operator with an activation": [
+        image(), layer("c", "conv", "in", activation=ActivationSpec("relu")), *end("c")],
+    "a template with a name like others": [image(), layer("t", "template", "in", template="parts"), *end("t")],
+    "a template with another name": [image(), layer("t", "template", "in", template="qqq"), *end("t")],
+    "ports of a template in the network": [
+        layer("a", "template_input"), layer("c", "convolution", "a"), layer("b", "template_output", "c")],
+    "a source with another name and a port": [
+        image(dims="16x12x10"), layer("split", "split", "in", parts="2"), layer("c", "convolution", "splitt:y2"),
+        layer("d", "convolution", "spli:y7"), *end("c", "d")],
+    "a source whose name is that of a layer behind": [
+        image(), layer("c1", "convolution", "c3"), layer("c2", "convolution", "c1"), *end("c2")],
+    "open ports of layers of one kind": [
+        image(), layer("a", "convolution", "in", features="3"), layer("b", "flatten", "in"), layer("m", "matmul", "b", None),
+        layer("x", "concatenation", None, "a"), *end("m", "x")],
+    "an open port whose fitting outputs are all read": [
+        image(), layer("a", "convolution", "in", features="3"), layer("x", "element_wise", "a"), *end("a", "x")],
+    "an open port far from two outputs": [
+        replace(image(), position=(0, 0)), replace(layer("right", "identity", "in"), position=(900, 0)),
+        replace(layer("left", "identity", "in"), position=(100, 0)), replace(layer("x", "identity"), position=(500, 0)), *end("x")],
+    "a loop of three with a branch": [
+        image(), layer("a", "element_wise", "in", "c"), layer("b", "identity", "a"), layer("c", "element_wise", "b", "in"), *end("c")],
+    "an output port by another name": [image(), layer("c", "convolution", "in:y"), layer("t", "top_k", "in"),
+                                       layer("d", "identity", "t:index"), *end("c", "d")],
+    "one image larger in one direction only": [
+        image(), image("b", "8x24x3"), layer("x", "concatenation", "in", "b"), *end("x")],
+    "three sizes, the first of them the smallest": [
+        image(dims="8x6x3"), image("b", "16x12x3"), image("c", "24x12x3"), layer("x", "element_wise", "in", "b", "c"), *end("x")],
+    "vectors of different sizes": [
+        image(), layer("f", "fully_connected", "in", features="7"), layer("g", "fully_connected", "in", features="5"),
+        layer("x", "element_wise", "f", "g"), *end("x")],
+    "rows of different sizes": [
+        layer("a", "tensor_input", shape="5,4"), layer("b", "tensor_input", shape="6,4"), layer("x", "element_wise", "a", "b"), *end("x")],
+    "an image for a sequence": [image(dims="16x1x3"), layer("l", "gru", "in"), *end("l")],
+    "a vector for an image": [image(), layer("f", "fully_connected", "in", features="7"), layer("c", "convolution", "f"), *end("c")],
+    "integers for fractions": [
+        layer("a", "tensor_input", shape="3,8,8", dtype="int64"), layer("c", "convolution", "a"), *end("c")],
+    "a kernel as large as the image": [
+        image(dims="4x6x3"), layer("c", "convolution", "in", kernel="4x7", padding="valid", dilation="1x1"), *end("c")],
+    "a dilated kernel": [
+        image(dims="4x6x3"), layer("c", "convolution", "in", kernel="3x3", padding="valid", dilation="3x1"), *end("c")],
+    "groups and features": [image(dims="8x8x6"), layer("c", "convolution", "in", groups="3", features="8"), *end("c")],
+    "groups of one channel": [image(dims="8x8x1"), layer("c", "convolution", "in", groups="4"), *end("c")],
+    "axes that are too large": [image(), layer("x", "concatenation", "in", "in", axis="7"), layer("f", "flatten", "in", start_axis="5"),
+                                layer("r", "softmax", "in", axis="6"), *end("x", "f", "r")],
+    "patches": [image(dims="10x9x3"), layer("s", "space_to_depth", "in", block_size="4"), *end("s")],
+    "blocks of channels": [image(dims="10x9x3"), layer("s", "depth_to_space", "in", block_size="2"), *end("s")],
+    "losses only": [image(), image("t"), layer("l", "l1_loss", "in", "t"), layer("m", "mse_loss", "in", "t")],
+    "an output behind every end": [
+        replace(image(), position=(0, 0)), replace(layer("b", "identity", "in"), position=(300, 0)),
+        replace(layer("a", "identity", "in"), position=(300, 90)), replace(layer("c", "histogram", "in"), position=(900, 0))],
     "an output with no similar name": [image(dims="16x12x10"), SPLIT, layer("c", "convolution", "s:zzz"), *end("c")],
     "an output with a similar name": [image(), layer("l", "lstm", "f"), layer("f", "flatten", "in", end_axis="2"),
                                       layer("r", "fully_connected", "l:stat"), *end("r")],
@@ -91,6 +178,8 @@ def text_of(layer_: Layer) -> str:
     params = "".join(f" {key}={text!r}" for key, text in sorted(layer_.params.items()))
     function = layer_.activation
     attached = f" -> {function.type} {dict(sorted(function.params.items()))}" if function is not None else ""
+    if function is not None and (function.attributes or function.children):
+        attached += f" and {dict(function.attributes)} {[child.xml for child in function.children]}"
     return f"{layer_.type}({', '.join(map(str, layer_.inputs))}){params}{attached}"
 
 

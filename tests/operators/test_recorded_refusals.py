@@ -73,6 +73,8 @@ def test_no_other_text_of_operators_is_recorded() -> None:
             "findings_inside.txt",
             "random_templates.txt",
             "new_layers.txt",
+            "analysis_pairs.txt",
+            "pairs.txt",
             "findings.txt",
             "fixes.txt",
             "programs.txt",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -11,6 +12,7 @@ from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.graph.types import ShapeError, TensorType
+from designer.operators import size_fix
 from designer.operators.api import Operator, Port
 from designer.operators.registry import load
 from designer.operators.size_contract import SizeContract, size_contract
@@ -183,3 +185,41 @@ def test_a_division_by_a_size_asks_for_no_period() -> None:
     with pytest.raises(RefinePeriod) as refine:
         _ = size // 6
     assert (refine.value.variable, refine.value.factor) == (0, 3)
+
+
+def test_a_padding_that_does_not_help_is_not_offered(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph, contract = contract_with(lambda h, w: h % 4 == 0)
+    monkeypatch.setattr(size_fix, "size_contract", lambda *_: contract)
+    with pytest.raises(DiagnosticError) as caught:
+        accept_every_size(graph, load(entry_points=False), contract)
+    (finding,) = caught.value.diagnostics
+    assert finding.message == "after padding, the valid sizes would still be multiples of 4 x any size"
+    monkeypatch.setattr(size_fix, "size_contract", lambda *_: replace(contract, inputs=(), coupled=(("r", "why"),)))
+    with pytest.raises(DiagnosticError, match="after padding, the valid sizes would still be no size"):
+        accept_every_size(graph, load(entry_points=False), contract)
+
+
+def test_a_plugin_without_its_parts_is_told_what_it_lacks() -> None:
+    with pytest.raises(
+        TypeError, match="^operator type 'Bad Type' must be lower case letters, digits and underscores$"
+    ):
+
+        class Bad(Operator, type="Bad Type"):
+            pass
+
+    with pytest.raises(TypeError, match=r"^Loose.size: declare parameters with param\(default=...\)$"):
+
+        class Loose(Operator, type="loose"):
+            size: int = 3
+
+    class BareLayer(Operator, type="bare_layer_2"):
+        pass
+
+    bare = BareLayer()
+    assert (bare.title, bare.icon, bare.synonyms) == ("Bare layer 2", "", ())
+    for name in ("infer", "torch", "onnx", "evaluate"):
+        with pytest.raises(NotImplementedError, match=f"^bare_layer_2: {name} is not declared$"):
+            getattr(bare, name)(())
+    assert (bare.flops((), ()), bare.weights(()), bare.summary(), bare.base_name()) == (0, (), "", "bare_layer_2")
+    assert (bare.options(), bare.labels("y"), bare.reach(), bare.faults()) == ((), (), None, ())
+    assert (bare.also_set("a", 1), bare.scaled_down(2), BareLayer.help()) == ({}, {}, "")

@@ -104,7 +104,7 @@ def module_composites(nodes: Sequence[Node]) -> Iterator[Composite]:
     for call, members in groupby(calls, call_of):
         if call is not None:
             kind, path, scope = call
-            yield Composite(tuple(members), _MODULES[kind], path, scope[:-1], f"{path}.")
+            yield Composite(tuple(members), _MODULES[kind], path, scope[:-1], f"{path}." if path else "")
 
 
 def _single(items: Sequence[Value]) -> Value:

@@ -179,7 +179,7 @@ def _imported(
         source=name,
         producer=f"torch {_version()}",
         templates=builder.repeats,
-        **named_tensors(builder.tensors, (*warnings, *steps.warnings)),
+        **named_tensors(builder.tensors, warnings),
         **counted(tuple(moved_outcome(item, builder.moved) for item in c.outcomes)),
     )
     if steps.broken:
@@ -205,7 +205,6 @@ class Steps:
     aliases: Aliases
     code: GeneratedCode = field(default_factory=GeneratedCode)
     progress: Progress | None = None
-    warnings: list[str] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)  # layers that cannot run
     agreed: list[str] = field(default_factory=list)  # digests of custom layers that were made of the module's own code
 

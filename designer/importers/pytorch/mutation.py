@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from designer.importers.pytorch.composites import operator_of
-from designer.importers.pytorch.conversion import Constant, Conversion, TraceNode, UnsupportedError
+from designer.importers.pytorch.conversion import Constant, Conversion, TraceNode, UnsupportedError, Value
 from designer.importers.pytorch.nodes.arithmetic import aligned, number
 from designer.importers.pytorch.nodes.reshaping import sliced
 from designer.importers.pytorch.nodes.table import CONVERTERS
@@ -15,6 +15,7 @@ from designer.importers.pytorch.program import is_item
 from designer.texts import tr
 
 if TYPE_CHECKING:
+    import torch
     from torch.fx import Node
 
 _RESHAPES = ("view", "reshape", "unsqueeze", "squeeze", "flatten", "unflatten", "alias", "contiguous", "detach", "to")
@@ -146,7 +147,13 @@ class Aliases:
             return c.layer("concatenation", list(value), {"axis": x.axis(step.get("dim", 0) % x.rank)}, shape=x.shape)
         if step.op not in ("slice", "select") or step.get("step", 1) != 1:
             raise UnsupportedError(f"it writes to a tensor through {step.op}")
-        place = step.get("dim", 0) % x.rank
+        return self._put_part(x, step, value)
+
+    def _put_part(self, x: Value, step: TraceNode, value: Value) -> Value:
+        """A tensor with some indices of one axis replaced by `value`."""
+        c, place = self.conversion, step.get("dim", 0) % x.rank
+        if step.op == "slice" and not step.get("start", 0) and step.get("end", _FAR) >= _FAR:
+            return value  # all of an axis, which may be the batch
         length = x.size(place)
         if step.op == "select":
             start = step.get("index") % length
@@ -187,7 +194,29 @@ def _is_view(node: Node, base: Node) -> bool:
     returns = node.target._schema.returns  # type: ignore[union-attr]
     if not returns or returns[0].alias_info is None:
         return False
-    if operator_of(node) not in _MAY_COPY:
+    kind = operator_of(node)
+    if kind not in _MAY_COPY:
         return True
     made, given = node.meta["val"], base.meta["val"]
-    return bool(made.dtype == given.dtype and given.is_contiguous())
+    if kind == "contiguous":
+        return bool(given.is_contiguous())
+    if kind == "to":
+        names = [argument.name for argument in node.target._schema.arguments]  # type: ignore[union-attr]
+        copies = (dict(zip(names, node.args, strict=False)) | node.kwargs).get("copy", False)
+        return bool(made.dtype == given.dtype and not copies)
+    return _is_viewable(given, made)
+
+
+def _is_viewable(given: torch.Tensor, made: torch.Tensor) -> bool:
+    """Whether a reshape needs no copy, at the batch of the example: a question about symbols would fix the batch."""
+    import torch
+
+    shape, strides, wanted = (
+        [size if isinstance(size, int) else int(size.node.hint) for size in sizes]
+        for sizes in (given.shape, given.stride(), made.shape)
+    )
+    try:
+        torch.empty_strided(shape, strides, device="meta").view(wanted)
+    except RuntimeError:
+        return False
+    return True
