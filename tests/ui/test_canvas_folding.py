@@ -526,3 +526,22 @@ def test_a_collapsed_frame_inside_of_another_is_hidden_with_it(window):
     window.structure.unfold("outer")
     assert window.canvas.projection.frame("f").isVisible()
     assert seen(window) == {"a", "b", "e"}
+
+
+def test_what_is_painted_for_a_folded_layer_is_the_box_of_its_frame(window):
+    """In every scope of numbers: its area, its bounds in a list with other layers, and the ends of its links."""
+    projection = window.canvas.projection
+    open_areas = {name: projection.entry(name).area() for name in "abcde"}
+    collapse(window)
+    box = projection.frame("f").seen
+    assert box != projection.frame("f").rect
+    for name in "cd":
+        entry = projection.entry(name)
+        assert entry.area() == box
+        assert entry.bounds() == (box.left(), box.top(), box.right(), box.bottom())
+        assert entry.input_place(0) == (box.left(), box.center().y())
+        assert entry.output_place("") == (box.right(), box.center().y())
+    for name in "abe":
+        assert projection.entry(name).area() == open_areas[name]
+    press(window, "H")
+    assert {name: projection.entry(name).area() for name in "abcde"} == open_areas

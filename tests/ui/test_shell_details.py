@@ -322,6 +322,7 @@ def test_the_menu_bar_has_every_section_in_its_order(bench: Bench) -> None:
             if action.isSeparator():
                 found.append("-")
             elif action.menu() is not None:
+                assert action.menu().toolTipsVisible()
                 found += [f"> {action.text()}", *read(action.menu()), "<"]
             elif action.objectName() != "dock":
                 found.append(action.objectName())
