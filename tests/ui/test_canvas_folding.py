@@ -238,6 +238,29 @@ def test_a_box_in_a_frame_moves_with_it_and_its_layers(window):
     assert window.canvas.projection.frame("f").seen.top() == -64 + down
 
 
+def test_a_frame_moves_the_boxes_that_are_seen_in_it_and_the_layers_whose_middle_is_in_it(window):
+    """A collapsed frame would stick out of it if it were open, and one of the layers does stick out."""
+    document = window.context.document
+    collapse(window)
+    item = window.canvas.projection.frame("f")
+    outer = QRectF(300, -160, 480, 400)
+    assert outer.contains(item.seen)
+    assert not outer.contains(item.rect)
+    box = window.canvas.projection["b"].box()
+    assert outer.contains(box.center())
+    assert not outer.contains(box)
+    document.do(lambda g: frames.set_frame(g, "g", Frame("g", "Around", rect=(300, -160, 480, 400))))
+    document.do(lambda g: frames.set_frame(g, "h", Frame("h", "Beside", rect=(700, 0, 200, 100))))
+    start = kit.at(window.canvas, QPointF(330, -148))
+    kit.drag(window.canvas, start, start + QPoint(0, 30))
+    graph = graph_of(window)
+    down = graph.frames["g"].rect[1] + 160
+    assert down > 0
+    assert graph.frames["f"].rect == (496, -64 + down, 512, 192)
+    assert graph.frames["h"].rect == (700, 0, 200, 100), "it only touches the frame"
+    assert [graph[name].position[1] for name in "abcde"] == [0, down, down, down, 0]
+
+
 def test_a_frame_collapses_inside_of_a_template_too(window):
     window.context.select(("c", "d"))
     document = window.context.document
