@@ -15,7 +15,9 @@ from PySide6.QtTest import QTest
 from app.ui.canvas.canvas import Canvas
 from app.ui.canvas.format_marks import MOST_TIPS
 from app.ui.canvas.layer_index import LayerEntry
+from app.ui.canvas.layout_boxes import MAX_LEVEL, levels_of
 from app.ui.canvas.viewer import FORMAT_MIME, OPERATOR_MIME
+from app.ui.document.document import Document
 from app.ui.engine.context import Context
 from app.ui.engine.number_formats import number_formats_of
 from designer.graph import commands
@@ -225,3 +227,32 @@ def test_a_click_that_trembles_moves_neither_a_layer_nor_a_frame(canvas):
         assert document.history.is_clean
         assert canvas.projection["more"].pos() == QPointF(320, 320)
         assert canvas.context.selection == ("more",)
+
+
+def test_levels_of_layers_follow_their_images_and_those_of_the_smallest_producer_else(qapp):
+    """Halved so many times; tensors without height and width, unknown layers and loops have the level of what they read."""
+    half = {"size": "2x2", "stride": "2x2"}
+    layers = [
+        Layer("in", "input", params={"dims": "64x32x3"}),
+        Layer("p1", "pooling", inputs=(Source("in"),), params=half),
+        Layer("p2", "pooling", inputs=(Source("p1"),), params=half),
+        Layer("p3", "pooling", inputs=(Source("p2"),), params=half),
+        Layer("f1", "flatten", inputs=(Source("p1"),)),
+        Layer("f3", "flatten", inputs=(Source("p3"),)),
+        Layer("both", "concatenation", inputs=(Source("f1"), Source("f3"))),
+        Layer("again", "concatenation", inputs=(Source("f3"), Source("f1"))),
+        Layer("strange", "of_a_plugin", inputs=(Source("in"), Source("p2"))),
+        Layer("after", "of_a_plugin", inputs=(Source("strange"),)),
+        Layer("loop_a", "of_a_plugin", inputs=(Source("loop_b"), Source("p1"))),
+        Layer("loop_b", "of_a_plugin", inputs=(Source("loop_a"),)),
+        Layer("alone", "of_a_plugin"),
+        Layer("small", "input", params={"dims": "1x1x3"}),
+    ]
+    document = Document(Graph(layers), default_registry())
+    assert levels_of(document) == {
+        "in": 0, "p1": 1, "p2": 2, "p3": 3, "f1": 1, "f3": 3, "both": 3, "again": 3, "strange": 2, "after": 2,
+        "loop_a": 1, "loop_b": 1, "alone": 0, "small": 6,
+    }  # fmt: skip
+    assert levels_of(Document(Graph(), default_registry())) == {}
+    huge = [Layer("in", "input", params={"dims": "65536x65536x1"}), Layer("dot", "input", params={"dims": "1x1x1"})]
+    assert levels_of(Document(Graph(huge), default_registry())) == {"in": 0, "dot": MAX_LEVEL}

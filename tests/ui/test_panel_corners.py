@@ -341,6 +341,28 @@ def test_steps_of_a_field_stay_between_its_bounds_and_leave_what_is_not_a_number
     assert heard == ([after] if after != text else [])
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "step", "text", "steps", "after"),
+    [
+        (-3, 0, None, "-1", 5, "0"), (0, 3, None, "1", -5, "0"), (None, None, None, "0", -7, "-7"),
+        (-3, 0, 2, "-3", 1, "-1"), (0.0, 0.5, 0.2, "0.3", 1, "0.5"), (-0.5, 0.0, 0.2, "-0.1", 1, "0"),
+        (None, 0, None, "-2", 9, "0"), (0, None, None, "2", -9, "0"), (None, None, None, "1.5", 1, "1.6"),
+    ],
+)  # fmt: skip
+def test_a_bound_of_zero_is_a_bound(
+    qtbot: QtBot, low: float | None, high: float | None, step: float | None, text: str, steps: int, after: str
+) -> None:
+    whole = "." not in text and not isinstance(step, float)
+    field = NumberField("n", "N", whole=whole, low=low, high=high, step=step)
+    qtbot.addWidget(field)
+    field.set_text(text)
+    field.stepBy(steps)
+    assert float(field.text()) == float(after)
+    up = field.StepEnabledFlag.StepUpEnabled in field.stepEnabled()
+    down = field.StepEnabledFlag.StepDownEnabled in field.stepEnabled()
+    assert (up, down) == (high is None or float(after) < high, low is None or float(after) > low)
+
+
 def test_a_sum_that_is_not_finished_keeps_the_value(qtbot: QtBot) -> None:
     box = SumBox(3, None)
     box.setRange(-10, 10)
