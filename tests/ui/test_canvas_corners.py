@@ -21,8 +21,10 @@ from app.ui.document.document import Document
 from app.ui.engine.context import Context
 from app.ui.engine.number_formats import number_formats_of
 from designer.graph import commands
+from designer.graph.bypass import bypass
 from designer.graph.graph import Graph
 from designer.graph.model import FOLDED, Frame, Layer, Source
+from designer.operators.api import Category
 from designer.operators.registry import default_registry
 
 NONE = Qt.KeyboardModifier.NoModifier
@@ -256,3 +258,38 @@ def test_levels_of_layers_follow_their_images_and_those_of_the_smallest_producer
     assert levels_of(Document(Graph(), default_registry())) == {}
     huge = [Layer("in", "input", params={"dims": "65536x65536x1"}), Layer("dot", "input", params={"dims": "1x1x1"})]
     assert levels_of(Document(Graph(huge), default_registry())) == {"in": 0, "dot": MAX_LEVEL}
+
+
+def test_links_into_and_out_of_an_item_follow_it_at_once_and_so_does_its_block_from_afar(canvas):
+    """While it is dragged the document still has its old place."""
+    projection, viewer = canvas.projection, canvas.viewer
+    item = projection["cat"]
+    into, out = projection.link("cat", 0), projection.link("out", 0)
+    before = projection.entry("cat").pos()
+    item.move_to(QPointF(700, 240))
+    assert into.path().pointAtPercent(1) == into.target.center() == item.inputs[0].center()
+    assert out.path().pointAtPercent(0) == out.source.center() == item.outputs[0].center()
+    assert projection.entry("cat").pos() == before
+    viewer.far_changed()
+    far = projection.collect_far()
+    block = item.layout.block.translated(QPointF(700, 240))
+    assert [rects for rects in far.blocks.values() if block in rects]
+    old = item.layout.block.translated(before)
+    assert not [rects for rects in far.blocks.values() if old in rects]
+    item.move_to(before)
+
+
+def test_from_afar_the_activation_of_a_bypassed_layer_is_pale_with_it(canvas):
+    document, projection = canvas.context.document, canvas.projection
+
+    def tabs() -> tuple[int, int]:
+        far = projection.collect_far()
+        return len(far.blocks.get(Category.ACTIVATION, [])), len(far.ghosts.get(Category.ACTIVATION, []))
+
+    document.do(lambda g: commands.set_params(g, {"conv": {"features": "3"}}))  # it can be bypassed
+    assert tabs() == (1, 0)
+    document.do(lambda g: bypass(g, document.inference, ["conv"]))
+    assert projection["conv"].look.bypassed
+    assert tabs() == (0, 1)
+    document.undo()
+    assert tabs() == (1, 0)

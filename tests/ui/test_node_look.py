@@ -212,3 +212,20 @@ def test_figures_of_a_layer_are_its_work_alone_and_in_one_line(qapp: QApplicatio
             "memory": texts[1],
         }
         assert line == ", ".join([*filter(None, (parameters, texts[0])), f"{texts[1]} of weights and outputs"])
+
+
+def test_a_frozen_layer_of_the_training_branch_says_both(qapp: QApplication) -> None:
+    layers = [
+        Layer("in", "input", params={"dims": "16x8x3"}),
+        Layer(
+            "conv", "convolution", inputs=(Source("in"),), params={"features": "3", "kernel": "3x3", "padding": "same"}
+        ),
+        Layer("out", "output", inputs=(Source("in"),)),
+        Layer("loss", "l1_loss", inputs=(Source("conv"), Source("in"))),
+    ]
+    document = Document(Graph(layers), default_registry())
+    assert "conv" in document.training
+    document.do(lambda g: freeze(g, ["conv"]))
+    found = lines(document, "conv")
+    for text in ("frozen: training keeps its weights", "part of the training branch: left out of inference"):
+        assert text in found

@@ -10,7 +10,8 @@ import pytest
 pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
-from PySide6.QtCore import QModelIndex, QPoint, QRectF, Qt
+from PySide6.QtCore import QEvent, QModelIndex, QPoint, QRectF, Qt
+from PySide6.QtGui import QImage, QKeyEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLineEdit, QMenu
 from pytestqt.qtbot import QtBot
@@ -19,6 +20,7 @@ from window_kit import shown
 
 from app.engine.protocol import RunStep
 from app.ui.analysis import report
+from app.ui.analysis.analysis_panel import AnalysisPanel
 from app.ui.analysis.layer_infos import LayerInfo
 from app.ui.analysis.network_overview import NetworkOverviewPanel
 from app.ui.analysis.options import OptionsArea
@@ -28,6 +30,7 @@ from app.ui.document.document import Document
 from app.ui.engine.analysis import analysis_of
 from app.ui.engine.context import Context
 from app.ui.engine.training import StartRequest
+from app.ui.precision.precision_dialog import PrecisionDialog
 from app.ui.precision.variants_panel import VariantsPanel
 from app.ui.train.runs_model import COLUMNS
 from app.ui.train.runs_panel import TrainingRunsPanel
@@ -393,3 +396,45 @@ def test_a_view_without_an_image_looks_nowhere(qtbot: QtBot) -> None:
         view.look_at(QRectF(0, 0, 4, 4), zoom)
         assert view.view == before
     assert heard == []
+
+
+def test_keys_without_a_meaning_for_an_image_are_left_to_the_window(qtbot: QtBot) -> None:
+    view = ImageView("view", "View", "nothing")
+    qtbot.addWidget(view)
+    image = QImage(8, 8, QImage.Format.Format_RGB32)
+    image.fill(0)
+    view.show_image(image)
+    none = Qt.KeyboardModifier.NoModifier
+    for key, text, taken in (
+        (Qt.Key.Key_Plus, "+", True), (Qt.Key.Key_Left, "", True), (Qt.Key.Key_Q, "q", False), (Qt.Key.Key_F5, "", False),
+        (Qt.Key.Key_Escape, "", False),
+    ):  # fmt: skip
+        event = QKeyEvent(QEvent.Type.ShortcutOverride, key, none, text)
+        event.ignore()
+        view.event(event)
+        assert event.isAccepted() is taken, key
+
+
+def test_the_box_of_inputs_is_there_while_the_network_has_inputs(qtbot: QtBot) -> None:
+    context = context_of(analysis_graph())
+    panel = AnalysisPanel(context)
+    qtbot.addWidget(panel)
+    panel.resize(600, 400)
+    panel.show()
+    for graph, there in ((Graph(), False), (analysis_graph(), True), (Graph([Layer("a", "identity")]), False)):
+        context.set_document(Document(graph, context.registry, parent=context))
+        assert panel._inputs_box.isHidden() is not there
+        assert set(panel._inputs) == ({"image"} if there else set())
+
+
+def test_a_search_for_a_precision_ends_with_its_dialog(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    for how in ("accept", "reject", "close"):
+        dialog = PrecisionDialog(context_of(analysis_graph()), "int8")
+        qtbot.addWidget(dialog)
+        dialog.show()
+        ended: list[str] = []
+        monkeypatch.setattr(type(dialog._question), "busy", property(lambda _: True))
+        monkeypatch.setattr(dialog._question, "stop", lambda: ended.append("stopped"))
+        getattr(dialog, how)()
+        assert ended == ["stopped"], how
+        monkeypatch.undo()
