@@ -7,6 +7,8 @@ import pytest
 pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
+from dataclasses import replace
+
 import canvas_kit as kit
 from PySide6.QtCore import QMimeData, QPoint, QPointF, QRectF, Qt, QUrl
 from PySide6.QtGui import QDragMoveEvent, QDropEvent
@@ -293,3 +295,24 @@ def test_from_afar_the_activation_of_a_bypassed_layer_is_pale_with_it(canvas):
     assert tabs() == (0, 1)
     document.undo()
     assert tabs() == (1, 0)
+
+
+@pytest.mark.parametrize(("added", "changed", "sign"), [(True, True, "~"), (True, False, "+"), (False, True, "~")])
+def test_the_mark_of_a_collapsed_frame_is_that_of_its_layers_if_they_have_the_same(qtbot, added, changed, sign):
+    folded = {"attributes": {FOLDED: "f"}}
+    layers = [
+        Layer("in", "input", (0, 0), params={"dims": "16x16x3"}),
+        Layer("conv", "convolution", (320, 0), (Source("in"),), {"features": "4"}, **folded),
+        Layer("new", "identity", (320, 160), (Source("in"),), **folded),
+        Layer("plain", "identity", (320, 320), (Source("in"),), **folded),
+    ]
+    canvas = kit.open_canvas(qtbot, Graph(layers, frames=(Frame("f", "Frame", collapsed=True),)))
+    before = [
+        replace(layer, params={"features": "8"}) if layer.name == "conv" and changed else layer for layer in layers
+    ]
+    before = [layer for layer in before if layer.name != "new" or not added]
+    context = canvas.context
+    context.comparison.with_graph(Graph(before, frames=(Frame("f", "Frame", collapsed=True),)), "before")
+    box = canvas.projection.frame("f").seen
+    qtbot.waitUntil(lambda: bool(canvas.differences.item.marks))
+    assert [(mark.sign, mark.rect) for mark in canvas.differences.item.marks] == [(sign, box)]

@@ -434,7 +434,7 @@ def test_a_search_for_a_precision_ends_with_its_dialog(qtbot: QtBot, monkeypatch
         dialog.show()
         ended: list[str] = []
         monkeypatch.setattr(type(dialog._question), "busy", property(lambda _: True))
-        monkeypatch.setattr(dialog._question, "stop", lambda: ended.append("stopped"))
+        monkeypatch.setattr(dialog._question, "stop", lambda ended=ended: ended.append("stopped"))
         getattr(dialog, how)()
         assert ended == ["stopped"], how
         monkeypatch.undo()
