@@ -297,8 +297,11 @@ def test_from_afar_the_activation_of_a_bypassed_layer_is_pale_with_it(canvas):
     assert tabs() == (1, 0)
 
 
-@pytest.mark.parametrize(("added", "changed", "sign"), [(True, True, "~"), (True, False, "+"), (False, True, "~")])
-def test_the_mark_of_a_collapsed_frame_is_that_of_its_layers_if_they_have_the_same(qtbot, added, changed, sign):
+@pytest.mark.parametrize(
+    ("added", "changed", "moved", "sign"),
+    [(1, 1, 0, "~"), (1, 0, 0, "+"), (0, 1, 0, "~"), (0, 0, 1, "→"), (1, 0, 1, "~"), (1, 1, 1, "~")],
+)
+def test_the_mark_of_a_collapsed_frame_is_that_of_its_layers_if_they_have_the_same(qtbot, added, changed, moved, sign):
     folded = {"attributes": {FOLDED: "f"}}
     layers = [
         Layer("in", "input", (0, 0), params={"dims": "16x16x3"}),
@@ -311,6 +314,7 @@ def test_the_mark_of_a_collapsed_frame_is_that_of_its_layers_if_they_have_the_sa
         replace(layer, params={"features": "8"}) if layer.name == "conv" and changed else layer for layer in layers
     ]
     before = [layer for layer in before if layer.name != "new" or not added]
+    before = [replace(layer, position=(320, 480)) if layer.name == "plain" and moved else layer for layer in before]
     context = canvas.context
     context.comparison.with_graph(Graph(before, frames=(Frame("f", "Frame", collapsed=True),)), "before")
     box = canvas.projection.frame("f").seen
