@@ -425,6 +425,8 @@ def test_the_box_of_inputs_is_there_while_the_network_has_inputs(qtbot: QtBot) -
         context.set_document(Document(graph, context.registry, parent=context))
         assert panel._inputs_box.isHidden() is not there
         assert set(panel._inputs) == ({"image"} if there else set())
+    if context.engine is not None:
+        context.engine.close()
 
 
 def test_a_search_for_a_precision_ends_with_its_dialog(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
