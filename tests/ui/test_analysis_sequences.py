@@ -636,6 +636,46 @@ def test_the_row_of_an_input_is_about_its_present_file(stage: Stage, monkeypatch
     assert state() == ("", "no image chosen", "", "")
 
 
+def test_labels_and_notes_of_values_are_those_of_their_output_in_the_document_that_is_shown(
+    stage: Stage, tmp_path: Path
+) -> None:
+    context = stage.context
+    for name, words in (("cats", "tabby\nmanx"), ("dogs", "pug\nboxer\nhusky")):
+        (tmp_path / f"{name}.txt").write_text(words)
+    layers = [
+        Layer("a", "input", params={"dims": "16x8x3"}),
+        Layer("y", "output", inputs=(Source("a"),), params={"label_path": "cats.txt"}),
+        Layer("z", "output", inputs=(Source("a"),), params={"label_path": str(tmp_path / "dogs.txt")}),
+        Layer("n", "output", inputs=(Source("a"),)),
+    ]
+    document = Document(Graph(layers), context.registry, tmp_path / "net.xml", parent=context)
+    context.set_document(document)
+    values = np.arange(3, dtype=np.float32)[None]
+    stage.analysis.result = AnalysisResult({"y": values, "z": values + 1}, note="random", nonfinite={"z": 0.5})
+    stage.analysis.result_changed.emit()
+
+    def shown_of(layer: str) -> tuple[tuple[str, ...], str, list[float]]:
+        features = stage.view(layer).features
+        return (
+            tuple(features._labels),
+            features.note,
+            features._values.tolist() if stage.view(layer)._array is not None else [],
+        )
+
+    broken = "random; 50.0 % of the values are NaN or infinite"
+    assert shown_of("y") == (("tabby", "manx"), "random", [0, 1, 2])
+    assert shown_of("z") == (("pug", "boxer", "husky"), broken, [1, 2, 3])
+    assert shown_of("n")[0::2] == ((), [])
+    document.do(lambda g: set_params(g, {"y": {"label_path": "dogs.txt"}, "z": {"label_path": ""}}))
+    stage.run(y=values, n=values)
+    assert shown_of("y") == (("pug", "boxer", "husky"), "", [0, 1, 2])
+    assert shown_of("z")[0::2] == ((), [])
+    assert shown_of("n") == ((), "", [0, 1, 2])
+    context.set_document(stage.documents[0])
+    stage.run(y=values)
+    assert shown_of("y") == ((), "", [0, 1, 2])
+
+
 def test_options_show_what_applies_and_what_is_wrong(qtbot: QtBot, stage: Stage) -> None:
     document = stage.context.document
     area = stage.panel.findChild(OptionsArea, "analysis.options")

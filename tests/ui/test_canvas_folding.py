@@ -238,6 +238,29 @@ def test_a_box_in_a_frame_moves_with_it_and_its_layers(window):
     assert window.canvas.projection.frame("f").seen.top() == -64 + down
 
 
+def test_a_frame_moves_the_boxes_that_are_seen_in_it_and_the_layers_whose_middle_is_in_it(window):
+    """A collapsed frame would stick out of it if it were open, and one of the layers does stick out."""
+    document = window.context.document
+    collapse(window)
+    item = window.canvas.projection.frame("f")
+    outer = QRectF(300, -160, 480, 400)
+    assert outer.contains(item.seen)
+    assert not outer.contains(item.rect)
+    box = window.canvas.projection["b"].box()
+    assert outer.contains(box.center())
+    assert not outer.contains(box)
+    document.do(lambda g: frames.set_frame(g, "g", Frame("g", "Around", rect=(300, -160, 480, 400))))
+    document.do(lambda g: frames.set_frame(g, "h", Frame("h", "Beside", rect=(700, 0, 200, 100))))
+    start = kit.at(window.canvas, QPointF(330, -148))
+    kit.drag(window.canvas, start, start + QPoint(0, 30))
+    graph = graph_of(window)
+    down = graph.frames["g"].rect[1] + 160
+    assert down > 0
+    assert graph.frames["f"].rect == (496, -64 + down, 512, 192)
+    assert graph.frames["h"].rect == (700, 0, 200, 100), "it only touches the frame"
+    assert [graph[name].position[1] for name in "abcde"] == [0, down, down, down, 0]
+
+
 def test_a_frame_collapses_inside_of_a_template_too(window):
     window.context.select(("c", "d"))
     document = window.context.document
@@ -526,3 +549,22 @@ def test_a_collapsed_frame_inside_of_another_is_hidden_with_it(window):
     window.structure.unfold("outer")
     assert window.canvas.projection.frame("f").isVisible()
     assert seen(window) == {"a", "b", "e"}
+
+
+def test_what_is_painted_for_a_folded_layer_is_the_box_of_its_frame(window):
+    """In every scope of numbers: its area, its bounds in a list with other layers, and the ends of its links."""
+    projection = window.canvas.projection
+    open_areas = {name: projection.entry(name).area() for name in "abcde"}
+    collapse(window)
+    box = projection.frame("f").seen
+    assert box != projection.frame("f").rect
+    for name in "cd":
+        entry = projection.entry(name)
+        assert entry.area() == box
+        assert entry.bounds() == (box.left(), box.top(), box.right(), box.bottom())
+        assert entry.input_place(0) == (box.left(), box.center().y())
+        assert entry.output_place("") == (box.right(), box.center().y())
+    for name in "abe":
+        assert projection.entry(name).area() == open_areas[name]
+    press(window, "H")
+    assert {name: projection.entry(name).area() for name in "abcde"} == open_areas

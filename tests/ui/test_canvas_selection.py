@@ -310,3 +310,33 @@ def test_a_selected_link_stays_when_the_view_moves_far_away(window, monkeypatch)
     assert canvas.projection.entry("conv").name == "conv"
     press(window, "Delete")
     assert document(window).graph["out"].inputs in ((), (None,))
+
+
+def test_where_things_overlap_a_click_finds_what_is_on_top(qtbot):
+    """Also the layer that was raised last, wherever it is in the document, and the inner one of two frames."""
+    layers = [
+        Layer("low", "identity", (0, 0)),
+        Layer("middle", "identity", (32, 16)),
+        Layer("top", "identity", (64, 32)),
+    ]
+    outer, inner = Frame("outer", "Outer", rect=(400, 0, 400, 300)), Frame("inner", "Inner", rect=(400, 0, 200, 100))
+    canvas = kit.open_canvas(qtbot, Graph(layers, frames=(outer, inner)))
+    viewer, projection = canvas.viewer, canvas.projection
+    viewer.zoom_by(1 / viewer.zoom)
+    viewer.centerOn(300, 100)
+    boxes = [projection[name].box() for name in ("low", "middle", "top")]
+    shared = boxes[0].intersected(boxes[1]).intersected(boxes[2]).center()
+    place = kit.at(canvas, shared)
+    for names in (("low", "middle", "top"), ("top", "low", "middle"), ("middle", "top", "low")):
+        for height, name in enumerate(names):
+            projection[name].setZValue(10 + height)
+        assert viewer.hit(place) is projection[names[-1]]
+        kit.click(canvas, place)
+        assert canvas.context.selection == (names[-1],)
+    for height, name in enumerate(("outer", "inner")):
+        projection.frame(name).setZValue(-10 + height)
+    corner = kit.at(canvas, QPointF(400, 150))
+    assert viewer.hit(corner) is projection.frame("outer")
+    assert viewer.hit(kit.at(canvas, QPointF(400, 60))) is projection.frame("inner")
+    projection.frame("outer").setZValue(-5)
+    assert viewer.hit(kit.at(canvas, QPointF(400, 60))) is projection.frame("outer")

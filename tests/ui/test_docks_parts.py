@@ -264,6 +264,41 @@ def test_titles_of_tabs_are_whole(shell, qtbot) -> None:
         assert {(bar.elideMode(), bar.usesScrollButtons()) for bar in bars} == {(Qt.TextElideMode.ElideNone, True)}
 
 
+def test_titles_of_tabs_are_whole_in_a_layout_that_is_shown_again_in_its_workspace(shell, qtbot) -> None:
+    shell.docks.set_workspace("Design")
+    qtbot.waitUntil(lambda: shell.front() == {"a", "c", "d"})
+    kept = shell.docks.arrangement()
+    direct = Qt.FindChildOption.FindDirectChildrenOnly
+    for bar in shell.window.findChildren(QTabBar, options=direct):
+        bar.setElideMode(Qt.TextElideMode.ElideRight)
+        bar.setUsesScrollButtons(False)
+    shell.docks.show("f")
+    shell.docks.arrange()
+    for bar in shell.window.findChildren(QTabBar, options=direct):
+        bar.setElideMode(Qt.TextElideMode.ElideRight)
+        bar.setUsesScrollButtons(False)
+    assert shell.docks.restore(kept)
+    assert shell.heard == ["Design"], "the workspace is the same"
+    bars = shell.window.findChildren(QTabBar, options=direct)
+    assert bars
+    assert {(bar.elideMode(), bar.usesScrollButtons()) for bar in bars} == {(Qt.TextElideMode.ElideNone, True)}
+
+
+@pytest.mark.parametrize("restored", [False, True])
+def test_panels_that_need_more_room_do_not_enlarge_the_window_for_good(shell, qtbot, restored) -> None:
+    shell.docks.set_workspace("Train")
+    shell.window.resize(500, 400)
+    if restored:
+        shell.docks.set_workspace("Design")
+        shell.docks.set_workspace("Train")
+    size = shell.window.size()
+    taken = shell.docks._clear
+    shell.docks._clear = lambda: (taken(), shell.window.resize(900, 700))[0]  # as panels with large minimum sizes do
+    shell.docks.set_workspace("Design")
+    assert shell.window.size() == size
+    shell.docks._clear = taken
+
+
 # --- layouts ---------------------------------------------------------------------------------------------------------
 
 

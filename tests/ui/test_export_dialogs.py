@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
@@ -13,7 +14,7 @@ pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
 from engine_kit import ScriptedEngine
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QByteArray, QProcess, Qt
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QApplication, QFileDialog, QMessageBox, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
@@ -268,6 +269,168 @@ def test_weights_variant_model_and_seed_are_words_of_the_command(
                     assert not dialog.working
         dialog.model.setText("")
     assert started == []
+
+
+class Ended:
+    """A process that has ended with these outputs."""
+
+    def __init__(self, printed: str, error: str) -> None:
+        self.printed, self.error = printed.encode(), error.encode()
+        self.deleted = 0
+
+    def readAllStandardOutput(self) -> QByteArray:
+        return QByteArray(self.printed)
+
+    def readAllStandardError(self) -> QByteArray:
+        return QByteArray(self.error)
+
+    def errorString(self) -> str:
+        return "Not found"
+
+    def deleteLater(self) -> None:
+        self.deleted += 1
+
+
+KILLED = "The export was killed (signal 9), possibly because memory ran out. Nothing was written. Try again with a smaller input."
+EXITED, CRASHED = QProcess.ExitStatus.NormalExit, QProcess.ExitStatus.CrashExit
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "printed", "error", "says"),
+    [
+        (0, EXITED, "one\nwidths 8 to 64\n", "a warning", "done: ONNX model written to {path}\nwidths 8 to 64"),
+        (0, EXITED, "", "", "done: ONNX model written to {path}"),
+        (0, CRASHED, "one", "late", "error: " + KILLED.replace("9", "0")),
+        (9, CRASHED, "one", "late", f"error: {KILLED}"),
+        (9, CRASHED, "", "", f"error: {KILLED}"),
+        (1, EXITED, "wrote half", " layer 'conv' is wrong \n", "error: layer 'conv' is wrong"),
+        (1, EXITED, "", "it failed", "error: it failed"),
+        (3, EXITED, "wrote half", " \n", "error: The export exited with status 3 and no message. Try again."),
+        (3, EXITED, "", "", "error: The export exited with status 3 and no message. Try again."),
+    ],
+)
+def test_what_is_said_of_the_end_of_a_command(
+    qtbot: QtBot,
+    context: Context,
+    tmp_path: Path,
+    code: int,
+    status: QProcess.ExitStatus,
+    printed: str,
+    error: str,
+    says: str,
+) -> None:
+    dialog = shown(qtbot, OnnxExportDialog(context), 500, 300)
+    dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose, on=False)
+    path = tmp_path / "a.onnx"
+    dialog.target.setText(str(path))
+    dialog.write = lambda _path: None
+    dialog.export.click()
+    dialog._folder = tempfile.TemporaryDirectory(dir=tmp_path)
+    folder = Path(dialog._folder.name)
+    process = dialog._process = Ended(printed, error)
+    dialog._on_finished(code, status)
+    assert dialog.message._text.accessibleName() == says.format(path=path)
+    assert (dialog.working, dialog._process, dialog._folder, folder.exists()) == (False, None, None, False)
+    assert process.deleted == 1
+    dialog._on_finished(code, status)  # nothing is running
+    dialog._on_error(QProcess.ProcessError.FailedToStart)
+    assert dialog.message._text.accessibleName() == says.format(path=path)
+
+
+def test_a_command_that_cannot_start_is_reported_and_other_errors_are_not(
+    qtbot: QtBot, context: Context, tmp_path: Path
+) -> None:
+    dialog = shown(qtbot, OnnxExportDialog(context), 500, 300)
+    dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose, on=False)
+    dialog.target.setText(str(tmp_path / "a.onnx"))
+    dialog.write = lambda _path: None
+    dialog.export.click()
+    dialog._process = Ended("", "")
+    for error in QProcess.ProcessError:
+        if error is not QProcess.ProcessError.FailedToStart:
+            dialog._on_error(error)
+            assert dialog.working
+            assert state(dialog)["says"] == "note: Exporting ..."
+    dialog._on_error(QProcess.ProcessError.FailedToStart)
+    assert state(dialog)["says"] == (
+        "error: The export could not be started: Not found. Free some memory and try again."
+    )
+    assert not dialog.working
+    assert dialog._process is None
+
+
+def test_lines_of_a_deployment_are_its_notes(qtbot: QtBot, context: Context, tmp_path: Path) -> None:
+    dialog = shown(qtbot, DeployExportDialog(context), 600, 400)
+    dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose, on=False)
+    dialog.target.setText(str(tmp_path / "there"))
+    dialog.write = lambda _path: None
+    dialog.export.click()
+    dialog.succeeded("wrote a\nmodel 3 MB\nwrote b\ndone in 2 s")
+    assert dialog.message.text().splitlines() == [
+        f"Deployment folder written to {tmp_path / 'there'}", "model 3 MB", "done in 2 s",
+    ]  # fmt: skip
+
+
+def test_every_browse_button_of_the_command_exports_asks_and_fills_its_line(
+    qtbot: QtBot, context: Context, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where each dialog begins, and that a cancelled dialog changes nothing."""
+    monkeypatch.setattr(trt, "unavailable", lambda: None)
+    asked: list[tuple[str, ...]] = []
+    answer = [""]
+
+    def note(kind: str) -> Callable[..., Any]:
+        def ask(_parent: QWidget, title: str, begin: str, *more: str) -> Any:
+            asked.append((kind, title, begin, *more[:1]))
+            return answer[0] if kind == "folder" else (answer[0], "")
+
+        return ask
+
+    for name, kind in (("getExistingDirectory", "folder"), ("getOpenFileName", "open"), ("getSaveFileName", "save")):
+        monkeypatch.setattr(QFileDialog, name, note(kind))
+    monkeypatch.chdir(tmp_path)
+    for kind, suffix in ((OnnxExportDialog, ".onnx"), (DeployExportDialog, ""), (TensorRtExportDialog, ".engine")):
+        dialog = shown(qtbot, kind(context), 600, 500)
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose, on=False)
+        target = tmp_path / "out" / f"made{suffix}"
+        dialog.target.setText(str(target))
+        lines = {
+            "target": dialog.target,
+            "weights": dialog.weights,
+            "weights_file": dialog.weights,
+            "model": dialog.model,
+        }
+        expected = {
+            "target": {
+                OnnxExportDialog: ("save", "ONNX File", str(target)),
+                DeployExportDialog: ("folder", "Output Folder", str(tmp_path / "out")),
+                TensorRtExportDialog: ("save", "Engine File", str(target)),
+            }[kind],
+            "weights": ("folder", "Weights Folder", str(tmp_path)),
+            "weights_file": ("open", "Weights File", str(tmp_path)),
+            "model": ("open", "ONNX Model", str(tmp_path)),  # of the target that was chosen
+        }
+        for name, line in lines.items():
+            button = dialog.findChild(QPushButton, f"{dialog.objectName()}.{name}.browse")
+            assert (button is None) is (name == "model" and kind is OnnxExportDialog)
+            if button is None:
+                continue
+            before = line.text()
+            answer[0] = ""
+            button.click()
+            assert line.text() == before
+            assert asked.pop()[:3] == expected[name], name
+            answer[0] = str(tmp_path / f"chosen{suffix or '.onnx'}")
+            button.click()
+            assert line.text() == answer[0]
+            assert asked.pop()[:3] == expected[name], name
+            assert asked == []
+        if kind is not OnnxExportDialog:
+            dialog.model.setText(" half.onnx ")
+            dialog._browse_model()
+            kind_, title, begin, filters = asked.pop()
+            assert (kind_, title, begin) == ("open", "ONNX Model", "half.onnx")
+            assert "*.onnx" in filters
 
 
 def engine(*layers: EngineLayer) -> EngineFile:

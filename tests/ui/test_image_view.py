@@ -251,3 +251,25 @@ def test_a_magnified_image_shows_its_pixels_and_a_reduced_one_their_mean(
     grays = {image.pixelColor(x, y).red() for x in range(image.width()) for y in range(image.height())}
     assert (grays == {0, 255}) is not smooth
     assert any(64 < gray < 192 for gray in grays) is smooth
+
+
+def test_an_image_at_its_own_size_or_larger_begins_at_a_whole_pixel_and_a_reduced_one_where_it_is(
+    qtbot: QtBot,
+) -> None:
+    view = ImageView("odd", "Odd", "nothing")
+    qtbot.addWidget(view)
+    view.resize(101, 75)
+    view.show_image(to_image(picture_pixels(np.zeros((3, 40, 20), np.float32))))
+    for zoom in (0.5, 0.9, 1.0, 1.5, 3.0):
+        view.set_zoom(zoom)
+        scale = zoom / view.devicePixelRatioF()
+        place = view.view
+        exact = QPointF(view.width() / 2 - place.x * 20 * scale, view.height() / 2 - place.y * 40 * scale)
+        found = view._target()
+        assert (found.width(), found.height()) == (20 * scale, 40 * scale)
+        if zoom >= 1:
+            assert found.left() == round(found.left()) == pytest.approx(exact.x(), abs=0.501), zoom
+            assert found.top() == round(found.top()) == pytest.approx(exact.y(), abs=0.501), zoom
+        else:
+            assert found.topLeft() == exact, zoom
+            assert exact != QPointF(round(exact.x()), round(exact.y()))

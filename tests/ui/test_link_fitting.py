@@ -12,6 +12,7 @@ from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLineEdit, QRubberBand, QToolTip
 
+from app.ui.canvas import gestures
 from app.ui.canvas.edge_scroll import EDGE
 from app.ui.document.document import Document
 from designer.graph import commands
@@ -78,6 +79,41 @@ def test_the_reason_is_shown_at_the_pointer(canvas):
     release(canvas, end)
     assert canvas.context.document.graph["add"].inputs[1] == Source("half")  # to be mended there
     assert any(severity == "warning" and "types do not match" in text for severity, text in canvas.messages)
+
+
+def test_the_reason_goes_when_the_link_is_elsewhere_and_the_link_is_drawn_to_what_takes_it(canvas, monkeypatch):
+    """At each place: whether a reason is shown, where the link ends, and whether it is drawn as refused."""
+    start = kit.output(canvas, "half")
+    tips: list[str] = []
+    monkeypatch.setattr(gestures.QToolTip, "showText", lambda _at, text, _widget: tips.append(text))
+    monkeypatch.setattr(gestures.QToolTip, "hideText", lambda: tips.append(""))
+    drawn: list[tuple[QPointF, bool]] = []
+    follow = gestures.LiveLink.follow
+
+    def note(link, anchor, pointer, *, refused):
+        drawn.append((QPointF(pointer), refused))
+        follow(link, anchor, pointer, refused=refused)
+
+    monkeypatch.setattr(gestures.LiveLink, "follow", note)
+    press(canvas, start, QPoint(20, 30))
+    items, view = canvas.projection, canvas.viewer.viewport()
+    taken, refused = items["add"].inputs[0], items["add"].inputs[1]
+    empty = kit.at(canvas, QPointF(560, 480))
+    for place, end, tip in (
+        (kit.port(canvas, "add", 1), refused.center(), refused.toolTip()),
+        (empty, canvas.viewer.mapToScene(empty), ""),
+        (kit.port(canvas, "add", 0), taken.center(), ""),
+        (kit.port(canvas, "words", 0), items["words"].inputs[0].center(), items["words"].inputs[0].toolTip()),
+        (kit.node(canvas, "conv"), items["conv"].inputs[0].center(), ""),
+        (kit.node(canvas, "half"), canvas.viewer.mapToScene(kit.node(canvas, "half")), ""),
+    ):
+        tips.clear()
+        drawn.clear()
+        QTest.mouseMove(view, place)
+        assert tips[-1:] == [tip]
+        assert drawn[-1:] == [(end, bool(tip))]
+    assert refused.toolTip()
+    release(canvas, empty)
 
 
 def test_a_node_gets_the_link_at_the_port_that_fits(canvas):

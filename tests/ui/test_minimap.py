@@ -8,9 +8,10 @@ pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
 
-from PySide6.QtCore import QPoint, QPointF, QRect, QSettings, QSize, Qt, QTimer
+from PySide6.QtCore import QPoint, QPointF, QRect, QRectF, QSettings, QSize, Qt, QTimer
 from PySide6.QtGui import QRegion
 from PySide6.QtTest import QTest
+from painted import strokes
 from window_kit import show
 
 from app.ui.widgets import theme
@@ -155,3 +156,37 @@ def test_layers_smaller_than_a_pixel_are_painted(empty_window, qtbot):
     inner = range(10, image.width() - 10)
     empty = [x for x in inner if all(image.pixelColor(x, y) == ground for y in range(10, image.height() - 10))]
     assert len(empty) < 0.1 * len(inner)
+
+
+def test_the_rectangle_is_cut_at_the_edge_of_the_map_and_nowhere_else(window, qtbot):
+    """Also where it is beside the network, and where nothing of the network is seen."""
+    minimap, viewer = window.canvas.minimap, window.canvas.viewer
+    viewer.zoom_by(0.8 / viewer.zoom)
+    qtbot.waitUntil(minimap.isVisible)
+    minimap.redraw()
+    extent = viewer.supply.extent()
+    scale = min((minimap.width() - 12) / extent.width(), (minimap.height() - 12) / extent.height(), 0.25)
+    middle = QPointF(minimap.width() / 2, minimap.height() / 2)
+    around = QRectF(1, 1, minimap.width() - 2, minimap.height() - 2)
+    shown = 0
+    for place in (
+        extent.center(),
+        extent.topLeft(),
+        extent.bottomRight(),
+        QPointF(extent.left(), extent.center().y()),
+        QPointF(extent.center().x(), extent.bottom() + 900),
+        QPointF(extent.center().x(), extent.top() - 900),
+    ):
+        viewer.go(place)
+        seen = viewer.seen()
+        corner = middle + (seen.topLeft() - extent.center()) * scale
+        expected = QRectF(corner, seen.size() * scale).intersected(around)
+        found = [each for each in strokes(minimap) if each.kind in ("rect", "path", "polyline", "polygon")]
+        frame, marked = found[-2:]
+        assert frame.pen.split(" ")[0] == "outline", [str(each) for each in found]
+        assert "link_active" in marked.pen
+        assert frame.area == QRectF(minimap.rect()).adjusted(0.5, 0.5, -0.5, -0.5)
+        for edge in ("left", "top", "right", "bottom"):
+            assert getattr(marked.area, edge)() == pytest.approx(getattr(expected, edge)(), abs=0.2), (place, edge)
+        shown += not expected.isEmpty()
+    assert shown == 6

@@ -22,6 +22,7 @@ from designer.graph.model import ActivationSpec, Layer, Source
 from designer.graph.template import INSTANCE, Template
 from designer.graph.template_commands import new_instance
 from designer.operators.registry import default_registry
+from designer.units import binary, si
 
 CONV = {"features": "8", "kernel": "3x3", "padding": "same"}
 
@@ -173,3 +174,58 @@ def test_marks_in_the_title_bar_are_counted_and_the_figure_below_is_the_chosen_o
     assert look(document, "cat").activation == ""
     document.do(lambda g: commands.collapse_layers(g, ["conv"], True))
     assert look(document, "conv").collapsed
+
+
+def test_figures_of_a_layer_are_its_work_alone_and_in_one_line(qapp: QApplication) -> None:
+    """3 channels of 8 x 16 pixels: numbers by hand, each alone and all together; 0 is left out."""
+    layers = [
+        Layer("in", "input", params={"dims": "16x8x3"}),
+        Layer(
+            "conv", "convolution", inputs=(Source("in"),), params={"features": "4", "kernel": "3x3", "padding": "same"}
+        ),
+        Layer("one", "convolution", inputs=(Source("in"),), params={"features": "1", "kernel": "1x1"}),
+        Layer("same", "identity", inputs=(Source("conv"),)),
+        Layer("free", "convolution", params={"features": "4"}),
+        Layer("other", "of_a_plugin", inputs=(Source("in"),)),
+    ]
+    document = Document(Graph(layers), default_registry())
+    learned, pixels = 4 * 3 * 9 + 4, 8 * 16
+    expected = {
+        "conv": (f"{learned} parameters", 2 * 4 * 27 * pixels, 4 * learned + 4 * 4 * pixels),
+        "one": ("4 parameters", 2 * 3 * pixels, 4 * 4 + 4 * pixels),
+        "same": ("", 0, 4 * 4 * pixels),
+        "in": ("", 0, 4 * 3 * pixels),
+    }
+    for name in document.graph.layers:
+        layer, read, state = document.graph[name], document.inference.read(name), document.inference.states[name]
+        alone = {kind: node_metrics.metric(layer, read, state, kind) for kind in node_metrics.METRICS}
+        line = node_metrics.summary(layer, read, state)
+        if name not in expected:
+            assert (alone, line) == ({"shapes": "", "parameters": "-", "flops": "-", "memory": "-"}, "")
+            continue
+        parameters, flops, memory = expected[name]
+        texts = [f"~{si(flops, 'FLOP')}" if flops else "", f"~{binary(memory)}"]
+        assert alone == {
+            "shapes": "",
+            "parameters": parameters.partition(" ")[0] or "-",
+            "flops": texts[0] or "-",
+            "memory": texts[1],
+        }
+        assert line == ", ".join([*filter(None, (parameters, texts[0])), f"{texts[1]} of weights and outputs"])
+
+
+def test_a_frozen_layer_of_the_training_branch_says_both(qapp: QApplication) -> None:
+    layers = [
+        Layer("in", "input", params={"dims": "16x8x3"}),
+        Layer(
+            "conv", "convolution", inputs=(Source("in"),), params={"features": "3", "kernel": "3x3", "padding": "same"}
+        ),
+        Layer("out", "output", inputs=(Source("in"),)),
+        Layer("loss", "l1_loss", inputs=(Source("conv"), Source("in"))),
+    ]
+    document = Document(Graph(layers), default_registry())
+    assert "conv" in document.training
+    document.do(lambda g: freeze(g, ["conv"]))
+    found = lines(document, "conv")
+    for text in ("frozen: training keeps its weights", "part of the training branch: left out of inference"):
+        assert text in found

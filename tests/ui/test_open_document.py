@@ -559,6 +559,47 @@ def test_settings_of_a_document_without_a_file_are_in_its_journal(qapp, tmp_path
     assert kept_settings() == [{}], "they are in the settings file"
 
 
+def test_settings_are_in_the_journal_from_the_first_edit_and_whenever_the_project_changes(qapp, tmp_path: Path) -> None:
+    """Nothing else asks for it: the journal is read after each step, as after a crash there."""
+    steps = (
+        (lambda d: d.do(lambda g: features(g, "4")), {"threads": 3}),
+        (lambda d: d.use_project(tmp_path / "one", "denoise"), {"threads": 3, "project": "one", "task": "denoise"}),
+        (lambda d: d.use_project(tmp_path / "two"), {"threads": 3, "project": "two", "task": "denoise"}),
+    )
+    for count in range(1, len(steps) + 1):
+        opened = OpenDocument(Document(network(), default_registry()), "")
+        opened.document.restore_settings(threads=3)
+        for step, _ in steps[:count]:
+            step(opened.document)
+        opened.journal.abandon()
+        (kept,) = kept_settings()
+        if "project" in kept:
+            kept["project"] = Path(kept["project"]).name
+        assert kept == steps[count - 1][1]
+
+
+@pytest.mark.parametrize(
+    ("digest", "state"), [(None, "same"), ("", "changed"), ("other", "changed"), ("of the file", "same")]
+)
+def test_a_file_is_compared_with_the_digest_of_what_was_read(
+    qapp, tmp_path: Path, digest: str | None, state: str
+) -> None:
+    """A network that was recovered can be of a file that was not there then."""
+    path = tmp_path / "net.xml"
+    save_document(network(), path)
+    if digest == "of the file":
+        digest = digest_of(path.read_bytes())
+    opened = OpenDocument(Document(network(), default_registry(), path), digest)
+    assert opened.disk == "same"
+    assert opened.check_disk() == state
+    assert opened.disk == state
+    path.unlink()
+    assert opened.check_disk() == "gone"
+    opened.accept_disk()
+    assert opened.disk == "same"
+    opened.close()
+
+
 def test_a_change_is_synced_once_some_time_after_the_first(qapp, monkeypatch: pytest.MonkeyPatch) -> None:
     opened = OpenDocument(Document(network(), default_registry()), "")
     sync, begun = opened._sync, []

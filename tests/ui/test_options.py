@@ -372,3 +372,26 @@ def test_the_control_with_the_focus_keeps_it_when_the_controls_are_made_again(qt
     assert drawn.area._groups == {}
     drawn.document.undo()
     assert drawn.area._empty.isHidden()
+
+
+@pytest.mark.parametrize("param", ["strength", "cells"])
+@pytest.mark.parametrize("low", [None, -5.0, 0.0, 2.0])
+@pytest.mark.parametrize("high", [None, 0.0, 3.0])
+def test_bounds_of_a_number_are_those_of_the_option_also_zero_and_else_those_of_its_parameter(
+    qtbot: QtBot, drawn: Drawn, param: str, low: float | None, high: float | None
+) -> None:
+    made = layer_options(qtbot, drawn, Option(param, "float", "Number", min=low, max=high))
+    of_parameter = {"strength": (0.0, 4.0), "cells": (1.0, 64.0)}[param]
+    expected = (of_parameter[0] if low is None else low, of_parameter[1] if high is None else high)
+    (row,) = made._rows
+    assert made._bounds(row.option) == expected
+    box = row.widget.box
+    if expected[0] <= float(drawn.value(param)) <= expected[1]:  # a value outside of them stretches them
+        assert (box.minimum(), box.maximum()) == expected
+        assert isinstance(box, QDoubleSpinBox) is (param == "strength")
+
+
+def test_bounds_of_what_is_not_a_parameter_are_those_of_the_option(qtbot: QtBot, drawn: Drawn) -> None:
+    made = layer_options(qtbot, drawn)
+    for low, high in ((None, None), (0.0, None), (None, 0.0), (1.0, 2.0)):
+        assert made._bounds(Option("nothing", "float", "Number", min=low, max=high)) == (low, high)

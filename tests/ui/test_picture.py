@@ -15,7 +15,7 @@ import numpy as np
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QImage
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QPushButton
 
 import samples
 from app.ui.canvas import network_image
@@ -23,6 +23,7 @@ from app.ui.canvas.canvas import Canvas
 from app.ui.canvas.network_image import ImageOptions, drawn, drawn_area, save
 from app.ui.document.document import Document
 from app.ui.engine.context import Context
+from app.ui.shell.export import picture as picture_module
 from app.ui.shell.export.picture import PictureDialog
 from app.ui.widgets import theme
 from designer.files.document import read_document
@@ -391,3 +392,23 @@ def test_every_choice_of_the_dialog_is_in_the_options(qtbot, shown, suffix, dark
     bare = PictureDialog(context, canvas, suffix)
     qtbot.addWidget(bare)
     assert [bare.part.itemData(n) for n in range(bare.part.count())] == ["all", "seen"]
+
+
+@pytest.mark.parametrize("suffix", [".png", ".pdf"])
+def test_browse_asks_from_the_target_and_takes_the_whole_path(qtbot, shown, monkeypatch, tmp_path, suffix):
+    context, canvas = shown
+    dialog = PictureDialog(context, canvas, suffix)
+    qtbot.addWidget(dialog)
+    asked: list[tuple] = []
+    chosen = [tmp_path / "other folder" / "drawing.svg", None]
+    monkeypatch.setattr(picture_module, "ask_save_path", lambda *given: (asked.append(given), chosen.pop(0))[1])
+    before = dialog.target.text()
+    button = dialog.findChild(QPushButton, "picture.target.browse")
+    button.click()
+    assert dialog.path == tmp_path / "other folder" / "drawing.svg"
+    assert dialog.pixels.text() == "Vector graphics: sharp at any size."
+    button.click()
+    assert dialog.path == tmp_path / "other folder" / "drawing.svg", "cancelled"
+    title = "Print to PDF" if suffix == ".pdf" else "Export Image"
+    formats = picture_module.IMAGE_FORMATS
+    assert asked == [(dialog, title, before, formats), (dialog, title, dialog.target.text(), formats)]

@@ -304,6 +304,15 @@ def bench(qtbot: QtBot, tmp_path: Path) -> Bench:
     return Bench(qtbot, tmp_path)
 
 
+def test_menus_of_files_say_that_there_are_none(bench: Bench, monkeypatch) -> None:
+    monkeypatch.setattr(menus_module, "sample_files", list)
+    for name, text in (("<samples>", "No samples are installed"), ("<recent>", "No recent documents")):
+        for _ in range(2):
+            bench.menus.named[name].aboutToShow.emit()
+        (action,) = bench.menus.named[name].actions()
+        assert (action.text(), action.isEnabled()) == (text, False)
+
+
 def test_the_menu_bar_has_every_section_in_its_order(bench: Bench) -> None:
     def flat(entries) -> list[str]:
         found = []
@@ -322,6 +331,7 @@ def test_the_menu_bar_has_every_section_in_its_order(bench: Bench) -> None:
             if action.isSeparator():
                 found.append("-")
             elif action.menu() is not None:
+                assert action.menu().toolTipsVisible()
                 found += [f"> {action.text()}", *read(action.menu()), "<"]
             elif action.objectName() != "dock":
                 found.append(action.objectName())

@@ -19,6 +19,7 @@ pytest.importorskip("PySide6")
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QColor, QImage, QPainter, QPen
 from PySide6.QtWidgets import QApplication, QLabel, QMessageBox
+from painted import strokes
 from training_kit import WAIT, exported, make_run, training
 from window_kit import network, open_window, show
 
@@ -29,6 +30,7 @@ from app.ui.engine.training import StartRequest, default_project, training_of
 from app.ui.shell.panels import TRAIN
 from app.ui.train.curve_legend import LINE, CurveLegend
 from app.ui.train.settings_form import FIELDS, SettingsForm
+from app.ui.widgets.tooltips import plain_tip
 from designer.files.weights import Weights, fill_missing, load_weights, required_weights, save_weights
 from designer.graph.commands import set_params
 from designer.graph.graph import Graph
@@ -597,6 +599,31 @@ def test_a_title_in_the_legend_is_behind_the_line_of_its_curve(qtbot):
         assert image.pixelColor(LINE // 2, image.height() // 2).name() == color
     legend.show_entries([("alone", QPen())])
     assert not legend.isVisible()
+
+
+def test_a_line_of_the_legend_has_the_pattern_and_width_of_its_curve(qtbot):
+    legend = CurveLegend("legend")
+    qtbot.addWidget(legend)
+    solid, dashed = QPen(QColor("#ff0000"), 3), QPen(QColor("#00aa00"), 2, Qt.PenStyle.DashLine)
+    long = "a title of " + "many " * 10
+    legend.show_entries([("solid", solid), ("dashed", dashed), (long, solid)])
+    entries = legend.findChildren(QLabel)
+    assert [entry.text() for entry in entries] == ["solid", "dashed", f"{long[:39]}…"]
+    assert [entry.toolTip() for entry in entries] == [plain_tip(text) for text in ("solid", "dashed", long)]
+    for entry, (dash, width) in zip(entries, (("", 3), (" dashed", 2), ("", 3)), strict=True):
+        (line,) = [each for each in strokes(entry) if each.kind != "text"]
+        ink = "#00aa00" if dash else "#ff0000"
+        assert line.pen.startswith(f"{ink} {width}{dash}")
+        assert ("dashed" in line.pen) is bool(dash)
+        middle = entry.height() // 2
+        assert (line.area.left(), line.area.right(), line.area.top()) == (0, LINE, middle)
+        (text,) = [each for each in strokes(entry) if each.kind == "text"]
+        assert text.area.left() >= LINE
+    legend.show_entries([("one", dashed), ("two", dashed)])
+    assert [entry.text() for entry in legend.findChildren(QLabel) if entry not in entries] == ["one", "two"]
+    assert not legend.isHidden()
+    legend.show_entries([])
+    assert legend.isHidden()
 
 
 def test_nothing_starts_without_layers_or_with_errors(window, qtbot):

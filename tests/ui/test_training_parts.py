@@ -33,6 +33,8 @@ from app.ui.train.training_panel import TrainingPanel
 from app.ui.train.validation_panel import ValidationPanel
 from app.ui.widgets import theme
 from designer.files.weights import Weights, fill_missing, required_weights, save_weights
+from designer.graph.commands import add_layer
+from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.graph.template import Template
@@ -869,6 +871,46 @@ def test_the_recipe_of_the_document_is_shown_for_its_task_only(qtbot: QtBot, con
     other.project = context.root.project
     context.set_document(other)
     assert proposed() == plain
+
+
+def test_the_task_is_that_of_the_whole_network_if_it_is_not_too_large(
+    qtbot: QtBot, context: Context, runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also while a template is shown. Exactly as many layers as allowed are few enough; a network with errors has none."""
+    from exporters.pytorch import tasks
+
+    panel = TrainingPanel(context)
+    qtbot.addWidget(panel)
+    asked: list[object] = []
+
+    def task_of(graph: Graph, registry: object) -> object:
+        asked.append(graph)
+        return tasks.TASKS["segmentation"]
+
+    monkeypatch.setattr(tasks, "task_of_network", task_of)
+    count = len(context.root.graph)
+    for most, task in ((count - 1, ""), (count, "segmentation"), (count + 1, "segmentation")):
+        assert panel._task_of_network(most) == task
+    assert asked == [context.root.graph] * 2
+    inner = (
+        Layer("x", "template_input", params={"index": "0"}),
+        *(Layer(f"i{number}", "identity", inputs=(Source("x"),)) for number in range(count)),
+        Layer("y", "template_output", inputs=(Source("i0"),), params={"index": "0"}),
+    )
+    context.root.do(lambda g: set_template(g, Template("part", inner)))
+    context.root.do(lambda g: add_layer(g, Layer("use", "template", params={"template": "part"})))
+    context.enter("use")
+    assert len(context.document.graph) > count + 1
+    asked.clear()
+    assert panel._task_of_network(count + 1) == "segmentation"
+    assert asked == [context.root.graph]
+    asked.clear()
+
+    def refuse(graph: Graph, registry: object) -> object:
+        raise DiagnosticError((Diagnostic("unfinished", "it has no output"),))
+
+    monkeypatch.setattr(tasks, "task_of_network", refuse)
+    assert panel._task_of_network(count + 1) == ""
 
 
 def test_the_task_of_the_document_stays_whatever_the_network_suggests(

@@ -224,6 +224,16 @@ def test_values_of_several_layers_and_of_one_again(rows: Rows) -> None:
     rows.model["padding"] = "valid"
     rows.show()
     assert (choice.currentText(), padding._message.isVisible()) == ("valid", False)
+    rows.model["features"] = "x"
+    rows.show()
+    assert features._message.isVisible()
+    rows.show(features=["8", "16"])
+    assert (features._message.isVisible(), features._reset.isEnabled()) == (False, True), "the text of none of them"
+    rows.show()
+    assert features._message.isVisible()
+    rows.model["features"] = "32"
+    rows.show()
+    assert (features._message.isVisible(), features._reset.isEnabled()) == (False, False)
     choice.clearFocus()
     for _ in range(2):
         wheel(choice, -1)

@@ -151,11 +151,6 @@ class Structure:
             self._canvas,
         ).open()
 
-    def remove_template(self, template: str) -> None:
-        """Remove an unused template from the document."""
-        root = self._context.root
-        root.do(lambda g: template_commands.remove_template(g, template))
-
     def move_port(self, step: int) -> None:
         """Move the selected port of the template in the order of ports."""
         names = self.ports()

@@ -1,0 +1,322 @@
+"""What the canvas does in states that are seldom: a view that is let go, things dropped that it does not take, edits without a network."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("PySide6")
+pytestmark = pytest.mark.gui
+
+from dataclasses import replace
+
+import canvas_kit as kit
+from PySide6.QtCore import QMimeData, QPoint, QPointF, QRectF, Qt, QUrl
+from PySide6.QtGui import QDragMoveEvent, QDropEvent
+from PySide6.QtTest import QTest
+
+from app.ui.canvas.canvas import Canvas
+from app.ui.canvas.format_marks import MOST_TIPS
+from app.ui.canvas.layer_index import LayerEntry
+from app.ui.canvas.layout_boxes import MAX_LEVEL, levels_of
+from app.ui.canvas.viewer import FORMAT_MIME, OPERATOR_MIME
+from app.ui.document.document import Document
+from app.ui.engine.context import Context
+from app.ui.engine.number_formats import number_formats_of
+from designer.graph import commands
+from designer.graph.bypass import bypass
+from designer.graph.graph import Graph
+from designer.graph.model import FOLDED, Frame, Layer, Source
+from designer.operators.api import Category
+from designer.operators.registry import default_registry
+
+NONE = Qt.KeyboardModifier.NoModifier
+
+
+@pytest.fixture
+def canvas(qtbot):
+    made = kit.open_canvas(qtbot, kit.small_graph())
+    made.viewer.zoom_by(0.7 / made.viewer.zoom)
+    made.viewer.centerOn(480, 150)
+    return made
+
+
+def test_escape_while_the_view_is_dragged_lets_it_go_where_it_is(canvas):
+    """The pointer is a hand only meanwhile, and moving it afterwards moves nothing."""
+    view, start = canvas.viewer.viewport(), QPoint(600, 500)
+    usual = view.cursor().shape()
+    QTest.mousePress(view, kit.MIDDLE, NONE, start)
+    assert view.cursor().shape() is Qt.CursorShape.ClosedHandCursor
+    QTest.mouseMove(view, start + QPoint(40, 30))
+    moved = canvas.viewer.visible_center()
+    QTest.keyClick(canvas.viewer, Qt.Key.Key_Escape)
+    assert view.cursor().shape() is usual
+    assert canvas.viewer._gesture is None
+    QTest.mouseMove(view, start + QPoint(90, 90))
+    assert canvas.viewer.visible_center() == moved
+    QTest.mouseRelease(view, kit.MIDDLE, NONE, start + QPoint(90, 90))
+    assert canvas.viewer.visible_center() == moved
+    assert canvas.context.selection == ()
+
+
+def data(kind: str, content: bytes) -> QMimeData:
+    mime = QMimeData()
+    if kind == "files":
+        mime.setUrls([QUrl.fromLocalFile("/tmp/a.xml")])
+    else:
+        mime.setData(kind, content)
+    return mime
+
+
+@pytest.mark.parametrize(
+    ("kind", "content", "on_layer", "on_port", "nowhere"),
+    [
+        (OPERATOR_MIME, b"identity", True, True, True),
+        (FORMAT_MIME, b"int8", True, True, False),
+        ("files", b"", False, False, False),
+        ("text/plain", b"identity", False, False, False),
+    ],
+)
+def test_what_is_dragged_over_the_canvas_and_dropped_is_taken_where_it_has_a_meaning(
+    canvas, kind, content, on_layer, on_port, nowhere
+):
+    viewer = canvas.viewer
+    heard: list[tuple[object, ...]] = []
+    viewer.operator_dropped.connect(lambda name, place: heard.append(("operator", name, place)))
+    viewer.format_dropped.connect(lambda name, layer: heard.append(("format", name, layer)))
+    canvas.viewer.operator_dropped.disconnect(canvas._on_dropped)
+    how = (Qt.MouseButton.LeftButton, NONE)
+    free = kit.at(canvas, QPointF(0, 400))
+    for point, taken, layer in (
+        (kit.node(canvas, "conv"), on_layer, "conv"),
+        (kit.port(canvas, "cat", 1), on_port, "cat"),
+        (free, nowhere, ""),
+    ):
+        mime = data(kind, content)
+        move = QDragMoveEvent(point, Qt.DropAction.CopyAction, mime, *how)
+        move.setAccepted(not taken)
+        viewer.dragMoveEvent(move)
+        assert move.isAccepted() is taken, layer
+        drop = QDropEvent(QPointF(point), Qt.DropAction.CopyAction, mime, *how)
+        drop.setAccepted(not taken)
+        viewer.dropEvent(drop)
+        assert drop.isAccepted() is taken, layer
+        found, heard[:] = list(heard), []
+        if not taken:
+            assert found == []
+        elif kind == FORMAT_MIME:
+            assert found == [("format", "int8", layer)]
+        else:
+            assert found == [("operator", "identity", viewer.mapToScene(point))]
+
+
+def test_a_canvas_without_a_network_does_nothing_that_needs_one(qtbot):
+    context = Context(default_registry())
+    canvas = Canvas(context)
+    qtbot.addWidget(canvas)
+    canvas.show()
+    asked: list[object] = []
+    assert canvas.do(asked.append) is None
+    assert canvas.add(asked.append) is None
+    canvas.delete_selection()
+    canvas.delete_selection(heal=True)
+    canvas.open_search(QPointF(), None)
+    canvas._add("identity", QPointF(), None)
+    canvas._add("unknown", QPointF(), None)
+    assert canvas.templates() == []
+    assert asked == []
+    assert canvas.viewer.selected_names() == []
+    assert canvas.viewer.layers_within(QRectF(-1e4, -1e4, 2e4, 2e4)) == []
+    canvas.viewer.select_names(["a"])
+    assert context.selection == ()
+
+
+def test_an_operator_that_does_not_exist_is_refused_by_its_name(canvas):
+    before = canvas.context.document.graph.copy()
+    canvas._add("no_such", QPointF(0, 0), None)
+    assert canvas.messages == [("error", "There is no operator 'no_such'")]
+    assert canvas.context.document.graph == before
+    assert canvas.context.selection == ()
+
+
+def test_a_selected_link_stays_selected_when_layers_that_are_not_shown_are_selected(canvas):
+    """A panel can select what the canvas does not have; a layer that it has takes the place of the link."""
+    link = canvas.projection.link("out", 0)
+    canvas.viewer.select_link(link)
+    assert canvas.viewer.selected_links() == [link]
+    canvas.context.select(("conv",))
+    assert canvas.viewer.selected_links() == []
+    assert canvas.viewer.selected_names() == ["conv"]
+    link.setSelected(True)
+    canvas.context.select(("elsewhere",))
+    assert canvas.viewer.selected_names() == []
+    assert canvas.viewer.selected_links() == [link]
+    canvas.context.select(("free",))
+    assert (canvas.viewer.selected_names(), canvas.viewer.selected_links()) == (["free"], [])
+
+
+def test_a_layer_that_is_not_measured_has_no_look_but_a_place(qapp):
+    entry = LayerEntry("a", 10.0, 20.0, (240.0, 120.0))
+    with pytest.raises(RuntimeError, match="'a' was not measured"):
+        _ = entry.seen
+    assert entry.bounds() == (2.0, 12.0, 250.0, 140.0)
+    assert entry.area() == QRectF(2, 12, 248, 128)
+    assert entry.box() == QRectF(10, 20, 160, 64)
+    assert (entry.output_place(""), entry.output_place("other")) == ((170.0, 60.0), (170.0, 60.0))
+    assert [entry.input_place(index) for index in range(3)] == [(10.0, 60.0), (10.0, 78.0), (10.0, 96.0)]
+
+
+@pytest.mark.parametrize("count", [1, 2, MOST_TIPS - 1, MOST_TIPS, MOST_TIPS + 1, MOST_TIPS + 5])
+def test_the_badge_of_a_collapsed_frame_names_its_first_layers_and_counts_the_others(qtbot, count):
+    layers = [Layer("in", "input", (0, 0), params={"dims": "16x16x3"})]
+    layers += [
+        Layer(f"l{n:02}", "identity", (320, 160 * n), (Source("in"),), attributes={FOLDED: "f"}) for n in range(count)
+    ]
+    canvas = kit.open_canvas(qtbot, Graph(layers, frames=(Frame("f", "Frame", collapsed=True),)))
+    formats = number_formats_of(canvas.context)
+    names = [layer.name for layer in layers[1:]]
+    formats.set_formats(dict.fromkeys(names, "int8"))
+    (badge,) = canvas.formats.item.badges
+    assert badge.text == "INT8"
+    lines = badge.tip.replace("<br>", "\n").splitlines()
+    own = names if count <= MOST_TIPS else names[: MOST_TIPS - 1]
+    expected = [f"{name}: INT8" for name in own] if count > 1 else ["INT8"]
+    expected += [f"and {count - len(own)} more"] if len(own) < count else []
+    assert lines == expected
+
+
+def test_items_far_away_stay_while_something_is_dragged_and_go_afterwards(canvas, monkeypatch):
+    projection, viewer = canvas.projection, canvas.viewer
+    assert all(name in projection._nodes for name in ("input", "out"))
+    busy = [True]
+    monkeypatch.setattr(type(viewer), "busy", property(lambda _viewer: busy[0]))
+    viewer.centerOn(1e6, 1e6)
+    projection._trimming.stop()
+    projection._trim()
+    assert projection._trimming.isActive(), "it is tried again later"
+    assert set(projection._nodes) == set(projection.layers)
+    busy[0] = False
+    projection._trimming.stop()
+    canvas.context.select(("conv",))
+    projection._trim()
+    assert not projection._trimming.isActive()
+    assert "conv" in projection._nodes, "it is selected"
+    assert "free" not in projection._nodes
+
+
+def test_points_of_links_are_removed_from_a_selected_link_that_has_some(canvas):
+    document, routes = canvas.context.document, canvas.routes
+    before = document.graph.copy()
+    routes.remove()
+    canvas.viewer.select_link(canvas.projection.link("out", 0))
+    routes.remove()
+    assert document.graph == before
+    canvas.viewer.menu_place = None
+    routes.add()
+    assert len(canvas.projection.link("out", 0).points) == 1
+    routes.remove()
+    assert document.graph == before
+    assert canvas.messages == []
+
+
+def test_a_click_that_trembles_moves_neither_a_layer_nor_a_frame(canvas):
+    document = canvas.context.document
+    document.do(commands.add_layer(document.graph, Layer("more", "identity", (320, 320))))
+    document.history.mark_clean()
+    view = canvas.viewer.viewport()
+    for away in (QPoint(1, 0), QPoint(0, 2)):
+        start = kit.node(canvas, "more")
+        QTest.mousePress(view, kit.LEFT, NONE, start)
+        QTest.mouseMove(view, start + away)
+        QTest.mouseRelease(view, kit.LEFT, NONE, start + away)
+        assert document.history.is_clean
+        assert canvas.projection["more"].pos() == QPointF(320, 320)
+        assert canvas.context.selection == ("more",)
+
+
+def test_levels_of_layers_follow_their_images_and_those_of_the_smallest_producer_else(qapp):
+    """Halved so many times; tensors without height and width, unknown layers and loops have the level of what they read."""
+    half = {"size": "2x2", "stride": "2x2"}
+    layers = [
+        Layer("in", "input", params={"dims": "64x32x3"}),
+        Layer("p1", "pooling", inputs=(Source("in"),), params=half),
+        Layer("p2", "pooling", inputs=(Source("p1"),), params=half),
+        Layer("p3", "pooling", inputs=(Source("p2"),), params=half),
+        Layer("f1", "flatten", inputs=(Source("p1"),)),
+        Layer("f3", "flatten", inputs=(Source("p3"),)),
+        Layer("both", "concatenation", inputs=(Source("f1"), Source("f3"))),
+        Layer("again", "concatenation", inputs=(Source("f3"), Source("f1"))),
+        Layer("strange", "of_a_plugin", inputs=(Source("in"), Source("p2"))),
+        Layer("after", "of_a_plugin", inputs=(Source("strange"),)),
+        Layer("loop_a", "of_a_plugin", inputs=(Source("loop_b"), Source("p1"))),
+        Layer("loop_b", "of_a_plugin", inputs=(Source("loop_a"),)),
+        Layer("alone", "of_a_plugin"),
+        Layer("small", "input", params={"dims": "1x1x3"}),
+    ]
+    document = Document(Graph(layers), default_registry())
+    assert levels_of(document) == {
+        "in": 0, "p1": 1, "p2": 2, "p3": 3, "f1": 1, "f3": 3, "both": 3, "again": 3, "strange": 2, "after": 2,
+        "loop_a": 1, "loop_b": 1, "alone": 0, "small": 6,
+    }  # fmt: skip
+    assert levels_of(Document(Graph(), default_registry())) == {}
+    huge = [Layer("in", "input", params={"dims": "65536x65536x1"}), Layer("dot", "input", params={"dims": "1x1x1"})]
+    assert levels_of(Document(Graph(huge), default_registry())) == {"in": 0, "dot": MAX_LEVEL}
+
+
+def test_links_into_and_out_of_an_item_follow_it_at_once_and_so_does_its_block_from_afar(canvas):
+    """While it is dragged the document still has its old place."""
+    projection, viewer = canvas.projection, canvas.viewer
+    item = projection["cat"]
+    into, out = projection.link("cat", 0), projection.link("out", 0)
+    before = projection.entry("cat").pos()
+    item.move_to(QPointF(700, 240))
+    assert into.path().pointAtPercent(1) == into.target.center() == item.inputs[0].center()
+    assert out.path().pointAtPercent(0) == out.source.center() == item.outputs[0].center()
+    assert projection.entry("cat").pos() == before
+    viewer.far_changed()
+    far = projection.collect_far()
+    block = item.layout.block.translated(QPointF(700, 240))
+    assert [rects for rects in far.blocks.values() if block in rects]
+    old = item.layout.block.translated(before)
+    assert not [rects for rects in far.blocks.values() if old in rects]
+    item.move_to(before)
+
+
+def test_from_afar_the_activation_of_a_bypassed_layer_is_pale_with_it(canvas):
+    document, projection = canvas.context.document, canvas.projection
+
+    def tabs() -> tuple[int, int]:
+        far = projection.collect_far()
+        return len(far.blocks.get(Category.ACTIVATION, [])), len(far.ghosts.get(Category.ACTIVATION, []))
+
+    document.do(lambda g: commands.set_params(g, {"conv": {"features": "3"}}))  # it can be bypassed
+    assert tabs() == (1, 0)
+    document.do(lambda g: bypass(g, document.inference, ["conv"]))
+    assert projection["conv"].look.bypassed
+    assert tabs() == (0, 1)
+    document.undo()
+    assert tabs() == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("added", "changed", "moved", "sign"),
+    [(1, 1, 0, "~"), (1, 0, 0, "+"), (0, 1, 0, "~"), (0, 0, 1, "→"), (1, 0, 1, "~"), (1, 1, 1, "~")],
+)
+def test_the_mark_of_a_collapsed_frame_is_that_of_its_layers_if_they_have_the_same(qtbot, added, changed, moved, sign):
+    folded = {"attributes": {FOLDED: "f"}}
+    layers = [
+        Layer("in", "input", (0, 0), params={"dims": "16x16x3"}),
+        Layer("conv", "convolution", (320, 0), (Source("in"),), {"features": "4"}, **folded),
+        Layer("new", "identity", (320, 160), (Source("in"),), **folded),
+        Layer("plain", "identity", (320, 320), (Source("in"),), **folded),
+    ]
+    canvas = kit.open_canvas(qtbot, Graph(layers, frames=(Frame("f", "Frame", collapsed=True),)))
+    before = [
+        replace(layer, params={"features": "8"}) if layer.name == "conv" and changed else layer for layer in layers
+    ]
+    before = [layer for layer in before if layer.name != "new" or not added]
+    before = [replace(layer, position=(320, 480)) if layer.name == "plain" and moved else layer for layer in before]
+    context = canvas.context
+    context.comparison.with_graph(Graph(before, frames=(Frame("f", "Frame", collapsed=True),)), "before")
+    box = canvas.projection.frame("f").seen
+    qtbot.waitUntil(lambda: bool(canvas.differences.item.marks))
+    assert [(mark.sign, mark.rect) for mark in canvas.differences.item.marks] == [(sign, box)]
