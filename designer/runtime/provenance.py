@@ -8,6 +8,7 @@ import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cache
 from hashlib import sha256
 from importlib import metadata
 from typing import Protocol
@@ -51,13 +52,17 @@ def written_at() -> str:
 
 def versions() -> dict[str, str]:
     """Versions of Python, this program, and the packages of engines, read without importing them."""
-    found = {"python": platform.python_version()}
-    for name in dict.fromkeys((*_OURS, *(engine.package for engine in default_engines()))):
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return found
+    found = {name: _version(name) for name in (*_OURS, *(engine.package for engine in default_engines()))}
+    return {"python": platform.python_version()} | {name: text for name, text in found.items() if text}
+
+
+@cache
+def _version(package: str) -> str:
+    """The version of a package, empty without it. It is read once: all folders of installed packages are searched for it."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return ""
 
 
 @dataclass(frozen=True, slots=True)

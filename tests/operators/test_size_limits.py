@@ -201,7 +201,7 @@ def test_a_padding_that_does_not_help_is_not_offered(monkeypatch: pytest.MonkeyP
 
 def test_a_plugin_without_its_parts_is_told_what_it_lacks() -> None:
     with pytest.raises(
-        TypeError, match="^operator type 'Bad Type' must be lower case letters, digits and underscores$"
+        TypeError, match=r"^operator type 'Bad Type' must be lower case letters, digits and underscores$"
     ):
 
         class Bad(Operator, type="Bad Type"):

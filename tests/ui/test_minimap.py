@@ -8,10 +8,10 @@ pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
 
+from painted import strokes
 from PySide6.QtCore import QPoint, QPointF, QRect, QRectF, QSettings, QSize, Qt, QTimer
 from PySide6.QtGui import QRegion
 from PySide6.QtTest import QTest
-from painted import strokes
 from window_kit import show
 
 from app.ui.widgets import theme

@@ -16,10 +16,10 @@ import pytest
 
 pytest.importorskip("PySide6")
 
+from painted import strokes
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QColor, QImage, QPainter, QPen
 from PySide6.QtWidgets import QApplication, QLabel, QMessageBox
-from painted import strokes
 from training_kit import WAIT, exported, make_run, training
 from window_kit import network, open_window, show
 
