@@ -112,8 +112,8 @@ def ended(process: subprocess.Popen[bytes]) -> Iterator[subprocess.Popen[bytes]]
 
 def test_a_sweep_that_was_stopped_continues_with_its_checkpoints(network: Path) -> None:
     words = command(network, "--grid", "lr=0.001,0.002")
-    words[words.index("--steps") + 1] = "400"
-    words[words.index("--validate-every") + 1] = "400"
+    words[words.index("--steps") + 1] = "1000"
+    words[words.index("--validate-every") + 1] = "1000"
     run = RunFolder(network.with_name("net_sweep") / "network" / "runs" / "trial_001")
     with ended(subprocess.Popen(words, stdout=subprocess.DEVNULL, cwd=ROOT, start_new_session=True)) as process:
         wait_for(run, lambda status: status.step > 5)
@@ -129,7 +129,7 @@ def test_a_sweep_that_was_stopped_continues_with_its_checkpoints(network: Path) 
     first = run.metrics.read_text().splitlines()[1]
     assert subprocess.run(words, stdout=subprocess.DEVNULL, cwd=ROOT, timeout=280, check=False).returncode == 0
     assert run.metrics.read_text().splitlines()[1] == first  # it was resumed, not repeated
-    assert [(row["state"], row["step"]) for row in results(network)] == [("finished", 400)] * 2
+    assert [(row["state"], row["step"]) for row in results(network)] == [("finished", 1000)] * 2
 
 
 @pytest.mark.parametrize(

@@ -804,9 +804,9 @@ def test_a_journal_through_saves_and_compactions(tmp_path, monkeypatch):
     desk = Desk(tmp_path / "journal", chain(), Path("net.xml"))
     for version in range(3):
         seed = {"random_seed": (None, version), "precision": ("fp32", "fp16")}
+        assert desk.journal.synced
         if version < 2:
             desk.do(lambda g, s=seed: Edit("Settings", settings=s))
-        assert desk.journal.synced == (version == 2)
         for number in range(60):
             desk.do(lambda g, n=number, v=version: commands.set_params(g, {"n1": {"features": str(100 * v + n + 1)}}))
             if number % 20 == 9:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ DECLARATIONS = [
     for cls in (*REGISTRY, *REGISTRY.activations.values())
     if cls.role in (Role.COMPUTE, Role.OUTPUT, Role.LOSS) and "random" not in cls.exceptions
 ]
+EXAMPLES = 60  # cases of an operator
 QUIET: dict[str, Any] = {
     "deadline": None,
     "database": None,
@@ -84,7 +86,8 @@ def random_case(draw: st.DrawFn, cls: type[Operator], small: bool) -> Case | Non
     for parameter in cls.parameters:
         if draw(st.integers(0, 2)) == 0:
             values[parameter.name] = draw(value_of(parameter, small))
-    types = [draw(tensors(kind, small)) for kind in start.inputs]
+    as_declared = len(start.inputs) > 1 and draw(st.booleans())  # several inputs drawn one by one rarely fit together
+    types = [kind if as_declared else draw(tensors(kind, small)) for kind in start.inputs]
     if types and draw(st.integers(0, 15)) == 0:
         types.append(types[-1])
     if types and draw(st.integers(0, 15)) == 0:
@@ -108,12 +111,10 @@ def random_case(draw: st.DrawFn, cls: type[Operator], small: bool) -> Case | Non
 @pytest.mark.parametrize("cls", DECLARATIONS, ids=lambda cls: cls.type)
 def test_agrees_with_torch_or_refuses(cls: type[Operator]) -> None:
     agreed = 0
-    walks = (
-        cls.category is Category.RECURRENT
-    )  # torch walks their steps even on meta, and the features of a bilinear layer
+    walks = cls.category is Category.RECURRENT
 
-    @settings(max_examples=20 if walks else 60, **QUIET)
-    @given(random_case(cls, small=walks or cls.type == "bilinear"))
+    @settings(max_examples=20 if walks else EXAMPLES, **QUIET)
+    @given(random_case(cls, small=walks or cls.type == "bilinear"))  # torch walks their steps or features even on meta
     def check(case: Case | None) -> None:
         nonlocal agreed
         if case is None:
@@ -189,6 +190,7 @@ def test_randomness_finds_a_rule_that_forgets_dilation(monkeypatch: pytest.Monke
 
     right = _filter.window_output
     monkeypatch.setattr(_filter, "window_output", lambda size, k, s, pads, d=1: right(size, k, s, pads))
+    monkeypatch.setattr(sys.modules[__name__], "EXAMPLES", 300)  # so that this does not depend on chance
     monkeypatch.setitem(QUIET, "phases", (Phase.generate,))  # the smallest mistake is not of interest
     with pytest.raises((AssertionError, RuntimeError, ExceptionGroup)):
         test_agrees_with_torch_or_refuses(REGISTRY.operators["depthwise_convolution"])

@@ -24,8 +24,8 @@ from window_kit import open_window
 
 from designer.graph.graph import Graph
 
-GESTURES = int(os.environ.get("LAYERWRIGHT_SOAK", "1000"))
-SEEDS = 5
+GESTURES = int(os.environ.get("LAYERWRIGHT_SOAK", "600"))
+SEEDS = 3
 ROUND = 200  # gestures on one network
 FULL = 2  # runs with all windows of the workspace; the others have the canvas and the Layer Editor, which is faster
 DEEP = 25  # gestures between checks of inference and file
