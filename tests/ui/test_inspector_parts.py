@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gc
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -16,7 +17,7 @@ from PIL import Image
 from pseudo_kit import Pseudo
 from PySide6.QtCore import QPoint, QPointF, QRect, QRectF, Qt
 from PySide6.QtGui import QColor, QImage, QWheelEvent
-from PySide6.QtWidgets import QApplication, QPushButton
+from PySide6.QtWidgets import QApplication, QPushButton, QWidgetItem
 from pytestqt.qtbot import QtBot
 
 from app.ui.document.document import Document
@@ -113,6 +114,16 @@ def test_the_text_about_a_pixel_is_whole(panel: ChannelInspectorPanel, width: in
     for label in labels:
         assert label.fontMetrics().horizontalAdvance(label.text()) <= label.width() or not label.isVisible()
     assert panel.legend.width() == panel.legend.sizeHint().width()
+
+
+def test_no_object_of_a_moved_text_stays_in_python(panel: ChannelInspectorPanel) -> None:
+    """Qt deletes the item of a widget that moves in a grid. Python would take a new widget at the same address for that item."""
+    for width in (400, 1200, 400):
+        panel.resize(width, 500)
+        QApplication.processEvents()
+    column = panel.layout()
+    assert column is not None
+    assert not [each for each in gc.get_referents(column) if isinstance(each, QWidgetItem)]
 
 
 def test_longer_texts_of_another_language_wrap(qtbot: QtBot) -> None:

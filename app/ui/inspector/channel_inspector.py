@@ -140,16 +140,16 @@ class ChannelInspectorPanel(QWidget):
         self._lines = QWidget()
         self._lines.setLayout(self.probe.lines(theme.mono_font()))
         self._foot = QGridLayout()
-        self._foot.addWidget(self._histogram, 0, 0)
-        self._foot.addWidget(self._lines, 0, 1)
-        self._foot.addWidget(self.legend, 0, 2)
-        self._foot.setColumnStretch(1, 1)
         column = QVBoxLayout(self)
         column.setContentsMargins(8, 8, 8, 8)
         column.setSpacing(4)
         for widget in (self.subjects, self.bar, middle):
             column.addWidget(widget, int(widget is middle))
-        column.addLayout(self._foot)
+        column.addLayout(self._foot)  # empty: PySide would keep its items, also that of a widget which is moved later
+        self._foot.addWidget(self._histogram, 0, 0)
+        self._foot.addWidget(self._lines, 0, 1)
+        self._foot.addWidget(self.legend, 0, 2)
+        self._foot.setColumnStretch(1, 1)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Where the probe's text would be cut between the histogram and the legend, it is under them, and there on two lines."""
