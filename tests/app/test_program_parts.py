@@ -796,6 +796,21 @@ def test_our_modules_come_first_in_a_process(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "start",
+    [
+        "sys.argv = ['layerwright', '--help']; from app.main import main; main()",
+        "sys.argv = ['process.py', 'app.cli.main', '--help']; runpy.run_path('app/process.py', run_name='__main__')",
+    ],
+)
+def test_a_process_without_a_window_deletes_nothing_at_its_end(start: str) -> None:
+    """What was imported is exempt from the last search for garbage, which comes after all that is registered for the exit."""
+    first = "import atexit, gc, runpy, sys; atexit.register(lambda: print(gc.get_freeze_count() > 10_000)); "
+    command = [sys.executable, "-c", first + start]
+    done = subprocess.run(command, cwd=Path(process.__file__).parents[1], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "True"
+
+
+@pytest.mark.parametrize(
     ("words", "window"),
     [
         ([], True), (["a.xml"], True), (["a.xml", "b.onnx", "c.pt2"], True), (["a.xml", "check"], False), (["check", "a.xml"], False),

@@ -1,4 +1,4 @@
-"""What the conversion of a node is told about each kind of value, as recorded: numbers, sizes, a layer, or why there is none."""
+"""What the conversion of a node reads of each kind of value, as recorded: numbers, sizes, a layer, or why it has none of them."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ def test_a_canvas_without_a_network_does_nothing_that_needs_one(qtbot):
 def test_an_operator_that_does_not_exist_is_refused_by_its_name(canvas):
     before = canvas.context.document.graph.copy()
     canvas._add("no_such", QPointF(0, 0), None)
-    assert canvas.messages == [("error", "There is no operator 'no_such'")]
+    assert canvas.messages == [("error", "The operator 'no_such' is unknown: load its plugin, or add another one")]
     assert canvas.context.document.graph == before
     assert canvas.context.selection == ()
 

@@ -250,7 +250,7 @@ def test_a_frame_moves_the_boxes_that_are_seen_in_it_and_the_layers_whose_middle
     assert outer.contains(box.center())
     assert not outer.contains(box)
     document.do(lambda g: frames.set_frame(g, "g", Frame("g", "Around", rect=(300, -160, 480, 400))))
-    document.do(lambda g: frames.set_frame(g, "h", Frame("h", "Beside", rect=(700, 0, 200, 100))))
+    document.do(lambda g: frames.set_frame(g, "h", Frame("h", "Outside", rect=(700, 0, 200, 100))))
     start = kit.at(window.canvas, QPointF(330, -148))
     kit.drag(window.canvas, start, start + QPoint(0, 30))
     graph = graph_of(window)

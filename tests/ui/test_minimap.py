@@ -159,7 +159,7 @@ def test_layers_smaller_than_a_pixel_are_painted(empty_window, qtbot):
 
 
 def test_the_rectangle_is_cut_at_the_edge_of_the_map_and_nowhere_else(window, qtbot):
-    """Also where it is beside the network, and where nothing of the network is seen."""
+    """Also where it is outside of the network, and where nothing of the network is seen."""
     minimap, viewer = window.canvas.minimap, window.canvas.viewer
     viewer.zoom_by(0.8 / viewer.zoom)
     qtbot.waitUntil(minimap.isVisible)

@@ -17,6 +17,7 @@ from PySide6.QtCore import QMimeData, QPointF, Qt
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QTreeWidget, QWidget
 from pytestqt.qtbot import QtBot
+from shiboken6 import isValid
 
 from app.engine.protocol import BitsReply, LayerBits, SizePoint
 from app.ui.canvas.viewer import FORMAT_MIME
@@ -301,6 +302,24 @@ def test_every_format_that_is_measured_has_a_column_of_numbers(qtbot):
             assert Qt.AlignmentFlag(item.textAlignment(column)) & Qt.AlignmentFlag.AlignRight
     assert [header.text(column) for column in (0, 1, header.columnCount() - 1)] == ["Layer", "Format", "Reason"]
     assert not header.toolTip(header.columnCount() - 1)
+
+
+def test_rows_that_are_no_longer_shown_are_deleted(qtbot):
+    """Piece by piece, also those of a document that was closed meanwhile."""
+    context = Context(default_registry())
+    context.set_document(Document(network(), context.registry, parent=context))
+    panel = NumberFormatsPanel(context)
+    context.setParent(panel)
+    qtbot.addWidget(panel)
+    rows = [panel.table.topLevelItem(row) for row in range(panel.table.topLevelItemCount())]
+    assert len(rows) == 2
+    panel._show_layers()
+    rows += [panel.table.topLevelItem(row) for row in range(panel.table.topLevelItemCount())]
+    context.set_document(Document(Graph(), context.registry, parent=context))
+    assert panel.table.topLevelItemCount() == 0
+    qtbot.waitUntil(lambda: not any(map(isValid, rows)))
+    assert panel._gone == []
+    assert not panel._filling.isActive()
 
 
 def test_a_chip_dropped_on_a_layer_that_is_not_selected_is_for_it_alone(qtbot):

@@ -585,7 +585,9 @@ class Canvas(QWidget):
             return
         layer = default_layer(document.graph, document.registry, type_name, on_grid(*center.toTuple()))
         if layer is None:
-            self._context.message.emit("error", tr("There is no operator '{name}'", name=type_name))
+            self._context.message.emit(
+                "error", tr("The operator '{name}' is unknown: load its plugin, or add another one", name=type_name)
+            )
             return
         edit = self.add(
             lambda d: join(layer) if join is not None else commands.add_layer(d.graph, layer), center=center, free=free

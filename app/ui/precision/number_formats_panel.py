@@ -173,7 +173,6 @@ class NumberFormatsPanel(QWidget):
         place = self.table.verticalScrollBar().value()
         self._empty()
         self._rows = self._add_rows()
-        self._filling.start()
         self._fill()
         self.table.verticalScrollBar().setValue(place)
         self.size_text.setText(self._size_text())
