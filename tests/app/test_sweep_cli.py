@@ -83,12 +83,12 @@ def test_a_grid_over_noise_and_widths_names_the_failed_trial_and_is_not_repeated
     assert "nn.Conv2d(3, 2," in (best.project / "model.py").read_text()
     assert {run.folder for run in run_registry.known_runs()} == {str(row["run"]) for row in found}
     written = best.checkpoint.stat().st_mtime_ns
-    again = sweep(network, *words)
+    again = CliRunner().invoke(app, command(network, *words)[3:])
     assert "3 trials, 2 finished before" in again.stdout
     assert best.checkpoint.stat().st_mtime_ns == written
-    other = sweep(network, "--grid", "noise=25")
-    assert other.returncode == 1
-    assert "another sweep" in other.stderr
+    other = CliRunner().invoke(app, command(network, "--grid", "noise=25")[3:])
+    assert isinstance(other.exception, DiagnosticError)
+    assert "another sweep" in str(other.exception)
 
 
 def wait_for(run: RunFolder, condition: Callable[[Status], bool]) -> None:
