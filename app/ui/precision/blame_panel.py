@@ -22,6 +22,7 @@ from PySide6.QtWidgets import (
 
 from app.computations import computation_titles, variant_name
 from app.engine.protocol import BlamedOperator, BlameReply
+from app.ui.document.locations import start_folder
 from app.ui.engine.context import Context
 from app.ui.engine.document_watch import DocumentWatch
 from app.ui.engine.number_formats import number_formats_of
@@ -185,8 +186,9 @@ class BlamePanel(QWidget):
         self._context.heat_requested.emit(None)
 
     def _on_file(self) -> None:
+        folder = start_folder(self._context.root.file if self._context.has_document else None)
         path, _ = QFileDialog.getOpenFileName(
-            self, tr("Compare with ONNX File"), str(Path.home()), tr("ONNX models (*.onnx)")
+            self, tr("Compare with ONNX File"), str(folder), tr("ONNX models (*.onnx)")
         )
         if path:
             self.compare_with_file(Path(path))

@@ -218,7 +218,7 @@ class PrecisionDialog(GrowingDialog):
         raise ValueError(field)
 
     def _on_browse(self) -> None:
-        folder = QFileDialog.getExistingDirectory(self, tr("Folder of Images"))
+        folder = QFileDialog.getExistingDirectory(self, tr("Folder of Images"), self.folder.text().strip())
         if folder:
             self.folder.setText(folder)
 
