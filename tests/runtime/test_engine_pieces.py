@@ -1215,6 +1215,8 @@ def test_a_model_says_which_version_of_the_program_made_it(runtime_registry):
         assert (made.producer_name, made.producer_version) == (onnx_model.PRODUCER, version)
         assert {entry.key: entry.value for entry in made.metadata_props} == (metadata or {})
         assert made.graph.name == "net"
+    unnamed = onnx_model._Builder(Inference(Graph(list(graph), name=""), runtime_registry), Weights())
+    assert onnx_model._packed(unnamed, [], []).graph.name == "network"
 
 
 class TrtContext:
