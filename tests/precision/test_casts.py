@@ -91,7 +91,7 @@ PLAIN = ["a: a = image (not image)", "b: b = a", "c: c = b", "d: d = a c", "e: e
             "a: image_float16 <- image (not image)", "a: a = image_float16 (not image_float16)", "b: a_int8 <- a",
             "b: b = a_int8 (not a_int8)", "b: b_int8 <- b (not b)", "c: c = b_int8", "d: a_bfloat16 <- a",
             "d: c_bfloat16 <- c", "d: d = a_bfloat16 c_bfloat16 (not a_bfloat16 c_bfloat16)", "e: d_float16 <- d (not d)",
-            "e: b_float16 <- b_int8 (not b_int8)", "e: e = d_float16 b_float16 (not d_float16 b_float16)",
+            "e: b_float16 <- b_int8 (not b_int8)", "e: e = d_float16 b_float16 (not b_float16 d_float16)",
             "f: e_int8 <- e (not e)", "f: f = e_int8 (not e_int8)", "f: f_int8 <- f (not f)", "a=a c=c f=f_int8",
         ]),
     ],
