@@ -64,6 +64,12 @@ PLAIN = ["a: a = image (not image)", "b: b = a", "c: c = b", "d: d = a c", "e: e
         ("b:float16", [
             PLAIN[0], "b: a_float16 <- a", "b: b = a_float16 (not a_float16)", *PLAIN[2:], "a=a c=c f=f",
         ]),
+        ("b:float16 d:int8 e:bfloat16", [
+            PLAIN[0], "b: a_float16 <- a", "b: b = a_float16 (not a_float16)", PLAIN[2], "d: a_int8 <- a", "d: c_int8 <- c",
+            "d: d = a_int8 c_int8 (not a_int8 c_int8)", "d: d_int8 <- d (not d)", "e: d_bfloat16 <- d_int8 (not d_int8)",
+            "e: b_bfloat16 <- b (not b)", "e: e = d_bfloat16 b_bfloat16 (not b_bfloat16 d_bfloat16)", PLAIN[5],
+            "a=a c=c f=f",
+        ]),
         ("a:int8", [
             "a: image_int8 <- image (not image)", "a: a = image_int8 (not image_int8)", "a: a_int8 <- a (not a)",
             "b: b = a_int8", "c: c = b", "d: d = a_int8 c", *PLAIN[4:], "a=a_int8 c=c f=f",
