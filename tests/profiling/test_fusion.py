@@ -170,3 +170,21 @@ def test_kernels_without_layers_join_a_neighbor_that_has_some(kernels_, expected
     found = kernel_groups(nodes, ran)
     assert [f"{' '.join(sorted(group.layers))}: {' '.join(group.kernels)}" for group in found] == expected
     assert [group.ops for group in found] == [[node.op for node in nodes if node.name in g.kernels] for g in found]
+
+
+def test_what_is_fused_into_a_blocked_convolution_stays_there_where_its_layout_is_converted():
+    original = [
+        Node("Conv", "d/Conv", ("x", "d/kernel"), ("d/Conv:y",)),
+        Node("Add", "add/Add", ("d/Conv:y", "y"), ("add",)),
+        Node("Relu", "r/Relu", ("add",), ("r",)),
+        Node("Sqrt", "s/Sqrt", ("r",), ("s",)),
+    ]
+    optimized = [
+        Node("Conv", "d/Conv:y_nchwc", ("t1", "t2", "", "t3"), ("t4",)),
+        Node("ReorderOutput", "ReorderOutput", ("t4",), ("r",)),
+        Node("Sqrt", "s/Sqrt", ("r",), ("s",)),
+    ]
+    assert kernels(groups(original, optimized, ("d", "add", "r", "s"))) == {
+        ("d", "add", "r"): ["d/Conv:y_nchwc", "ReorderOutput"],
+        ("s",): ["s/Sqrt"],
+    }
