@@ -58,10 +58,11 @@ from designer.files.document import write_document
 from designer.files.variants import CalibrationRecipe, Variant
 from designer.files.weight_files import save_weights
 from designer.files.weights import WeightKey, WeightStatus
-from designer.graph.diagnostics import DiagnosticError
+from designer.graph.diagnostics import Diagnostic, DiagnosticError, Severity
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.graph.types import Size2D
+from designer.operators.registry import default_registry
 from designer.passes.effect import PassEffect
 from designer.passes.passes import PassResult, Traffic
 from designer.precision.int8 import Sensitivity
@@ -491,6 +492,21 @@ def test_weights_that_are_missing_are_reported_before_they_are_pruned(peer, weig
         assert {each.status for each in reply.report if each.tensor == "kernel"} == {WeightStatus.MISSING}
     with pytest.raises(DiagnosticError, match="no layer can be pruned"):
         peer.ask(OpenRequest(document(), weights, engine="torch", sparsity="2:4"))
+
+
+def test_a_network_is_opened_with_the_problems_of_its_file_of_plugins_and_of_its_layers(tmp_path, monkeypatch):
+    """Those of plugins are reported once, when it is opened."""
+    known = default_registry()
+    plugin = Diagnostic("plugin", "a plugin is broken", severity=Severity.WARNING)
+    registry = replace(known, diagnostics=[plugin])
+    monkeypatch.setattr("app.engine.worker.default_registry", lambda: registry)
+    made = Peer(tmp_path / "shared")
+    text = document(unknown="3").replace(' edit_pos="0,0"', "", 1)
+    opened = made.ask(OpenRequest(text, engine="torch", seed=1)).diagnostics
+    assert [d.code for d in opened] == ["missing-position", "plugin", "unknown-parameter"]
+    assert opened[1] == plugin
+    again = made.ask(UpdateRequest(text)).diagnostics
+    assert [d.code for d in again] == ["missing-position", "unknown-parameter"]
 
 
 @pytest.mark.parametrize("refused", [False, True])
