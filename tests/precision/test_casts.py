@@ -16,7 +16,6 @@ from designer.operators.torch_data import TorchMethod
 from designer.operators.torch_program import Local, Program, TorchStep, build_program, locals_of
 from designer.runtime.engines.rounded_torch import _round_weights, with_casts
 from designer.runtime.number_formats import FORMATS
-from designer.runtime.rounding import rounded
 
 torch = pytest.importorskip("torch")
 
@@ -129,6 +128,8 @@ def test_values_inside_of_a_layer_stay_as_they_are():
 @pytest.mark.parametrize("name", ["float32", "float16", "bfloat16", "int8", "int3"])
 def test_weights_are_rounded_for_each_output_channel(name):
     """Integers: not those of one dimension; nothing of another type than FP32. Another layer keeps its format."""
+    from designer.runtime.rounding import rounded
+
     torch.manual_seed(3)
     module = torch.nn.Module()
     for key, child in {
