@@ -355,6 +355,18 @@ def test_a_pasted_template_never_replaces_one_of_the_same_name(graph: Graph) -> 
     assert after.templates["pair"] == pair()
 
 
+def test_a_pasted_template_is_not_renamed_to_another_that_is_pasted(graph: Graph) -> None:
+    theirs = Template("pair", (Layer("y", "template_output"),))
+    second = Template("pair_2", (Layer("z", "template_output"),))
+    layers = [instance("i", "pair"), instance("j", "pair_2")]
+    for templates in ([theirs, second], [second, theirs]):
+        after = committed(graph, lambda g, made=templates: paste_with_templates(g, layers, made))
+        assert (after["i"].params["template"], after["j"].params["template"]) == ("pair_3", "pair_2")
+        assert {name: template.layers for name, template in after.templates.items()} == {
+            "pair": pair().layers, "pair_2": second.layers, "pair_3": theirs.layers,
+        }  # fmt: skip
+
+
 def test_a_layer_inside_knows_its_instances() -> None:
     assert enclosing("group.block.conv") == ("group.block.conv", "group.block", "group")
     assert enclosing("conv") == ("conv",)
