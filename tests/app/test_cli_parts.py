@@ -283,6 +283,8 @@ def test_an_unknown_format_of_a_profile_is_refused_before_anything_is_read(
         (("prune", "--report", "r.json"), "--report needs --output"),
         (("prune", "--validate", "images"), "--validate needs --output"),
         (("prune", "-o", "w", "--report", "r.txt"), "unknown-format"),
+        (("prune", "-o", "w", "--report", "r"), "unknown-format"),
+        (("precision", "--to", "fp16", "--validate", "images", "-o", "a.onnx", "--report", "r"), "unknown-format"),
         (("precision", "--to", "fp16", "--validate", "images", "-o", "a.onnx", "--report", "r.txt"), "unknown-format"),
     ],
 )

@@ -37,8 +37,10 @@ from app.engine.protocol import (
     PassRow,
     PingRequest,
     PredictRequest,
+    ProfiledNetwork,
     ProfileRequest,
     ReceptiveFieldRequest,
+    RemeasureRequest,
     RunRequest,
     SetFormatsRequest,
     SetInputRequest,
@@ -56,10 +58,11 @@ from designer.files.document import write_document
 from designer.files.variants import CalibrationRecipe, Variant
 from designer.files.weight_files import save_weights
 from designer.files.weights import WeightKey, WeightStatus
-from designer.graph.diagnostics import DiagnosticError
+from designer.graph.diagnostics import Diagnostic, DiagnosticError, Severity
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.graph.types import Size2D
+from designer.operators.registry import default_registry
 from designer.passes.effect import PassEffect
 from designer.passes.passes import PassResult, Traffic
 from designer.precision.int8 import Sensitivity
@@ -447,6 +450,63 @@ def test_a_network_is_opened_as_its_variant(peer, weights, monkeypatch):
         peer.ask(OpenRequest(document(), weights, engine="torch", sparsity=sparsity))
         peer.ask(SetWeightsRequest(weights))
         assert len(reach_sparse) == (2 if sparsity == "2:4" else 0)
+
+
+def test_only_captured_layers_are_those_of_the_document_before_the_passes(peer, weights, monkeypatch):
+    """Runs, profiles with their training step, networks measured in turns and videos are of the network after the passes."""
+    made = []
+
+    def optimized(session, names):
+        made.append(SimpleNamespace(graph="g", registry="r", options="o", of=session, names=names))
+        return SimpleNamespace(current=lambda: made[-1])
+
+    monkeypatch.setattr("app.engine.worker.OptimizedSession", optimized)
+    opened = OpenRequest(document(), weights, engine="torch", passes=("drop_identities",))
+    peer.ask(opened)
+    (after,) = made
+    assert (after.of, after.names) == (peer.worker.session, ("drop_identities",))
+    runs = peer.worker._runs
+    with monkeypatch.context() as patch:
+        patch.setattr(runs, "run", lambda session_of, request, progress: session_of())
+        assert peer.ask(RunRequest()) is after
+        assert peer.ask(RunRequest(("conv",))) is peer.worker.session
+    for request, target in (
+        (ProfileRequest(), "designer.profiling.measure.profile_session"),
+        (ExportVideoRequest({}, {}), "app.engine.video_job.process"),
+    ):
+        assert reached(peer, monkeypatch, target, request).session is after
+    with monkeypatch.context() as patch:
+        patch.setattr("designer.profiling.measure.profile_session", lambda *_, **__: "found")
+        patch.setattr("app.engine.training_profile.with_training_step", lambda *each: each)
+        assert peer.ask(ProfileRequest(training=True)).profile == ("found", "g", "r", "o")
+    again = RemeasureRequest((ProfiledNetwork(opened, 1, None),), 1)
+    call = reached(peer, monkeypatch, "designer.profiling.measure.configurations", again)
+    assert call.session is made[-1]
+    assert made[-1] is not after
+
+
+def test_weights_that_are_missing_are_reported_before_they_are_pruned(peer, weights, tmp_path):
+    save_weights(tmp_path / "part.safetensors", {key: array for key, array in TENSORS.items() if key.tensor == "bias"})
+    for path in (None, str(tmp_path / "part.safetensors")):
+        reply = peer.ask(OpenRequest(document(), path, engine="torch", sparsity="2:4"))
+        assert {each.status for each in reply.report if each.tensor == "kernel"} == {WeightStatus.MISSING}
+    with pytest.raises(DiagnosticError, match="no layer can be pruned"):
+        peer.ask(OpenRequest(document(), weights, engine="torch", sparsity="2:4"))
+
+
+def test_a_network_is_opened_with_the_problems_of_its_file_of_plugins_and_of_its_layers(tmp_path, monkeypatch):
+    """Those of plugins are reported once, when it is opened."""
+    known = default_registry()
+    plugin = Diagnostic("plugin", "a plugin is broken", severity=Severity.WARNING)
+    registry = replace(known, diagnostics=[plugin])
+    monkeypatch.setattr("app.engine.worker.default_registry", lambda: registry)
+    made = Peer(tmp_path / "shared")
+    text = document(unknown="3").replace(' edit_pos="0,0"', "", 1)
+    opened = made.ask(OpenRequest(text, engine="torch", seed=1)).diagnostics
+    assert [d.code for d in opened] == ["missing-position", "plugin", "unknown-parameter"]
+    assert opened[1] == plugin
+    again = made.ask(UpdateRequest(text)).diagnostics
+    assert [d.code for d in again] == ["missing-position", "unknown-parameter"]
 
 
 @pytest.mark.parametrize("refused", [False, True])

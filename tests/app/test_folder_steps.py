@@ -407,7 +407,7 @@ class Writer:
 def videos(log: Log, monkeypatch: pytest.MonkeyPatch) -> Log:
     """Videos a.mp4 of 4 and b.mp4 of 3 frames, and what is written."""
     infos = {
-        "a.mp4": SourceInfo("video", 4, 12.0), "b.mp4": SourceInfo("video", 3, 30.0, variable=True),
+        "a.mp4": SourceInfo("video", 4, 12.0), "two.mp4": SourceInfo("video", 2, 10.0), "b.mp4": SourceInfo("video", 3, 30.0, variable=True),
         "f": SourceInfo("folder", 5, names=("k.png", "l.tif", "m.n.png", "o.png", "p.png")), "5.png": SourceInfo("image"),
     }  # fmt: skip
     monkeypatch.setattr(video_job, "Sources", listed_sources(log, infos))
@@ -461,6 +461,24 @@ def test_the_rate_of_a_video(videos: Log, inputs: list[str], fps: float, found: 
     done = process(ListedSession(videos), job)  # type: ignore[arg-type]
     assert done.fps == found
     assert [note for note in done.notes if "rate" in note] == notes
+
+
+def test_two_frames_are_a_video_and_a_note_of_several_files_is_given_once(videos: Log) -> None:
+    inputs = {"x": Path("two.mp4"), "y": Path("b.mp4")}
+    job = VideoJob(inputs, {"x_out": Path("x.mkv"), "y_out": Path("y.mkv")})
+    done = process(ListedSession(videos), job)  # type: ignore[arg-type]
+    taken = [each for each in videos if each[0] in ("take", "write")]
+    assert taken == [
+        ("take", "two.mp4", None, 0), ("take", "b.mp4", None, 0), *(("write", 1.0, "frame_00000"),) * 2,
+        ("take", "two.mp4", None, 1), ("take", "b.mp4", None, 1), *(("write", 2.0, "frame_00001"),) * 2,
+    ]  # fmt: skip
+    assert (done.frames, done.fps) == (2, 10.0), "the rate of the first video"
+    assert done.notes == (
+        "the inputs have different numbers of frames (x 2, y 3); the shortest one determines the length",
+        "the video has a variable frame rate; it is written at 10 frames per second",
+        "dropped",
+        "sum 2",
+    )
 
 
 def test_a_video_that_fails_closes_everything(videos: Log) -> None:

@@ -309,3 +309,34 @@ def test_a_link_has_at_most_64_waypoints():
     with pytest.raises(DiagnosticError, match="at most 64"):
         set_route(graph, "x", 0, [*points, (1, 1)])
     assert routes_of(moved(graph["x"], (3, -7))) == {0: tuple((x + 3, y - 7) for x, y in points), 1: ((8, -2),)}
+
+
+@pytest.mark.parametrize(
+    ("after", "origins", "expected"),
+    [
+        ("a a b", None, {0: 0, 1: 1, 2: 2}),
+        ("- a b", None, {1: 1, 2: 2}),  # fewer links from one source: each keeps its index
+        ("a - b", None, {0: 0, 2: 2}),
+        ("a b", None, {0: 0, 1: 2}),
+        ("b a", None, {0: 2, 1: 1}),
+        ("b a a", None, {0: 2, 1: 0, 2: 1}),  # as many links: each keeps its rank
+        ("- a a b", None, {1: 0, 2: 1, 3: 2}),
+        ("a a a b", None, {0: 0, 1: 1, 3: 2}),  # more links: the new one has no waypoints
+        ("b b a", None, {}),
+        ("c a b", None, {1: 1, 2: 2}),
+        ("", None, {}),
+        ("a a b", [1, 0, None], {0: 1, 1: 0}),
+        ("a a b", [None, None, None], {}),
+        ("a a", [0, 1, 2], {0: 0, 1: 1}),
+        ("b a", [0, 1], {1: 1}),  # waypoints do not pass to a link from another source
+    ],
+)
+def test_waypoints_stay_with_their_links(after, origins, expected):
+    def inputs(text):
+        return tuple(Source(name) if name != "-" else None for name in text.split())
+
+    points = {index: ((16 * index, 32),) for index in range(3)}
+    before = with_routes(Layer("x", "y", inputs=inputs("a a b")), points)
+    made = rewired(before, inputs(after), origins)
+    assert made.inputs == inputs(after)
+    assert routes_of(made) == {index: points[origin] for index, origin in expected.items()}

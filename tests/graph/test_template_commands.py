@@ -355,6 +355,31 @@ def test_a_pasted_template_never_replaces_one_of_the_same_name(graph: Graph) -> 
     assert after.templates["pair"] == pair()
 
 
+def test_a_pasted_template_is_not_renamed_to_another_that_is_pasted(graph: Graph) -> None:
+    theirs = Template("pair", (Layer("y", "template_output"),))
+    second = Template("pair_2", (Layer("z", "template_output"),))
+    layers = [instance("i", "pair"), instance("j", "pair_2")]
+    for templates in ([theirs, second], [second, theirs]):
+        after = committed(graph, lambda g, made=templates: paste_with_templates(g, layers, made))
+        assert (after["i"].params["template"], after["j"].params["template"]) == ("pair_3", "pair_2")
+        assert {name: template.layers for name, template in after.templates.items()} == {
+            "pair": pair().layers, "pair_2": second.layers, "pair_3": theirs.layers,
+        }  # fmt: skip
+
+
+def test_everything_that_uses_a_renamed_template_is_renamed_in_any_order(graph: Graph) -> None:
+    chain = [Template("pair", (Layer("y", "template_output"),))]
+    for name in ("b", "c", "d"):
+        inner = (instance("i", chain[-1].name), Layer("y", "template_output", inputs=(Source("i"),)))
+        chain.append(Template(name, inner))
+    for templates in (chain, chain[::-1], [chain[2], chain[0], chain[3], chain[1]]):
+        after = committed(graph, lambda g, made=templates: paste_with_templates(g, [instance("o", "d")], made))
+        assert after["o"].params["template"] == "d_2"
+        assert {name: template.uses() for name, template in after.templates.items()} == {
+            "pair": (), "pair_2": (), "b_2": ("pair_2",), "c_2": ("b_2",), "d_2": ("c_2",)
+        }  # fmt: skip
+
+
 def test_a_layer_inside_knows_its_instances() -> None:
     assert enclosing("group.block.conv") == ("group.block.conv", "group.block", "group")
     assert enclosing("conv") == ("conv",)

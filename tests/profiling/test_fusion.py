@@ -140,3 +140,51 @@ def test_times_are_summed_by_run_and_warm_up_is_dropped():
     assert rest.layers == ()
     assert rest.seconds == pytest.approx([9.9e-5, 9.9e-5])
     assert rest.what == "other"
+
+
+@pytest.mark.parametrize(
+    ("kernels_", "expected"),
+    [
+        ("r ReorderInput x: | a Conv r:a | b Conv r:b", ["a: r a", "b: b"]),
+        ("k Conv x:k | r ReorderInput k: | b Conv r:b", ["k: k", "b: r b"]),
+        ("k Conv x:k | r ReorderInput k:", ["k: k r"]),
+        ("k Conv x:k | r ReorderOutput k: | b Conv r:b", ["k: k r", "b: b"]),
+        ("r Transpose x: | a Conv r:a | b Conv r:b", ["a: r a", "b: b"]),
+        ("k Conv x:k | l Conv x:l | r Concat l,k: | b Conv r:b", ["k: k", "l: l r", "b: b"]),
+        ("k Conv x:k | r Transpose k: | s Transpose r: | b Conv s:b", ["k: k r", "b: s b"]),
+        ("r Transpose x: | s Transpose r: | a Conv s:a", [": r", "a: s a"]),
+        ("r Transpose x: | a Conv x:a", [": r", "a: a"]),
+        ("a Conv x:a | b Conv a:b | c Add b:c,a | d Add c:b", ["a c: a c", "b: b d"]),
+        ("a Conv x:a | b Conv a:b | c Conv b:c | d Add c:b,c | e Add d:a,c", ["a b c: a b c d e"]),
+        ("a Conv x:a | b Conv x:b | r ReorderInput a: | c Add r,b:b,a", ["a b: a b r c"]),
+    ],
+)
+def test_kernels_without_layers_join_a_neighbor_that_has_some(kernels_, expected):
+    """What converts an input joins the first kernel that reads it; others the first that they read, if there is one."""
+    nodes, ran = [], []
+    for text in kernels_.split(" | "):
+        words, _, layers = text.partition(":")
+        name, op, reads = words.split()
+        nodes.append(Node(op, name, tuple(reads.split(",")), (name,)))
+        ran.append({layer: None for layer in layers.split(",") if layer})
+    found = kernel_groups(nodes, ran)
+    assert [f"{' '.join(sorted(group.layers))}: {' '.join(group.kernels)}" for group in found] == expected
+    assert [group.ops for group in found] == [[node.op for node in nodes if node.name in g.kernels] for g in found]
+
+
+def test_what_is_fused_into_a_blocked_convolution_stays_there_where_its_layout_is_converted():
+    original = [
+        Node("Conv", "d/Conv", ("x", "d/kernel"), ("d/Conv:y",)),
+        Node("Add", "add/Add", ("d/Conv:y", "y"), ("add",)),
+        Node("Relu", "r/Relu", ("add",), ("r",)),
+        Node("Sqrt", "s/Sqrt", ("r",), ("s",)),
+    ]
+    optimized = [
+        Node("Conv", "d/Conv:y_nchwc", ("t1", "t2", "", "t3"), ("t4",)),
+        Node("ReorderOutput", "ReorderOutput", ("t4",), ("r",)),
+        Node("Sqrt", "s/Sqrt", ("r",), ("s",)),
+    ]
+    assert kernels(groups(original, optimized, ("d", "add", "r", "s"))) == {
+        ("d", "add", "r"): ["d/Conv:y_nchwc", "ReorderOutput"],
+        ("s",): ["s/Sqrt"],
+    }

@@ -31,6 +31,7 @@ from designer.runtime.engine_api import (
 from designer.runtime.engine_registry import EngineRegistry, load_engines
 from designer.runtime.finite import NonFinite
 from designer.runtime.interrupt import Interrupt, InterruptedRunError, interruptible
+from designer.runtime.number_formats import FORMATS
 
 GRAPH = Graph(
     [
@@ -462,18 +463,43 @@ def test_the_time_of_a_whole_part_is_that_of_each_run(monkeypatch):
 # --- declarations and options ------------------------------------------------------------------------------------
 
 
+NAME = "the name {!r} of an engine must be lower-case letters, digits and underscores"
+CUDA = Device("cuda")
+
+
 @pytest.mark.parametrize(
-    "changes",
+    ("changes", "error", "message"),
     [
-        {"name": "Made"}, {"name": "made engine"}, {"name": "made!"}, {"name": ""}, {"title": ""}, {"title": None},
-        {"package": ""}, {"package": 3}, {"engine": None}, {"step_timer": 3}, {"available": True}, {"kernels": {}},
-        {"kernels": {"one": min, "two": 2}}, {"devices": ()}, {"devices": (Device(), "cuda")},
-        {"layouts": ()}, {"layouts": ("nchw", "chwn")}, {"formats": ("int8", "int9")},
+        *(({"name": name}, ValueError, NAME.format(name)) for name in ("Made", "made engine", "made!", "")),
+        *(({"title": title}, ValueError, "title of the engine 'made' must be a text") for title in ("", None)),
+        *(({"package": package}, ValueError, "package of the engine 'made' must be a text") for package in ("", 3)),
+        ({"engine": None}, TypeError, "engine of the engine 'made' must be callable"),
+        ({"step_timer": 3}, TypeError, "step_timer of the engine 'made' must be callable"),
+        ({"available": True}, TypeError, "available of the engine 'made' must be callable"),
+        *(
+            (changes, TypeError, "kernels of the engine 'made' must map names to functions")
+            for changes in (
+                {"kernels": {}},
+                {"kernels": {}, "devices": (CUDA, Device())},
+                {"kernels": {"one": min, "two": 2}},
+                {"kernels": {"one": min, "two": 2}, "devices": (CUDA,)},
+            )
+        ),
+        *(
+            ({"devices": devices}, TypeError, "devices of the engine 'made' must be Device(...)")
+            for devices in ((), (Device(), "cuda"))
+        ),
+        *(
+            ({"layouts": layouts}, ValueError, "layouts of the engine 'made' must be among nchw, nhwc")
+            for layouts in ((), ("nchw", "chwn"))
+        ),
+        ({"formats": ("int8", "int9")}, ValueError, f"formats of the engine 'made' must be among {', '.join(FORMATS)}"),
     ],
-)  # fmt: skip
-def test_wrong_declarations_are_refused(changes):
-    with pytest.raises((TypeError, ValueError), match="engine"):
+)
+def test_wrong_declarations_are_refused(changes, error, message):
+    with pytest.raises(error) as refused:
         descriptor(**changes)
+    assert str(refused.value) == message
 
 
 def test_right_declarations():

@@ -1165,6 +1165,20 @@ def test_the_steps_of_a_model_have_layers_bytes_and_keys():
     assert len(prepared.read()) == 1
 
 
+def test_a_tensor_whose_size_depends_on_values_is_left_out():
+    from designer.runtime.engines.ort_steps import _values
+
+    kinds = onnx.TensorProto
+    nodes = [helper.make_node("NonZero", ["x"], ["where"]), helper.make_node("Relu", ["x"], ["y"])]
+    graph = helper.make_graph(
+        nodes, "g", [helper.make_tensor_value_info("x", kinds.FLOAT, ["N", 3])],
+        [helper.make_tensor_value_info("y", kinds.FLOAT, ["N", 3])],
+    )  # fmt: skip
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    single = np.dtype(np.float32)
+    assert _values(model, {"N": 5}) == {"x": Value((5, 3), single), "y": Value((5, 3), single)}
+
+
 def test_steps_with_omitted_inputs_and_outputs_and_with_whole_numbers_run_alone():
     from designer.runtime.engines.ort_steps import single_steps
 
@@ -1215,6 +1229,8 @@ def test_a_model_says_which_version_of_the_program_made_it(runtime_registry):
         assert (made.producer_name, made.producer_version) == (onnx_model.PRODUCER, version)
         assert {entry.key: entry.value for entry in made.metadata_props} == (metadata or {})
         assert made.graph.name == "net"
+    unnamed = onnx_model._Builder(Inference(Graph(list(graph), name=""), runtime_registry), Weights())
+    assert onnx_model._packed(unnamed, [], []).graph.name == "network"
 
 
 class TrtContext:

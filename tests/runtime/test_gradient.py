@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from runtime_networks import analysed, layer, pixels, plain_torch_unet, unet, unet_weights
@@ -11,6 +13,7 @@ from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.model import ActivationSpec, Source
 from designer.runtime.api import RunOptions
+from designer.runtime.engines.torch_engine import TorchEngine
 from designer.runtime.gradient import gradient
 from designer.runtime.layer_weights import weights_of
 from designer.runtime.session import Session
@@ -182,3 +185,19 @@ def test_a_gradient_says_both_what_it_passed_and_in_which_precision_the_run_is(r
     session = session_of(analysed(), runtime_registry, engine="emulated", precision="fp16")
     found = gradient(session, OUT, "image")
     assert found.note == "passed through 'noise' as if they were identities; computed in fp32, the run is in fp16"
+
+
+@pytest.mark.parametrize("options", [{}, {"layout": "nhwc"}, {"precision": "fp16", "engine": "emulated"}])
+def test_gradients_are_computed_in_fp32_and_channels_first(runtime_registry, monkeypatch, options):
+    """The other options are those of the session, and so are the network and its weights."""
+    session = session_of(unet(), runtime_registry, **options)
+    made = []
+
+    def engine(*given):
+        made.append(given)
+        return TorchEngine(*given)
+
+    monkeypatch.setattr("designer.runtime.gradient.TorchEngine", engine)
+    gradient(session, OUT, "image")
+    used = replace(session.options, precision="fp32", layout="nchw")
+    assert made == [(session.inference, session.weights, used)]

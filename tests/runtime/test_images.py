@@ -99,6 +99,8 @@ def every_kind(folder):
     deep = Image.fromarray(BYTES[:, :, 0].astype(np.uint16) * 257)
     palette = Image.fromarray(np.array([[0, 1, 2]], np.uint8), "P")
     palette.putpalette(BYTES[:, :, :3].tobytes())
+    clear = palette.convert("PA")
+    clear.putalpha(Image.fromarray(BYTES[:, :, 3]))
     whole = Image.fromarray(np.array([[70000, 32768, -1]], np.int32))
     kinds = {
         "1.png": (gray.convert("1"), {}),
@@ -111,6 +113,7 @@ def every_kind(folder):
         "P the second is transparent.png": (palette, {"transparency": 1}),
         "P each has an opacity.png": (palette, {"transparency": bytes([255, 128, 0])}),
         "PA.tiff": (palette.convert("PA"), {}),
+        "PA each has an opacity.tiff": (clear, {}),
         "RGB.png": (rgb, {}),
         "RGB one is transparent.png": (rgb, {"transparency": (30, 60, 90)}),
         "RGBA.png": (rgba, {}),

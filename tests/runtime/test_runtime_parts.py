@@ -426,6 +426,22 @@ def test_tensors_that_an_engine_may_fold(runtime_registry, kinds, fold):
     assert folded(inference, Source(f"0 {kinds[0]}")) is fold
 
 
+@pytest.mark.parametrize("names", ["abcd", "dcba", "badc"])
+def test_consumers_next_to_and_behind_one_that_passes_its_input_through_are_folded(runtime_registry, names):
+    """Whatever the order of the names of the consumers."""
+    same, norm, pool, more = names
+
+    def tensor_of(*behind):
+        layers = [layer("image", "input", dims="8x8x4"), layer("conv", "convolution", "image", features="4")]
+        layers += [layer(same, "identity", "conv"), layer(pool, "pooling", "conv"), *behind]
+        return folded(Inference(Graph(layers), runtime_registry), Source("conv"))
+
+    assert tensor_of(layer(norm, "batch_normalization", "conv"), layer(more, "pooling", same))
+    assert tensor_of(layer(norm, "batch_normalization", same), layer(more, "pooling", same))
+    assert tensor_of(layer(norm, "batch_normalization", more), layer(more, "dropout", same))
+    assert not tensor_of(layer(more, "pooling", same), layer(norm, "batch_normalization", more))
+
+
 def test_one_of_several_consumers_suffices_to_fold(runtime_registry):
     graph = Graph(
         [
