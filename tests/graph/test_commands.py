@@ -58,6 +58,18 @@ def test_a_layer_is_added_under_a_free_and_legal_name(graph: Graph) -> None:
         refused("bad-name", commands.add_layer, graph, Layer(name, "x"))
 
 
+def test_a_loop_of_any_length_is_refused_and_every_other_connection_made() -> None:
+    names = "abcde"
+    graph = Graph(
+        [Layer("a", "t"), *(Layer(name, "t", inputs=(Source(names[at]),)) for at, name in enumerate(names[1:]))]
+    )
+    for at, reader in enumerate(names):
+        for source in names[at:]:
+            refused("cycle", commands.connect, graph, Source(source), reader, 0)
+        for source in names[:at]:
+            check_reversible(graph, commands.connect(graph, Source(source), reader, 1))
+
+
 def test_removing_takes_the_links_along(graph: Graph) -> None:
     check_reversible(graph, commands.remove_layers(graph, ["b", "nobody", "b"]))
     assert inputs(graph, "join") == [None, "in"]
