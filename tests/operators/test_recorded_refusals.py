@@ -68,6 +68,7 @@ def test_no_other_text_of_operators_is_recorded() -> None:
         [
             *declared,
             "code_texts.txt",
+            "random_declarations.txt",
             "random_fixes.txt",
             "random_sizes.txt",
             "findings_inside.txt",

@@ -48,6 +48,11 @@ REFUSED: list[tuple[str, dict[str, Any], tuple[TensorType, ...], str]] = [
     ("bilinear", {}, (typed(BATCH, 3), typed(BATCH, BATCH)), "dimension 1 of N x N must be a known number"),
     ("bilinear", {}, (typed(BATCH, BATCH), typed(BATCH, 3)), "dimension 1 of N x N must be a known number"),
     ("parameter", {"shape": ()}, (), "a parameter must have a shape"),
+    *(
+        ("dynamic_convolution", {"transposed": True, "stride": (2, 1), "dilation": (1, 3), "output_padding": extra},
+         (typed(2, 4, 5, 6), typed(4, 3, 3, 2)), "output padding must be less than the stride or the dilation")
+        for extra in ((2, 0), (0, 3))
+    ),
     ("pooling", {"size": (3, 2), "padding": (2, 0)}, (image(),), "padding 2x0 is more than half the window 3x2"),
     ("pooling", {"size": (2, 3), "padding": (0, 2)}, (image(),), "padding 0x2 is more than half the window 2x3"),
 ]  # fmt: skip
@@ -65,6 +70,12 @@ ACCEPTED: list[tuple[str, dict[str, Any], tuple[TensorType, ...], TensorType | N
     ("resize", {"method": "nearest", "antialias": True, "align_corners": True}, (image(),), None),
     ("pad_tensor", {"before": (0, 0, -3, 0), "after": (0, 0, -1, 2)}, (image(3, 5, 9),), image(3, 1, 11)),
     ("pooling", {"size": (3, 2), "padding": (1, 1)}, (image(),), None),
+    (
+        "dynamic_convolution",
+        {"transposed": True, "stride": (2, 1), "dilation": (1, 3), "output_padding": (1, 2)},
+        (typed(2, 4, 5, 6), typed(4, 3, 3, 2)),
+        typed(2, 3, 12, 11),
+    ),
 ]
 
 
