@@ -78,6 +78,7 @@ def test_no_other_text_of_operators_is_recorded() -> None:
             "pairs.txt",
             "findings.txt",
             "fixes.txt",
+            "fixes_inside.txt",
             "programs.txt",
             "refusals.txt",
             "sizes.txt",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import product
@@ -162,6 +163,27 @@ def test_sizes_that_depend_on_each_other(rule: Callable[[int, int], bool], messa
     (item,) = contract.inputs
     assert [n for n in range(1, 90) if n in item.height] == [n for n in range(1, 90) if rule(n, 12)]
     assert [n for n in range(1, 90) if n in item.width] == [n for n in range(1, 90) if rule(10, n)]
+    with pytest.raises(DiagnosticError, match="depend on each other"):
+        accept_every_size(graph, load(entry_points=False), contract)
+
+
+@pytest.mark.parametrize(
+    ("rule", "accepted"),
+    [(lambda h, w: not (h % 3 == 2 and w % 3 == 2), False), (lambda h, w: h % 3 != 2 or w % 2 == 0, False)],
+)
+def test_a_pair_that_shows_that_sizes_depend_on_each_other(rule: Callable[[int, int], bool], accepted: bool) -> None:
+    """At the size of the network the width is not asked for, so that only other pairs show it; the first one is named."""
+    graph, contract = contract_with(rule, "12x10x3")
+    ((place, message),) = contract.coupled
+    found = re.fullmatch(r"height and width depend on each other, as (\d+) x (\d+) shows", message)
+    assert found is not None
+    width, height = map(int, found.groups())
+    assert place == "r"
+    assert rule(height, width) is accepted
+    assert contract.accepts({"in": (height, width)}) is accepted
+    (item,) = contract.inputs
+    assert height in item.height
+    assert width in item.width
     with pytest.raises(DiagnosticError, match="depend on each other"):
         accept_every_size(graph, load(entry_points=False), contract)
 
