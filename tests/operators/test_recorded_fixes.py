@@ -225,10 +225,12 @@ def inside_texts(layers: list[Layer]) -> Iterator[str]:
         for layer_ in layers
         if layer_.type == "input"
     }
-    kept = [
-        replace(layer_, type=ports.get(layer_.type, layer_.type), params={} if layer_.type in ports else layer_.params)
-        for layer_ in layers
-    ]
+    kept = []
+    for layer_ in layers:
+        if layer_.type in ports:
+            params = {key: text for key, text in layer_.params.items() if key not in ("dims", "tiling")}
+            layer_ = replace(layer_, type=ports[layer_.type], params=params)
+        kept.append(layer_)
     graph = Graph([], templates=[PART, NET, Template("opened", tuple(kept))]).inside("opened")
     inference = InsideInference(graph, REGISTRY, {name: kind for name, kind in starts.items() if kind is not None})
     trial = FixTrial(graph, REGISTRY, inference)
@@ -241,5 +243,8 @@ def inside_texts(layers: list[Layer]) -> Iterator[str]:
 
 def test_all_that_is_offered_inside_of_a_template() -> None:
     cases = {name: case[0] for name, case in CASES.items()} | MORE
+    cases["parameters of ports"] = [
+        replace(image(), params={"dims": "16x12x3", "colour": "red"}), layer("c", "convolution", "in"), layer("y", "output", "c", inde="1"),
+    ]  # fmt: skip
     lines = [line for name, layers in cases.items() for line in (name, *inside_texts(layers))]
     check_recorded("operators/fixes_inside.txt", "\n".join([*lines, ""]))
