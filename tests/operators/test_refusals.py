@@ -48,13 +48,13 @@ REFUSED: list[tuple[str, dict[str, Any], tuple[TensorType, ...], str]] = [
     ("bilinear", {}, (typed(BATCH, 3), typed(BATCH, BATCH)), "dimension 1 of N x N must be a known number"),
     ("bilinear", {}, (typed(BATCH, BATCH), typed(BATCH, 3)), "dimension 1 of N x N must be a known number"),
     ("parameter", {"shape": ()}, (), "a parameter must have a shape"),
+    ("pooling", {"size": (3, 2), "padding": (2, 0)}, (image(),), "padding 2x0 is more than half the window 3x2"),
+    ("pooling", {"size": (2, 3), "padding": (0, 2)}, (image(),), "padding 0x2 is more than half the window 2x3"),
     *(
         ("dynamic_convolution", {"transposed": True, "stride": (2, 1), "dilation": (1, 3), "output_padding": extra},
          (typed(2, 4, 5, 6), typed(4, 3, 3, 2)), "output padding must be less than the stride or the dilation")
         for extra in ((2, 0), (0, 3))
     ),
-    ("pooling", {"size": (3, 2), "padding": (2, 0)}, (image(),), "padding 2x0 is more than half the window 3x2"),
-    ("pooling", {"size": (2, 3), "padding": (0, 2)}, (image(),), "padding 0x2 is more than half the window 2x3"),
 ]  # fmt: skip
 ACCEPTED: list[tuple[str, dict[str, Any], tuple[TensorType, ...], TensorType | None]] = [
     ("expand_batch", {}, (typed(1, 5), typed(2, 7)), typed(2, 5)),
