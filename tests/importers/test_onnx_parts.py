@@ -12,6 +12,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from onnx.external_data_helper import set_external_data
 from onnx_models import FLOAT, model, random, saved
 from recorded import check_recorded
 
@@ -414,19 +415,35 @@ def test_a_folded_convolution_is_named_after_its_module_as_others_are(node: str,
 # --- the kept file -------------------------------------------------------------------------------------------------
 
 
-def test_how_a_weight_becomes_its_initializer() -> None:
+def test_how_a_weight_becomes_its_initializer(tmp_path: Path) -> None:
     array = random(2, 3)
-    assert _way(numpy_helper.from_array(array), array) == "same"
-    assert _way(numpy_helper.from_array(array), array.reshape(-1)) == "same"
-    assert _way(numpy_helper.from_array(array), np.ascontiguousarray(array.T)) == "transposed"
-    assert _way(numpy_helper.from_array(array), array * 2) is None
-    assert _way(numpy_helper.from_array(array), random(5)) is None
-    assert _way(numpy_helper.from_array(array.astype(np.float64)), array) is None
-    assert _way(numpy_helper.from_array(np.zeros(2, np.float32)), -np.zeros(2, np.float32)) is None
+    assert _way(numpy_helper.from_array(array), array, tmp_path) == "same"
+    assert _way(numpy_helper.from_array(array), array.reshape(-1), tmp_path) == "same"
+    assert _way(numpy_helper.from_array(array), np.ascontiguousarray(array.T), tmp_path) == "transposed"
+    assert _way(numpy_helper.from_array(array), array * 2, tmp_path) is None
+    assert _way(numpy_helper.from_array(array), random(5), tmp_path) is None
+    assert _way(numpy_helper.from_array(array.astype(np.float64)), array, tmp_path) is None
+    assert _way(numpy_helper.from_array(np.zeros(2, np.float32)), -np.zeros(2, np.float32), tmp_path) is None
     outside = numpy_helper.from_array(array)
     outside.data_location = TensorProto.EXTERNAL
-    assert _way(outside, array) == "same"
-    assert _way(outside, array.T) == "transposed"
+    assert _way(outside, array, tmp_path) == "same"
+    assert _way(outside, array.T, tmp_path) == "transposed"
+
+
+def test_a_square_matrix_in_another_file_is_the_weight_or_its_transpose(tmp_path: Path) -> None:
+    """The first row that differs from the column decides; a weight that is neither is not taken from the file."""
+    plain = random(4, 4)
+    late = np.eye(4, dtype=np.float32)
+    late[2, 3] = 5
+    for number, array in enumerate((plain, late, np.eye(4, dtype=np.float32))):
+        stored = numpy_helper.from_array(array, "w")
+        set_external_data(stored, f"data{number}.bin", offset=8)
+        (tmp_path / f"data{number}.bin").write_bytes(b"in front" + stored.raw_data)
+        stored.ClearField("raw_data")
+        stored.data_location = TensorProto.EXTERNAL
+        assert _way(stored, array, tmp_path) == "same"
+        assert _way(stored, np.ascontiguousarray(array.T), tmp_path) == ("same" if number == 2 else "transposed")
+        assert _way(stored, array * 2, tmp_path) is None
 
 
 def linear() -> onnx.ModelProto:
@@ -434,6 +451,17 @@ def linear() -> onnx.ModelProto:
     nodes = [helper.make_node("Gemm", ["x", "w", "b"], ["g"], name="fc"), helper.make_node("Mul", ["g", "half"], ["y"])]
     weights = {"w": random(3, 5), "b": random(5, seed=1), "half": np.float32(0.5).reshape(())}
     return model(nodes, {"x": ["n", 3]}, {"y": ["n", 5]}, weights)
+
+
+@pytest.mark.parametrize("kind", ["MatMul", "Gemm"])
+def test_a_square_matrix_in_another_file_is_exported_as_it_was(kind: str, tmp_path: Path, registry: Registry) -> None:
+    path, matrix = tmp_path / "model.onnx", random(5, 5)
+    proto = model([helper.make_node(kind, ["x", "w"], ["y"])], {"x": ["n", 5]}, {"y": ["n", 5]}, {"w": matrix})
+    onnx.save_model(proto, path, save_as_external_data=True, location="data.bin", size_threshold=0)
+    found = import_onnx(path, registry, ImportOptions())
+    again = restored(found.graph, found.weights)
+    assert again is not None
+    np.testing.assert_array_equal(numpy_helper.to_array(again.graph.initializer[0]), matrix)
 
 
 @pytest.mark.parametrize("external", [False, True])
