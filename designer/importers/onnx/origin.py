@@ -96,7 +96,8 @@ def _way(tensor: Any, array: Any, folder: Path) -> str | None:
     if tensor.data_type != TensorProto.FLOAT or array.size != np.prod(tensor.dims):
         return None
     if tensor.data_location == TensorProto.EXTERNAL:
-        if array.ndim == 2 and array.shape[0] == array.shape[1]:
+        copied = array.flags.owndata  # otherwise it is the content of the file as it is
+        if copied and array.ndim == 2 and array.shape[0] == array.shape[1]:
             return _way_of_square(tensor, array, folder)
         return "transposed" if array.ndim == 2 and array.shape != tuple(tensor.dims) else "same"
     original = numpy_helper.to_array(tensor).reshape(-1)
