@@ -16,7 +16,7 @@ from designer.importers.pytorch.conversion import UnsupportedError
 from designer.importers.pytorch.generated import Role, Statement, _arguments, _Class, _class, _roles
 from designer.importers.pytorch.importing import import_module
 from designer.importers.pytorch.loading import load_module
-from designer.importers.pytorch.program import Frame
+from designer.importers.pytorch.program import Frame, module_calls
 from designer.operators.generated_code import NETWORK, template_title
 from designer.operators.registry import Registry
 
@@ -87,6 +87,38 @@ def test_an_activation_whose_input_is_read_by_another_statement_is_a_layer_of_it
 )
 def test_variables_with_which_a_module_is_called(code: str, name: str, arguments: tuple[str, ...]) -> None:
     assert _arguments(Frame("net.py", 3, code), name) == arguments
+
+
+@pytest.mark.parametrize(
+    ("stack", "calls"),
+    [
+        ({"net": ("", "m.Net")}, [("m.Net", "", ())]),
+        (
+            {"net": ("", "m.Net"), "net_block": ("L['self'].block", "m.Block"), "net_block_c": ("block.0.c", torch.nn.Conv2d)},
+            [
+                ("m.Net", "", ()),
+                ("m.Block", "block", ("block",)),
+                ("torch.nn.modules.conv.Conv2d", "block.0.c", ("block", "0", "c")),
+            ],
+        ),
+        (
+            {"net": ("", "m.Net"), "net_block@1": ("block@1", "m.Block"), "net_block_c@3": ("block.0.c@3", "m.C")},
+            [
+                ("m.Net", "", ()),
+                ("m.Block", "block", ("block@1",)),
+                ("m.C", "block.0.c", ("block@1", "0", "c@3")),
+            ],
+        ),
+        (
+            {"a@2": ("a@2", "m.A"), "a_b": ("a.b", "m.B"), "a_b_c@1": ("a.b.c@1", "m.C")},
+            [("m.A", "a", ("a@2",)), ("m.B", "a.b", ("a@2", "b")), ("m.C", "a.b.c", ("a@2", "b", "c@1"))],
+        ),
+        (None, []),
+    ],
+)  # fmt: skip
+def test_calls_of_modules_around_a_node_have_the_numbers_of_all_calls(stack: Any, calls: list[Any]) -> None:
+    node: Any = SimpleNamespace(meta={"nn_module_stack": stack} if stack is not None else {})
+    assert list(module_calls(node)) == calls
 
 
 WAVES = ["cos", "sin", "stack", "flatten", "add"]
