@@ -330,11 +330,7 @@ KEPT_MERGED: list[Call] = [  # with the batch on several axes, or where the work
         torch.addmm(m.row, x[:, 0], m.matrix[:, :4], beta=0) + torch.addmm(m.row, x[:, 0], m.matrix[:, :4], alpha=3)
     ),
     lambda x, m: m.row @ m.matrix + x.flatten(1)[:, :5],
-    lambda x, m: torch.linspace(0, 1, 4) + x + torch.arange(4) * x,
-    lambda x, m: x.sort(-1).values + x.sort(-1, descending=True).indices,
-    lambda x, m: x.median(-1).values + x.kthvalue(2).values + x.cummax(-1).values[..., 0],
     lambda x, m: torch.complex(x, x).abs() + x.to(torch.bfloat16),
-    lambda x, m: torch.meshgrid(m.row, m.row, indexing="ij")[0] + x[:, :1],
 ]
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from designer.graph.diagnostics import DiagnosticError
 from designer.operators.torch_data import (
     TorchCall,
     TorchExpr,
@@ -22,6 +23,7 @@ from designer.operators.torch_data import (
     uses_input,
     walk,
 )
+from designer.operators.torch_faults import check_shared
 
 A, B = TorchInput(0), TorchInput(1)
 NAME = TorchName("torch.float32")
@@ -130,3 +132,39 @@ def test_how_often_every_part_is_read(seed: int) -> None:
         assert uses_input(root, index) == sum(readers(part) for part in inputs)
     assert uses_input(root) == uses_input(root, 0)
     assert [item.name for item in modules(root)] == [item.name for item in order if isinstance(item, TorchModule)]
+
+
+LINEAR = TorchModule("torch.nn.Linear", {"in_features": 3, "out_features": 2}, (A,))
+OTHER = TorchModule("torch.nn.Linear", {"in_features": 4, "out_features": 2}, (A,))
+TABLE = TorchParameter("table", (2, 3))
+
+
+@pytest.mark.parametrize(
+    ("made", "present", "shared"),
+    [
+        ({"a": LINEAR}, {"a": LINEAR, "b": OTHER}, True),
+        ({"a": LINEAR}, {"a": TorchModule(LINEAR.path, dict(LINEAR.kwargs), (B, 2))}, True),
+        ({"a": LINEAR}, {"a": OTHER}, False),
+        ({"a": LINEAR}, {"a": TorchModule("torch.nn.Bilinear", LINEAR.kwargs)}, False),
+        ({"a": LINEAR}, {"b": LINEAR}, False),
+        ({"a": LINEAR, "a_table": TABLE}, {"a": LINEAR}, False),
+        ({"a": LINEAR, "a_table": TABLE}, {"a": LINEAR, "a_table": TABLE}, True),
+        ({"a_table": TABLE}, {"a_table": TorchParameter("table", (3, 2))}, False),
+        ({"a": {"one": LINEAR, "two": OTHER}}, {"a": {"one": LINEAR, "two": OTHER}}, True),
+        ({"a": {"one": LINEAR, "two": OTHER}}, {"a": {"one": LINEAR, "two": LINEAR}}, False),
+        ({"a": {"one": LINEAR}}, {"a": {"one": LINEAR, "two": OTHER}}, False),
+        ({"a": {"one": LINEAR}}, {"a": LINEAR}, False),
+        ({}, {"a": LINEAR}, True),
+    ],
+)
+def test_layers_that_share_weights_need_the_same_modules_and_tensors(
+    made: dict[str, Any], present: dict[str, Any], shared: bool
+) -> None:
+    if shared:
+        check_shared("second", "first", made, present)
+        return
+    with pytest.raises(DiagnosticError) as caught:
+        check_shared("second", "first", made, present)
+    (found,) = caught.value.diagnostics
+    assert (found.code, found.layer) == ("shared-shape", "second")
+    assert found.message == ("'second' cannot share the weights of 'first': it needs tensors of other names or shapes")
