@@ -55,6 +55,16 @@ REFUSED: list[tuple[str, dict[str, Any], tuple[TensorType, ...], str]] = [
          (typed(2, 4, 5, 6), typed(4, 3, 3, 2)), "output padding must be less than the stride or the dilation")
         for extra in ((2, 0), (0, 3))
     ),
+    *(
+        (kind, {"axis": axis}, (typed(2, 3, 4),) * count, f"a new axis {axis} cannot be inserted into 2 x 3 x 4 (rank 3)")
+        for kind, count in (("unsqueeze", 1), ("stack", 2))
+        for axis in (-5, 4)
+    ),
+    *(
+        ("selector", {"axis": 1, "indices": (0, index)}, (typed(2, 3, 4),), f"index {index} is out of range for axis 1 of size 3")
+        for index in (-4, 3)
+    ),
+    ("selector", {"axis": 1, "indices": ()}, (typed(2, 3, 4),), "no index is selected"),
 ]  # fmt: skip
 ACCEPTED: list[tuple[str, dict[str, Any], tuple[TensorType, ...], TensorType | None]] = [
     ("expand_batch", {}, (typed(1, 5), typed(2, 7)), typed(2, 5)),
@@ -76,6 +86,12 @@ ACCEPTED: list[tuple[str, dict[str, Any], tuple[TensorType, ...], TensorType | N
         (typed(2, 4, 5, 6), typed(4, 3, 3, 2)),
         typed(2, 3, 12, 11),
     ),
+    ("unsqueeze", {"axis": -4}, (typed(2, 3, 4),), typed(1, 2, 3, 4)),
+    ("unsqueeze", {"axis": 3}, (typed(2, 3, 4),), typed(2, 3, 4, 1)),
+    ("unsqueeze", {"axis": -1}, (typed(2, 3, 4),), typed(2, 3, 4, 1)),
+    ("stack", {"axis": -4}, (typed(2, 3, 4),) * 5, typed(5, 2, 3, 4)),
+    ("stack", {"axis": 3}, (typed(2, 3, 4),) * 5, typed(2, 3, 4, 5)),
+    ("selector", {"axis": 1, "indices": (-3, 2)}, (typed(2, 3, 4),), typed(2, 2, 4)),
 ]
 
 
