@@ -90,6 +90,9 @@ def test_the_document_is_compared_at_the_sizes_that_the_file_leaves_open(registr
         return [[shape for shape, _ in case.values()] for case in found.original.cases()]
 
     assert shapes(["n", 3, "h", 20]) == [[(1, 3, 64, 20)], [(2, 3, 64, 20)], [(1, 3, 96, 20)]]
+    assert shapes(["n", "c", "h", 20]) == [[(1, 3, 64, 20)], [(2, 3, 64, 20)], [(1, 3, 96, 20)]]
+    assert shapes([1, "c", 10, 20]) == [[(1, 3, 10, 20)]]
+    assert shapes([2, 3, 10, "w"], [1, 3, "h", 20]) == [[(2, 3, 10, 64), (1, 3, 64, 20)], [(2, 3, 10, 96), (1, 3, 96, 20)]]
     assert shapes([1, 3, 10, 20]) == [[(1, 3, 10, 20)]]
     assert shapes(["n", 7]) == [[(1, 7)], [(2, 7)]]
     assert shapes(["n", 7, "l"]) == [[(1, 7, 16)], [(2, 7, 16)]], "only images have another size"
