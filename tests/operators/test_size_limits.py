@@ -147,6 +147,28 @@ def test_a_period_that_is_not_too_long_is_proven() -> None:
     assert (item.height.multiple_of, item.height.minimum, len(item.height.remainders)) == (100, 1, 99)
 
 
+def test_single_sizes_below_an_endless_rule() -> None:
+    _, contract = contract_with(lambda h, w: h in (3, 5) or (h >= 20 and h % 4 == 0))
+    (item,) = contract.inputs
+    found = item.height.as_dict()
+    rules = found.pop("rules")
+    assert found == {
+        "multiple_of": 4, "remainders": [0], "minimum": 20, "maximum": None, "others": [3, 5], "because": ["r"], "proven": True,
+        "text": str(item.height),
+    }  # fmt: skip
+    assert rules == [
+        {"rule": "minimum", "layer": "r", "example": 4, "message": "4 is refused"},
+        {"rule": "multiple_of", "layer": "r", "example": 6, "message": "6 is refused"},
+    ]
+    assert [n for n in range(1, 40) if n in item.height] == [3, 5, 20, 24, 28, 32, 36]
+    _, contract = contract_with(lambda h, w: h in (6, 9, 12), "32x12x3")
+    (item,) = contract.inputs
+    found = item.height.as_dict()
+    assert {key: found[key] for key in ("multiple_of", "remainders", "minimum", "maximum", "others")} == {
+        "multiple_of": 3, "remainders": [0], "minimum": 6, "maximum": 12, "others": [6, 9, 12],
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("rule", "message"),
     [
