@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx.external_data_helper import set_external_data
@@ -30,10 +31,19 @@ from designer.importers.onnx.opaque import _attributes_text, _open_size, _shapes
 from designer.importers.onnx.origin import _way, restored
 from designer.importers.onnx.original import FileRunner, OnnxOriginal
 from designer.importers.onnx.scopes import NAME_SCOPES, scope_of
-from designer.importers.onnx.versions import _expanded, _nodes, _same, has_definition, upgraded, with_opset
+from designer.importers.onnx.versions import (
+    _expanded,
+    _nodes,
+    _same,
+    has_definition,
+    runnable_opset,
+    upgraded,
+    with_opset,
+)
 from designer.importers.report import ImportReport
 from designer.importers.verification import run_document
 from designer.operators.library.development.opaque import unpacked
+from designer.operators.onnx_data import OPSET
 from designer.operators.params import ParamError
 from designer.operators.registry import Registry
 
@@ -92,13 +102,18 @@ def test_the_document_is_compared_at_the_sizes_that_the_file_leaves_open(registr
     assert shapes(["n", 3, "h", 20]) == [[(1, 3, 64, 20)], [(2, 3, 64, 20)], [(1, 3, 96, 20)]]
     assert shapes(["n", "c", "h", 20]) == [[(1, 3, 64, 20)], [(2, 3, 64, 20)], [(1, 3, 96, 20)]]
     assert shapes([1, "c", 10, 20]) == [[(1, 3, 10, 20)]]
-    assert shapes([2, 3, 10, "w"], [1, 3, "h", 20]) == [[(2, 3, 10, 64), (1, 3, 64, 20)], [(2, 3, 10, 96), (1, 3, 96, 20)]]
+    assert shapes([2, 3, 10, "w"], [1, 3, "h", 20]) == [
+        [(2, 3, 10, 64), (1, 3, 64, 20)],
+        [(2, 3, 10, 96), (1, 3, 96, 20)],
+    ]
     assert shapes([1, 3, 10, 20]) == [[(1, 3, 10, 20)]]
     assert shapes(["n", 7]) == [[(1, 7)], [(2, 7)]]
     assert shapes(["n", 7, "l"]) == [[(1, 7, 16)], [(2, 7, 16)]], "only images have another size"
     assert shapes(["n", 2, "d", 4, 5]) == [[(1, 2, 16, 4, 5)], [(2, 2, 16, 4, 5)]]
     assert shapes([1, 3, "h", "w"]) == [[(1, 3, 64, 64)], [(1, 3, 96, 96)]]
     assert shapes(["n", 7], [2, 3]) == [[(1, 7), (2, 3)], [(2, 7), (2, 3)]]
+    assert shapes([2, 3], ["n", 7]) == [[(2, 3), (1, 7)], [(2, 3), (2, 7)]]
+    assert shapes(["n", 3], ["m", 7]) == [[(1, 3), (1, 7)], [(2, 3), (2, 7)]]
 
 
 @pytest.mark.parametrize(
@@ -1294,3 +1309,20 @@ def test_a_state_that_follows_the_batch_may_only_be_zero(
     assert found.report.agrees
     if start == 0:
         assert len({case.inputs["x"][0] for case in found.report.cases}) == 2, "the batch is fixed"
+
+
+def test_the_newest_opset_is_that_of_the_last_model_that_the_runtime_loads() -> None:
+    def loads(version: int) -> bool:
+        entries = [helper.make_tensor_value_info(name, FLOAT, [1]) for name in "xy"]
+        graph = helper.make_graph([helper.make_node("Identity", ["x"], ["y"])], "probe", entries[:1], entries[1:])
+        proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", version)], ir_version=8)
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 4
+        try:
+            onnxruntime.InferenceSession(proto.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        except Exception:
+            return False
+        return True
+
+    versions = range(OPSET, onnx.defs.onnx_opset_version() + 1)
+    assert runnable_opset() == max(version for version in versions if loads(version))

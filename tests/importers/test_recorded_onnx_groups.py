@@ -156,6 +156,8 @@ GROUPS = {
     "an image that shrinks to one row": """float[1,2,3,4] x <int64[4] s={1,2,1,8}> => float[N,2,1,8] y { y = Resize<mode="linear", coordinate_transformation_mode="pytorch_half_pixel">(x, , , s) }""",
     "attention at the change of the softmax @ 13": """float[1,2,3,4] q, float[1,2,4,3] k, float[1,2,3,4] v => float[1,2,3,4] y { a = MatMul(q, k) s = Softmax(a) y = MatMul(s, v) }""",
     "attention before the change of the softmax @ 12": """float[1,2,3,4] q, float[1,2,4,3] k, float[1,2,3,4] v => float[1,2,3,4] y { a = MatMul(q, k) s = Softmax(a) y = MatMul(s, v) }""",
+    "a pooling with a border of more than half its window": """float[N,2,4,4] x => float[N,2,6,6] y { y = MaxPool<kernel_shape=[3,3], pads=[2,2,2,2]>(x) }""",
+    "a pooling with a border of half its window": """float[N,2,4,4] x => float[N,2,7,7] y { y = MaxPool<kernel_shape=[2,2], pads=[1,1,1,1]>(x) }""",
     "a gemm with a factor for no bias": """float[2,3] x <float[3,2] w={1,2,3,4,5,6}> => float[2,2] y { y = Gemm<beta=0.5>(x, w) }""",
     "a gemm of a column of biases": """float[2,3] x <float[3,2] w={1,2,3,4,5,6}, float[2,1] b={0.5,1}> => float[2,2] y { y = Gemm(x, w, b) }""",
     "a gemm of a transposed input": """float[3,2] x <float[3,2] w={1,2,3,4,5,6}, float[2] b={0.5,1}> => float[2,2] y { y = Gemm<transA=1>(x, w, b) }""",

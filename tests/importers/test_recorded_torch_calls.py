@@ -259,6 +259,7 @@ FIXED_IMAGES: list[Call] = [
     lambda x, m: x.reshape(-1, 3, 2, 4, 2).permute(0, 1, 3, 2, 4).reshape(-1, 12, 4)[:, :, :3],
     lambda x, m: F.conv2d(x, m.kernel, x.mean((0, 2, 3))[:1].expand(5), dilation=(1, 2)),
     lambda x, m: F.conv_transpose2d(x, m.kernel[:4], x.mean((0, 2, 3)), stride=2),
+    lambda x, m: F.conv2d(x, m.kernel[:4, :2] * x.mean(), groups=2, padding=(1, 0), stride=(1, 2)),
     lambda x, m: F.linear(x, m.kernel[0, :, 0, :1] * x.mean() + torch.ones(4, 8), x.mean((0, 2, 3))),
 ]
 

@@ -65,6 +65,7 @@ REFUSED: list[tuple[str, dict[str, Any], tuple[TensorType, ...], str]] = [
         for index in (-4, 3)
     ),
     ("selector", {"axis": 1, "indices": ()}, (typed(2, 3, 4),), "no index is selected"),
+    ("identity", {}, (typed(2**19, 2**19 + 1),), "the output 524288 x 524289 is too large"),
 ]  # fmt: skip
 ACCEPTED: list[tuple[str, dict[str, Any], tuple[TensorType, ...], TensorType | None]] = [
     ("expand_batch", {}, (typed(1, 5), typed(2, 7)), typed(2, 5)),
@@ -92,6 +93,7 @@ ACCEPTED: list[tuple[str, dict[str, Any], tuple[TensorType, ...], TensorType | N
     ("stack", {"axis": -4}, (typed(2, 3, 4),) * 5, typed(5, 2, 3, 4)),
     ("stack", {"axis": 3}, (typed(2, 3, 4),) * 5, typed(2, 3, 4, 5)),
     ("selector", {"axis": 1, "indices": (-3, 2)}, (typed(2, 3, 4),), typed(2, 2, 4)),
+    ("identity", {}, (typed(2**19, 2**19),), typed(2**19, 2**19)),
 ]
 
 
