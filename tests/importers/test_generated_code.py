@@ -11,6 +11,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from designer.graph.model import ActivationSpec
 from designer.importers.pytorch.composites import Composite, is_positional
 from designer.importers.pytorch.conversion import UnsupportedError
 from designer.importers.pytorch.generated import Role, Statement, _arguments, _Class, _class, _roles
@@ -278,3 +279,42 @@ def test_an_edited_project_has_the_layers_that_its_statements_are(tmp_path: Path
     assert {name: dict(found.graph[name].params) for name in ("right", "learned")} == {
         "right": {"base": "10000.0", "kind": "sinusoidal", "max_length": "512"}, "learned": {"base": "10000.0", "kind": "learned", "max_length": "9"},
     }  # fmt: skip
+
+
+TRAINED = f'''
+import torch
+import torch.nn.functional as F
+from torch import nn
+class Part(nn.Module):
+    """{template_title("part")}"""
+    def forward(self, p: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
+        s = q - p
+        t = s * 2.0
+        return t  # 'r'
+class Net(nn.Module):
+    """{NETWORK}"""
+    def __init__(self):
+        super().__init__()
+        self.c = nn.Linear(4, 4)
+        self.d = nn.Linear(4, 4)
+        self.u = Part()
+    def forward(self, x):
+        return self.forward_training(x)[0]
+    def forward_training(self, x):
+        c = F.relu(self.c(x))
+        d = self.d(x)
+        u = self.u(d, c)
+        return u, (c, d)  # 'result'
+'''
+
+
+def test_a_project_with_losses_has_the_layers_of_its_training_code(tmp_path: Path, registry: Registry) -> None:
+    """The line that calls the training code is none of the lines of the layers."""
+    (tmp_path / "trained_net.py").write_text(TRAINED)
+    found = import_module(load_module("trained_net.py:Net", tmp_path), [torch.rand(2, 4)], registry)
+    (template,) = found.graph.templates.values()
+    assert (template.name, template.inputs, template.outputs) == ("part", ("p", "q"), ("r",))
+    assert {layer.name: [str(source) for source in layer.inputs] for layer in found.graph} == {
+        "x": [], "c": ["x"], "d": ["x"], "u": ["d", "c"], "result": ["u"],
+    }  # fmt: skip
+    assert found.graph["c"].activation == ActivationSpec("relu", {"alpha": "0.0"})
