@@ -242,19 +242,14 @@ class Body:
         total = Cost()
         for name, state in inference.states.items():
             read = cast(Read, inference.read(name))
-            ports = (INPUT, OUTPUT)
-            if (
-                read.operator is None
-                or state.outputs is None
-                or read.operator.type in ports
-                or self.graph[name].bypassed
-            ):
+            if read.operator is None or state.outputs is None or self.graph[name].bypassed:
                 continue
             before = state.outputs
             if read.activation is not None and state.before_activation is not None:
                 before = (state.before_activation, *state.outputs[1:])
                 total = _sum(total, read.activation.cost(before[:1], state.outputs[:1]))
-            total = _sum(total, read.operator.cost(state.inputs, before))
+            if read.operator.type not in (INPUT, OUTPUT):
+                total = _sum(total, read.operator.cost(state.inputs, before))
         return total
 
     def _faults(self) -> Iterator[Diagnostic]:

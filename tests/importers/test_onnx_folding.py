@@ -124,3 +124,18 @@ def test_values_that_are_not_known_or_too_large_are_not_folded(
 ) -> None:
     with pytest.raises(NotFoldedError):
         fold(op, 20, attributes, inputs)
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "expected"),
+    [
+        ("Div", [np.array([1.0, -1.0, 0.0], np.float32), np.zeros(3, np.float32)], [np.inf, -np.inf, np.nan]),
+        ("Sqrt", [np.array([-1.0, 4.0], np.float32)], [np.nan, 2.0]),
+        ("Mul", [np.array([3e38, 2.0], np.float32), np.array([10.0, 3.0], np.float32)], [np.inf, 6.0]),
+        ("Sub", [np.array([np.inf], np.float32), np.array([np.inf], np.float32)], [np.nan]),
+    ],
+)
+def test_infinite_values_and_those_that_are_not_numbers_are_folded_without_a_warning(
+    op: str, inputs: list[Any], expected: list[float]
+) -> None:
+    np.testing.assert_array_equal(fold(op, 20, {}, inputs), np.array(expected, np.float32))

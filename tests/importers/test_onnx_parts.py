@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from onnx.external_data_helper import set_external_data
 from onnx_models import FLOAT, model, random, saved
 from recorded import check_recorded
 
@@ -29,10 +31,19 @@ from designer.importers.onnx.opaque import _attributes_text, _open_size, _shapes
 from designer.importers.onnx.origin import _way, restored
 from designer.importers.onnx.original import FileRunner, OnnxOriginal
 from designer.importers.onnx.scopes import NAME_SCOPES, scope_of
-from designer.importers.onnx.versions import _expanded, _nodes, _same, has_definition, upgraded, with_opset
+from designer.importers.onnx.versions import (
+    _expanded,
+    _nodes,
+    _same,
+    has_definition,
+    runnable_opset,
+    upgraded,
+    with_opset,
+)
 from designer.importers.report import ImportReport
 from designer.importers.verification import run_document
 from designer.operators.library.development.opaque import unpacked
+from designer.operators.onnx_data import OPSET
 from designer.operators.params import ParamError
 from designer.operators.registry import Registry
 
@@ -89,12 +100,20 @@ def test_the_document_is_compared_at_the_sizes_that_the_file_leaves_open(registr
         return [[shape for shape, _ in case.values()] for case in found.original.cases()]
 
     assert shapes(["n", 3, "h", 20]) == [[(1, 3, 64, 20)], [(2, 3, 64, 20)], [(1, 3, 96, 20)]]
+    assert shapes(["n", "c", "h", 20]) == [[(1, 3, 64, 20)], [(2, 3, 64, 20)], [(1, 3, 96, 20)]]
+    assert shapes([1, "c", 10, 20]) == [[(1, 3, 10, 20)]]
+    assert shapes([2, 3, 10, "w"], [1, 3, "h", 20]) == [
+        [(2, 3, 10, 64), (1, 3, 64, 20)],
+        [(2, 3, 10, 96), (1, 3, 96, 20)],
+    ]
     assert shapes([1, 3, 10, 20]) == [[(1, 3, 10, 20)]]
     assert shapes(["n", 7]) == [[(1, 7)], [(2, 7)]]
     assert shapes(["n", 7, "l"]) == [[(1, 7, 16)], [(2, 7, 16)]], "only images have another size"
     assert shapes(["n", 2, "d", 4, 5]) == [[(1, 2, 16, 4, 5)], [(2, 2, 16, 4, 5)]]
     assert shapes([1, 3, "h", "w"]) == [[(1, 3, 64, 64)], [(1, 3, 96, 96)]]
     assert shapes(["n", 7], [2, 3]) == [[(1, 7), (2, 3)], [(2, 7), (2, 3)]]
+    assert shapes([2, 3], ["n", 7]) == [[(2, 3), (1, 7)], [(2, 3), (2, 7)]]
+    assert shapes(["n", 3], ["m", 7]) == [[(1, 3), (1, 7)], [(2, 3), (2, 7)]]
 
 
 @pytest.mark.parametrize(
@@ -414,19 +433,36 @@ def test_a_folded_convolution_is_named_after_its_module_as_others_are(node: str,
 # --- the kept file -------------------------------------------------------------------------------------------------
 
 
-def test_how_a_weight_becomes_its_initializer() -> None:
+def test_how_a_weight_becomes_its_initializer(tmp_path: Path) -> None:
     array = random(2, 3)
-    assert _way(numpy_helper.from_array(array), array) == "same"
-    assert _way(numpy_helper.from_array(array), array.reshape(-1)) == "same"
-    assert _way(numpy_helper.from_array(array), np.ascontiguousarray(array.T)) == "transposed"
-    assert _way(numpy_helper.from_array(array), array * 2) is None
-    assert _way(numpy_helper.from_array(array), random(5)) is None
-    assert _way(numpy_helper.from_array(array.astype(np.float64)), array) is None
-    assert _way(numpy_helper.from_array(np.zeros(2, np.float32)), -np.zeros(2, np.float32)) is None
+    assert _way(numpy_helper.from_array(array), array, tmp_path) == "same"
+    assert _way(numpy_helper.from_array(array), array.reshape(-1), tmp_path) == "same"
+    assert _way(numpy_helper.from_array(array), np.ascontiguousarray(array.T), tmp_path) == "transposed"
+    assert _way(numpy_helper.from_array(array), array * 2, tmp_path) is None
+    assert _way(numpy_helper.from_array(array), random(5), tmp_path) is None
+    assert _way(numpy_helper.from_array(array.astype(np.float64)), array, tmp_path) is None
+    assert _way(numpy_helper.from_array(np.zeros(2, np.float32)), -np.zeros(2, np.float32), tmp_path) is None
     outside = numpy_helper.from_array(array)
     outside.data_location = TensorProto.EXTERNAL
-    assert _way(outside, array) == "same"
-    assert _way(outside, array.T) == "transposed"
+    assert _way(outside, array, tmp_path) == "same"
+    assert _way(outside, array.T, tmp_path) == "transposed"
+
+
+def test_a_square_matrix_in_another_file_is_the_weight_or_its_transpose(tmp_path: Path) -> None:
+    """The first row that differs from the column decides; a weight that is neither is not taken from the file."""
+    plain = random(4, 4)
+    late = np.eye(4, dtype=np.float32)
+    late[2, 3] = 5
+    for number, array in enumerate((plain, late, np.eye(4, dtype=np.float32))):
+        stored = numpy_helper.from_array(array, "w")
+        set_external_data(stored, f"data{number}.bin", offset=8)
+        (tmp_path / f"data{number}.bin").write_bytes(b"in front" + stored.raw_data)
+        stored.ClearField("raw_data")
+        stored.data_location = TensorProto.EXTERNAL
+        assert _way(stored, array.copy(), tmp_path) == "same"
+        assert _way(stored, array[:], tmp_path) == "same"
+        assert _way(stored, array.T.copy("C"), tmp_path) == ("same" if number == 2 else "transposed")
+        assert _way(stored, array * 2, tmp_path) is None
 
 
 def linear() -> onnx.ModelProto:
@@ -434,6 +470,17 @@ def linear() -> onnx.ModelProto:
     nodes = [helper.make_node("Gemm", ["x", "w", "b"], ["g"], name="fc"), helper.make_node("Mul", ["g", "half"], ["y"])]
     weights = {"w": random(3, 5), "b": random(5, seed=1), "half": np.float32(0.5).reshape(())}
     return model(nodes, {"x": ["n", 3]}, {"y": ["n", 5]}, weights)
+
+
+@pytest.mark.parametrize("kind", ["MatMul", "Gemm"])
+def test_a_square_matrix_in_another_file_is_exported_as_it_was(kind: str, tmp_path: Path, registry: Registry) -> None:
+    path, matrix = tmp_path / "model.onnx", random(5, 5)
+    proto = model([helper.make_node(kind, ["x", "w"], ["y"])], {"x": ["n", 5]}, {"y": ["n", 5]}, {"w": matrix})
+    onnx.save_model(proto, path, save_as_external_data=True, location="data.bin", size_threshold=0)
+    found = import_onnx(path, registry, ImportOptions())
+    again = restored(found.graph, found.weights)
+    assert again is not None
+    np.testing.assert_array_equal(numpy_helper.to_array(again.graph.initializer[0]), matrix)
 
 
 @pytest.mark.parametrize("external", [False, True])
@@ -1262,3 +1309,20 @@ def test_a_state_that_follows_the_batch_may_only_be_zero(
     assert found.report.agrees
     if start == 0:
         assert len({case.inputs["x"][0] for case in found.report.cases}) == 2, "the batch is fixed"
+
+
+def test_the_newest_opset_is_that_of_the_last_model_that_the_runtime_loads() -> None:
+    def loads(version: int) -> bool:
+        entries = [helper.make_tensor_value_info(name, FLOAT, [1]) for name in "xy"]
+        graph = helper.make_graph([helper.make_node("Identity", ["x"], ["y"])], "probe", entries[:1], entries[1:])
+        proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", version)], ir_version=8)
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 4
+        try:
+            onnxruntime.InferenceSession(proto.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        except Exception:
+            return False
+        return True
+
+    versions = range(OPSET, onnx.defs.onnx_opset_version() + 1)
+    assert runnable_opset() == max(version for version in versions if loads(version))

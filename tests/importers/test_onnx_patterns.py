@@ -270,3 +270,19 @@ def test_a_pattern_of_several_values_is_another_computation(name: str, tmp_path:
     assert found.report.opaque == 0
     assert found.report.agrees
     assert found.report.max_rel_difference is not None
+
+
+def test_a_node_that_fits_two_patterns_belongs_to_the_first(tmp_path: Path, registry: Registry) -> None:
+    """The product with a constant plus a constant is a layer of its own, not the scores and the mask of an attention."""
+    nodes = [
+        helper.make_node("MatMul", ["x", "keys"], ["s"]),
+        helper.make_node("Add", ["s", "mask"], ["m"]),
+        helper.make_node("Softmax", ["m"], ["p"], axis=-1),
+        helper.make_node("MatMul", ["p", "values"], ["y"]),
+    ]
+    weights = {"keys": random(8, 8), "mask": random(8, seed=1), "values": random(8, 5, seed=2)}
+    found = imported((nodes, weights), tmp_path, registry)
+    assert layers(found) == ["fully_connected", "softmax", "fully_connected"]
+    assert (found.report.known, found.report.nodes) == (4, 4)
+    assert found.report.agrees
+    assert found.report.max_rel_difference is not None

@@ -26,7 +26,16 @@ from designer.operators.library.development.opaque import unpacked
 from designer.operators.registry import Registry
 
 ENDS = ("input", "tensor_input", "output")
-TORCH_CALLS = ("vectors", "fixed_vectors", "kept_vectors", "images", "kept_images", "fixed_images")
+TORCH_CALLS = (
+    "vectors",
+    "merged",
+    "kept_merged",
+    "fixed_vectors",
+    "kept_vectors",
+    "images",
+    "kept_images",
+    "fixed_images",
+)
 TORCH = ("diffusion", "lstm", "shared", "unet", "vit")
 
 

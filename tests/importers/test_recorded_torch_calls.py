@@ -16,7 +16,9 @@ from recorded import check_recorded, rounded
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from designer.importers.pytorch.importing import import_module
+from designer.importers.imported import Imported
+from designer.importers.pytorch.importing import _imported, import_module
+from designer.importers.pytorch.tracing import trace
 from designer.operators.registry import Registry
 
 Call = Callable[[Tensor, Any], Tensor]
@@ -255,6 +257,84 @@ FIXED_IMAGES: list[Call] = [
     ),
     lambda x, m: F.pixel_shuffle(x, 2) + F.pixel_unshuffle(x, 2).sum(),
     lambda x, m: x.reshape(-1, 3, 2, 4, 2).permute(0, 1, 3, 2, 4).reshape(-1, 12, 4)[:, :, :3],
+    lambda x, m: F.conv2d(x, m.kernel, x.mean((0, 2, 3))[:1].expand(5), dilation=(1, 2)),
+    lambda x, m: F.conv_transpose2d(x, m.kernel[:4], x.mean((0, 2, 3)), stride=2),
+    lambda x, m: F.conv2d(x, m.kernel[:4, :2] * x.mean(), groups=2, padding=(1, 0), stride=(1, 2)),
+    lambda x, m: F.linear(x, m.kernel[0, :, 0, :1] * x.mean() + torch.ones(4, 8), x.mean((0, 2, 3))),
+]
+
+
+def back(y: Tensor) -> Tensor:
+    """(N 2) x a -> N x 2 x a."""
+    return y.reshape(-1, 2, *y.shape[1:])
+
+
+def turned(x: Tensor) -> Tensor:
+    """N x 2 x 4 -> 2 x (N 4): the batch merged with an axis behind it, after another one."""
+    return x.transpose(0, 1).reshape(2, -1)
+
+
+def there(y: Tensor) -> Tensor:
+    """a x (N 4) -> N x a x 4."""
+    return y.reshape(y.shape[0], -1, 4).transpose(0, 1)
+
+
+MERGED: list[Call] = [  # axes behind the merged batch have other places in the document
+    lambda x, m: torch.cat(merged(x).split(2, 1)[::-1], 1).view(-1, 2, 4),
+    lambda x, m: back(merged(x).split((1, 3), 1)[1]),
+    lambda x, m: back(torch.stack(merged(x).unbind(1), 1)) + back(torch.stack([merged(x), merged(x)], -1).sum(-1)),
+    lambda x, m: back(merged(x).select(1, 2)) + back(merged(x)[:, -1]),
+    lambda x, m: back(merged(x)[:, 1:3]) + back(merged(x).narrow(1, 2, 2)) + back(merged(x)[:, ::2]),
+    lambda x, m: back(merged(x).roll(1, 1)) + back(merged(x).flip(1)) + back(merged(x).cumsum(1)),
+    lambda x, m: back(merged(x).log_softmax(-1)),
+    lambda x, m: back(merged(x).amax(1)) + back(merged(x).sum(-1)) + back(merged(x).mean(1)),
+    lambda x, m: back(merged(x).max(1).values) + back(merged(x).argmin(1)),
+    lambda x, m: back(F.pad(merged(x), (1, 2))) + back(F.pad(merged(x), (-1, 4), value=2.0)),
+    lambda x, m: back(merged(x)[:, [3, 0, 1]]) + back(merged(x).index_select(1, torch.tensor([1, 1, 2]))),
+    lambda x, m: back(F.linear(merged(x), m.line.t(), m.cube[0, 0, :1].expand(5))),
+    lambda x, m: back(F.layer_norm(merged(x), (4,), m.row, m.row)) + back(F.rms_norm(merged(x), (4,))),
+    lambda x, m: back(merged(x).unsqueeze(2).expand(-1, -1, 3).reshape(-1, 12)),
+    lambda x, m: back(merged(x).unflatten(1, (2, 2)).transpose(1, 2).flatten(1)),
+    lambda x, m: back(merged(x).repeat_interleave(2, 1)),
+    lambda x, m: back(torch.where(merged(x) > 0.5, merged(x), m.row)) + back(torch.maximum(merged(x), m.row)),
+    lambda x, m: back(merged(x).masked_fill(merged(x) > 0.5, 2.0)) + back(merged(x).clamp(0.2, 0.6)),
+    lambda x, m: back(written(merged(x), lambda y: y[:, 1:3].mul_(2))) + back(written(merged(x), lambda y: y.add_(1))),
+    lambda x, m: there(turned(x).relu()),
+    lambda x, m: there(turned(x).flip(0)),
+    lambda x, m: there(turned(x).sum(0, keepdim=True)) + there(turned(x)[1:]) + there(turned(x).roll(1, 0)),
+    lambda x, m: there(torch.cat([turned(x), turned(x)[:1]], 0)) + there(torch.stack([*turned(x).unbind(0)] * 2)[:3]),
+    lambda x, m: there(turned(x).softmax(0)) + there(turned(x).t().t()) + there(turned(x).split(1, 0)[1]),
+    lambda x, m: turned(x).unsqueeze(0).permute(2, 0, 1).flatten(1).reshape(-1, 4, 2),
+    lambda x, m: F.scaled_dot_product_attention(*[merged(x).view(-1, 1, 2, 2)] * 3).reshape(-1, 2, 4),
+]
+
+KEPT_MERGED: list[Call] = [  # with the batch on several axes, or where the work is along it
+    lambda x, m: x.unsqueeze(0) + x.unsqueeze(1),
+    lambda x, m: x.unsqueeze(0) @ x.unsqueeze(1).mT,
+    lambda x, m: x.flatten(1) @ x.flatten(1).t(),
+    lambda x, m: back(F.glu(merged(x), 1)) + back(merged(x).topk(2, 1).values) + back(merged(x).repeat(1, 2))[..., :2],
+    lambda x, m: back(merged(x) @ m.matrix) + there(turned(x) * 2 + 1)[..., :1],
+    lambda x, m: x.permute(1, 2, 0) @ x.transpose(0, 1),
+    lambda x, m: torch.cat([x, x], 0),
+    lambda x, m: torch.cat([x, m.cube[:, :2]], 0),
+    lambda x, m: x.chunk(2)[0],
+    lambda x, m: x[1:] + x[:-1],
+    lambda x, m: F.pad(x, (0, 0, 0, 0, 1, 0)),
+    lambda x, m: x[: x.shape[0] - 1],
+    lambda x, m: x.cumsum(0) + x.softmax(0) + x.flip(0),
+    lambda x, m: F.linear(x.flatten(1).t(), x.flatten(1).t()),
+    lambda x, m: torch.stack([x, x.new_zeros(x.shape[0], 2, 4)], 0),
+    lambda x, m: (x > x.mean(0)).float(),
+    lambda x, m: torch.logical_and(x, x > 0.5).float(),
+    lambda x, m: torch.logical_not(counted(x)).float(),
+    lambda x, m: F.dropout(x, 0.5, True) + F.alpha_dropout(x, 0.5, True),
+    lambda x, m: F.rrelu(x, training=True),
+    lambda x, m: torch.addbmm(m.matrix[:2, :2], x, x.mT) + torch.baddbmm(m.matrix[:2, :2], x, x.mT, beta=0.5, alpha=2),
+    lambda x, m: (
+        torch.addmm(m.row, x[:, 0], m.matrix[:, :4], beta=0) + torch.addmm(m.row, x[:, 0], m.matrix[:, :4], alpha=3)
+    ),
+    lambda x, m: m.row @ m.matrix + x.flatten(1)[:, :5],
+    lambda x, m: torch.complex(x, x).abs() + x.to(torch.bfloat16),
 ]
 
 
@@ -264,6 +344,7 @@ FIXED_IMAGES: list[Call] = [
         ("vectors", VECTORS, (3, 2, 4)),
         ("fixed_vectors", FIXED_VECTORS, (3, 2, 4)),
         ("kept_vectors", KEPT_VECTORS, (3, 2, 4)),
+        ("merged", MERGED, (3, 2, 4)),
         ("images", IMAGES, (2, 4, 6, 8)),
         ("kept_images", KEPT_IMAGES, (2, 4, 6, 8)),
         ("fixed_images", FIXED_IMAGES, (2, 4, 6, 8)),
@@ -272,6 +353,7 @@ FIXED_IMAGES: list[Call] = [
         "vectors",
         "vectors of a fixed batch",
         "vectors that are kept",
+        "vectors with a merged batch",
         "images",
         "images that are kept",
         "images of a fixed batch",
@@ -281,10 +363,23 @@ def test_calls_of_torch_are_the_recorded_layers(
     name: str, calls: list[Call], shape: tuple[int, ...], registry: Registry
 ) -> None:
     found = import_module(Calls(calls).eval(), [torch.rand(shape)], registry)
+    check_recorded(f"imports/torch_many_{name}.txt", text_of(found, registry))
+
+
+def test_calls_that_need_a_fixed_batch_say_why(registry: Registry) -> None:
+    """With an open batch, which an import tries first."""
+    module = Calls(KEPT_MERGED).eval()
+    opened = trace(module, [torch.rand(3, 2, 4)], open_batch=True)
+    assert opened is not None
+    found = _imported(opened, module, registry, "calls", None)
+    check_recorded("imports/torch_many_kept_merged.txt", text_of(found, registry))
+
+
+def text_of(found: Imported, registry: Registry) -> str:
+    """The layers of an import, what became of each node, and the rest of its report."""
     report = found.report
     lines = [layer_text(layer, registry) for layer in found.graph]
     lines += [f"{item.type} {item.outcome.value} {' '.join(item.layers)} {item.reason}" for item in report.outcomes]
     lines += [f"{key} is {place}" for key, place in report.weights.items()]
     lines += [f"warning: {warning}" for warning in report.warnings]
-    text = "".join(PLACE.sub("", line).strip().replace("\n", "\\n") + "\n" for line in lines)
-    check_recorded(f"imports/torch_many_{name}.txt", rounded(text))
+    return rounded("".join(PLACE.sub("", line).strip().replace("\n", "\\n") + "\n" for line in lines))

@@ -18,6 +18,7 @@ from designer.files.weights import WeightKey, Weights
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
+from designer.graph.template import Template
 from designer.graph.types import BATCH, DataType, Size2D, Size3D
 from designer.importers.builder import GraphBuilder
 from designer.importers.imported import Imported
@@ -463,12 +464,15 @@ def test_a_document_follows_the_module_where_all_its_outputs_have_the_same_shape
         Layer("c", "slice", inputs=(Source("x"),), params={"axis": "2", "start": "0", "end": "5"}),
         *(Layer(f"out_{name}", "output", inputs=(Source(name),)) for name in "ctu"),
     ]
-    graph = Graph(layers)
+    cut = Layer("y", "template_output", inputs=(Source("c"),))
+    template = Template("cut", (Layer("x", "template_input"), layers[3], cut))
+    instance = Layer("c", "template", inputs=(Source("x"),), params={"template": "cut"})
     inputs = {"x": ((BATCH, 3, 5, 4), "float32"), "t": ((BATCH, 7), "float32"), "u": ((2, 2), "float32")}
-    item = TorchOriginal(Cropped(rows), inputs, ["out_c", "out_t", "out_u"], graph, registry)
     shapes = {"x": (1, 3, 5, 4), "t": (1, 7), "u": (2, 2), **case}
-    assert item._follows({name: (shape, "float32") for name, shape in shapes.items()}) is follows
-    assert graph["x"].params == {"dims": "4x5x3"}
+    for graph in (Graph(layers), Graph([*layers[:3], instance, *layers[4:]], templates=[template])):
+        item = TorchOriginal(Cropped(rows), inputs, ["out_c", "out_t", "out_u"], graph, registry)
+        assert item._follows({name: (shape, "float32") for name, shape in shapes.items()}) is follows
+        assert graph["x"].params == {"dims": "4x5x3"}
 
 
 def test_the_module_gets_its_inputs_in_their_order_as_copies() -> None:

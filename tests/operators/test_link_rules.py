@@ -32,6 +32,8 @@ def network(*more: Layer) -> Inference:
         layer("product", "matmul", "vector vector"),
         layer("half", "matmul", "vector"),
         layer("late", "element_wise", "- image image"),
+        layer("gap", "element_wise", "image - image"),
+        layer("gaps", "concatenation", "image - - image", axis="1"),
         layer("unknown", "no_such_type", "image"),
         layer("open", "convolution", "-"),
         layer("gated", "identity", "image", ActivationSpec("glu", {"axis": "1"})),
@@ -106,6 +108,12 @@ SIZES = "shapes N x 4 x 3 x 4 and N x 4 x 6 x 8 cannot be broadcast: 3 and 6 dif
         ("ids", "half", 0, None, ""),  # another input is missing, which is not about the link
         ("small", "late", 2, None, ""),  # its first port is open
         ("conv", "gated", 0, None, "3"),
+        ("small", "gap", 2, None, "differ"),  # an open input of a variadic port is none that is missing
+        ("small", "gap", 1, None, "differ"),
+        ("small", "gaps", 3, None, "axis"),
+        ("small", "gaps", 2, None, "axis"),
+        ("conv", "gaps", 1, None, ""),
+        ("small", "gaps", 0, None, "axis"),
     ],
 )
 def test_the_rule_that_a_link_would_break(

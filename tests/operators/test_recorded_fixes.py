@@ -8,12 +8,14 @@ from typing import Any
 
 from recorded import check_recorded
 from test_fixes import CASES, HALF, PART, REGISTRY, end, findings, image, layer
+from test_recorded_declarations import digest
 
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
-from designer.graph.model import ActivationSpec, Foreign, Layer
+from designer.graph.model import ActivationSpec, Foreign, Layer, Source
 from designer.graph.template import Template
-from designer.operators.fixes import Fix, fixes
+from designer.operators.fixes import Fix, FixTrial, fixes
+from designer.operators.inside import InsideInference
 
 NET = Template(
     "net",
@@ -213,3 +215,36 @@ def test_all_that_is_offered() -> None:
     cases = {name: case[0] for name, case in CASES.items()} | MORE
     lines = [line for name, layers in cases.items() for line in (name, *offered_texts(layers))]
     check_recorded("operators/fixes.txt", "\n".join([*lines, ""]))
+
+
+def inside_texts(layers: list[Layer]) -> Iterator[str]:
+    """What is offered if the layers are those of a template, opened through an instance: the titles, and a digest of the changes."""
+    ports = {"input": "template_input", "output": "template_output"}
+    starts = {
+        layer_.name: Inference(Graph([layer_]), REGISTRY).type_of(Source(layer_.name))
+        for layer_ in layers
+        if layer_.type == "input"
+    }
+    kept = []
+    for layer_ in layers:
+        if layer_.type in ports:
+            params = {key: text for key, text in layer_.params.items() if key not in ("dims", "tiling")}
+            layer_ = replace(layer_, type=ports[layer_.type], params=params)
+        kept.append(layer_)
+    graph = Graph([], templates=[PART, NET, Template("opened", tuple(kept))]).inside("opened")
+    inference = InsideInference(graph, REGISTRY, {name: kind for name, kind in starts.items() if kind is not None})
+    trial = FixTrial(graph, REGISTRY, inference)
+    for finding in inference.diagnostics():
+        offered = fixes(graph, REGISTRY, inference, finding, trial)
+        assert offered == fixes(graph, REGISTRY, inference, finding)
+        titles = "; ".join(fix.title for fix in offered)
+        yield f"  {finding.code} {finding.layer}: {titles} {digest(' '.join(line for fix in offered for line in changed(fix)))}"
+
+
+def test_all_that_is_offered_inside_of_a_template() -> None:
+    cases = {name: case[0] for name, case in CASES.items()} | MORE
+    cases["parameters of ports"] = [
+        replace(image(), params={"dims": "16x12x3", "colour": "red"}), layer("c", "convolution", "in"), layer("y", "output", "c", inde="1"),
+    ]  # fmt: skip
+    lines = [line for name, layers in cases.items() for line in (name, *inside_texts(layers))]
+    check_recorded("operators/fixes_inside.txt", "\n".join([*lines, ""]))

@@ -68,6 +68,7 @@ def test_no_other_text_of_operators_is_recorded() -> None:
         [
             *declared,
             "code_texts.txt",
+            "random_declarations.txt",
             "random_fixes.txt",
             "random_sizes.txt",
             "findings_inside.txt",
@@ -77,6 +78,7 @@ def test_no_other_text_of_operators_is_recorded() -> None:
             "pairs.txt",
             "findings.txt",
             "fixes.txt",
+            "fixes_inside.txt",
             "programs.txt",
             "refusals.txt",
             "sizes.txt",

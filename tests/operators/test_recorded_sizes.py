@@ -141,6 +141,23 @@ NETWORKS: dict[str, list[Layer]] = {
         layer("r", "reshape", "s", shape="3,-1"),
         output("r"),
     ],
+    "an output of one row, and one of a fixed size": [
+        image("16x12x3"),
+        blocks("s", "in", 4),
+        layer("m", "reduce", "s", operation="mean", axes="2", keep="true"),
+        layer("a", "adaptive_pooling", "s", size="2x2"),
+        layer("u", "upsample", "s", factor="4x4"),
+        output("m"),
+        output("a", "fixed"),
+        output("u", "whole"),
+    ],
+    "an output of one column": [
+        image("15x12x3"),
+        layer("p", "pooling", "in", size="3x2", stride="3x2"),
+        blocks("s", "p", 5),
+        layer("m", "reduce", "s", operation="max", axes="3", keep="true"),
+        output("m"),
+    ],
     "every size": [image("16x12x3"), layer("c", "convolution", "in", features=2), output("c")],
 }
 

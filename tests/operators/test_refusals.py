@@ -50,6 +50,22 @@ REFUSED: list[tuple[str, dict[str, Any], tuple[TensorType, ...], str]] = [
     ("parameter", {"shape": ()}, (), "a parameter must have a shape"),
     ("pooling", {"size": (3, 2), "padding": (2, 0)}, (image(),), "padding 2x0 is more than half the window 3x2"),
     ("pooling", {"size": (2, 3), "padding": (0, 2)}, (image(),), "padding 0x2 is more than half the window 2x3"),
+    *(
+        ("dynamic_convolution", {"transposed": True, "stride": (2, 1), "dilation": (1, 3), "output_padding": extra},
+         (typed(2, 4, 5, 6), typed(4, 3, 3, 2)), "output padding must be less than the stride or the dilation")
+        for extra in ((2, 0), (0, 3))
+    ),
+    *(
+        (kind, {"axis": axis}, (typed(2, 3, 4),) * count, f"a new axis {axis} cannot be inserted into 2 x 3 x 4 (rank 3)")
+        for kind, count in (("unsqueeze", 1), ("stack", 2))
+        for axis in (-5, 4)
+    ),
+    *(
+        ("selector", {"axis": 1, "indices": (0, index)}, (typed(2, 3, 4),), f"index {index} is out of range for axis 1 of size 3")
+        for index in (-4, 3)
+    ),
+    ("selector", {"axis": 1, "indices": ()}, (typed(2, 3, 4),), "no index is selected"),
+    ("identity", {}, (typed(2**19, 2**19 + 1),), "the output 524288 x 524289 is too large"),
 ]  # fmt: skip
 ACCEPTED: list[tuple[str, dict[str, Any], tuple[TensorType, ...], TensorType | None]] = [
     ("expand_batch", {}, (typed(1, 5), typed(2, 7)), typed(2, 5)),
@@ -65,6 +81,19 @@ ACCEPTED: list[tuple[str, dict[str, Any], tuple[TensorType, ...], TensorType | N
     ("resize", {"method": "nearest", "antialias": True, "align_corners": True}, (image(),), None),
     ("pad_tensor", {"before": (0, 0, -3, 0), "after": (0, 0, -1, 2)}, (image(3, 5, 9),), image(3, 1, 11)),
     ("pooling", {"size": (3, 2), "padding": (1, 1)}, (image(),), None),
+    (
+        "dynamic_convolution",
+        {"transposed": True, "stride": (2, 1), "dilation": (1, 3), "output_padding": (1, 2)},
+        (typed(2, 4, 5, 6), typed(4, 3, 3, 2)),
+        typed(2, 3, 12, 11),
+    ),
+    ("unsqueeze", {"axis": -4}, (typed(2, 3, 4),), typed(1, 2, 3, 4)),
+    ("unsqueeze", {"axis": 3}, (typed(2, 3, 4),), typed(2, 3, 4, 1)),
+    ("unsqueeze", {"axis": -1}, (typed(2, 3, 4),), typed(2, 3, 4, 1)),
+    ("stack", {"axis": -4}, (typed(2, 3, 4),) * 5, typed(5, 2, 3, 4)),
+    ("stack", {"axis": 3}, (typed(2, 3, 4),) * 5, typed(2, 3, 4, 5)),
+    ("selector", {"axis": 1, "indices": (-3, 2)}, (typed(2, 3, 4),), typed(2, 2, 4)),
+    ("identity", {}, (typed(2**19, 2**19),), typed(2**19, 2**19)),
 ]
 
 

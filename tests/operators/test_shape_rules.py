@@ -120,3 +120,41 @@ def test_layers_that_differ_in_the_parameters_of_their_activation_are_read_apart
         for name, alpha in (("a", "0.5"), ("b", "2.0"), ("c", "0.5"))
     ]
     assert [item.activation.values()["alpha"] for item in read if item.activation is not None] == [0.5, 2.0, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("ports", "given", "sentence"),
+    [
+        ("x", 0, "It needs its input 'x'"),
+        ("x", 2, "It takes 1 input, not 2"),
+        ("x y?", 0, "It needs its input 'x'"),
+        ("x y?", 3, "It takes 2 inputs, not 3"),
+        ("x y z?", 1, "It needs its input 'y'"),
+        ("x y z?", 5, "It takes 3 inputs, not 5"),
+        ("x? y?", 3, "It takes 2 inputs, not 3"),
+        ("", 1, "It takes 0 inputs, not 1"),
+        ("x y*", 1, "It needs its input 'y'"),
+    ],
+)
+def test_the_number_of_inputs(ports: str, given: int, sentence: str) -> None:
+    """Open ports that are optional (`?`) count among those that there are; one of any number is marked `*`."""
+    declared = [
+        Port(text.rstrip("?*"), optional=text.endswith("?"), variadic=text.endswith("*")) for text in ports.split()
+    ]
+    with pytest.raises(ShapeError) as caught:
+        check_ports("It", declared, [image()] * given)
+    assert caught.value.message == sentence
+    assert (caught.value.code, caught.value.port) == (
+        ("missing-input", sentence.split("'")[1]) if "needs" in sentence else ("shape-mismatch", None)
+    )
+    check_ports("It", declared, [image()] * len(declared))
+
+
+def test_an_empty_tensor_is_refused_at_its_port() -> None:
+    ports = (Port("a"), Port("b", variadic=True))
+    for place, port in enumerate("abb"):
+        inputs = [image()] * 3
+        inputs[place] = TensorType((BATCH, 3, 0, 8))
+        with pytest.raises(ShapeError, match=f"It gets an empty tensor of N x 3 x 0 x 8 at '{port}'") as caught:
+            check_ports("It", ports, inputs)
+        assert caught.value.port == port

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import product
@@ -146,6 +147,28 @@ def test_a_period_that_is_not_too_long_is_proven() -> None:
     assert (item.height.multiple_of, item.height.minimum, len(item.height.remainders)) == (100, 1, 99)
 
 
+def test_single_sizes_below_an_endless_rule() -> None:
+    _, contract = contract_with(lambda h, w: h in (3, 5) or (h >= 20 and h % 4 == 0))
+    (item,) = contract.inputs
+    found = item.height.as_dict()
+    rules = found.pop("rules")
+    assert found == {
+        "multiple_of": 4, "remainders": [0], "minimum": 20, "maximum": None, "others": [3, 5], "because": ["r"], "proven": True,
+        "text": str(item.height),
+    }  # fmt: skip
+    assert rules == [
+        {"rule": "minimum", "layer": "r", "example": 4, "message": "4 is refused"},
+        {"rule": "multiple_of", "layer": "r", "example": 6, "message": "6 is refused"},
+    ]
+    assert [n for n in range(1, 40) if n in item.height] == [3, 5, 20, 24, 28, 32, 36]
+    _, contract = contract_with(lambda h, w: h in (6, 9, 12), "32x12x3")
+    (item,) = contract.inputs
+    found = item.height.as_dict()
+    assert {key: found[key] for key in ("multiple_of", "remainders", "minimum", "maximum", "others")} == {
+        "multiple_of": 3, "remainders": [0], "minimum": 6, "maximum": 12, "others": [6, 9, 12],
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("rule", "message"),
     [
@@ -162,6 +185,27 @@ def test_sizes_that_depend_on_each_other(rule: Callable[[int, int], bool], messa
     (item,) = contract.inputs
     assert [n for n in range(1, 90) if n in item.height] == [n for n in range(1, 90) if rule(n, 12)]
     assert [n for n in range(1, 90) if n in item.width] == [n for n in range(1, 90) if rule(10, n)]
+    with pytest.raises(DiagnosticError, match="depend on each other"):
+        accept_every_size(graph, load(entry_points=False), contract)
+
+
+@pytest.mark.parametrize(
+    ("rule", "accepted"),
+    [(lambda h, w: not (h % 3 == 2 and w % 3 == 2), False), (lambda h, w: h % 3 != 2 or w % 2 == 0, False)],
+)
+def test_a_pair_that_shows_that_sizes_depend_on_each_other(rule: Callable[[int, int], bool], accepted: bool) -> None:
+    """At the size of the network the width is not asked for, so that only other pairs show it; the first one is named."""
+    graph, contract = contract_with(rule, "12x10x3")
+    ((place, message),) = contract.coupled
+    found = re.fullmatch(r"height and width depend on each other, as (\d+) x (\d+) shows", message)
+    assert found is not None
+    width, height = map(int, found.groups())
+    assert place == "r"
+    assert rule(height, width) is accepted
+    assert contract.accepts({"in": (height, width)}) is accepted
+    (item,) = contract.inputs
+    assert height in item.height
+    assert width in item.width
     with pytest.raises(DiagnosticError, match="depend on each other"):
         accept_every_size(graph, load(entry_points=False), contract)
 

@@ -79,6 +79,13 @@ CASES: list[tuple[str, dict[str, Any], tuple[TensorType, ...]]] = [
     ("upsample", {"factor": SIZE(3, 2), "method": "bilinear", "align_corners": True}, (image(2, 4, 5),)),
     ("resize", {"size": SIZE(5, 9), "method": "bicubic", "align_corners": True}, (image(2, 6, 7),)),
     ("unpooling", {"size": SIZE(3, 2)}, (image(2, 3, 4),)),
+    ("convolution", {"kernel": SIZE(3, 1), "padding_mode": "reflect", "features": 4}, (image(2, 9, 8),)),
+    ("convolution", {"kernel": SIZE(1, 3), "padding_mode": "replicate", "features": 4}, (image(2, 9, 8),)),
+    ("dynamic_convolution", {"transposed": True, "dilation": (2, 3), "output_padding": (1, 2)}, (typed(2, 4, 5, 6), typed(4, 3, 3, 2))),
+    ("dynamic_convolution", {"transposed": True, "stride": (2, 1), "dilation": (4, 3), "output_padding": (3, 2), "after": (2, 1)},
+     (typed(2, 4, 5, 6), typed(4, 3, 3, 2), typed(3))),
+    ("dynamic_convolution", {"transposed": True, "stride": (2,), "dilation": (5,), "output_padding": (4,), "after": (1,), "before": (2,)},
+     (typed(2, 4, 5), typed(4, 3, 3), typed(3))),
 ]  # fmt: skip
 
 

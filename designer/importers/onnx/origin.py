@@ -34,7 +34,7 @@ def packed_origin(proto: Any, found: Imported, folder: Path) -> str:
     for tensor in skeleton.graph.initializer:
         key = _key(found.report.weights.get(tensor.name, ""))
         array = found.weights.tensors.get(key) if key is not None else None
-        way = _way(tensor, array) if array is not None else None
+        way = _way(tensor, array, folder) if array is not None else None
         if key is not None and way is not None:
             for name in ("raw_data", "float_data", "external_data"):
                 tensor.ClearField(name)
@@ -86,19 +86,47 @@ def _fill(tensor: Any, weights: Weights) -> bool:
     return True
 
 
-def _way(tensor: Any, array: Any) -> str | None:
-    """How the values of a weight become those of its initializer: "same" or "transposed"; None if they differ."""
+def _way(tensor: Any, array: Any, folder: Path) -> str | None:
+    """How the values of a weight become those of its initializer: "same" or "transposed"; None if they differ.
+
+    The values of tensors in other files, in `folder`, were read from there: they are compared only if their shape does not decide.
+    """
     from onnx import TensorProto, numpy_helper
 
     if tensor.data_type != TensorProto.FLOAT or array.size != np.prod(tensor.dims):
         return None
-    if tensor.data_location == TensorProto.EXTERNAL:  # it was read from there: only the shape is known
+    if tensor.data_location == TensorProto.EXTERNAL:
+        copied = array.flags.owndata  # otherwise it is the content of the file as it is
+        if copied and array.ndim == 2 and array.shape[0] == array.shape[1]:
+            return _way_of_square(tensor, array, folder)
         return "transposed" if array.ndim == 2 and array.shape != tuple(tensor.dims) else "same"
     original = numpy_helper.to_array(tensor).reshape(-1)
     for way, values in (("same", array), ("transposed", array.T)):
         if np.array_equal(values.reshape(-1).view(np.uint32), original.view(np.uint32)):
             return way
     return None
+
+
+def _way_of_square(tensor: Any, array: Any, folder: Path) -> str | None:
+    """As `_way`, from the first row in the file that is not the same row and column of the weight: the file can be large."""
+    import onnx_ir as ir
+
+    stored = ir.from_proto(tensor)
+    assert isinstance(stored, ir.ExternalTensor)
+    stored._base_dir = folder
+    try:
+        for place in range(len(array)):
+            row, same, column = (
+                np.array(values, np.float32).view(np.uint32)
+                for values in (stored.numpy()[place], array[place], array[:, place])
+            )
+            if not np.array_equal(same, column):
+                return "same" if np.array_equal(row, same) else "transposed" if np.array_equal(row, column) else None
+            if not np.array_equal(row, same):
+                return None
+    finally:
+        stored.release()
+    return "same"
 
 
 def _key(text: str) -> WeightKey | None:

@@ -70,9 +70,20 @@ def _export(
 ) -> ExportedProgram:
     import torch
 
+    _keep_lines_of_training(module)
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
         return torch.export.export(module, inputs, dynamic_shapes=dynamic, strict=strict)
+
+
+def _keep_lines_of_training(module: torch.nn.Module) -> None:
+    """Let nodes have the lines of `forward_training`, where exported projects with losses compute; torch keeps those of `forward` only."""
+    from torch.fx import proxy
+
+    register = getattr(proxy, "_register_stack_trace_anchor", None)
+    for kind in {type(item) for item in module.modules()}:
+        if register is not None and hasattr(kind, "forward_training"):
+            register(kind.forward_training)
 
 
 def _trace_fixed(module: torch.nn.Module, inputs: Sequence[torch.Tensor]) -> Trace:

@@ -119,7 +119,7 @@ def _transposed(
 ) -> Value:
     kernel, bias, rank = node.get("weight"), node.get("bias"), x.rank - 2
     extra, groups = each(node.get("output_padding", 0), rank), node.get("groups", 1)
-    if rank != 2 or not isinstance(kernel, Constant):
+    if rank != 2 or not isinstance(kernel, Constant) or not isinstance(bias, Constant | None):
         params: dict[str, Param] = {
             "transposed": True,
             "stride": tuple(strides),

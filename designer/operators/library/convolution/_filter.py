@@ -177,6 +177,17 @@ def onnx_pad(
     return op.OnnxNode("Pad", (x, numbers, value, axes), {"mode": ONNX_PAD_MODES.get(mode, mode)})
 
 
+def onnx_end(pad: int, extra: int, stride: int) -> tuple[int, int, int]:
+    """(padding at the end, output padding, values to append) of a transposed convolution along one axis.
+
+    ONNX requires output padding less than the stride: the rest is cropped less at the end, or appended.
+    """
+    if extra < stride:
+        return pad, extra, 0
+    rest = max(extra - pad, 0)
+    return max(pad - extra, 0), rest if rest < stride else 0, 0 if rest < stride else rest
+
+
 def summary(kernel: object, stride: object, unit: object, features: int) -> str:
     """`3x3 / 2x2 · 64`."""
     return f"{kernel}{'' if stride == unit else f' / {stride}'} · {features}"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from math import prod
 
 from designer.operators import api as op
-from designer.operators.library.convolution._filter import torch_pad
+from designer.operators.library.convolution._filter import onnx_end, onnx_pad, torch_pad
 from designer.operators.shapes import divisible, known, window_output
 from designer.texts import tr
 
@@ -143,10 +143,20 @@ class DynamicConvolution(
             "dilations": dilation,
             "group": self.groups,
         }
-        if self.transposed and any(extra):
-            attributes["output_padding"] = extra
         reads = tuple(op.OnnxInput(index) for index in range(len(inputs)))
-        return op.OnnxNode("ConvTranspose" if self.transposed else "Conv", reads, attributes)
+        if not self.transposed:
+            return op.OnnxNode("Conv", reads, attributes)
+        ends, extras, missing = zip(*map(onnx_end, after, extra, stride), strict=True)
+        attributes["pads"] = (*before, *ends)
+        if any(extras):
+            attributes["output_padding"] = extras
+        if not any(missing):
+            return op.OnnxNode("ConvTranspose", reads, attributes)
+        padded = onnx_pad(op.OnnxNode("ConvTranspose", reads[:2], attributes), [(0, n) for n in missing], "zeros")
+        if len(reads) == 2:
+            return padded
+        axes = op.int64(*range(1, inputs[0].rank - 1))
+        return op.OnnxNode("Add", (padded, op.OnnxNode("Unsqueeze", (reads[2], axes))))
 
     def flops(self, inputs: Sequence[op.TensorType], outputs: Sequence[op.TensorType]) -> int:
         kernel = prod(inputs[1].concrete()[1:])

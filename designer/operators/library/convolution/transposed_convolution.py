@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import prod
 
 from designer.operators import api as op
-from designer.operators.library.convolution._filter import onnx_pad
+from designer.operators.library.convolution._filter import onnx_end, onnx_pad
 from designer.operators.shapes import divisible
 from designer.texts import tr
 
@@ -179,21 +179,18 @@ class TransposedConvolution(
         return op.TorchItem(module, (everything, everything, slice(down[2], None), slice(across[2], None)))
 
     def onnx(self, inputs: Sequence[op.TensorType]) -> op.OnnxValue:
-        """ONNX requires output padding less than the stride: the rest is cropped less at the end, or appended."""
-        begins, ends, extras, missing = [], [], [], []
-        for (pad, extra, cut), stride in zip(self._axes(), self.stride.hw, strict=True):
-            begins.append(pad + cut)
-            ends.append(max(pad - extra, 0) if extra >= stride else pad)
-            rest = extra if extra < stride else max(extra - pad, 0)
-            extras.append(rest if rest < stride else 0)
-            missing.append(rest - extras[-1])
+        begins = [pad + cut for pad, _, cut in self._axes()]
+        found = [
+            onnx_end(pad, extra, stride) for (pad, extra, _), stride in zip(self._axes(), self.stride.hw, strict=True)
+        ]
+        ends, extras, missing = zip(*found, strict=True)
         attributes = {
             "kernel_shape": self.kernel.hw,
             "strides": self.stride.hw,
             "dilations": self.dilation.hw,
             "group": self.groups,
             "pads": (*begins, *ends),
-            "output_padding": tuple(extras),
+            "output_padding": extras,
         }
         bias = (op.OnnxWeight("bias"),) if self.apply_bias else ()
         if not any(missing):
