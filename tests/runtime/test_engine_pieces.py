@@ -15,7 +15,7 @@ from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import Source
-from designer.graph.types import Symbol, TensorType
+from designer.graph.types import DataType, Symbol, TensorType
 from designer.runtime.api import Part
 from designer.runtime.engines import kernels, onnx_model, ort_engine, pytorch, torch_memory, trt, trt_build
 from designer.runtime.engines.ort_steps import Value
@@ -1264,6 +1264,22 @@ class TrtContext:
         return self.works
 
 
+class InputOnly(TrtContext):
+    """Keeps a copy of what its input of another type has in memory."""
+
+    def __init__(self, kind, seen):
+        super().__init__()
+        self.kind, self.seen = np.dtype(kind), seen
+
+    def execute_async_v3(self, stream):
+        import ctypes
+
+        count = int(np.prod(self.shapes["x"]))
+        read = ctypes.string_at(self.addresses["x"], count * self.kind.itemsize)
+        self.seen.append(np.frombuffer(read, self.kind).reshape(self.shapes["x"]))
+        return True
+
+
 def test_tensorrt_reads_and_writes_tensors_of_torch(monkeypatch):
     torch = pytest.importorskip("torch")
     from designer.runtime.engines import tensorrt_engine as module
@@ -1288,6 +1304,13 @@ def test_tensorrt_reads_and_writes_tensors_of_torch(monkeypatch):
     assert [(s["x"].smallest, s["x"].best, s["x"].largest) for _, s in built] == [((3, 2),) * 3, ((1, 2),) * 3]
     assert [context.streams for context in contexts] == [[7, 7], [7]]
     assert len(waited) == 3
+    for kind in (DataType.FLOAT16, DataType.INT64, DataType.BOOL):
+        given, seen = np.arange(6).reshape(3, 2).astype(kind.value), []
+        compiled._feeds = [(Source("x"), TensorType((Symbol("N"), 2), kind))]
+        compiled._contexts = {3: ("built", InputOnly(kind.value, seen))}
+        compiled.run({Source("x"): given.astype(np.float64)})
+        np.testing.assert_array_equal(seen[0], given, strict=True)
+    compiled._feeds = [(Source("x"), KIND)]
     compiled._contexts = {2: ("built", TrtContext(works=False))}
     assert said(lambda: compiled.run({Source("x"): np.ones((2, 2), np.float32)})) == (
         "engine-failed", "TensorRT did not run the network", "choose another engine in Network Settings", None

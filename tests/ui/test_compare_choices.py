@@ -44,6 +44,7 @@ from app.ui.widgets import run_choices
 from designer.files.document import read_document
 from designer.files.settings import PATTERN
 from designer.files.variants import Variant as SavedVariant
+from designer.graph import commands
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
@@ -240,6 +241,10 @@ def test_each_choice_is_in_the_request_to_the_engine(
     assert {name: getattr(made.opening, name) for name in opened} == opened
     assert (made.input, made.output, made.channels, made.document) == ("image", "result", 3, "net.xml")
     assert made.name == f"C {VariantChoice(document, **choice).full_title}"
+    document.do(lambda g: commands.add_layer(g, Layer("second", "output", inputs=(Source("image"),))))
+    assert make_variant(VariantChoice(document, **choice), "C", document.registry).output == "result", (
+        "the first output"
+    )
     document.deleteLater()
 
 

@@ -506,7 +506,10 @@ def test_the_oldest_recorded_runs_are_dropped_first(
     show(panel, np.full((1, 8, 4, 4), 5, np.float32))
     assert exporter._frames[-1].width() == 100
     kept = exporter._frames[-1]
+    panel.enlarge(3)
+    assert panel.shown.channel == 3
     panel.hide()
+    assert panel.shown.channel == 3, "it is shown alone again when the panel is seen again"
     show(panel, np.full((1, 8, 4, 4), 6, np.float32))
     exporter.record()
     assert exporter._frames[-1] is kept, "nothing is recorded that nobody sees"

@@ -391,6 +391,16 @@ def test_labels_come_from_the_file_next_to_the_document(qapp, tmp_path: Path, mo
     (folder / "names.txt").write_text("cow")
     os.utime(folder / "names.txt", (5, 5))
     assert labels_of(document, "out") == ("cow",)
+    (folder / "deeper").mkdir()
+    for path, label in ((folder / "deeper" / "names.txt", "ewe"), (tmp_path / "names.txt", "wrong")):
+        path.write_text(label)
+        for written in (path.relative_to(tmp_path), path):  # a relative one begins at the document, not at the process
+            text = str(written).removeprefix("folder/")
+            document.do(
+                lambda g, text=text: Edit("", {"out": (g["out"], layer("out", "output", "use", label_path=text))})
+            )
+            known = path.is_relative_to(folder) or written is path
+            assert labels_of(document, "out") == ((label,) if known else ("cow",))
     assert read_labels(folder) == read_labels(folder / "gone.txt") == ()
 
 
