@@ -203,6 +203,34 @@ def test_items_far_away_stay_while_something_is_dragged_and_go_afterwards(canvas
     assert "free" not in projection._nodes
 
 
+def test_a_large_network_keeps_few_items_when_the_view_moves_along_it(qtbot, monkeypatch):
+    """Those near the view and the other ends of their links; what is removed is made again when it comes into view."""
+    for name, value in (("EAGER", 0), ("BUDGET", 6), ("TRIM_MS", 0)):
+        monkeypatch.setattr(f"app.ui.canvas.projection.{name}", value)
+    layers = [Layer("l0", "input", (0, 0), params={"dims": "16x16x3"})]
+    layers += [Layer(f"l{n}", "identity", (320 * n, 0), (Source(f"l{n - 1}"),)) for n in range(1, 24)]
+    layers.append(Layer("far", "identity", (320 * 23, 160), (Source("l0"),)))
+    canvas = kit.open_canvas(qtbot, Graph(layers), (700, 400))
+    viewer, projection = canvas.viewer, canvas.projection
+    qtbot.waitUntil(lambda: not projection.busy)
+    viewer.zoom_by(1 / viewer.zoom)
+    waited = False
+    for place in (0, 5000, 0, 7000):
+        viewer.go(QPointF(place, 0))
+        viewer.repaint()
+        waited |= projection._trimming.isActive()
+        qtbot.waitUntil(lambda: not projection._trimming.isActive())
+        seen = viewer.seen()
+        near = {name for name in projection.layers if projection.entry(name).area().intersects(seen)}
+        assert near
+        assert near <= set(projection._nodes)
+        assert len(projection._nodes) < 16, sorted(projection._nodes)
+        for name in near:
+            for dot in projection[name].inputs:
+                assert [link.key for link in dot.links] == [(name, 0)]
+    assert waited
+
+
 def test_points_of_links_are_removed_from_a_selected_link_that_has_some(canvas):
     document, routes = canvas.context.document, canvas.routes
     before = document.graph.copy()

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
-from PySide6.QtCore import QMimeData, QPoint, QPointF, QSettings, Qt, QUrl
+from PySide6.QtCore import QByteArray, QMimeData, QPoint, QPointF, QRect, QSettings, Qt, QUrl
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QWidget
@@ -23,6 +23,7 @@ from app.ui.document.document import Document
 from app.ui.document.locations import sample_files
 from app.ui.document.open_document import journal_notifier
 from app.ui.shell import session
+from app.ui.shell import window as window_module
 from app.ui.shell.window import MainWindow, _documents_of, new_window, quit_all, show_elsewhere, shown_windows
 from app.ui.widgets.action import ActionState
 from designer.files.document import save_document
@@ -512,6 +513,26 @@ def test_a_window_of_another_size_comes_back_with_it(qtbot: QtBot, tmp_path: Pat
     qtbot.addWidget(again, before_close_func=MainWindow.close_now)
     assert (again.width(), again.height()) == (700, 560)
     assert again.docks.workspace == "Design"
+
+
+def test_a_window_without_a_stored_size_that_can_be_read_takes_most_of_the_screen(
+    empty_window: MainWindow, monkeypatch
+) -> None:
+    class Screen:
+        def availableGeometry(self) -> QRect:
+            return room
+
+    monkeypatch.setattr(window_module.QGuiApplication, "primaryScreen", staticmethod(Screen))
+    empty_window.hide()
+    for width, height, size in ((1400, 850, (1316, 765)), (3000, 2000, (1600, 1000))):
+        room = QRect(0, 0, width, height)
+        for stored in (None, b"x", QByteArray(b"x")):
+            empty_window.resize(1280, 720)
+            empty_window.settings.remove("geometry")
+            if stored is not None:
+                empty_window.settings.setValue("geometry", stored)
+            empty_window._restore()
+            assert (empty_window.width(), empty_window.height()) == size, stored
 
 
 def test_a_refused_edit_is_reported_once_from_the_shown_scope_and_from_the_file(empty_window: MainWindow) -> None:
