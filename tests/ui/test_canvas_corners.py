@@ -204,8 +204,9 @@ def test_items_far_away_stay_while_something_is_dragged_and_go_afterwards(canvas
 
 
 def test_a_large_network_keeps_few_items_when_the_view_moves_along_it(qtbot, monkeypatch):
-    """Those near the view and the other ends of their links; what is removed is made again when it comes into view."""
-    for name, value in (("EAGER", 0), ("BUDGET", 6), ("TRIM_MS", 0)):
+    """Those near the view with their links, the other ends of these, and the links that cross the view; the others are made
+    again when they come into view."""
+    for name, value in (("EAGER", 0), ("BUDGET", 6), ("TRIM_MS", 10**6)):
         monkeypatch.setattr(f"app.ui.canvas.projection.{name}", value)
     layers = [Layer("l0", "input", (0, 0), params={"dims": "16x16x3"})]
     layers += [Layer(f"l{n}", "identity", (320 * n, 0), (Source(f"l{n - 1}"),)) for n in range(1, 24)]
@@ -214,21 +215,28 @@ def test_a_large_network_keeps_few_items_when_the_view_moves_along_it(qtbot, mon
     viewer, projection = canvas.viewer, canvas.projection
     qtbot.waitUntil(lambda: not projection.busy)
     viewer.zoom_by(1 / viewer.zoom)
-    waited = False
-    for place in (0, 5000, 0, 7000):
+    for place in (0, 5000, 0, 7000, 3500):
+        projection._trimming.stop()
         viewer.go(QPointF(place, 0))
         viewer.repaint()
-        waited |= projection._trimming.isActive()
-        qtbot.waitUntil(lambda: not projection._trimming.isActive())
         seen = viewer.seen()
         near = {name for name in projection.layers if projection.entry(name).area().intersects(seen)}
-        assert near
-        assert near <= set(projection._nodes)
-        assert len(projection._nodes) < 16, sorted(projection._nodes)
-        for name in near:
-            for dot in projection[name].inputs:
-                assert [link.key for link in dot.links] == [(name, 0)]
-    assert waited
+        assert near <= projection.whole
+        assert projection._trimming.isActive() is (len(projection._nodes) > 6), place
+        projection._trimming.stop()
+        projection._trim()
+        around = seen.adjusted(-seen.width(), -seen.height(), seen.width(), seen.height())
+        kept = {name for name in projection.layers if projection.entry(name).area().intersects(around)}
+        assert near <= kept
+        assert near <= projection.whole <= kept
+        linked = {edge.key[0]: edge.source.layer for edge in projection.links if edge.item is not None}
+        reach = around.adjusted(-400, 0, 400, 0)
+        for name, source in linked.items():
+            ends = [projection.entry(end).area() for end in (name, source)]
+            assert ends[0].united(ends[1]).intersects(reach), name
+        assert {name for name in near if name not in linked} <= {"l0"}
+        assert set(projection._nodes) == kept & set(projection._nodes) | linked.keys() | set(linked.values())
+        assert not projection._trimming.isActive()
 
 
 def test_points_of_links_are_removed_from_a_selected_link_that_has_some(canvas):
