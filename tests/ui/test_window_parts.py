@@ -438,6 +438,28 @@ def test_another_window_shares_settings_and_nothing_else(pair, folder) -> None:
     assert first.settings.value("tabs") == stored, "two windows store no session"
 
 
+def test_check_marks_follow_what_is_chosen_in_another_window(pair) -> None:
+    first, second = pair
+
+    def checked(window: MainWindow) -> list[str]:
+        names = [
+            name for name in window.actions_.declared if name.startswith(("view.links", "view.figure", "view.theme"))
+        ]
+        return [name for name in names if window.actions_[name].isChecked()]
+
+    usual = ["view.links_curved", "view.figure_shapes", "view.theme_system"]
+    assert checked(first) == checked(second) == usual
+    try:
+        for name in ("view.links_angled", "view.figure_flops", "view.theme_light"):
+            second.actions_[name].trigger()
+            assert name in checked(first)
+        assert checked(first) == checked(second) == ["view.links_angled", "view.figure_flops", "view.theme_light"]
+    finally:
+        for name in usual:
+            first.actions_[name].trigger()
+    assert checked(first) == checked(second) == usual
+
+
 def test_all_windows_quit_or_none(pair, monkeypatch) -> None:
     asked: list[str] = []
     for answers in ((True, False), (False, True), (True, True)):
