@@ -262,3 +262,20 @@ def test_what_space_and_a_note_do_depends_on_the_pointer_first_and_then_on_the_s
         for editor in viewer.viewport().findChildren(InlineEditor):
             editor.discard()
         bench.context.document.undo()
+
+
+def test_actions_follow_when_all_of_a_network_that_is_hidden_is_selected(bench: Bench) -> None:
+    """Only collapsed frames are selected then, and the selection of layers stays empty."""
+    canvas, document = bench.canvas, bench.context.document
+    document.do(
+        lambda g: commands.remove_layers(g, [n for n in g.layers if not canvas.projection.hides(n)], heal=False)
+    )
+    told: list[list[str]] = []
+    bench.select((), (), ())
+    canvas.selection_state_changed.connect(
+        lambda: told.append(sorted(item.frame.title for item in canvas.viewer.selected_frames()))
+    )
+    canvas.select_all()
+    assert bench.context.selection == ()
+    assert told[-1] == ["Closed", "Other"]
+    assert canvas.has_selection

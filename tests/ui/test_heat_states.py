@@ -25,6 +25,7 @@ from designer.graph.template import Template
 from designer.profiling.heat import Heat, Metric
 from designer.profiling.schema import OperatorProfile, ProfileRun
 
+PROBLEMS = (("i.x", "dead since step 3"), ("gone", "lost since step 4"), ("hidden", "too large since step 5"))
 BLAME = Metric("blame", "Share of the error", "%", lambda row: None, extensive=False)
 EMPTY, GIVEN = Heat(BLAME, {}), Heat(BLAME, {"a": 4.0, "i.x": 12.0, "hidden": 3.0, "gone": 5.0})
 NO_RUN = "No run to show yet. Launch inference in the Profile workspace, then the layers are colored."
@@ -98,10 +99,7 @@ class Bench:
         self.differs = SimpleNamespace(rows=rows)
         self.measured = SimpleNamespace(
             layers={"a": {"gradient": 2.0}, "hidden": {"gradient": 8.0}, "out": {"gradient": None}},
-            problems=(
-                SimpleNamespace(layer="i.x", text="dead since step 3"),
-                SimpleNamespace(layer="gone", text="lost"),
-            ),
+            problems=tuple(SimpleNamespace(layer=layer, text=text) for layer, text in PROBLEMS),
         )
         self.heat._profiling, self.heat._health = self.profiling, self.health
         self.metric, self.critical, self.given = "", False, None
@@ -163,9 +161,14 @@ class Bench:
         if self.given is not None:
             return (*self._kind("given", []),) if self.given is GIVEN else ([], [], None)
         if self.health.health is not None and self.health.metric and not self.metric and not self.critical:
+            shown = [("i", "dead since step 3"), ("hidden", "too large since step 5")]
             if self.health.metric == "problems":
-                return [("i", 0.0, "dead since step 3")], [], None
-            cells = [("a", self._log(2.0), "2.00"), ("hidden", 1.0, "8.00"), ("i", 0.0, "dead since step 3")]
+                return [(name, 0.0, text) for name, text in shown], [], None
+            cells = [
+                ("a", self._log(2.0), "2.00"),
+                ("hidden", 1.0, "too large since step 5"),
+                ("i", 0.0, "dead since step 3"),
+            ]
             return cells, [], "Gradient norm: 2.00 - 8.00"
         if self.profiling.current is None or not (self.metric or self.critical):
             return [], [], None
