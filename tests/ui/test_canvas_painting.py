@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import product
+from itertools import pairwise, product
 
 import pytest
 
@@ -31,13 +31,13 @@ from app.ui.canvas.frames import LARGE, LEAST_WIDTH, WHOLE, FrameItem, needed_he
 from app.ui.canvas.heat_overlay import BAND, MIN_BAND, Cell, HeatItem
 from app.ui.canvas.links import LiveLink
 from app.ui.canvas.node import LayerItem
-from app.ui.canvas.node_layout import PAD, layout
+from app.ui.canvas.node_layout import MARK, MARK_GAP, PAD, PORT_RADIUS, fonts, layout
 from app.ui.canvas.node_look import NodeLook, PortLook
 from app.ui.widgets import theme
 from app.ui.widgets.heat import heat_color
 from designer.graph import routes
 from designer.graph.graph import Graph
-from designer.graph.model import ActivationSpec, Frame, Layer, Source
+from designer.graph.model import GRID, ActivationSpec, Frame, Layer, Source
 from designer.graph.template import Template
 from designer.operators.api import Category
 from designer.profiling.heat import DIFFERENCE, Heat, Metric
@@ -136,6 +136,72 @@ def test_outlines_and_marks_of_nodes_in_every_state(qapp, zoom):
                     lines.append(f"{stroke}{at}")
             found[" ".join(filter(None, words)) or "plain"] = [", ".join(lines)]
     record(f"states_of_nodes_at_{zoom}", found)
+
+
+NAMES = ("n", "a_name_of_some_length", "a_name_that_is_longer_than_any_box_would_be_without_it")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_node_of_any_look_has_room_for_its_parts(qapp, name):
+    """Its name and the marks beside it, the texts and names of ports side by side, the tab of its activation, and what is below it."""
+    f = fonts()
+
+    def wide(font: str, *texts: str) -> float:
+        return max((getattr(f, f"{font}_metrics").horizontalAdvance(text) for text in texts), default=0.0)
+
+    many = tuple(PortLook(text) for text in ("prediction", "target", "mask", "weight"))
+    for collapsed, problem, inspected, training in product(
+        (False, True), ("", "unknown", "error"), *[(False, True)] * 2
+    ):
+        for ins, outs, activation, summary in (
+            ((), (), "", ""),
+            (many[:1], many[:1], "relu", "3 x 3"),
+            (many, many[:1], "", "a summary of the parameters that is rather long"),
+            (many[:2], many, "leaky_relu", ""),
+        ):
+            look = NodeLook(name, "A title", None, summary, activation, ins, outs, ("32 x 64 x 64",) * len(outs))
+            look = replace(look, problem=problem, inspected=inspected, training=training, collapsed=collapsed)
+            place = layout(look)
+            marks = bool(problem) + inspected + training
+            box, shown = place.box, not collapsed
+            assert box.topLeft() == QPointF(0, 0)
+            assert box.width() % (GRID // 2) == box.height() % (GRID // 2) == 0
+            needed = PAD + wide("name", name) + marks * (MARK + MARK_GAP) + PAD
+            assert needed <= box.width()
+            if collapsed:  # no wider than for its name
+                assert box.width() < needed + GRID // 2
+                assert box.height() - (f.name_metrics.height() + 8) < GRID
+                assert place.header == box.height()
+                assert set(place.inputs) <= {(0.0, box.height() / 2)}
+                assert set(place.outputs) <= {(box.width(), box.height() / 2)}
+                assert place.tab.isEmpty()
+            else:
+                columns = [
+                    wide("small", *(port.name for port in ports)) + 10 if len(ports) > 1 else 0.0
+                    for ports in (ins, outs)
+                ]
+                assert [place.left, place.right] == columns
+                body = max(wide("small", look.title), wide("mono", summary))
+                assert PAD + columns[0] + body + columns[1] + PAD <= box.width()
+                assert place.tab.isEmpty() is (not activation)
+                assert place.tab.isEmpty() or place.tab.width() >= wide("small", activation) + 16
+                steps = [b - a for a, b in pairwise([y for _, y in place.inputs])]
+                assert all(step >= f.small_metrics.height() + 2 for step in steps)
+            assert (len(place.inputs), len(place.outputs)) == (len(ins), len(outs))
+            for number, (x, y) in enumerate(place.outputs):
+                assert x == box.right() + (place.tab.width() if number == 0 and shown else 0)
+                assert place.header <= y <= box.bottom() or collapsed
+            for x, y in place.inputs:
+                assert x == 0
+                assert place.header < y < box.bottom() or collapsed
+            assert box.contains(place.mark)
+            assert place.mark.right() == box.right() - PAD
+            assert place.mark.center().y() == place.header / 2
+            reach = PORT_RADIUS + 2
+            ports = [QRectF(x - reach, y - reach, 2 * reach, 2 * reach) for x, y in (*place.inputs, *place.outputs)]
+            under = QRectF(PAD, box.bottom() + 2, wide("mono", look.under), f.mono_metrics.height() if shown else 0)
+            for part in (box, place.tab, under if shown else box, *ports):
+                assert place.bounds.contains(part) or part.isEmpty(), part
 
 
 @pytest.mark.parametrize("zoom", [0.6, 0.25])
@@ -497,6 +563,43 @@ def test_cells_of_the_heat(qapp, zoom):
     assert [frame.fill for frame in shown] == colors
     labels = [cell.label for cell in cells.values() if cell.label]
     assert [s.text for s in found if s.kind == "text"] == (labels if zoom == 1 else [])
+
+
+def test_labels_of_the_heat_are_read_on_their_color_at_the_upper_right_of_their_layer(qapp):
+    """Black or white, as the color needs it: some of both, in each theme."""
+    for dark in (False, True):
+        with theme.as_if(dark=dark):
+            inks = set()
+            for share, signed, problem in (
+                *((n / 8, False, False) for n in range(9)),
+                *((n / 4, True, False) for n in range(-4, 5)),
+                (0.5, False, True),
+            ):
+                cell = Cell(QRectF(80, 40, 144, 64), share, "12 ms", signed, problem)
+                item = HeatItem()
+                item.show_cells([cell], [])
+                found = strokes(item)
+                (text,) = [stroke for stroke in found if stroke.kind == "text"]
+                assert text.fill == role(theme.ink_on(cell.color)), share
+                inks.add(theme.ink_on(cell.color).name())
+                (plate,) = [s for s in found if s.area.contains(text.area.center()) and s.fill and s is not text]
+                assert plate.fill == role(cell.color)
+                assert plate.area.right() == pytest.approx(cell.rect.right() + BAND, abs=0.5)
+                assert plate.area.bottom() == pytest.approx(cell.rect.top() - BAND + 2, abs=0.5)
+                assert plate.area.left() <= text.area.left() <= text.area.right() <= plate.area.right()
+            assert inks == {"#000000", "#ffffff"}
+
+
+@pytest.mark.parametrize("by_hand", [False, True])
+def test_number_formats_are_read_on_the_color_of_their_badge(qapp, by_hand):
+    for dark in (False, True):
+        with theme.as_if(dark=dark):
+            item = FormatBadges()
+            item.show_badges([Badge(QRectF(0, 0, 60, 18), "int8", "tip", by_hand)])
+            plate, text = strokes(item)
+            ground = theme.color("warning" if by_hand else "info")
+            assert (plate.fill, text.fill, text.text) == (role(ground), role(theme.ink_on(ground)), "int8")
+            assert plate.area.contains(text.area.center())
 
 
 SIGNED = (False, True)
