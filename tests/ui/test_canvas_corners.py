@@ -13,6 +13,7 @@ import canvas_kit as kit
 from PySide6.QtCore import QMimeData, QPoint, QPointF, QRectF, Qt, QUrl
 from PySide6.QtGui import QDragMoveEvent, QDropEvent
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QLabel
 
 from app.ui.canvas.canvas import Canvas
 from app.ui.canvas.format_marks import MOST_TIPS
@@ -26,6 +27,7 @@ from designer.graph import commands
 from designer.graph.bypass import bypass
 from designer.graph.graph import Graph
 from designer.graph.model import FOLDED, Frame, Layer, Source
+from designer.graph.template import Template
 from designer.operators.api import Category
 from designer.operators.registry import default_registry
 
@@ -356,3 +358,100 @@ def test_the_mark_of_a_collapsed_frame_is_that_of_its_layers_if_they_have_the_sa
     box = canvas.projection.frame("f").seen
     qtbot.waitUntil(lambda: bool(canvas.differences.item.marks))
     assert [(mark.sign, mark.rect) for mark in canvas.differences.item.marks] == [(sign, box)]
+
+
+def using(name: str, *others: str) -> Template:
+    """A template with an instance of each of the others in a row."""
+    layers = [Layer("x", "template_input")]
+    for other in others:
+        layers.append(Layer(f"use_{other}", "template", (320, 0), (Source(layers[-1].name),), {"template": other}))
+    return Template(name, (*layers, Layer("y", "template_output", (640, 0), (Source(layers[-1].name),))))
+
+
+def test_a_template_is_not_offered_where_it_would_contain_itself_on_any_way(qtbot):
+    templates = (
+        using("outer", "inner"),
+        using("inner", "least"),
+        using("least"),
+        using("around", "other", "outer"),
+        using("other"),
+    )
+    layers = [
+        Layer("in", "input", params={"dims": "16x16x3"}),
+        Layer("first", "template", (320, 0), (Source("in"),), {"template": "around"}),
+        Layer("second", "template", (640, 0), (Source("first"),), {"template": "outer"}),
+    ]
+    canvas = kit.open_canvas(qtbot, Graph(layers, templates=templates))
+    names = sorted(template.name for template in templates)
+    for way, refused in (
+        ((), set()),
+        (("second",), {"outer", "around"}),
+        (("second", "use_inner"), {"outer", "around", "inner"}),
+        (("second", "use_inner", "use_least"), {"outer", "around", "inner", "least"}),
+        (("first",), {"around"}),
+        (("first", "use_other"), {"around", "other"}),
+        (("first", "use_outer"), {"around", "outer"}),
+    ):
+        assert canvas.context.set_scope(())
+        for instance in way:
+            assert canvas.context.enter(instance)
+        found = canvas.templates()
+        assert [name for name, _ in found] == names
+        assert {name for name, why in found if why} == refused, way
+        assert all(why.startswith("the template '") and why.endswith("' would use itself") for _, why in found if why)
+
+
+def test_what_an_empty_canvas_says(qtbot):
+    """The welcome for an empty network where it has room, else a hint, as in an empty template; nothing beside layers or frames."""
+    templates = (Template("empty", ()), using("full"))
+    context = Context(default_registry())
+    canvas = Canvas(context)
+    qtbot.addWidget(canvas)
+    canvas.resize(600, 400)
+    welcome = QLabel("welcome")
+    welcome.setMinimumSize(300, 200)
+    hint = canvas.findChild(QLabel, "canvas.hint")
+
+    def shown() -> str:
+        return "".join(
+            (("welcome " if not welcome.isHidden() else ""), ("hint" if not hint.isHidden() else ""))
+        ).strip()
+
+    layer, frame = Layer("a", "identity"), Frame("f", "Note")
+    graphs = {
+        "empty": Graph(templates=templates),
+        "a layer": Graph([layer], templates=templates),
+        "a frame": Graph(frames=[frame], templates=templates),
+        "both": Graph([layer], frames=[frame], templates=templates),
+    }
+    documents = {name: Document(graph, context.registry, parent=context) for name, graph in graphs.items()}
+    canvas.show()
+    qtbot.waitExposed(canvas)
+    assert shown() == ""  # no network is open
+    for name, document in documents.items():
+        context.set_document(document)
+        assert shown() == ("hint" if name == "empty" else ""), "there is no welcome yet"
+    context.set_document(documents["empty"])
+    canvas.show_when_empty(welcome)
+    assert shown() == "welcome"
+    for name, document in documents.items():
+        context.set_document(document)
+        assert shown() == ("welcome" if name == "empty" else ""), name
+    context.set_document(documents["empty"])
+    assert context.enter("empty")
+    assert shown() == "hint"
+    context.leave()
+    assert shown() == "welcome"
+    for size, what in (((300, 200), "welcome"), ((299, 400), "hint"), ((600, 199), "hint"), ((600, 400), "welcome")):
+        canvas.resize(*size)
+        assert shown() == what, size
+        middle = canvas.viewer.rect().center()
+        assert (welcome.geometry().center() - middle).manhattanLength() <= 2
+        assert hint.geometry() == canvas.viewer.rect()
+    document = documents["empty"]
+    document.do(lambda g: commands.add_layer(g, layer))
+    assert shown() == ""
+    document.undo()
+    assert shown() == "welcome"
+    canvas.viewer.pan(QPoint(40, 30))
+    assert (welcome.geometry().center() - canvas.viewer.rect().center()).manhattanLength() <= 2
