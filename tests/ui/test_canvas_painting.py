@@ -19,7 +19,7 @@ pytestmark = pytest.mark.gui
 import canvas_kit as kit
 import numpy as np
 from painted import painted, role, strokes, texts
-from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtCore import QPointF, QRectF, QSizeF, Qt
 from PySide6.QtGui import QImage, QPainter, QPainterPath
 from PySide6.QtWidgets import QStyleOptionGraphicsItem, QWidget
 from recorded import check_recorded
@@ -279,6 +279,24 @@ def test_ports_that_are_hovered_or_refused(canvas):
     record("ports", found)
 
 
+def test_ports_in_every_combination_of_states(canvas):
+    """Whether it is hovered, why it is refused, whether it is free, and whether it has a link."""
+    item = canvas.projection["joined"]
+    linked, free = item.inputs[0], item.inputs[-1]
+    assert linked.connected_pipes
+    assert not free.connected_pipes
+    found = {}
+    for dot, hovered, refusal, misfit, is_free in product((linked, free), *[(False, True)] * 4):
+        dot.hovered = hovered
+        dot.refuse("no" * refusal, "other" * misfit)
+        dot.look = replace(dot.look, free=is_free)
+        flags = {"linked": dot is linked, "hovered": hovered, "refused": refusal, "misfit": misfit, "free": is_free}
+        made = strokes(lambda painter, dot=dot: node_paint._paint_port(painter, dot))
+        lines = [f"{stroke} wide {stroke.area.width():g}" for stroke in made]
+        found[" ".join(name for name, on in flags.items() if on) or "plain"] = [", ".join(lines)]
+    record("ports_in_every_state", found)
+
+
 # --- links -----------------------------------------------------------------------------------------------------------
 
 
@@ -307,6 +325,40 @@ def test_links_in_every_state(canvas):
     document.do(lambda g: routes.set_route(g, "attached", 0, [(500, 200), (560, 240)], "Bend"))
     found["with points"] = painted(canvas.projection.link("attached", 0))
     record("links", found)
+
+
+@pytest.mark.parametrize("zoom", [1.0, 0.7, 0.6])
+def test_links_in_every_combination_of_states(canvas, zoom):
+    """What is selected or hovered has the color of activity, before that of the path; labels give way to titles of frames."""
+    canvas.context.select(())
+    document, link = canvas.context.document, canvas.projection.link("attached", 0)
+    titles: list[QRectF] = []
+    link._titles = lambda: titles
+    found = {}
+    for points, covered in product((False, True), repeat=2):
+        document.do(
+            lambda g, on=points: routes.set_route(g, "attached", 0, [(500, 200), (560, 240)] if on else [], "Bend")
+        )
+        titles[:] = (
+            [link.label_box.adjusted(2, 2, 40, 40)] if covered else [QRectF(link.label_box.bottomRight(), QSizeF(9, 9))]
+        )
+        for hovered, selected, source, target, path in product((False, True), repeat=5):
+            link.show_target(hovered)
+            link.setSelected(selected)
+            link.source.node.setSelected(source)
+            link.target.node.setSelected(target)
+            link.on_path = path
+            flags = {"hovered": hovered, "selected": selected, "source": source, "target": target, "path": path}
+            flags |= {"points": points, "label covered": covered}
+            lines = [
+                f"{stroke} wide {stroke.area.width():g}" if stroke.kind in ("circle", "ellipse") else str(stroke)
+                for stroke in strokes(link, zoom)
+            ]
+            found.setdefault(", ".join(lines), []).append(
+                " + ".join(name for name, on in flags.items() if on) or "plain"
+            )
+            assert link.emphasized is (hovered or selected or source or target)
+    record(f"links_in_every_state_at_{zoom}", {" | ".join(states): [line] for line, states in found.items()})
 
 
 def test_points_of_links_are_painted_where_they_are(canvas):
@@ -357,6 +409,20 @@ def test_frames_of_every_look(canvas, zoom):
         found[f"{name}, selected, with a layer"] = painted(item, zoom)
         canvas.viewer.scene().removeItem(item)
     record(f"frames_at_{zoom}", found)
+
+
+@pytest.mark.parametrize("zoom", [1.0, 0.45, 0.4])
+def test_frames_in_every_combination_of_states(qapp, zoom):
+    found: dict[str, list[str]] = {}
+    for collapsed, selected, color, text, members in product(
+        (False, True), (False, True), ("", "#804000", "no color"), ("", "text"), ((), ("a",), ("a", "b"))
+    ):
+        item = FrameItem(Frame("f", "in", text, color, (0, 0, 400, 300), collapsed=collapsed))
+        item.members = members
+        item.setSelected(selected)
+        states = ("collapsed" * collapsed, "selected" * selected, color, text, f"{len(members)} members")
+        found.setdefault(", ".join(painted(item, zoom)), []).append(" + ".join(filter(None, states)))
+    record(f"frames_in_every_state_at_{zoom}", {" | ".join(states): [line] for line, states in found.items()})
 
 
 @pytest.mark.parametrize("zoom", [1.0, 0.5, 0.4, 0.2])
