@@ -220,6 +220,28 @@ def test_each_workspace_comes_back_as_it_was_left(shell, qtbot, settings, monkey
     assert other.docks.last_workspace() == "Train"
 
 
+@pytest.mark.parametrize("what", ["closed", "floating", "of another side", "alone"])
+def test_a_panel_joins_the_first_one_that_is_seen_at_its_side(shell, qtbot, what) -> None:
+    """Not one that was closed, that floats, or that the user moved to another side; without any, it has the side to itself."""
+    docks, window = shell.docks, shell.window
+    docks.set_workspace("Design")
+    if what in ("closed", "alone"):
+        docks["a"].close()
+    elif what == "floating":
+        docks["a"].setFloating(True)
+    else:
+        window.addDockWidget(AREAS["right"], docks["a"])
+    if what == "alone":
+        docks["b"].close()
+    docks.show("g")
+    others = {dock for dock in window.tabifiedDockWidgets(docks["g"]) if not dock.isHidden()}
+    assert others == (set() if what == "alone" else {docks["b"]})
+    assert window.dockWidgetArea(docks["g"]) is AREAS["left"]
+    qtbot.waitUntil(lambda: "g" in shell.front())
+    if what != "alone":
+        assert "b" not in shell.front()
+
+
 @pytest.mark.parametrize("last", ["Design", "Analysis", "Train"])
 def test_a_window_that_is_not_shown_yet_has_the_panels_of_its_last_workspace_alone(
     shell, qtbot, settings, monkeypatch, last

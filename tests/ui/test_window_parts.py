@@ -29,6 +29,7 @@ from app.ui.widgets.action import ActionState
 from designer.files.document import save_document
 from designer.graph import commands
 from designer.graph.diagnostics import Diagnostic, Severity
+from designer.graph.edits import ChangeSet
 from designer.graph.graph import Graph
 from designer.graph.model import Frame, Layer, Source
 from designer.graph.template import Template
@@ -524,6 +525,44 @@ def test_escape_stops_a_run_and_only_that(window, monkeypatch) -> None:
     window.stop()
     assert len(stopped) == 1
     monkeypatch.undo()
+
+
+def test_whatever_actions_depend_on_updates_them_soon(empty_window: MainWindow) -> None:
+    window, context = empty_window, empty_window.context
+    old, root = (Document(network(name), context.registry, parent=context) for name in ("old", "new"))
+    context.set_document(old)
+    context.set_document(root)
+    assert context.enter("block")
+    view = context.document
+    nothing: frozenset[str] = frozenset()
+    signals = {
+        "selected layers": lambda: context.selection_changed.emit(()),
+        "selected links and frames": window.canvas.selection_state_changed.emit,
+        "tabs": window.tabs.changed.emit,
+        "busy": lambda: window.status.busy_shown.emit(True),
+        "clipboard": window._held.changed.emit,
+        "inputs": window.playback.sources_changed.emit,
+    }
+    for kind, document in (("file", root), ("template", view)):
+        signals |= {
+            f"layers of the {kind}": lambda d=document: d.changed.emit(ChangeSet()),
+            f"states of the {kind}": lambda d=document: d.states_changed.emit(nothing),
+            f"unsaved {kind}": lambda d=document: d.clean_changed.emit(True),
+            f"path of the {kind}": document.path_changed.emit,
+        }
+    for what, emit in signals.items():
+        settle(window)
+        assert not window._refresh_timer.isActive()
+        emit()
+        assert window._refresh_timer.isActive(), what
+    settle(window)
+    old.states_changed.emit(nothing)
+    assert not window._refresh_timer.isActive(), "it is not shown"
+    stop = window.actions_["run.stop"]
+    for busy in (True, False):
+        window.status._show_busy(busy)
+        settle(window)
+        assert stop.isEnabled() is busy
 
 
 def test_a_window_of_another_size_comes_back_with_it(qtbot: QtBot, tmp_path: Path, monkeypatch) -> None:
