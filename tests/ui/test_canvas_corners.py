@@ -8,6 +8,9 @@ pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
 from dataclasses import replace
+from itertools import product
+from random import Random
+from types import SimpleNamespace
 
 import canvas_kit as kit
 from PySide6.QtCore import QMimeData, QPoint, QPointF, QRectF, Qt, QUrl
@@ -16,9 +19,11 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel
 
 from app.ui.canvas.canvas import Canvas
+from app.ui.canvas.difference_marks import GHOST
 from app.ui.canvas.format_marks import MOST_TIPS
 from app.ui.canvas.layer_index import LayerEntry
 from app.ui.canvas.layout_boxes import MAX_LEVEL, levels_of
+from app.ui.canvas.node_look import PortLook
 from app.ui.canvas.viewer import FORMAT_MIME, OPERATOR_MIME
 from app.ui.document.document import Document
 from app.ui.engine.context import Context
@@ -455,3 +460,73 @@ def test_what_an_empty_canvas_says(qtbot):
     assert shown() == "welcome"
     canvas.viewer.pan(QPoint(40, 30))
     assert (welcome.geometry().center() - canvas.viewer.rect().center()).manhattanLength() <= 2
+
+
+def test_the_sign_of_a_layer_is_that_of_its_largest_difference(canvas):
+    """Added before changed in any way before moved; in another network that is shown, removed ones are ghosts where they were."""
+    kinds = ("moved", "instance", "changed", "rewired", "renamed", "added")
+    marker, projection = canvas.differences, canvas.projection
+    other = Graph([Layer("gone", "identity", (40, 600)), Layer("conv", "identity")])
+    shown = SimpleNamespace(moved=(), changed=(), rewired=(), renamed={}, added=(), removed=())
+    comparison = SimpleNamespace(
+        other=other, shown=lambda: shown, shown_instances=lambda: instances, shown_other=lambda: shown_other
+    )
+    marker._context = SimpleNamespace(has_document=True, document=canvas.context.document, comparison=comparison)
+    for flags in product((False, True), repeat=len(kinds)):
+        on = {kind for kind, flag in zip(kinds, flags, strict=True) if flag}
+        names = {kind: ("conv",) if kind in on else () for kind in kinds}
+        instances = frozenset(names["instance"])
+        shown.moved, shown.changed, shown.rewired, shown.added = (
+            names[k] for k in ("moved", "changed", "rewired", "added")
+        )
+        shown.renamed = {"before": "conv"} if "renamed" in on else {}
+        for shown.removed, shown_other in (((), other), (("gone", "nowhere"), other), (("gone",), None)):
+            marker.refresh()
+            sign = "+" if "added" in on else "~" if on - {"moved"} else "→" if on else ""
+            wanted = [(sign, projection.entry("conv").area(), "")] if sign else []
+            wanted += [("−", QRectF(40, 600, *GHOST), "gone")] if shown.removed and shown_other is not None else []
+            assert [(mark.sign, mark.rect, mark.ghost) for mark in marker.item.marks] == wanted, on
+            assert marker.item.isVisible() is bool(wanted)
+    shown.added, shown.moved = ("nowhere",), ("elsewhere",)
+    comparison.other, instances, shown_other = None, frozenset(), None
+    marker.refresh()
+    assert marker.item.marks == []
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_tip_of_a_port_after_any_steps(canvas, seed):
+    """Why it is refused, as long as it is; else what it takes, with what it carries once the pointer was over it."""
+    dice, item = Random(seed), canvas.projection["cat"]
+    looks = (PortLook("x", "x, rank 4"), PortLook("y", "y, rank 2"))
+    for dot in (item.inputs[0], item.inputs[-1], item.outputs[0]):
+        look, refusal, misfit, over, hovered = dot.look, "", "", False, False
+        for _ in range(60):
+            step = dice.choice(("refuse", "refuse", "look", "enter", "leave"))
+            if step == "refuse":
+                new = dice.choice((("", ""), ("", "rank"), ("full", ""), ("full", "rank")))
+                over = over and new == (refusal, misfit)
+                refusal, misfit = new
+                dot.refuse(*new)
+            elif step == "look":
+                new_look = dice.choice(looks)
+                if new_look != look:  # a node that changes refuses nothing
+                    look, over, refusal, misfit = new_look, False, "", ""
+                    dot.refuse("")
+                dot.show_look(new_look)
+            elif step == "enter":
+                over, hovered = over or not (refusal or misfit), True
+                dot.hoverEnterEvent(None)
+            else:
+                hovered = False
+                dot.hoverLeaveEvent(None)
+            if refusal:
+                tip = f"Cannot connect here: {refusal}"
+            elif misfit:
+                tip = f"Type mismatch: {misfit}. The link can still be connected here."
+            else:
+                carried = dot.carried()
+                tip = f"{look.tip}, currently {carried}" if over and carried else look.tip
+            assert (dot.toolTip(), dot.hovered, dot.grayed) == (tip, hovered, bool(refusal or misfit))
+    assert item.inputs[0].carried() == "8 x 48 x 64 float32"
+    assert item.inputs[-1].carried() == ""
+    assert item.outputs[0].carried() == "11 x 48 x 64 float32"
