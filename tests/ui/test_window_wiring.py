@@ -107,7 +107,8 @@ def test_signals_of_parts_lead_to_what_they_ask_for(
     settle(window)
 
     def then() -> None:
-        """What follows an agreement."""
+        """What follows an agreement, and does not happen without it."""
+        asked.append(("then", ()))
 
     wrong = Diagnostic("full", "the disk is full", remedy="free some room")
     for emit, expected, panels in (
