@@ -207,4 +207,4 @@ class Bench:
 def test_what_colors_the_layers_after_any_steps(qtbot: QtBot, seed: int) -> None:
     bench = Bench(qtbot, seed)
     steps = (bench.choose, bench.choose, bench.critical_path, bench.give, bench.measure, bench.compare, bench.train)
-    play(bench, (*steps, bench.another_file), 100)
+    play(bench, (*steps, bench.another_file), 70)
