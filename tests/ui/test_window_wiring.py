@@ -32,10 +32,11 @@ from designer.graph.diagnostics import Diagnostic
 from designer.graph.template_commands import make_template
 
 OURS = frozenset(
-    "MainWindow Context Canvas LayerViewer Minimap Tabs TabBar StatusBar Docks Files ModelImport DiskWatch Recovery LiveTotals "
+    "MainWindow Context Canvas LayerViewer Minimap Tabs TabBar StatusBar Docks ModelImport DiskWatch Recovery LiveTotals "
     "Menus Actions Layouts ViewOptions Imports ImportBar NoticeBar HeatOverlay DifferenceMarker FormatMarks ConnectSearch "
     "QuickAdd CommandPalette SearchPopup ClipboardWatch Document TemplateView OpenDocument DocumentComparison Breadcrumb "
-    "Welcome Playback Analysis Profiling NumberFormats RunHealth TimeMachine".split()
+    "Welcome Playback AnalysisController ProfilingController TrainingController NumberFormats RunHealth TimeMachine "
+    "ImageInput WeightEdits Background QFileSystemWatcher QDockWidget".split()
 )
 
 
