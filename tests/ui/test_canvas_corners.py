@@ -435,7 +435,7 @@ def test_what_an_empty_canvas_says(qtbot):
     assert shown() == ""  # no network is open
     for name, document in documents.items():
         context.set_document(document)
-        assert shown() == ("hint" if name == "empty" else ""), "there is no welcome yet"
+        assert shown() == ("hint" if name == "empty" else ""), "the welcome is made later"
     context.set_document(documents["empty"])
     canvas.show_when_empty(welcome)
     assert shown() == "welcome"
@@ -503,7 +503,7 @@ def test_the_tip_of_a_port_after_any_steps(canvas, seed):
         for _ in range(60):
             step = dice.choice(("refuse", "refuse", "look", "enter", "leave"))
             if step == "refuse":
-                new = dice.choice((("", ""), ("", "rank"), ("full", ""), ("full", "rank")))
+                new = dice.choice((("", ""), ("", "rank"), ("", "type"), ("full", ""), ("full", "rank"), ("loop", "")))
                 over = over and new == (refusal, misfit)
                 refusal, misfit = new
                 dot.refuse(*new)
