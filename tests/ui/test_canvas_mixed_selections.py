@@ -45,7 +45,7 @@ SELECTIONS: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]] 
     "first and last": (("a", "e", "c"), (), ()),
     "collapsed and not": (("t", "b"), (), ()),
 }
-SIZED = ("duplicate", "duplicate keeping links", "lay out", "add a frame", "align", "distribute")
+SIZED = ("make a template", "duplicate", "duplicate keeping links", "lay out", "add a frame", "align", "distribute")
 
 
 def network() -> Graph:
