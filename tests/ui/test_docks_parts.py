@@ -225,7 +225,10 @@ def test_a_panel_joins_the_first_one_that_is_seen_at_its_side(shell, qtbot, what
     """Not one that was closed, that floats, or that the user moved to another side; without any, it has the side to itself."""
     docks, window = shell.docks, shell.window
     docks.set_workspace("Design")
-    window.splitDockWidget(docks["b"], docks["a"], Qt.Orientation.Vertical)
+    window.removeDockWidget(docks["a"])
+    window.addDockWidget(AREAS["left"], docks["a"])  # beside, as those of a tab would be in the way
+    docks["a"].show()
+    assert window.tabifiedDockWidgets(docks["a"]) == []
     if what in ("closed", "alone"):
         docks["a"].close()
     elif what == "floating":
