@@ -138,6 +138,14 @@ def test_outlines_and_marks_of_nodes_in_every_state(qapp, zoom):
     record(f"states_of_nodes_at_{zoom}", found)
 
 
+def test_a_node_is_a_box_down_to_the_scale_at_which_its_texts_can_be_read(qapp):
+    item, scale = LayerItem(), node_paint.READABLE
+    look = NodeLook("n", "A title", None)
+    item.show_look(look, layout(look))
+    for detail, shown in ((scale, ["n", "A title"]), (scale + 0.01, ["n", "A title"]), (scale - 0.01, ["n"])):
+        assert texts(lambda painter, detail=detail: node_paint.paint(painter, item, detail)) == shown
+
+
 NAMES = ("n", "a_name_of_some_length", "a_name_that_is_longer_than_any_box_would_be_without_it")
 
 
