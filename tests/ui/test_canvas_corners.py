@@ -8,16 +8,22 @@ pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
 from dataclasses import replace
+from itertools import product
+from random import Random
+from types import SimpleNamespace
 
 import canvas_kit as kit
 from PySide6.QtCore import QMimeData, QPoint, QPointF, QRectF, Qt, QUrl
 from PySide6.QtGui import QDragMoveEvent, QDropEvent
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QLabel
 
 from app.ui.canvas.canvas import Canvas
+from app.ui.canvas.difference_marks import GHOST
 from app.ui.canvas.format_marks import MOST_TIPS
 from app.ui.canvas.layer_index import LayerEntry
 from app.ui.canvas.layout_boxes import MAX_LEVEL, levels_of
+from app.ui.canvas.node_look import PortLook
 from app.ui.canvas.viewer import FORMAT_MIME, OPERATOR_MIME
 from app.ui.document.document import Document
 from app.ui.engine.context import Context
@@ -26,6 +32,7 @@ from designer.graph import commands
 from designer.graph.bypass import bypass
 from designer.graph.graph import Graph
 from designer.graph.model import FOLDED, Frame, Layer, Source
+from designer.graph.template import Template
 from designer.operators.api import Category
 from designer.operators.registry import default_registry
 
@@ -203,6 +210,42 @@ def test_items_far_away_stay_while_something_is_dragged_and_go_afterwards(canvas
     assert "free" not in projection._nodes
 
 
+def test_a_large_network_keeps_few_items_when_the_view_moves_along_it(qtbot, monkeypatch):
+    """Those near the view with their links, the other ends of these, and the links that cross the view; the others are made
+    again when they come into view."""
+    for name, value in (("EAGER", 0), ("BUDGET", 6), ("TRIM_MS", 10**6)):
+        monkeypatch.setattr(f"app.ui.canvas.projection.{name}", value)
+    layers = [Layer("l0", "input", (0, 0), params={"dims": "16x16x3"})]
+    layers += [Layer(f"l{n}", "identity", (320 * n, 0), (Source(f"l{n - 1}"),)) for n in range(1, 24)]
+    layers.append(Layer("far", "identity", (320 * 23, 160), (Source("l0"),)))
+    canvas = kit.open_canvas(qtbot, Graph(layers), (700, 400))
+    viewer, projection = canvas.viewer, canvas.projection
+    qtbot.waitUntil(lambda: not projection.busy)
+    viewer.zoom_by(1 / viewer.zoom)
+    for place in (0, 5000, 0, 7000, 3500):
+        projection._trimming.stop()
+        viewer.go(QPointF(place, 0))
+        viewer.repaint()
+        seen = viewer.seen()
+        near = {name for name in projection.layers if projection.entry(name).area().intersects(seen)}
+        assert near <= projection.whole
+        assert projection._trimming.isActive() is (len(projection._nodes) > 6), place
+        projection._trimming.stop()
+        projection._trim()
+        around = seen.adjusted(-seen.width(), -seen.height(), seen.width(), seen.height())
+        kept = {name for name in projection.layers if projection.entry(name).area().intersects(around)}
+        assert near <= kept
+        assert near <= projection.whole <= kept
+        linked = {edge.key[0]: edge.source.layer for edge in projection.links if edge.item is not None}
+        reach = around.adjusted(-400, 0, 400, 0)
+        for name, source in linked.items():
+            ends = [projection.entry(end).area() for end in (name, source)]
+            assert ends[0].united(ends[1]).intersects(reach), name
+        assert {name for name in near if name not in linked} <= {"l0"}
+        assert set(projection._nodes) == kept & set(projection._nodes) | linked.keys() | set(linked.values())
+        assert not projection._trimming.isActive()
+
+
 def test_points_of_links_are_removed_from_a_selected_link_that_has_some(canvas):
     document, routes = canvas.context.document, canvas.routes
     before = document.graph.copy()
@@ -320,3 +363,173 @@ def test_the_mark_of_a_collapsed_frame_is_that_of_its_layers_if_they_have_the_sa
     box = canvas.projection.frame("f").seen
     qtbot.waitUntil(lambda: bool(canvas.differences.item.marks))
     assert [(mark.sign, mark.rect) for mark in canvas.differences.item.marks] == [(sign, box)]
+
+
+def using(name: str, *others: str) -> Template:
+    """A template with an instance of each of the others in a row."""
+    layers = [Layer("x", "template_input")]
+    for other in others:
+        layers.append(Layer(f"use_{other}", "template", (320, 0), (Source(layers[-1].name),), {"template": other}))
+    return Template(name, (*layers, Layer("y", "template_output", (640, 0), (Source(layers[-1].name),))))
+
+
+def test_a_template_is_not_offered_where_it_would_contain_itself_on_any_way(qtbot):
+    templates = (
+        using("outer", "inner"),
+        using("inner", "least"),
+        using("least"),
+        using("around", "other", "outer"),
+        using("other"),
+    )
+    layers = [
+        Layer("in", "input", params={"dims": "16x16x3"}),
+        Layer("first", "template", (320, 0), (Source("in"),), {"template": "around"}),
+        Layer("second", "template", (640, 0), (Source("first"),), {"template": "outer"}),
+    ]
+    canvas = kit.open_canvas(qtbot, Graph(layers, templates=templates))
+    names = sorted(template.name for template in templates)
+    for way, refused in (
+        ((), {}),
+        (("second",), {"outer": "outer", "around": "outer"}),
+        (("second", "use_inner"), {"outer": "outer", "around": "outer", "inner": "inner"}),
+        (
+            ("second", "use_inner", "use_least"),
+            {"outer": "outer", "around": "outer", "inner": "inner", "least": "least"},
+        ),
+        (("first",), {"around": "around"}),
+        (("first", "use_other"), {"around": "around", "other": "other"}),
+        (("first", "use_outer"), {"around": "around", "outer": "outer"}),
+    ):
+        assert canvas.context.set_scope(())
+        for instance in way:
+            assert canvas.context.enter(instance)
+        found = canvas.templates()
+        assert [name for name, _ in found] == names
+        texts = {name: f"the template '{outermost}' would use itself" for name, outermost in refused.items()}
+        assert {name: why for name, why in found if why} == texts, way
+
+
+def test_what_an_empty_canvas_says(qtbot):
+    """The welcome for an empty network where it has room, else a hint, as in an empty template; nothing beside layers or frames."""
+    templates = (Template("empty", ()), using("full"))
+    context = Context(default_registry())
+    canvas = Canvas(context)
+    qtbot.addWidget(canvas)
+    canvas.resize(600, 400)
+    welcome = QLabel("welcome")
+    welcome.setMinimumSize(300, 200)
+    hint = canvas.findChild(QLabel, "canvas.hint")
+
+    def shown() -> str:
+        return "".join(
+            (("welcome " if not welcome.isHidden() else ""), ("hint" if not hint.isHidden() else ""))
+        ).strip()
+
+    layer, frame = Layer("a", "identity"), Frame("f", "Note")
+    graphs = {
+        "empty": Graph(templates=templates),
+        "a layer": Graph([layer], templates=templates),
+        "a frame": Graph(frames=[frame], templates=templates),
+        "both": Graph([layer], frames=[frame], templates=templates),
+    }
+    documents = {name: Document(graph, context.registry, parent=context) for name, graph in graphs.items()}
+    canvas.show()
+    qtbot.waitExposed(canvas)
+    assert shown() == ""  # no network is open
+    for name, document in documents.items():
+        context.set_document(document)
+        assert shown() == ("hint" if name == "empty" else ""), "the welcome is made later"
+    context.set_document(documents["empty"])
+    canvas.show_when_empty(welcome)
+    assert shown() == "welcome"
+    for name, document in documents.items():
+        context.set_document(document)
+        assert shown() == ("welcome" if name == "empty" else ""), name
+    context.set_document(documents["empty"])
+    assert context.enter("empty")
+    assert shown() == "hint"
+    context.leave()
+    assert shown() == "welcome"
+    for size, what in (((300, 200), "welcome"), ((299, 400), "hint"), ((600, 199), "hint"), ((600, 400), "welcome")):
+        canvas.resize(*size)
+        assert shown() == what, size
+        middle = canvas.viewer.rect().center()
+        assert (welcome.geometry().center() - middle).manhattanLength() <= 2
+        assert hint.geometry() == canvas.viewer.rect()
+    document = documents["empty"]
+    document.do(lambda g: commands.add_layer(g, layer))
+    assert shown() == ""
+    document.undo()
+    assert shown() == "welcome"
+    canvas.viewer.pan(QPoint(40, 30))
+    assert (welcome.geometry().center() - canvas.viewer.rect().center()).manhattanLength() <= 2
+
+
+def test_the_sign_of_a_layer_is_that_of_its_largest_difference(canvas):
+    """Added before changed in any way before moved; in another network that is shown, removed ones are ghosts where they were."""
+    kinds = ("moved", "instance", "changed", "rewired", "renamed", "added")
+    marker, projection = canvas.differences, canvas.projection
+    other = Graph([Layer("gone", "identity", (40, 600)), Layer("conv", "identity")])
+    shown = SimpleNamespace(moved=(), changed=(), rewired=(), renamed={}, added=(), removed=())
+    comparison = SimpleNamespace(
+        other=other, shown=lambda: shown, shown_instances=lambda: instances, shown_other=lambda: shown_other
+    )
+    marker._context = SimpleNamespace(has_document=True, document=canvas.context.document, comparison=comparison)
+    for flags in product((False, True), repeat=len(kinds)):
+        on = {kind for kind, flag in zip(kinds, flags, strict=True) if flag}
+        names = {kind: ("conv",) if kind in on else () for kind in kinds}
+        instances = frozenset(names["instance"])
+        shown.moved, shown.changed, shown.rewired, shown.added = (
+            names[k] for k in ("moved", "changed", "rewired", "added")
+        )
+        shown.renamed = {"before": "conv"} if "renamed" in on else {}
+        for shown.removed, shown_other in (((), other), (("gone", "nowhere"), other), (("gone",), None)):
+            marker.refresh()
+            sign = "+" if "added" in on else "~" if on - {"moved"} else "→" if on else ""
+            wanted = [(sign, projection.entry("conv").area(), "")] if sign else []
+            wanted += [("−", QRectF(40, 600, *GHOST), "gone")] if shown.removed and shown_other is not None else []
+            assert [(mark.sign, mark.rect, mark.ghost) for mark in marker.item.marks] == wanted, on
+            assert marker.item.isVisible() is bool(wanted)
+    shown.added, shown.moved = ("nowhere",), ("elsewhere",)
+    comparison.other, instances, shown_other = None, frozenset(), None
+    marker.refresh()
+    assert marker.item.marks == []
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_tip_of_a_port_after_any_steps(canvas, seed):
+    """Why it is refused, as long as it is; else what it takes, with what it carries once the pointer was over it."""
+    dice, item = Random(seed), canvas.projection["cat"]
+    looks = (PortLook("x", "x, rank 4"), PortLook("y", "y, rank 2"))
+    for dot in (item.inputs[0], item.inputs[-1], item.outputs[0]):
+        look, refusal, misfit, over, hovered = dot.look, "", "", False, False
+        for _ in range(60):
+            step = dice.choice(("refuse", "refuse", "look", "enter", "leave"))
+            if step == "refuse":
+                new = dice.choice((("", ""), ("", "rank"), ("", "type"), ("full", ""), ("full", "rank"), ("loop", "")))
+                over = over and new == (refusal, misfit)
+                refusal, misfit = new
+                dot.refuse(*new)
+            elif step == "look":
+                new_look = dice.choice(looks)
+                if new_look != look:  # a node that changes refuses nothing
+                    look, over, refusal, misfit = new_look, False, "", ""
+                    dot.refuse("")
+                dot.show_look(new_look)
+            elif step == "enter":
+                over, hovered = over or not (refusal or misfit), True
+                dot.hoverEnterEvent(None)
+            else:
+                hovered = False
+                dot.hoverLeaveEvent(None)
+            if refusal:
+                tip = f"Cannot connect here: {refusal}"
+            elif misfit:
+                tip = f"Type mismatch: {misfit}. The link can still be connected here."
+            else:
+                carried = dot.carried()
+                tip = f"{look.tip}, currently {carried}" if over and carried else look.tip
+            assert (dot.toolTip(), dot.hovered, dot.grayed) == (tip, hovered, bool(refusal or misfit))
+    assert item.inputs[0].carried() == "8 x 48 x 64 float32"
+    assert item.inputs[-1].carried() == ""
+    assert item.outputs[0].carried() == "11 x 48 x 64 float32"

@@ -537,6 +537,41 @@ def test_links_follow_each_of_two_collapsed_frames_while_it_is_dragged(two_boxes
         follow()
 
 
+@pytest.mark.parametrize("ends", ["released", "cancelled"])
+def test_two_collapsed_frames_are_dragged_with_the_selected_layers_and_an_open_frame_is_not(two_boxes, ends):
+    """With the layers in them, in one undo step; meanwhile they are seen there, and Escape takes all of them back."""
+    window, canvas, projection = two_boxes, two_boxes.canvas, two_boxes.canvas.projection
+    document = window.context.document
+    document.do(frames.set_frame(document.graph, "n", Frame("n", "Note", rect=(0, 320, 320, 160))))
+    press(window, "Ctrl+A")
+    projection.frame("n").setSelected(True)
+    before, view = graph_of(window).copy(), canvas.viewer.viewport()
+    start = kit.node(canvas, "e")
+    run = kit.at(canvas, QPointF(0, 160)) - kit.at(canvas, QPointF())
+    QTest.mousePress(view, kit.LEFT, Qt.KeyboardModifier.NoModifier, start)
+    QTest.mouseMove(view, start + run)
+
+    def shown() -> dict[str, float]:
+        return {key: projection.frame(key).rect.top() for key in "fgn"} | {n: projection[n].pos().y() for n in "ae"}
+
+    away, home = {"f": 96, "g": 96, "n": 320, "a": 160, "e": 160}, {"f": -64, "g": -64, "n": 320, "a": 0, "e": 0}
+    assert shown() == away
+    if ends == "cancelled":
+        QTest.keyClick(canvas.viewer, Qt.Key.Key_Escape)
+        assert shown() == home
+    QTest.mouseRelease(view, kit.LEFT, Qt.KeyboardModifier.NoModifier, start + run)
+    if ends == "cancelled":
+        assert graph_of(window) == before
+        return
+    graph = graph_of(window)
+    assert {key: frame.rect[1] for key, frame in graph.frames.items()} == {"f": 96, "g": 96, "n": 320}
+    assert {name: graph[name].position[1] for name in "abcde"} == dict.fromkeys("abcde", 160)
+    assert shown() == away
+    press(window, "Ctrl+Z")
+    assert graph_of(window) == before
+    assert shown() == home
+
+
 def test_a_collapsed_frame_inside_of_another_is_hidden_with_it(window):
     document = window.context.document
     document.do(frames.set_frame(document.graph, "outer", Frame("outer", "outer", rect=(464, -160, 576, 384))))

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise, product
 
 import pytest
 
@@ -17,7 +19,7 @@ pytestmark = pytest.mark.gui
 import canvas_kit as kit
 import numpy as np
 from painted import painted, role, strokes, texts
-from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtCore import QPointF, QRectF, QSizeF, Qt
 from PySide6.QtGui import QImage, QPainter, QPainterPath
 from PySide6.QtWidgets import QStyleOptionGraphicsItem, QWidget
 from recorded import check_recorded
@@ -28,13 +30,16 @@ from app.ui.canvas.format_marks import Badge, FormatBadges
 from app.ui.canvas.frames import LARGE, LEAST_WIDTH, WHOLE, FrameItem, needed_height, text_top
 from app.ui.canvas.heat_overlay import BAND, MIN_BAND, Cell, HeatItem
 from app.ui.canvas.links import LiveLink
-from app.ui.canvas.node_layout import PAD
+from app.ui.canvas.node import LayerItem
+from app.ui.canvas.node_layout import MARK, MARK_GAP, PAD, PORT_RADIUS, fonts, layout
+from app.ui.canvas.node_look import NodeLook, PortLook
 from app.ui.widgets import theme
 from app.ui.widgets.heat import heat_color
 from designer.graph import routes
 from designer.graph.graph import Graph
-from designer.graph.model import ActivationSpec, Frame, Layer, Source
+from designer.graph.model import GRID, ActivationSpec, Frame, Layer, Source
 from designer.graph.template import Template
+from designer.operators.api import Category
 from designer.profiling.heat import DIFFERENCE, Heat, Metric
 
 SCALES = (1.0, 0.6, 0.4, 0.16)
@@ -106,6 +111,105 @@ def test_nodes_of_every_look(canvas, zoom):
     if zoom < node_paint.READABLE:  # where names are broken or cut off depends on the font
         found = {name: list(dict.fromkeys(NAMED.sub("text filled", line) for line in found[name])) for name in found}
     record(f"nodes_at_{zoom}", found)
+
+
+@pytest.mark.parametrize("zoom", [1.0, 0.3])
+def test_outlines_and_marks_of_nodes_in_every_state(qapp, zoom):
+    """All that is painted besides texts: the outline is that of the selection before that of a problem before the others."""
+    found = {}
+    for problem, inspected, training, collapsed in product(("", "error", "warning", "unknown"), *[(False, True)] * 3):
+        for selected, bypassed in ((False, False), (True, False), (False, True)):
+            ports = (PortLook("x"), PortLook("y", free=True))
+            look = NodeLook("n", "Title", Category.CONVOLUTION, "", "relu" if inspected else "", ports, ports[:1])
+            look = replace(look, problem=problem, inspected=inspected, training=training)
+            look = replace(look, collapsed=collapsed, bypassed=bypassed)
+            item = LayerItem()
+            item.show_look(look, layout(look))
+            item.setSelected(selected)
+            assert item.isSelected() is selected
+            flags = {"inspected": inspected, "training": training, "alone": collapsed, "selected": selected}
+            words = [problem, *(name for name, on in (flags | {"bypassed": bypassed}).items() if on)]
+            right, lines = item.layout.box.right(), []
+            for stroke in strokes(item, zoom):
+                at = f" at {right - stroke.area.center().x():.0f}" if stroke.kind == "image" else ""
+                if stroke.kind != "text" or stroke.text in "!?":
+                    lines.append(f"{stroke}{at}")
+            found[" ".join(filter(None, words)) or "plain"] = [", ".join(lines)]
+    record(f"states_of_nodes_at_{zoom}", found)
+
+
+def test_a_node_is_a_box_down_to_the_scale_at_which_its_texts_can_be_read(qapp):
+    item, scale = LayerItem(), node_paint.READABLE
+    look = NodeLook("n", "A title", None)
+    item.show_look(look, layout(look))
+    for detail, shown in ((scale, ["n", "A title"]), (scale + 0.01, ["n", "A title"]), (scale - 0.01, ["n"])):
+        assert texts(lambda painter, detail=detail: node_paint.paint(painter, item, detail)) == shown
+
+
+NAMES = ("n", "a_name_of_some_length", "a_name_that_is_longer_than_any_box_would_be_without_it")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_node_of_any_look_has_room_for_its_parts(qapp, name):
+    """Its name and the marks beside it, the texts and names of ports side by side, the tab of its activation, and what is below it."""
+    f = fonts()
+
+    def wide(font: str, *texts: str) -> float:
+        return max((getattr(f, f"{font}_metrics").horizontalAdvance(text) for text in texts), default=0.0)
+
+    many = tuple(PortLook(text) for text in ("prediction", "target", "mask", "weight"))
+    for collapsed, problem, inspected, training in product(
+        (False, True), ("", "unknown", "error"), *[(False, True)] * 2
+    ):
+        for ins, outs, activation, summary in (
+            ((), (), "", ""),
+            (many[:1], many[:1], "relu", "3 x 3"),
+            (many, many[:1], "", "a summary of the parameters that is rather long"),
+            (many[:2], many, "leaky_relu", ""),
+        ):
+            look = NodeLook(name, "A title", None, summary, activation, ins, outs, ("32 x 64 x 64",) * len(outs))
+            look = replace(look, problem=problem, inspected=inspected, training=training, collapsed=collapsed)
+            place = layout(look)
+            marks = bool(problem) + inspected + training
+            box, shown = place.box, not collapsed
+            assert box.topLeft() == QPointF(0, 0)
+            assert box.width() % (GRID // 2) == box.height() % (GRID // 2) == 0
+            needed = PAD + wide("name", name) + marks * (MARK + MARK_GAP) + PAD
+            assert needed <= box.width()
+            if collapsed:  # no wider than for its name
+                assert box.width() < needed + GRID // 2
+                assert box.height() - (f.name_metrics.height() + 8) < GRID
+                assert place.header == box.height()
+                assert set(place.inputs) <= {(0.0, box.height() / 2)}
+                assert set(place.outputs) <= {(box.width(), box.height() / 2)}
+                assert place.tab.isEmpty()
+            else:
+                columns = [
+                    wide("small", *(port.name for port in ports)) + 10 if len(ports) > 1 else 0.0
+                    for ports in (ins, outs)
+                ]
+                assert [place.left, place.right] == columns
+                body = max(wide("small", look.title), wide("mono", summary))
+                assert PAD + columns[0] + body + columns[1] + PAD <= box.width()
+                assert place.tab.isEmpty() is (not activation)
+                assert place.tab.isEmpty() or place.tab.width() >= wide("small", activation) + 16
+                steps = [b - a for a, b in pairwise([y for _, y in place.inputs])]
+                assert all(step >= f.small_metrics.height() + 2 for step in steps)
+            assert (len(place.inputs), len(place.outputs)) == (len(ins), len(outs))
+            for number, (x, y) in enumerate(place.outputs):
+                assert x == box.right() + (place.tab.width() if number == 0 and shown else 0)
+                assert place.header <= y <= box.bottom() or collapsed
+            for x, y in place.inputs:
+                assert x == 0
+                assert place.header < y < box.bottom() or collapsed
+            assert box.contains(place.mark)
+            assert place.mark.right() == box.right() - PAD
+            assert place.mark.center().y() == place.header / 2
+            reach = PORT_RADIUS + 2
+            ports = [QRectF(x - reach, y - reach, 2 * reach, 2 * reach) for x, y in (*place.inputs, *place.outputs)]
+            under = QRectF(PAD, box.bottom() + 2, wide("mono", look.under), f.mono_metrics.height() if shown else 0)
+            for part in (box, place.tab, under if shown else box, *ports):
+                assert place.bounds.contains(part) or part.isEmpty(), part
 
 
 @pytest.mark.parametrize("zoom", [0.6, 0.25])
@@ -183,6 +287,24 @@ def test_ports_that_are_hovered_or_refused(canvas):
     record("ports", found)
 
 
+def test_ports_in_every_combination_of_states(canvas):
+    """Whether it is hovered, why it is refused, whether it is free, and whether it has a link."""
+    item = canvas.projection["joined"]
+    linked, free = item.inputs[0], item.inputs[-1]
+    assert linked.connected_pipes
+    assert not free.connected_pipes
+    found = {}
+    for dot, hovered, refusal, misfit, is_free in product((linked, free), *[(False, True)] * 4):
+        dot.hovered = hovered
+        dot.refuse("no" * refusal, "other" * misfit)
+        dot.look = replace(dot.look, free=is_free)
+        flags = {"linked": dot is linked, "hovered": hovered, "refused": refusal, "misfit": misfit, "free": is_free}
+        made = strokes(lambda painter, dot=dot: node_paint._paint_port(painter, dot))
+        lines = [f"{stroke} wide {stroke.area.width():g}" for stroke in made]
+        found[" ".join(name for name, on in flags.items() if on) or "plain"] = [", ".join(lines)]
+    record("ports_in_every_state", found)
+
+
 # --- links -----------------------------------------------------------------------------------------------------------
 
 
@@ -211,6 +333,40 @@ def test_links_in_every_state(canvas):
     document.do(lambda g: routes.set_route(g, "attached", 0, [(500, 200), (560, 240)], "Bend"))
     found["with points"] = painted(canvas.projection.link("attached", 0))
     record("links", found)
+
+
+@pytest.mark.parametrize("zoom", [1.0, 0.7, 0.6])
+def test_links_in_every_combination_of_states(canvas, zoom):
+    """What is selected or hovered has the color of activity, before that of the path; labels give way to titles of frames."""
+    canvas.context.select(())
+    document, link = canvas.context.document, canvas.projection.link("attached", 0)
+    titles: list[QRectF] = []
+    link._titles = lambda: titles
+    found = {}
+    for points, covered in product((False, True), repeat=2):
+        document.do(
+            lambda g, on=points: routes.set_route(g, "attached", 0, [(500, 200), (560, 240)] if on else [], "Bend")
+        )
+        titles[:] = (
+            [link.label_box.adjusted(2, 2, 40, 40)] if covered else [QRectF(link.label_box.bottomRight(), QSizeF(9, 9))]
+        )
+        for hovered, selected, source, target, path in product((False, True), repeat=5):
+            link.show_target(hovered)
+            link.setSelected(selected)
+            link.source.node.setSelected(source)
+            link.target.node.setSelected(target)
+            link.on_path = path
+            flags = {"hovered": hovered, "selected": selected, "source": source, "target": target, "path": path}
+            flags |= {"points": points, "label covered": covered}
+            lines = [
+                f"{stroke} wide {stroke.area.width():g}" if stroke.kind in ("circle", "ellipse") else str(stroke)
+                for stroke in strokes(link, zoom)
+            ]
+            found.setdefault(", ".join(lines), []).append(
+                " + ".join(name for name, on in flags.items() if on) or "plain"
+            )
+            assert link.emphasized is (hovered or selected or source or target)
+    record(f"links_in_every_state_at_{zoom}", {" | ".join(states): [line] for line, states in found.items()})
 
 
 def test_points_of_links_are_painted_where_they_are(canvas):
@@ -261,6 +417,20 @@ def test_frames_of_every_look(canvas, zoom):
         found[f"{name}, selected, with a layer"] = painted(item, zoom)
         canvas.viewer.scene().removeItem(item)
     record(f"frames_at_{zoom}", found)
+
+
+@pytest.mark.parametrize("zoom", [1.0, 0.45, 0.4])
+def test_frames_in_every_combination_of_states(qapp, zoom):
+    found: dict[str, list[str]] = {}
+    for collapsed, selected, color, text, members in product(
+        (False, True), (False, True), ("", "#804000", "no color"), ("", "text"), ((), ("a",), ("a", "b"))
+    ):
+        item = FrameItem(Frame("f", "in", text, color, (0, 0, 400, 300), collapsed=collapsed))
+        item.members = members
+        item.setSelected(selected)
+        states = ("collapsed" * collapsed, "selected" * selected, color, text, f"{len(members)} members")
+        found.setdefault(", ".join(painted(item, zoom)), []).append(" + ".join(filter(None, states)))
+    record(f"frames_in_every_state_at_{zoom}", {" | ".join(states): [line] for line, states in found.items()})
 
 
 @pytest.mark.parametrize("zoom", [1.0, 0.5, 0.4, 0.2])
@@ -418,7 +588,7 @@ def test_badges_of_number_formats(qapp, zoom):
         assert (area.left() if zoom == 1 else area.center().x()) == pytest.approx(left)
 
 
-@pytest.mark.parametrize("zoom", [1.0, 0.5, 0.3])
+@pytest.mark.parametrize("zoom", [1.0, 0.3])
 def test_marks_of_differences(qapp, zoom):
     item = DifferenceMarks()
     signs = "+~→−"
@@ -467,6 +637,43 @@ def test_cells_of_the_heat(qapp, zoom):
     assert [frame.fill for frame in shown] == colors
     labels = [cell.label for cell in cells.values() if cell.label]
     assert [s.text for s in found if s.kind == "text"] == (labels if zoom == 1 else [])
+
+
+def test_labels_of_the_heat_are_read_on_their_color_at_the_upper_right_of_their_layer(qapp):
+    """Black or white, as the color needs it: some of both, in each theme."""
+    for dark in (False, True):
+        with theme.as_if(dark=dark):
+            inks = set()
+            for share, signed, problem in (
+                *((n / 8, False, False) for n in range(9)),
+                *((n / 4, True, False) for n in range(-4, 5)),
+                (0.5, False, True),
+            ):
+                cell = Cell(QRectF(80, 40, 144, 64), share, "12 ms", signed, problem)
+                item = HeatItem()
+                item.show_cells([cell], [])
+                found = strokes(item)
+                (text,) = [stroke for stroke in found if stroke.kind == "text"]
+                assert text.fill == role(theme.ink_on(cell.color)), share
+                inks.add(theme.ink_on(cell.color).name())
+                (plate,) = [s for s in found if s.area.contains(text.area.center()) and s.fill and s is not text]
+                assert plate.fill == role(cell.color)
+                assert plate.area.right() == pytest.approx(cell.rect.right() + BAND, abs=0.5)
+                assert plate.area.bottom() == pytest.approx(cell.rect.top() - BAND + 2, abs=0.5)
+                assert plate.area.left() <= text.area.left() <= text.area.right() <= plate.area.right()
+            assert inks == {"#000000", "#ffffff"}
+
+
+@pytest.mark.parametrize("by_hand", [False, True])
+def test_number_formats_are_read_on_the_color_of_their_badge(qapp, by_hand):
+    for dark in (False, True):
+        with theme.as_if(dark=dark):
+            item = FormatBadges()
+            item.show_badges([Badge(QRectF(0, 0, 60, 18), "int8", "tip", by_hand)])
+            plate, text = strokes(item)
+            ground = theme.color("warning" if by_hand else "info")
+            assert (plate.fill, text.fill, text.text) == (role(ground), role(theme.ink_on(ground)), "int8")
+            assert plate.area.contains(text.area.center())
 
 
 SIGNED = (False, True)

@@ -162,7 +162,7 @@ def test_problems_are_marked_and_reach_downstream(qtbot, context):
 def test_node_is_painted_in_its_category_colour(qtbot, context):
     canvas = shown(qtbot, context, kit.small_graph())
     canvas.viewer.resetTransform()
-    canvas.viewer.frame([canvas.projection["conv"]])
+    canvas.viewer.frame_rect(canvas.projection["conv"].sceneBoundingRect())
     image = canvas.viewer.viewport().grab().toImage()
     point = canvas.viewer.mapFromScene(canvas.projection["conv"].pos() + QPointF(130, 4))
     ratio = image.devicePixelRatio()

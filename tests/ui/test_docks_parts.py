@@ -40,7 +40,9 @@ AREAS = {
 class Shell:
     """Docks and layouts of one window. `made` are the panels in the order in which they were created."""
 
-    def __init__(self, qtbot: QtBot, settings: QSettings, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(
+        self, qtbot: QtBot, settings: QSettings, monkeypatch: pytest.MonkeyPatch, *, shown: bool = True
+    ) -> None:
         self.made: list[str] = []
         self.said: list[tuple[str, str]] = []
         monkeypatch.setattr(docks_module, "PANELS", SPECS)
@@ -56,8 +58,9 @@ class Shell:
         self.docks.workspace_changed.connect(self.heard.append)
         qtbot.addWidget(self.window)
         self.window.resize(*SIZE)
-        self.window.show()
-        qtbot.waitExposed(self.window)
+        if shown:
+            self.window.show()
+            qtbot.waitExposed(self.window)
 
     def open(self) -> dict[str, set[str]]:
         """The open panels of each side, and those that float."""
@@ -215,6 +218,57 @@ def test_each_workspace_comes_back_as_it_was_left(shell, qtbot, settings, monkey
     other.docks.set_workspace("Train")
     other.docks.remember()
     assert other.docks.last_workspace() == "Train"
+
+
+@pytest.mark.parametrize("what", ["closed", "floating", "of another side", "alone"])
+def test_a_panel_joins_the_first_one_that_is_seen_at_its_side(shell, qtbot, what) -> None:
+    """Not one that was closed, that floats, or that the user moved to another side; without any, it has the side to itself."""
+    docks, window = shell.docks, shell.window
+    docks.set_workspace("Design")
+    window.removeDockWidget(docks["a"])
+    window.addDockWidget(AREAS["left"], docks["a"])  # beside, as those of a tab would be in the way
+    docks["a"].show()
+    assert window.tabifiedDockWidgets(docks["a"]) == []
+    if what in ("closed", "alone"):
+        docks["a"].close()
+    elif what == "floating":
+        docks["a"].setFloating(True)
+    else:
+        window.addDockWidget(AREAS["right"], docks["a"])
+    if what == "alone":
+        docks["b"].close()
+    docks.show("g")
+    others = {dock for dock in window.tabifiedDockWidgets(docks["g"]) if not dock.isHidden()}
+    assert others == (set() if what == "alone" else {docks["b"]})
+    assert window.dockWidgetArea(docks["g"]) is AREAS["left"]
+    qtbot.waitUntil(lambda: "g" in shell.front())
+    if what != "alone":
+        assert "b" not in shell.front()
+
+
+@pytest.mark.parametrize("last", ["Design", "Analysis", "Train"])
+def test_a_window_that_is_not_shown_yet_has_the_panels_of_its_last_workspace_alone(
+    shell, qtbot, settings, monkeypatch, last
+) -> None:
+    """Also after all workspaces were used: the state of Qt then has the panels of the others too."""
+    for name in ("Design", "Analysis", "Train", "Analysis", "Design"):
+        shell.docks.set_workspace(name)
+        shell.docks.show("f")
+    shell.docks.set_workspace("Profile")
+    shell.docks.set_workspace(last)
+    mine = shell.open()
+    assert "f" in mine["bottom"]
+    shell.docks.remember()
+    settings.sync()
+    other = Shell(qtbot, settings, monkeypatch, shown=False)
+    other.docks.set_workspace(other.docks.last_workspace())
+    assert other.docks.workspace == last
+    assert other.open() == mine
+    other.window.show()
+    qtbot.waitExposed(other.window)
+    other.docks.settle()
+    assert other.open() == mine
+    assert (other.window.width(), other.window.height()) == SIZE
 
 
 @pytest.mark.parametrize("stored", [None, "", "Nowhere", 3, "design"])

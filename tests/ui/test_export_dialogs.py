@@ -15,7 +15,7 @@ pytestmark = pytest.mark.gui
 
 from engine_kit import ScriptedEngine
 from PySide6.QtCore import QByteArray, QProcess, Qt
-from PySide6.QtGui import QDesktopServices
+from PySide6.QtGui import QDesktopServices, QHideEvent, QShowEvent
 from PySide6.QtWidgets import QApplication, QFileDialog, QMessageBox, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 from window_kit import shown
@@ -139,6 +139,7 @@ def test_an_export_from_its_beginning_to_its_end(
     assert state(dialog) == {**idle, "folder": True, "says": "done: Written\none\ntwo"}
     dialog.export.click()
     assert not dialog.show_folder.isVisible()
+    assert (dialog.bar.value(), dialog.bar.maximum()) == (0, 0)  # not those of the export before
     found = [Diagnostic("broken", f"problem {number}") for number in range(6)]
     dialog.failed(found)
     assert state(dialog)["export"]
@@ -177,6 +178,28 @@ def test_an_export_is_stopped_once(qtbot: QtBot, context: Context, tmp_path: Pat
     again = Plain(context)
     qtbot.addWidget(again)
     assert Path(again.target.text()).parent == tmp_path  # nothing was written there
+
+
+class Minimized(QHideEvent):
+    """What the window system sends when a window is minimized."""
+
+    def spontaneous(self) -> bool:
+        return True
+
+
+def test_an_export_goes_on_while_its_window_is_minimized(qtbot: QtBot, context: Context, tmp_path: Path) -> None:
+    window, other = shown(qtbot, QWidget(), 300, 200), QWidget()
+    qtbot.addWidget(other)
+    dialog = Plain(context, parent=window)
+    dialog.open()
+    dialog.target.setText(str(tmp_path / "a.txt"))
+    dialog.export.click()
+    dialog.said.clear()
+    for watched, event in ((window, Minimized()), (window, QShowEvent()), (other, QHideEvent())):
+        assert not dialog.eventFilter(watched, event)
+        assert (dialog.said, dialog.working) == ([], True)
+    assert not dialog.eventFilter(window, QHideEvent())
+    assert (dialog.said, dialog.working) == (["interrupt while working"], False)
 
 
 def test_the_last_folder_is_that_of_the_dialog_and_the_window(qtbot: QtBot, context: Context, tmp_path: Path) -> None:

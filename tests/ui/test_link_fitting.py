@@ -116,6 +116,30 @@ def test_the_reason_goes_when_the_link_is_elsewhere_and_the_link_is_drawn_to_wha
     release(canvas, empty)
 
 
+@pytest.mark.parametrize("end", ["released", "cancelled", "another document"])
+def test_the_reason_goes_with_the_drag(canvas, monkeypatch, end):
+    tips: list[str] = []
+    monkeypatch.setattr(gestures.QToolTip, "showText", lambda _at, text, _widget: tips.append(text))
+    monkeypatch.setattr(gestures.QToolTip, "hideText", lambda: tips.append(""))
+    place = kit.port(canvas, "words", 0)
+    press(canvas, kit.output(canvas, "half"), QPoint(20, 30))
+    QTest.mouseMove(canvas.viewer.viewport(), place)
+    assert tips[-1]
+    live = [item for item in canvas.viewer.overlays if isinstance(item, gestures.LiveLink)]
+    assert len(live) == 1
+    assert live[0].scene() is canvas.viewer.scene()
+    if end == "released":
+        release(canvas, place)
+    elif end == "cancelled":
+        QTest.keyClick(canvas.viewer, Qt.Key.Key_Escape)
+    else:
+        canvas.context.set_document(Document(fitting_graph(), canvas.context.registry, parent=canvas.context))
+    assert tips[-1] == ""
+    assert live[0] not in canvas.viewer.overlays
+    assert live[0].scene() is None
+    assert not canvas.viewer.busy
+
+
 def test_a_node_gets_the_link_at_the_port_that_fits(canvas):
     """The free port would not fit, so a link dropped on the node's body replaces the one that is there."""
     kit.drag(canvas, kit.output(canvas, "half"), kit.node(canvas, "add"))

@@ -404,6 +404,40 @@ def test_labels_come_from_the_file_next_to_the_document(qapp, tmp_path: Path, mo
     assert read_labels(folder) == read_labels(folder / "gone.txt") == ()
 
 
+def test_where_a_file_of_labels_is_looked_for(tmp_path: Path, monkeypatch) -> None:
+    """Next to the document, also in a folder there or above; a document without a file looks in the working folder."""
+    folder, inner, home = tmp_path / "net", tmp_path / "net" / "labels", tmp_path / "home"
+    for place in (inner, home):
+        place.mkdir(parents=True)
+    texts = {
+        folder / "names.txt": "beside",
+        inner / "names.txt": "inside",
+        tmp_path / "names.txt": "above",
+        home / "names.txt": "of the user",
+    }
+    for path, text in texts.items():
+        path.write_text(text)
+    monkeypatch.setenv("HOME", str(home))
+    document = Document(network(), default_registry(), folder / "net.xml")
+    unsaved = Document(network(), default_registry())
+    for at, label_path, found, without_file in (
+        (folder, "names.txt", "beside", "beside"),
+        (inner, "names.txt", "beside", "inside"),
+        (tmp_path, "labels/names.txt", "inside", ""),
+        (folder, "./labels/names.txt", "inside", "inside"),
+        (folder, "../names.txt", "above", "above"),
+        (folder, " names.txt ", "beside", "beside"),
+        (tmp_path, str(inner / "names.txt"), "inside", "inside"),
+        (tmp_path, "~/names.txt", "of the user", "of the user"),
+        (folder, "gone.txt", "", ""),
+        (folder, " ", "", ""),
+    ):
+        monkeypatch.chdir(at)
+        for each, text in ((document, found), (unsaved, without_file)):
+            each.do(lambda g, p=label_path: Edit("", {"out": (g["out"], layer("out", "output", "use", label_path=p))}))
+            assert labels_of(each, "out") == ((text,) if text else ()), (at, label_path)
+
+
 def test_where_dialogs_begin(tmp_path: Path) -> None:
     document = tmp_path / "net.xml"
     assert start_folder(document) == tmp_path

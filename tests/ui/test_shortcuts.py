@@ -273,3 +273,10 @@ def test_keys_after_any_changes_are_of_one_action_each_and_stay(shortcuts, setti
         assert len(held) == len(set(held)), "a key of two actions"
         again = Shortcuts(settings, declared_actions())
         assert {each: again.keys(each) for each in names} == {each: shortcuts.keys(each) for each in names}
+
+
+def test_the_dialog_begins_with_its_search_and_the_first_action(shortcuts, qtbot):
+    dialog = ShortcutsDialog(shortcuts, None)
+    qtbot.addWidget(dialog)
+    assert dialog.focusWidget() is dialog.search
+    assert dialog._action() == next(iter(shortcuts.actions))

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 
 pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
 import canvas_kit as kit
-from PySide6.QtCore import QSizeF
+from PySide6.QtCore import QRectF, QSizeF
 
+from app.ui.canvas.view import MARGIN, ZOOM_MIN
 from designer.graph.graph import Graph
 from designer.graph.model import Layer
 
@@ -45,3 +48,40 @@ def test_a_view_begins_where_the_network_does(qtbot, places: dict[str, tuple[int
 
 def test_nothing_begins_nowhere(qtbot) -> None:
     assert kit.open_canvas(qtbot, Graph([])).projection.start(QSizeF(800, 600)) is None
+
+
+@pytest.mark.parametrize("least", [ZOOM_MIN, 0.25, 0.5])
+@pytest.mark.parametrize("start", [None, 700.0])
+def test_an_area_is_shown_whole_where_it_can_be_read_and_else_from_its_left_end(
+    qtbot, least: float, start: float | None
+) -> None:
+    """In the middle, at 100% at most. What is too small to be read at that scale is shown at the least one: from the left if it is
+    too wide, and at the height where it starts, or else at its upper edge if it is too high."""
+    viewer = kit.open_canvas(qtbot, Graph([]), (800, 500)).viewer
+    room = viewer.viewport().size()
+    nearly = [(room.width() - 4) / (share * least) - 2 * MARGIN for share in (0.94, 0.97)]  # of the least scale
+    for left, top, width, height in product(
+        (-300.0, 5000.0), (-900.0,), (50, 900, 2900, 3300, 90000, *nearly), (40, 700, 1800, 2100, 60000)
+    ):
+        viewer.frame_rect(QRectF(left, top, width, height), least=least, start=start)
+        around = QRectF(left, top, width, height).adjusted(-MARGIN, -MARGIN, MARGIN, MARGIN)
+        fitting = min(
+            (room.width() - 4) / around.width(), (room.height() - 4) / around.height()
+        )  # Qt leaves two pixels
+        zoom = min(1.0, fitting) if fitting >= max(0.95 * least, ZOOM_MIN) else least
+        assert viewer.zoom == pytest.approx(zoom, rel=0.01), (width, height)
+        seen, step = viewer.seen(), 2 / viewer.zoom
+        wide, high = around.width() * viewer.zoom > room.width(), around.height() * viewer.zoom > room.height()
+        if wide:
+            assert seen.left() == pytest.approx(around.left(), abs=step)
+        else:
+            assert seen.center().x() == pytest.approx(around.center().x(), abs=step)
+        if start is not None and (wide or high):
+            assert seen.center().y() == pytest.approx(start, abs=step)
+        elif high:
+            assert seen.top() == pytest.approx(around.top(), abs=step)
+        else:
+            assert seen.center().y() == pytest.approx(around.center().y(), abs=step)
+    viewer.frame_rect(QRectF())
+    assert viewer.zoom == 1.0
+    assert viewer.visible_center().toTuple() == pytest.approx((0, 0), abs=2)

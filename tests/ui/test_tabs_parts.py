@@ -8,6 +8,7 @@ pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
 from light_shell import LightShell, network
@@ -112,6 +113,35 @@ def test_marks_and_tips_of_a_document(shell, tmp_path) -> None:
     assert (shell.names[0], tips(shell)[0]) == ("net.xml", str(path))
     markup = saved(shell, tmp_path / "a <b>.xml")
     assert tips(shell)[-1] == f"<p>{str(markup.document.path).replace('<', '&lt;').replace('>', '&gt;')}</p>"
+
+
+def test_the_tip_of_a_tab_in_every_state_of_its_document(shell, tmp_path) -> None:
+    """An import that was saved is a document like others."""
+    path = tmp_path / "net.xml"
+    for has_file, imported in product((False, True), repeat=2):
+        tab = shell.add(network(), path if has_file else None)
+        if imported:
+            tab.document.imported = ImportRecord(Path("/models/net.onnx"), ImportReport("net.onnx"), tab.document)
+        first = str(path) if has_file else "Imported from net.onnx\nNot saved yet" if imported else "Not saved yet"
+        for unsaved in (False, True):
+            if unsaved:
+                edit(tab)
+            for disk, last in (
+                ("same", ""),
+                ("changed", "Changed by another program"),
+                ("gone", "The file no longer exists"),
+            ):
+                tab.disk = disk
+                tab.disk_changed.emit()
+                lines = (first, "Unsaved changes" * unsaved, last)
+                assert tips(shell)[-1] == "\n".join(filter(None, lines))
+        tab.document.history.mark_clean()
+        tab.disk = "same"
+    tab.document.do(lambda g: commands.set_property(g, "name", "other"))
+    model = shell.add(network(name="model"))
+    model.document.imported = ImportRecord(None, ImportReport("net.onnx"), model.document)
+    model.document.mark_saved(tmp_path / "model.xml")
+    assert (shell.names[-1], tips(shell)[-1]) == ("[model.xml]", str(tmp_path / "model.xml"))
 
 
 def test_a_file_is_found_through_links_and_a_document_by_itself(shell, tmp_path) -> None:

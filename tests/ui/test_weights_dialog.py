@@ -13,12 +13,14 @@ from pytestqt.qtbot import QtBot
 
 from app.ui.analysis.analysis_panel import AnalysisPanel
 from app.ui.document.document import Document
+from app.ui.document.import_record import ImportRecord
 from app.ui.document.weights_dialog import probable_folder
 from app.ui.engine.analysis import analysis_of
 from app.ui.engine.context import Context
 from app.ui.engine.profiling import profiling_of
 from app.ui.profile.run_logger import RunLoggerPanel
 from designer.graph.graph import Graph
+from designer.importers.report import ImportReport
 from designer.operators.registry import default_registry
 
 pytestmark = pytest.mark.gui
@@ -65,3 +67,16 @@ def test_weights_are_first_looked_for_in_the_project_of_the_document(qapp, tmp_p
     assert probable_folder(document) == str(tmp_path)
     document.restore_settings(weights="/elsewhere/best.pt")
     assert probable_folder(document) == "/elsewhere"
+
+
+def test_weights_of_an_imported_model_are_looked_for_next_to_it(qapp, tmp_path) -> None:
+    """Until the document is saved: then next to its own file."""
+    (tmp_path / "models").mkdir()
+    document = Document(Graph(name="net"), default_registry())
+    assert probable_folder(document) == str(Path.home())
+    document.imported = ImportRecord(None, ImportReport("net.py"), document)
+    assert probable_folder(document) == str(Path.home())
+    document.imported = ImportRecord(tmp_path / "models" / "net.onnx", ImportReport("net.onnx"), document)
+    assert probable_folder(document) == str(tmp_path / "models")
+    document.mark_saved(tmp_path / "net.xml")
+    assert probable_folder(document) == str(tmp_path)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
-from PySide6.QtCore import QMimeData, QPoint, QPointF, QSettings, Qt, QUrl
+from PySide6.QtCore import QByteArray, QMimeData, QPoint, QPointF, QRect, QSettings, Qt, QUrl
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QWidget
@@ -23,11 +23,13 @@ from app.ui.document.document import Document
 from app.ui.document.locations import sample_files
 from app.ui.document.open_document import journal_notifier
 from app.ui.shell import session
+from app.ui.shell import window as window_module
 from app.ui.shell.window import MainWindow, _documents_of, new_window, quit_all, show_elsewhere, shown_windows
 from app.ui.widgets.action import ActionState
 from designer.files.document import save_document
 from designer.graph import commands
 from designer.graph.diagnostics import Diagnostic, Severity
+from designer.graph.edits import ChangeSet
 from designer.graph.graph import Graph
 from designer.graph.model import Frame, Layer, Source
 from designer.graph.template import Template
@@ -437,6 +439,28 @@ def test_another_window_shares_settings_and_nothing_else(pair, folder) -> None:
     assert first.settings.value("tabs") == stored, "two windows store no session"
 
 
+def test_check_marks_follow_what_is_chosen_in_another_window(pair) -> None:
+    first, second = pair
+
+    def checked(window: MainWindow) -> list[str]:
+        names = [
+            name for name in window.actions_.declared if name.startswith(("view.links", "view.figure", "view.theme"))
+        ]
+        return [name for name in names if window.actions_[name].isChecked()]
+
+    usual = ["view.links_curved", "view.figure_shapes", "view.theme_system"]
+    assert checked(first) == checked(second) == usual
+    try:
+        for name in ("view.links_angled", "view.figure_flops", "view.theme_light"):
+            second.actions_[name].trigger()
+            assert name in checked(first)
+        assert checked(first) == checked(second) == ["view.links_angled", "view.figure_flops", "view.theme_light"]
+    finally:
+        for name in usual:
+            first.actions_[name].trigger()
+    assert checked(first) == checked(second) == usual
+
+
 def test_all_windows_quit_or_none(pair, monkeypatch) -> None:
     asked: list[str] = []
     for answers in ((True, False), (False, True), (True, True)):
@@ -503,6 +527,44 @@ def test_escape_stops_a_run_and_only_that(window, monkeypatch) -> None:
     monkeypatch.undo()
 
 
+def test_whatever_actions_depend_on_updates_them_soon(empty_window: MainWindow) -> None:
+    window, context = empty_window, empty_window.context
+    old, root = (Document(network(name), context.registry, parent=context) for name in ("old", "new"))
+    context.set_document(old)
+    context.set_document(root)
+    assert context.enter("block")
+    view = context.document
+    nothing: frozenset[str] = frozenset()
+    signals = {
+        "selected layers": lambda: context.selection_changed.emit(()),
+        "selected links and frames": window.canvas.selection_state_changed.emit,
+        "tabs": window.tabs.changed.emit,
+        "busy": lambda: window.status.busy_shown.emit(True),
+        "clipboard": window._held.changed.emit,
+        "inputs": window.playback.sources_changed.emit,
+    }
+    for kind, document in (("file", root), ("template", view)):
+        signals |= {
+            f"layers of the {kind}": lambda d=document: d.changed.emit(ChangeSet()),
+            f"states of the {kind}": lambda d=document: d.states_changed.emit(nothing),
+            f"unsaved {kind}": lambda d=document: d.clean_changed.emit(True),
+            f"path of the {kind}": document.path_changed.emit,
+        }
+    for what, emit in signals.items():
+        settle(window)
+        assert not window._refresh_timer.isActive()
+        emit()
+        assert window._refresh_timer.isActive(), what
+    settle(window)
+    old.states_changed.emit(nothing)
+    assert not window._refresh_timer.isActive(), "it is not shown"
+    stop = window.actions_["run.stop"]
+    for busy in (True, False):
+        window.status._show_busy(busy)
+        settle(window)
+        assert stop.isEnabled() is busy
+
+
 def test_a_window_of_another_size_comes_back_with_it(qtbot: QtBot, tmp_path: Path, monkeypatch) -> None:
     first = open_window(qtbot, tmp_path, size=(700, 560))
     first.files.new()
@@ -512,6 +574,26 @@ def test_a_window_of_another_size_comes_back_with_it(qtbot: QtBot, tmp_path: Pat
     qtbot.addWidget(again, before_close_func=MainWindow.close_now)
     assert (again.width(), again.height()) == (700, 560)
     assert again.docks.workspace == "Design"
+
+
+def test_a_window_without_a_stored_size_that_can_be_read_takes_most_of_the_screen(
+    empty_window: MainWindow, monkeypatch
+) -> None:
+    class Screen:
+        def availableGeometry(self) -> QRect:
+            return room
+
+    monkeypatch.setattr(window_module.QGuiApplication, "primaryScreen", staticmethod(Screen))
+    empty_window.hide()
+    for width, height, size in ((1400, 850, (1316, 765)), (3000, 2000, (1600, 1000))):
+        room = QRect(0, 0, width, height)
+        for stored in (None, b"x", QByteArray(b"x")):
+            empty_window.resize(1280, 720)
+            empty_window.settings.remove("geometry")
+            if stored is not None:
+                empty_window.settings.setValue("geometry", stored)
+            empty_window._restore()
+            assert (empty_window.width(), empty_window.height()) == size, stored
 
 
 def test_a_refused_edit_is_reported_once_from_the_shown_scope_and_from_the_file(empty_window: MainWindow) -> None:

@@ -6,7 +6,7 @@ mouse and keys.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Protocol
 
 from NodeGraphQt.widgets.viewer import NodeViewer
@@ -272,13 +272,6 @@ class CanvasView(NodeViewer):  # type: ignore[misc]
     def _scroll(self, run: QPoint) -> None:
         for bar, step in ((self.horizontalScrollBar(), run.x()), (self.verticalScrollBar(), run.y())):
             bar.setValue(bar.value() - step)
-
-    def frame(self, items: Sequence[LayerItem], *, least: float = ZOOM_MIN) -> None:
-        """Zoom to fit these nodes, to 100% at most."""
-        rect = QRectF()
-        for item in items:
-            rect = rect.united(item.sceneBoundingRect())
-        self.frame_rect(rect, least=least)
 
     def frame_rect(self, rect: QRectF, *, least: float = ZOOM_MIN, start: float | None = None) -> None:
         """Zoom to fit an area of the canvas, to 100% at most. Much faster than NodeGraphQt's method.
