@@ -252,9 +252,10 @@ def test_given_files_are_used_whole_and_arrays_unchanged(tmp_path):
 
 def test_examples_of_the_wrong_kind_or_too_small_are_not_used(tmp_path):
     write_image(tmp_path / "small.png", np.zeros((1, 3, 11, 40), np.float32))
+    write_image(tmp_path / "narrow.png", np.zeros((1, 3, 40, 17), np.float32))
     (tmp_path / "clip.mkv").write_bytes(b"")
     write_npy(tmp_path / "values.npy", np.zeros((1, 1, 20, 20), np.float32))
-    for name in ("small.png", "clip.mkv", "absent.png"):
+    for name in ("small.png", "narrow.png", "clip.mkv", "absent.png"):
         assert deployment._example(GUIDE, tmp_path / name) is None, name
     assert deployment._example(GUIDE, None) is None
     write_image(tmp_path / "exact.png", np.full((1, 1, 12, 18), 0.5, np.float32))
