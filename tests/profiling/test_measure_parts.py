@@ -8,10 +8,12 @@ import sys
 from dataclasses import replace
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
+from designer.graph.model import Source
 from designer.profiling import counters, gpu, measure, predicted_here
 from designer.profiling import operator_times as times_module
 from designer.profiling import peaks as peaks_module
@@ -171,6 +173,14 @@ def test_kept_peaks_are_those_of_what_was_measured_so_far(small_inference, small
     assert own.result().peaks.flops_per_s.value == 77.0
     with pytest.raises(DiagnosticError, match="0 iterations cannot be timed"):
         measure.RunMeasurement(Measurement(small_inference, small_weights, OPTIONS, iterations=0))
+
+
+def test_the_size_of_a_run_is_that_of_its_first_image():
+    volume, vector = np.zeros((1, 2, 3, 4, 5), np.float32), np.zeros((1, 9), np.float32)
+    image, more = np.zeros((2, 3, 6, 7), np.float32), np.zeros((2, 1, 8, 9), np.float32)
+    arrays = {Source("volume"): volume, Source("vector"): vector, Source("image"): image, Source("more"): more}
+    assert measure._size(arrays) == "7x6"
+    assert measure._size({Source("volume"): volume, Source("vector"): vector}) == measure._size({}) == ""
 
 
 # --- steps alone -------------------------------------------------------------------------------------------------------

@@ -404,6 +404,27 @@ def test_the_configuration_of_a_prediction_has_the_sizes_of_the_inputs(small_gra
     assert run.operators[0].bytes == 2 * (4 * 11 * 64 * 16 + 224)  # FP16
 
 
+@pytest.mark.parametrize("first", ["volume", "image", "vector"])
+def test_the_size_of_a_prediction_is_that_of_the_first_image_among_other_inputs(profiling_registry, first):
+    layers = {
+        "volume": Layer("volume", "tensor_input", params={"shape": "2,3,4,5"}),
+        "image": Layer("image", "input", params={"dims": "7x6x3"}),
+        "more": Layer("more", "input", params={"dims": "9x8x1"}),
+        "vector": Layer("vector", "tensor_input", params={"shape": "5"}),
+    }
+    order = [first, *(name for name in layers if name != first)]
+    readers = [Layer(f"{name} twice", "scale_shift", inputs=(Source(name),), params={"scale": "2.0"}) for name in order]
+    ends = [Layer(f"{name} out", "output", inputs=(Source(f"{name} twice"),)) for name in order]
+    graph = Graph([*(layers[name] for name in order), *readers, *ends])
+    run = predicted_run(graph, profiling_registry, RunOptions("torch"), machine="T4", batch=4)
+    assert run.size == "7x6"
+    shapes = {"volume": "4 x 2 x 3 x 4 x 5", "image": "4 x 3 x 6 x 7", "more": "4 x 1 x 8 x 9", "vector": "4 x 5"}
+    assert run.inputs == shapes
+    alone = Graph([layers["volume"], *(each for each in (*readers, *ends) if each.name.startswith("volume"))])
+    found = predicted_run(alone, profiling_registry, RunOptions("torch"), machine="T4")
+    assert (found.size, found.inputs) == ("", {"volume": "1 x 2 x 3 x 4 x 5"})
+
+
 def test_a_gpu_of_this_machine_is_not_predicted(small_graph, profiling_registry):
     with pytest.raises(DiagnosticError, match="not-modelled"):
         predicted_run(small_graph, profiling_registry, replace(OPTIONS, device="cuda"))
