@@ -161,27 +161,3 @@ def test_a_folder_that_cannot_be_listed_is_not_begun(tmp_path: Path, monkeypatch
         "choose another folder",
     )
     assert not (tmp_path / "sweep.json").exists()
-
-
-@pytest.mark.parametrize(
-    ("text", "axis"),
-    [
-        ("width.conv-1=8,16", Axis("width.conv-1", ("8", "16"))),
-        (" width.a=b - c = 8 , 16 ", Axis("width.a=b - c", ("8", "16"))),
-        ("early-stopping=1,2", Axis("early_stopping", ("1", "2"))),
-        (" data = a=b, c-d ", Axis("data", ("a=b", "c-d"))),
-        ("lr=1e-4..1e-2", Axis("lr", (), 1e-4, 1e-2)),
-        ("width.conv-1=8..64", Axis("width.conv-1", (), 8, 64)),
-    ],
-)
-def test_settings_may_be_written_with_hyphens_and_layers_are_named_as_they_are(text: str, axis: Axis) -> None:
-    assert Axis.parse(text) == axis
-
-
-@pytest.mark.parametrize(("name", "whole"), [("width.a", True), ("batch", True), ("lr", False)])
-def test_a_value_of_a_range_is_rounded_to_the_nearest_whole_number(name: str, whole: bool) -> None:
-    class Middle:
-        def uniform(self, low: float, high: float) -> float:
-            return low + 0.9 * (high - low)
-
-    assert Axis(name, (), 2.0, 3.0).draw(Middle()) == ("3" if whole else "2.881")  # type: ignore[arg-type]
