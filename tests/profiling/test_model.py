@@ -200,6 +200,27 @@ def test_frozen_layers_need_no_gradients(small_graph, profiling_registry):
     assert gradients(small_graph) == inside
 
 
+@pytest.mark.parametrize("frozen", [False, True])
+def test_a_layer_with_the_weights_of_a_frozen_one_is_frozen(profiling_registry, frozen):
+    first = layer_("a", "convolution", "image", features="3", kernel="3x3")
+    again = replace(layer_("b", "convolution", "a", features="3", kernel="3x3"), weights_of="a")
+    image, result = layer_("image", "input", dims="4x6x3"), layer_("out", "output", "b")
+    graph = Graph([image, first, again, result])
+    if frozen:
+        graph.apply(freeze(graph, ["a"]))
+    found = training_memory(cost_table(Inference(graph, profiling_registry)))
+    weights, tensor = 4 * (3 * 3 * 9 + 3), 4 * 3 * 24
+    rows = {row.layer: (row.weights, row.gradients, row.optimizer, row.activations) for row in found.rows}
+    if frozen:
+        assert rows == {"image": (0, 0, 0, tensor), "a": (weights, 0, 0, 0)}
+    else:
+        assert rows == {
+            "image": (0, 0, 0, tensor),
+            "a": (weights, weights, 2 * weights, tensor),
+            "b": (0, 0, 0, tensor),
+        }
+
+
 @pytest.mark.parametrize("frozen", [(), ("a",), ("b",), ("a", "b"), ("a", "b", "c")])
 def test_nothing_is_kept_before_the_first_trained_layer(profiling_registry, frozen):
     torch = pytest.importorskip("torch")
