@@ -192,8 +192,6 @@ def test_selection_of_one_layer_and_of_an_input(registry):
         (Graph([node("conv", "convolution"), node("o", "output", "conv")]), None, "missing-input"),
         (Graph([node("image", "input"), node("noise", "noise", "image")]), ["noise"], "nothing-to-generate"),
         (Graph([node("image", "input"), node("conv", "convolution", "image", stride="0x0")]), ["conv"], "bad-parameter"),
-        (Graph([node("image", "input", dims="8xx8"), node("other", "input"), node("conv", "convolution", "other")]), ["image"], "bad-parameter"),
-        (Graph([node("image", "input", dims="8xx8"), node("other", "input"), node("conv", "convolution", "other")]), ["image", "conv"], "bad-parameter"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_generated_says_why(registry, graph, selection, code):
