@@ -143,6 +143,18 @@ def test_half_of_what_is_free_on_the_device_is_used(small_inference, small_weigh
     assert [len(group) for group in in_turns([first] * 5, limit=5 * needed)] == [5]
 
 
+def test_notes_of_a_configuration_stay_where_groups_were_measured_one_after_the_other(small_inference, small_weights):
+    first = Measurement(small_inference, small_weights, OPTIONS, notes=("left out: a",))
+    needed = measure._memory(first)
+    groups = in_turns([first, replace(first, notes=("left out: b", "more"))], limit=needed)
+    notes = [each.notes for group in groups for each in group]
+    assert [each[:-1] for each in notes] == [("left out: a",), ("left out: b", "more")]
+    assert all(
+        each[-1].startswith("the 2 configurations need ") and "2 groups were measured" in each[-1] for each in notes
+    )
+    assert [each.notes for group in in_turns([first], limit=needed) for each in group] == [("left out: a",)]
+
+
 def test_kept_peaks_are_those_of_what_was_measured_so_far(small_inference, small_weights, monkeypatch, tmp_path):
     class Timer:
         def whole(self, runs, warmup, tick):
