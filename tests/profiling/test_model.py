@@ -446,6 +446,14 @@ def test_the_size_of_a_prediction_is_that_of_the_first_image_among_other_inputs(
     assert (found.size, found.inputs) == ("", {"volume": "1 x 2 x 3 x 4 x 5"})
 
 
+@pytest.mark.parametrize(("fixed", "asked", "batch"), [("0", 4, 4), ("3", 4, 3), ("3", 1, 3), ("0", 1, 1)])
+def test_a_batch_that_the_document_fixes_is_predicted_whatever_is_asked_for(profiling_registry, fixed, asked, batch):
+    image = Layer("image", "input", params={"dims": "7x6x3", "batch": fixed})
+    graph = Graph([image, layer_("twice", "scale_shift", "image", scale="2.0"), layer_("out", "output", "twice")])
+    run = predicted_run(graph, profiling_registry, RunOptions("torch"), machine="T4", batch=asked)
+    assert (run.batch, run.inputs) == (batch, {"image": f"{batch} x 3 x 6 x 7"})
+
+
 def test_a_gpu_of_this_machine_is_not_predicted(small_graph, profiling_registry):
     with pytest.raises(DiagnosticError, match="not-modelled"):
         predicted_run(small_graph, profiling_registry, replace(OPTIONS, device="cuda"))
