@@ -178,12 +178,15 @@ def _name_dimensions(
     pairs: list[tuple[Any, Source]] = [(entries[str(image)], image) for image in images if str(image) in entries]
     pairs += zip(model.graph.output, wanted, strict=True)
     for entry, source in pairs:
-        if type_of(inferences[0], source).rank != 4:
-            continue
-        extents = [_extent(inference, source) for inference in inferences]
-        for axis, (reference, symbol) in enumerate(zip(references, ("height", "width"), strict=True)):
-            sizes = [extent[axis] for extent in extents]
-            if len(set(sizes)) > 1:
-                same = sizes == [_extent(inference, reference)[axis] for inference in inferences]
-                dim = entry.type.tensor_type.shape.dim[2 + axis]
+        shapes = [type_of(inference, source).concrete(1) for inference in inferences]
+        image = len(shapes[0]) == 4
+        for axis, sizes in enumerate(zip(*shapes, strict=True)):
+            if len(set(sizes)) == 1:
+                continue
+            dim = entry.type.tensor_type.shape.dim[axis]
+            if image and axis > 1:
+                reference, symbol = references[axis - 2], ("height", "width")[axis - 2]
+                same = all(_extent(i, reference)[axis - 2] == size for i, size in zip(inferences, sizes, strict=True))
                 dim.dim_param = symbol if same else f"{source.layer}_{symbol}"
+            else:  # such as the number of the tokens that an image becomes
+                dim.dim_param = f"{source.layer}_{axis}"

@@ -211,14 +211,10 @@ def _information(module: Module, losses: Losses | None, cls: str, document: str,
 
 def _frozen_keys(module: Module) -> list[str]:
     """The keys of the weights of frozen layers, also of layers inside of frozen instances and templates."""
-    graph = inlined(module.inference).graph
-    outer = module.inference.graph
+    graph = inlined(module.inference).graph  # an instance is an identity there, also one inside of a template
 
     def frozen(layer: str) -> bool:
-        inside = graph.get(layer)
-        return (inside is not None and inside.frozen) or any(
-            name in outer and outer[name].frozen for name in enclosing(layer)
-        )
+        return any(name in graph and graph[name].frozen for name in enclosing(layer))
 
     return sorted(bound.key for bound in module.program.weights if frozen(bound.layer))
 

@@ -10,9 +10,10 @@ import pytest
 from PIL import Image
 from runtime_networks import layer
 
-from designer.files.weights import Weights
+from designer.files.weights import Weights, fill_missing, required_weights
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
+from designer.graph.inference import Inference
 from designer.operators.registry import load
 from designer.runtime.images import read_image, read_npy, write_image, write_npy
 from exporters.deploy import deployment
@@ -252,9 +253,9 @@ def test_given_files_are_used_whole_and_arrays_unchanged(tmp_path):
 
 def test_examples_of_the_wrong_kind_or_too_small_are_not_used(tmp_path):
     write_image(tmp_path / "small.png", np.zeros((1, 3, 11, 40), np.float32))
+    write_image(tmp_path / "narrow.png", np.zeros((1, 3, 40, 17), np.float32))
     (tmp_path / "clip.mkv").write_bytes(b"")
     write_npy(tmp_path / "values.npy", np.zeros((1, 1, 20, 20), np.float32))
-    write_image(tmp_path / "narrow.png", np.zeros((1, 3, 40, 17), np.float32))
     for name in ("small.png", "narrow.png", "clip.mkv", "absent.png"):
         assert deployment._example(GUIDE, tmp_path / name) is None, name
     assert deployment._example(GUIDE, None) is None
@@ -319,6 +320,24 @@ def test_the_interface_has_the_inputs_that_are_needed_with_their_preprocessing(n
         ("other", (None, 5)),
         ("result", (None, 64, None, None)),
     ]
+
+
+def test_the_interface_of_a_network_of_one_size_has_the_multiples_of_its_inputs(tmp_path):
+    graph = Graph(
+        [
+            layer("image", "input", dims="20x36x1", tiling="8"),
+            layer("flat", "flatten", "image"),
+            layer("scores", "fully_connected", "flat", features="2"),
+            layer("result", "output", "scores"),
+        ],
+        name="fixed",
+    )
+    weights = fill_missing(Weights(), required_weights(Inference(graph, REGISTRY)), 0)
+    report = export_onnx(graph, REGISTRY, weights, tmp_path / "m.onnx")
+    assert report.sizes.multiple == 0
+    (entry,) = interface_of(report, graph, REGISTRY).inputs
+    assert (entry.shape, entry.drawn) == ((None, 1, 40, 24), (1, 1, 40, 24))
+    assert (entry.height, entry.width, entry.multiple) == (40, 24, 8)
 
 
 def stored(folder, name, **kinds):

@@ -98,6 +98,41 @@ def test_a_node_with_a_constant_that_the_format_loses_computes_in_float32() -> N
     assert stored["b/shift"] == TensorProto.FLOAT
 
 
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1)])
+@pytest.mark.parametrize(
+    ("value", "lost"),
+    [
+        (1e-12, True),
+        (-1e-12, True),
+        (1e6, True),
+        (-1e6, True),
+        (65504.0, False),
+        (0.0, False),
+        (np.inf, False),
+        (0.5, False),
+    ],
+)
+def test_only_a_single_finite_number_beyond_the_format_keeps_a_node_in_float32(shape, value, lost) -> None:
+    model = two_layers()
+    model.graph.initializer[1].CopyFrom(numpy_helper.from_array(np.full(shape, value, np.float32), "b/shift"))
+    found = typed(model, {}, FLOAT16)
+    assert found.in_float32 == (("b",) if lost else ())
+    stored = {tensor.name for tensor in found.model.graph.initializer}
+    assert stored == {"a/factor/float16", "b/shift" if lost else "b/shift/float16"}
+    model.graph.initializer[1].CopyFrom(numpy_helper.from_array(np.full(3, value, np.float32), "b/shift"))
+    assert not typed(model, {}, FLOAT16).in_float32
+
+
+def test_a_constant_behind_an_identity_is_stored_in_the_format_of_its_layer() -> None:
+    model = two_layers()
+    model.graph.node[0].input[1] = "factor"
+    model.graph.node.insert(0, helper.make_node("Identity", ["a/factor"], ["factor"], name="a/Identity"))
+    found = typed(model, {"a": FLOAT16})
+    assert [node.op_type for node in found.model.graph.node] == ["Identity", "Cast", "Mul", "Cast", "Add", "Add"]
+    stored = {tensor.name: tensor.data_type for tensor in found.model.graph.initializer}
+    assert stored == {"a/factor/float16": TensorProto.FLOAT16, "b/shift": TensorProto.FLOAT}
+
+
 def test_an_identity_has_the_format_of_what_it_passes_on() -> None:
     model = two_layers()
     model.graph.node[2].input[1] = "passed"

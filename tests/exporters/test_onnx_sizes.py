@@ -139,6 +139,36 @@ def test_the_layer_that_fixes_the_size_is_named(name, tmp_path):
     assert "height" not in report.inputs["image"]
 
 
+@pytest.mark.parametrize(
+    ("steps", "shape"),
+    [
+        ((("flatten", {"start_axis": 2}),), "N x 3 x result_2"),
+        ((("flatten", {"start_axis": 2}), ("permute", {"axes": "0,2,1"})), "N x result_1 x 3"),
+        ((("permute", {"axes": "0,2,3,1"}),), "N x result_1 x result_height x 3"),
+        (
+            (
+                ("flatten", {"start_axis": 2}),
+                ("permute", {"axes": "0,2,1"}),
+                (
+                    "positional_encoding",
+                    {"kind": "learned", "max_length": 200},
+                ),  # it does not run at a much larger size
+            ),
+            "N x result_1 x 3",
+        ),
+    ],
+    ids=["flat", "tokens", "channels last", "tokens of a limited number"],
+)
+def test_outputs_that_are_not_images_are_open_along_the_axes_that_follow_the_size(steps, shape, tmp_path):
+    graph = chain(*steps, size="9x8x3")
+    report = export_onnx(graph, REGISTRY, weights_for(graph), tmp_path / "open.onnx")
+    assert (report.sizes.multiple, report.inputs) == (1, {"image": "N x 3 x height x width"})
+    assert report.outputs == {"result": shape}
+    exported = onnxruntime.InferenceSession(tmp_path / "open.onnx", providers=["CPUExecutionProvider"])
+    (made,) = exported.run(None, {"image": pixels(6, 7, channels=3, batch=1)})
+    assert made.size == 3 * 42
+
+
 def test_a_network_without_images_blames_no_layer(tmp_path):
     graph = Graph(
         [

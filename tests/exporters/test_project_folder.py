@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -16,7 +17,10 @@ from pytorch_networks import load_source, node, seeded, small
 from designer.files.settings import Settings
 from designer.files.weights import WeightKey
 from designer.graph.diagnostics import DiagnosticError
+from designer.graph.freezing import freeze
 from designer.graph.graph import Graph
+from designer.graph.template import Template
+from designer.graph.template_commands import edit_template
 from exporters.pytorch import (
     EditedFilesError,
     Training,
@@ -25,7 +29,8 @@ from exporters.pytorch import (
     outdated_files,
     project,
 )
-from exporters.pytorch.project import MARKER
+from exporters.pytorch.project import MARKER, project_files
+from exporters.pytorch.source import generate_source
 
 OLD, NEW, MINE = b"old\n", b"new\n", b"mine\n"
 
@@ -293,3 +298,74 @@ def test_initial_weights_are_the_state_dict_of_the_exported_network(registry, tm
     assert set(state) == set(known)
     for key, array in {"head.weight": ("head", "kernel"), "tail.bias": ("tail", "bias")}.items():
         np.testing.assert_array_equal(state[key].numpy(), weights.tensors[WeightKey(*array)])
+
+
+def named_like_the_network(*losses) -> Graph:
+    inside = Template(
+        "Net",
+        (node("x", "template_input"), node("c", "convolution", "x", features=3), node("y", "template_output", "c")),
+    )
+    image, clean = node("image", "input", dims="8x6x3"), node("clean", "input", dims="8x6x3")
+    layers = [node("a", "template", "image", template="Net"), node("b", "template", "a", template="Net")]
+    ends = [node("result", "output", "b")]
+    return Graph([image, *([clean] if losses else []), *layers, *ends, *losses], name="Net", templates=[inside])
+
+
+@pytest.mark.parametrize("losses", [False, True])
+def test_a_template_with_the_name_of_the_network_gets_another_class(registry, losses):
+    torch = pytest.importorskip("torch")
+    graph = named_like_the_network(*([node("more", "mse_loss", "a", "clean")] if losses else []))
+    texts = [project_files(graph, registry, "net")["model.py"].decode()]
+    if not losses:
+        texts += [generate_source(graph, registry, "net"), generate_source(graph, registry, "net", ["a", "b"])]
+    for text in texts:
+        assert re.findall(r"^class (\w+)\(nn.Module\)", text, re.MULTILINE) == ["Net_2", "Net"]
+        network = load_source(text).Net()
+        assert {name: type(module).__name__ for name, module in network.named_children()} == {
+            "a": "Net_2",
+            "b": "Net_2",
+        }
+        assert network(torch.rand(1, 3, 6, 8)).shape == (1, 3, 6, 8)
+
+
+@pytest.mark.parametrize(
+    ("frozen", "keys"),
+    [
+        ((), set()),
+        (("o",), {"o.first.c", "o.second.c", "o.own"}),
+        (("outer", "first"), {"o.first.c", "p.first.c"}),
+        (("outer", "own"), {"o.own", "p.own"}),
+        (("inner", "c"), {f"{one}.{other}.c" for one in "op" for other in ("first", "second")}),
+    ],
+)
+def test_weights_inside_of_frozen_instances_at_every_depth_are_frozen(registry, frozen, keys):
+    inner = Template(
+        "inner",
+        (node("x", "template_input"), node("c", "convolution", "x", features=3), node("y", "template_output", "c")),
+    )
+    outer = Template(
+        "outer",
+        (
+            node("x", "template_input"),
+            node("first", "template", "x", template="inner"),
+            node("second", "template", "first", template="inner"),
+            node("own", "convolution", "second", features=3),
+            node("y", "template_output", "own"),
+        ),
+    )
+    graph = Graph(
+        [
+            node("image", "input", dims="8x6x3"),
+            node("o", "template", "image", template="outer"),
+            node("p", "template", "o", template="outer"),
+            node("result", "output", "p"),
+        ],
+        name="net",
+        templates=[inner, outer],
+    )
+    if len(frozen) == 2:
+        graph.apply(edit_template(graph, frozen[0], freeze(graph.inside(frozen[0]), [frozen[1]])))
+    elif frozen:
+        graph.apply(freeze(graph, frozen))
+    found = information(graph, registry, task="denoising")["frozen"]
+    assert found == sorted(f"{key}.{tensor}" for key in keys for tensor in ("bias", "weight"))

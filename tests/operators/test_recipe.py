@@ -47,6 +47,7 @@ def test_division_by_zero_is_silent_and_ieee() -> None:
     [
         ("", None, "empty"),
         ("a +", 4, "not a formula"),
+        ("a\0b", None, "not a formula"),
         ("  a b", 5, "not a formula"),
         ("a ) b", 3, "not a formula"),
         ("a + q", 5, "'q'"),

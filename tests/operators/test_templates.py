@@ -232,6 +232,7 @@ def test_a_name_that_belongs_inside_an_instance_is_refused(library: Registry) ->
     for name in ("b0conv", "b", "b1.conv", "b01.conv"):
         history.commit(commands.add_layer(graph, Layer(name, "identity", inputs=(Source("picture"),))))
         assert not inference.diagnostics(), name
+        assert not Inference(graph, library).diagnostics(), name
 
 
 def test_shared_weights_must_have_one_shape(library: Registry) -> None:

@@ -373,3 +373,17 @@ def test_a_session_after_passes_follows_every_change(template: bool) -> None:
     assert dict(after.options.formats) == {"conv": "bfloat16"}
     full.set_param("noise", "scale", "0.1")
     assert check().graph["noise"].params["scale"] == "0.1"
+
+
+def test_a_session_after_passes_follows_a_parameter_that_the_document_does_not_have() -> None:
+    layers = [replace(each, params={}) if each.name == "noise" else each for each in analysed()]
+    graph = Graph(layers, name="net")
+    full = Session(graph, REGISTRY, weights_of(graph), OPTIONS)
+    fast = OptimizedSession(full, ("drop_identities", "fold_normalizations"))
+    full.set_input("image", np.full((1, 3, 8, 12), 0.5, np.float32), is_image=True)
+    for amount in (None, "0.3", "0.01"):
+        if amount is not None:
+            full.set_param("noise", "scale", amount)
+        one, other = results(full, fast.current())
+        np.testing.assert_allclose(other, one, rtol=1e-3, atol=1e-4 * np.abs(one).max())
+        assert fast.current().graph["noise"].params.get("scale") == amount

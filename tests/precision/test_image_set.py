@@ -58,6 +58,15 @@ def test_a_size_is_height_and_width(registry, folder):
     np.testing.assert_allclose(found.feeds[2]["image"], IMAGES["c.png"], atol=1e-6)
 
 
+def test_hidden_files_are_not_used_and_skipped_ones_do_not_count(registry, folder):
+    write_image(folder / ".hidden.png", IMAGES["b.png"])
+    (folder / "0.png").write_bytes(b"damaged")
+    (folder / "1.png").mkdir()
+    found = read_image_set(network(registry, "image"), folder, count=3)
+    assert found.names == ("a.png", "b.png", "e.png")
+    assert list(found.skipped) == ["0.png", "c.png", "d.png"]
+
+
 @pytest.mark.parametrize(
     ("count", "names"), [(1, ("a.png",)), (2, ("a.png", "b.png")), (3, ("a.png", "b.png", "e.png"))]
 )

@@ -251,6 +251,12 @@ def test_a_tensor_over_its_own_statistic_is_a_normalization(registry, operation)
         (reduce("s", "image"), binary("d", "image,s", "multiply")),
         (reduce("s", "image"), layer("r", "unary", "s", function="sqrt"), binary("d", "image,r", "multiply")),
         (
+            layer("r", "scale_shift", "image", scale="2"),
+            reduce("s", "image"),
+            binary("e", "image,s", "add"),
+            binary("d", "e,r", "divide"),  # by the tensor itself
+        ),
+        (
             layer("r", "unary", "image", function="reciprocal"),
             reduce("s", "image"),
             binary("d", "r,s", "multiply"),  # the reciprocal is not that of the statistic

@@ -145,6 +145,7 @@ def test_names_of_variants_stay_different():
         with pytest.raises(DiagnosticError, match=message):
             changed(some, "b", Variant(name))
     assert find_variant(some, "b") is some[2]
+    assert find_variant([Variant("B"), Variant("b", "fp16"), Variant("bc")], "b").precision == "fp16"
     with pytest.raises(DiagnosticError, match="'a', 'a 2', 'b'"):
         find_variant(some, "c")
 

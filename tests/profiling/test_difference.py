@@ -166,6 +166,9 @@ def test_runs_in_turns_are_not_in_doubt():
     assert difference(replace(one, load=measured(5.0)), other).doubt == ""
     assert "6 % of the cores" in difference(replace(one, load=measured(6.0)), other).doubt
     assert "7 % of the cores" in difference(one, replace(other, load=measured(7.0))).doubt
+    for loads in ((8.0, 2.0), (2.0, 8.0)):
+        both = [replace(each, load=measured(load)) for each, load in zip((one, other), loads, strict=True)]
+        assert "8 % of the cores" in difference(*both).doubt
 
 
 def test_configurations_are_compared_with_the_first_of_the_same_batch_and_size():

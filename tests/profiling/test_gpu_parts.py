@@ -23,7 +23,10 @@ def card(monkeypatch):
     properties = SimpleNamespace(uuid="12ab", L2_cache_size=64 << 20)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: f"card of {device}")
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (8, 9))
-    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: properties)
+    second = SimpleNamespace(uuid="34cd", L2_cache_size=1)
+    monkeypatch.setattr(
+        torch.cuda, "get_device_properties", lambda device: second if device == torch.device("cuda:5") else properties
+    )
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (3 << 30, 8 << 30))
     monkeypatch.setattr(torch.version, "cuda", "12.4")
     monkeypatch.setattr(torch.backends.cudnn, "version", lambda: 90100)
@@ -52,6 +55,7 @@ def test_the_name_and_the_versions_of_a_gpu(card, monkeypatch):
 @pytest.mark.parametrize(("device", "number"), [("cuda", "0"), ("cuda:0", "0"), ("cuda:3", "3")])
 def test_a_gpu_is_named_by_its_uuid_or_else_by_its_number(card, monkeypatch, device, number):
     assert gpu.gpu_id(device) == "GPU-12ab"
+    assert gpu.gpu_id("cuda:5") == "GPU-34cd"
     del card.properties.uuid
     assert gpu.gpu_id(device) == number
 

@@ -88,6 +88,13 @@ def test_a_scope_shows_the_largest_magnitude_with_the_label_of_its_layer():
     assert shown.metric is DIFFERENCE
 
 
+def test_a_scope_shows_layers_without_an_amount_and_of_equal_ones_the_last():
+    found = Heat(METRICS["time"], {"t/a": 0.0, "u/a": 0.002, "u/b": 0.002}, {"u/a": "first", "u/b": "last"})
+    shown = in_scope(found, lambda path: path.partition("/")[0])
+    assert shown.values == {"t": 0.0, "u": 0.002}
+    assert (shown.label("t"), shown.label("u")) == ("0 s", "last")
+
+
 GRAPH = Graph(
     [
         layer_("image", "input", dims="8x4x3"),
@@ -107,6 +114,8 @@ GRAPH = Graph(
         ({"a": 3.0, "b": 2.5, "c": 1.0, "side": 0.5}, ("image", "a", "c")),
         ({"a": 3.0, "b": 5.0, "c": 1.0, "side": 4.0}, ("image", "a", "side")),
         ({"a b": 3.0, "c": 1.0, "side": 0.5}, ("image", "a", "b", "c")),
+        ({"a": 3.0, "b": 3.0, "c": 1.0, "side": 0.5}, ("image", "a", "c")),  # of equally long ones the first
+        ({"b": 3.0, "a": 3.0, "c": 1.0, "side": 1.0}, ("image", "a", "side")),
         ({"c": 1.0, "a": 2.0}, ("image", "a", "c")),  # a layer without a row takes no time
     ],
 )

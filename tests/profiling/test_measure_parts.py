@@ -8,10 +8,12 @@ import sys
 from dataclasses import replace
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
+from designer.graph.model import Source
 from designer.profiling import counters, gpu, measure, predicted_here
 from designer.profiling import operator_times as times_module
 from designer.profiling import peaks as peaks_module
@@ -141,6 +143,18 @@ def test_half_of_what_is_free_on_the_device_is_used(small_inference, small_weigh
     assert [len(group) for group in in_turns([first] * 5, limit=5 * needed)] == [5]
 
 
+def test_notes_of_a_configuration_stay_where_groups_were_measured_one_after_the_other(small_inference, small_weights):
+    first = Measurement(small_inference, small_weights, OPTIONS, notes=("left out: a",))
+    needed = measure._memory(first)
+    groups = in_turns([first, replace(first, notes=("left out: b", "more"))], limit=needed)
+    notes = [each.notes for group in groups for each in group]
+    assert [each[:-1] for each in notes] == [("left out: a",), ("left out: b", "more")]
+    assert all(
+        each[-1].startswith("the 2 configurations need ") and "2 groups were measured" in each[-1] for each in notes
+    )
+    assert [each.notes for group in in_turns([first], limit=needed) for each in group] == [("left out: a",)]
+
+
 def test_kept_peaks_are_those_of_what_was_measured_so_far(small_inference, small_weights, monkeypatch, tmp_path):
     class Timer:
         def whole(self, runs, warmup, tick):
@@ -171,6 +185,14 @@ def test_kept_peaks_are_those_of_what_was_measured_so_far(small_inference, small
     assert own.result().peaks.flops_per_s.value == 77.0
     with pytest.raises(DiagnosticError, match="0 iterations cannot be timed"):
         measure.RunMeasurement(Measurement(small_inference, small_weights, OPTIONS, iterations=0))
+
+
+def test_the_size_of_a_run_is_that_of_its_first_image():
+    volume, vector = np.zeros((1, 2, 3, 4, 5), np.float32), np.zeros((1, 9), np.float32)
+    image, more = np.zeros((2, 3, 6, 7), np.float32), np.zeros((2, 1, 8, 9), np.float32)
+    arrays = {Source("volume"): volume, Source("vector"): vector, Source("image"): image, Source("more"): more}
+    assert measure._size(arrays) == "7x6"
+    assert measure._size({Source("volume"): volume, Source("vector"): vector}) == measure._size({}) == ""
 
 
 # --- steps alone -------------------------------------------------------------------------------------------------------

@@ -200,6 +200,27 @@ def test_frozen_layers_need_no_gradients(small_graph, profiling_registry):
     assert gradients(small_graph) == inside
 
 
+@pytest.mark.parametrize("frozen", [False, True])
+def test_a_layer_with_the_weights_of_a_frozen_one_is_frozen(profiling_registry, frozen):
+    first = layer_("a", "convolution", "image", features="3", kernel="3x3")
+    again = replace(layer_("b", "convolution", "a", features="3", kernel="3x3"), weights_of="a")
+    image, result = layer_("image", "input", dims="4x6x3"), layer_("out", "output", "b")
+    graph = Graph([image, first, again, result])
+    if frozen:
+        graph.apply(freeze(graph, ["a"]))
+    found = training_memory(cost_table(Inference(graph, profiling_registry)))
+    weights, tensor = 4 * (3 * 3 * 9 + 3), 4 * 3 * 24
+    rows = {row.layer: (row.weights, row.gradients, row.optimizer, row.activations) for row in found.rows}
+    if frozen:
+        assert rows == {"image": (0, 0, 0, tensor), "a": (weights, 0, 0, 0)}
+    else:
+        assert rows == {
+            "image": (0, 0, 0, tensor),
+            "a": (weights, weights, 2 * weights, tensor),
+            "b": (0, 0, 0, tensor),
+        }
+
+
 @pytest.mark.parametrize("frozen", [(), ("a",), ("b",), ("a", "b"), ("a", "b", "c")])
 def test_nothing_is_kept_before_the_first_trained_layer(profiling_registry, frozen):
     torch = pytest.importorskip("torch")
@@ -402,6 +423,35 @@ def test_the_configuration_of_a_prediction_has_the_sizes_of_the_inputs(small_gra
     assert (run.engine, run.precision, run.layout, run.threads) == ("torch", "fp16", "nhwc", 3)
     assert (run.batch, run.size, run.inputs) == (4, "64x16", {"image": "4 x 3 x 16 x 64"})
     assert run.operators[0].bytes == 2 * (4 * 11 * 64 * 16 + 224)  # FP16
+
+
+@pytest.mark.parametrize("first", ["volume", "image", "vector"])
+def test_the_size_of_a_prediction_is_that_of_the_first_image_among_other_inputs(profiling_registry, first):
+    layers = {
+        "volume": Layer("volume", "tensor_input", params={"shape": "2,3,4,5"}),
+        "image": Layer("image", "input", params={"dims": "7x6x3"}),
+        "more": Layer("more", "input", params={"dims": "9x8x1"}),
+        "vector": Layer("vector", "tensor_input", params={"shape": "5"}),
+    }
+    order = [first, *(name for name in layers if name != first)]
+    readers = [Layer(f"{name} twice", "scale_shift", inputs=(Source(name),), params={"scale": "2.0"}) for name in order]
+    ends = [Layer(f"{name} out", "output", inputs=(Source(f"{name} twice"),)) for name in order]
+    graph = Graph([*(layers[name] for name in order), *readers, *ends])
+    run = predicted_run(graph, profiling_registry, RunOptions("torch"), machine="T4", batch=4)
+    assert run.size == "7x6"
+    shapes = {"volume": "4 x 2 x 3 x 4 x 5", "image": "4 x 3 x 6 x 7", "more": "4 x 1 x 8 x 9", "vector": "4 x 5"}
+    assert run.inputs == shapes
+    alone = Graph([layers["volume"], *(each for each in (*readers, *ends) if each.name.startswith("volume"))])
+    found = predicted_run(alone, profiling_registry, RunOptions("torch"), machine="T4")
+    assert (found.size, found.inputs) == ("", {"volume": "1 x 2 x 3 x 4 x 5"})
+
+
+@pytest.mark.parametrize(("fixed", "asked", "batch"), [("0", 4, 4), ("3", 4, 3), ("3", 1, 3), ("0", 1, 1)])
+def test_a_batch_that_the_document_fixes_is_predicted_whatever_is_asked_for(profiling_registry, fixed, asked, batch):
+    image = Layer("image", "input", params={"dims": "7x6x3", "batch": fixed})
+    graph = Graph([image, layer_("twice", "scale_shift", "image", scale="2.0"), layer_("out", "output", "twice")])
+    run = predicted_run(graph, profiling_registry, RunOptions("torch"), machine="T4", batch=asked)
+    assert (run.batch, run.inputs) == (batch, {"image": f"{batch} x 3 x 6 x 7"})
 
 
 def test_a_gpu_of_this_machine_is_not_predicted(small_graph, profiling_registry):

@@ -95,6 +95,19 @@ def test_waiting_for_disks_and_guests_are_not_busy_time(tmp_path, monkeypatch):
     assert mine > 0
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc/stat is a file of Linux")
+@pytest.mark.parametrize("text", [None, "cpu  1 x 3\n"])
+def test_a_load_that_the_system_does_not_report_is_unknown(tmp_path, monkeypatch, text):
+    stat = tmp_path / "stat"
+    if text is not None:
+        stat.write_text(text)
+    monkeypatch.setattr(peaks_module, "Path", lambda _: stat)
+    assert peaks_module.busy_times() is None
+    for before in (None, (0.0, 0.0, 0.0)):
+        found = foreign_load(before)
+        assert (found.value, found.reason) == (None, "this system does not report how busy it is")
+
+
 def test_peaks_are_kept_unless_the_machine_was_busy(tmp_path):
     store = tmp_path / "deep" / "peaks.json"
     calls = []

@@ -103,6 +103,42 @@ def test_times_of_a_busy_machine_are_not_kept(tmp_path, monkeypatch):
 
 
 @pytest.mark.usefixtures("quiet")
+def test_the_latest_times_are_kept_where_there_are_too_many(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "MOST_KEPT", 2)
+    store = tmp_path / "peaks.json"
+    operator_times(Timer(("a", "conv", 0.5, 8), ("b", "relu", 0.25, 8)), "here", store)
+    operator_times(Timer(("c", "add", 0.125, 8)), "here", store)
+    again = Timer(("a", "conv", 0.5, 8), ("b", "relu", 9.0, 8), ("c", "add", 9.0, 8))
+    found = operator_times(again, "here", store)
+    assert again.ran == ["a"]
+    assert [sample.seconds for sample in found.samples] == [[0.5], [0.25], [0.125]]
+    assert (found.different, found.fresh) == (3, 1)
+
+
+@pytest.mark.parametrize(("share", "kept"), [(0.0, True), (1.0, True), (1.01, False)])
+def test_times_are_kept_up_to_the_load_that_counts_as_busy(tmp_path, monkeypatch, share, kept):
+    monkeypatch.setattr(module, "foreign_load", lambda _: measured(share * module.BUSY_PERCENT))
+    found = operator_times(Timer(("a", "conv", 0.5, 8)), "here", tmp_path / "peaks.json")
+    assert (tmp_path / "operators.json").exists() == kept
+    note = predicted_here._measured_note(found)
+    assert note.startswith("modelled: the network did not run; 1 different operators were measured one by one (0 of ")
+    assert ("other programs used" in note) is not kept
+
+
+@pytest.mark.usefixtures("quiet")
+def test_operators_count_once_and_the_steps_of_a_layer_are_one_sample(tmp_path):
+    large = module.LARGEST + 1
+    timer = Timer(("a", "conv", 0.5, 8), ("a", "relu", 0.25, 8), ("b", "conv", 0.5, 8), ("c", "large", 1.0, large))
+    found = operator_times(timer, "here", tmp_path / "peaks.json")
+    assert (found.different, found.fresh, found.missing) == (2, 2, {"c"})
+    assert [(s.layers, s.seconds, s.what) for s in found.samples] == [
+        (("a",), [0.75], "kernel"),
+        (("b",), [0.5], "kernel"),
+    ]
+    assert operator_times(timer, "here", tmp_path / "peaks.json").fresh == 0
+
+
+@pytest.mark.usefixtures("quiet")
 @pytest.mark.parametrize(
     "content",
     [

@@ -229,3 +229,68 @@ def test_an_identity_is_inserted_into_any_link_whatever_port_it_reads(name, inde
     assert source.layer not in before
     assert room[source.layer].inputs[0] == (before if room is graph else before.inside("parts"))[reader].inputs[index]
     np.testing.assert_allclose(result(graph, operation.weights), expected, atol=1e-5 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [{"type": "group_normalization", "groups": 4}, {"type": "convolution", "features": 8, "groups": 8}],
+    ids=["normalization", "depthwise"],
+)
+def test_channels_that_instances_of_a_template_divide_differently_stay(kind):
+    """The first instance reads 8 channels, the second two values of each of 4 channels."""
+    params = {key: value for key, value in kind.items() if key != "type"}
+    inside = Template(
+        "block",
+        (layer("x", "template_input"), layer("m", kind["type"], "x", **params), layer("y", "template_output", "m")),
+    )
+    graph = Graph(
+        [
+            layer("in", "input", dims="8x8x3"),
+            layer("head", "convolution", "in", features=8),
+            layer("other", "convolution", "in", features=4),
+            layer("wide", "depthwise_convolution", "other", multiplier=2),
+            layer("a", "template", "head", template="block"),
+            layer("b", "template", "wide", template="block"),
+            layer("tail", "convolution", "a", features=3),
+            layer("end", "convolution", "b", features=3),
+            layer("sum", "element_wise", "tail end"),
+            layer("out", "output", "sum"),
+        ],
+        templates=[inside],
+    )
+    ill = patient(graph, trained(graph))
+    for name in ("head", "other"):
+        for operation in (lambda name=name: remove_channels(ill, name, [1]), lambda name=name: widen(ill, name, 1)):
+            with pytest.raises(DiagnosticError, match="another instance of the template has other channels at 'b"):
+                operation()
+
+
+def test_as_many_channels_of_other_numbers_of_values_are_not_those_of_another_instance():
+    """Both instances read 8 channels of 4 kernels: two of each here, three of two and one of two there."""
+    norm = (
+        layer("x", "template_input"),
+        layer("m", "group_normalization", "x", groups=4),
+        layer("y", "template_output", "m"),
+    )
+    graph = Graph(
+        [
+            layer("in", "input", dims="8x8x3"),
+            layer("head", "convolution", "in", features=4),
+            layer("pairs", "depthwise_convolution", "head", multiplier=2),
+            layer("two", "convolution", "in", features=2),
+            layer("threes", "depthwise_convolution", "two", multiplier=3),
+            layer("other", "convolution", "in", features=2),
+            layer("joined", "concatenation", "threes other", axis=1),
+            layer("a", "template", "pairs", template="block"),
+            layer("b", "template", "joined", template="block"),
+            layer("tail", "convolution", "a", features=3),
+            layer("end", "convolution", "b", features=3),
+            layer("sum", "element_wise", "tail end"),
+            layer("out", "output", "sum"),
+        ],
+        templates=[Template("block", norm)],
+    )
+    ill = patient(graph, trained(graph))
+    for name in ("head", "two", "other"):
+        with pytest.raises(DiagnosticError, match="another instance of the template has other channels at 'b"):
+            remove_channels(ill, name, [1])

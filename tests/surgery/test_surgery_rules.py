@@ -473,6 +473,18 @@ def test_a_normalization_of_another_axis_than_that_of_the_matrix_is_not_folded(
     np.testing.assert_allclose(result(graph, made.weights), expected, atol=1e-4 * np.abs(expected).max())
 
 
+@pytest.mark.parametrize("features", [5, 8])
+def test_a_normalization_of_the_rows_of_a_matrix_is_not_folded(features: int) -> None:
+    graph = rows_of_a_matrix(
+        layer("rows", "flatten", "head", start_axis=2),
+        layer("c", "fully_connected", "rows", features=features, flatten="false"),
+        layer("n", "batch_normalization", "c"),
+    )
+    ill = patient(graph, trained(graph))
+    assert ill.inference.states["n"].inputs[0].rank == 3
+    assert refusal(lambda: fold_batch_normalization(ill, "n")).code == "cannot-fold"
+
+
 @pytest.mark.parametrize("case", FOLDED)
 @pytest.mark.parametrize("activation", ["", "relu"])
 def test_which_normalizations_are_folded(case: str, activation: str) -> None:

@@ -219,3 +219,22 @@ def test_the_check_reports_python_and_what_is_missing(
         "missing": ["torch", "PIL"],
         "folder": str(tmp_path),
     }
+
+
+def test_a_file_that_disappears_while_a_folder_is_read_is_left_for_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a.json", "b.json", "c.json"):
+        (tmp_path / name).write_text(name)
+    opened = Path.open
+
+    def disappearing(path: Path, *options: object) -> object:
+        if path.name == "b.json":
+            raise FileNotFoundError(path)
+        return opened(path, *options)
+
+    seen: dict[str, list[int]] = {}
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "open", disappearing)
+        assert remote_agent.changes(tmp_path, seen) == [("a.json", 0, b"a.json"), ("c.json", 0, b"c.json")]
+    assert remote_agent.changes(tmp_path, seen) == [("b.json", 0, b"b.json")]

@@ -146,3 +146,18 @@ def test_a_sweep_has_at_most_ten_thousand_trials() -> None:
     found = refusal(lambda: trials([Axis("a", (*values, "more"))]))
     assert found[1] == "'a' cannot be searched: it has more than 10000 trials"
     assert len(trials([Axis("a", values), Axis("b", ("1", "2"))], 3)) == 3
+
+
+def test_a_folder_that_cannot_be_listed_is_not_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(folder: Path) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "iterdir", refused)
+    path = str(tmp_path)
+    assert refusal(lambda: Sweep(tmp_path, (Trial(1, {"lr": "1"}),)).open("digest")) == (
+        "cannot-read",
+        f"{path} cannot be read: Permission denied",
+        path,
+        "choose another folder",
+    )
+    assert not (tmp_path / "sweep.json").exists()

@@ -90,6 +90,34 @@ def test_a_started_run_gets_its_options_and_forgets_commands_and_other_machines(
     ]
 
 
+def test_a_process_that_has_reported_its_end_is_waited_for(run: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    (run.project / "train.py").touch()
+    run.record_process(os.getpid())
+    for state, waits, starts in (("finished", 3, True), ("finished", 1000, False), ("running", 0, False)):
+        (run.path / "status.json").write_text(f'{{"state": "{state}", "pid": {os.getpid()}}}')
+        clock, naps = [0.0], []
+
+        def sleep(seconds: float, clock: list[float] = clock, naps: list[float] = naps) -> None:
+            clock[0] += seconds
+            naps.append(seconds)
+
+        monkeypatch.setattr(trainer.time, "sleep", sleep)
+        monkeypatch.setattr(trainer.time, "monotonic", lambda clock=clock: clock[0])
+        monkeypatch.setattr(
+            RunFolder, "process", lambda _, naps=naps, waits=waits: os.getpid() if len(naps) < waits or not waits else 0
+        )
+        started: list[int] = []
+        monkeypatch.setattr(trainer, "spawn", lambda *_, started=started: started.append(1) or os.getpid())
+        if starts:
+            assert trainer.start(run, {}) == os.getpid()
+            assert naps == [0.05] * 3
+        else:
+            code, message, *_ = refusal(lambda: trainer.start(run, {}))
+            assert (code, message) == ("run-trains", f"the run {run.name} is training already")
+            assert clock[0] == pytest.approx(10.0, abs=0.11) if waits else not naps
+        assert bool(started) == starts
+
+
 def test_output_is_appended_to_the_log(tmp_path: Path) -> None:
     log = tmp_path / "output.log"
     log.write_text("before\n")
