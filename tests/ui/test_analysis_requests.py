@@ -448,6 +448,31 @@ def test_frames_that_are_due_while_one_is_computed_are_one_run(bench: Bench) -> 
     assert kinds(bench.answer()) == ["set_input", "run"] * 2
 
 
+def test_a_video_plays_with_the_phase_and_the_results_of_the_analysis(bench: Bench) -> None:
+    bench.ready()
+    bench.document.change_settings(input_files={"input_0": "/clips/a.mp4"})
+    described = SourceInfo("video", 10, 10.0, 24, 16)
+    bench.engine.next(DescribeInputRequest).finish(DescribeInputReply(described))
+    bench.answer()
+    playback = bench.analysis.playback
+    playback.play("input_0")
+    timer = next(each for each in playback.findChildren(QTimer) if each.isActive())
+    bench.analysis.again()
+    assert bench.analysis.phase is Phase.RUNNING
+    timer.stop()
+    timer.timeout.emit()
+    assert not timer.isActive(), "a frame is asked for while the network runs"
+    run = bench.engine.next(RunRequest)
+    run.finish(RunReply({OUT: bench.engine.give("out", np.zeros((1, 3, 4, 4), np.float32))}, milliseconds=40.0))
+    assert playback.milliseconds == 40
+    assert timer.isActive(), "the result does not bring the next frame"
+    bench.analysis.stop()
+    assert bench.analysis.phase is Phase.STOPPED
+    assert not playback.playing
+    playback.play("input_0")
+    assert bench.analysis.phase is Phase.RUNNING, "it is launched again"
+
+
 # --- networks that cannot run -----------------------------------------------------------------------------------------
 
 

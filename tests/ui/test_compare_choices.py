@@ -212,6 +212,47 @@ def test_files_that_are_chosen_belong_to_their_variant(qtbot: QtBot, tmp_path: P
     assert len(changes) == 3  # nothing is different
 
 
+def test_each_dialog_for_a_file_begins_where_the_file_in_use_is(qtbot: QtBot, tmp_path: Path, monkeypatch: Any) -> None:
+    model = SideModel(default_registry())
+    folders = [tmp_path / name for name in ("one", "two")]
+    for folder in folders:
+        folder.mkdir()
+        network(folder, "net")
+    model.choices = [VariantChoice(folder / "net.xml", str(folder / "weights" / "last")) for folder in folders]
+    setup = shown(qtbot, Setup(model, list), 320, 700)
+    model.setParent(setup)
+    setup.show_choices()
+    asked: list[tuple[str, str]] = []
+
+    def ask(parent: QWidget, title: str, folder: str, kinds: str = "") -> Any:
+        assert parent is setup
+        asked.append((title, folder))
+        return ("", "") if kinds else ""
+
+    monkeypatch.setattr(QFileDialog, "getOpenFileName", ask)
+    monkeypatch.setattr(QFileDialog, "getExistingDirectory", ask)
+    for row, folder in zip(setup.rows, folders, strict=True):
+        row.file_wanted.emit()
+        row.weights_wanted.emit()
+        assert asked == [("Network to Compare", str(folder)), ("Folder of weights", str(folder / "weights"))]
+        asked.clear()
+    noisy, clean = photograph(tmp_path / "one" / "noisy.png"), photograph(tmp_path / "two" / "clean.png")
+    model.noise = NoiseChoice("")
+    for image, clean_file, begins in (
+        (None, None, ("", "")),
+        (Path(f"{PATTERN}zone_plate"), None, ("", "")),
+        (noisy, None, (str(noisy.parent), str(noisy.parent))),
+        (noisy, clean, (str(noisy.parent), str(clean.parent))),
+    ):
+        model.picture, model.clean_file = image, clean_file
+        setup.show_picture()
+        setup.picture.activated.emit(setup.picture.count() - 1)
+        setup.clean.activated.emit(setup.clean.count() - 1)
+        assert asked == [("Image to Compare On", begins[0]), ("Clean Image", begins[1])]
+        assert (model.picture, model.clean_file) == (image, clean_file)  # nothing was chosen
+        asked.clear()
+
+
 # --- what is opened ------------------------------------------------------------------------------------------------
 
 
@@ -265,6 +306,16 @@ def test_a_network_with_other_ends_is_refused(qapp: Any, inputs: int, outputs: i
     with pytest.raises(DiagnosticError) as caught:
         make_variant(VariantChoice(document), "A", document.registry)
     assert caught.value.diagnostics[0].message == f"ends has {inputs} inputs and {outputs} outputs"
+    document.deleteLater()
+
+
+def test_of_several_outputs_the_first_one_by_name_is_compared(qapp: Any) -> None:
+    outputs = [Layer(name, "output", inputs=(Source("image"),)) for name in ("second", "first", "third")]
+    document = Document(
+        Graph([Layer("image", "input", params={"dims": "8x8x3"}), *outputs]), default_registry(), parent=qapp
+    )
+    made = make_variant(VariantChoice(document), "A", document.registry)
+    assert (made.input, made.output) == ("image", "first")
     document.deleteLater()
 
 
