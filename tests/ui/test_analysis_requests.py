@@ -204,6 +204,22 @@ def test_missing_weights_are_asked_for_unless_random_ones_took_their_place(bench
     assert bench.analysis.message == "1 weight is missing or of the wrong shape: of conv_0."
 
 
+@pytest.mark.parametrize("ran", [False, True])
+def test_an_edit_answers_the_question_for_weights_only_where_the_network_ran_before(bench: Bench, ran: bool) -> None:
+    """Weights that fitted before an edit fit again after the next one; those that never did are chosen by the user."""
+    if ran:
+        bench.ready()
+    bench.document.change_settings(random_seed=None, weights="/w")
+    if not ran:
+        bench.analysis.launch()
+    missing = TensorStatus("conv_0", "weights", WeightStatus.MISSING, (3, 8, 3, 3), None)
+    bench.engine.next(OpenRequest).finish(OpenReply(report=(missing,)))
+    assert bench.analysis.phase is Phase.WEIGHTS
+    bench.set("noise_0", scale="0.2")
+    assert kinds(bench.follow()) == (["open", "set_input", "run"] if ran else [])
+    assert bench.analysis.phase is (Phase.READY if ran else Phase.WEIGHTS)
+
+
 # --- following the document -------------------------------------------------------------------------------------------
 
 

@@ -906,6 +906,36 @@ def test_each_answer_is_that_of_its_button_and_key(qtbot: QtBot) -> None:
     assert ended == [7, 0]
 
 
+def test_a_vote_hides_names_and_ends_once(window: SideWindow) -> None:
+    def hidden() -> tuple[str, bool, set[bool]]:
+        return (
+            window.windowTitle(),
+            window.stack.currentWidget() is window.vote,
+            {shortcut.isEnabled() for shortcut in window.shortcuts.values()},
+        )
+
+    def vote(answers: int) -> None:
+        pixels = np.zeros((8, 8), np.uint32)
+        window.voting._names, window.voting._titles = {"A": "A net", "B": "B net"}, ["one.png"]
+        window.voting.begun.emit([VoteTrial(0, "A", "B")] * 2, [{"A": pixels, "B": pixels}])
+        assert hidden() == ("Blind Vote - Layerwright", True, {False})
+        for _ in range(answers):
+            window.vote.answer(LEFT)
+
+    outside = ("Side by Side - Layerwright", False, {True})
+    assert hidden() == outside
+    vote(2)
+    assert (hidden(), len(window.voting.votes)) == (outside, 2)
+    vote(1)
+    window.vote.stop.click()
+    assert (hidden(), len(window.voting.votes)) == (outside, 1)
+    shown_votes = window.voting.votes
+    window.vote.votes = []
+    window.vote.ended.emit()  # nobody votes
+    assert window.voting.votes is shown_votes
+    assert window.voting.table.item(0, 0).text() == "A net / B net"
+
+
 def test_the_seconds_of_a_vote_begin_when_its_images_are_shown(qtbot: QtBot, monkeypatch: Any) -> None:
     page, now = shown(qtbot, VotePage(), 700, 500), [100.0]
     monkeypatch.setattr("app.ui.compare.vote_page.perf_counter", lambda: now[0])
