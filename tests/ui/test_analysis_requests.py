@@ -424,6 +424,31 @@ def test_captures_that_the_window_has_are_not_brought_again(bench: Bench) -> Non
     assert bench.follow()[-1] == run("grain")
 
 
+def test_tensors_next_to_the_inspected_one_are_brought_when_they_change(bench: Bench) -> None:
+    bench.ready()
+    asked = []
+    for source, also in (
+        ("conv_h", ()),
+        ("conv_h", ("noise_0",)),
+        ("conv_h", ("noise_0",)),
+        ("conv_h", ("noise_0", "mix_0")),
+        ("", ("noise_0",)),
+        ("", ()),
+        ("noise_0", ("conv_h",)),
+    ):
+        bench.analysis.set_capture(source, also)
+        asked.append([request.capture for request in bench.answer()])
+    assert asked == [
+        [("conv_h",)],
+        [("conv_h", "noise_0")],
+        [],
+        [("conv_h", "noise_0", "mix_0")],
+        [],
+        [],
+        [("noise_0", "conv_h")],
+    ]
+
+
 def test_weights_of_a_step_give_way_to_those_of_the_document(bench: Bench) -> None:
     path = Path("/runs/5.safetensors")
     bench.analysis.show_weights(path)  # launches

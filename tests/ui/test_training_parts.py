@@ -945,6 +945,24 @@ def test_the_task_of_the_document_stays_whatever_the_network_suggests(
     assert edit("denoising") == "segmentation"
 
 
+def test_the_task_of_a_clone_stays_whatever_the_network_suggests(
+    qtbot: QtBot, context: Context, runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suggested = ["denoising"]
+    monkeypatch.setattr(TrainingPanel, "_task_of_network", lambda _self, _most: suggested[0])
+    panel = TrainingPanel(context)
+    shown(qtbot, panel)
+    task = "restoration"
+    run = WatchedRun(make_run(runs.project, "a", settings={"steps": 20}, task=task))
+    run.read()
+    runs.training._set_runs([run])
+    runs.training.clone_requested.emit(run)
+    assert panel.task.currentData() == task
+    suggested[0] = "classification"
+    panel._follow_network()
+    assert panel.task.currentData() == task
+
+
 def test_buttons_say_what_is_begun_and_the_message_what_was_refused_until_it_is_over(
     qtbot: QtBot, context: Context, runs: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
