@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("PySide6")
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QItemSelectionModel, Qt, Signal
 from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QApplication, QDialog, QFileDialog, QInputDialog, QLineEdit, QToolButton, QWidget
 from pytestqt.qtbot import QtBot
@@ -590,6 +590,39 @@ def test_what_happened_while_a_panel_was_hidden_is_shown_when_it_is_shown(
             (c.title, c.x.tolist(), c.y.tolist()) for c in expected
         ]
         assert panel.plot._logarithmic is panel.logarithmic.isChecked()
+
+
+def test_the_row_of_a_sweep_is_selected_only_while_all_of_its_trials_are_chosen(
+    qtbot: QtBot, context: Context, runs: Runs, tmp_path: Path
+) -> None:
+    panel = TrainingRunsPanel(context)
+    shown(qtbot, panel)
+    alone = runs.add("alone")
+    sweep = Sweep(tmp_path / "one", tuple(trials([Axis.parse("lr=0.1,0.2")], 0)), {})
+    trained = [WatchedRun(make_run(sweep.project(t), t.name, settings=dict(t.values))) for t in sweep.trials]
+    for run in trained:
+        run.read()
+    snapshot = SweepSnapshot(sweep, RunState.STOPPED)
+    runs.training._set_runs([alone, *trained], {sweep.folder: snapshot})
+    table, model = panel.table, panel.model
+
+    def selected() -> list[object]:
+        items = [model.item(index) for index in table.selectionModel().selectedRows()]
+        return [item if isinstance(item, WatchedRun) else "sweep" for item in items]
+
+    flags = QItemSelectionModel.SelectionFlag.ClearAndSelect | QItemSelectionModel.SelectionFlag.Rows
+    for chosen in (trained[:1], trained[1:], [alone], [alone, *trained], []):
+        (row,) = model.sweeps()
+        table.selectionModel().select(model.index_of(row), flags)
+        assert runs.training.chosen == tuple(trained)
+        assert set(selected()) == {"sweep", *trained}
+        runs.training.updated.emit()
+        assert set(selected()) == {"sweep", *trained}
+        runs.training.choose(chosen)  # by another panel
+        assert set(selected()) == set(chosen)
+        assert len(selected()) == len(chosen)
+        delete = panel._buttons["delete"]
+        assert delete.isEnabled() is bool(chosen)
 
 
 def test_a_sweep_stays_folded_or_unfolded_while_its_trials_train(
