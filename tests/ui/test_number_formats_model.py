@@ -783,3 +783,43 @@ def test_passes_show_what_they_do_to_the_variant_as_it_is(
     for _ in range(80):
         bench.random.choice(steps)()
         bench.check()
+
+
+def test_passes_are_tried_again_only_by_a_visible_panel_and_one_question_at_a_time(
+    qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Passes(qtbot, monkeypatch, 0)
+    names = list(PASSES)
+
+    def choose(*passes: str) -> None:
+        bench.root.change_settings(variants=(Variant("one", passes=passes),), variant="one")
+
+    def try_them() -> None:
+        bench.compare()
+        bench.answer()
+        bench.check()
+        assert bench.found
+
+    choose(names[0])
+    try_them()
+    bench.panel.hide()
+    choose(names[1])
+    assert bench.asked.waiting is None, "a hidden panel does not keep the engine busy"
+    bench.found = {}
+    bench.panel.show()
+    bench.check()
+    bench.compare()
+    choose(names[2])
+    bench.panel.hide()
+    assert bench.asked.waiting is not None
+    bench.asked.answer(PassesReply(()))
+    assert bench.asked.waiting is None, "of other passes, and nobody sees them"
+    bench.panel.show()
+    bench.check()
+    try_them()
+    bench.asked.ask("blame", lambda _: None, lambda *_: None)  # another panel
+    waiting = bench.asked.waiting
+    choose(names[0])
+    assert bench.asked.waiting is waiting, "that of another panel is not stopped"
+    bench.found = {}
+    bench.check()
