@@ -828,6 +828,9 @@ def test_every_step_that_is_asked_for_is_shown_whatever_was_shown_before(
     assert shown_ == ["document"]
     assert machine.step is None
     assert changed[-1] is None
+    shown_.clear()
+    machine.go(made[0], 5)
+    assert go(10, made[1]) == ["10"], "what was read of another run in between is not shown"
 
 
 def test_weights_of_a_step_are_in_a_file_and_the_latest_files_are_kept(
