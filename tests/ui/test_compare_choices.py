@@ -416,6 +416,17 @@ def test_every_cell_of_the_folder_s_table_is_of_its_image(folder: Folder) -> Non
     assert folder.texts()[0] == ["0.png", "20.00", "0.5000", "30.00", "0.9000", "5.00"]
 
 
+@pytest.mark.parametrize("inside", ["", "own"])
+def test_the_note_counts_images_and_names_what_was_trained_on(folder: Folder, inside: str) -> None:
+    seen = "; the sample networks were trained on these photographs" * (not inside)
+    folder.begin("A one")
+    for count in (1, 2):
+        folder.add(str(samples.PHOTOGRAPHS / inside / f"{count}.png"), (20.0 + count, 0.5, 1.0))
+        folder.end()
+        start = "1 image" if count == 1 else "2 images; deviation of PSNR up to 0.50 dB"
+        assert folder.view.note.text() == f"{start}; measured against the clean image{seen}"
+
+
 def test_the_mean_of_all_images_has_its_best_variant(folder: Folder) -> None:
     folder.begin("A one", "B two")
     folder.add("0.png", (30.0, 0.9, 5.0), (31.0, 0.91, 6.0))

@@ -168,6 +168,8 @@ def test_a_clean_file_counts_only_where_no_noise_is_added(task: Task, tmp_path: 
     assert task.model.clean is not None
     np.testing.assert_array_equal(task.model.clean, read_image({"first": task.first, "other": other}[clean], 3))
     assert (task.model.knows_clean, task.model.reference) == (True, CLEAN)
+    task.model.enlarged = task.model.noisy  # as of larger results, which the image itself is not the clean version of
+    assert task.model.knows_clean is not bool(kind)
 
 
 @pytest.mark.parametrize("late", STEPS)
