@@ -104,6 +104,21 @@ def test_an_activation_counts_on_its_own_and_the_layer_before_it_as_it_was():
         assert (work.flops, work.learned, work.weights, work.outputs) == (0, 0, 0, 4 * 3 * pixels)
 
 
+def test_an_activation_of_a_layer_with_several_outputs_counts_for_the_first_one():
+    curve = ActivationSpec("prelu")
+    layers = [
+        Layer("in", "input", params={"dims": "16x12x8", "tiling": "1"}),
+        Layer("plain", "split", inputs=(Source("in"),), params={"sizes": "2,6"}),
+        Layer("bent", "split", inputs=(Source("in"),), params={"sizes": "2,6"}, activation=curve),
+        Layer("first", "activation", inputs=(Source("plain", 0),), activation=curve),
+    ]
+    live = counted(Graph(layers))
+    plain, bent, first = (live.of(name) for name in ("plain", "bent", "first"))
+    assert first.learned == 2
+    assert (bent.flops, bent.learned, bent.weights) == (plain.flops + first.flops, first.learned, first.weights)
+    assert bent.outputs == plain.outputs == 4 * 16 * 12 * 8
+
+
 def test_a_layer_that_waits_is_counted_as_it_is_now():
     layers = [
         Layer("in", "input", params={"dims": "16x12x3"}),

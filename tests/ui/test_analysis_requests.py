@@ -204,6 +204,22 @@ def test_missing_weights_are_asked_for_unless_random_ones_took_their_place(bench
     assert bench.analysis.message == "1 weight is missing or of the wrong shape: of conv_0."
 
 
+@pytest.mark.parametrize("ran", [False, True])
+def test_an_edit_answers_the_question_for_weights_only_where_the_network_ran_before(bench: Bench, ran: bool) -> None:
+    """Weights that fitted before an edit fit again after the next one; those that never did are chosen by the user."""
+    if ran:
+        bench.ready()
+    bench.document.change_settings(random_seed=None, weights="/w")
+    if not ran:
+        bench.analysis.launch()
+    missing = TensorStatus("conv_0", "weights", WeightStatus.MISSING, (3, 8, 3, 3), None)
+    bench.engine.next(OpenRequest).finish(OpenReply(report=(missing,)))
+    assert bench.analysis.phase is Phase.WEIGHTS
+    bench.set("noise_0", scale="0.2")
+    assert kinds(bench.follow()) == (["open", "set_input", "run"] if ran else [])
+    assert bench.analysis.phase is (Phase.READY if ran else Phase.WEIGHTS)
+
+
 # --- following the document -------------------------------------------------------------------------------------------
 
 
@@ -408,6 +424,31 @@ def test_captures_that_the_window_has_are_not_brought_again(bench: Bench) -> Non
     assert bench.follow()[-1] == run("grain")
 
 
+def test_tensors_next_to_the_inspected_one_are_brought_when_they_change(bench: Bench) -> None:
+    bench.ready()
+    asked = []
+    for source, also in (
+        ("conv_h", ()),
+        ("conv_h", ("noise_0",)),
+        ("conv_h", ("noise_0",)),
+        ("conv_h", ("noise_0", "mix_0")),
+        ("", ("noise_0",)),
+        ("", ()),
+        ("noise_0", ("conv_h",)),
+    ):
+        bench.analysis.set_capture(source, also)
+        asked.append([request.capture for request in bench.answer()])
+    assert asked == [
+        [("conv_h",)],
+        [("conv_h", "noise_0")],
+        [],
+        [("conv_h", "noise_0", "mix_0")],
+        [],
+        [],
+        [("noise_0", "conv_h")],
+    ]
+
+
 def test_weights_of_a_step_give_way_to_those_of_the_document(bench: Bench) -> None:
     path = Path("/runs/5.safetensors")
     bench.analysis.show_weights(path)  # launches
@@ -446,6 +487,31 @@ def test_frames_that_are_due_while_one_is_computed_are_one_run(bench: Bench) -> 
     for _ in range(4):
         bench.analysis.inputs.feed_frames(["input_0"])
     assert kinds(bench.answer()) == ["set_input", "run"] * 2
+
+
+def test_a_video_plays_with_the_phase_and_the_results_of_the_analysis(bench: Bench) -> None:
+    bench.ready()
+    bench.document.change_settings(input_files={"input_0": "/clips/a.mp4"})
+    described = SourceInfo("video", 10, 10.0, 24, 16)
+    bench.engine.next(DescribeInputRequest).finish(DescribeInputReply(described))
+    bench.answer()
+    playback = bench.analysis.playback
+    playback.play("input_0")
+    timer = next(each for each in playback.findChildren(QTimer) if each.isActive())
+    bench.analysis.again()
+    assert bench.analysis.phase is Phase.RUNNING
+    timer.stop()
+    timer.timeout.emit()
+    assert not timer.isActive(), "a frame is asked for while the network runs"
+    run = bench.engine.next(RunRequest)
+    run.finish(RunReply({OUT: bench.engine.give("out", np.zeros((1, 3, 4, 4), np.float32))}, milliseconds=40.0))
+    assert playback.milliseconds == 40
+    assert timer.isActive(), "the result does not bring the next frame"
+    bench.analysis.stop()
+    assert bench.analysis.phase is Phase.STOPPED
+    assert not playback.playing
+    playback.play("input_0")
+    assert bench.analysis.phase is Phase.RUNNING, "it is launched again"
 
 
 # --- networks that cannot run -----------------------------------------------------------------------------------------

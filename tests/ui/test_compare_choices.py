@@ -213,6 +213,47 @@ def test_files_that_are_chosen_belong_to_their_variant(qtbot: QtBot, tmp_path: P
     assert len(changes) == 3  # nothing is different
 
 
+def test_each_dialog_for_a_file_begins_where_the_file_in_use_is(qtbot: QtBot, tmp_path: Path, monkeypatch: Any) -> None:
+    model = SideModel(default_registry())
+    folders = [tmp_path / name for name in ("one", "two")]
+    for folder in folders:
+        folder.mkdir()
+        network(folder, "net")
+    model.choices = [VariantChoice(folder / "net.xml", str(folder / "weights" / "last")) for folder in folders]
+    setup = shown(qtbot, Setup(model, list), 320, 700)
+    model.setParent(setup)
+    setup.show_choices()
+    asked: list[tuple[str, str]] = []
+
+    def ask(parent: QWidget, title: str, folder: str, kinds: str = "") -> Any:
+        assert parent is setup
+        asked.append((title, folder))
+        return ("", "") if kinds else ""
+
+    monkeypatch.setattr(QFileDialog, "getOpenFileName", ask)
+    monkeypatch.setattr(QFileDialog, "getExistingDirectory", ask)
+    for row, folder in zip(setup.rows, folders, strict=True):
+        row.file_wanted.emit()
+        row.weights_wanted.emit()
+        assert asked == [("Network to Compare", str(folder)), ("Folder of weights", str(folder / "weights"))]
+        asked.clear()
+    noisy, clean = photograph(tmp_path / "one" / "noisy.png"), photograph(tmp_path / "two" / "clean.png")
+    model.noise = NoiseChoice("")
+    for image, clean_file, begins in (
+        (None, None, ("", "")),
+        (Path(f"{PATTERN}zone_plate"), None, ("", "")),
+        (noisy, None, (str(noisy.parent), str(noisy.parent))),
+        (noisy, clean, (str(noisy.parent), str(clean.parent))),
+    ):
+        model.picture, model.clean_file = image, clean_file
+        setup.show_picture()
+        setup.picture.activated.emit(setup.picture.count() - 1)
+        setup.clean.activated.emit(setup.clean.count() - 1)
+        assert asked == [("Image to Compare On", begins[0]), ("Clean Image", begins[1])]
+        assert (model.picture, model.clean_file) == (image, clean_file)  # nothing was chosen
+        asked.clear()
+
+
 # --- what is opened ------------------------------------------------------------------------------------------------
 
 
@@ -270,6 +311,16 @@ def test_a_network_with_other_ends_is_refused(qapp: Any, inputs: int, outputs: i
     with pytest.raises(DiagnosticError) as caught:
         make_variant(VariantChoice(document), "A", document.registry)
     assert caught.value.diagnostics[0].message == f"ends has {inputs} inputs and {outputs} outputs"
+    document.deleteLater()
+
+
+def test_of_several_outputs_the_first_one_by_name_is_compared(qapp: Any) -> None:
+    outputs = [Layer(name, "output", inputs=(Source("image"),)) for name in ("second", "first", "third")]
+    document = Document(
+        Graph([Layer("image", "input", params={"dims": "8x8x3"}), *outputs]), default_registry(), parent=qapp
+    )
+    made = make_variant(VariantChoice(document), "A", document.registry)
+    assert (made.input, made.output) == ("image", "first")
     document.deleteLater()
 
 
@@ -368,6 +419,17 @@ def test_every_cell_of_the_folder_s_table_is_of_its_image(folder: Folder) -> Non
     assert folder.texts() == []
     folder.add("0.png", (30.0, 0.9, 5.0))
     assert folder.texts()[0] == ["0.png", "20.00", "0.5000", "30.00", "0.9000", "5.00"]
+
+
+@pytest.mark.parametrize("inside", ["", "own"])
+def test_the_note_counts_images_and_names_what_was_trained_on(folder: Folder, inside: str) -> None:
+    seen = "; the sample networks were trained on these photographs" * (not inside)
+    folder.begin("A one")
+    for count in (1, 2):
+        folder.add(str(samples.PHOTOGRAPHS / inside / f"{count}.png"), (20.0 + count, 0.5, 1.0))
+        folder.end()
+        start = "1 image" if count == 1 else "2 images; deviation of PSNR up to 0.50 dB"
+        assert folder.view.note.text() == f"{start}; measured against the clean image{seen}"
 
 
 def test_the_mean_of_all_images_has_its_best_variant(folder: Folder) -> None:
@@ -858,6 +920,36 @@ def test_each_answer_is_that_of_its_button_and_key(qtbot: QtBot) -> None:
     assert (page.votes, page.progress.maximum(), page.progress.value()) == ([], 2, 0)
     qtbot.mouseClick(page.stop, BUTTON)
     assert ended == [7, 0]
+
+
+def test_a_vote_hides_names_and_ends_once(window: SideWindow) -> None:
+    def hidden() -> tuple[str, bool, set[bool]]:
+        return (
+            window.windowTitle(),
+            window.stack.currentWidget() is window.vote,
+            {shortcut.isEnabled() for shortcut in window.shortcuts.values()},
+        )
+
+    def vote(answers: int) -> None:
+        pixels = np.zeros((8, 8), np.uint32)
+        window.voting._names, window.voting._titles = {"A": "A net", "B": "B net"}, ["one.png"]
+        window.voting.begun.emit([VoteTrial(0, "A", "B")] * 2, [{"A": pixels, "B": pixels}])
+        assert hidden() == ("Blind Vote - Layerwright", True, {False})
+        for _ in range(answers):
+            window.vote.answer(LEFT)
+
+    outside = ("Side by Side - Layerwright", False, {True})
+    assert hidden() == outside
+    vote(2)
+    assert (hidden(), len(window.voting.votes)) == (outside, 2)
+    vote(1)
+    window.vote.stop.click()
+    assert (hidden(), len(window.voting.votes)) == (outside, 1)
+    shown_votes = window.voting.votes
+    window.vote.votes = []
+    window.vote.ended.emit()  # nobody votes
+    assert window.voting.votes is shown_votes
+    assert window.voting.table.item(0, 0).text() == "A net / B net"
 
 
 def test_the_seconds_of_a_vote_begin_when_its_images_are_shown(qtbot: QtBot, monkeypatch: Any) -> None:

@@ -159,6 +159,19 @@ def test_what_ends_after_a_comparison_was_stopped_changes_nothing(task: Task, st
     assert (task.state(), len(task.images), len(task.ended)) == (before, images, int(act == "stop"))
 
 
+@pytest.mark.parametrize(("kind", "clean"), [("gaussian", "first"), ("", "other"), ("impulse", "first")])
+def test_a_clean_file_counts_only_where_no_noise_is_added(task: Task, tmp_path: Path, kind: str, clean: str) -> None:
+    other = photograph(tmp_path / "other.png", 5)
+    task.model.noise = NoiseChoice(kind, 0.1)
+    task.model.clean_file = other
+    task.until("running")
+    assert task.model.clean is not None
+    np.testing.assert_array_equal(task.model.clean, read_image({"first": task.first, "other": other}[clean], 3))
+    assert (task.model.knows_clean, task.model.reference) == (True, CLEAN)
+    task.model.enlarged = task.model.noisy  # as of larger results, which the image itself is not the clean version of
+    assert task.model.knows_clean is not bool(kind)
+
+
 @pytest.mark.parametrize("late", STEPS)
 @pytest.mark.parametrize("step", STEPS)
 def test_what_ends_during_the_next_comparison_is_not_of_it(task: Task, step: str, late: str) -> None:

@@ -480,6 +480,22 @@ def test_split_and_turns_show_what_is_there(view: Shown) -> None:
     assert (view.pictures.mode, view.pictures.alone) == (ViewMode.TURNS, "C")
 
 
+def test_the_input_is_shown_in_the_size_of_larger_results_once_they_are_there(view: Shown) -> None:
+    view.compare("AB")
+    model, pane = view.model, view.pictures.grid.panes[INPUT]
+    before, others = pane.image, [view.pictures.grid.panes[key].image for key in "AB"]
+    assert same(before, picture_pixels(view.bench.pixels(INPUT)[0]))
+    assert model.noisy is not None
+    model.enlarged = model.noisy.repeat(2, 2).repeat(2, 3)
+    model.colours[INPUT] = picture_pixels(model.enlarged[0])
+    model.pictures_changed.emit()
+    assert same(pane.image, picture_pixels(model.enlarged[0]))
+    assert [view.pictures.grid.panes[key].image for key in "AB"] == others
+    assert all(view.pictures.grid.panes[key].image is image for key, image in zip("AB", others, strict=True)), (
+        "what did not change is not drawn again"
+    )
+
+
 def test_the_pair_and_what_is_looked_at_stay_in_another_comparison(view: Shown) -> None:
     view.compare("ABC")
     view.mode(ViewMode.TURNS)

@@ -17,8 +17,9 @@ from app.ui.document.template_view import ScopeStep, TemplateView
 from app.ui.engine.context import Context
 from designer.graph import commands
 from designer.graph.edits import Edit
+from designer.graph.frames import set_frame
 from designer.graph.graph import Graph
-from designer.graph.model import Layer, Source
+from designer.graph.model import Frame, Layer, Source
 from designer.graph.template import INSTANCE, Template
 from designer.graph.template_commands import edit_template, rename_template
 from designer.operators.registry import default_registry
@@ -176,6 +177,29 @@ def test_undo_shows_where_the_step_was(walk: Walk) -> None:
     context.undo()
     assert walk.place() == "a"
     assert context.selection == ("m1",)
+
+
+OUTSIDE: dict[str, tuple[Callable[[Graph], Edit], bool]] = {  # and whether it is seen on the canvas
+    "added": (lambda g: commands.add_layer(g, Layer("more", "identity")), True),
+    "removed": (lambda g: commands.remove_layers(g, ["result"]), True),
+    "renamed": (lambda g: commands.rename_layer(g, "result", "end"), True),
+    "rewired": (lambda g: commands.connect(g, Source("a"), "result", 0), True),
+    "reconfigured": (lambda g: commands.set_params(g, {"image": {"dims": "32x8x3"}}), True),
+    "moved": (lambda g: commands.move_layers(g, {"result": (1280, 0)}), True),
+    "framed": (lambda g: set_frame(g, "f", Frame("f", "Start", rect=(0, 0, 100, 100))), True),
+    "collapsed": (lambda g: commands.collapse_layers(g, ["result"], True), True),
+    "settings": (lambda g: Edit("Set", {}, settings={"weights": ("", "/w")}), False),
+}
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_undo_leaves_templates_for_every_kind_of_step_that_is_seen_outside(walk: Walk, name: str) -> None:
+    make, seen = OUTSIDE[name]
+    assert walk.context.root.do(make)
+    for act in (walk.context.undo, walk.context.redo):
+        walk.go("a", "m1")
+        act()
+        assert (walk.place(), walk.heard()) == (("", ["shown", "selected a"]) if seen else ("a/m1", []))
 
 
 def test_the_shortest_way_leads_into_a_template(walk: Walk) -> None:

@@ -32,6 +32,7 @@ from app.ui.design.size_rules_view import SizeRulesView
 from app.ui.design.weights_report import WeightsCheck, WeightsReportView, summary
 from app.ui.document.document import Document
 from designer.files.weights import WeightKey, WeightReport, WeightStatus
+from designer.graph import commands
 from designer.graph.diagnostics import Diagnostic
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
@@ -341,6 +342,40 @@ def test_every_tensor_is_a_row_with_the_worst_first(qtbot: QtBot) -> None:
     assert view._summary._role == "error"
     view._found(reports[:1])
     assert table.isVisible(), "the details stay open"
+
+
+def test_weights_are_checked_again_only_when_their_place_or_the_network_changes(
+    qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view = shown(qtbot, WeightsReportView("w"), 600, 400)
+    checked: list[tuple[Document, str]] = []
+    forgotten: list[None] = []
+    monkeypatch.setattr(view._check, "check", lambda document, path: checked.append((document, str(path))))
+    monkeypatch.setattr(view._check, "forget", lambda: forgotten.append(None))
+    documents = [Document(Graph([Layer("in", "input")]), REGISTRY, parent=view) for _ in "ab"]
+    for document, place in zip(documents, ("/w", "/v"), strict=True):
+        document.change_settings(weights=place)
+    first, second = documents
+    view.follow(first)
+    assert checked == [(first, "/w")], "at once"
+    first.change_settings(threads=3)
+    first.change_settings(input_files={"in": "/photo.png"})
+    assert (len(checked), len(forgotten)) == (1, 1), "other settings do not matter"
+    first.change_settings(weights="/x")
+    assert checked[1:] == [(first, "/x")]
+    first.do(lambda g: commands.set_params(g, {"in": {"dims": "8x8x3"}}))
+    assert len(checked) == 2, "one may go on typing"
+    qtbot.waitUntil(lambda: len(checked) == 3)
+    assert checked[2] == (first, "/x")
+    view.follow(second)
+    assert checked[3:] == [(second, "/v")]
+    first.change_settings(weights="/y")
+    assert len(checked) == 4
+    second.change_settings(weights="")
+    assert len(checked) == 4
+    assert view._summary.text().startswith("No weights selected.")
+    view.follow(None)
+    assert len(forgotten) == 6
 
 
 def test_only_the_answer_of_the_latest_check_is_reported(qtbot: QtBot, monkeypatch) -> None:

@@ -64,7 +64,7 @@ from designer.files.variants import BY_HAND, Variant
 from designer.files.weight_versions import weight_versions
 from designer.files.weights import random_weights, required_weights, save_weights
 from designer.graph.commands import remove_layers, rename_layer, set_params
-from designer.graph.diagnostics import Diagnostic, Severity
+from designer.graph.diagnostics import Diagnostic, DiagnosticError, Severity
 from designer.importers.report import ImportReport
 from designer.operators.registry import default_registry
 from designer.runtime.api import RunOptions
@@ -904,6 +904,20 @@ def test_an_import_whose_process_ends_while_its_document_is_read(importing: Any)
     assert log == []
     run._on_read("document")
     assert [each[0] for each in log] == ["opened", "compared", "ended"]
+
+
+def test_an_import_whose_document_cannot_be_read_fails_with_the_reason(importing: Any) -> None:
+    run, log = importing.run, importing.log
+    importing.say(DocumentWritten(REPORT))
+    run._document.write_text("<NetworkModel")
+    (job,) = importing.jobs
+    with pytest.raises(DiagnosticError) as caught:
+        job()
+    assert [found.severity for found in caught.value.diagnostics] == [Severity.ERROR]
+    run._reader.failed.emit(caught.value.diagnostics)
+    assert log == [("failed", caught.value.diagnostics), ("ended",)]
+    run._on_read("document")  # of a thread that was slower
+    assert (run.is_opened, len(log)) == (False, 2)
 
 
 def test_events_that_come_while_others_are_handled_wait_for_them(importing: Any) -> None:

@@ -14,6 +14,7 @@ pytest.importorskip("PySide6")
 pytest.importorskip("pyqtgraph")
 pytestmark = pytest.mark.gui
 
+from engine_kit import ScriptedEngine
 from PySide6.QtCore import QCoreApplication, Qt
 from PySide6.QtWidgets import QApplication, QTreeWidget
 from pytestqt.qtbot import QtBot
@@ -21,7 +22,16 @@ from runtime_networks import chain
 from window_kit import shown
 
 from app.computations import computation_titles, variant_name
-from app.engine.protocol import BitsReply, BlamedOperator, BlameReply, LayerBits, PassesReply, PassRow, SizePoint
+from app.engine.protocol import (
+    BitsReply,
+    BitsRequest,
+    BlamedOperator,
+    BlameReply,
+    LayerBits,
+    PassesReply,
+    PassRow,
+    SizePoint,
+)
 from app.ui.document.document import Document
 from app.ui.engine.context import Context
 from app.ui.engine.number_formats import TITLES, NumberFormats, number_formats_of
@@ -334,6 +344,29 @@ def test_measurements_of_another_document_are_not_shown(qtbot: QtBot, monkeypatc
     bench.check()
     bench.context.set_document(bench.documents[0])
     bench.check()
+
+
+def test_a_question_about_another_document_is_given_up(qtbot: QtBot) -> None:
+    context, engine = Context(default_registry()), ScriptedEngine()
+    context.engine = engine  # type: ignore[assignment]
+    documents = [Document(network("conv"), context.registry, parent=context) for _ in "ab"]
+    context.set_document(documents[0])
+    formats = number_formats_of(context)
+    said: list[object] = []
+    formats.busy_changed.connect(said.append)
+    formats.formats_changed.connect(lambda: said.append("formats"))
+    formats.measure_bits(said.append, lambda text, _role: said.append(text))
+    assert (said, formats.busy, len(engine.requests(BitsRequest))) == ([True], True, 1)
+    context.set_document(documents[1])
+    assert not formats.busy
+    assert engine.calls == [], "the engine is stopped"
+    assert [what for what in said if what != ""] == [True, False, "formats"]
+    formats.set_formats({"conv": "float16"})
+    assert said[-1] == "formats"
+    assert (documents[0].settings.variants, len(documents[1].settings.variants)) == ((), 1)
+    said.clear()
+    documents[0].change_settings(random_seed=3)
+    assert said == [], "one that was left is not followed"
 
 
 def test_measurements_stay_while_a_template_is_shown(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -750,3 +783,43 @@ def test_passes_show_what_they_do_to_the_variant_as_it_is(
     for _ in range(80):
         bench.random.choice(steps)()
         bench.check()
+
+
+def test_passes_are_tried_again_only_by_a_visible_panel_and_one_question_at_a_time(
+    qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Passes(qtbot, monkeypatch, 0)
+    names = list(PASSES)
+
+    def choose(*passes: str) -> None:
+        bench.root.change_settings(variants=(Variant("one", passes=passes),), variant="one")
+
+    def try_them() -> None:
+        bench.compare()
+        bench.answer()
+        bench.check()
+        assert bench.found
+
+    choose(names[0])
+    try_them()
+    bench.panel.hide()
+    choose(names[1])
+    assert bench.asked.waiting is None, "a hidden panel does not keep the engine busy"
+    bench.found = {}
+    bench.panel.show()
+    bench.check()
+    bench.compare()
+    choose(names[2])
+    bench.panel.hide()
+    assert bench.asked.waiting is not None
+    bench.asked.answer(PassesReply(()))
+    assert bench.asked.waiting is None, "of other passes, and nobody sees them"
+    bench.panel.show()
+    bench.check()
+    try_them()
+    bench.asked.ask("blame", lambda _: None, lambda *_: None)  # another panel
+    waiting = bench.asked.waiting
+    choose(names[0])
+    assert bench.asked.waiting is waiting, "that of another panel is not stopped"
+    bench.found = {}
+    bench.check()

@@ -243,14 +243,17 @@ def test_the_first_of_the_chosen_rows_is_scrolled_into_view(
 ) -> None:
     many = rows(*(f"l{number}" for number in range(200)))
     for kind in ("", "type"):
-        show(profiling, *many, *rows("stem"), *rows(*(f"m{number}" for number in range(100))), *rows("head"))
+        show(profiling, *many, *rows("stem"), *rows(*(f"m{number}" for number in range(100)), "head"))
         group(table, kind)
         context.select(())
         table.tree.sort_by(column_of("time"), DESCENDING)
         context.select(("stem", "head"))
         first = next(index for index in table.rows() if index in table.tree.selected_rows())
         view = table.tree.frozen
+        assert first.data() == "head"
         assert view.viewport().rect().contains(view.visualRect(first).center())
+        last = by_title(table)["stem"]
+        assert not view.viewport().rect().contains(view.visualRect(last).center()), "both would be seen anyway"
 
 
 def test_the_menu_reveals_the_first_layer_of_the_first_selected_row(

@@ -402,6 +402,14 @@ def test_only_found_formats_that_were_changed_are_measured_again(
     variants.show()
     variants._done(MeasureVariantsReply(rows[1:2]))
     assert statuses()[1:] == ["measured", "measured", "not measured", "not measured"]
+    variants._judged = {variant.name: variant for variant in variants.variants}
+    variants._done(MeasureVariantsReply(rows[1:]))
+    assert statuses()[1:] == ["measured", "measured", "not measured", "measured"]
+    root.change_settings(
+        variants=(*changed[:1], found_by_search("second", "int8"), changed[2], replace(plain, precision="int8"))
+    )
+    assert statuses()[1:] == ["measured", "not measured", "not measured", "not measured"]
+    assert again.isActive(), "one of two that were changed at once has found formats"
 
 
 def test_a_measurement_that_waits_is_not_begun_for_another_one(

@@ -510,6 +510,35 @@ def test_a_run_is_opened_again_in_the_configuration_that_was_measured(listed: Li
     assert profiling.why_not_in_turns((one, profiling.entries[1])) == ""
 
 
+def test_each_run_has_its_opening_and_document_or_the_last_ones(listed: Listed) -> None:
+    """A variant that runs as it is deployed is opened so again, whatever its run says."""
+    profiling, context = listed.profiling, listed.context
+    others = [Document(Graph(), context.registry, parent=context) for _ in "ab"]
+    plain, deployed = open_variant(context.root), OpenRequest("text", deployed=Variant("calibrated", "int8"))
+    runs = tuple(run_of("conv", engine=name, precision="bf16", layout="nhwc") for name in ("torch", "openvino", "x"))
+    profile = Profile(Machine("Test CPU", 2), "net", runs)
+
+    def added(openings: tuple[OpenRequest, ...], documents: tuple[ref[Document] | None, ...]) -> list[object]:
+        before = len(profiling.entries)
+        profiling.add(profile, None, openings, documents)
+        assert profiling.current is profiling.entries[-1]
+        return [(entry.run, entry.opening, entry.document) for entry in profiling.entries[before:]]
+
+    def replaced(number: int) -> OpenRequest:
+        run = runs[number]
+        return msgspec.structs.replace(plain, engine=run.engine, precision="bf16", layout="nhwc")
+
+    first, second = (ref(document) for document in others)
+    assert added((), ()) == [(run, None, None) for run in runs]
+    assert added((plain,), (first,)) == [(run, replaced(number), first) for number, run in enumerate(runs)]
+    assert added((plain, deployed), (first, second)) == [
+        (runs[0], replaced(0), first), (runs[1], deployed, second), (runs[2], deployed, second)
+    ]  # fmt: skip
+    assert added((deployed, plain), (None, second)) == [
+        (runs[0], deployed, None), (runs[1], replaced(1), second), (runs[2], replaced(2), second)
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("leave", [False, True])
 @pytest.mark.parametrize("end", ["answer", "refuse", "stop"])
 def test_a_prediction_ends_once_and_is_not_heard_of_in_another_document(listed: Listed, leave: bool, end: str) -> None:

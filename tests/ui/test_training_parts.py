@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("PySide6")
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QItemSelectionModel, Qt, Signal
 from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QApplication, QDialog, QFileDialog, QInputDialog, QLineEdit, QToolButton, QWidget
 from pytestqt.qtbot import QtBot
@@ -592,6 +592,39 @@ def test_what_happened_while_a_panel_was_hidden_is_shown_when_it_is_shown(
         assert panel.plot._logarithmic is panel.logarithmic.isChecked()
 
 
+def test_the_row_of_a_sweep_is_selected_only_while_all_of_its_trials_are_chosen(
+    qtbot: QtBot, context: Context, runs: Runs, tmp_path: Path
+) -> None:
+    panel = TrainingRunsPanel(context)
+    shown(qtbot, panel)
+    alone = runs.add("alone")
+    sweep = Sweep(tmp_path / "one", tuple(trials([Axis.parse("lr=0.1,0.2")], 0)), {})
+    trained = [WatchedRun(make_run(sweep.project(t), t.name, settings=dict(t.values))) for t in sweep.trials]
+    for run in trained:
+        run.read()
+    snapshot = SweepSnapshot(sweep, RunState.STOPPED)
+    runs.training._set_runs([alone, *trained], {sweep.folder: snapshot})
+    table, model = panel.table, panel.model
+
+    def selected() -> list[object]:
+        items = [model.item(index) for index in table.selectionModel().selectedRows()]
+        return [item if isinstance(item, WatchedRun) else "sweep" for item in items]
+
+    flags = QItemSelectionModel.SelectionFlag.ClearAndSelect | QItemSelectionModel.SelectionFlag.Rows
+    for chosen in (trained[:1], trained[1:], [alone], [alone, *trained], []):
+        (row,) = model.sweeps()
+        table.selectionModel().select(model.index_of(row), flags)
+        assert runs.training.chosen == tuple(trained)
+        assert set(selected()) == {"sweep", *trained}
+        runs.training.updated.emit()
+        assert set(selected()) == {"sweep", *trained}
+        runs.training.choose(chosen)  # by another panel
+        assert set(selected()) == set(chosen)
+        assert len(selected()) == len(chosen)
+        delete = panel._buttons["delete"]
+        assert delete.isEnabled() is bool(chosen)
+
+
 def test_a_sweep_stays_folded_or_unfolded_while_its_trials_train(
     qtbot: QtBot, context: Context, runs: Runs, tmp_path: Path
 ) -> None:
@@ -795,6 +828,9 @@ def test_every_step_that_is_asked_for_is_shown_whatever_was_shown_before(
     assert shown_ == ["document"]
     assert machine.step is None
     assert changed[-1] is None
+    shown_.clear()
+    machine.go(made[0], 5)
+    assert go(10, made[1]) == ["10"], "what was read of another run in between is not shown"
 
 
 def test_weights_of_a_step_are_in_a_file_and_the_latest_files_are_kept(
@@ -943,6 +979,24 @@ def test_the_task_of_the_document_stays_whatever_the_network_suggests(
     context.set_document(other)
     assert panel.task.currentData() == "segmentation"
     assert edit("denoising") == "segmentation"
+
+
+def test_the_task_of_a_clone_stays_whatever_the_network_suggests(
+    qtbot: QtBot, context: Context, runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suggested = ["denoising"]
+    monkeypatch.setattr(TrainingPanel, "_task_of_network", lambda _self, _most: suggested[0])
+    panel = TrainingPanel(context)
+    shown(qtbot, panel)
+    task = "restoration"
+    run = WatchedRun(make_run(runs.project, "a", settings={"steps": 20}, task=task))
+    run.read()
+    runs.training._set_runs([run])
+    runs.training.clone_requested.emit(run)
+    assert panel.task.currentData() == task
+    suggested[0] = "classification"
+    panel._follow_network()
+    assert panel.task.currentData() == task
 
 
 def test_buttons_say_what_is_begun_and_the_message_what_was_refused_until_it_is_over(

@@ -250,6 +250,22 @@ def test_the_panel_follows_requests_answers_edits_and_documents(
     assert asked.requests
 
 
+@pytest.mark.parametrize(("shown_run", "compared"), [(1, 1), (2, 2), (3, 2), (4, 2), (5, 2), (6, 2), (7, 2), (None, 2)])
+def test_a_prediction_is_compared_with_the_shown_run_or_else_the_latest_measured_one(
+    qtbot: QtBot, context: Context, profiling: ProfilingController, shown_run: int | None, compared: int
+) -> None:
+    panel = shown(qtbot, WhatIfPanel(context), 400, 600)
+    modelled = replace(RUN, source=ValueSource.MODELLED)
+    for run in (RUN, RUN, modelled, replace(RUN, size="8x8"), replace(RUN, time_ms=None), replace(RUN, time_ms=0.0)):
+        profiling.add(profile_of(run))
+    profiling.add(profile_of(RUN, network="other"))
+    profiling.show(profiling.entries[shown_run - 1] if shown_run is not None else None)
+    found = panel._measured("net", RUN.size)
+    assert found is not None
+    assert found.number == compared
+    assert panel._measured("none", RUN.size) is None
+
+
 def test_the_form_offers_every_machine_precision_and_optimizer(qtbot: QtBot, context: Context) -> None:
     panel = shown(qtbot, WhatIfPanel(context), 400, 600)
 

@@ -109,10 +109,6 @@ class TrainingController(QObject):
         return self.chosen[0] if self.chosen else None
 
     @property
-    def snapshots(self) -> list[RunSnapshot]:
-        return [run.snapshot for run in self.runs]
-
-    @property
     def busy(self) -> bool:
         """Whether a run is being started."""
         return self._starting
