@@ -318,6 +318,34 @@ def test_what_is_typed_and_not_applied_stays_with_its_layer(editor: Editor) -> N
     assert not editor.panel._name._message.isVisible()
 
 
+def test_a_name_that_is_typed_stays_while_other_things_change(editor: Editor) -> None:
+    """Until the layer gets another name or another layer is shown."""
+    context, document = editor.context, editor.document
+    context.select(("second",))
+    for wrong, typed in ((True, "first"), (False, "beginning")):
+        editor.type("name", typed)
+        for act in (
+            lambda: editor.set("second", features="5"),
+            lambda: editor.set("first", features="5"),
+            document.undo,
+            document.undo,
+            lambda: document.do(lambda graph: commands.set_activation(graph, ["second"], ActivationSpec("relu"))),
+            document.undo,
+            lambda: document.do(lambda graph: commands.rename_layer(graph, "first", "other")),
+            document.undo,
+            theme.changes().changed.emit,
+        ):
+            act()
+            editor.expect("another edit", name=typed)
+            assert editor.panel._name._message.isVisible() is wrong
+        assert document.do(lambda graph: commands.rename_layer(graph, "second", "elsewhere"))
+        editor.expect("renamed elsewhere", name="elsewhere")
+        assert not editor.panel._name._message.isVisible()
+        editor.type("name", typed)
+        document.undo()
+        editor.expect("undone", name="second")
+
+
 def test_a_search_for_fixes_ends_with_the_selection(editor: Editor, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that takes several turns of the event loop."""
     context, panel = editor.context, editor.panel

@@ -22,6 +22,7 @@ from app.ui.design.palette import PalettePanel
 from app.ui.design.type_checking import TypeCheckingPanel
 from app.ui.document.document import Document
 from app.ui.engine.context import Context
+from app.ui.widgets.number_field import NumberField
 from designer.graph import commands
 from designer.graph.graph import Graph
 from designer.graph.model import ActivationSpec, Layer, Source
@@ -49,6 +50,7 @@ def varied(features: str) -> Graph:
             Layer("odd", "no_such_type", inputs=(Source("pool"),), params={"b": "x", "a": "1"}),
             Layer("odder", "no_such_type", params={"c": "2"}),
             Layer("result", "output", inputs=(Source("sum"),)),
+            conv("beside", "image", features="4"),
         ]
     )
     graph.apply(make_template(graph, ["third"], "part"))
@@ -86,18 +88,31 @@ class Followed:
             fresh.deleteLater()
             assert not found, found
 
-    def state(self, panel: QWidget) -> Any:
+    def state(self, panel: QWidget) -> dict[str, Any]:
         facts = named(panel.objectName(), of_tree(panel))
-        return {place: text for place, text in facts.items() if " QToolButton " not in place}  # Qt fades its buttons out
+        state = {
+            place: text for place, text in facts.items() if " QToolButton " not in place
+        }  # Qt fades its buttons out
+        nameless = [place for place in state if " QLabel " in place]  # rows that come later are later in the tree
+        state["labels"] = sorted(str(state.pop(place)) for place in nameless)
+        for field in panel.findChildren(NumberField):
+            if field.isVisibleTo(panel):
+                state[f"number {field.objectName()}"] = field.text() or field.lineEdit().placeholderText()
+        if isinstance(panel, ParametersPanel) and panel._stack.currentIndex():
+            state["facts"] = list(panel._facts.facts().items())
+        return state
 
     # --- steps ---------------------------------------------------------------------------------------------------
 
     def select(self) -> None:
-        count = self.random.choice((0, 1, 1, 2, 3, len(self.names)))
-        self.context.select(tuple(self.random.sample(self.names, min(count, len(self.names)))))
+        graph, count = self.context.document.graph, self.random.choice((0, 1, 1, 2, 3, len(self.names)))
+        kind = graph[self.any()].type
+        alike = [name for name in self.names if graph[name].type == kind]
+        self.context.select(tuple(self.random.sample(self.names, min(count, len(self.names))) if count != 2 else alike))
 
     def set(self) -> None:
-        name = self.random.choice([n for n in self.names if n in ("first", "second", "pool", "odd")] or self.names)
+        """Of a selected layer, where there is one."""
+        name = self.random.choice([n for n in self.context.selection if n in self.names] or self.names)
         key, text = self.random.choice(
             [("features", "5"), ("features", "4"), ("kernel", "3x3"), ("kernel", "0x1"), ("features", "x"), ("a", "7")]
         )
@@ -162,7 +177,19 @@ class Followed:
         else:
             self.context.comparison.stop()
 
-    EDITS = ("select", "set", "activate", "rename", "remove", "undo", "undo", "redo", "make_template", "enter", "switch")
+    EDITS = (
+        "select",
+        "set",
+        "activate",
+        "rename",
+        "remove",
+        "undo",
+        "undo",
+        "redo",
+        "make_template",
+        "enter",
+        "switch",
+    )
 
     def steps(self, *names: str) -> list[Callable[[], None]]:
         return [getattr(self, name) for name in names]
@@ -170,7 +197,31 @@ class Followed:
 
 def test_the_layer_editor(qtbot: QtBot) -> None:
     made = Followed(qtbot, 1, ParametersPanel)
-    play(made, made.steps(*made.EDITS, "select", "select"), 50)
+    play(made, made.steps(*made.EDITS, "select", "select", "set", "set"), 20)
+
+
+@pytest.mark.parametrize("names", [("second",), ("first", "second"), ("second", "beside"), ("beside", "odd")])
+def test_each_edit_of_one_of_the_selected_layers(qtbot: QtBot, names: tuple[str, ...]) -> None:
+    """Also where others of them are left as they are: their values, and those that come after them."""
+    made = Followed(qtbot, 0, ParametersPanel)
+    document, context = made.documents[0], made.context
+    context.select(names)
+    edits: list[Callable[[Graph], Any]] = [
+        lambda graph: commands.set_params(graph, {names[-1]: {"features": "5", "a": "9"}}),
+        lambda graph: commands.set_params(graph, {names[0]: {"kernel": "1x1"}}),
+        lambda graph: commands.set_activation(graph, [names[-1]], ActivationSpec("relu")),
+        lambda graph: commands.set_activation(graph, [names[0]], ActivationSpec("elu", {"alpha": "0.5"})),
+        lambda graph: commands.rename_layer(graph, names[-1], "renamed"),
+        lambda graph: commands.remove_layers(graph, [names[-1]]),
+        lambda graph: commands.remove_layers(graph, [names[0]]),
+        lambda graph: commands.connect(graph, Source("image"), names[0], 0),
+    ]
+    for edit in edits:
+        assert document.do(edit)
+        made.check()
+        document.undo()
+        made.check()
+        context.select(names)
 
 
 def test_problems_and_differences(qtbot: QtBot) -> None:
