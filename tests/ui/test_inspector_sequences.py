@@ -700,7 +700,7 @@ def test_a_panel_that_was_hidden_shows_what_it_showed(bench: Panel) -> None:
     panel.probe.unpin()
     again("back", view="grid", current=5, pin=None)
     bench.context.document.do(lambda graph: rename_layer(graph, "conv_h", "renamed"))
-    hidden, results = hidden, {**results, "renamed": hidden}
+    results = {**results, "renamed": hidden}
     bench.run(**results)
     again("renamed", layer="renamed", current=5)
 
