@@ -22,6 +22,7 @@ from app.engine.protocol import GradientReply, GradientRequest, WeightsReply, We
 from app.ui.document.document import Document
 from app.ui.engine.context import Context
 from app.ui.engine.result import AnalysisResult, Phase
+from app.ui.inspector import order
 from app.ui.inspector.channel_grid import ChannelGrid
 from app.ui.inspector.channel_inspector import ChannelInspectorPanel
 from app.ui.inspector.look import Fit, Look, fit, pixels
@@ -262,6 +263,31 @@ def test_channels_are_sorted_in_the_order_that_was_asked_for_last(qtbot: QtBot) 
     zeros = np.ones((3, 2, 4), np.float32)
     zeros[1], zeros[2, 0] = 0, 0
     assert order_of(zeros, Order.ZEROS) == [1, 2, 0]
+
+
+def test_sorting_goes_on_after_a_failure(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With what was asked for meanwhile, if there is something, and with the next request."""
+    owner = QObject()
+    sorter, found = Sorter(owner), []
+    sorter.sorted.connect(found.append)
+    large, fails = noise(1, 6, 600, 600), [True]
+
+    def sort(data: np.ndarray, kind: Order) -> list[int]:
+        if fails and fails.pop():
+            raise ValueError("no order")
+        return order_of(data, kind)
+
+    monkeypatch.setattr(order, "order_of", sort)
+    sorter.sort(large, Order.MEAN)
+    qtbot.waitUntil(lambda: not sorter._background.running, timeout=WAIT)
+    assert found == []
+    fails.append(True)
+    sorter.sort(large, Order.MEAN)
+    sorter.sort(large, Order.ENERGY)
+    qtbot.waitUntil(lambda: len(found) == 1, timeout=WAIT)
+    assert found.pop() == order_of(large, Order.ENERGY)
+    sorter.sort(large, Order.ZEROS)
+    qtbot.waitUntil(lambda: len(found) == 1, timeout=WAIT)
 
 
 # --- what the subject asks for -------------------------------------------------------------------------------------------------
