@@ -22,7 +22,6 @@ from app.engine.protocol import GradientReply, GradientRequest, WeightsReply, We
 from app.ui.document.document import Document
 from app.ui.engine.context import Context
 from app.ui.engine.result import AnalysisResult, Phase
-from app.ui.inspector import order
 from app.ui.inspector.channel_grid import ChannelGrid
 from app.ui.inspector.channel_inspector import ChannelInspectorPanel
 from app.ui.inspector.look import Fit, Look, fit, pixels
@@ -277,7 +276,7 @@ def test_sorting_goes_on_after_a_failure(qtbot: QtBot, monkeypatch: pytest.Monke
             raise ValueError("no order")
         return order_of(data, kind)
 
-    monkeypatch.setattr(order, "order_of", sort)
+    monkeypatch.setattr("app.ui.inspector.order.order_of", sort)
     sorter.sort(large, Order.MEAN)
     qtbot.waitUntil(lambda: not sorter._background.running, timeout=WAIT)
     assert found == []
