@@ -687,6 +687,11 @@ def test_the_capture_is_asked_for_while_the_panel_is_seen(bench: Panel) -> None:
     assert captured.capture == "conv_0"
     assert bench.context.document.do(lambda g: rename_layer(g, "conv_0", "renamed"))
     assert captured.capture == "renamed"
+    for kind, expected in ((0, ("renamed", ("picture",))), (1, ("picture", ()))):
+        bench.choose("kind", kind)
+        assert bench.context.document.do(lambda g: rename_layer(g, "input_0", "picture"))
+        assert (captured.capture, captured.also) == expected
+        bench.context.document.undo()
 
 
 def test_a_panel_that_was_hidden_shows_what_it_showed(bench: Panel) -> None:

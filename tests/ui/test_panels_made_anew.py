@@ -97,7 +97,7 @@ class Followed:
         state["labels"] = sorted(str(state.pop(place)) for place in nameless)
         for field in panel.findChildren(NumberField):
             if field.isVisibleTo(panel):
-                state[f"number {field.objectName()}"] = field.text() or field.lineEdit().placeholderText()
+                state[f"number {field.objectName()}"] = (field.text(), field.lineEdit().placeholderText())
         if isinstance(panel, ParametersPanel) and panel._stack.currentIndex():
             state["facts"] = list(panel._facts.facts().items())
         return state
