@@ -1145,6 +1145,15 @@ def test_a_layer_that_is_renamed_stays_in_the_overview_and_one_that_is_deleted_g
     document.do(lambda g: rename_layer(g, "blend", "mix"))
     # nothing was deleted since this run
     assert list(rows(panel.model)) == ["a", "b", "blend+result", "blend", "result"]
+    analysis.result = AnalysisResult(steps=(RunStep(("mix", "z"), "numpy", 4.0), RunStep(("result",), "-", 0.0)))
+    analysis.result_changed.emit()
+    document.do(lambda g: rename_layer(g, "mix", "blend"))
+    document.do(lambda g: remove_layers(g, ["blend"]))
+    assert list(rows(panel.model)) == ["a", "b", "result"]
+    document.undo()  # it comes back under its last name
+    assert list(rows(panel.model)) == ["a", "b", "blend", "result"]
+    document.undo()
+    assert list(rows(panel.model)) == ["a", "b", "mix", "result"]
 
 
 def test_groups_are_sorted_by_the_memory_of_all_of_their_layers(qtbot: QtBot) -> None:

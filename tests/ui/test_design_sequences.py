@@ -1053,3 +1053,50 @@ def test_the_palette_over_documents_templates_and_searches(qtbot: QtBot) -> None
     assert next(iter(groups())) == "block"
     panel._search.setText("no operator is called so")
     assert tree.isVisible() is False
+
+
+def test_a_template_cannot_be_added_inside_of_itself_at_any_depth(qtbot: QtBot) -> None:
+    """Neither in a template that it uses, nor in one that is used by one of those."""
+
+    def part(name: str, *uses: str) -> Template:
+        layers = [Layer("x", "template_input")]
+        layers += [Layer(f"of_{use}", INSTANCE, inputs=(Source("x"),), params={PARAMETER: use}) for use in uses]
+        return Template(name, (*layers, Layer("y", "template_output", inputs=(Source(layers[-1].name),))))
+
+    graph = Graph(
+        [
+            Layer("image", "input", params={"dims": "8x8x3"}),
+            Layer("big", INSTANCE, inputs=(Source("image"),), params={PARAMETER: "large"}),
+            Layer("out", "output", inputs=(Source("big"),)),
+        ],
+        templates=[part("small"), part("middle", "small"), part("large", "middle"), part("beside", "small")],
+    )
+    bench = Bench(graph)
+    panel = shown(qtbot, PalettePanel(bench.context), 300, 700)
+    bench.context.setParent(panel)
+
+    def offered() -> dict[str, bool]:
+        found = {}
+        for text in ("template", ""):  # in a search, and in the list
+            panel._search.setText(text)
+            items = panel._tree.findItems("", Qt.MatchFlag.MatchContains | Qt.MatchFlag.MatchRecursive)
+            names = ("small", "middle", "large", "beside")
+            these = {each.text(0): not each.isDisabled() for each in items if each.text(0) in names}
+            assert not found or these == found
+            found = these
+            for each in items:
+                if each.text(0) in names:
+                    assert ("Cannot be added here: " in each.toolTip(0)) is each.isDisabled()
+        return {name: found[name] for name in names}
+
+    expected = {
+        (): (True, True, True, True),
+        ("big",): (True, True, False, True),
+        ("big", "of_middle"): (True, False, False, True),
+        ("big", "of_middle", "of_small"): (False, False, False, False),
+    }
+    for way, wanted in expected.items():
+        bench.context.set_scope(())
+        for name in way:
+            assert bench.context.enter(name)
+        assert tuple(offered().values()) == wanted, way
