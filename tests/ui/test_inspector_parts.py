@@ -720,6 +720,14 @@ def test_tiles_that_were_seen_long_ago_are_dropped(monkeypatch: pytest.MonkeyPat
     assert len(tiles) == 5
     assert tiles.missing(range(12)) == list(range(7))
 
+    tiles.set_look(Look("gray"))
+    before = {channel: tiles.picture(channel) for channel in range(7, 12)}
+    assert all(before.values())
+    for first in (7, 0, 2, 4):
+        tiles.make(range(first, first + 2))
+    assert tiles.picture(7) is None  # it was made and dropped: not the one of the look before
+    assert [tiles.picture(channel) for channel in (9, 10, 11)] == [before[channel] for channel in (9, 10, 11)]
+
 
 def test_the_channel_of_the_cursor_is_in_sight_as_a_whole(qtbot: QtBot) -> None:
     grid = ChannelGrid("grid", "Channels")
