@@ -45,7 +45,7 @@ from app.ui.inspector.tiles import Tiles
 from app.ui.widgets import theme
 from app.ui.widgets.feature_view import FeatureView
 from app.ui.widgets.overlays import BoxOverlay, CrossOverlay
-from app.ui.widgets.render import to_image
+from app.ui.widgets.render import picture_pixels, to_image
 from designer import texts
 from designer.graph.commands import rename_layer, set_params
 from designer.graph.edits import Edit
@@ -425,6 +425,32 @@ def test_the_range_of_the_shift_is_a_round_number(qtbot: QtBot) -> None:
         assert bar.look.shift == pytest.approx(most)
 
 
+@pytest.mark.parametrize("ending", [".gif", ".webp", ".png"])
+def test_every_frame_of_an_animation_is_as_it_was(tmp_path: Path, ending: str) -> None:
+    """Its pixels, its time, how often it is played, and where it came from; smaller frames are at the top left."""
+    rng = np.random.default_rng(4)
+    sizes = ((5, 4), (3, 6), (5, 4))  # width x height: neither frame is as large as all of them
+    arrays = [rng.integers(0, 2, (height, width, 3)).astype(np.uint8) * 255 for width, height in sizes]
+    frames = [
+        QImage(array.tobytes(), array.shape[1], array.shape[0], array.shape[1] * 3, QImage.Format.Format_RGB888)
+        for array in arrays
+    ]
+    path = tmp_path / f"a{ending}"
+    save_animation(path, [frame.convertToFormat(QImage.Format.Format_RGB32) for frame in frames], 120, "from here")
+    with Image.open(path) as made:
+        assert (made.n_frames, made.size, made.info["loop"]) == (3, (5, 6), 0)
+        if ending != ".webp":
+            comment = made.info["comment" if ending == ".gif" else "Comment"]
+            assert comment in ("from here", b"from here")
+        for number, array in enumerate(arrays):
+            made.seek(number)
+            made.load()
+            whole = np.zeros((6, 5, 3), np.uint8)
+            whole[: array.shape[0], : array.shape[1]] = array
+            assert np.array_equal(np.asarray(made.convert("RGB")), whole), number
+            assert made.info["duration"] == 120
+
+
 def test_a_coarse_channel_is_drawn_at_the_size_of_the_full_one(qtbot: QtBot) -> None:
     page = EnlargedPage()
     qtbot.addWidget(page)
@@ -465,6 +491,43 @@ def test_marks_on_the_input_are_the_field_the_cursor_and_the_pin(qtbot: QtBot) -
     ):
         pane.mark(pin, hover)
         assert list(pane.view.overlays) == [BoxOverlay(1, 2, 5, 6), *marks]
+    for box, words in ((None, "depends on all of it"), ((0, 0, 2, 2), "2 x 2"), (None, "")):
+        field.box, field.text = box, words
+        field.changed.emit()
+        assert pane.words.text() == words
+        assert list(pane.view.overlays) == ([BoxOverlay(*box)] if box is not None else [])
+
+
+def test_a_pixel_of_the_input_is_reported_with_the_size_of_the_image(qtbot: QtBot) -> None:
+    """The one under the cursor, the one that is clicked, and none beside the image or without one."""
+    analysis = analysis_of(Context(default_registry()))
+    pane = InputPane(ReceptiveField(analysis, analysis))
+    qtbot.addWidget(pane)
+    reported: list[object] = []
+    pane.probed.connect(lambda place: reported.append(("probed", place)))
+    pane.pinned.connect(lambda place: reported.append(("pinned", place)))
+
+    def report() -> list[object]:
+        reported.clear()
+        for place in ((3, 4), None):
+            pane.view.probed.emit(place)
+            pane.view.clicked.emit()
+            pane.view.right_clicked.emit(place)
+        return list(reported)
+
+    nowhere = [("probed", None), ("pinned", None), ("pinned", None)]
+    assert report() == nowhere * 2
+    array = np.random.default_rng(0).random((2, 3, 6, 5)).astype(np.float32)
+    pane.show_input("image", array)
+    there = ((3, 4), (5, 6))
+    assert report() == [("probed", there), ("pinned", there), ("pinned", there), *nowhere]
+    for shown, item in ((array, 0), (array, 1), (array[:, :, :4], 1), (array[:, :, :4], 0)):
+        pane.show_input("other", shown, item)
+        assert pane.title.text() == "other"
+        assert pane.view.image == to_image(picture_pixels(shown[item]))
+    pane.show_input("other", None)
+    assert (pane.view.image, pane.size_of_picture) == (None, None)
+    assert report() == nowhere * 2
 
 
 def test_why_nothing_is_shown(panel: ChannelInspectorPanel) -> None:
