@@ -72,6 +72,7 @@ from app.ui.widgets.image_view import SplitMode
 from app.ui.widgets.overlays import CrossOverlay
 from app.ui.widgets.run_choices import Choice
 from designer.files.document import DOCUMENTS
+from designer.files.variants import Variant
 from designer.graph.bypass import bypass
 from designer.graph.commands import add_layer, remove_layers, rename_layer, set_params
 from designer.graph.graph import Graph
@@ -921,6 +922,48 @@ def test_a_refused_precision_is_offered_another_where_a_restart_is_of_no_use(
         visible = {key: panel._notice._made[key].isVisible() for key in ("precision", "restart")}
         assert visible == {"precision": refused, "restart": not refused}
         assert panel._notice.text == f"Problem: {WORD}"
+    # a variant has a precision of its own, which the settings of the network do not change
+    document.change_settings(variants=(Variant("fast", precision="fp16"),), variant="fast")
+    assert not panel._precision_refused()
+    document.change_settings(variant="")
+    assert panel._precision_refused()
+
+
+def test_a_size_that_is_refused_is_said_also_where_that_is_known_after_the_failure(
+    panel: AnalysisPanel, analysis: AnalysisController, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The edit that makes every size work is offered while it can be made, and only for a failure."""
+    rules, asked = panel._sizes, []
+    known = {"refusal": "", "fixable": True}
+    monkeypatch.setattr(rules, "request", lambda **_: None)
+    monkeypatch.setattr(rules, "refusal", lambda sizes: asked.append(sizes) or known["refusal"])
+    monkeypatch.setattr(type(rules), "fixable", property(lambda _: known["fixable"]))
+    monkeypatch.setattr(analysis.inputs, "shapes", {"a": (1, 3, 8, 16), "b": (1, 5)})
+
+    def shown() -> tuple[str, set[str]]:
+        made = panel._notice._made.items()
+        return panel._notice.text, {key for key, button in made if button.isVisible()}
+
+    analysis.phase, analysis.message = Phase.FAILED, WORD
+    analysis.phase_changed.emit(Phase.FAILED)
+    plain = (f"Problem: {WORD}", {"restart"})
+    assert shown() == plain
+    assert asked[-1] == {"a": (8, 16)}
+    offer = ("Attention: Not 16 x 8. Pad and crop the image in the network, or choose another.", {"sizes"})
+    for refusal, fixable, expected in (
+        ("Not 16 x 8", True, offer),
+        ("Not 16 x 8", False, plain),
+        ("Not 16 x 8", True, offer),
+        ("", True, plain),
+    ):
+        known.update(refusal=refusal, fixable=fixable)
+        rules.changed.emit()
+        assert shown() == expected
+    known.update(refusal="Not 16 x 8")
+    analysis.phase, analysis.message = Phase.READY, ""
+    analysis.phase_changed.emit(Phase.READY)
+    rules.changed.emit()
+    assert shown() == ("", set())
 
 
 def input_rows(panel: AnalysisPanel) -> list[str]:

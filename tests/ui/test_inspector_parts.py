@@ -38,7 +38,7 @@ from app.ui.inspector.histogram_strip import HistogramStrip
 from app.ui.inspector.input_pane import InputPane
 from app.ui.inspector.look import Look, pixels
 from app.ui.inspector.order import Order, order_of
-from app.ui.inspector.pages import page_of
+from app.ui.inspector.pages import by_filter, page_of
 from app.ui.inspector.subject import Kind
 from app.ui.inspector.subject_bar import SubjectBar
 from app.ui.inspector.tiles import Tiles
@@ -51,6 +51,7 @@ from designer.graph.commands import rename_layer, set_params
 from designer.graph.edits import Edit
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
+from designer.graph.template import Template
 from designer.operators.registry import default_registry
 
 pytestmark = pytest.mark.gui
@@ -166,6 +167,41 @@ def test_kernels_of_a_transposed_convolution_are_shown_also_while_its_groups_are
         assert document.do(lambda g, text=groups: set_params(g, {"conv_h": {"groups": text}})) or groups == "2"
         show(panel, kernel.copy())
         assert panel.grid.channels == channels
+
+
+def test_kernels_of_a_transposed_convolution_inside_of_a_template_are_by_filter(panel: ChannelInspectorPanel) -> None:
+    """Also in a template inside of a template; a layer of the same name outside does not count."""
+
+    def part(name: str, inner: Layer) -> Template:
+        layers = [Layer("x", "template_input"), replace(inner, inputs=(Source("x"),))]
+        return Template(name, (*layers, Layer("y", "template_output", inputs=(Source(inner.name),))))
+
+    up = Layer("conv", "transposed_convolution", params={"features": "4", "groups": "3"})
+    graph = Graph(
+        [
+            Layer("image", "input", params={"dims": "6x5x3"}),
+            Layer("conv", "convolution", inputs=(Source("image"),), params={"features": "8"}),
+            Layer("one", "template", inputs=(Source("conv"),), params={"template": "inner"}),
+            Layer("two", "template", inputs=(Source("one"),), params={"template": "outer"}),
+            Layer("out", "output", inputs=(Source("two"),)),
+        ],
+        templates=[part("inner", up), part("outer", Layer("nested", "template", params={"template": "inner"}))],
+    )
+    context = panel._context
+    context.set_document(Document(graph, context.registry, parent=context))
+    panel.look_at(Kind.WEIGHTS)
+    kernel = np.random.default_rng(0).random((3, 8, 2, 2)).astype(np.float32)
+    for source, tensor, filters in (
+        ("conv", "weight", kernel),
+        ("one", "conv.weight", by_filter(kernel, 3)),
+        ("two", "nested.conv.weight", by_filter(kernel, 3)),
+        ("one", "gone.weight", kernel),
+    ):
+        panel.inspect(source)
+        panel.subject.tensor = tensor
+        show(panel, kernel.copy())
+        assert panel.page is not None
+        assert np.array_equal(panel.page.values, page_of(filters, Kind.WEIGHTS).values), (source, tensor)
 
 
 def test_the_input_is_the_item_of_the_batch_that_is_inspected(qtbot: QtBot) -> None:
