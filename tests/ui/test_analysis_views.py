@@ -469,28 +469,6 @@ def test_dialogs_begin_in_the_folder_of_the_present_image(
     assert asked == [str(Path(folder)) if folder else ""] * 2
 
 
-def test_a_dialog_that_is_cancelled_chooses_nothing(
-    row: InputRow, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    chosen: list[object] = []
-    row.chosen.connect(lambda layer, path: chosen.append((layer, path)))
-    answers = {"folder": "", "file": "", "camera": (3, False)}
-    monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_: answers["folder"])
-    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (answers["file"], ""))
-    monkeypatch.setattr(QInputDialog, "getInt", lambda *_: answers["camera"])
-
-    def ask() -> list[object]:
-        chosen.clear()
-        for name in ("folder", "open"):
-            qtbot.mouseClick(row.findChild(QAbstractButton, f"analysis.input.a.{name}"), Qt.MouseButton.LeftButton)
-        row._ask_camera()
-        return list(chosen)
-
-    assert ask() == []
-    answers.update(folder="/photos", file="/photos/cat.png", camera=(3, True))
-    assert ask() == [("a", Path("/photos")), ("a", Path("/photos/cat.png")), ("a", Path("camera:3"))]
-
-
 def test_a_row_says_what_feeds_its_input(
     row: InputRow, analysis: AnalysisController, monkeypatch: pytest.MonkeyPatch
 ) -> None:
