@@ -18,7 +18,6 @@ from window_kit import settle, shown
 from app.ui.design.differences import DifferencesPanel
 from app.ui.design.layer_editor import ParametersPanel
 from app.ui.design.network_settings import NetworkSettingsPanel
-from app.ui.design.palette import PalettePanel
 from app.ui.design.type_checking import TypeCheckingPanel
 from app.ui.document.document import Document
 from app.ui.engine.context import Context
@@ -226,12 +225,7 @@ def test_each_edit_of_one_of_the_selected_layers(qtbot: QtBot, names: tuple[str,
 
 def test_problems_and_differences(qtbot: QtBot) -> None:
     made = Followed(qtbot, 1, TypeCheckingPanel, DifferencesPanel)
-    play(made, made.steps(*made.EDITS, "compare", "compare"), 12)
-
-
-def test_the_palette(qtbot: QtBot) -> None:
-    made = Followed(qtbot, 2, PalettePanel)
-    play(made, made.steps("make_template", "make_template", "enter", "undo", "switch", "remove"), 6)
+    play(made, made.steps(*made.EDITS, "compare", "compare"), 9)
 
 
 def test_the_network_settings(qtbot: QtBot) -> None:
