@@ -190,6 +190,8 @@ def test_the_layer_editor_shows_the_selected_layers_only(editor: Editor) -> None
     context.select(("first", "second", "third"))
     editor.expect("three", heading="3 layers: Convolution", name="", activation="multiple values", reset=True, **fine)
     assert editor.texts("kernel", "features") == ["3x3", ""]
+    context.select(("first", "third"))  # with other activations each
+    assert not [name for name in editor.rows() if name.startswith("activation.")]
     context.select(("third", "second"))
     assert editor.texts("features") == ["4"]
     editor.expect("two", activation="multiple values", reset=True)
