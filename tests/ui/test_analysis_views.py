@@ -907,6 +907,16 @@ def test_a_refused_precision_is_offered_another_where_a_restart_is_of_no_use(
     assert panel._precision_refused()
 
 
+def test_the_note_of_an_output_is_about_its_own_values(panel: AnalysisPanel, analysis: AnalysisController) -> None:
+    image = np.zeros((1, 3, 8, 16), np.float32)
+    for broken in ({"y": 0.25}, {"z": 0.5}, {}):
+        analysis.result = AnalysisResult({"y": image, "z": image}, note="random weights", nonfinite=broken)
+        analysis.result_changed.emit()
+        for layer in ("y", "z"):
+            share = f"; {100 * broken[layer]:.1f} % of the values are NaN or infinite" if layer in broken else ""
+            assert panel._outputs[layer].view.note == f"random weights{share}"
+
+
 def test_a_size_that_is_refused_is_said_also_where_that_is_known_after_the_failure(
     panel: AnalysisPanel, analysis: AnalysisController, monkeypatch: pytest.MonkeyPatch
 ) -> None:
