@@ -72,6 +72,7 @@ from app.ui.widgets.image_view import SplitMode
 from app.ui.widgets.overlays import CrossOverlay
 from app.ui.widgets.run_choices import Choice
 from designer.files.document import DOCUMENTS
+from designer.files.variants import Variant
 from designer.graph.bypass import bypass
 from designer.graph.commands import add_layer, remove_layers, rename_layer, set_params
 from designer.graph.graph import Graph
@@ -899,6 +900,58 @@ def test_a_refused_precision_is_offered_another_where_a_restart_is_of_no_use(
         visible = {key: panel._notice._made[key].isVisible() for key in ("precision", "restart")}
         assert visible == {"precision": refused, "restart": not refused}
         assert panel._notice.text == f"Problem: {WORD}"
+    # a variant has a precision of its own, which the settings of the network do not change
+    document.change_settings(variants=(Variant("fast", precision="fp16"),), variant="fast")
+    assert not panel._precision_refused()
+    document.change_settings(variant="")
+    assert panel._precision_refused()
+
+
+def test_the_note_of_an_output_is_about_its_own_values(panel: AnalysisPanel, analysis: AnalysisController) -> None:
+    image = np.zeros((1, 3, 8, 16), np.float32)
+    for broken in ({"y": 0.25}, {"z": 0.5}, {}):
+        analysis.result = AnalysisResult({"y": image, "z": image}, note="random weights", nonfinite=broken)
+        analysis.result_changed.emit()
+        for layer in ("y", "z"):
+            share = f"; {100 * broken[layer]:.1f} % of the values are NaN or infinite" if layer in broken else ""
+            assert panel._outputs[layer].view.note == f"random weights{share}"
+
+
+def test_a_size_that_is_refused_is_said_also_where_that_is_known_after_the_failure(
+    panel: AnalysisPanel, analysis: AnalysisController, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The edit that makes every size work is offered while it can be made, and only for a failure."""
+    rules, asked = panel._sizes, []
+    known = {"refusal": "", "fixable": True}
+    monkeypatch.setattr(rules, "request", lambda **_: None)
+    monkeypatch.setattr(rules, "refusal", lambda sizes: asked.append(sizes) or known["refusal"])
+    monkeypatch.setattr(type(rules), "fixable", property(lambda _: known["fixable"]))
+    monkeypatch.setattr(analysis.inputs, "shapes", {"a": (1, 3, 8, 16), "b": (1, 5)})
+
+    def shown() -> tuple[str, set[str]]:
+        made = panel._notice._made.items()
+        return panel._notice.text, {key for key, button in made if button.isVisible()}
+
+    analysis.phase, analysis.message = Phase.FAILED, WORD
+    analysis.phase_changed.emit(Phase.FAILED)
+    plain = (f"Problem: {WORD}", {"restart"})
+    assert shown() == plain
+    assert asked[-1] == {"a": (8, 16)}
+    offer = ("Attention: Not 16 x 8. Pad and crop the image in the network, or choose another.", {"sizes"})
+    for refusal, fixable, expected in (
+        ("Not 16 x 8", True, offer),
+        ("Not 16 x 8", False, plain),
+        ("Not 16 x 8", True, offer),
+        ("", True, plain),
+    ):
+        known.update(refusal=refusal, fixable=fixable)
+        rules.changed.emit()
+        assert shown() == expected
+    known.update(refusal="Not 16 x 8")
+    analysis.phase, analysis.message = Phase.READY, ""
+    analysis.phase_changed.emit(Phase.READY)
+    rules.changed.emit()
+    assert shown() == ("", set())
 
 
 def input_rows(panel: AnalysisPanel) -> list[str]:
@@ -1123,6 +1176,15 @@ def test_a_layer_that_is_renamed_stays_in_the_overview_and_one_that_is_deleted_g
     document.do(lambda g: rename_layer(g, "blend", "mix"))
     # nothing was deleted since this run
     assert list(rows(panel.model)) == ["a", "b", "blend+result", "blend", "result"]
+    analysis.result = AnalysisResult(steps=(RunStep(("mix", "z"), "numpy", 4.0), RunStep(("result",), "-", 0.0)))
+    analysis.result_changed.emit()
+    document.do(lambda g: rename_layer(g, "mix", "blend"))
+    document.do(lambda g: remove_layers(g, ["blend"]))
+    assert list(rows(panel.model)) == ["a", "b", "result"]
+    document.undo()  # it comes back under its last name
+    assert list(rows(panel.model)) == ["a", "b", "blend", "result"]
+    document.undo()
+    assert list(rows(panel.model)) == ["a", "b", "mix", "result"]
 
 
 def test_groups_are_sorted_by_the_memory_of_all_of_their_layers(qtbot: QtBot) -> None:

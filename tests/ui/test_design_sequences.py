@@ -190,6 +190,8 @@ def test_the_layer_editor_shows_the_selected_layers_only(editor: Editor) -> None
     context.select(("first", "second", "third"))
     editor.expect("three", heading="3 layers: Convolution", name="", activation="multiple values", reset=True, **fine)
     assert editor.texts("kernel", "features") == ["3x3", ""]
+    context.select(("first", "third"))  # with other activations each
+    assert not [name for name in editor.rows() if name.startswith("activation.")]
     context.select(("third", "second"))
     assert editor.texts("features") == ["4"]
     editor.expect("two", activation="multiple values", reset=True)
@@ -316,6 +318,34 @@ def test_what_is_typed_and_not_applied_stays_with_its_layer(editor: Editor) -> N
     context.select(("second",))
     editor.expect("name", name="second")
     assert not editor.panel._name._message.isVisible()
+
+
+def test_a_name_that_is_typed_stays_while_other_things_change(editor: Editor) -> None:
+    """Until the layer gets another name or another layer is shown."""
+    context, document = editor.context, editor.document
+    context.select(("second",))
+    for wrong, typed in ((True, "first"), (False, "beginning")):
+        editor.type("name", typed)
+        for act in (
+            lambda: editor.set("second", features="5"),
+            lambda: editor.set("first", features="5"),
+            document.undo,
+            document.undo,
+            lambda: document.do(lambda graph: commands.set_activation(graph, ["second"], ActivationSpec("relu"))),
+            document.undo,
+            lambda: document.do(lambda graph: commands.rename_layer(graph, "first", "other")),
+            document.undo,
+            theme.changes().changed.emit,
+        ):
+            act()
+            editor.expect("another edit", name=typed)
+            assert editor.panel._name._message.isVisible() is wrong
+        assert document.do(lambda graph: commands.rename_layer(graph, "second", "elsewhere"))
+        editor.expect("renamed elsewhere", name="elsewhere")
+        assert not editor.panel._name._message.isVisible()
+        editor.type("name", typed)
+        document.undo()
+        editor.expect("undone", name="second")
 
 
 def test_a_search_for_fixes_ends_with_the_selection(editor: Editor, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -1025,3 +1055,50 @@ def test_the_palette_over_documents_templates_and_searches(qtbot: QtBot) -> None
     assert next(iter(groups())) == "block"
     panel._search.setText("no operator is called so")
     assert tree.isVisible() is False
+
+
+def test_a_template_cannot_be_added_inside_of_itself_at_any_depth(qtbot: QtBot) -> None:
+    """Neither in a template that it uses, nor in one that is used by one of those."""
+
+    def part(name: str, *uses: str) -> Template:
+        layers = [Layer("x", "template_input")]
+        layers += [Layer(f"of_{use}", INSTANCE, inputs=(Source("x"),), params={PARAMETER: use}) for use in uses]
+        return Template(name, (*layers, Layer("y", "template_output", inputs=(Source(layers[-1].name),))))
+
+    graph = Graph(
+        [
+            Layer("image", "input", params={"dims": "8x8x3"}),
+            Layer("big", INSTANCE, inputs=(Source("image"),), params={PARAMETER: "large"}),
+            Layer("out", "output", inputs=(Source("big"),)),
+        ],
+        templates=[part("small"), part("middle", "small"), part("large", "middle"), part("beside", "small")],
+    )
+    bench = Bench(graph)
+    panel = shown(qtbot, PalettePanel(bench.context), 300, 700)
+    bench.context.setParent(panel)
+
+    def offered() -> dict[str, bool]:
+        found = {}
+        for text in ("template", ""):  # in a search, and in the list
+            panel._search.setText(text)
+            items = panel._tree.findItems("", Qt.MatchFlag.MatchContains | Qt.MatchFlag.MatchRecursive)
+            names = ("small", "middle", "large", "beside")
+            these = {each.text(0): not each.isDisabled() for each in items if each.text(0) in names}
+            assert not found or these == found
+            found = these
+            for each in items:
+                if each.text(0) in names:
+                    assert ("Cannot be added here: " in each.toolTip(0)) is each.isDisabled()
+        return {name: found[name] for name in names}
+
+    expected = {
+        (): (True, True, True, True),
+        ("big",): (True, True, False, True),
+        ("big", "of_middle"): (True, False, False, True),
+        ("big", "of_middle", "of_small"): (False, False, False, False),
+    }
+    for way, wanted in expected.items():
+        bench.context.set_scope(())
+        for name in way:
+            assert bench.context.enter(name)
+        assert tuple(offered().values()) == wanted, way

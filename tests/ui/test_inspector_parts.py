@@ -38,19 +38,20 @@ from app.ui.inspector.histogram_strip import HistogramStrip
 from app.ui.inspector.input_pane import InputPane
 from app.ui.inspector.look import Look, pixels
 from app.ui.inspector.order import Order, order_of
-from app.ui.inspector.pages import page_of
+from app.ui.inspector.pages import by_filter, page_of
 from app.ui.inspector.subject import Kind
 from app.ui.inspector.subject_bar import SubjectBar
 from app.ui.inspector.tiles import Tiles
 from app.ui.widgets import theme
 from app.ui.widgets.feature_view import FeatureView
 from app.ui.widgets.overlays import BoxOverlay, CrossOverlay
-from app.ui.widgets.render import to_image
+from app.ui.widgets.render import picture_pixels, to_image
 from designer import texts
 from designer.graph.commands import rename_layer, set_params
 from designer.graph.edits import Edit
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
+from designer.graph.template import Template
 from designer.operators.registry import default_registry
 
 pytestmark = pytest.mark.gui
@@ -166,6 +167,41 @@ def test_kernels_of_a_transposed_convolution_are_shown_also_while_its_groups_are
         assert document.do(lambda g, text=groups: set_params(g, {"conv_h": {"groups": text}})) or groups == "2"
         show(panel, kernel.copy())
         assert panel.grid.channels == channels
+
+
+def test_kernels_of_a_transposed_convolution_inside_of_a_template_are_by_filter(panel: ChannelInspectorPanel) -> None:
+    """Also in a template inside of a template; a layer of the same name outside does not count."""
+
+    def part(name: str, inner: Layer) -> Template:
+        layers = [Layer("x", "template_input"), replace(inner, inputs=(Source("x"),))]
+        return Template(name, (*layers, Layer("y", "template_output", inputs=(Source(inner.name),))))
+
+    up = Layer("conv", "transposed_convolution", params={"features": "4", "groups": "3"})
+    graph = Graph(
+        [
+            Layer("image", "input", params={"dims": "6x5x3"}),
+            Layer("conv", "convolution", inputs=(Source("image"),), params={"features": "8"}),
+            Layer("one", "template", inputs=(Source("conv"),), params={"template": "inner"}),
+            Layer("two", "template", inputs=(Source("one"),), params={"template": "outer"}),
+            Layer("out", "output", inputs=(Source("two"),)),
+        ],
+        templates=[part("inner", up), part("outer", Layer("nested", "template", params={"template": "inner"}))],
+    )
+    context = panel._context
+    context.set_document(Document(graph, context.registry, parent=context))
+    panel.look_at(Kind.WEIGHTS)
+    kernel = np.random.default_rng(0).random((3, 8, 2, 2)).astype(np.float32)
+    for source, tensor, filters in (
+        ("conv", "weight", kernel),
+        ("one", "conv.weight", by_filter(kernel, 3)),
+        ("two", "nested.conv.weight", by_filter(kernel, 3)),
+        ("one", "gone.weight", kernel),
+    ):
+        panel.inspect(source)
+        panel.subject.tensor = tensor
+        show(panel, kernel.copy())
+        assert panel.page is not None
+        assert np.array_equal(panel.page.values, page_of(filters, Kind.WEIGHTS).values), (source, tensor)
 
 
 def test_the_input_is_the_item_of_the_batch_that_is_inspected(qtbot: QtBot) -> None:
@@ -425,6 +461,32 @@ def test_the_range_of_the_shift_is_a_round_number(qtbot: QtBot) -> None:
         assert bar.look.shift == pytest.approx(most)
 
 
+@pytest.mark.parametrize("ending", [".gif", ".webp", ".png"])
+def test_every_frame_of_an_animation_is_as_it_was(tmp_path: Path, ending: str) -> None:
+    """Its pixels, its time, how often it is played, and where it came from; smaller frames are at the top left."""
+    rng = np.random.default_rng(4)
+    sizes = ((5, 4), (3, 6), (5, 4))  # width x height: neither frame is as large as all of them
+    arrays = [rng.integers(0, 2, (height, width, 3)).astype(np.uint8) * 255 for width, height in sizes]
+    frames = [
+        QImage(array.tobytes(), array.shape[1], array.shape[0], array.shape[1] * 3, QImage.Format.Format_RGB888)
+        for array in arrays
+    ]
+    path = tmp_path / f"a{ending}"
+    save_animation(path, [frame.convertToFormat(QImage.Format.Format_RGB32) for frame in frames], 120, "from here")
+    with Image.open(path) as made:
+        assert (made.n_frames, made.size, made.info["loop"]) == (3, (5, 6), 0)
+        if ending != ".webp":
+            comment = made.info["comment" if ending == ".gif" else "Comment"]
+            assert comment in ("from here", b"from here")
+        for number, array in enumerate(arrays):
+            made.seek(number)
+            made.load()
+            whole = np.zeros((6, 5, 3), np.uint8)
+            whole[: array.shape[0], : array.shape[1]] = array
+            assert np.array_equal(np.asarray(made.convert("RGB")), whole), number
+            assert made.info["duration"] == 120
+
+
 def test_a_coarse_channel_is_drawn_at_the_size_of_the_full_one(qtbot: QtBot) -> None:
     page = EnlargedPage()
     qtbot.addWidget(page)
@@ -465,6 +527,43 @@ def test_marks_on_the_input_are_the_field_the_cursor_and_the_pin(qtbot: QtBot) -
     ):
         pane.mark(pin, hover)
         assert list(pane.view.overlays) == [BoxOverlay(1, 2, 5, 6), *marks]
+    for box, words in ((None, "depends on all of it"), ((0, 0, 2, 2), "2 x 2"), (None, "")):
+        field.box, field.text = box, words
+        field.changed.emit()
+        assert pane.words.text() == words
+        assert list(pane.view.overlays) == ([BoxOverlay(*box)] if box is not None else [])
+
+
+def test_a_pixel_of_the_input_is_reported_with_the_size_of_the_image(qtbot: QtBot) -> None:
+    """The one under the cursor, the one that is clicked, and none beside the image or without one."""
+    analysis = analysis_of(Context(default_registry()))
+    pane = InputPane(ReceptiveField(analysis, analysis))
+    qtbot.addWidget(pane)
+    reported: list[object] = []
+    pane.probed.connect(lambda place: reported.append(("probed", place)))
+    pane.pinned.connect(lambda place: reported.append(("pinned", place)))
+
+    def report() -> list[object]:
+        reported.clear()
+        for place in ((3, 4), None):
+            pane.view.probed.emit(place)
+            pane.view.clicked.emit()
+            pane.view.right_clicked.emit(place)
+        return list(reported)
+
+    nowhere = [("probed", None), ("pinned", None), ("pinned", None)]
+    assert report() == nowhere * 2
+    array = np.random.default_rng(0).random((2, 3, 6, 5)).astype(np.float32)
+    pane.show_input("image", array)
+    there = ((3, 4), (5, 6))
+    assert report() == [("probed", there), ("pinned", there), ("pinned", there), *nowhere]
+    for shown, item in ((array, 0), (array, 1), (array[:, :, :4], 1), (array[:, :, :4], 0)):
+        pane.show_input("other", shown, item)
+        assert pane.title.text() == "other"
+        assert pane.view.image == to_image(picture_pixels(shown[item]))
+    pane.show_input("other", None)
+    assert (pane.view.image, pane.size_of_picture) == (None, None)
+    assert report() == nowhere * 2
 
 
 def test_why_nothing_is_shown(panel: ChannelInspectorPanel) -> None:
@@ -722,6 +821,14 @@ def test_tiles_that_were_seen_long_ago_are_dropped(monkeypatch: pytest.MonkeyPat
         tiles.make(range(first, first + 2))
     assert len(tiles) == 5
     assert tiles.missing(range(12)) == list(range(7))
+
+    tiles.set_look(Look("gray"))
+    before = {channel: tiles.picture(channel) for channel in range(7, 12)}
+    assert all(before.values())
+    for first in (7, 0, 2, 4):
+        tiles.make(range(first, first + 2))
+    assert tiles.picture(7) is None  # it was made and dropped: not the one of the look before
+    assert [tiles.picture(channel) for channel in (9, 10, 11)] == [before[channel] for channel in (9, 10, 11)]
 
 
 def test_the_channel_of_the_cursor_is_in_sight_as_a_whole(qtbot: QtBot) -> None:

@@ -264,6 +264,31 @@ def test_channels_are_sorted_in_the_order_that_was_asked_for_last(qtbot: QtBot) 
     assert order_of(zeros, Order.ZEROS) == [1, 2, 0]
 
 
+def test_sorting_goes_on_after_a_failure(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With what was asked for meanwhile, if there is something, and with the next request."""
+    owner = QObject()
+    sorter, found = Sorter(owner), []
+    sorter.sorted.connect(found.append)
+    large, fails = noise(1, 6, 600, 600), [True]
+
+    def sort(data: np.ndarray, kind: Order) -> list[int]:
+        if fails and fails.pop():
+            raise ValueError("no order")
+        return order_of(data, kind)
+
+    monkeypatch.setattr("app.ui.inspector.order.order_of", sort)
+    sorter.sort(large, Order.MEAN)
+    qtbot.waitUntil(lambda: not sorter._background.running, timeout=WAIT)
+    assert found == []
+    fails.append(True)
+    sorter.sort(large, Order.MEAN)
+    sorter.sort(large, Order.ENERGY)
+    qtbot.waitUntil(lambda: len(found) == 1, timeout=WAIT)
+    assert found.pop() == order_of(large, Order.ENERGY)
+    sorter.sort(large, Order.ZEROS)
+    qtbot.waitUntil(lambda: len(found) == 1, timeout=WAIT)
+
+
 # --- what the subject asks for -------------------------------------------------------------------------------------------------
 
 
@@ -662,6 +687,52 @@ def test_the_capture_is_asked_for_while_the_panel_is_seen(bench: Panel) -> None:
     assert captured.capture == "conv_0"
     assert bench.context.document.do(lambda g: rename_layer(g, "conv_0", "renamed"))
     assert captured.capture == "renamed"
+    for kind, expected in ((0, ("renamed", ("picture",))), (1, ("picture", ()))):
+        bench.choose("kind", kind)
+        assert bench.context.document.do(lambda g: rename_layer(g, "input_0", "picture"))
+        assert (captured.capture, captured.also) == expected
+        bench.context.document.undo()
+
+
+def test_a_panel_that_was_hidden_shows_what_it_showed(bench: Panel) -> None:
+    """Behind another tab and back, also where there was another run in between."""
+    panel, hidden = bench.panel, noise(0, 2, 8, 6, 5)
+    first = noise(1, 2, 3, 6, 5)
+    results = {"input_0": first, "conv_0": first, "output_0": first}
+    panel.inspect("conv_h")
+    bench.run(conv_h=hidden, **results)
+
+    def again(what: str, **wanted: Any) -> None:
+        before = bench.state()
+        assert {key: before[key] for key in wanted} == wanted, what
+        before["look"], before["order"] = bench.look(), list(panel.grid.order)
+        for between in (lambda: None, lambda: bench.run(conv_h=hidden, **results)):
+            panel.hide()
+            between()
+            panel.show()
+            bench.qtbot.waitExposed(panel)
+            after = bench.state()
+            after["look"], after["order"] = bench.look(), list(panel.grid.order)
+            assert after == before, what
+
+    again("all", view="grid", current=0)
+    panel.grid.set_current(3)
+    bench.choose("order", 1)
+    bench.set_look(0.25, 0.5)
+    again("a channel", view="grid", current=3)
+    panel.subjects.item.setValue(1)
+    again("an item", view="grid", item="item 1 of 2")
+    panel.probe.toggle((2, 3, 1))
+    again("pinned", pin=(2, 3, 1), input=True)
+    panel.enlarge(5)
+    again("one", view="one", current=5, remove=True, pin=(2, 3, 1))
+    panel.shrink()
+    panel.probe.unpin()
+    again("back", view="grid", current=5, pin=None)
+    bench.context.document.do(lambda graph: rename_layer(graph, "conv_h", "renamed"))
+    results = {**results, "renamed": hidden}
+    bench.run(**results)
+    again("renamed", layer="renamed", current=5)
 
 
 def test_ranges_of_colors_over_tensors_images_locks_and_documents(bench: Panel) -> None:

@@ -22,6 +22,7 @@ from shown_state import differences, named, of_tree
 from window_kit import network, show
 
 from app.ui.analysis.heat import HeatLegend
+from app.ui.analysis.input_row import InputRow
 from app.ui.analysis.output_view import OutputView
 from app.ui.analysis.transport import Transport
 from app.ui.canvas.canvas import Canvas
@@ -280,6 +281,7 @@ PARTS: dict[str, Callable[[QWidget], QWidget]] = {
     "slider": lambda _: NumberSlider("slider", "Slider", 0, 2),
     "whole_slider": lambda _: NumberSlider("whole_slider", "Whole", 1, 90, whole=True),
     "logarithmic": lambda _: NumberSlider("logarithmic", "Logarithmic", 0.01, 100, logarithmic=True, significant=3),
+    "input_row": lambda host: InputRow("x", analysis_of(Context(default_registry(), host)).playback),
 }
 
 

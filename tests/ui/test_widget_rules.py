@@ -962,6 +962,24 @@ def test_a_search_chooses_what_can_be_chosen_after_it_has_closed(qtbot: QtBot) -
     popup.close()
 
 
+def test_a_click_on_a_row_of_a_search_chooses_it_at_once(qtbot: QtBot) -> None:
+    page = QWidget()
+    shown(qtbot, page, 400, 300)
+    rows = [SearchMatch("a", "First"), SearchMatch("b", "Gray", enabled=False), SearchMatch("c", "Third")]
+    popup = SearchPopup("find", "Find", "type here", "Nothing.", lambda text: rows, page)
+    popup.setWindowFlag(Qt.WindowType.Popup, False)
+    heard: list[str] = []
+    popup.chosen.connect(heard.append)
+    view = popup._list
+    for row, expected in ((2, ["c"]), (1, []), (0, ["a"]), (2, ["c"])):
+        popup.open_at(QPoint(0, 0))
+        heard.clear()
+        place = view.visualItemRect(view.topLevelItem(row)).center()
+        QTest.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, pos=place)
+        assert (heard, popup.isVisible()) == (expected, not expected)
+    popup.close()
+
+
 # --- colors ----------------------------------------------------------------------------------------------------------
 
 

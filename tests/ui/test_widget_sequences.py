@@ -311,6 +311,38 @@ def test_a_slider_over_ranges_values_and_gestures(qtbot: QtBot) -> None:
     assert slider.value == 0.25
 
 
+@pytest.mark.parametrize("whole", [False, True])
+def test_what_is_typed_into_the_box_of_a_slider_stays_until_it_is_applied(qtbot: QtBot, whole: bool) -> None:
+    """Also when the present value is shown again; another value replaces it."""
+    slider = shown(qtbot, NumberSlider("s", "Scale", 0, 100, 1, whole=whole), 300, 40)
+    QTest.qWaitForWindowActive(slider)
+    slider.set_value(5)
+    box, changed = slider.box, []
+    slider.changed.connect(changed.append)
+    box.setFocus()
+    box.selectAll()
+    qtbot.keyClicks(box, "70")
+    for _ in range(2):
+        slider.set_value(5)
+        assert (box.text(), slider.slider.value(), changed) == ("70", 5, [])
+    slider.set_value(8)
+    assert (slider.value, slider.slider.value(), changed) == (8, 8, [])
+    assert box.text() != "70"
+    box.selectAll()
+    qtbot.keyClicks(box, "70")
+    qtbot.keyClick(box, Qt.Key.Key_Return)
+    assert (slider.value, slider.slider.value(), changed) == (70, 70, [70])
+    for limit in ("0", "100", "25+75" if not whole else "100"):
+        box.selectAll()
+        qtbot.keyClicks(box, limit)
+        qtbot.keyClick(box, Qt.Key.Key_Return)
+        assert slider.value == (0 if limit == "0" else 100)
+    box.selectAll()
+    qtbot.keyClicks(box, "101")
+    qtbot.keyClick(box, Qt.Key.Key_Return)
+    assert slider.value == 100 if not whole else slider.value <= 100
+
+
 # --- images ----------------------------------------------------------------------------------------------------------------
 
 

@@ -611,6 +611,33 @@ def test_maps_legends_and_recipes(page: Page) -> None:
     compare("widget_maps", lines)
 
 
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("a + foo * b", "foo"),
+        ("unknown", "unknown"),
+        ("a.real", ""),
+        ("a $ b", ""),
+        ("alpha + beta1_x", "beta1_x"),
+        ("a + beta - b", "beta"),
+    ],
+)
+def test_all_of_a_wrong_name_is_underlined(qtbot: QtBot, text: str, wrong: str) -> None:
+    edit = RecipeEdit()
+    qtbot.addWidget(edit)
+    edit.resize(400, 24)
+    edit.setText(text)
+    assert edit.problem is not None
+    first, last = edit.problem
+    assert not wrong or text[first:last] == wrong
+    (wave,) = [s.area for s in strokes(edit) if "error" in s.pen]
+    width = edit.fontMetrics().horizontalAdvance
+    wanted = width(text[:last]) - width(text[:first])
+    assert abs(wave.width() - max(wanted, edit.fontMetrics().averageCharWidth())) <= 4
+    edit.setCursorPosition(first)
+    assert abs(wave.left() - edit.cursorRect().center().x()) <= 4
+
+
 def test_overlays_of_an_image(page: Page) -> None:
     """Boxes, crosses and labels inside, at the border and outside of what is seen."""
     lines = []

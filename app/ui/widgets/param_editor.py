@@ -176,10 +176,8 @@ class ParamEditor(QWidget):
         return field
 
     def _put_field(self, field: NumberField | SizeField, text: str | None) -> None:
-        if text is None:
-            field.set_placeholder(
-                "…" if self._several == tr_data(MIXED) or isinstance(field, SizeField) else self._several
-            )
+        different = "…" if self._several == tr_data(MIXED) or isinstance(field, SizeField) else self._several
+        field.set_placeholder(different if text is None else "")
         field.set_text("" if text is None else text)
 
     def _line(self, parameter: Parameter) -> QWidget:

@@ -66,7 +66,7 @@ class SearchPopup(QFrame):
         self._list.header().setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
         self._list.header().setSectionResizeMode(1, QHeaderView.ResizeMode.ResizeToContents)
         self._list.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self._list.itemClicked.connect(self._choose)
+        self._list.itemClicked.connect(self._click)
         self._nothing = QLabel(nothing)
         self._nothing.setMargin(8)
         box = QVBoxLayout(self)
@@ -114,6 +114,11 @@ class SearchPopup(QFrame):
             self._list.setCurrentItem(first)
         self._list.setVisible(self._list.topLevelItemCount() > 0)
         self._nothing.setVisible(self._list.topLevelItemCount() == 0)
+
+    def _click(self, entry: QTreeWidgetItem) -> None:
+        """A gray row does not become the current one: a click on it chooses nothing."""
+        if entry is self._list.currentItem():
+            self._choose()
 
     def _choose(self) -> None:
         entry = self._list.currentItem()

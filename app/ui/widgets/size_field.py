@@ -50,12 +50,12 @@ class SizeField(QWidget):
             if count > BUTTONS:
                 field.setMinimumWidth(field.fontMetrics().horizontalAdvance("0000") + FRAME)
                 field.setButtonSymbols(NumberField.ButtonSymbols.NoButtons)
-            field.set_placeholder(tr("none") if optional else title[0])
             field.setToolTip(title)
             field.edited.connect(lambda _text: self.edited.emit(self.text()))
             field.finished.connect(self.finished)
             self.fields.append(field)
             layout.addWidget(field, 1)
+        self.set_placeholder("")
 
     def text(self) -> str:
         parts = [field.text().strip() for field in self.fields]
@@ -73,8 +73,9 @@ class SizeField(QWidget):
             field.set_text(part)
 
     def set_placeholder(self, text: str) -> None:
-        for field in self.fields:
-            field.set_placeholder(text)
+        """What empty fields show; an empty text: which component each of them is, or that there can be none."""
+        for field, (_, english) in zip(self.fields, _PARTS, strict=False):
+            field.set_placeholder(text or (tr("none") if self._optional else tr_data(english)[0]))
 
     def has_focus(self) -> bool:
         return any(field.hasFocus() for field in self.fields)
