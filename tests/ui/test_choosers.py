@@ -22,7 +22,6 @@ from shown_state import named, of_tree
 from side_kit import network, photograph
 from window_kit import shown
 
-import samples
 from app.reports.comparison_page import COMPARISONS
 from app.reports.votes import VOTES
 from app.ui.analysis import report
@@ -46,9 +45,8 @@ from app.ui.shell.export.tensorrt import TensorRtExportDialog
 from app.ui.shell.module_dialog import ModuleDialog
 from app.ui.train.training_panel import TrainingPanel
 from app.ui.widgets import file_dialogs, run_choices
-from app.ui.widgets.file_dialogs import open_filter
 from app.ui.widgets.run_choices import Choice
-from designer.files.document import DOCUMENTS, read_document
+from designer.files.document import read_document
 from designer.operators.registry import default_registry
 
 Act = Callable[[], object]
@@ -223,15 +221,6 @@ def test_of_differences(qtbot: QtBot, context: Context, choosers: Choosers, tmp_
     shown(qtbot, panel, 500, 400)
     network(tmp_path, "other", 5)
     session("differences", panel, {"other.xml": panel.ask_file}, choosers, tmp_path)
-    choosers.asked.clear()
-    sample = samples.path("denoiser.xml")
-    graph = read_document(sample).graph
-    assert graph is not None
-    context.set_document(Document(graph, context.registry, sample, parent=context))
-    panel.ask_file()
-    assert choosers.asked == [
-        f"open 'Compare With' in {plain(f' {Path.home()}').strip()!r} of {open_filter(DOCUMENTS)!r} ''"
-    ], "not next to a sample"
 
 
 def test_of_precision(qtbot: QtBot, context: Context, choosers: Choosers, tmp_path: Path) -> None:

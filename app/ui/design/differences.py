@@ -24,7 +24,6 @@ from PySide6.QtWidgets import (
 )
 
 from app.ui.document.document import Document
-from app.ui.document.locations import start_folder
 from app.ui.engine.context import Context
 from app.ui.widgets import theme
 from app.ui.widgets.empty_state import EmptyState
@@ -127,7 +126,8 @@ class DifferencesPanel(QWidget):
 
     def ask_file(self) -> None:
         file = self._context.root.file if self._context.has_document else None
-        name, _ = QFileDialog.getOpenFileName(self, tr("Compare With"), str(start_folder(file)), open_filter(DOCUMENTS))
+        folder = file.parent if file is not None else Path.home()
+        name, _ = QFileDialog.getOpenFileName(self, tr("Compare With"), str(folder), open_filter(DOCUMENTS))
         if name:
             self.with_file(Path(name))
 
