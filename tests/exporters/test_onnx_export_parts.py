@@ -465,3 +465,24 @@ def test_an_interrupted_swap_restores_old_files_and_removes_new_ones(tmp_path, m
         (new / name).write_text(text)
     swap(target, new, tmp_path / "older", ["a", "b", "gone", "z"])
     assert tree(target) == {"a": "4", "b": "5", "z": "6"}
+
+
+def test_a_model_whose_shapes_contradict_each_other_is_explained() -> None:
+    """The checker of the onnx package raises one error for what is declared wrong, and another for what does not fit."""
+    entry, left = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, 3]) for name in "xy")
+    wrong = helper.make_tensor_value_info("y", TensorProto.FLOAT, [5, 7])
+    for nodes, end in (
+        ([helper.make_node("Relu", ["x"], ["y"])], wrong),
+        ([helper.make_node("Relu", ["x"], ["y"], unknown=1)], left),
+        ([helper.make_node("MatMul", ["x", "x"], ["y"])], left),
+    ):
+        made = helper.make_model(
+            helper.make_graph(nodes, "g", [entry], [end]), opset_imports=[helper.make_opsetid("", 20)]
+        )
+        with pytest.raises(DiagnosticError) as caught:
+            check_model(made, "net")
+        (finding,) = caught.value.diagnostics
+        assert finding.code == "onnx-invalid"
+        assert finding.message.startswith("'net' does not pass the ONNX checker: ")
+        assert "\n" not in finding.message
+        assert finding.remedy

@@ -233,3 +233,15 @@ def test_without_ncu_or_for_an_unknown_chip(monkeypatch, tmp_path):
 
 def test_a_report_of_other_kernels_only():
     assert "no kernel in the range" in layer_utilization([], LAYERS, METRICS[HOPPER]).reason
+
+
+def test_a_counter_of_zero_is_a_value_and_one_that_was_not_read_is_left_out():
+    table = """==PROF== Connected
+"ID","Kernel Name","a","b","c","d","e"
+"","","%","%","","",""
+"0","layerwright_range_1","0","0.0","n/a","","1,234.5"
+"1","another","1","1","1","1","1"
+"""
+    table = table.replace("layerwright_range_1", f"{counters.RANGE}1")
+    (kernel,) = counters.kernels_of_table(table, "abcdef")
+    assert kernel.metrics == {"a": 0.0, "b": 0.0, "e": 1234.5}

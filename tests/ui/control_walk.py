@@ -62,11 +62,17 @@ class ControlWalk:
         self.parts = of or (root,)
         self.unread = tuple(f" {name}" for name in unread)
         self.typed = 0
+        root.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose, on=False)
         self.acts: dict[str, Act] = dict(acts or {})
         for part in self.parts:
             for widget in part.findChildren(QWidget):
                 name = widget.objectName()
-                if name and not name.startswith("qt_") and name not in self.acts and not name.startswith(tuple(without)):
+                if (
+                    name
+                    and not name.startswith("qt_")
+                    and name not in self.acts
+                    and not name.startswith(tuple(without))
+                ):
                     act = self._act_of(name)
                     if act is not None:
                         self.acts[name] = act
@@ -108,9 +114,11 @@ class ControlWalk:
     def state(self) -> Any:
         self.settle()
         found = list(of_tree(self.root))
-        for field in self.root.findChildren(NumberField):
-            if field.isVisibleTo(self.root):
-                found.append((f"{field.objectName()} number", field.text()))
+        found += [
+            (f"{field.objectName()} number", field.text())
+            for field in self.root.findChildren(NumberField)
+            if field.isVisibleTo(self.root)
+        ]
         for view in self.root.findChildren(QTreeView):
             if view.isVisibleTo(self.root) and view.model() is not None:
                 count = view.model().rowCount()
@@ -127,6 +135,9 @@ class ControlWalk:
             if step >= most:
                 break
             answer = self.acts[names[number]]()
+            if self.root.isHidden():
+                answer = "closes"
+                self.root.show()
             now = self.state()
             found = lines(now, self.unread, since=before, icons=True)
             said.append(f"# {names[number]}" + (f" {answer}" if isinstance(answer, str) else ""))
