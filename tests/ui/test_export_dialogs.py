@@ -476,6 +476,10 @@ def test_the_layers_of_an_engine_are_listed_and_select_those_of_the_network(
         str(tmp_path / "a.engine") if tensorrt.SUFFIX == ".engine" else str(tmp_path / f"a{tensorrt.SUFFIX}")
     )
     assert not dialog.table.isVisible()
+    header = dialog.table.headerItem()
+    assert [header.text(column) for column in range(header.columnCount())] == [
+        "Layers of the network", "Precision", "Kind", "Nodes",
+    ]  # fmt: skip
 
     def build() -> list[list[str]]:
         dialog.export.click()

@@ -10,13 +10,15 @@ pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
 import canvas_kit as kit
-from PySide6.QtCore import QDeadlineTimer, QEvent, QObject, QPoint, QPointF
-from PySide6.QtGui import QPainterPath
+from PySide6.QtCore import QDeadlineTimer, QEvent, QObject, QPoint, QPointF, QRectF
+from PySide6.QtGui import QImage, QPainter, QPainterPath, QTransform
 from PySide6.QtWidgets import QApplication
 
-from app.ui.canvas.far_view import STRIDE, Sweep
+from app.ui.canvas.far_view import CURVES, STRIDE, FarView, Sweep
+from app.ui.widgets import theme
 from designer.graph import commands, frames, routes
 from designer.graph.model import Frame, Layer, Source
+from designer.operators.api import Category
 
 EXPIRED, FOREVER = 0, QDeadlineTimer.ForeverConstant.Forever
 
@@ -212,3 +214,37 @@ def test_from_afar_many_selected_layers_are_seen_until_something_else_is_selecte
     qtbot.waitUntil(lambda: painted.count > 0)
     assert canvas.context.selection == (("free",) if left else ())
     assert (viewer.grab().toImage() == plain) is not bool(left)
+
+
+@pytest.mark.parametrize("count", [4, CURVES + 1])
+def test_what_is_drawn_on_a_far_view_is_as_thick_at_every_scale(qapp, count):
+    """Links, highlighted links, blocks and selected ones, of which each has the same place and size in pixels at each scale."""
+
+    def line(y: float) -> QPainterPath:
+        path = QPainterPath(QPointF(8, y))
+        path.lineTo(120, y)
+        path.lineTo(150, y + 12)
+        return path
+
+    def painted(scale: float) -> QImage:
+        there = QTransform.fromScale(1 / scale, 1 / scale)
+        far = FarView(count=count)
+        far.links = there.map(line(20))
+        far.marked = {"link_path": there.map(line(50)), "link_active": there.map(line(80))}
+        far.blocks = {Category.CONVOLUTION: [there.mapRect(QRectF(16, 104, 32, 16))]}
+        far.ghosts = {Category.CONVOLUTION: [there.mapRect(QRectF(64, 104, 32, 16))]}
+        far.selected = [there.mapRect(QRectF(112, 104, 32, 16))]
+        image = QImage(160, 128, QImage.Format.Format_RGB32)
+        image.fill(theme.color("sunken"))
+        painter = QPainter(image)
+        painter.scale(scale, scale)
+        far.paint(painter, scale)
+        painter.end()
+        return image
+
+    expected = painted(1.0)
+    empty = theme.color("sunken").rgb()
+    thick = [sum(expected.pixel(40, y) != empty for y in range(top, top + 24)) for top in (8, 38, 68)]
+    assert 0 < thick[0] < thick[1] == thick[2]
+    for scale in (0.5, 0.25, 0.0625, 0.015625):
+        assert painted(scale) == expected, scale

@@ -64,6 +64,35 @@ def test_dragging_pans_and_a_click_is_no_drag(view: ImageView, qtbot: QtBot) -> 
         qtbot.mouseClick(view, Qt.MouseButton.LeftButton, pos=QPoint(200, 150))
 
 
+@pytest.mark.parametrize("way", ["left button", "middle button", "arrow keys"])
+def test_a_fitted_image_is_moved_at_the_size_in_which_it_is_shown(view: ImageView, qtbot: QtBot, way: str) -> None:
+    """Whatever the zoom was before it was fitted; a view that follows shows the same."""
+    other = ImageView("test.other", "Other", "")
+    qtbot.addWidget(other)
+    other.resize(view.size())
+    other.show_image(view.image)
+    view.view_changed.connect(other.follow)
+    for zoom in (None, 1.0, 5.0):
+        if zoom is not None:
+            view.set_zoom(zoom)
+        view.fit()
+        corners = [view.place_of(*corner) for corner in ((0, 0), (200, 100))]
+        if way == "arrow keys":
+            step = QPointF(0, -0.1 * view.height())
+            qtbot.keyClick(view, Qt.Key.Key_Down)
+        else:
+            button = Qt.MouseButton.LeftButton if way == "left button" else Qt.MouseButton.MiddleButton
+            step = QPointF(30, -10)
+            qtbot.mousePress(view, button, pos=QPoint(200, 150))
+            for share in (0.5, 1.0):
+                qtbot.mouseMove(view, QPoint(200, 150) + (step * share).toPoint())
+            qtbot.mouseRelease(view, button, pos=QPoint(200, 150) + step.toPoint())
+        assert view.zoom == pytest.approx(2.0)
+        assert [view.place_of(*corner) - step for corner in ((0, 0), (200, 100))] == corners
+        assert not view.view.fitted
+        assert other.view == view.view
+
+
 @pytest.mark.parametrize("split", [SplitMode.NONE, SplitMode.VERTICAL])
 def test_an_image_that_goes_away_while_it_is_dragged(view: ImageView, qtbot: QtBot, split: SplitMode) -> None:
     view.set_split(split, 0.5)

@@ -8,7 +8,8 @@ pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
 import os
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import fields, replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -601,6 +602,54 @@ def test_settings_of_a_document_without_a_file_are_in_its_journal(qapp, tmp_path
     third.keep_settings()
     third.journal.abandon()
     assert kept_settings() == [{}], "they are in the settings file"
+
+
+def other_settings() -> Iterator[Settings]:
+    """Settings of which one is not the default, of which none is, and of which one is zero that is not so by default."""
+    others: dict[str, object] = {
+        "precision": "fp16",
+        "layout": "nhwc",
+        "engine": "torch",
+        "device": "cuda",
+        "threads": 3,
+        "tile": 256,
+        "weights": "/weights",
+        "random_seed": 7,
+        "input_files": {"in": "/a"},
+        "output_files": {"out": "/b"},
+        "iterations": 12,
+        "profiling": True,
+        "profiling_sections": {"memory": False},
+        "variants": (Variant("half", "fp16", formats={"conv": "fp16"}, reasons={"conv": "fast"}),),
+        "variant": "half",
+        "project": "/project",
+        "task": "denoise",
+        "recipe": {"epochs": "3"},
+        "extra": {"Newer/setting": "1"},
+    }
+    usual = Settings()
+    assert others.keys() == {f.name for f in fields(Settings)}
+    for name, value in others.items():
+        assert value != getattr(usual, name)
+        yield replace(usual, **{name: value})
+    yield replace(usual, **others)
+    for name in ("tile", "random_seed"):
+        yield replace(usual, **{name: 0})
+
+
+def test_every_setting_that_is_not_the_default_is_in_the_journal_of_a_document_without_a_file(qapp) -> None:
+    """Also one that is zero or empty: running images whole is a tile of 0."""
+    for settings in other_settings():
+        opened = OpenDocument(Document(network(), default_registry()), "")
+        opened.document.restore_settings(**{f.name: getattr(settings, f.name) for f in fields(Settings)})
+        opened.document.do(lambda g: features(g, "4"))
+        opened.journal.abandon()
+        (kept,) = kept_settings()
+        recovered = Document(network(), default_registry())
+        recovered.restore_settings(**kept)
+        assert recovered.settings == settings
+        usual = Settings()
+        assert kept.keys() == {f.name for f in fields(Settings) if getattr(settings, f.name) != getattr(usual, f.name)}
 
 
 def test_settings_are_in_the_journal_from_the_first_edit_and_whenever_the_project_changes(qapp, tmp_path: Path) -> None:
