@@ -9,7 +9,7 @@ pytestmark = pytest.mark.gui
 
 from pathlib import Path
 
-from PySide6.QtCore import QSettings, QTimer
+from PySide6.QtCore import QSettings, Qt, QTimer
 from PySide6.QtWidgets import QApplication, QFileDialog, QLabel, QLineEdit, QMessageBox, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
@@ -186,6 +186,33 @@ def test_a_file_is_not_replaced_without_a_question_because_its_suffix_was_added(
     qtbot.addWidget(window)
     path = ask_save_path(window, "Save", tmp_path / "other.xml", DOCUMENTS)
     assert asked == ["“net.xml” already exists."]
+    assert path == (tmp_path / "net.xml" if replaced else None)
+
+
+@pytest.mark.parametrize(
+    ("key", "replaced"),
+    [(Qt.Key.Key_Return, False), (Qt.Key.Key_Enter, False), (Qt.Key.Key_Escape, False), (None, True)],
+)
+def test_a_key_that_is_pressed_too_early_keeps_the_file(qtbot, tmp_path, monkeypatch, key, replaced) -> None:
+    """Enter and Escape are Cancel in the question; it takes the other button to replace the file."""
+    (tmp_path / "net.xml").write_text("mine")
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(tmp_path / "net"), ""))
+
+    def press(box: QMessageBox) -> None:
+        replace = box.findChild(QPushButton, "replace.replace")
+        if key is None:
+            replace.setFocus()
+        qtbot.keyClick(replace if key is None else box, Qt.Key.Key_Space if key is None else key)
+
+    def answer(box: QMessageBox) -> int:
+        QTimer.singleShot(0, lambda: press(box))
+        return exec_(box)
+
+    exec_ = QMessageBox.exec
+    monkeypatch.setattr(QMessageBox, "exec", answer)
+    window = QWidget()
+    qtbot.addWidget(window)
+    path = ask_save_path(window, "Save", tmp_path / "other.xml", DOCUMENTS)
     assert path == (tmp_path / "net.xml" if replaced else None)
 
 

@@ -215,6 +215,37 @@ def test_a_size_as_one_text(qtbot, panel, context):
     assert params(context, "conv_1")["kernel"] == "16x5"
 
 
+@pytest.mark.parametrize("leave", [False, True])
+def test_only_the_last_text_of_a_field_counts(qtbot, panel, context, leave):
+    """Also after a sum that was replaced before Enter or before the field was left. All of it is one step."""
+    context.select(("conv_1",))
+    before = context.document.graph["conv_1"].params
+    for name, part, texts, value in (
+        ("features", "features", ("3*16", "7"), "7"),
+        ("features", "features", ("3*16", "5*5"), "25"),
+        ("features", "features", ("7", "3*16", "9"), "9"),
+        ("features", "features", ("3*16", "4*"), "16"),
+        ("features", "features", ("3*16", "0"), "16"),
+        ("kernel", "kernel.width", ("2*4", "5"), "5x3"),
+        ("kernel", "kernel.width", ("2*8 x 3", "5x7"), "5x7"),
+    ):
+        widget = field(panel, part)
+        for text in texts:
+            retype(qtbot, widget, text)
+        if leave:
+            field(panel, "name", QLineEdit).setFocus()
+        else:
+            qtbot.keyClick(widget, Qt.Key.Key_Return)
+        assert not message(panel, name).startswith("=")
+        assert params(context, "conv_1")[name] == value, texts
+        if context.document.history.undo_title is not None:
+            context.document.undo()
+        assert context.document.history.undo_title is None
+        assert params(context, "conv_1") == before
+        context.select(("conv_0",))
+        context.select(("conv_1",))
+
+
 def test_arrows_go_on_from_a_sum(qtbot, panel, context):
     context.select(("conv_1",))
     features = field(panel, "features")

@@ -79,6 +79,31 @@ def test_only_the_left_button_moves_the_lines(qtbot: QtBot) -> None:
     assert view.amounts == (pytest.approx(0.7, abs=0.02), pytest.approx(1 / 3, abs=0.02))
 
 
+@pytest.mark.parametrize("count", [2, 3, 4])
+@pytest.mark.parametrize(
+    ("grabbed", "lines"), [((5, 1), (True, False)), ((2, 3), (False, True)), ((5, 3), (True, True))]
+)
+def test_a_drag_moves_the_lines_that_were_grabbed(
+    qtbot: QtBot, count: int, grabbed: tuple[int, int], lines: tuple[bool, bool]
+) -> None:
+    """The upright line, the level line, or both where they cross; the other one stays, wherever the pointer goes."""
+    view = SectorView("sectors", "Parts", "")
+    qtbot.addWidget(view)
+    view.resize(300, 200)
+    view.show()
+    view.show_pictures([np.full((6, 10), 0xFF000000, np.uint32)] * count, list("ABCD"[:count]))
+    before = view.amounts
+    qtbot.mousePress(view, Qt.MouseButton.LeftButton, pos=view.place_of(*grabbed).toPoint())
+    for x, y in ((7, 2), (3, 5), (8, 4)):
+        qtbot.mouseMove(view, view.place_of(x, y).toPoint())
+        moved = (x / 10 if lines[0] else before[0], y / 6 if lines[1] and count > 2 else before[1])
+        assert view.amounts == pytest.approx(moved, abs=0.02)
+    qtbot.mouseRelease(view, Qt.MouseButton.LeftButton, pos=view.place_of(8, 4).toPoint())
+    after = view.amounts
+    qtbot.mouseMove(view, view.place_of(1, 1).toPoint())
+    assert view.amounts == after
+
+
 @pytest.mark.parametrize("size", [(300, 420), (420, 100)])
 @pytest.mark.parametrize("count", [1, 2, 3, 4])
 def test_lines_are_grabbed_where_they_divide_the_image(qtbot: QtBot, count: int, size: tuple[int, int]) -> None:

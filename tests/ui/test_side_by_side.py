@@ -602,6 +602,32 @@ def test_a_folder_can_be_cancelled_and_an_empty_one_says_so(side: Side, qtbot: Q
     assert "no images" in view.note.text()
 
 
+def test_stop_ends_a_run_over_a_folder_too(side: Side, qtbot: QtBot) -> None:
+    """Its rows and the comparison of the image stay, and it can be run again."""
+    side.begin()
+    photos = side.folder / "many"
+    photos.mkdir()
+    names = [f"{index}.png" for index in range(8)]
+    for index, name in enumerate(names):
+        photograph(photos / name, index)
+    window = side.window
+    view, run, made = window.folder, window.folder_run, dict(side.model.made)
+    view.folder.setText(str(photos))
+    with qtbot.waitSignal(run.row_added, timeout=WAIT):
+        view.start()
+    assert (window.stop_button.isEnabled(), view.start_button.isEnabled()) == (True, False)
+    there = list(run.rows)
+    qtbot.mouseClick(window.stop_button, Qt.MouseButton.LeftButton)
+    assert not run.running
+    assert (window.stop_button.isEnabled(), view.start_button.isEnabled()) == (False, True)
+    assert run.rows == there
+    assert len(there) < len(names)
+    assert side.model.made == made
+    view.start()
+    qtbot.waitUntil(lambda: not run.running, timeout=WAIT)
+    assert [row.name for row in run.rows] == names
+
+
 def test_escape_closes_and_ends_the_engines(side_of_processes: Side, qtbot: QtBot) -> None:
     side = side_of_processes
     side.begin()
