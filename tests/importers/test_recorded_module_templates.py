@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+import pytest
 from recorded import check_recorded
 
 from designer.files.weights import WeightKey
 from designer.graph.model import ActivationSpec, Layer, Source
+from designer.importers import templates
 from designer.importers.report import NodeOutcome, Outcome
 from designer.importers.templates import (
     ModuleClass,
@@ -327,3 +329,20 @@ def test_weights_and_outcomes_follow_their_layers() -> None:
     assert moved_outcome(outcome, {"a": "one.conv"}).layers == ("one.conv", "b")
     assert moved_outcome(outcome, {"a": "one.conv"}).node == "n"
     assert moved_outcome(outcome, {"c": "one.conv"}) is outcome
+
+
+@pytest.mark.parametrize(
+    ("name", "scope", "short"),
+    [
+        ("net_body_conv", ("net", "body"), "conv"),
+        ("body_conv", ("net", "body"), "conv"),
+        ("net_conv", ("net", "body"), "net_conv"),
+        ("body_body_conv", ("net", "body"), "body_conv"),
+        ("body_", ("net", "body"), "body_"),
+        ("bodyconv", ("net", "body"), "bodyconv"),
+        ("conv", (), "conv"),
+    ],
+)
+def test_names_in_a_template_are_without_the_path_of_the_module(name, scope, short):
+    """Of the path, any part up to its end can be before the name: exporters leave out outer modules."""
+    assert templates._short(name, scope) == short
