@@ -9,7 +9,7 @@ pytestmark = pytest.mark.gui
 
 import numpy as np
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QPlainTextEdit, QPushButton, QTabWidget
+from PySide6.QtWidgets import QPlainTextEdit, QPushButton, QTabWidget, QWidget
 
 from app.ui.design.custom_agreement import AgreeDialog, ask_agreement
 from app.ui.document.document import Document
@@ -22,7 +22,9 @@ from designer.files.document import write_document
 from designer.graph.commands import set_params
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
+from designer.graph.template import Template
 from designer.operators.code_text import agreement_text, digest
+from designer.operators.registry import default_registry
 from designer.runtime.images import write_image
 
 WAIT = 60_000
@@ -111,6 +113,53 @@ def test_only_code_that_needs_agreement_is_asked_for_and_only_once(qtbot, window
     qtbot.waitUntil(lambda: window.findChild(AgreeDialog) is None, timeout=WAIT)
     assert ask_agreement(context, lambda: None, window) is None
     assert window.findChild(AgreeDialog) is None
+
+
+def test_all_code_of_the_network_is_asked_for_whatever_part_of_it_is_shown(qtbot) -> None:
+    """The network itself, a template with code of its own, and one without any."""
+    codes = {"mine": SOURCE, "inner": SOURCE.replace("0.25", "0.5")}
+
+    def template(name: str, layer: Layer) -> Template:
+        ends = (Layer("x", "template_input"), Layer("y", "template_output", inputs=(Source(layer.name),)))
+        return Template(name, (ends[0], layer, ends[1]))
+
+    graph = Graph(
+        [
+            Layer("image", "input", params={"dims": "24x16x3"}),
+            Layer("mine", "custom", inputs=(Source("image"),), params={"source": codes["mine"]}),
+            Layer("a", "template", inputs=(Source("mine"),), params={"template": "code"}),
+            Layer("b", "template", inputs=(Source("a"),), params={"template": "plain"}),
+            Layer("result", "output", inputs=(Source("b"),)),
+        ],
+        templates=[
+            template("code", Layer("inner", "custom", inputs=(Source("x"),), params={"source": codes["inner"]})),
+            template("plain", Layer("bent", "activation", inputs=(Source("x"),))),
+        ],
+    )
+    context, parent = Context(default_registry()), QWidget()
+    qtbot.addWidget(parent)
+    context.set_document(Document(graph, context.registry))
+    parent.show()
+    scopes = ("", "a", "b", "code", "plain")
+    for answer in ("later", "agree"):
+        for scope in scopes if answer == "later" else ("b",):
+            assert context.set_scope(())
+            assert not scope or context.enter(scope)
+            dialog = ask_agreement(context, lambda: None, parent)
+            assert dialog is not None, scope
+            tabs = dialog.findChild(QTabWidget, "agree_custom.layers")
+            shown = {
+                tabs.tabText(n): dialog.findChild(QPlainTextEdit, f"agree_custom.source_{n}").toPlainText()
+                for n in range(tabs.count())
+            }
+            assert shown == {layer: agreement(code) for layer, code in codes.items()}, scope
+            qtbot.mouseClick(dialog.findChild(QPushButton, f"agree_custom.{answer}"), Qt.MouseButton.LeftButton)
+            qtbot.waitUntil(lambda: parent.findChild(AgreeDialog) is None, timeout=WAIT)
+    assert agreed() == {digest(agreement(code)) for code in codes.values()}
+    for scope in scopes:
+        assert context.set_scope(())
+        assert not scope or context.enter(scope)
+        assert ask_agreement(context, lambda: None, parent) is None, scope
 
 
 def test_timing_asks_too(qtbot, window) -> None:
