@@ -153,6 +153,38 @@ def test_a_range_that_was_set_stays_with_the_weights_of_a_renamed_layer(panel: C
     assert (panel.bar.look.gain, panel.bar.look.shift) == (3.0, 0.5)
 
 
+def test_every_output_of_a_renamed_layer_stays_inspected(panel: ChannelInspectorPanel) -> None:
+    """Also those other than the first, and those of layers in templates: they are asked for under their names of now."""
+    context = panel._context
+    inside = (
+        Layer("x", "template_input"),
+        Layer("moments", "statistics", inputs=(Source("x"),)),
+        Layer("y", "template_output", inputs=(Source("moments"),)),
+    )
+    layers = [
+        Layer("input_0", "input", params={"dims": "8x8x3"}),
+        Layer("stat", "statistics", inputs=(Source("input_0"),)),
+        Layer("block", "template", inputs=(Source("stat"),), params={"template": "t"}),
+        Layer("output_0", "output", inputs=(Source("block"),)),
+    ]
+    document = Document(Graph(layers, templates=(Template("t", inside),)), context.registry)
+    context.set_document(document)
+    reported: list[str] = []
+    context.inspected.connect(reported.append)
+    for layer, rest in (("input_0", ""), ("stat", ""), ("stat", ":figures"), ("block", ".moments:figures")):
+        panel.inspect(f"{layer}{rest}")
+        for name, edit in (
+            ("renamed", lambda layer=layer: document.do(lambda g: rename_layer(g, layer, "renamed"))),
+            (layer, document.undo),
+        ):
+            reported.clear()
+            assert edit()
+            now = f"{name}{rest}"
+            assert (panel.source, panel.subject.title, panel.subjects.layer.currentText()) == (now, now, now)
+            assert analysis_of(context).capture == now
+            assert reported == [now.partition(":")[0]]
+
+
 def test_kernels_of_a_transposed_convolution_are_shown_also_while_its_groups_are_wrong(
     panel: ChannelInspectorPanel,
 ) -> None:
