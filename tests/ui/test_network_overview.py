@@ -71,6 +71,26 @@ def test_before_a_run_it_says_what_will_stand_there(qtbot: QtBot, engine: Engine
     assert not made.panel.tree.isVisible()
 
 
+def test_its_button_launches_the_analysis_and_nothing_else(qtbot: QtBot, engine: EngineClient, tmp_path: Path) -> None:
+    """What ran is shown then, in place of the button."""
+    made = Bench(qtbot, engine)
+    timed: list[str] = []
+    made.context.inference_requested.connect(lambda: timed.append("timed"))
+    document = made.open(kit.small_network(8))
+    document.change_settings(random_seed=0)
+    made.analysis.inputs.set_file("input_0", kit.picture(tmp_path))
+    button = made.panel.findChild(QPushButton, "network_overview.empty.action")
+    assert button.isVisible()
+    qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+    assert timed == []
+    made.wait(Phase.READY)
+    assert made.panel.tree.isVisible()
+    assert not button.isVisible()
+    model = made.panel.model
+    names = [model.layer_at(model.index(row, LAYER)) for row in range(model.rowCount())]
+    assert names == ["input_0", "noise_0", "conv_0", "mix_0", "output_0"]
+
+
 def test_steps_stand_in_running_order_with_the_sizes_of_what_was_fed(bench: Bench) -> None:
     model = bench.panel.model
     names = [model.layer_at(model.index(row, LAYER)) for row in range(model.rowCount())]
