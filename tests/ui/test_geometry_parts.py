@@ -104,6 +104,37 @@ def test_a_drag_moves_the_lines_that_were_grabbed(
     assert view.amounts == after
 
 
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 4])
+def test_the_cursor_is_that_of_the_line_under_the_pointer_and_a_cross_everywhere_else(qtbot: QtBot, count: int) -> None:
+    """Also after a line was under it, or was dragged. Without images it is an arrow."""
+    view = SectorView("sectors", "Parts", "")
+    qtbot.addWidget(view)
+    view.resize(300, 200)
+    view.show()
+    view.show_pictures([np.full((6, 10), 0xFF000000, np.uint32)] * count, list("ABCD"[:count]))
+    shapes = Qt.CursorShape
+    plain = shapes.CrossCursor if count else shapes.ArrowCursor
+    upright = shapes.SplitHCursor if count > 1 else plain
+    level = shapes.SplitVCursor if count > 2 else plain
+    crossing = shapes.SizeAllCursor if count > 2 else upright
+    middle = view.rect().toRectF().center()
+    for x, y, shape in ((0, -60, upright), (-60, 0, level), (0, 0, crossing)):
+        for place, expected in (((-70, -70), plain), ((x, y), shape), ((70, 70), plain), ((x, y), shape)):
+            qtbot.mouseMove(view, (middle + QPointF(*place)).toPoint())
+            assert view.cursor().shape() is expected, place
+        if shape is not plain:
+            before = view.amounts
+            there = (middle + QPointF(-50, -40)).toPoint()
+            qtbot.mousePress(view, Qt.MouseButton.LeftButton, pos=(middle + QPointF(x, y)).toPoint())
+            qtbot.mouseMove(view, there)
+            qtbot.mouseRelease(view, Qt.MouseButton.LeftButton, pos=there)
+            assert view.amounts != before
+            assert view.cursor().shape() is shape, "it is still over what it moved"
+            qtbot.mouseMove(view, (middle + QPointF(70, 70)).toPoint())
+            assert view.cursor().shape() is plain
+            view.set_amounts(*before)
+
+
 @pytest.mark.parametrize("size", [(300, 420), (420, 100)])
 @pytest.mark.parametrize("count", [1, 2, 3, 4])
 def test_lines_are_grabbed_where_they_divide_the_image(qtbot: QtBot, count: int, size: tuple[int, int]) -> None:
