@@ -8,11 +8,12 @@ pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
 import canvas_kit as kit
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLineEdit, QTreeWidget, QWidget
 from window_kit import press, show
 
+from app.ui.canvas.inline_editor import WIDTH, InlineEditor
 from designer.graph import commands
 from designer.graph.model import Layer, Source
 from designer.graph.template_commands import make_template
@@ -84,6 +85,24 @@ def test_a_walk_keeps_the_layer_in_view(window):
     shown = viewer.mapToScene(viewer.viewport().rect()).boundingRect()
     assert shown.contains(window.canvas.projection["out"].box())
     assert viewer.zoom == 1
+
+
+@pytest.mark.parametrize("place", [(9600, 4800), (-9600, 4800), (9600, -4800), (-9600, -4800)])
+def test_the_field_for_the_name_of_a_layer_out_of_sight_opens_on_the_layer(window, place):
+    document, viewer = window.context.document, window.canvas.viewer
+    document.do(commands.move_layers(document.graph, {"free": place}))
+    viewer.zoom_by(1 / viewer.zoom)
+    viewer.go(QPointF(400, 80))
+    window.context.select(("free",))
+    window.canvas.rename_selection()
+    (editor,) = (each for each in viewer.viewport().findChildren(InlineEditor) if each.isVisible())
+    box = kit.rect(window.canvas, window.canvas.projection["free"].box())
+    assert viewer.viewport().rect().contains(box)
+    assert editor.width() == max(box.width(), WIDTH)
+    assert editor.y() == box.top()
+    assert editor.x() == min(box.left(), viewer.viewport().rect().right() - editor.width())
+    kit.write(window, "lonely")
+    assert document.graph["lonely"].position == place
 
 
 def test_alt_arrows_nudge_and_undo_together(window):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from random import Random
 
 import pytest
@@ -10,9 +11,10 @@ pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
 import canvas_kit as kit
-from PySide6.QtCore import QDeadlineTimer, QEvent, QObject, QPoint, QPointF, QRectF
+from PySide6.QtCore import QDeadlineTimer, QEvent, QObject, QPoint, QPointF, QRectF, Qt
 from PySide6.QtGui import QImage, QPainter, QPainterPath, QTransform
-from PySide6.QtWidgets import QApplication
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QStyleOptionGraphicsItem
 
 from app.ui.canvas.far_view import CURVES, STRIDE, FarView, Sweep
 from app.ui.widgets import theme
@@ -131,6 +133,49 @@ def test_from_afar_every_change_is_painted_without_another_event(qtbot, monkeypa
         assert viewer.grab().toImage() != before
 
 
+@pytest.mark.parametrize("what", ["a layer", "two layers", "a frame", "a collapsed frame"])
+def test_from_afar_what_is_dragged_is_shown_where_it_would_be_dropped(qtbot, what):
+    """After every move of the mouse, the view is that of the network after a drop there."""
+    canvas = kit.open_canvas(qtbot, kit.small_graph())
+    document, viewer = canvas.context.document, canvas.viewer
+    document.do(frames.set_frame(document.graph, "f", Frame("f", "Encoder", "", "", (272, -64, 304, 160))))
+    if what == "a collapsed frame":
+        document.do(CHANGES["a frame is collapsed"](Edited(canvas)))
+    viewer.zoom_by(0.1 / viewer.zoom)
+    viewer.centerOn(480, 60)
+    qtbot.waitUntil(lambda: not canvas.projection.busy)
+    if what == "two layers":
+        canvas.context.select(("conv", "free"))
+    held = canvas.projection["free" if what == "a layer" else "conv"].box()
+    start = kit.at(
+        canvas, held.center() if "layer" in what else canvas.projection.frame("f").seen.topLeft() + QPointF(60, 12)
+    )
+    places = [start + QPoint(*run) for run in ((12, 30), (-20, 60), (40, 90))]
+    painted = Painted(viewer.viewport())
+
+    def seen() -> tuple[object, ...]:
+        qtbot.waitUntil(lambda: painted.count > 0)
+        far = canvas.projection.far  # as it was painted
+        painted.count = 0
+        return dict(far.blocks), list(far.selected), [frame.seen for frame in far.frames]
+
+    dragged, dropped = [], []
+    QTest.mousePress(viewer.viewport(), kit.LEFT, pos=start)
+    for place in places:
+        QApplication.processEvents()
+        painted.count = 0
+        QTest.mouseMove(viewer.viewport(), place)
+        dragged.append(seen())
+    QTest.keyClick(viewer, Qt.Key.Key_Escape)
+    for place in places:
+        kit.drag(canvas, start, place)
+        QApplication.processEvents()
+        dropped.append(seen())
+        document.undo()
+    assert dragged == dropped
+    assert all(one != other for one, other in pairwise(dragged))
+
+
 def test_links_from_afar_are_where_they_are_near_by(qtbot):
     """Direct links, links around a layer, links with points, and those that get points or lose them."""
     canvas = kit.open_canvas(qtbot, kit.small_graph())
@@ -158,6 +203,58 @@ def test_links_from_afar_are_where_they_are_near_by(qtbot):
     document.undo()
     document.undo()
     assert check() == {"direct", "around"}
+
+
+@pytest.mark.parametrize("eager", [True, False])
+def test_the_marks_of_problems_from_afar_are_those_near_by(qtbot, monkeypatch, eager):
+    """An error and a warning, alone and together; a layer behind the error has no mark."""
+    if not eager:
+        monkeypatch.setattr("app.ui.canvas.projection.EAGER", 0)
+    canvas = kit.open_canvas(qtbot, kit.small_graph())
+    document, viewer = canvas.context.document, canvas.viewer
+    document.do(lambda g: commands.add_layer(g, Layer("more", "output", (640, 160), (Source("free"),))))
+    viewer.zoom_by(0.16 / viewer.zoom)
+    viewer.centerOn(480, 60)
+    qtbot.waitUntil(lambda: not canvas.projection.busy)
+    marks: set[tuple[int, int, int, str]] = set()
+
+    def note(painter: QPainter, place: QRectF, problem: str) -> None:
+        shown = painter.transform().mapRect(place)
+        marks.add((round(shown.center().x()), round(shown.center().y()), round(shown.width()), problem))
+
+    monkeypatch.setattr("app.ui.canvas.node_paint._paint_mark", note)
+
+    def far() -> set[tuple[int, int, int, str]]:
+        marks.clear()
+        viewer.viewport().grab()
+        return set(marks)
+
+    def near() -> set[tuple[int, int, int, str]]:
+        marks.clear()
+        image = QImage(viewer.viewport().size(), QImage.Format.Format_RGB32)
+        painter = QPainter(image)
+        for name in canvas.projection.layers:
+            item = canvas.projection[name]
+            painter.setTransform(viewer.viewportTransform())
+            painter.translate(item.pos())
+            item.paint(painter, QStyleOptionGraphicsItem())
+        painter.end()
+        return set(marks)
+
+    found = []
+    for step in (
+        lambda: None,
+        lambda: document.do(lambda g: commands.set_params(g, {"cat": {"color": "red"}})),
+        lambda: document.do(lambda g: commands.connect(g, Source("input"), "free", 0)),
+        document.undo,
+        document.undo,
+    ):
+        step()
+        qtbot.waitUntil(lambda: not canvas.projection.busy)
+        shown = far()
+        assert shown == near()
+        found.append(sorted(problem for *_, problem in shown))
+    assert found == [["error"], ["error", "warning"], ["warning"], ["error", "warning"], ["error"]]
 
 
 def test_a_crowd_of_links_or_of_layers_is_painted_from_afar(qtbot, monkeypatch):

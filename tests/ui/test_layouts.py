@@ -11,9 +11,10 @@ pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
 from PySide6.QtCore import QRect, QSettings, Qt
+from PySide6.QtGui import QShowEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QComboBox, QInputDialog, QLabel
-from window_kit import open_window
+from window_kit import open_window, settle
 
 import app.ui
 from app.ui.shell import window as shell
@@ -170,6 +171,29 @@ def test_sizes_that_the_user_chose_come_back(qtbot, tmp_path, way):
         window.close_now()
         window = open_window(qtbot, tmp_path, size=(1600, 1000))
     assert sizes(window) == {name: pytest.approx(size, abs=2) for name, size in mine.items()}
+    assert seen(window) == opened
+
+
+class Restored(QShowEvent):
+    """What the window system sends when a minimized window is shown again."""
+
+    def spontaneous(self) -> bool:
+        return True
+
+
+def test_a_minimized_window_comes_back_with_the_sizes_that_the_user_chose(qtbot, tmp_path):
+    window = open_window(qtbot, tmp_path, size=(1600, 1000))
+    docks = window.docks
+    settle(window)
+    default = sizes(window)
+    window.resizeDocks([docks["palette"], docks["parameters"]], [333, 444], Qt.Orientation.Horizontal)
+    window.resizeDocks([docks["type_checking"]], [222], Qt.Orientation.Vertical)
+    mine, opened = sizes(window), seen(window)
+    assert mine["dock.palette"][0] == 333
+    assert mine != default
+    QApplication.sendEvent(window, Restored())
+    settle(window)
+    assert sizes(window) == mine
     assert seen(window) == opened
 
 
