@@ -12,7 +12,7 @@ from template_networks import by_hand, nested, seeded, weights_by_hand
 
 import samples
 from designer.files.document import read_document
-from designer.files.weights import load_weights, required_weights
+from designer.files.weights import WeightKey, load_weights, required_weights, torch_keys
 from designer.graph import commands, template_commands
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
@@ -77,6 +77,29 @@ def test_a_class_for_each_template_and_a_submodule_for_each_instance(registry):
     array = np.random.default_rng(0).random((1, 3, 24, 32), dtype=np.float32)
     made = run(generated(blocks(), registry, weights), array)
     np.testing.assert_allclose(made, expected(blocks(), registry, weights, array, "input_image"), atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize(
+    "names", [("res 1", "res-1"), ("res-1", "res_1", "res 1"), ("1", "layer_1", "layer 1")], ids=str
+)
+def test_weights_are_found_for_instances_whose_names_become_the_same_identifier(registry, names):
+    """Every tensor of the generated module belongs to the layer that it was set for, also in an inner instance of such a name."""
+    ends = (node("x", "template_input"), node("y", "template_output", names[-1]))
+    inner = [node("conv 1", "convolution", "x", features=3), node("conv-1", "convolution", "conv 1", features=3)]
+    inner = Template("inner", (ends[0], *inner, node("y", "template_output", "conv-1")))
+    reads = dict(zip(names, ("x", *names), strict=False))
+    outer = Template("outer", (ends[0], *(node(n, "template", r, template="inner") for n, r in reads.items()), ends[1]))
+    layers = [node("in", "input", dims="16x12x3")]
+    for name in names:
+        layers.append(node(name, "template", layers[-1].name, template="outer"))
+    graph = Graph([*layers, node("out", "output", names[-1])], templates=[inner, outer])
+    weights = seeded(graph, registry)
+    state = generated(graph, registry, weights).state_dict()
+    keys = torch_keys(required_weights(Inference(graph, registry)))
+    assert state.keys() <= keys.keys()
+    assert sorted(keys[name] for name in state) == sorted(weights.tensors)
+    for name, tensor in state.items():
+        np.testing.assert_array_equal(tensor.numpy(), weights.tensors[WeightKey(*keys[name])], err_msg=name)
 
 
 def test_shared_weights_are_in_the_state_dict_once(registry):

@@ -1008,6 +1008,50 @@ def test_what_onnx_runtime_cannot_prepare_is_run_by_the_reference(runtime_regist
     np.testing.assert_allclose(found[Source("mine")], expected, rtol=1e-6)
 
 
+def test_the_reference_computes_values_of_the_same_types_as_onnx_runtime(runtime_registry, monkeypatch):
+    """Indices are integers and answers are truth values, also those of one operator with results of two types."""
+    from designer.runtime.api import RunOptions
+
+    operators = {
+        "classes": ("ArgMax", "axis=1\nkeepdims=1", ["N x 1 x 2 x 4 int64"]),
+        "large": ("IsInf", "", ["N x 3 x 2 x 4 bool"]),
+        "plain": ("LeakyRelu", "alpha=0.25", ["N x 3 x 2 x 4"]),
+        "pool": ("MaxPool", "kernel_shape=[2, 2]\nstrides=[2, 2]", ["N x 3 x 1 x 2", "N x 3 x 1 x 2 int64"]),
+    }
+    graph = Graph(
+        [
+            layer("image", "input", dims="4x2x3"),
+            *(
+                layer(
+                    name,
+                    "opaque",
+                    "image",
+                    op_type=op,
+                    attributes=text,
+                    output_count=len(kinds),
+                    shapes="\n".join(kinds),
+                )
+                for name, (op, text, kinds) in operators.items()
+            ),
+        ]
+    )
+    inference = Inference(graph, runtime_registry)
+    engine = ort_engine.OrtEngine(inference, Weights(), RunOptions("onnxruntime", threads=1))
+    part = Part((*operators,), (Source("image"),))
+    wanted = [source for name in operators for source in inference.tensors(name)]
+    array = np.random.default_rng(2).normal(size=(2, 3, 2, 4)).astype(np.float32)
+    array[0, 1, 0, 2], array[1, 2, 1, 3] = np.inf, -np.inf
+    plain = engine.compile(part, wanted)
+    monkeypatch.setattr(ort_engine, "inference_session", failing_session)
+    slow = engine.compile(part, wanted)
+    assert (type(plain), type(slow)) == (ort_engine.OrtCompiled, ort_engine.ReferenceCompiled)
+    expected, found = (made.run({Source("image"): array}) for made in (plain, slow))
+    assert list(found) == wanted
+    assert [found[source].dtype.name for source in wanted] == ["int64", "bool", "float32", "float32", "int64"]
+    for source in wanted:
+        np.testing.assert_array_equal(found[source], expected[source], err_msg=str(source), strict=True)
+
+
 def test_the_reference_runs_imported_operators_in_their_own_layout_only(runtime_registry, monkeypatch):
     """Its models are N x C x H x W, and it has no weights as inputs."""
     monkeypatch.setattr(ort_engine, "inference_session", failing_session)

@@ -59,6 +59,31 @@ def test_counts_of_a_tensor():
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("together", [1, module.TOGETHER])
+def test_every_output_of_a_layer_is_checked(runtime_registry, monkeypatch, engine, together):
+    """Values that are not finite are in the second part of the image only, which another layer reads."""
+    monkeypatch.setattr(module, "TOGETHER", together)
+    graph = Graph(
+        [
+            layer("image", "input", dims="32x24x3"),
+            layer("steep", "scale_shift", "image", scale="1.0", shift="-0.5"),
+            layer("parts", "split", "steep", axis="1", sizes="1,2"),
+            layer("root", "unary", "parts:y1", function="sqrt"),
+            layer("result", "output", "root"),
+        ]
+    )
+    session = session_of(graph, runtime_registry, engine)
+    trace = trace_nonfinite(session)
+    assert (trace.layer, trace.checked) == ("root", ("image", "steep", "parts", "root"))
+    assert trace.found.nan == (pixels()[:, 1:] < 0.5).sum()
+    array = np.full_like(pixels(), 2)
+    session.set_input("image", array, is_image=False)
+    trace = trace_nonfinite(session)
+    assert (trace.layer, trace.found) == (None, None)
+    assert trace.checked == ("image", "steep", "parts", "root", "result")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 def test_the_layer_that_made_them_is_found(runtime_registry, engine):
     session = session_of(logarithm(), runtime_registry, engine)
     trace = trace_nonfinite(session)

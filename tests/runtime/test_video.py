@@ -145,6 +145,23 @@ def test_lossy_videos_come_near(tmp_path, name):
         assert np.abs(video.read(2).astype(float) - smooth[0].transpose(1, 2, 0) * 255).mean() < 5
 
 
+@pytest.mark.parametrize("name", ["A.MKV", "OUT.AVI", "a.Mp4", "a.MOV", "a.WebM"])
+def test_a_suffix_in_capitals_is_written_as_the_same_kind_of_file(tmp_path, name):
+    """Its codec, number and size of frames are those of a file whose suffix is in small letters, and the images are near."""
+    read = []
+    for each in (name, f"other{(tmp_path / name).suffix.lower()}"):
+        with VideoWriter(tmp_path / each, 10) as writer:
+            for index in range(3):
+                writer.write(as_batch(picture_of(index)))
+        with VideoReader(tmp_path / each) as video:
+            read.append((writer.codec, video.info.codec, video.info.frames, np.stack([*video.frames()]).astype(float)))
+    (*kind, frames), (*other, expected) = read
+    assert kind == other
+    assert frames.shape == expected.shape == (3, 48, 64, 3)
+    assert np.abs(frames - expected).mean() < 5
+    assert len([*tmp_path.iterdir()]) == 2
+
+
 def test_quality_is_for_motion_jpeg(tmp_path):
     noise = np.random.default_rng(0).random((1, 3, 48, 64), np.float32)
     sizes = []

@@ -19,10 +19,12 @@ from app.ui.design.layer_facts import LayerFacts
 from app.ui.document.document import Document
 from app.ui.engine.context import Context
 from app.ui.engine.inputs import layers_of
+from app.ui.engine.requests import outermost, runnable
 from app.ui.widgets import theme
 from designer.graph.commands import connect, disconnect
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
+from designer.graph.template import Template
 from designer.operators.api import Role
 from designer.operators.registry import default_registry
 
@@ -146,3 +148,29 @@ def test_the_code_is_that_of_the_losses_only_for_a_selection_inside_the_branch(
     qtbot.waitUntil(lambda: "class" in panel.source() or "def " in panel.source(), timeout=20_000)
     assert ("conv" in panel.source() and "nn.Conv2d" in panel.source()) is network
     assert ("l1_loss" in panel.source().casefold() or "L1Loss" in panel.source()) is losses
+
+
+def test_layers_with_periods_in_their_names_are_layers_of_the_document(context):
+    """Imported and dissolved layers have such names; only layers inside of an instance belong to the instance."""
+    body = [
+        layer("x", "template_input", (0, 0)),
+        layer("act.1", "relu", (9, 0), "x"),
+        layer("y", "template_output", (20, 0), "act.1"),
+    ]
+    layers = [
+        layer("net.image", "input", (0, 0), dims="16x12x3"),
+        layer("net.clean", "input", (0, 160), dims="16x12x3"),
+        layer("net.first", "identity", (160, 0), "net.image"),
+        layer("net.conv.1", "convolution", (320, 0), "net.first", features="3", kernel="3x3"),
+        layer("net.block", "template", (480, 0), "net.conv.1", template="unit"),
+        layer("result", "output", (640, 0), "net.block"),
+        layer("net.loss", "l1_loss", (640, 160), "net.block", "net.clean"),
+    ]
+    document = Document(Graph(layers, templates=[Template("unit", tuple(body))]), context.registry, parent=context)
+    assert document.training == {"net.clean", "net.loss"}
+    names = [item.name for item in layers]
+    assert [outermost(document, name) for name in names] == names
+    inside = {"net.block.act.1": "net.block", "net.gone": "net.gone", "gone.conv": "gone.conv"}
+    assert {path: outermost(document, path) for path in inside} == inside
+    asked = [name for name in names if name not in document.training] + ["net.block.act.1"]
+    assert runnable(document, [*names, *inside]) == asked
