@@ -21,7 +21,7 @@ from app.ui.engine.context import Context
 from app.ui.engine.inputs import layers_of
 from app.ui.engine.requests import outermost, runnable
 from app.ui.widgets import theme
-from designer.graph.commands import connect, disconnect
+from designer.graph.commands import add_layer, connect, disconnect
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.graph.template import Template
@@ -172,5 +172,8 @@ def test_layers_with_periods_in_their_names_are_layers_of_the_document(context):
     assert [outermost(document, name) for name in names] == names
     inside = {"net.block.act.1": "net.block", "net.gone": "net.gone", "gone.conv": "gone.conv"}
     assert {path: outermost(document, path) for path in inside} == inside
+    document.do(lambda graph: add_layer(graph, layer("net", "relu", (0, 320), "net.image")))
+    assert outermost(document, "net.block.act.1") == "net.block", "the longest name that is a layer"
+    document.undo()
     asked = [name for name in names if name not in document.training] + ["net.block.act.1"]
     assert runnable(document, [*names, *inside]) == asked

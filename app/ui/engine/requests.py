@@ -99,8 +99,8 @@ def _without_formats(settings: Settings) -> tuple[Variant | None, bool]:
 
 def outermost(document: Document, path: str) -> str:
     """The layer of the document itself that `path` is, or that it is inside of; `path` where there is none."""
-    places = [len(path), *(i for i, letter in enumerate(path) if letter == ".")]
-    return next((path[:i] for i in places if path[:i] in document.graph), path)
+    ends = (i for i in range(len(path), 0, -1) if path[i : i + 1] in ("", "."))  # the longest name, as in `find_layer`
+    return next((path[:i] for i in ends if path[:i] in document.graph), path)
 
 
 def runnable(document: Document, sources: Iterable[str]) -> list[str]:
