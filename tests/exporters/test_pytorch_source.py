@@ -201,6 +201,18 @@ def test_what_cannot_be_generated_says_why(registry, graph, selection, code):
     assert caught.value.diagnostics[0].remedy
 
 
+@pytest.mark.parametrize("selection", [None, ["after"], ["last"], ["after", "last"], ["conv", "last"]])
+def test_a_faulty_layer_is_named_even_if_only_layers_behind_it_are_generated(registry, selection):
+    """The errors are those of the layer itself, and no others."""
+    faulty = node("conv", "convolution", "image", stride="0x0", features="x")
+    after = [node("after", "identity", "conv"), node("last", "identity", "after"), node("o", "output", "last")]
+    graph = Graph([node("image", "input"), faulty, *after])
+    with pytest.raises(DiagnosticError) as caught:
+        generate_source(graph, registry, "net", selection)
+    found = sorted((d.code, d.layer, d.parameter) for d in caught.value.diagnostics)
+    assert found == [("bad-parameter", "conv", "features"), ("bad-parameter", "conv", "stride")]
+
+
 def test_generating_source_never_imports_torch():
     code = (
         "import sys, samples; from designer.files.document import read_document\n"

@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -213,6 +214,37 @@ def test_an_operator_that_the_library_does_not_have_becomes_a_custom_layer_with_
     assert "bessel_j0(x)" in outcome.reason
     assert report.agrees
     assert report.cases
+
+
+RANDOM: dict[str, Callable[[], torch.Tensor]] = {
+    "rand": lambda: torch.rand(8),
+    "randn": lambda: torch.randn(8),
+    "randint": lambda: torch.randint(0, 9, (8,)),
+    "randperm": lambda: torch.randperm(8),
+    "bernoulli": lambda: torch.bernoulli(torch.full((8,), 0.5)),
+    "normal": lambda: torch.normal(torch.zeros(8), torch.ones(8)),
+    "multinomial": lambda: torch.multinomial(torch.ones(9), 8),
+    "rand_like": lambda: torch.rand_like(torch.zeros(8)),
+    "randn_like": lambda: torch.randn_like(torch.zeros(8)),
+}
+
+
+class Draws(nn.Module):
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.draw = RANDOM[name]
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + self.draw()
+
+
+@pytest.mark.parametrize("name", RANDOM)
+def test_numbers_that_forward_draws_are_never_a_constant(name: str, registry: Registry) -> None:
+    """The draw is a custom layer, which the report names with its line, and the sum reads it."""
+    found = import_module(Draws(name), [torch.rand(1, 3, 8, 8)], registry)
+    (outcome,) = [item for item in found.report.outcomes if item.outcome is Outcome.OPAQUE]
+    assert name in outcome.reason
+    assert "constant" not in {layer.type for layer in found.graph}
 
 
 class Tied(nn.Module):

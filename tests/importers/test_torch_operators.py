@@ -105,6 +105,26 @@ FUNCTIONS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 }
 
 
+ONE_NUMBER: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "convolution": lambda x, m: F.conv2d(x, m.reshape(1, 1, 4, 5), stride=(2,), padding=(3,), dilation=(2,)),
+    "transposed convolution": lambda x, m: F.conv_transpose2d(
+        x, m.reshape(1, 1, 4, 5), stride=(3,), padding=(1,), output_padding=(2,), dilation=(2,)
+    ),
+    "largest of a window": lambda x, m: F.max_pool2d(x, (3,), stride=(2,), padding=(1,), dilation=(2,)),
+    "mean of a window": lambda x, m: F.avg_pool2d(x, (3,), stride=(2,), padding=(1,)),
+}
+
+
+@pytest.mark.parametrize("name", ONE_NUMBER)
+def test_a_list_of_one_number_holds_for_all_axes(name: str, registry: Registry) -> None:
+    """Torch takes it for both axes of an image, and so does the layer that the call becomes."""
+    found = import_module(Calls(ONE_NUMBER[name]).eval(), [torch.rand(2, 1, 9, 12)], registry).verified(registry)
+    report = found.report
+    assert report.opaque == 0, [item for item in report.outcomes if item.outcome == "opaque"]
+    assert report.max_rel_difference is not None, report.not_compared_because
+    assert report.max_rel_difference <= 1e-5
+
+
 FIXED_BATCH = (
     "addmm, alpha without beta",
     "addmm, beta without alpha",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from types import SimpleNamespace
 
@@ -50,6 +51,30 @@ def test_the_name_and_the_versions_of_a_gpu(card, monkeypatch):
     monkeypatch.setattr(gpu, "nvidia_smi", lambda *_: "")
     assert gpu.gpu_versions("cuda:1")[1] == {"cuda": "", "compute capability": "8.9"}
     assert "driver ? |" in gpu.gpu_key("cuda", "fp32")
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "found"),
+    [
+        (0, " 550.54 \n551\n", "550.54"),
+        (0, "\n", ""),
+        (9, "NVIDIA-SMI has failed because it cannot reach the driver.\n", ""),
+        (6, "No devices were found\n", ""),
+    ],
+)
+def test_a_field_of_a_gpu_is_empty_if_the_tool_of_the_driver_fails(monkeypatch, code, text, found):
+    """The tool writes its errors where its answers are."""
+
+    def run(command, *, check=False, **_more):
+        assert command == ["smi", "--query-gpu=driver_version", "--format=csv,noheader,nounits", "--id=GPU-12ab"]
+        done = subprocess.CompletedProcess(command, code, text, "")
+        if check:
+            done.check_returncode()
+        return done
+
+    monkeypatch.setattr(gpu.shutil, "which", lambda name: "smi" if name == "nvidia-smi" else None)
+    monkeypatch.setattr(gpu.subprocess, "run", run)
+    assert gpu.nvidia_smi("driver_version", "GPU-12ab") == found
 
 
 @pytest.mark.parametrize(("device", "number"), [("cuda", "0"), ("cuda:0", "0"), ("cuda:3", "3")])
