@@ -410,7 +410,7 @@ def test_a_template_is_not_offered_where_it_would_contain_itself_on_any_way(qtbo
 
 
 def test_what_an_empty_canvas_says(qtbot):
-    """The welcome for an empty network where it has room, else a hint, as in an empty template; nothing beside layers or frames."""
+    """The welcome for an empty network where it has room, else a hint, as in an empty template; nothing where layers or frames are."""
     templates = (Template("empty", ()), using("full"))
     context = Context(default_registry())
     canvas = Canvas(context)

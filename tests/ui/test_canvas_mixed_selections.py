@@ -32,7 +32,7 @@ SELECTIONS: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]] 
     "two links": ((), ("c", "d"), ()),
     "open frame and link": ((), ("d",), ("f",)),
     "two frames": ((), (), ("f", "g")),
-    "open frame, a layer in it and one beside it": (("b", "c"), (), ("f",)),
+    "open frame, a layer in it and one next to it": (("b", "c"), (), ("f",)),
     "collapsed frame and layer": (("b",), (), ("g",)),
     "collapsed frame and what is hidden in it": (("h",), (), ("g",)),
     "collapsed frame, what is hidden in another one, and a link": (("m",), ("d",), ("g",)),

@@ -151,7 +151,7 @@ NAMES = ("n", "a_name_of_some_length", "a_name_that_is_longer_than_any_box_would
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_node_of_any_look_has_room_for_its_parts(qapp, name):
-    """Its name and the marks beside it, the texts and names of ports side by side, the tab of its activation, and what is below it."""
+    """Its name and the marks next to it, the texts and names of ports side by side, the tab of its activation, and what is below it."""
     f = fonts()
 
     def wide(font: str, *texts: str) -> float:

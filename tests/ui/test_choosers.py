@@ -54,7 +54,7 @@ Act = Callable[[], object]
 
 @dataclass
 class Choosers:
-    """Stands in for the choosers of the system: notes what is asked and gives `answer`."""
+    """Plays the choosers of the system: notes what is asked and gives `answer`."""
 
     answer: str = ""
     asked: list[str] = field(default_factory=list)

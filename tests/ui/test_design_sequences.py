@@ -1071,7 +1071,7 @@ def test_a_template_cannot_be_added_inside_of_itself_at_any_depth(qtbot: QtBot) 
             Layer("big", INSTANCE, inputs=(Source("image"),), params={PARAMETER: "large"}),
             Layer("out", "output", inputs=(Source("big"),)),
         ],
-        templates=[part("small"), part("middle", "small"), part("large", "middle"), part("beside", "small")],
+        templates=[part("small"), part("middle", "small"), part("large", "middle"), part("apart", "small")],
     )
     bench = Bench(graph)
     panel = shown(qtbot, PalettePanel(bench.context), 300, 700)
@@ -1082,7 +1082,7 @@ def test_a_template_cannot_be_added_inside_of_itself_at_any_depth(qtbot: QtBot) 
         for text in ("template", ""):  # in a search, and in the list
             panel._search.setText(text)
             items = panel._tree.findItems("", Qt.MatchFlag.MatchContains | Qt.MatchFlag.MatchRecursive)
-            names = ("small", "middle", "large", "beside")
+            names = ("small", "middle", "large", "apart")
             these = {each.text(0): not each.isDisabled() for each in items if each.text(0) in names}
             assert not found or these == found
             found = these

@@ -226,7 +226,7 @@ def test_a_panel_joins_the_first_one_that_is_seen_at_its_side(shell, qtbot, what
     docks, window = shell.docks, shell.window
     docks.set_workspace("Design")
     window.removeDockWidget(docks["a"])
-    window.addDockWidget(AREAS["left"], docks["a"])  # beside, as those of a tab would be in the way
+    window.addDockWidget(AREAS["left"], docks["a"])  # next to the other, as those of a tab would be in the way
     docks["a"].show()
     assert window.tabifiedDockWidgets(docks["a"]) == []
     if what in ("closed", "alone"):

@@ -567,7 +567,7 @@ def test_marks_on_the_input_are_the_field_the_cursor_and_the_pin(qtbot: QtBot) -
 
 
 def test_a_pixel_of_the_input_is_reported_with_the_size_of_the_image(qtbot: QtBot) -> None:
-    """The one under the cursor, the one that is clicked, and none beside the image or without one."""
+    """The one under the cursor, the one that is clicked, and none outside of the image or without one."""
     analysis = analysis_of(Context(default_registry()))
     pane = InputPane(ReceptiveField(analysis, analysis))
     qtbot.addWidget(pane)

@@ -411,7 +411,7 @@ def test_where_a_file_of_labels_is_looked_for(tmp_path: Path, monkeypatch) -> No
     for place in (inner, home):
         place.mkdir(parents=True)
     texts = {
-        folder / "names.txt": "beside",
+        folder / "names.txt": "near",
         inner / "names.txt": "inside",
         tmp_path / "names.txt": "above",
         home / "names.txt": "of the user",
@@ -422,12 +422,12 @@ def test_where_a_file_of_labels_is_looked_for(tmp_path: Path, monkeypatch) -> No
     document = Document(network(), default_registry(), folder / "net.xml")
     unsaved = Document(network(), default_registry())
     for at, label_path, found, without_file in (
-        (folder, "names.txt", "beside", "beside"),
-        (inner, "names.txt", "beside", "inside"),
+        (folder, "names.txt", "near", "near"),
+        (inner, "names.txt", "near", "inside"),
         (tmp_path, "labels/names.txt", "inside", ""),
         (folder, "./labels/names.txt", "inside", "inside"),
         (folder, "../names.txt", "above", "above"),
-        (folder, " names.txt ", "beside", "beside"),
+        (folder, " names.txt ", "near", "near"),
         (tmp_path, str(inner / "names.txt"), "inside", "inside"),
         (tmp_path, "~/names.txt", "of the user", "of the user"),
         (folder, "gone.txt", "", ""),

@@ -49,7 +49,7 @@ def varied(features: str) -> Graph:
             Layer("odd", "no_such_type", inputs=(Source("pool"),), params={"b": "x", "a": "1"}),
             Layer("odder", "no_such_type", params={"c": "2"}),
             Layer("result", "output", inputs=(Source("sum"),)),
-            conv("beside", "image", features="4"),
+            conv("apart", "image", features="4"),
         ]
     )
     graph.apply(make_template(graph, ["third"], "part"))
@@ -199,7 +199,7 @@ def test_the_layer_editor(qtbot: QtBot) -> None:
     play(made, made.steps(*made.EDITS, "select", "select", "set", "set"), 12)
 
 
-@pytest.mark.parametrize("names", [("first", "second"), ("beside", "odd")])
+@pytest.mark.parametrize("names", [("first", "second"), ("apart", "odd")])
 def test_each_edit_of_one_of_the_selected_layers(qtbot: QtBot, names: tuple[str, ...]) -> None:
     """Also where others of them are left as they are: their values, and those that come after them."""
     made = Followed(qtbot, 0, ParametersPanel)

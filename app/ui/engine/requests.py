@@ -18,6 +18,7 @@ from designer.files.settings import Settings
 from designer.files.variants import Variant
 from designer.graph.diagnostics import Diagnostic, errors
 from designer.graph.model import Source
+from designer.graph.template import enclosing
 from designer.operators.api import Role
 from designer.precision.variants import DENSE, run_options
 from designer.runtime.api import RunOptions
@@ -99,8 +100,7 @@ def _without_formats(settings: Settings) -> tuple[Variant | None, bool]:
 
 def outermost(document: Document, path: str) -> str:
     """The layer of the document itself that `path` is, or that it is inside of; `path` where there is none."""
-    ends = (i for i in range(len(path), 0, -1) if path[i : i + 1] in ("", "."))  # the longest name, as in `find_layer`
-    return next((path[:i] for i in ends if path[:i] in document.graph), path)
+    return next((name for name in enclosing(path) if name in document.graph), path)
 
 
 def runnable(document: Document, sources: Iterable[str]) -> list[str]:

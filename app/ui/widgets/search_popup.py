@@ -116,8 +116,7 @@ class SearchPopup(QFrame):
         self._nothing.setVisible(self._list.topLevelItemCount() == 0)
 
     def _click(self, entry: QTreeWidgetItem) -> None:
-        """A gray row does not become the current one: a click on it chooses nothing."""
-        if entry is self._list.currentItem():
+        if not entry.isDisabled():  # a click on a gray row leaves another one current
             self._choose()
 
     def _choose(self) -> None:

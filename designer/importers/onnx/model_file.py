@@ -47,7 +47,7 @@ def model_of(proto: Any, path: Path) -> ir.Model:
         raise refused(path, "bad-onnx", tr("is not a valid ONNX model: {reason}", reason=_first(error))) from None
     for value in model.graph.initializers.values():
         if isinstance(value.const_value, ir.ExternalTensor):
-            value.const_value._base_dir = path.parent
+            value.const_value.base_dir = path.parent
     try:
         model.graph.sort()
     except ValueError:

@@ -113,7 +113,7 @@ def _way_of_square(tensor: Any, array: Any, folder: Path) -> str | None:
 
     stored = ir.from_proto(tensor)
     assert isinstance(stored, ir.ExternalTensor)
-    stored._base_dir = folder
+    stored.base_dir = folder
     try:
         for place in range(len(array)):
             row, same, column = (
