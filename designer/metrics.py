@@ -79,25 +79,33 @@ def worst_region(error: NDArray[np.float64], side: int) -> tuple[int, int]:
 
     A square larger than the map starts at 0.
     """
-    height, width = min(side, error.shape[0]), min(side, error.shape[1])
-    sums = np.zeros((error.shape[0] + 1, error.shape[1] + 1))
-    sums[1:, 1:] = error.cumsum(0).cumsum(1)
-    squares = sums[height:, width:] - sums[:-height, width:] - sums[height:, :-width] + sums[:-height, :-width]
-    row, column = divmod(int(np.argmax(squares)), squares.shape[1])
+    sums = _sums_of_squares(error, side)
+    row, column = divmod(int(np.argmax(sums)), sums.shape[1])
     return row, column
 
 
 def worst_regions(error: NDArray[np.float64], side: int, count: int) -> list[tuple[int, int]]:
     """Up to `count` squares as in `worst_region` that do not overlap, worst first, without squares of zero error."""
-    left = error.copy()
+    sums = _sums_of_squares(error, side)
     found: list[tuple[int, int]] = []
-    while len(found) < count and left.any():
-        row, column = worst_region(left, side)
-        left[row : row + side, column : column + side] = 0
-        if any(abs(row - r) < side and abs(column - c) < side for r, c in found):
-            continue  # it overlaps a square that was found before
+    while len(found) < count:
+        row, column = divmod(int(np.argmax(sums)), sums.shape[1])
+        if sums[row, column] < 0 or not error[row : row + side, column : column + side].any():
+            break
         found.append((row, column))
+        sums[max(row - side + 1, 0) : row + side, max(column - side + 1, 0) : column + side] = -1  # they overlap it
     return found
+
+
+def _sums_of_squares(error: NDArray[np.float64], side: int) -> NDArray[np.float64]:
+    """The sum of `error` in the square of `side` pixels that starts at each place, as far as it is inside of the map."""
+    height, width = min(side, error.shape[0]), min(side, error.shape[1])
+    sums = np.zeros((error.shape[0] + 1, error.shape[1] + 1))
+    sums[1:, 1:] = error.cumsum(0).cumsum(1)
+    squares: NDArray[np.float64] = (
+        sums[height:, width:] - sums[:-height, width:] - sums[height:, :-width] + sums[:-height, :-width]
+    )
+    return squares
 
 
 def _clipped(

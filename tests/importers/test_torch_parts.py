@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import sys
@@ -372,4 +373,7 @@ def test_the_line_of_an_error_is_that_of_its_last_cause() -> None:
         with pytest.raises(ValueError, match="with a") as caught:
             outer(cause)
         assert where(caught.value).endswith(': raise KeyError("deep")')
+    with pytest.raises(ValueError, match="Expecting") as caught:
+        json.loads("{'a': 1}")
+    assert where(caught.value).endswith(""": json.loads("{'a': 1}")""")  # rather than a line of Python's own library
     assert where(ValueError("never raised")) == ""

@@ -139,6 +139,10 @@ def test_only_the_first_run_of_the_changed_network_measures_it(
     assert applied(panel) == ["measured 15.0 ms"]
     profiling.show(before)
     assert applied(panel) == ["measured 15.0 ms"]
+    profiling.remove(profiling.entries[-2])
+    qtbot.waitUntil(lambda: applied(panel) == ["measured 43.0 ms"])
+    profiling.remove(profiling.entries[-1])
+    qtbot.waitUntil(lambda: applied(panel) == waits)
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ class AdvicePanel(QWidget):
         self.advice: list[Advice] = []
         self._applied: list[Applied] = []
         self._document: Document | None = None
-        self._outdated = False  # the network was edited while the panel was hidden
+        self._outdated = False  # the network or the list of runs changed while the panel was hidden
         self._rest = QTimer(self, singleShot=True, interval=REST_MS, timeout=self._show)
         self._empty = EmptyState(
             "advice",
@@ -93,6 +93,7 @@ class AdvicePanel(QWidget):
         scroll.setWidget(page)
         self._stack = EmptyStack(self, self._empty, scroll)
         self._profiling.current_changed.connect(self._show)
+        self._profiling.entries_changed.connect(self._on_edit)  # a measured saving may be of a run that was removed
         context.root_changed.connect(self._watch)
         self._watch()
 
@@ -135,6 +136,7 @@ class AdvicePanel(QWidget):
 
     def _show(self, _: object = None) -> None:
         self._outdated = False
+        self._rest.stop()
         while (item := self._cards.takeAt(0)) is not None:
             if (old := item.widget()) is not None:
                 old.deleteLater()

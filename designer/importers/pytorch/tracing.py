@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sysconfig
 import traceback
 import warnings
 from collections.abc import Iterator, Sequence
@@ -149,7 +150,7 @@ def reason_of(error: BaseException) -> str:
 
 
 def where(error: BaseException, module: Any = None) -> str:
-    """The last line outside of torch that the error passed, as `file.py:12: code`; empty if there is none."""
+    """The last line outside of torch and Python's own library that the error passed, as `file.py:12: code`; empty if there is none."""
     found = ""
     current: BaseException | None = error
     while current is not None:
@@ -164,6 +165,9 @@ def _foreign(frames: Sequence[traceback.FrameSummary]) -> Iterator[traceback.Fra
     import torch
 
     own = (str(Path(torch.__file__).parent), str(Path(__file__).parent), "<frozen")
+    library = Path(sysconfig.get_path("stdlib"))
     for frame in frames:
-        if not frame.filename.startswith(own):
+        inside = Path(frame.filename)
+        of_python = inside.is_relative_to(library) and "site-packages" not in inside.parts
+        if not of_python and not frame.filename.startswith(own):
             yield frame
