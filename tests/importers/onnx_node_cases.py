@@ -213,7 +213,7 @@ def activations() -> Iterator[NodeCase]:
         bounds = {name: number(value) for name, value in (("low", low), ("high", high)) if value is not None}
         order = ["x", "low" if "low" in bounds else "", *(["high"] if "high" in bounds else [])]
         yield NodeCase("Clip", {"x": wide["x"] * 3}, bounds, order=order)
-        attributes = {name: value for name, value in (("min", low), ("max", high)) if value is not None}
+        attributes = {name: float(value) for name, value in (("min", low), ("max", high)) if value is not None}
         yield NodeCase("Clip", {"x": wide["x"] * 3}, attributes=attributes, opset=10)
     yield NodeCase("Clip", {"x": integers(3, 4)}, {"low": number(-2, np.int64), "high": number(3, np.int64)})
     yield NodeCase("Clip", {"x": random(3, 4), "low": number(-0.5), "high": number(0.25)})
@@ -377,7 +377,15 @@ def attentions() -> Iterator[NodeCase]:
     flat = {"q": random(2, 3, 8), "k": random(2, 5, 8, seed=1), "v": random(2, 5, 12, seed=2)}
     yield NodeCase("Attention", flat, attributes={"q_num_heads": 2, "kv_num_heads": 2}, opset=23)
     past = {"pk": random(2, 2, 7, 4, seed=4), "pv": random(2, 2, 7, 6, seed=5)}
-    yield NodeCase("Attention", {**heads(2, 2), **past}, outputs=3, order=["q", "k", "v", "", "pk", "pv"], opset=23)
+    cached = ["q", "k", "v", "", "pk", "pv"]
+    yield NodeCase("Attention", {**heads(2, 2), **past}, outputs=3, order=cached, opset=23)
+    yield NodeCase("Attention", {**heads(6, 2), **past}, outputs=3, order=cached, opset=23)
+    yield NodeCase("Attention", heads(4, 2), attributes={"scale": 0.4}, outputs=3, opset=23)
+    shared = {"q": random(2, 3, 24), "k": flat["k"], "v": flat["v"]}
+    yield NodeCase("Attention", shared, attributes={"q_num_heads": 6, "kv_num_heads": 2}, opset=23)
+    counts = {"q_num_heads": 6, "kv_num_heads": 2, "is_causal": 1, "scale": 0.6}
+    yield NodeCase("Attention", shared, attributes=counts, outputs=3, opset=23)
+    yield NodeCase("Attention", {**shared, **past}, attributes=counts | {"is_causal": 0}, order=cached, opset=23)
 
 
 def moves() -> Iterator[NodeCase]:

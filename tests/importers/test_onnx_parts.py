@@ -15,6 +15,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx.external_data_helper import set_external_data
 from onnx_models import FLOAT, model, random, saved
+from onnx_node_cases import CASES, KEPT, REFUSED, NodeCase
 from recorded import check_recorded
 
 from designer.files.weights import WeightKey, Weights
@@ -23,7 +24,7 @@ from designer.graph.graph import Graph
 from designer.graph.types import DataType, ShapeError, Symbol, TensorType
 from designer.importers.formats import ImportOptions
 from designer.importers.imported import Imported
-from designer.importers.onnx import conversion, importing, opaque, origin
+from designer.importers.onnx import conversion, importing, opaque, origin, versions
 from designer.importers.onnx.conversion import OnnxOp, UnsupportedError, check_attributes
 from designer.importers.onnx.importing import _declared, import_onnx, import_proto
 from designer.importers.onnx.model_file import check_opsets, check_tensor
@@ -597,6 +598,94 @@ def test_only_the_number_of_the_opset_changes_where_operators_are_the_same() -> 
 
     softmax = np.exp(feeds["x"]) / np.exp(feeds["x"]).sum(1, keepdims=True)
     np.testing.assert_allclose(ReferenceEvaluator(made).run(None, feeds)[0], softmax, rtol=1e-5)
+
+
+def old_cases() -> list[NodeCase]:
+    """At most four cases of each operator in each opset that is older than that of exports."""
+    found: dict[tuple[str, int], list[NodeCase]] = {}
+    for case in (*CASES, *KEPT, *(case for case, _ in REFUSED)):
+        if case.opset < OPSET:
+            found.setdefault((case.op, case.opset), []).append(case)
+    return [case for cases in found.values() for case in cases[-4:]]
+
+
+def test_a_newer_opset_leaves_what_a_model_computes_as_it_was() -> None:
+    """Each model has a node of an old opset and one that is the same in all opsets, in both orders."""
+
+    def computed(proto: onnx.ModelProto, feeds: Any) -> list[np.ndarray]:
+        options = onnxruntime.SessionOptions()
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        session = onnxruntime.InferenceSession(proto.SerializeToString(), options)
+        return list(session.run(None, feeds))
+
+    tried, different = 0, list[str]()
+    for number, case in enumerate(old_cases()):
+        proto = case.model()
+        first = case.order[0] if case.order else next(iter(case.feeds))
+        proto.graph.node.insert(number % 2, helper.make_node("Shape", [first], ["sizes"]))
+        proto.graph.output.append(helper.make_tensor_value_info("sizes", TensorProto.INT64, None))
+        before = computed(proto, dict(case.feeds))
+        copy = onnx.ModelProto()
+        copy.CopyFrom(proto)
+        try:
+            made = upgraded(copy, runnable_opset())
+        except UnsupportedError:
+            continue
+        assert made.opset_import[0].version >= OPSET
+        tried += 1
+        after = computed(made, dict(case.feeds))
+        if not all(map(np.allclose, before, after)):
+            different.append(str(case))
+    assert not different
+    assert tried > 30
+
+
+@pytest.mark.parametrize(
+    ("kind", "attributes", "opset"),
+    [
+        ("Softmax", {}, 11),
+        ("Hardmax", {"axis": 2}, 11),
+        ("Resize", {"mode": "nearest"}, 10),
+        ("Resize", {"mode": "linear"}, 10),
+        ("Upsample", {"mode": "linear"}, 9),
+        ("Relu", {}, 12),
+    ],
+    ids=str,
+)
+def test_a_graph_inside_of_a_node_computes_what_it_did_in_its_opset(
+    kind: str, attributes: dict[str, Any], opset: int, registry: Registry
+) -> None:
+    """The branch is the same in all opsets, the node inside of it is not."""
+    resizes = kind in ("Resize", "Upsample")
+    shape = [2, 3, 5, 12 if resizes else 4]
+    inner = helper.make_node(kind, ["x", "factors"] if resizes else ["x"], ["a"], **attributes)
+    ends = [helper.make_tensor_value_info(name, FLOAT, shape) for name in "ab"]
+    branches = {
+        "then_branch": helper.make_graph([inner], "then", [], ends[:1]),
+        "else_branch": helper.make_graph([helper.make_node("Concat", ["x"] * (shape[3] // 4), ["b"], axis=3)], "else", [], ends[1:]),
+    }  # fmt: skip
+    factors = np.array([1, 1, 1, 3] if kind == "Upsample" else [1, 1, 1.01, 3], np.float32)
+    proto = model(
+        [helper.make_node("If", ["choice"], ["y"], **branches)], {"x": [2, 3, 5, 4]}, {"y": shape}, {"factors": factors}, opset=opset,
+    )  # fmt: skip
+    proto.graph.input.append(helper.make_tensor_value_info("choice", TensorProto.BOOL, [1]))
+    feeds = {"x": random(2, 3, 5, 4), "choice": np.array([True])}
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    (expected,) = onnxruntime.InferenceSession(proto.SerializeToString(), options).run(None, feeds)
+    found = imported(proto, registry)
+    assert found.report.opaque == 1
+    made = run_document(found.graph, registry, found.weights, feeds)
+    np.testing.assert_allclose(made["y"], expected, rtol=1e-5)
+
+
+def test_the_newest_opset_is_looked_for_from_above(monkeypatch: pytest.MonkeyPatch) -> None:
+    newest = runnable_opset()
+    for older in (newest - 1, newest - 3):
+        monkeypatch.setattr(versions, "OPSET", older)
+        assert runnable_opset.__wrapped__() == newest
+    monkeypatch.setattr(versions, "OPSET", onnx.defs.onnx_opset_version())
+    assert runnable_opset.__wrapped__() == onnx.defs.onnx_opset_version(), "no other is tried"
 
 
 def test_versions_of_operators_that_mean_the_same() -> None:

@@ -167,12 +167,70 @@ GROUPS = {
     "computed filters padded to the same": """float[N,2,5,6] x, float[1,2,2,3] w => float[N,1,3,2] y { y = Conv<auto_pad="SAME_LOWER", strides=[2,3], dilations=[1,2]>(x, w) }""",
     "a normalization with its moments": """float[N,3,4] x <float[4] s={1,2,3,4}> => float[N,3,4] y, float[N,3,1] m, float[N,3,1] d { y, m, d = LayerNormalization<epsilon=0.01>(x, s) }""",
     "a normalization of two axes with a scale of one": """float[N,3,4] x <float[4] s={1,2,3,4}, float[3,4] b={1,2,3,4,5,6,7,8,9,10,11,12}> => float[N,3,4] y { y = LayerNormalization<axis=-2>(x, s, b) }""",
+    "a shape that is cast like another": """float[2,12] x <int32[2] sizes={3,8}, int64[1] like={1}> => float[a,b] y { s = CastLike(sizes, like) y = Reshape(x, s) }""",
+    "a constant that is cast like an input": """float[N,3] x <int64[3] row={3,8,-1}> => float[N,3] y { s = CastLike(row, x) y = Mul(x, s) }""",
+    "a kept node of an image of one": """float[1,3,4,4] x => float[1,3] y { y = Det(x) }""",
+    "a kept node of an image of one whose size follows it": """float[1,3,H,4] x => float[1,3,a,b] y { y = MaxUnpool<kernel_shape=[2,2], strides=[2,2]>(x, i) }""",
+    "a vector times a matrix and a bias": """float[3] x <float[3,2] w={1,2,3,4,5,6}, float[2] b={0.5,1}> => float[2] y { p = MatMul(x, w) y = Add(p, b) }""",
+    "sums over computed axes": """float[2,3,4] x, int64[1] axes => float[a,b,c] y { y = ReduceSum(x, axes) }""",
+    "sums over computed axes of a declared type": """float[2,3,4] x, int64[1] axes => float[2,1,4] y { y = ReduceSum(x, axes) }""",
+    "sums over computed axes, one of which has a size of 1": """float[2,1,4] x, int64[1] axes => float[2,1,1] y { y = ReduceSum(x, axes) }""",
+    "sums over computed axes of a declared type that does not fit": """float[2,3,4] x, int64[1] axes => float[2,2,1] y { y = ReduceSum(x, axes) }""",
+    "sums over computed axes that vanish": """float[2,3,4] x, int64[1] axes => float[2,4] y { y = ReduceSum<keepdims=0>(x, axes) }""",
+    "an even softmax before the change of its axis @ 12": """float[2,3,1,4] x, float[2,3,1,1] z => float[2,3,1,4] y, float[2,3,1,1] w { y = Softmax(x) w = LogSoftmax(z) }""",
+    "an even hardmax before the change of its axis @ 12": """float[2,3,1,4] x, float[2,3,1,1] z => float[2,3,1,4] y, float[2,3,1,1] w { y = Hardmax(x) w = Hardmax(z) }""",
+    "a flatten of a vector": """float[5] x => float[5,1] y, float[1,5] z { y = Flatten(x) z = Flatten<axis=0>(x) }""",
+    "a reshape to a single number": """float[1,1] x <int64[0] none={}> => float y { y = Reshape(x, none) }""",
+    "a reshape that allows zeros": """float[2,12] x <int64[2] shape={4,6}> => float[4,6] y { y = Reshape<allowzero=1>(x, shape) }""",
+    "a reshape with a zero behind the batch": """float[N,3,4] x <int64[3] shape={-1,0,4}, int64[3] other={0,4,3}> => float[N,3,4] y, float[N,4,3] z { y = Reshape(x, shape) z = Reshape(x, other) }""",
+    "a squeeze of no axis": """float[2,3] x => float[2,3] y { y = Squeeze(x) }""",
+    "a slope of an activation for one axis": """float[6] x <float[6] a={1,2,3,4,5,6}, float[1] b={0.5}> => float[6] y, float[6] z { y = PRelu(x, a) z = PRelu(x, b) }""",
+    "a threshold below zero": """float[N,4] x => float[N,4] y { y = Shrink<lambd=-0.5, bias=-0.5>(x) }""",
+    "rows of a table of one row": """int64[N,2] i <float[1,3] table={1,2,3}> => float[N,2,3] y { y = Gather(table, i) }""",
+    "rows and columns of a constant table": """int64[2] i <float[2,3] table={1,2,3,4,5,6}, int64[2] fixed={1,0}> => float[2,2] y, float[2,3] z { y = Gather<axis=1>(table, i) z = Gather(table, fixed) }""",
+    "classes with computed values": """int64[N] i, float[2] values <int64 depth={3}> => float[N,3] y { y = OneHot(i, depth, values) }""",
+    "classes of real numbers": """float[N] i <int64 depth={3}, float[2] values={0.5,2}> => float[N,3] y { y = OneHot(i, depth, values) }""",
+    "scales of a resize that are computed": """float[N,2,4,4] x, float[4] f => float[N,2,h,w] y { y = Resize<mode="linear">(x, , f) }""",
+    "a resize that leaves nothing": """float[N,2,4,4] x <float[4] f={1,1,0.125,1}> => float[N,2,h,w] y { y = Resize<mode="linear">(x, , f) }""",
+    "factors as an attribute @ 8": """float[N,2,4,4] x => float[N,2,8,12] y { y = Upsample<mode="nearest", scales=[1.0,1.0,2.0,3.0]>(x) }""",
+    "a pooled vector": """float[2,8] x => float[2,4] y { y = MaxPool<kernel_shape=[2], strides=[2]>(x) }""",
+    "slopes of an activation of a recurrence at last": """float[5,N,2] x <float[1,3,2] w={1,2,3,4,5,6}, float[1,3,3] r={1,2,3,4,5,6,7,8,9}> => float[5,1,N,3] y { y = RNN<hidden_size=3, activations=["Tanh"], activation_alpha=[0.5]>(x, w, r) }""",
+    "a recurrence whose last state is read": """float[5,N,2] x <float[1,3,2] w={1,2,3,4,5,6}, float[1,3,3] r={1,2,3,4,5,6,7,8,9}> => float[1,N,3] h { _, h = RNN<hidden_size=3>(x, w, r) }""",
+    "a border of whole numbers": """int32[1,2,3,3] x <int64[8] p={0,0,1,0,0,0,2,1}> => int32[1,2,6,4] y { y = Pad(x, p) }""",
+    "counts of a tile that are computed": """float[2,3] x, int64[2] n => float[a,b] y { y = Tile(x, n) }""",
+    "a tile of no copies": """float[2,3] x <int64[2] n={1,1}> => float[2,3] y { y = Tile(x, n) }""",
+    "scores of attention @ 23": """float[1,2,3,4] q, float[1,2,3,4] k, float[1,2,3,4] v => float[1,2,3,4] y, float[1,2,3,3] s { y, _, _, s = Attention(q, k, v) }""",
+    "attention with shared keys @ 23": """float[N,4,3,4] q, float[N,2,5,4] k, float[N,2,5,6] v => float[N,4,3,6] y, float[N,2,5,4] p { y, p = Attention<is_causal=1>(q, k, v) }""",
+    "attention of lengths as the last input @ 24": """float[1,2,3,4] q, float[1,2,3,4] k, float[1,2,3,4] v, int64[1] n => float[1,2,3,4] y { y = Attention(q, k, v, , , , n) }""",
+    "statistics of a batch of many axes": """float[N,2,1,2,1,2] x <float[2] s={1,2}, float[2] b={0,1}, float[2] m={0.5,1}, float[2] v={1,2}> => float[N,2,1,2,1,2] y { y = BatchNormalization(x, s, b, m, v) }""",
+    "a sum of the batch with rows of one": """float[N,3] x <float[1,3] row={1,2,3}, float[3] low={1,2,3}> => float[N,3] y { a = Max(x, row, low) y = Sum(a, row) }""",
+    "a silu whose gate is read twice": """float[N,3] x => float[N,3] y { s = Sigmoid(x) m = Mul(s, x) y = Add(m, s) }""",
+    "a silu of which only the product is read": """float[N,3] x => float[N,3] y, float[N,3] m { s = Sigmoid(x) m = Mul(x, s) y = Neg(m) }""",
+    "a normalization with a scale of another shape": """float[N,3,4] x <int64[1] axes={-1}, float e={0.001}, float two={2.0}, float[3,1] w={1,2,3}> => float[N,3,4] y {
+        m = ReduceMean(x, axes) c = Sub(x, m) q = Pow(c, two) v = ReduceMean(q, axes) s = Add(v, e) r = Sqrt(s) d = Div(c, r) y = Mul(d, w) }""",
+    "a normalization whose variance is read": """float[N,3,4] x <int64[1] axes={-1}, float e={0.001}, float two={2.0}> => float[N,3,4] y, float[N,3,1] v {
+        m = ReduceMean(x, axes) c = Sub(x, m) q = Pow(c, two) v = ReduceMean(q, axes) s = Add(v, e) r = Sqrt(s) y = Div(c, r) }""",
+    "a cube instead of a square": """float[N,3,4] x <int64[1] axes={-1}, float e={0.001}, float three={4.0}> => float[N,3,4] y {
+        m = ReduceMean(x, axes) c = Sub(x, m) q = Pow(c, three) v = ReduceMean(q, axes) s = Add(v, e) r = Sqrt(s) y = Div(c, r) }""",
+    "a gelu with another half": """float[N,3] x <float r={1.4142135}, float one={1.0}, float half={0.25}> => float[N,3] y { d = Div(x, r) e = Erf(d) a = Add(e, one) b = Mul(x, a) y = Mul(b, half) }""",
+    "a gelu with another one": """float[N,3] x <float r={1.4142135}, float one={2.0}, float half={0.5}> => float[N,3] y { d = Div(x, r) e = Erf(d) a = Add(e, one) b = Mul(x, a) y = Mul(b, half) }""",
+    "a gelu of another root": """float[N,3] x <float r={1.414}, float one={1.0}, float half={0.5}> => float[N,3] y { d = Div(x, r) e = Erf(d) a = Add(e, one) b = Mul(x, a) y = Mul(b, half) }""",
+    "a gelu times another value": """float[N,3] x, float[N,3] z <float r={1.4142135}, float one={1.0}, float half={0.5}> => float[N,3] y { d = Div(x, r) e = Erf(d) a = Add(e, one) b = Mul(z, a) y = Mul(b, half) }""",
+    "a gelu times its value twice": """float[N,3] x <float r={1.4142135}, float one={1.0}> => float[N,3] y { d = Div(x, r) e = Erf(d) a = Add(e, one) b = Mul(x, a) y = Mul(b, x) }""",
+    "a gelu by tanh with another power": """float[N,3] x <float p={2.0}, float k={0.044715}, float r={0.7978846}, float one={1.0}, float half={0.5}> => float[N,3] y {
+        a = Pow(x, p) b = Mul(a, k) c = Add(x, b) d = Mul(c, r) e = Tanh(d) f = Add(e, one) g = Mul(x, f) y = Mul(g, half) }""",
+    "an attention with a sum of two products": """float[1,2,3,4] q, float[1,2,4,3] k, float[1,2,3,4] v => float[1,2,3,4] y { a = MatMul(q, k) b = Mul(q, q) c = MatMul(b, k) d = Add(a, c) s = Softmax(d) y = MatMul(s, v) }""",
+    "a matrix times a matrix and a bias": """float[N,3] x, float[3,2] w <float[2] b={0.5,1}> => float[N,2] y { p = MatMul(x, w) y = Add(p, b) }""",
+    "a product that the bias reads too": """float[N,3] x <float[3,2] w={1,2,3,4,5,6}, float[2] b={0.5,1}> => float[N,2] y, float[N,2] p { p = MatMul(x, w) y = Add(p, b) }""",
+    "a product that is added to itself": """float[N,3] x <float[3,2] w={1,2,3,4,5,6}> => float[N,2] y { p = MatMul(x, w) y = Add(p, p) }""",
 }  # fmt: skip
 
 SIZES_FROM_VALUES = {  # random values are not sizes
     "squeeze of computed axes", "squeeze of all axes of 1", "unsqueeze of computed axes", "tile by computed counts",
     "tile by an open size", "top k of a computed count", "expand of computed sizes", "a filled tensor of a computed size",
-    "a range of a computed number", "a resize to an open size",
+    "a range of a computed number", "a resize to an open size", "scales of a resize that are computed",
+    "counts of a tile that are computed", "attention of lengths as the last input @ 24", "classes of real numbers",
+    *(name for name in GROUPS if name.startswith("sums over computed axes")),
 }  # fmt: skip
 MODEL = re.compile(r" model='.*?'")  # compressed
 BODY = re.compile(r"\{\s")
@@ -191,6 +249,8 @@ def read(name: str, text: str) -> onnx.ModelProto:
     inputs, _, outputs = signature.partition("=>")
     if "SequenceAt" in nodes:
         constants = "<int64 i={1}>"
+    if "MaxUnpool" in nodes:
+        inputs += ", int64[1,3,H,4] i"
     imports = f'"" : {opset}' + (', "com.microsoft" : 1' if "com.microsoft" in text else "")
     whole = f"<ir_version: 9, opset_import: [{imports}]>\nnetwork ({inputs}) => ({outputs}) {constants} {nodes}"
     return onnx.parser.parse_model(whole)

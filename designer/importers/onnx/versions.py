@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -96,7 +97,8 @@ def _converted(model: Any, version: int, target: int) -> Any:
 
     for entry in (*model.graph.output, *model.graph.value_info):
         entry.ClearField("type")
-    upsamples = any(node.op_type == "Upsample" for node in model.graph.node)
+    if version < 13:
+        _rewrite(model.graph, _over_one_axis)
     try:
         made = version_converter.convert_version(model, target)
     except Exception as error:  # the converter is C++ code with exceptions of its own
@@ -106,19 +108,67 @@ def _converted(model: Any, version: int, target: int) -> Any:
             f"{kinds} of opset {version} cannot be converted to opset {target}: {lines[0][:160] if lines else 'unknown'}"
         ) from None
     if version < 11:
-        _keep_positions(made.graph, upsamples=upsamples)
+        _rewrite(made.graph, _as_upsample if version < 10 else _as_first_resize)
     return made
 
 
-def _keep_positions(graph: Any, *, upsamples: bool) -> None:
+def _rewrite(graph: Any, rewritten: Callable[[Any], list[Any]]) -> None:
+    """Replace each node of a graph, and of the graphs inside, by others."""
+    nodes = list(graph.node)
+    del graph.node[:]
+    for node in nodes:
+        for inner in _inner(node):
+            _rewrite(inner, rewritten)
+        graph.node.extend(rewritten(node))
+
+
+def _over_one_axis(node: Any) -> list[Any]:
+    """A Hardmax before opset 13 as one over a row of a matrix; the converter leaves it the axes that it has since then."""
+    from onnx import helper
+
+    if node.op_type != "Hardmax" or node.domain not in _STANDARD:
+        return [node]
+    axis = next((attribute.i for attribute in node.attribute if attribute.name == "axis"), 1)
+    (x,), (y,) = node.input, node.output
+    return [
+        helper.make_node("Shape", [x], [f"{y}/shape"]),
+        helper.make_node("Flatten", [x], [f"{y}/flat"], axis=axis),
+        helper.make_node("Hardmax", [f"{y}/flat"], [f"{y}/one"], axis=1),
+        helper.make_node("Reshape", [f"{y}/one", f"{y}/shape"], [y], name=node.name),
+    ]
+
+
+def _as_upsample(node: Any, rounding: str = "floor") -> list[Any]:
     """Let a Resize sample where an Upsample or a linear Resize of opset 10 did; the converter leaves it the new defaults."""
     from onnx import helper
 
-    for node in graph.node:
-        linear = any(attribute.name == "mode" and attribute.s == b"linear" for attribute in node.attribute)
-        if node.op_type == "Resize" and (linear or upsamples):
-            kept = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
-            node.attribute.extend(helper.make_attribute(name, text) for name, text in kept.items())
+    if node.op_type == "Resize" and node.domain in _STANDARD:
+        kept = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": rounding}
+        node.attribute.extend(helper.make_attribute(name, text) for name, text in kept.items())
+    return [node]
+
+
+def _as_first_resize(node: Any) -> list[Any]:
+    """Let a Resize sample where that of opset 10 did: its nearest pixel is rounded up along axes that become smaller."""
+    from onnx import helper
+
+    linear = any(attribute.name == "mode" and attribute.s == b"linear" for attribute in node.attribute)
+    if node.op_type != "Resize" or node.domain not in _STANDARD or linear:
+        return _as_upsample(node)
+    (x, roi, scales), (y,) = node.input, node.output
+    one, larger, smaller, between = (f"{y}/{name}" for name in ("one", "larger", "smaller", "between"))
+    first, second = type(node)(), type(node)()
+    for made, inputs, output in ((first, (x, roi, larger), between), (second, (between, roi, smaller), y)):
+        made.CopyFrom(node)
+        made.input[:], made.output[:] = inputs, [output]
+    first.name = ""
+    return [
+        helper.make_node("Constant", [], [one], value_float=1.0),
+        helper.make_node("Max", [scales, one], [larger]),
+        helper.make_node("Min", [scales, one], [smaller]),
+        *_as_upsample(first),
+        *_as_upsample(second, "ceil"),
+    ]
 
 
 def _since(graph: Any, version: int) -> int:
@@ -133,10 +183,18 @@ def _pairs(graph: Any, version: int, target: int) -> list[tuple[Any, Any]]:
 def _nodes(graph: Any) -> list[Any]:
     found = list(graph.node)
     for node in graph.node:
-        for attribute in node.attribute:
-            for inner in (*([attribute.g] if attribute.HasField("g") else ()), *attribute.graphs):
-                found += _nodes(inner)
+        for inner in _inner(node):
+            found += _nodes(inner)
     return found
+
+
+def _inner(node: Any) -> list[Any]:
+    """The graphs in the attributes of a node."""
+    return [
+        graph
+        for attribute in node.attribute
+        for graph in (*([attribute.g] if attribute.HasField("g") else ()), *attribute.graphs)
+    ]
 
 
 def _schema(node: Any, version: int) -> Any | None:
