@@ -35,6 +35,8 @@ TORCH_CALLS = (
     "images",
     "kept_images",
     "fixed_images",
+    "further_vectors",
+    "further_images",
 )
 TORCH = ("diffusion", "lstm", "shared", "unet", "vit")
 

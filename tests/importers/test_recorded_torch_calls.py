@@ -338,6 +338,144 @@ KEPT_MERGED: list[Call] = [  # with the batch on several axes, or where the work
 ]
 
 
+FURTHER_VECTORS: list[Call] = [  # all of which the library has
+    lambda x, m: torch.mul(3, x) + torch.div(3, x + 1),
+    lambda x, m: torch.sub(x, 2, alpha=3) + torch.sub(x, m.row, alpha=2),
+    lambda x, m: 2**x + x.pow(-1) + x**-0.5 + x.pow(x),
+    lambda x, m: torch.ones(4).fill_(3) + x,
+    lambda x, m: m.row.clone().fill_(2) + m.row.clone().zero_() + x,
+    lambda x, m: written(counted(x), lambda y: y.add_(1)) + 0.5,
+    lambda x, m: written(x, lambda y: y.copy_(m.row)),
+    lambda x, m: written(x, lambda y: y.fill_(m.row[0])),
+    lambda x, m: x.var(-1, correction=2) + x.std(-1, unbiased=False),
+    lambda x, m: x.var(-1) + torch.var_mean(x, -1)[1],
+    lambda x, m: m.matrix @ torch.ones(5, 4) @ x.mT,
+    lambda x, m: x.unsqueeze(1).expand(-1, 3, -1, -1) @ x.unsqueeze(1).mT,
+    lambda x, m: x.unsqueeze(1) @ m.cube[:, :2].mT,
+    lambda x, m: torch.matmul(m.cube[0, :2], x.mT),
+    lambda x, m: torch.addmm(m.row, x[:, 0], torch.ones(4, 4)),
+    lambda x, m: torch.baddbmm(m.matrix[:2, :2], x, x.mT),
+    lambda x, m: torch.stack([x, x[:, :1].expand(-1, 2, -1)], 1),
+    lambda x, m: torch.cat([x, m.cube[:1, :2].expand(x.shape[0], -1, -1)], -1),
+    lambda x, m: torch.full((x.shape[0], 1, 4), 2) * x,
+    lambda x, m: torch.zeros(2, x.shape[0], 4) + x.transpose(0, 1),
+    lambda x, m: x.clamp(0) + x.clamp(max=0.5),
+    lambda x, m: counted(x).clamp(max=2) + 0.0,
+    lambda x, m: counted(x).masked_fill(x > 0.5, 7) + 0.0,
+    lambda x, m: x[:, 0].unsqueeze(1).masked_fill(x > 0.5, 7.0),
+    lambda x, m: torch.where(x > 0.5, counted(x), x) + torch.where(x > 0.5, 1.5, counted(x)),
+    lambda x, m: torch.where(x[:, :1] > 0.5, 1, 2) + x,
+    lambda x, m: torch.min(x, 1, keepdim=True).indices.float() + torch.max(x, -1).indices.unsqueeze(1),
+    lambda x, m: F.softmin(x, 1) + F.softmax(x, 2),
+    lambda x, m: x.flip(1).flip((1, 2)) + x.cumsum(-2),
+    lambda x, m: x.roll((0, 1), (1, 2)) + x.roll(-3, -1) + x.roll(0, 1),
+    lambda x, m: x[:, :, 1::2] + x[:, :, :3:2] + x[:, :, -3:-1:2].sum(-1, keepdim=True),
+    lambda x, m: x[:, :, -1:] + x[..., 3:4] + x.narrow(2, -2, 1),
+    lambda x, m: F.pad(x, (-1, -1)) + F.pad(x, (1, -3)),
+    lambda x, m: F.pad(x, (1, 2, 3, 4), value=-1),
+    lambda x, m: x[:, torch.tensor([[0, 1], [1, 0]])],
+    lambda x, m: x[..., m.whole[0]] + x.index_select(-1, torch.tensor([0, 0, 3])),
+    lambda x, m: x.topk(1, 1, largest=False).values + x.topk(3, -1).values[..., :1],
+    lambda x, m: x.tril(1) + x.triu(-1),
+    lambda x, m: x.movedim((1, 2), (2, 1)) + x.movedim(1, 2) + x.swapdims(-1, 1),
+    lambda x, m: x.flatten(1, 1) + x.flatten(0, 1).view(-1, 2, 4),
+    lambda x, m: x[:, :1].squeeze((1,)) + x.unsqueeze(-2)[:, 0, 0] + x.unsqueeze(-1)[:, 0, :, 0],
+    lambda x, m: x.repeat(1, 1, 2, 1) + x.unsqueeze(1)[..., :1],
+    lambda x, m: x.repeat_interleave(3, -1) + x.tile((2,))[..., :1],
+    lambda x, m: m.row.repeat(2) + x.flatten(1),
+    lambda x, m: m.row.repeat(x.shape[0], 2, 1) + x,
+    lambda x, m: x[:, :1].expand(x.shape[0], 3, 4) + x[:, :1].expand(-1, 3, -1),
+    lambda x, m: x[:, :, :1].expand_as(x) + m.row.expand(2, 4),
+    lambda x, m: m.cube[:1].expand(x.shape[0], 3, 4) + m.row[:1].expand(x.shape[0], 3, 4),
+    lambda x, m: (
+        x.split([1, 3], -1)[1] + x.chunk(3, -1)[1].sum(-1, keepdim=True) + x.tensor_split((1, 3), -1)[1][..., :1]
+    ),
+    lambda x, m: x.unflatten(2, (-1, 2)) + x.unflatten(-1, (2, 2)),
+    lambda x, m: x.view(x.shape[0], -1) + x.view(x.shape[0], 4, 2).flatten(1),
+    lambda x, m: F.layer_norm(x, (4,), None, m.row) + F.layer_norm(x, (4,), m.row) + F.layer_norm(x, (4,), eps=0.3),
+    lambda x, m: F.layer_norm(x, (2, 4), m.cube[0, :2], m.cube[1, :2]) + F.rms_norm(x, (2, 4), m.cube[0, :2], 0.5),
+    lambda x, m: (
+        F.group_norm(x, 2, m.row[:2]) + F.group_norm(x, 1, None, m.row[:2]) + F.instance_norm(x, weight=m.row[:2])
+    ),
+    lambda x, m: (
+        F.batch_norm(x, m.row[:2], m.row[2:], None, m.row[:2]) + F.batch_norm(x, m.row[:2], m.row[2:], m.row[1:3])
+    ),
+    lambda x, m: F.hardtanh(x, 0, 6) + F.hardtanh(x, 0.1, 0.7) + F.relu6(x * 10) + F.softplus(x, 3),
+    lambda x, m: (
+        F.gelu(x, approximate="tanh")
+        + F.threshold(x, 0.2, 0.1)
+        + F.celu(x - 0.5, 0.4)
+        + F.tanhshrink(x)
+        + F.leaky_relu(x - 0.5, 0.0)
+    ),
+    lambda x, m: F.normalize(x, dim=-1) + F.normalize(x, p=1, dim=1),
+    lambda x, m: (
+        x.norm(dim=-1) + x.norm(p=1, dim=2) + torch.linalg.vector_norm(x, ord=1, dim=(1, 2), keepdim=True)[..., 0]
+    ),
+    lambda x, m: x.logsumexp(-1) + x.prod(-1) + x.amin(2) + x.mean(-1),
+    lambda x, m: torch.addcmul(x, x, x, value=2) + torch.addcmul(m.row, x, x),
+    lambda x, m: counted(x) / 2 + counted(x) * 0.5 + (counted(x) + True) + (x + (x > 0.5)),
+    lambda x, m: (
+        (counted(x) > 0.5).float() + (x > m.whole[0, 0]).float() + (counted(x) < x).float() + (x != 0.5).long()
+    ),
+    lambda x, m: (x > 0.5) * 2.5 + torch.logical_not(x > 0.5) + ((x > 0.5) & m.whole[0, :1].bool()),
+    lambda x, m: F.embedding(counted(x), m.table, padding_idx=0),
+    lambda x, m: torch.einsum("bij,jk->bik", x, m.matrix) + torch.einsum("bij->bi", x).unsqueeze(-1),
+    lambda x, m: torch.outer(m.row, m.row) @ x.mT + torch.eye(4) @ x.mT,
+    lambda x, m: torch.arange(4) + x + torch.arange(x.shape[2]) * x + torch.linspace(0, 1, 4) * x,
+    lambda x, m: F.scaled_dot_product_attention(x.unsqueeze(1), x.unsqueeze(1), x.unsqueeze(1), is_causal=True),
+]
+
+FURTHER_IMAGES: list[Call] = [
+    lambda x, m: F.conv2d(x, m.kernel, m.matrix[0], 2, (1, 2)),
+    lambda x, m: F.conv1d(x[:, :, 0], m.kernel[..., 0], stride=2, padding=2, dilation=2),
+    lambda x, m: F.conv1d(x[:, :, 0], m.kernel[..., 0, :], padding="same"),
+    lambda x, m: torch.convolution(x, m.kernel[:4], None, (2, 2), (0, 0), (1, 1), True, (1, 1), 1),
+    lambda x, m: F.conv_transpose3d(x.unsqueeze(2), m.kernel[:4].unsqueeze(2)),
+    lambda x, m: F.conv3d(x.unsqueeze(2), m.kernel.unsqueeze(2), stride=(1, 2, 3)),
+    lambda x, m: F.max_pool2d(x, 3, 2, 1, ceil_mode=True),
+    lambda x, m: F.max_pool2d(x, (2, 3)) + F.avg_pool2d(x, (2, 3)),
+    lambda x, m: F.max_pool2d(x, 2, 1, 0, 2),
+    lambda x, m: F.avg_pool2d(x, 3, 2, 1) + F.avg_pool2d(x, 3, 2, 1, count_include_pad=False),
+    lambda x, m: F.avg_pool2d(x, (3, 2), ceil_mode=True),
+    lambda x, m: F.lp_pool2d(x, 2, (2, 3)) + F.lp_pool2d(x, 1, (2, 3)),
+    lambda x, m: F.lp_pool2d(x, 3, 2, 1),
+    lambda x, m: F.avg_pool1d(x[:, :, 0], 3, ceil_mode=True),
+    lambda x, m: F.adaptive_max_pool2d(x, (2, 1)) + F.adaptive_avg_pool2d(x, (1, 8)).mean(-1, keepdim=True),
+    lambda x, m: F.interpolate(x, scale_factor=1.5),
+    lambda x, m: F.interpolate(x, scale_factor=0.5) + F.interpolate(x, size=(3, 4), mode="area"),
+    lambda x, m: F.interpolate(x, scale_factor=(1, 2), mode="bilinear"),
+    lambda x, m: F.interpolate(x, size=(6, 16), mode="bilinear", align_corners=True),
+    lambda x, m: F.interpolate(x, size=(12, 20), mode="bicubic", align_corners=True),
+    lambda x, m: F.interpolate(x, scale_factor=1.3, mode="bilinear", recompute_scale_factor=True),
+    lambda x, m: F.interpolate(x, size=(12, 16), mode="bilinear", antialias=True),
+    lambda x, m: F.fold(x.reshape(-1, 12, 16)[:, :, :12], (6, 8), (2, 2), stride=2),
+    lambda x, m: F.unfold(x, (2, 3), padding=(1, 2), stride=(2, 3)),
+    lambda x, m: F.unfold(x, 2),
+    lambda x, m: F.pixel_shuffle(x, 2),
+    lambda x, m: F.pixel_unshuffle(x, 2),
+    lambda x, m: F.channel_shuffle(x, 4) + x.roll((1, -2), (2, 3)),
+    lambda x, m: F.pad(x, (1, 2)) + F.pad(x, (1, 2, 3, 4), mode="reflect")[:, :, :6],
+    lambda x, m: F.pad(x, (-1, 2, 1, -2)) + F.pad(x, (1, 0, 0, -1), mode="replicate"),
+    lambda x, m: F.pad(x, (0, 0, 0, 0, 1, 2)),
+    lambda x, m: F.pad(x, (0, 0, 0, 0, -1, 1)) + F.dropout2d(x, 0.3, False),
+    lambda x, m: F.dropout3d(x.unsqueeze(2), 0.3, False),
+    lambda x, m: F.dropout1d(x[:, :, 0], 0.3, False),
+    lambda x, m: x.flatten(2).transpose(1, 2),
+    lambda x, m: x.permute(0, 2, 3, 1)[:, ::2, 1::2],
+    lambda x, m: x.view(-1, 4, 48).softmax(-1).view(-1, 4, 6, 8) + x * m.row.view(-1, 1, 1),
+    lambda x, m: F.linear(x, torch.ones(3, 8), torch.ones(3)) + x @ torch.ones(8, 3),
+    lambda x, m: torch.stack([x, x], 2).flatten(1, 2) + torch.stack([x, x], 1).flatten(1, 2),
+    lambda x, m: (
+        F.batch_norm(x, m.row, m.row + 1, m.row + 2, m.row + 3, eps=0.1) + F.group_norm(x, 2) + F.instance_norm(x)
+    ),
+    lambda x, m: F.layer_norm(x, (4, 6, 8)) + F.prelu(x - 0.5, m.row) + F.normalize(x),
+    lambda x, m: F.glu(x, 1) + F.glu(x, 2)[:, :2].repeat(1, 1, 2, 1),
+    lambda x, m: F.softmax(x, 1) + x.argmax(1, keepdim=True) + x.mean((2, 3), keepdim=True),
+    lambda x, m: F.grid_sample(x, x[:, :2].permute(0, 2, 3, 1), align_corners=False),
+]
+
+
 @pytest.mark.parametrize(
     ("name", "calls", "shape"),
     [
@@ -373,6 +511,22 @@ def test_calls_that_need_a_fixed_batch_say_why(registry: Registry) -> None:
     assert opened is not None
     found = _imported(opened, module, registry, "calls", None)
     check_recorded("imports/torch_many_kept_merged.txt", text_of(found, registry))
+
+
+@pytest.mark.parametrize(
+    ("name", "calls", "shape"),
+    [("further_vectors", FURTHER_VECTORS, (3, 2, 4)), ("further_images", FURTHER_IMAGES, (2, 4, 6, 8))],
+    ids=["vectors", "images"],
+)
+def test_calls_of_torch_become_layers_that_compute_the_same(
+    name: str, calls: list[Call], shape: tuple[int, ...], registry: Registry
+) -> None:
+    found = import_module(Calls(calls).eval(), [torch.rand(shape)], registry)
+    assert found.report.opaque == 0, [item.reason for item in found.report.outcomes if item.reason]
+    check_recorded(f"imports/torch_many_{name}.txt", text_of(found, registry))
+    report = found.verified(registry).report
+    assert report.max_rel_difference is not None, report.not_compared_because
+    assert report.max_rel_difference < 1e-4
 
 
 def text_of(found: Imported, registry: Registry) -> str:

@@ -67,6 +67,8 @@ FUNCTIONS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
         m[:2].expand(x.shape[0], 2, 5), x, m.expand(x.shape[0], 4, 5), beta=2, alpha=3
     ),
     "subtract with alpha": lambda x, m: torch.sub(x, m[1, :4], alpha=2),
+    "subtract from a number with alpha": lambda x, m: torch.sub(2.0, x, alpha=3),
+    "add to a number with alpha": lambda x, m: torch.add(2, x, alpha=-0.5),
     "subtract from a number": lambda x, m: 2 - x,
     "divide a number": lambda x, m: 2 / (x + 3),
     "power of a number": lambda x, m: torch.pow(2.0, x),
@@ -141,6 +143,26 @@ def test_a_function_of_torch_becomes_layers_that_compute_the_same(name: str, reg
     assert found.report.max_rel_difference <= 1e-5
     assert len({case.inputs["x"][0] for case in found.report.cases}) == (1 if name in FIXED_BATCH else 2)
     check_call(f"function: {name}", found, registry)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, m: torch.matmul(m[0, :2], x),
+        lambda x, m: torch.remainder(m[:2, :4], x + 2),
+        lambda x, m: torch.fmod(x + 2, m[:2, :4]),
+        lambda x, m: torch.lerp(m[:2, :4], m[2:, :4], x),
+    ],
+    ids=["vector", "matrix", "behind", "last"],
+)
+def test_a_call_that_is_kept_has_the_batch_of_whichever_tensor_has_it(
+    call: Callable[[Tensor, Tensor], Tensor], registry: Registry
+) -> None:
+    found = import_module(Calls(call).eval(), [torch.rand(3, 2, 4)], registry).verified(registry)
+    assert found.report.opaque == 1
+    assert found.report.max_rel_difference is not None, found.report.not_compared_because
+    assert found.report.max_rel_difference <= 1e-5
+    assert {case.inputs["x"][0] for case in found.report.cases} == {1, 2}
 
 
 SIZES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {

@@ -475,7 +475,10 @@ def _unwrapped(value: Any) -> Any:
 
 
 def custom_layer(c: Conversion, step: TraceNode, sources: Sequence[Any]) -> Value:
-    """A custom layer that makes the same call. Raises UnsupportedError, ShapeError or ParamError if none can."""
+    """A custom layer that makes the same call. Raises UnsupportedError, ShapeError or ParamError if none can.
+
+    The batch of its result is that of its first input.
+    """
     if not step.text or step.several or not sources:
         raise UnsupportedError("it has several results or no tensor")
     values = [c.plain(item) for item in sources]
@@ -484,6 +487,9 @@ def custom_layer(c: Conversion, step: TraceNode, sources: Sequence[Any]) -> Valu
         raise UnsupportedError("its result is not float32")
     wanted = [Merged() if size is None else size for size in shape]
     names = [f"x{number + 1}" for number in range(len(values))]
+    batches = [bool(value.shape) and isinstance(value.shape[0], Merged) for value in values]
+    order = sorted(range(len(values)), key=lambda number: not batches[number])
+    values, names = [values[number] for number in order], [names[number] for number in order]
     title = "".join(part.capitalize() for part in step.op.split("_")) or "Call"
     arguments = ", ".join(["self", *names])
     source = f"class {title}(nn.Module):\n    def forward({arguments}):\n        return {step.text}\n"

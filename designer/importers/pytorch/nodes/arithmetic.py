@@ -110,6 +110,8 @@ def binary(c: Conversion, node: TraceNode) -> Value:
         return with_number(c, c.typed(one, target), operation, float(other) * float(node.get("alpha", 1)))
     if isinstance(one, bool | int | float):
         x = c.typed(other, target)
+        if node.get("alpha", 1) != 1:
+            x = with_number(c, x, "multiply", float(node.get("alpha")))
         return c.layer("element_wise", [number(c, one, x.dtype), x], {"operation": operation}, shape=x.shape)
     if node.get("alpha", 1) != 1:
         other = with_number(c, c.typed(other, target), "multiply", float(node.get("alpha")))
