@@ -193,13 +193,12 @@ GROUPS = {
     "scales of a resize that are computed": """float[N,2,4,4] x, float[4] f => float[N,2,h,w] y { y = Resize<mode="linear">(x, , f) }""",
     "a resize that leaves nothing": """float[N,2,4,4] x <float[4] f={1,1,0.125,1}> => float[N,2,h,w] y { y = Resize<mode="linear">(x, , f) }""",
     "factors as an attribute @ 8": """float[N,2,4,4] x => float[N,2,8,12] y { y = Upsample<mode="nearest", scales=[1.0,1.0,2.0,3.0]>(x) }""",
-    "a pooled vector": """float[2,8] x => float[2,4] y { y = MaxPool<kernel_shape=[2], strides=[2]>(x) }""",
     "slopes of an activation of a recurrence at last": """float[5,N,2] x <float[1,3,2] w={1,2,3,4,5,6}, float[1,3,3] r={1,2,3,4,5,6,7,8,9}> => float[5,1,N,3] y { y = RNN<hidden_size=3, activations=["Tanh"], activation_alpha=[0.5]>(x, w, r) }""",
     "a recurrence whose last state is read": """float[5,N,2] x <float[1,3,2] w={1,2,3,4,5,6}, float[1,3,3] r={1,2,3,4,5,6,7,8,9}> => float[1,N,3] h { _, h = RNN<hidden_size=3>(x, w, r) }""",
     "a border of whole numbers": """int32[1,2,3,3] x <int64[8] p={0,0,1,0,0,0,2,1}> => int32[1,2,6,4] y { y = Pad(x, p) }""",
     "counts of a tile that are computed": """float[2,3] x, int64[2] n => float[a,b] y { y = Tile(x, n) }""",
     "a tile of no copies": """float[2,3] x <int64[2] n={1,1}> => float[2,3] y { y = Tile(x, n) }""",
-    "scores of attention @ 23": """float[1,2,3,4] q, float[1,2,3,4] k, float[1,2,3,4] v => float[1,2,3,4] y, float[1,2,3,3] s { y, _, _, s = Attention(q, k, v) }""",
+    "scores of attention @ 23": """float[1,2,3,4] q, float[1,2,3,4] k, float[1,2,3,4] v => float[1,2,3,4] y, float[1,2,3,3] s { y, a, b, s = Attention(q, k, v) }""",
     "attention with shared keys @ 23": """float[N,4,3,4] q, float[N,2,5,4] k, float[N,2,5,6] v => float[N,4,3,6] y, float[N,2,5,4] p { y, p = Attention<is_causal=1>(q, k, v) }""",
     "attention of lengths as the last input @ 24": """float[1,2,3,4] q, float[1,2,3,4] k, float[1,2,3,4] v, int64[1] n => float[1,2,3,4] y { y = Attention(q, k, v, , , , n) }""",
     "statistics of a batch of many axes": """float[N,2,1,2,1,2] x <float[2] s={1,2}, float[2] b={0,1}, float[2] m={0.5,1}, float[2] v={1,2}> => float[N,2,1,2,1,2] y { y = BatchNormalization(x, s, b, m, v) }""",
@@ -222,6 +221,7 @@ GROUPS = {
     "an attention with a sum of two products": """float[1,2,3,4] q, float[1,2,4,3] k, float[1,2,3,4] v => float[1,2,3,4] y { a = MatMul(q, k) b = Mul(q, q) c = MatMul(b, k) d = Add(a, c) s = Softmax(d) y = MatMul(s, v) }""",
     "a matrix times a matrix and a bias": """float[N,3] x, float[3,2] w <float[2] b={0.5,1}> => float[N,2] y { p = MatMul(x, w) y = Add(p, b) }""",
     "a product that the bias reads too": """float[N,3] x <float[3,2] w={1,2,3,4,5,6}, float[2] b={0.5,1}> => float[N,2] y, float[N,2] p { p = MatMul(x, w) y = Add(p, b) }""",
+    "scores after the mask @ 23": """float[1,2,3,4] q, float[1,2,3,4] k, float[1,2,3,4] v => float[1,2,3,4] y { y = Attention<qk_matmul_output_mode=1>(q, k, v) }""",
     "a product that is added to itself": """float[N,3] x <float[3,2] w={1,2,3,4,5,6}> => float[N,2] y { p = MatMul(x, w) y = Add(p, p) }""",
 }  # fmt: skip
 
