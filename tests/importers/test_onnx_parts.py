@@ -356,6 +356,10 @@ def test_shapes_of_runs_leave_out_what_depends_on_values() -> None:
     assert _shapes_of_runs(proto) == {"same": (N, 3), "turned": (3, N), "row": (1, 3)}
     proto.graph.node[0].op_type = "Sparkle"
     assert _shapes_of_runs(proto) == {}
+    fixed = model([helper.make_node("Concat", ["a", "b"], ["c"], axis=0)], {"a": [5, 3], "b": ["n", 3]}, {"c": None})
+    assert _shapes_of_runs(fixed) == {}, "neither fixed nor the batch"
+    fixed = model([helper.make_node("MatMul", ["b", "a"], ["c"])], {"a": [5, 3], "b": ["n", 5]}, {"c": None})
+    assert _shapes_of_runs(fixed) == {"c": (N, 3)}
 
 
 def test_values_that_inner_graphs_read_from_around() -> None:
@@ -420,15 +424,18 @@ def test_a_folded_convolution_is_named_after_its_module_as_others_are(node: str,
     """torch.onnx folds batch normalization, and the names of the weights are lost."""
     nodes = [
         helper.make_node("Conv", ["x", "onnx::Conv_60", "onnx::Conv_61"], ["a"], name=node),
-        helper.make_node("Conv", ["a", "other.c2.weight"], ["y"], name="/other/c2/Conv"),
+        helper.make_node("Conv", ["a", "other.c2.weight"], ["c"], name="/other/c2/Conv"),
+        helper.make_node("Conv", ["c", "onnx::Conv_63", "bias"], ["y"], name="/last/c3/Conv"),
     ]
     weights = {
         "onnx::Conv_60": random(4, 3, 3, 3),
         "onnx::Conv_61": random(4),
         "other.c2.weight": random(4, 4, 3, 3),
+        "onnx::Conv_63": random(4, 4, 3, 3),
+        "bias": random(4),
     }
     found = imported(model(nodes, {"x": [1, 3, 9, 9]}, {"y": None}, weights), registry)
-    assert [layer.name for layer in found.graph if layer.type == "convolution"] == [name, "other_c2"]
+    assert [layer.name for layer in found.graph if layer.type == "convolution"] == [name, "other_c2", "last_c3"]
 
 
 # --- the kept file -------------------------------------------------------------------------------------------------

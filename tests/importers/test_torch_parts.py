@@ -377,3 +377,17 @@ def test_the_line_of_an_error_is_that_of_its_last_cause() -> None:
         json.loads("{'a': 1}")
     assert where(caught.value).endswith(""": json.loads("{'a': 1}")""")  # rather than a line of Python's own library
     assert where(ValueError("never raised")) == ""
+
+
+def test_a_fixed_batch_is_chosen_where_a_result_has_no_output_otherwise(registry: Registry) -> None:
+    """With a batch of any size the rows of all samples would be the batch of the second result."""
+
+    class Rows(nn.Module):
+        def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+            return x.relu(), x.flatten(0, 1)
+
+    found = import_module(Rows(), [torch.rand(3, 2, 4)], registry).verified(registry)
+    assert found.graph["x"].params["shape"] == "3,2,4"
+    assert [layer.type for layer in found.graph].count("output") == 2
+    assert found.report.warnings == ()
+    assert found.report.max_abs_difference == 0

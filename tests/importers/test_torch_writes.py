@@ -135,3 +135,45 @@ def test_a_write_reaches_a_tensor_unless_torch_had_to_copy(name: str, registry: 
     report = import_module(Writes(written(view)), [x], registry).verified(registry).report
     assert (report.opaque, report.max_abs_difference) == (0, 0)
     assert len({case.inputs["x"][0] for case in report.cases}) == 2, "the batch is fixed"
+
+
+def unknown(view: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+    """The values before and after a write by an operator that the library does not have."""
+
+    def run(x: Tensor) -> Tensor:
+        made = x * 2
+        before = made.relu()
+        view(made).fmod_(0.3)
+        return before * 10 + made + made.exp()
+
+    return run
+
+
+UNKNOWN: dict[str, Callable[[Tensor], Tensor]] = {
+    "all": lambda x: x,
+    "one row": lambda x: x[:, 1],
+    "the last column": lambda x: x[..., -1],
+    "some": lambda x: x[:, 1:3],
+    "turned": lambda x: x.transpose(1, 2),
+    "as one axis": lambda x: x.view(x.shape[0], -1),
+    "a copy": lambda x: x.clone(),
+}
+
+
+@pytest.mark.parametrize("name", UNKNOWN)
+def test_a_write_that_is_kept_reaches_the_tensor_of_its_view(name: str, registry: Registry) -> None:
+    found = import_module(Writes(unknown(UNKNOWN[name])), [torch.rand(2, 4, 6)], registry).verified(registry)
+    assert found.report.opaque == 1
+    assert found.report.max_rel_difference is not None, found.report.not_compared_because
+    assert found.report.max_rel_difference <= 1e-5
+
+
+def test_a_write_that_is_kept_leaves_the_input_of_the_network_as_it_was(registry: Registry) -> None:
+    def run(x: Tensor) -> Tensor:
+        before = x.relu()
+        x.fmod_(0.3)
+        return before * 10 + x
+
+    found = import_module(Writes(run), [torch.rand(2, 4, 6)], registry).verified(registry)
+    assert found.report.max_rel_difference is not None, found.report.not_compared_because
+    assert found.report.max_rel_difference <= 1e-5

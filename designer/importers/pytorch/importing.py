@@ -487,9 +487,9 @@ def custom_layer(c: Conversion, step: TraceNode, sources: Sequence[Any]) -> Valu
         raise UnsupportedError("its result is not float32")
     wanted = [Merged() if size is None else size for size in shape]
     names = [f"x{number + 1}" for number in range(len(values))]
-    batches = [bool(value.shape) and isinstance(value.shape[0], Merged) for value in values]
-    order = sorted(range(len(values)), key=lambda number: not batches[number])
-    values, names = [values[number] for number in order], [names[number] for number in order]
+    if wanted[:1] == [Merged()]:
+        order = sorted(range(len(values)), key=lambda number: values[number].shape[:1] != (Merged(),))
+        values, names = [values[number] for number in order], [names[number] for number in order]
     title = "".join(part.capitalize() for part in step.op.split("_")) or "Call"
     arguments = ", ".join(["self", *names])
     source = f"class {title}(nn.Module):\n    def forward({arguments}):\n        return {step.text}\n"

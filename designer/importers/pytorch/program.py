@@ -210,7 +210,10 @@ def line_of(node: Node) -> str:
 
 
 def call_text(node: Node) -> str:
-    """The call as Python with the tensors x1, x2, ...; empty if an argument cannot be written."""
+    """The call as Python with the tensors x1, x2, ...; empty if an argument cannot be written.
+
+    It writes to copies of tensors, which other layers read too.
+    """
     from torch.fx import Node as FxNode
 
     seen: dict[str, str] = {}
@@ -226,8 +229,15 @@ def call_text(node: Node) -> str:
             return repr(value)
         raise UnsupportedError("an argument has no text")
 
+    described = getattr(getattr(node.target, "_schema", None), "arguments", ())
+    written = {
+        place for place, item in enumerate(described) if item.alias_info is not None and item.alias_info.is_write
+    }
     try:
-        texts = [*map(write, node.args), *(f"{key}={write(value)}" for key, value in node.kwargs.items())]
+        positional = [
+            f"{write(item)}.clone()" if place in written else write(item) for place, item in enumerate(node.args)
+        ]
+        texts = [*positional, *(f"{key}={write(value)}" for key, value in node.kwargs.items())]
     except UnsupportedError:
         return ""
     if any(is_number(item) for item in node.all_input_nodes):
