@@ -672,6 +672,8 @@ def refused() -> Iterator[tuple[NodeCase, str]]:
         ({"mode": "linear"}, (1, 1, 2, 2), 10, "opset 11"),
         ({"mode": "nearest"}, (1, 1, 0.75, 2), 10, "rounded up"),
         ({"mode": "nearest"}, (1, 1, 1, 0.4), 10, "rounded up"),
+        ({"mode": "nearest"}, (1, 1, 3 / 7, 0.5), 10, "rounded up"),
+        ({"mode": "nearest"}, (1, 1, 1 / 7, 0.6), 10, "rounded up"),
     ):
         order = ["x", "scales"] if opset < 11 else ["x", "", "scales"]
         yield (

@@ -222,6 +222,8 @@ GROUPS = {
     "a matrix times a matrix and a bias": """float[N,3] x, float[3,2] w <float[2] b={0.5,1}> => float[N,2] y { p = MatMul(x, w) y = Add(p, b) }""",
     "a product that the bias reads too": """float[N,3] x <float[3,2] w={1,2,3,4,5,6}, float[2] b={0.5,1}> => float[N,2] y, float[N,2] p { p = MatMul(x, w) y = Add(p, b) }""",
     "scores after the mask @ 23": """float[1,2,3,4] q, float[1,2,3,4] k, float[1,2,3,4] v => float[1,2,3,4] y { y = Attention<qk_matmul_output_mode=1>(q, k, v) }""",
+    "nodes that are kept inside of another": """float[N,3] x, float[N,3] z => float[N,3] y, float[N,3] w { q = SequenceConstruct(x, x) r = SequenceInsert(q, z) t = SequenceErase(r) y = SequenceAt(t, i) w = SequenceAt(r, i) }""",
+    "a constant of a layer and of a kept node": """int64[3] a, float[3,3] m <int64[3] w={2,3,1}> => int64[3] b, float[3,3] y, float[3,3] z { b = Add(a, w) y = ReverseSequence<batch_axis=1, time_axis=0>(m, w) z = ReverseSequence<batch_axis=0, time_axis=1>(m, w) }""",
     "a product that is added to itself": """float[N,3] x <float[3,2] w={1,2,3,4,5,6}> => float[N,2] y { p = MatMul(x, w) y = Add(p, p) }""",
 }  # fmt: skip
 
