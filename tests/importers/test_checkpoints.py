@@ -12,7 +12,7 @@ import torch
 import torch_models
 
 from designer.graph.diagnostics import DiagnosticError
-from designer.importers.checkpoints import importing
+from designer.importers.checkpoints import architectures, importing
 from designer.importers.checkpoints.architectures import Recognized
 from designer.importers.checkpoints.importing import _example, import_checkpoint
 from designer.importers.checkpoints.skeleton import guess, skeleton
@@ -317,3 +317,23 @@ def test_an_architecture_is_traced_at_a_size_that_it_takes(
 ) -> None:
     found = Recognized(torch.nn.Identity(), "A", 2, (3, 1), multiple, smallest, "MIT")
     assert tuple(_example(found, ImportOptions(sizes=given)).shape) == shape
+
+
+def test_checkpoints_are_not_recognized_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(architectures, "find_spec", asked.append)
+    with pytest.raises(DiagnosticError) as caught:
+        architectures.spandrel.__wrapped__()
+    assert asked == ["spandrel"]
+    (found,) = caught.value.diagnostics
+    assert found.code == "no-package"
+    assert found.remedy == "install it with pip install 'layerwright[torch-import]'"
+
+
+def test_operators_are_not_declared_without_torchvision(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(architectures, "find_spec", lambda name: None)
+    monkeypatch.delitem(sys.modules, "torchvision", raising=False)
+    before = len(architectures._LIBRARIES)
+    architectures._declare_operators()
+    assert "torchvision" not in sys.modules
+    assert len(architectures._LIBRARIES) == before

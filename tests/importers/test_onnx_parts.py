@@ -24,7 +24,7 @@ from designer.graph.graph import Graph
 from designer.graph.types import DataType, ShapeError, Symbol, TensorType
 from designer.importers.formats import ImportOptions
 from designer.importers.imported import Imported
-from designer.importers.onnx import conversion, importing, opaque, origin, versions
+from designer.importers.onnx import conversion, importing, model_file, opaque, origin, versions
 from designer.importers.onnx.conversion import OnnxOp, UnsupportedError, check_attributes
 from designer.importers.onnx.importing import _declared, import_onnx, import_proto
 from designer.importers.onnx.model_file import check_opsets, check_tensor
@@ -541,11 +541,37 @@ def test_a_file_that_the_runtime_does_not_know_is_run_by_the_reference(tmp_path:
         (made,) = runner.run(["x_y"], {"x": x})
         np.testing.assert_array_equal(made, np.maximum(x, 0))
     node = helper.make_node("Swish", ["x"], ["y"], alpha=0.5)
-    newer = saved(model([node], {"x": [2, 3]}, {"y": [2, 3]}, opset=24), tmp_path)
+    newer = saved(model([node], {"x": [2, 3]}, {"y": [2, 3]}, opset=onnx.defs.onnx_opset_version()), tmp_path)
     runner = FileRunner(newer)
     for _ in range(2):
         (made,) = runner.run(None, {"x": x})
         np.testing.assert_allclose(made, x / (1 + np.exp(-0.5 * x)), rtol=1e-5)
+
+
+def test_the_reference_tells_its_own_reason_after_it_took_over(tmp_path: Path) -> None:
+    node = helper.make_node("Swish", ["x"], ["y"])
+    newest = onnx.defs.onnx_opset_version()
+    if newest == runnable_opset():
+        pytest.skip("ONNX Runtime has all opsets of onnx")
+    runner = FileRunner(saved(model([node], {"x": [2, 3]}, {"y": [2, 3]}, opset=newest), tmp_path))
+    runner.run(["y"], {"x": random(2, 3)})
+    with pytest.raises(RuntimeError, match="Unable to find input 'x'"):
+        runner.run(["y"], {"absent": random(2, 3)})
+    (made,) = runner.run(["y"], {"x": random(2, 3)})
+    assert made.shape == (2, 3)
+
+
+@pytest.mark.parametrize(("limit", "fits"), [(3, True), (2, False)])
+def test_a_file_has_at_most_so_many_nodes_in_a_graph(
+    limit: int, fits: bool, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model_file, "MAX_NODES", limit)
+    proto = relu({"a": [2], "b": [2], "c": [2]})
+    if fits:
+        model_file._check_graph(proto.graph, Path("file.onnx"), Path())
+        return
+    with pytest.raises(DiagnosticError, match="too many nodes"):
+        model_file._check_graph(proto.graph, Path("file.onnx"), Path())
 
 
 def test_the_original_computes_integers_without_saturation_on_any_processor(tmp_path: Path) -> None:

@@ -391,3 +391,28 @@ def test_a_fixed_batch_is_chosen_where_a_result_has_no_output_otherwise(registry
     assert [layer.type for layer in found.graph].count("output") == 2
     assert found.report.warnings == ()
     assert found.report.max_abs_difference == 0
+
+
+def test_modules_that_return_other_results_of_a_layer_are_not_one_template(registry: Registry) -> None:
+    class Part(nn.Module):
+        def __init__(self, index: int) -> None:
+            super().__init__()
+            self.index = index
+
+        def forward(self, x: Tensor) -> Tensor:
+            parts: tuple[Tensor, ...] = x.relu().exp().tanh().split(2, 1)
+            return parts[self.index]
+
+    class Parts(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.parts = nn.ModuleList(Part(index) for index in (0, 1, 0))
+
+        def forward(self, x: Tensor) -> Tensor:
+            one, two, three = (part(x) for part in self.parts)
+            return one * 2 + two * 3 + three.exp()
+
+    found = import_module(Parts(), [torch.rand(3, 4, 5)], registry).verified(registry)
+    assert found.report.max_rel_difference is not None
+    assert found.report.max_rel_difference < 1e-6
+    assert list(found.report.templates.values()) == [2]
