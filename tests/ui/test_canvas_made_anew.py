@@ -10,7 +10,7 @@ pytestmark = pytest.mark.gui
 from random import Random
 
 import canvas_kit as kit
-from PySide6.QtCore import QEvent
+from PySide6.QtCore import QEvent, QPointF
 from PySide6.QtWidgets import QGraphicsSceneHoverEvent
 
 from app.ui.canvas.canvas import Canvas
@@ -190,3 +190,33 @@ def test_every_layer_is_measured_in_the_end_also_if_some_are_added_meanwhile(qtb
     blocks = [rect for rects in items.collect_far().blocks.values() for rect in rects]
     entries = [items.entry(name) for name in items.layers]
     assert all(entry.layout.block.translated(entry.pos()) in blocks for entry in entries)
+
+
+def test_all_selected_layers_stay_selected_when_items_far_from_the_view_are_removed(qtbot, monkeypatch):
+    for name, value in (("EAGER", 0), ("BUDGET", 2)):
+        monkeypatch.setattr(f"app.ui.canvas.projection.{name}", value)
+    canvas = kit.open_canvas(qtbot, network(), (300, 200))
+    items, viewer = canvas.projection, canvas.viewer
+    viewer.zoom_by(1 / viewer.zoom)
+    chosen = ("conv", "free", "cat", "out")
+    canvas.context.select(chosen)
+    viewer.go(QPointF(9000, 9000))
+    items._trimming.stop()
+    items._trim()
+    assert {item.layer for item in viewer.selected_items()} == set(chosen)
+    assert "places" not in {item.layer for item in viewer.layer_items()}
+
+
+def test_two_layers_that_are_renamed_in_one_step_keep_their_items_through_undo(qtbot):
+    canvas = kit.open_canvas(qtbot, network())
+    document, items = canvas.context.document, canvas.projection
+    before = [items["conv"], items["cat"]]
+    with document.group("Rename two"):
+        for old, new in (("conv", "first"), ("cat", "second")):
+            document.do(lambda g, old=old, new=new: commands.rename_layer(g, old, new))
+    for names, step in ((("first", "second"), document.undo), (("conv", "cat"), document.redo)):
+        assert [items[name] for name in names] == before
+        kit.check(canvas, document)
+        step()
+    assert [items[name] for name in ("first", "second")] == before
+    kit.check(canvas, document)
