@@ -38,18 +38,21 @@ NO_KEYS = Qt.KeyboardModifier.NoModifier
 
 @pytest.fixture
 def canvas(qtbot):
-    """A canvas at 100 % with a frame around `conv`, a note in it, and a link with two points."""
+    """A canvas at 100 % with a frame around `conv`, two notes in it, two collapsed frames, and two links with points."""
     canvas = kit.open_canvas(qtbot, kit.small_graph())
     canvas.viewer.zoom_by(1 / canvas.viewer.zoom)
     canvas.viewer.centerOn(480, 60)
     document = canvas.context.document
     document.do(frames.set_frame(document.graph, "f", Frame("f", "Encoder", "", "", (272, -64, 304, 160))))
     document.do(frames.set_frame(document.graph, "n", Frame("n", "Note", "", "", (288, -32, 16, 16))))
+    document.do(frames.set_frame(document.graph, "m", Frame("m", "More", "", "", (304, 64, 16, 16))))
     document.do(frames.set_frame(document.graph, "c", Frame("c", "Shut", "", "", (704, 256, 304, 160))))
+    document.do(frames.set_frame(document.graph, "d", Frame("d", "Shut too", "", "", (704, 480, 304, 160))))
     document.do(lambda g: commands.add_layer(g, Layer("hidden", "identity", (736, 304))))
-    document.do(lambda g: frames.collapse(g, [], ["c"], canvas.projection.members))
+    document.do(lambda g: frames.collapse(g, [], ["c", "d"], canvas.projection.members))
     assert canvas.projection.hides("hidden")
     document.do(lambda g: routes.set_route(g, "cat", 1, [(304, 240), (560, 240)], "Bend"))
+    document.do(lambda g: routes.set_route(g, "cat", 0, [(608, -48)], "Bend"))
     return canvas
 
 
@@ -104,6 +107,7 @@ DRAGS = {
     "a layer": ((), "conv", (90, 50)),
     "selected layers": (("conv", "input"), "conv", (-35, 75)),
     "all that a link joins": (("cat", "input"), "cat", (45, 60)),
+    "all that two links join": (("cat", "input", "conv"), "cat", (45, 60)),
     "a frame by its title": ((), (420, -56), (70, 41)),
     "the right edge of a frame": ((), (576, 60), (53, 0)),
     "the left edge of a frame": ((), (272, 60), (-53, 0)),
@@ -112,6 +116,7 @@ DRAGS = {
     "a corner of a frame": ((), (576, 96), (40, 25)),
     "a point of a link": ((), (560, 240), (37, 45)),
     "a collapsed frame": ((), (740, 268), (60, 35)),
+    "two collapsed frames": (("c", "d"), (740, 268), (60, 35)),
     "a layer and a collapsed frame": (("cat", "c"), "cat", (60, 35)),
     "a collapsed frame and layers": (("cat", "input", "c"), (740, 268), (60, 35)),
 }

@@ -123,6 +123,24 @@ def test_a_click_on_a_point_selects_the_link(window):
     assert window.context.document.graph["cat"].inputs == (Source("conv"),)
 
 
+@pytest.mark.parametrize("zoom", [0.6, 1.6])
+def test_a_point_that_is_pressed_with_a_trembling_hand_stays_where_it_is(window, zoom):
+    """Anywhere on the canvas: the distance that counts is one on the screen."""
+    with_point(window)
+    viewer = window.canvas.viewer
+    viewer.zoom_by(zoom / viewer.zoom)
+    for center in (QPointF(*PLACE), QPointF(PLACE[0] - 90, PLACE[1] + 60)):
+        viewer.go(center)
+        viewer.select_items([])
+        view, start = viewer.viewport(), kit.at(window.canvas, QPointF(*PLACE))
+        QTest.mousePress(view, kit.LEFT, NONE, start)
+        QTest.mouseMove(view, start + QPoint(1, 2))
+        assert link(window).points == [QPointF(*PLACE)]
+        QTest.mouseRelease(view, kit.LEFT, NONE, start + QPoint(1, 2))
+        assert points(window) == (PLACE,)
+        assert viewer.selected_links() == [link(window)]
+
+
 def test_points_keep_their_order_along_the_link(window):
     with_point(window, (224, 208), (544, 208))
     double_click(window, kit.at(window.canvas, link(window).path().pointAtPercent(0.5)))

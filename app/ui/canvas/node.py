@@ -111,6 +111,8 @@ class LayerItem(AbstractNodeItem):  # type: ignore[misc]
     def fold(self, frame: FrameItem | None) -> None:
         """Fold the node into a collapsed frame, or (None) show it again."""
         self.folded = frame
+        if frame is not None:
+            self.setSelected(False)  # Qt would deselect a hidden item without calling this method
         self.setVisible(frame is None)
 
     def setSelected(self, selected: bool) -> None:
@@ -118,7 +120,7 @@ class LayerItem(AbstractNodeItem):  # type: ignore[misc]
         if bool(selected) == self.isSelected():
             return
         super().setSelected(selected)
-        self.setZValue(2 if selected else 1)
+        self.setZValue(2 if self.isSelected() else 1)  # a hidden item cannot be selected
         for link in self.links():
             link.update()
 

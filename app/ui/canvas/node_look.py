@@ -174,7 +174,8 @@ def _summary(layer: Layer, operator: Operator | None) -> str:
 
 def _times(document: Document, layer: Layer) -> str:
     """The number of instances of this layer's template as ` ×N`, or an empty string if there is only one."""
-    count = document.instances[layer.params.get(PARAMETER, "")] if layer.type == INSTANCE else 0
+    name = layer.params.get(PARAMETER, "") if layer.type == INSTANCE else ""
+    count = document.instances[name] if name else 0
     return f" ×{count}" if count > 1 else ""
 
 
