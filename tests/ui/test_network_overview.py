@@ -296,11 +296,30 @@ def test_columns_sort_and_the_third_click_brings_the_running_order_back(bench: B
 
 def test_other_steps_are_sorted_as_the_header_says(qtbot: QtBot, engine: EngineClient) -> None:
     panel = Bench(qtbot, engine).panel
-    infos = {name: LayerInfo("", "", "", memory=size) for name, size in (("a", 1), ("b", 3), ("c", 2))}
-    panel.tree.sortByColumn(MEMORY, Qt.SortOrder.DescendingOrder)
-    for names, order in (("ab", "ba"), ("abc", "bca")):
-        panel.model.show(tuple(RunStep((name,), "numpy", 1.0, False) for name in names), infos)
-        assert [panel.model.layer_at(panel.model.index(row, LAYER)) for row in range(len(names))] == list(order)
+    facts = {"a": ("type 2", "1 x 9", 3), "b": ("type 1", "3 x 9", 1), "c": ("type 3", "2 x 9", 2)}
+    infos = {name: LayerInfo(kind, kind, shape, memory=size) for name, (kind, shape, size) in facts.items()}
+    times, kept = {"a": 2.0, "b": 3.0, "c": 1.0}, {"a": False, "b": True, "c": False}
+    ran = "bac"
+
+    def shown(names: str) -> list[str]:
+        steps = tuple(RunStep((name,), "numpy", times[name], kept[name]) for name in names)
+        panel.model.show(steps, infos)
+        return [panel.model.layer_at(panel.model.index(row, LAYER)) for row in range(len(names))]
+
+    assert shown(ran) == list(ran)
+    for section in range(panel.model.columnCount()):
+        for order in (Qt.SortOrder.AscendingOrder, Qt.SortOrder.DescendingOrder):
+            shown("a")
+            panel.tree.sortByColumn(section, order)
+            at_once = shown(ran)
+            panel.tree.sortByColumn(-1, order)
+            assert shown(ran) == list(ran)
+            panel.tree.sortByColumn(section, order)
+            afterwards = [panel.model.layer_at(panel.model.index(row, LAYER)) for row in range(len(ran))]
+            assert at_once == afterwards, (section, order)
+    panel.tree.sortByColumn(LAYER, Qt.SortOrder.AscendingOrder)
+    shown("a")
+    assert shown(ran) == list("abc")
 
 
 def test_heat_is_painted_again_when_another_layer_becomes_the_hottest() -> None:

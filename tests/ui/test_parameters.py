@@ -313,8 +313,15 @@ def test_an_activation_is_attached_with_its_parameters(qtbot, panel, context):
     assert spec.type == "leaky_relu"
     parameter = context.registry.activations["leaky_relu"].parameters[0].name
     slope = field(panel, f"activation.{parameter}")
+    first = slope.text()
     retype(qtbot, slope, "0.25")
     assert context.document.graph["conv_0"].activation.params[parameter] == "0.25"
+    context.document.undo()
+    assert (slope.text(), context.document.graph["conv_0"].activation) == (
+        first,
+        spec,
+    )  # all that was typed is one step
+    retype(qtbot, slope, "0.25")
     combo.setFocus()
     qtbot.keyClick(combo, Qt.Key.Key_Home)
     assert context.document.graph["conv_0"].activation is None

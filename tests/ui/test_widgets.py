@@ -768,6 +768,28 @@ def test_choices_of_every_engine_on_a_machine_with_two_gpus_and_without_an_engin
     compare("widget_run_choices", lines)
 
 
+def test_a_device_is_as_available_as_it_is_to_the_chosen_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    registry = default_engines()
+    reasons = {engine.name: f"reason of {engine.name}" for engine in registry}
+    lacking: set[str] = set()
+    monkeypatch.setattr(
+        type(registry),
+        "devices",
+        lambda self, found: [
+            (device, 1, reasons[found.name] if found.name in lacking else "") for device in found.devices
+        ],
+    )
+    for chosen in registry:
+        own = {"cpu" if device.kind == "cpu" else f"{device.kind}:0" for device in chosen.devices}
+        for lacking in (set(reasons) - {chosen.name}, {chosen.name}):
+            found = {choice.value: choice.reason for choice in run_choices.devices(chosen.name)}
+            assert {value: found[value] for value in own} == dict.fromkeys(
+                own, reasons[chosen.name] if chosen.name in lacking else ""
+            )
+            others = {value: reason for value, reason in found.items() if value not in own}
+            assert all(reason.startswith(f"not supported by {chosen.title}; choose ") for reason in others.values())
+
+
 def test_the_letter_of_a_label_leads_to_its_field(qtbot: QtBot) -> None:
     page = QWidget()
     qtbot.addWidget(page)
