@@ -1021,6 +1021,35 @@ def test_a_recording_has_the_runs_since_it_began(panel: ChannelInspectorPanel) -
         assert len(panel.exporter._frames) == 3 - (_ == 0)
 
 
+def test_a_recording_has_what_is_shown_of_each_run(panel: ChannelInspectorPanel) -> None:
+    """All channels in sight, one of them alone at its full size, a map or bars."""
+    panel.subjects.export._actions["record"].trigger()
+    frames = panel.exporter._frames
+    show(panel, VALUES)
+    assert frames[-1] == panel.grid.seen()
+    panel.enlarge(2)
+    show(panel, VALUES + 1)
+    assert frames[-1] == panel.view.image
+    assert frames[-1].size().toTuple() == (5, 6)
+    panel.shrink()
+    show(panel, VALUES[0, :1].copy())
+    assert frames[-1].size() == panel.matrix.grab().toImage().size()
+    show(panel, VALUES[0, :1, 0].copy())
+    assert frames[-1].size() == panel.features.grab().toImage().size()
+    assert len(frames) == 4
+    panel.hide()
+    show(panel, VALUES.copy())
+    assert len(frames) == 4
+
+
+def test_channels_that_are_large_enough_are_animated_at_their_own_size(panel: ChannelInspectorPanel) -> None:
+    for size, times in (((3, 128), 1), ((128, 3), 1), ((2, 127), 2), ((64, 2), 2), ((43, 42), 3), ((1, 300), 1)):
+        show(panel, np.random.default_rng(0).random((1, 2, *size)).astype(np.float32))
+        make = panel.exporter.channels()
+        assert make is not None
+        assert [frame.size().toTuple() for frame in make()] == [(size[1] * times, size[0] * times)] * 2
+
+
 def test_frames_of_channels_are_in_the_order_and_shape_of_the_grid(panel: ChannelInspectorPanel, qtbot: QtBot) -> None:
     wide = VALUES.repeat(2, 3)
     show(panel, wide)

@@ -28,7 +28,15 @@ from app.ui.widgets import run_choices
 from app.ui.widgets.choice_box import ChoiceBox
 from app.ui.widgets.number_field import NumberField
 from designer.files.document import read_document, save_document
-from designer.files.settings import Settings, read_settings, save_settings, settings_path
+from designer.files.settings import (
+    MAX_ITERATIONS,
+    MAX_SEED,
+    MAX_THREADS,
+    Settings,
+    read_settings,
+    save_settings,
+    settings_path,
+)
 from designer.files.variants import Variant
 from designer.graph import commands
 from designer.graph.commands import set_params
@@ -190,6 +198,22 @@ def test_a_wrong_number_says_the_rule_and_is_not_taken(qtbot, panel, context):
     qtbot.keyClicks(widget, "0")
     assert "from 1 to" in get(panel, QLabel, "iterations.message").text()
     assert context.document.settings.iterations == Settings().iterations
+
+
+@pytest.mark.parametrize(("name", "low"), [("threads", 0), ("iterations", 1), ("seed", 0)])
+def test_a_number_is_taken_within_its_bounds_only(qtbot, panel, context, name, low):
+    context.document.change_settings(random_seed=7, threads=7, iterations=7)
+    field, key = get(panel, NumberField, name), "random_seed" if name == "seed" else name
+    high = {"threads": MAX_THREADS, "iterations": MAX_ITERATIONS, "seed": MAX_SEED}[name]
+    for text, taken in (
+        *((str(number), low <= number <= high) for number in (low - 1, low, low + 1, high - 1, high, high + 1)),
+        ("٣", False), ("1.0", False), ("", False), (f" {high} ", True), ("2" * 12, False), ("1e2", False), ("²", False),
+    ):  # fmt: skip
+        context.document.change_settings(**{key: 7})
+        field.set_text("")
+        field.edited.emit(text)
+        assert getattr(context.document.settings, key) == (int(text) if taken else 7), text
+        assert bool(get(panel, QLabel, f"{key}.message").text()) is not taken
 
 
 def test_random_weights_are_chosen_explicitly(qtbot, panel, context):
