@@ -469,6 +469,27 @@ def test_the_message_about_a_wrong_number_goes_with_a_right_one(qtbot, panel, co
     assert context.root.settings.iterations == 12
 
 
+@pytest.mark.parametrize(
+    ("name", "key"), [("threads", "threads"), ("iterations", "iterations"), ("seed", "random_seed")]
+)
+def test_a_wrong_number_stays_with_its_message_while_others_change(qtbot, panel, context, name, key):
+    context.document.change_settings(random_seed=3)
+    field = get(panel, NumberField, name)
+    field.setFocus()
+    field.selectAll()
+    qtbot.keyClicks(field, "x9")
+    for focus in (True, False):
+        if not focus:
+            get(panel, QLineEdit, "weights").setFocus()
+        before = context.document.settings.tile
+        context.document.change_settings(tile=256 if before != 256 else 512)
+        assert field.text() == "x9"
+        assert get(panel, QLabel, f"{key}.message").text().startswith("'x9' must be")
+        assert [
+            get(panel, QLabel, f"{each}.message").text() for each in {"threads", "iterations", "random_seed"} - {key}
+        ] == ["", ""]
+
+
 @pytest.mark.parametrize("engine", [engine.name for engine in default_engines()])
 def test_a_device_is_possible_if_the_chosen_engine_has_it_whatever_others_lack(engine, monkeypatch):
     registry = default_engines()

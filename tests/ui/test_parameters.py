@@ -116,6 +116,38 @@ def test_values_that_are_entered_one_after_the_other_are_undone_one_by_one(qtbot
     assert context.document.undo() is None
 
 
+def test_an_expression_waits_for_its_end_while_others_edit(qtbot, panel, context):
+    context.select(("conv_0",))
+    number, message = field(panel, "features"), "= 48, press Enter to apply"
+    edits = (
+        {"conv_1": {"features": "5"}},  # another layer
+        {"conv_0": {"kernel": "5x5"}},  # another parameter
+        {"conv_0": {"features": "9"}},  # the same one
+    )
+    for edit in edits:
+        retype(qtbot, number, "3*16")
+        assert text_of(panel, "features.message") == message
+        context.document.do(lambda g, edit=edit: set_params(g, edit))
+        assert number.text() == "3*16"
+        qtbot.keyClick(number, Qt.Key.Key_Return)
+        assert (params(context, "conv_0")["features"], number.text()) == ("48", "48")
+        assert text_of(panel, "features.message") == ""
+        context.document.undo()
+        context.document.undo()
+        assert params(context, "conv_0")["features"] == number.text() == "8"
+    for end in ("reset", "escape"):  # it is given up
+        retype(qtbot, number, "3*16")
+        if end == "reset":
+            panel.findChild(QToolButton, "parameters.features.reset").click()
+        else:
+            qtbot.keyClick(number, Qt.Key.Key_Escape)
+        present = params(context, "conv_0")["features"]
+        assert (present, number.text()) == {"reset": ("32", "32"), "escape": ("32", "32")}[end]
+        number.setFocus()
+        qtbot.keyClick(number, Qt.Key.Key_Return)
+        assert (params(context, "conv_0")["features"], text_of(panel, "features.message")) == (present, "")
+
+
 @pytest.mark.parametrize("later", [(), ("conv_1",)])
 def test_channels_whose_weights_cannot_follow_are_written_also_after_another_selection(
     qtbot, panel, context, monkeypatch, later

@@ -655,6 +655,7 @@ def test_overlays_of_an_image(page: Page) -> None:
         BoxOverlay(-20, 8, 5, 12, "left"), CrossOverlay(4, 5), CrossOverlay(4, 5, "pin", "warning"), CrossOverlay(0, 0),
         LabelOverlay("A", (0, 0, 20, 20)), LabelOverlay("B", (0, 0, 20, 20), True), LabelOverlay("C", (0, 0, 20, 20), True, True),
         LabelOverlay("hidden", (0, 0, 1, 1)), LabelOverlay("far", (-40, -40, 200, 200), False, True), LabelOverlay("gone", (400, 0, 500, 20)),
+        LabelOverlay("low", (0, 0, 40, 1)), LabelOverlay("cut", (0, 8, 60, 16), True),
     ):  # fmt: skip
         for scale in (4.0, 12.0):
             made = strokes(draw(overlay, scale))
