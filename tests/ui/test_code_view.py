@@ -77,6 +77,18 @@ def test_it_follows_edits_and_the_selection(qtbot, panel, context):
     qtbot.waitUntil(lambda: "self.conv_0" in panel.source())
 
 
+def test_the_place_in_the_code_stays_while_it_changes(qtbot, panel, context):
+    panel.resize(160, 160)
+    text = panel.findChild(QPlainTextEdit, "code_view.source")
+    bars = text.verticalScrollBar(), text.horizontalScrollBar()
+    for bar in bars:
+        bar.setValue(5)
+    assert [bar.value() for bar in bars] == [5, 5]
+    context.document.do(lambda g: set_params(g, {"conv_0": {"features": "24"}}))
+    qtbot.waitUntil(lambda: "24" in panel.source())
+    assert [bar.value() for bar in bars] == [5, 5]
+
+
 def test_a_broken_network_keeps_the_old_text_dimmed_with_the_reason(qtbot, panel, context):
     old = panel.source()
     context.document.do(lambda g: set_params(g, {"conv_0": {"features": "no"}}))

@@ -698,7 +698,11 @@ def test_a_range_that_was_set_is_that_of_its_tensor_until_another_image_comes(pa
     assert look_of("conv_h") == (3.0, 0.5)
     panel.bar.lock.setChecked(True)
     assert look_of("conv_0") == (3.0, 0.5)
+    panel.ranges.other_picture()
+    show(panel, value.copy())  # another image does not count while the range is locked
     panel.bar.lock.setChecked(False)
+    assert look_of("conv_h") == (3.0, 0.5)
+    assert look_of("conv_0") == fitted
     assert look_of("conv_h") == (3.0, 0.5)
     show(panel, value + 1)
     assert panel.bar.look.gain == 3.0

@@ -1007,6 +1007,9 @@ def test_a_sheet_without_room_for_all_channels_says_so(
     qtbot.waitUntil(lambda: panel.status_text.startswith("Saved"))
     assert f"with the first {panel.grid.on_sheet} of 8 channels" in panel.status_text
     assert 1 < panel.grid.on_sheet < 8
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(tmp_path / "tensor.npy"), ""))
+    panel.exporter.export("tensor")  # it has all of them
+    qtbot.waitUntil(lambda: panel.status_text == "Saved tensor.npy")
 
 
 def test_a_recording_has_the_runs_since_it_began(panel: ChannelInspectorPanel) -> None:
@@ -1154,6 +1157,23 @@ def test_a_pin_follows_the_size_of_its_tensor(panel: ChannelInspectorPanel, aske
     panel.inspect("conv_0")
     assert probe.pin is None
     assert asked[1:] == ["clear"]
+
+
+def test_weights_and_gradients_are_drawn_as_they_are_while_results_are_coarse(
+    panel: ChannelInspectorPanel, asked: list[object]
+) -> None:
+    large, small = (np.random.default_rng(0).random((8, 1, *size)).astype(np.float32) for size in ((7, 9), (3, 3)))
+    for kind in Kind:
+        panel.look_at(kind)
+        panel._analysis.result = None
+        for coarse, kernel in ((0, large), (2, small)):
+            if coarse:
+                panel._analysis.result = AnalysisResult(coarse=coarse)
+            show(panel, kernel[None, :, 0] if kind is not Kind.WEIGHTS else kernel)
+            panel.enlarge(1)
+            assert panel.view.image is not None
+            kept = kind is Kind.OUTPUT and coarse
+            assert panel.view.image.size().toTuple() == ((9, 7) if kept else kernel.shape[:1:-1]), kind
 
 
 def test_the_input_is_shown_where_it_is_asked_for(panel: ChannelInspectorPanel, asked: list[object]) -> None:

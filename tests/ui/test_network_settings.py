@@ -253,6 +253,23 @@ def test_typed_weights_are_reported_and_follow_the_network(qtbot, panel, context
     assert [table.item(0, c).text() for c in range(4)] == ["conv_0.bias", "wrong shape", "9", "8"]
 
 
+def test_weights_of_the_same_place_are_reported_anew_for_another_document(qtbot, panel, context, weights):
+    """Not for a setting that has nothing to do with them."""
+    view = panel._report
+    asked = []
+    view._check.check = lambda document, path: asked.append((document, path))
+    other = Document(small_graph(), context.registry, parent=context)
+    for document in (other, context.document):
+        context.set_document(document)
+        document.change_settings(weights=str(weights))
+        assert asked.pop() == (document, weights)
+        asked.clear()
+        document.change_settings(threads=3)
+        assert asked == []
+    context.set_document(other)
+    assert asked == [(other, weights)]
+
+
 def test_a_changed_setting_is_an_unsaved_change_until_it_is_undone(qtbot, context):
     document = context.document
     for change in (lambda: document.change_settings(threads=3), document.undo):

@@ -205,6 +205,17 @@ def test_two_gestures_are_two_steps(qtbot, panel, context):
     assert params(context, "conv_0")["features"] == "12"
 
 
+def test_edits_before_and_after_another_selection_are_two_steps(qtbot, panel, context):
+    """Also where the field was not left between them."""
+    context.select(("conv_0",))
+    retype(qtbot, field(panel, "groups"), "2")
+    context.select(("conv_1",))
+    context.select(("conv_0",))
+    retype(qtbot, field(panel, "groups"), "4")
+    context.document.undo()
+    assert params(context, "conv_0")["groups"] == "2"
+
+
 def test_wrong_text_shows_the_rule_and_is_not_committed(qtbot, panel, context):
     context.select(("conv_0",))
     features = field(panel, "features")

@@ -133,3 +133,21 @@ def test_the_inspected_layer_inside_of_a_template_keeps_its_path_through_edits(q
         assert heard == ([after] if after != "c.r.conv_1" else [])
         root.undo()
         assert panel.source == ("c.r.conv_1" if after else "")
+
+
+def test_each_document_keeps_what_was_inspected_last_in_it(qtbot, qapp):
+    context = Context(default_registry())
+    documents = [Document(template_networks.nested(), context.registry, parent=context) for _ in range(2)]
+    context.set_document(documents[0])
+    panel = ChannelInspectorPanel(context)
+    context.setParent(panel)
+    qtbot.addWidget(panel)
+    last = ["", ""]
+    for number, layer in ((0, "head"), (1, "a.conv_1"), (0, "c.r.conv_2"), (1, "head"), (0, "b"), (1, "out")):
+        context.set_document(documents[number])
+        assert (panel.source, panel.subjects.layer.currentText()) == (last[number], last[number])
+        panel.inspect(layer)
+        last[number] = layer
+    documents[0].do(lambda graph: commands.remove_layers(graph, ["b"]))
+    context.set_document(documents[0])
+    assert panel.source == ""
