@@ -203,6 +203,19 @@ def test_animated_noise_counts_its_seed_up_and_gets_it_back(qtbot: QtBot) -> Non
     assert not flicker.running
 
 
+@pytest.mark.parametrize("refused", ["phase", "seed"])
+def test_nothing_moves_any_more_after_a_value_was_refused(qtbot: QtBot, refused: str) -> None:
+    moving = Moving(mix={"selection": "flicker"}, noise={"animate": "true", "seed": "5"})
+    moving.follow()
+    moving.flicker._turn()
+    moving.flicker._next_frame()
+    (call,) = [call for call in moving.analysis.engine.calls if call.request.param == refused]
+    call.failed((Diagnostic("bad-parameter", "it is refused"),))
+    assert not moving.flicker.running
+    moving.follow()
+    assert moving.flicker.running
+
+
 # --- values that are not finite ------------------------------------------------------------------------------------------
 
 

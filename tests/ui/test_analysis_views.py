@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -356,6 +357,13 @@ def test_controls_of_frames_are_those_of_their_source(qtbot: QtBot, analysis: An
     assert isinstance(loop, QToolButton)
     assert isinstance(every, QCheckBox)
     assert (slider.maximum(), slider.value()) == (max(track.frames - 1, 0), track.position)
+    for frames in (1, 9, 10, 19, 20, 305):
+        step = replace(track, frames=frames, position=0, names=("x",) * frames)
+        analysis.playback.tracks["a"] = step
+        analysis.playback.changed.emit("a")
+        assert slider.pageStep() == max(1, frames // 10)
+    analysis.playback.tracks["a"] = track
+    analysis.playback.changed.emit("a")
     assert (speed.currentText(), loop.isChecked(), every.isChecked()) == (f"{track.speed:g} x", track.loop, track.every)
     frame = transport.findChild(QLabel, "analysis.input.a.frame")
     assert [parts["play"].toolTip(), parts["next"].toolTip(), frame.text()] == texts
@@ -636,6 +644,24 @@ def test_each_output_has_its_own_image_note_mark_and_line(panel: AnalysisPanel, 
     sizes = [panel.findChild(QLabel, f"analysis.input.{name}.size").toolTip() for name in ("a", "b")]
     assert sizes[1] == "fed as 1 x 3 x 4 x 8"
     assert sizes[0] != sizes[1]
+
+
+def test_the_chosen_output_stays_chosen_when_an_output_is_renamed(
+    panel: AnalysisPanel, analysis: AnalysisController
+) -> None:
+    """Also with the adjusted display of the renamed one."""
+    tabs, document = panel.findChild(QTabWidget, "analysis.outputs"), analysis.context.document
+    for name, chosen in product("yz", "yz"):
+        view = panel._outputs[name]
+        view.display_bar.show_display(Display(exposure=2.0))
+        view._adjust.setChecked(True)
+        tabs.setCurrentWidget(panel._outputs[chosen])
+        document.do(lambda graph, name=name: rename_layer(graph, name, "other"))
+        assert tabs.tabText(tabs.currentIndex()) == ("other" if chosen == name else chosen)
+        after = panel._outputs["other"]
+        assert (after.display_bar.display.exposure, after._adjust.isChecked()) == (2.0, True)
+        document.undo()
+        assert tabs.tabText(tabs.currentIndex()) == chosen
 
 
 def test_an_output_keeps_its_tab_and_display_when_others_come_go_and_are_renamed(

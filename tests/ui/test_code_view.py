@@ -77,6 +77,18 @@ def test_it_follows_edits_and_the_selection(qtbot, panel, context):
     qtbot.waitUntil(lambda: "self.conv_0" in panel.source())
 
 
+def test_the_place_in_the_code_stays_while_it_changes(qtbot, panel, context):
+    panel.resize(160, 160)
+    text = panel.findChild(QPlainTextEdit, "code_view.source")
+    bars = text.verticalScrollBar(), text.horizontalScrollBar()
+    for bar in bars:
+        bar.setValue(5)
+    assert [bar.value() for bar in bars] == [5, 5]
+    context.document.do(lambda g: set_params(g, {"conv_0": {"features": "24"}}))
+    qtbot.waitUntil(lambda: "24" in panel.source())
+    assert [bar.value() for bar in bars] == [5, 5]
+
+
 def test_a_broken_network_keeps_the_old_text_dimmed_with_the_reason(qtbot, panel, context):
     old = panel.source()
     context.document.do(lambda g: set_params(g, {"conv_0": {"features": "no"}}))
@@ -231,3 +243,22 @@ def test_a_failure_of_the_generator_is_said_and_the_text_before_stays(qtbot, pan
     context.document.do(lambda g: set_params(g, {"conv_0": {"features": "24"}}))
     qtbot.waitUntil(lambda: "24" in panel.source(), timeout=20_000)
     assert (panel._problem.text(), panel._copy.isEnabled(), panel._text.isEnabled()) == ("", True, True)
+
+
+def test_a_network_without_layers_has_no_code_until_it_has_some_again(qtbot, panel, context):
+    """Also while the code of the layers that were there is being written."""
+    names = list(context.document.graph.layers)
+    for waits in (False, True):
+        context.document.do(lambda g: set_params(g, {"conv_0": {"features": "24"}}))
+        if waits:
+            panel._later.stop()
+            panel._generate()
+        context.document.do(lambda g: remove_layers(g, names))
+        assert panel.source() == ""
+        assert not panel.findChild(QToolButton, "code_view.copy").isEnabled()
+        qtbot.waitUntil(lambda: not panel._busy and not panel._later.isActive())
+        assert panel.source() == ""
+        context.document.undo()
+        qtbot.waitUntil(lambda: "24" in panel.source())
+        context.document.undo()
+        qtbot.waitUntil(lambda: "24" not in panel.source())

@@ -26,6 +26,7 @@ from designer.graph.compare import NetworkComparison, ValueDifference
 from designer.graph.diagnostics import Diagnostic, Severity
 from designer.graph.graph import Graph
 from designer.graph.model import Layer
+from designer.graph.template import Template
 from designer.importers.report import UNBOUNDED, ComparedCase, ImportReport, NodeOutcome, Outcome
 from designer.operators.registry import default_registry
 
@@ -182,6 +183,46 @@ def test_a_report_has_nothing_of_the_one_before(qtbot: QtBot, context: Context) 
     assert names == ["n4", "n3", "n2", "n1"]
     found = [panel.nodes.row_at(panel.nodes.model().index(row, 0)).texts[0] for row in range(4)]
     assert found == names
+
+
+def test_a_row_of_a_report_leads_to_the_layers_that_are_left(qtbot: QtBot, context: Context) -> None:
+    """In the template of the first one; a layer outside of it may be called the same."""
+    layers = [
+        Layer("x", "template_input"),
+        Layer("conv", "identity"),
+        Layer("y", "template_output"),
+        Layer("more", "identity"),
+    ]
+    graph = Graph(
+        [Layer("use", "template", params={"template": "part"}), Layer("conv", "identity"), Layer("more", "identity")],
+        templates=[Template("part", tuple(layers))],
+    )
+    context.set_document(Document(graph, context.registry, parent=context))
+    panel = ImportReportPanel(context)
+    qtbot.addWidget(panel)
+    said: list[tuple[str, str]] = []
+    context.message.connect(lambda kind, text: said.append((kind, text)))
+    revealed: list[str] = []
+    context.reveal_requested.connect(revealed.append)
+    for row, path, selected in (
+        (("conv", "more"), "", ("conv", "more")),
+        (("use.conv", "more"), "use", ("conv",)),
+        (("more", "use.conv", "conv"), "", ("more", "conv")),
+        (("use.more", "use.conv", "use.more"), "use", ("more", "conv")),
+        (("gone", "conv", "use.more"), "", ("conv",)),
+        (("gone", "use.gone", "use.conv", "conv"), "use", ("conv",)),
+    ):
+        for before in ("use", ""):
+            context.set_scope(context.find(f"{before}.conv")[0] if before else ())
+            context.select(())
+            revealed.clear()
+            panel._reveal(Row(("",), row))
+            assert (context.path_of(""), context.selection) == (f"{path}." if path else "", selected), row
+            assert revealed == [selected[0]]
+    assert not said
+    panel._reveal(Row(("",), ()))
+    panel._reveal(Row(("",), ("gone", "use.gone")))
+    assert said == [("info", "The layer gone no longer exists")]
 
 
 @pytest.mark.parametrize("how", ["click", "Enter"])

@@ -175,6 +175,7 @@ def test_a_file_is_not_replaced_without_a_question_because_its_suffix_was_added(
     asked = []
 
     def answer(box: QMessageBox) -> int:
+        assert box.textFormat() is Qt.TextFormat.PlainText  # the name of a file may look like markup
         asked.append(box.text())
         found = box.findChild(QPushButton, button) if button else box.button(QMessageBox.StandardButton.Cancel)
         QTimer.singleShot(0, found.click)

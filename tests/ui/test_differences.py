@@ -11,8 +11,10 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QMenu, QPushButton
 
+from app.ui.design.differences import rows
 from designer.files.document import save_document
 from designer.graph import commands
+from designer.graph.compare import NetworkComparison, ValueDifference
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.graph.template_commands import make_template
@@ -189,3 +191,38 @@ def test_what_was_compared_with_is_followed_when_it_is_shown_itself(window, qtbo
     window.tabs.step(1)
     assert panel.empty.isVisible()
     first.history.mark_clean()
+
+
+def test_every_difference_is_a_row_of_its_own() -> None:
+    """Several of each kind."""
+    value, other = ValueDifference("kernel", "3x3", "5x5"), ValueDifference("stride", None, "2x2")
+    rest = ValueDifference("input 1", "a", "b")
+    found = NetworkComparison(
+        ("n1", "n2"), ("o1", "o2"), {"b1": "a1", "b2": "a2"}, {"c1": (value, other), "c2": (other,)}, {"c2": (rest,), "c0": (rest,)},
+        {"m1": ((0, 0), (5, -6)), "m2": ((1, 2), (3, 4))}, (ValueDifference("name", "x", "y"), rest), (value, other),
+        ("t1", "t2"), ("t3", "t4"), {"t5": NetworkComparison(added=("z",)), "t6": NetworkComparison(removed=("z",))},
+        {"n1": "pooling", "o2": "identity"},
+    )  # fmt: skip
+    assert list(rows(found)) == [
+        ("+", "added", "n1", ["pooling"]),
+        ("+", "added", "n2", [""]),
+        ("−", "removed", "o1", [""]),
+        ("−", "removed", "o2", ["identity"]),
+        ("=", "renamed", "a1", ["b1 → a1"]),
+        ("=", "renamed", "a2", ["b2 → a2"]),
+        ("~", "changed", "c0", [str(rest)]),
+        ("~", "changed", "c1", [str(value), str(other)]),
+        ("~", "changed", "c2", [str(other), str(rest)]),
+        ("+", "added template", "t1", [""]),
+        ("+", "added template", "t2", [""]),
+        ("−", "removed template", "t3", [""]),
+        ("−", "removed template", "t4", [""]),
+        ("~", "changed template", "t5", ["layers: 1 added"]),
+        ("~", "changed template", "t6", ["layers: 1 removed"]),
+        ("~", "frame", "", [str(value)]),
+        ("~", "frame", "", [str(other)]),
+        ("~", "document", "", [str(ValueDifference("name", "x", "y"))]),
+        ("~", "document", "", [str(rest)]),
+        ("→", "moved", "m1", ["0, 0 → 5, -6"]),
+        ("→", "moved", "m2", ["1, 2 → 3, 4"]),
+    ]

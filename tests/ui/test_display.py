@@ -417,3 +417,22 @@ def test_the_value_under_the_pointer_is_told_anew_when_the_display_changes(qtbot
     assert view.probe_text.startswith("x 3  y 1   class 4: 2")
     view.show_array(None)
     assert view.probe_text == ""
+
+
+def test_a_pixel_that_a_smaller_image_does_not_have_is_not_told(qtbot: QtBot) -> None:
+    view = OutputView("y", lambda: Provenance("y.xml", "0" * 64))
+    qtbot.addWidget(view)
+    view.resize(700, 400)
+    view.show()
+    probe = view.findChild(QLabel, "analysis.output.y.probe")
+    assert probe is not None
+    view.show_array(np.ones((1, 3, 8, 10), np.float32))
+    qtbot.mouseMove(view.view, view.view.place_of(9.5, 6.5).toPoint())
+    for height, width in ((8, 10), (7, 10), (6, 10), (8, 10), (8, 9), (8, 10)):
+        view.show_array(np.ones((1, 3, height, width), np.float32))
+        assert bool(probe.text()) is (height > 6 and width > 9)
+    view.show_array(np.ones((1, 5), np.float32))
+    assert view.view.image is None
+    view.show_array(np.ones((1, 3, 8, 10), np.float32))
+    view.show_array(None)
+    assert probe.text() == ""

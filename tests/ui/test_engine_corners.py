@@ -28,6 +28,7 @@ from app.engine.protocol import (
     CompareTensorRequest,
     EmptyReply,
     InterruptRequest,
+    NonfiniteShare,
     OpenReply,
     OpenRequest,
     PassesReply,
@@ -63,8 +64,9 @@ from designer.files.settings import Settings
 from designer.files.variants import BY_HAND, Variant
 from designer.files.weight_versions import weight_versions
 from designer.files.weights import random_weights, required_weights, save_weights
-from designer.graph.commands import remove_layers, rename_layer, set_params
+from designer.graph.commands import add_layer, remove_layers, rename_layer, set_params
 from designer.graph.diagnostics import Diagnostic, DiagnosticError, Severity
+from designer.graph.model import Layer, Source
 from designer.importers.report import ImportReport
 from designer.operators.registry import default_registry
 from designer.runtime.api import RunOptions
@@ -320,6 +322,9 @@ def test_a_result_keeps_the_captures_that_did_not_change() -> None:
         "d",
     )
     assert result_of(reply, lambda handle: handle, None, 0.0).captures == {"y": "handle of y"}  # type: ignore[arg-type,return-value]
+    shares = {"a": NonfiniteShare(2, 0, 0.25), "b": NonfiniteShare(0, 1, 0.125), "c": NonfiniteShare(1, 1, 0.5)}
+    broken = result_of(RunReply({}, nonfinite=shares), lambda handle: handle, None, 0.0)  # type: ignore[arg-type,return-value]
+    assert broken.nonfinite == {"a": 0.25, "b": 0.125, "c": 0.5}
     noted = AnalysisResult(note="random", nonfinite={"out": 0.125})
     assert noted.note_of("out") == "random; 12.5 % of the values are NaN or infinite"
     assert (noted.note_of("other"), AnalysisResult(nonfinite={"out": 1.0}).note_of("out")) == (
@@ -448,6 +453,21 @@ def test_every_step_of_an_edit_of_weights(surgery: Surgery, monkeypatch: pytest.
     surgery.surgery.operate("prune", "")
     assert bench.messages == [("info", "Editing the weights ...")]
     assert bench.engine.requests()[0].operation == "prune"
+
+
+def test_an_edit_of_weights_is_sent_with_the_files_that_are_chosen(surgery: Surgery) -> None:
+    bench = surgery.bench
+    second = [Layer("input_1", "input", params={"dims": "8x8x5"}), Layer("end", "output", inputs=(Source("input_1"),))]
+    for layer in second:
+        bench.document.do(lambda graph, layer=layer: add_layer(graph, layer))
+    for chosen in (True, False):
+        bench.analysis.inputs.set_file("input_0", bench.image if chosen else None)
+        surgery.surgery.operate("split", "conv_h")
+        request = bench.engine.requests(SurgeryRequest)[-1]
+        files = {name: bench.analysis.inputs.path(name) for name in ("input_0", "input_1")}
+        assert files["input_1"] is None
+        assert request.inputs == {name: str(file) for name, file in files.items() if file is not None}
+        bench.engine.next(SurgeryRequest).fail((Diagnostic("no-surgery", "x"),))
 
 
 @pytest.mark.parametrize("change", ["network", "weights"])

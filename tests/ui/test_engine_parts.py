@@ -38,16 +38,22 @@ from app.ui.engine.client import EngineClient
 from app.ui.engine.context import Context
 from app.ui.engine.number_formats import number_formats_of
 from app.ui.engine.profiling import State, profiling_of
+from app.ui.engine.provenance import provenance_of
 from app.ui.engine.result import AnalysisResult, Phase
 from app.ui.engine.size_rules import SizeRules
 from app.ui.engine.training import StartRequest, training_of
 from app.ui.inspector import order as order_module
 from app.ui.inspector.order import Order, Sorter
 from designer.files.weights import WeightStatus
+from designer.graph.commands import set_params
 from designer.graph.diagnostics import Diagnostic
+from designer.graph.graph import Graph
+from designer.graph.model import Layer, Source
+from designer.graph.template import Template
 from designer.operators.registry import default_registry
 from designer.profiling.machine import Machine
 from designer.profiling.schema import Profile, ProfileRun
+from designer.runtime.provenance import digest_of
 from designer.training.sweep import Axis, Sweep, trials
 from designer.training.watched_run import RunState, WatchedRun
 from designer.training.watched_sweep import SweepSnapshot
@@ -318,3 +324,51 @@ def test_a_run_that_starts_belongs_to_the_document_that_it_was_started_from(
     ((folder, options),) = started
     assert options == {"steps": "3"}
     assert known == [(folder.path, tmp_path / "net.xml")]
+
+
+# --- where results come from -------------------------------------------------------------------------------------------
+
+
+def test_results_come_from_the_whole_network_also_while_a_template_is_shown(context: Context) -> None:
+    inside = Template(
+        "part",
+        (
+            Layer("x", "template_input"),
+            Layer("hum", "noise", inputs=(Source("x"),), params={"scale": "0.5", "seed": "7"}),
+            Layer("y", "template_output", inputs=(Source("hum"),)),
+        ),
+    )
+    layers = [
+        Layer("image", "input", params={"dims": "8x8x3"}),
+        Layer("rain", "noise", inputs=(Source("image"),), params={"scale": "0.1", "seed": "3"}),
+        Layer("use", "template", inputs=(Source("rain"),), params={"template": "part"}),
+        Layer("end", "output", inputs=(Source("use"),)),
+    ]
+    root = Document(Graph(layers, name="whole", templates=[inside]), context.registry, parent=context)
+    root.change_settings(precision="bf16", threads=3)
+    root.history.mark_clean()
+    context.set_document(root)
+    analysis = analysis_of(context)
+
+    def found() -> list[str]:
+        made = provenance_of(context, analysis)
+        return [
+            made.document,
+            made.document_sha256,
+            made.weights,
+            made.precision,
+            made.threads,
+            made.noise,
+            made.noise_seed,
+        ]
+
+    expected = [root.title, digest_of(root.graph), "", "bf16", "3", "rain: gaussian 0.1", "rain: 3"]
+    assert found() == expected
+    assert context.enter("use")
+    assert context.document is not root
+    assert found() == expected
+    context.document.do(lambda graph: set_params(graph, {"hum": {"scale": "0.25"}}))
+    after = [f"{root.title} (with unsaved changes)", digest_of(root.graph), *expected[2:]]
+    assert (after[1] != expected[1], found()) == (True, after)
+    analysis.result = AnalysisResult(weights="trained.npz", weights_sha256="12ab")
+    assert found()[2] == "trained.npz"

@@ -54,6 +54,28 @@ def test_a_layer_with_a_problem_offers_its_fixes(window):
     assert document.graph["conv"].params["features"] == "many"
 
 
+def test_each_entry_of_the_menu_applies_the_fix_that_it_names(window):
+    context = window.context
+    document = context.document
+    document.do(lambda g: set_params(g, {"conv": {"features": "many", "kernel": "0x0", "stride": "2x2"}}))
+    broken, told = document.graph.copy(), []
+    context.message.connect(lambda kind, text: told.append((kind, text)))
+    found = fixing.fixes_of(document, document.diagnostics())
+    assert len(found) >= 4
+    for number, fix in enumerate(found):
+        menu = QMenu(window)
+        fixing.fill(menu, context, document.diagnostics())
+        assert [a.text() for a in menu.actions()] == [each.title for each in found]
+        told.clear()
+        menu.actions()[number].trigger()
+        mended = broken.copy()
+        mended.apply(fix.edit)
+        assert document.graph == mended, fix.title
+        assert told == [("info", f"Fixed: {fix.title}. Press Ctrl+Z to undo.")]
+        document.undo()
+        assert document.graph == broken
+
+
 def test_a_layer_without_one_has_no_such_menu(window):
     menu = menu_at(window, "conv")
     assert menu.findChild(QMenu, "canvas.menu.fix") is None

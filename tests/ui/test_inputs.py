@@ -20,8 +20,11 @@ from PySide6.QtWidgets import QApplication, QFileDialog, QLabel, QMenu, QPushBut
 from pytestqt.qtbot import QtBot
 from test_playback import identity
 from video_files import make_video, picture_of
+from window_kit import show
 
 from app.ui.analysis.analysis_panel import AnalysisPanel
+from app.ui.analysis.image_input import ImageInput
+from app.ui.analysis.input_row import dropped_file
 from app.ui.engine.analysis import analysis_of
 from app.ui.engine.client import EngineClient
 from app.ui.engine.inputs import layers_of
@@ -29,7 +32,9 @@ from app.ui.engine.result import Phase
 from app.ui.shell.window import MainWindow
 from designer.files.document import save_document
 from designer.graph import commands
+from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
+from designer.graph.template import Template
 from designer.operators.api import Role
 from designer.runtime.images import IMAGES, ArrayFormat, read_image
 from designer.runtime.network import input_layers
@@ -229,3 +234,43 @@ def test_inputs_and_outputs_keep_their_order_when_one_is_renamed_or_restored(emp
     document.do(lambda g: commands.rename_layer(g, "a", "ab"))
     document.do(lambda g: commands.rename_layer(g, "a_out", "ab_out"))
     assert ends() == ["ab", "b", "c", "ab_out", "b_out", "c_out"]
+
+
+def test_the_image_is_that_of_an_input_that_is_selected_alone_in_the_file_itself(empty_window: MainWindow) -> None:
+    """Inside of a template, a layer may be called as an input of the file is."""
+    part = Template(
+        "part", (Layer("input_0", "template_input"), Layer("y", "template_output", inputs=(Source("input_0"),)))
+    )
+    layers = [
+        Layer("input_0", "input", params={"dims": "8x8x3"}),
+        Layer("input_1", "input", params={"dims": "8x8x3"}),
+        Layer("use", "template", inputs=(Source("input_0"),), params={"template": "part"}),
+        Layer("end", "output", inputs=(Source("use"),)),
+        Layer("end_1", "output", inputs=(Source("input_1"),)),
+    ]
+    window = show(empty_window, Graph(layers, templates=[part]))
+    image = ImageInput(window.context, window)
+    for selected, layer in ((("input_1",), "input_1"), (("input_0", "input_1"), ""), (("use",), ""), ((), "")):
+        window.context.select(selected)
+        assert image.layer() == layer
+    assert window.context.enter("use")
+    window.context.select(("input_0",))
+    assert image.layer() == ""
+
+
+def test_the_first_file_of_a_drag_that_can_feed_an_input_is_taken(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    here = {name: QUrl.fromLocalFile(str(tmp_path / name)) for name in ("a.txt", "b.png", "c.npy", "folder")}
+    far = QUrl("https://example.org/d.png")
+    for urls, taken in (
+        ([], None),
+        ([here["a.txt"]], None),
+        ([far], None),
+        ([here["a.txt"], here["c.npy"], here["b.png"]], "c.npy"),
+        ([far, here["b.png"]], "b.png"),
+        ([here["a.txt"], here["folder"]], "folder"),
+    ):
+        data = QMimeData()
+        data.setText("b.png")
+        data.setUrls(urls)
+        assert dropped_file(data) == (tmp_path / taken if taken is not None else None)

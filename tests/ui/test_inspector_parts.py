@@ -698,7 +698,11 @@ def test_a_range_that_was_set_is_that_of_its_tensor_until_another_image_comes(pa
     assert look_of("conv_h") == (3.0, 0.5)
     panel.bar.lock.setChecked(True)
     assert look_of("conv_0") == (3.0, 0.5)
+    panel.ranges.other_picture()
+    show(panel, value.copy())  # another image does not count while the range is locked
     panel.bar.lock.setChecked(False)
+    assert look_of("conv_h") == (3.0, 0.5)
+    assert look_of("conv_0") == fitted
     assert look_of("conv_h") == (3.0, 0.5)
     show(panel, value + 1)
     assert panel.bar.look.gain == 3.0
@@ -861,6 +865,35 @@ def test_tiles_that_were_seen_long_ago_are_dropped(monkeypatch: pytest.MonkeyPat
         tiles.make(range(first, first + 2))
     assert tiles.picture(7) is None  # it was made and dropped: not the one of the look before
     assert [tiles.picture(channel) for channel in (9, 10, 11)] == [before[channel] for channel in (9, 10, 11)]
+
+
+@pytest.mark.parametrize(
+    "shape", [(16, 16), (17, 16), (20, 11), (11, 20), (29, 3), (3, 29), (31, 31), (44, 20), (70, 1)]
+)
+def test_a_tile_shows_all_of_its_plane(shape: tuple[int, int]) -> None:
+    """Planes larger than a tile: means of blocks, then evenly spaced ones of them, up to the last."""
+    side, (height, width) = 16, shape
+    plane = np.random.default_rng(0).uniform(-1, 1, (1, *shape)).astype(np.float32)
+    gaps = np.random.default_rng(1).random(shape) < 0.25
+    for marked in (None, gaps):
+        tiles = Tiles()
+        tiles.set_side(side)
+        tiles.show(plane, marked)
+        tiles.make([0])
+        block = max(1, max(shape) // side)
+        down, across = (min(block, length) for length in shape)
+        rows, columns = height // down, width // across
+        means = plane[0, : rows * down, : columns * across].reshape(rows, down, columns, across).mean((1, 3))
+        longest = max(rows, columns)
+        high, wide = (max(1, n * side // longest) if longest > side else n for n in (rows, columns))
+        at = np.ix_([y * rows // high for y in range(high)], [x * columns // wide for x in range(wide)])
+        expected = pixels(np.ascontiguousarray(means[at], np.float32), Look(), None)
+        if marked is not None and block == 1:
+            expected[gaps[at]] = theme.color("border").rgb()
+        picture = tiles.picture(0)
+        assert picture is not None
+        assert (picture.width(), picture.height()) == (wide, high)
+        assert picture == to_image(expected)
 
 
 def test_the_channel_of_the_cursor_is_in_sight_as_a_whole(qtbot: QtBot) -> None:

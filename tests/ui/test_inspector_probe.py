@@ -206,6 +206,24 @@ def test_weights_have_no_place_in_the_picture(bench: Bench) -> None:
     assert bench.panel.probe.pin == (0, 10, 8)
 
 
+@pytest.mark.parametrize("asked", [True, False])
+@pytest.mark.parametrize("kind", [Kind.OUTPUT, Kind.WEIGHTS])
+def test_a_double_click_leaves_the_input_as_it_was_for_every_tensor(bench: Bench, kind: Kind, asked: bool) -> None:
+    """Of weights, too, where it is not shown."""
+    probe, view = bench.panel.probe, bench.panel.view
+    probe.show_input.setChecked(asked)
+    bench.panel.look_at(kind)
+    bench.qtbot.waitUntil(lambda: bench.panel.page is not None, timeout=kit.WAIT)
+    bench.panel.enlarge(2)
+    place = view.rect().center()
+    bench.qtbot.mouseClick(view, Qt.MouseButton.LeftButton, pos=place)
+    bench.qtbot.mouseDClick(view, Qt.MouseButton.LeftButton, pos=place)
+    assert (probe.show_input.isChecked(), probe.pin) == (asked, None)
+    bench.panel.look_at(Kind.OUTPUT)
+    bench.qtbot.waitUntil(lambda: bench.panel.page is not None, timeout=kit.WAIT)
+    assert probe.pane.isVisible() is asked
+
+
 def test_the_receptive_field_follows_an_edit(bench: Bench, tmp_path: Path) -> None:
     bench.pin(0, 10, 8)
     bench.qtbot.waitUntil(lambda: bench.panel.probe.field.box == (8, 6, 13, 11), timeout=kit.WAIT)

@@ -1007,6 +1007,9 @@ def test_a_sheet_without_room_for_all_channels_says_so(
     qtbot.waitUntil(lambda: panel.status_text.startswith("Saved"))
     assert f"with the first {panel.grid.on_sheet} of 8 channels" in panel.status_text
     assert 1 < panel.grid.on_sheet < 8
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(tmp_path / "tensor.npy"), ""))
+    panel.exporter.export("tensor")  # it has all of them
+    qtbot.waitUntil(lambda: panel.status_text == "Saved tensor.npy")
 
 
 def test_a_recording_has_the_runs_since_it_began(panel: ChannelInspectorPanel) -> None:
@@ -1019,6 +1022,35 @@ def test_a_recording_has_the_runs_since_it_began(panel: ChannelInspectorPanel) -
         record.trigger()
         show(panel, VALUES.copy())
         assert len(panel.exporter._frames) == 3 - (_ == 0)
+
+
+def test_a_recording_has_what_is_shown_of_each_run(panel: ChannelInspectorPanel) -> None:
+    """All channels in sight, one of them alone at its full size, a map or bars."""
+    panel.subjects.export._actions["record"].trigger()
+    frames = panel.exporter._frames
+    show(panel, VALUES)
+    assert frames[-1] == panel.grid.seen()
+    panel.enlarge(2)
+    show(panel, VALUES + 1)
+    assert frames[-1] == panel.view.image
+    assert frames[-1].size().toTuple() == (5, 6)
+    panel.shrink()
+    show(panel, VALUES[0, :1].copy())
+    assert frames[-1].size() == panel.matrix.grab().toImage().size()
+    show(panel, VALUES[0, :1, 0].copy())
+    assert frames[-1].size() == panel.features.grab().toImage().size()
+    assert len(frames) == 4
+    panel.hide()
+    show(panel, VALUES.copy())
+    assert len(frames) == 4
+
+
+def test_channels_that_are_large_enough_are_animated_at_their_own_size(panel: ChannelInspectorPanel) -> None:
+    for size, times in (((3, 128), 1), ((128, 3), 1), ((2, 127), 2), ((64, 2), 2), ((43, 42), 3), ((1, 300), 1)):
+        show(panel, np.random.default_rng(0).random((1, 2, *size)).astype(np.float32))
+        make = panel.exporter.channels()
+        assert make is not None
+        assert [frame.size().toTuple() for frame in make()] == [(size[1] * times, size[0] * times)] * 2
 
 
 def test_frames_of_channels_are_in_the_order_and_shape_of_the_grid(panel: ChannelInspectorPanel, qtbot: QtBot) -> None:
@@ -1125,6 +1157,23 @@ def test_a_pin_follows_the_size_of_its_tensor(panel: ChannelInspectorPanel, aske
     panel.inspect("conv_0")
     assert probe.pin is None
     assert asked[1:] == ["clear"]
+
+
+def test_weights_and_gradients_are_drawn_as_they_are_while_results_are_coarse(
+    panel: ChannelInspectorPanel, asked: list[object]
+) -> None:
+    large, small = (np.random.default_rng(0).random((8, 1, *size)).astype(np.float32) for size in ((7, 9), (3, 3)))
+    for kind in Kind:
+        panel.look_at(kind)
+        panel._analysis.result = None
+        for coarse, kernel in ((0, large), (2, small)):
+            if coarse:
+                panel._analysis.result = AnalysisResult(coarse=coarse)
+            show(panel, kernel[None, :, 0] if kind is not Kind.WEIGHTS else kernel)
+            panel.enlarge(1)
+            assert panel.view.image is not None
+            kept = kind is Kind.OUTPUT and coarse
+            assert panel.view.image.size().toTuple() == ((9, 7) if kept else kernel.shape[:1:-1]), kind
 
 
 def test_the_input_is_shown_where_it_is_asked_for(panel: ChannelInspectorPanel, asked: list[object]) -> None:

@@ -25,12 +25,15 @@ from app.ui.analysis.layer_infos import FEW, LayerInfo, LayerInfos
 from app.ui.analysis.network_overview import NetworkOverviewPanel
 from app.ui.analysis.overview_model import HEAT, LAYER, MEMORY, SHAPE, STATE, TIME, TYPE, OverviewModel
 from app.ui.document.document import Document
+from app.ui.engine.analysis import analysis_of
 from app.ui.engine.client import EngineClient
+from app.ui.engine.context import Context
 from app.ui.engine.profiling import profiling_of
-from app.ui.engine.result import Phase
-from designer.graph.commands import add_layer, connect, remove_layers, set_params
+from app.ui.engine.result import AnalysisResult, Phase
+from designer.graph.commands import add_layer, connect, remove_layers, rename_layer, set_params
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
+from designer.graph.template_commands import edit_template, rename_template
 from designer.operators.registry import Registry, default_registry
 from designer.profiling.machine import Machine
 from designer.profiling.schema import OperatorProfile, Profile, ProfileRun
@@ -154,6 +157,51 @@ def test_deleted_layers_go_although_the_network_cannot_run_any_more(bench: Bench
         document.undo()
     bench.qtbot.waitUntil(lambda: listed() == every, timeout=kit.WAIT)
     assert bench.panel.tree.isVisible()
+
+
+def test_what_is_left_after_a_deletion_has_the_names_of_now_also_inside_of_templates(qtbot: QtBot) -> None:
+    context = Context(default_registry())
+    root = Document(template_networks.nested(), context.registry, parent=context)
+    context.set_document(root)
+    panel = NetworkOverviewPanel(context)
+    context.setParent(panel)
+    qtbot.addWidget(panel)
+    panel.show()
+    analysis = analysis_of(context)
+
+    def names() -> list[str]:
+        return [panel.model.layer_at(panel.model.index(row, LAYER)) for row in range(panel.model.rowCount())]
+
+    def ran() -> None:
+        steps = tuple(RunStep((name,), "numpy", 1.0, False) for name in ("head", "a.conv_1", "b.conv_1", "c.r.conv_1"))
+        analysis.result = AnalysisResult(steps=steps)
+        analysis.result_changed.emit()
+
+    ran()
+    assert [name for name in names() if name in ("head", "a.conv_1", "b.conv_1", "c.r.conv_1")] == [
+        "head",
+        "a.conv_1",
+        "b.conv_1",
+        "c.r.conv_1",
+    ]
+    inside = root.graph.inside("residual")
+    renamed = edit_template(root.graph, "residual", rename_layer(inside, "conv_1", "first"))
+    edits = (
+        ("inside of a template", lambda graph: renamed, {"conv_1": "first"}),
+        ("a template", lambda graph: rename_template(graph, "residual", "other"), {}),
+        ("an instance", lambda graph: rename_layer(graph, "b", "second"), {"b": "second"}),
+    )
+    for what, edit, new in edits:
+        root.do(edit)
+        root.do(lambda graph: remove_layers(graph, ["head"]))
+        shown = [
+            ".".join(new.get(part, part) for part in name.split(".")) for name in ("a.conv_1", "b.conv_1", "c.r.conv_1")
+        ]
+        assert [name for name in names() if "." in name] == shown, what
+        assert "head" not in names()
+        root.undo()
+        root.undo()
+        ran()
 
 
 def test_what_is_too_large_to_be_kept_is_shown_so() -> None:
@@ -296,11 +344,30 @@ def test_columns_sort_and_the_third_click_brings_the_running_order_back(bench: B
 
 def test_other_steps_are_sorted_as_the_header_says(qtbot: QtBot, engine: EngineClient) -> None:
     panel = Bench(qtbot, engine).panel
-    infos = {name: LayerInfo("", "", "", memory=size) for name, size in (("a", 1), ("b", 3), ("c", 2))}
-    panel.tree.sortByColumn(MEMORY, Qt.SortOrder.DescendingOrder)
-    for names, order in (("ab", "ba"), ("abc", "bca")):
-        panel.model.show(tuple(RunStep((name,), "numpy", 1.0, False) for name in names), infos)
-        assert [panel.model.layer_at(panel.model.index(row, LAYER)) for row in range(len(names))] == list(order)
+    facts = {"a": ("type 2", "1 x 9", 3), "b": ("type 1", "3 x 9", 1), "c": ("type 3", "2 x 9", 2)}
+    infos = {name: LayerInfo(kind, kind, shape, memory=size) for name, (kind, shape, size) in facts.items()}
+    times, kept = {"a": 2.0, "b": 3.0, "c": 1.0}, {"a": False, "b": True, "c": False}
+    ran = "bac"
+
+    def shown(names: str) -> list[str]:
+        steps = tuple(RunStep((name,), "numpy", times[name], kept[name]) for name in names)
+        panel.model.show(steps, infos)
+        return [panel.model.layer_at(panel.model.index(row, LAYER)) for row in range(len(names))]
+
+    assert shown(ran) == list(ran)
+    for section in range(panel.model.columnCount()):
+        for order in (Qt.SortOrder.AscendingOrder, Qt.SortOrder.DescendingOrder):
+            shown("a")
+            panel.tree.sortByColumn(section, order)
+            at_once = shown(ran)
+            panel.tree.sortByColumn(-1, order)
+            assert shown(ran) == list(ran)
+            panel.tree.sortByColumn(section, order)
+            afterwards = [panel.model.layer_at(panel.model.index(row, LAYER)) for row in range(len(ran))]
+            assert at_once == afterwards, (section, order)
+    panel.tree.sortByColumn(LAYER, Qt.SortOrder.AscendingOrder)
+    shown("a")
+    assert shown(ran) == list("abc")
 
 
 def test_heat_is_painted_again_when_another_layer_becomes_the_hottest() -> None:

@@ -28,7 +28,15 @@ from app.ui.widgets import run_choices
 from app.ui.widgets.choice_box import ChoiceBox
 from app.ui.widgets.number_field import NumberField
 from designer.files.document import read_document, save_document
-from designer.files.settings import Settings, read_settings, save_settings, settings_path
+from designer.files.settings import (
+    MAX_ITERATIONS,
+    MAX_SEED,
+    MAX_THREADS,
+    Settings,
+    read_settings,
+    save_settings,
+    settings_path,
+)
 from designer.files.variants import Variant
 from designer.graph import commands
 from designer.graph.commands import set_params
@@ -192,6 +200,22 @@ def test_a_wrong_number_says_the_rule_and_is_not_taken(qtbot, panel, context):
     assert context.document.settings.iterations == Settings().iterations
 
 
+@pytest.mark.parametrize(("name", "low"), [("threads", 0), ("iterations", 1), ("seed", 0)])
+def test_a_number_is_taken_within_its_bounds_only(qtbot, panel, context, name, low):
+    context.document.change_settings(random_seed=7, threads=7, iterations=7)
+    field, key = get(panel, NumberField, name), "random_seed" if name == "seed" else name
+    high = {"threads": MAX_THREADS, "iterations": MAX_ITERATIONS, "seed": MAX_SEED}[name]
+    for text, taken in (
+        *((str(number), low <= number <= high) for number in (low - 1, low, low + 1, high - 1, high, high + 1)),
+        ("٣", False), ("1.0", False), ("", False), (f" {high} ", True), ("2" * 12, False), ("1e2", False), ("²", False),
+    ):  # fmt: skip
+        context.document.change_settings(**{key: 7})
+        field.set_text("")
+        field.edited.emit(text)
+        assert getattr(context.document.settings, key) == (int(text) if taken else 7), text
+        assert bool(get(panel, QLabel, f"{key}.message").text()) is not taken
+
+
 def test_random_weights_are_chosen_explicitly(qtbot, panel, context):
     seed = get(panel, NumberField, "seed")
     assert context.document.settings.random_seed is None
@@ -227,6 +251,23 @@ def test_typed_weights_are_reported_and_follow_the_network(qtbot, panel, context
     table = get(panel, QTableWidget, "weights.tensors")
     assert table.isVisible()
     assert [table.item(0, c).text() for c in range(4)] == ["conv_0.bias", "wrong shape", "9", "8"]
+
+
+def test_weights_of_the_same_place_are_reported_anew_for_another_document(qtbot, panel, context, weights):
+    """Not for a setting that has nothing to do with them."""
+    view = panel._report
+    asked = []
+    view._check.check = lambda document, path: asked.append((document, path))
+    other = Document(small_graph(), context.registry, parent=context)
+    for document in (other, context.document):
+        context.set_document(document)
+        document.change_settings(weights=str(weights))
+        assert asked.pop() == (document, weights)
+        asked.clear()
+        document.change_settings(threads=3)
+        assert asked == []
+    context.set_document(other)
+    assert asked == [(other, weights)]
 
 
 def test_a_changed_setting_is_an_unsaved_change_until_it_is_undone(qtbot, context):
@@ -443,6 +484,27 @@ def test_the_message_about_a_wrong_number_goes_with_a_right_one(qtbot, panel, co
         qtbot.keyClick(iterations, Qt.Key.Key_Return)
         assert bool(message.text()) is wrong
     assert context.root.settings.iterations == 12
+
+
+@pytest.mark.parametrize(
+    ("name", "key"), [("threads", "threads"), ("iterations", "iterations"), ("seed", "random_seed")]
+)
+def test_a_wrong_number_stays_with_its_message_while_others_change(qtbot, panel, context, name, key):
+    context.document.change_settings(random_seed=3)
+    field = get(panel, NumberField, name)
+    field.setFocus()
+    field.selectAll()
+    qtbot.keyClicks(field, "x9")
+    for focus in (True, False):
+        if not focus:
+            get(panel, QLineEdit, "weights").setFocus()
+        before = context.document.settings.tile
+        context.document.change_settings(tile=256 if before != 256 else 512)
+        assert field.text() == "x9"
+        assert get(panel, QLabel, f"{key}.message").text().startswith("'x9' must be")
+        assert [
+            get(panel, QLabel, f"{each}.message").text() for each in {"threads", "iterations", "random_seed"} - {key}
+        ] == ["", ""]
 
 
 @pytest.mark.parametrize("engine", [engine.name for engine in default_engines()])

@@ -395,3 +395,13 @@ def test_bounds_of_what_is_not_a_parameter_are_those_of_the_option(qtbot: QtBot,
     made = layer_options(qtbot, drawn)
     for low, high in ((None, None), (0.0, None), (None, 0.0), (1.0, 2.0)):
         assert made._bounds(Option("nothing", "float", "Number", min=low, max=high)) == (low, high)
+
+
+def test_choices_are_those_of_the_option_and_else_those_of_its_parameter(qtbot: QtBot, drawn: Drawn) -> None:
+    for option, choices in (
+        (Option("mode", "choice", "Mode"), ["soft", "hard"]),
+        (Option("mode", "choice", "Mode", choices=("hard",)), ["hard"]),
+        (Option("nothing", "choice", "Mode"), []),
+    ):
+        box = layer_options(qtbot, drawn, option).findChild(QComboBox)
+        assert [box.itemData(index) for index in range(box.count())] == choices

@@ -176,6 +176,14 @@ def test_an_unused_template_is_deleted_from_the_menu_of_the_palette(palette, con
         return {action.text(): action for action in menu.actions()}
 
     assert [tree.topLevelItem(0).child(i).text(0) for i in range(2)] == ["unused", "used"]
+    opened = []
+    for row in range(2):
+        entries(row)["Open Template"].trigger()
+        opened += [step.template for step in context.scope]
+        context.set_scope(())
+    assert opened == ["unused", "used"]
+    for menu in palette.findChildren(QMenu, "palette.menu"):
+        menu.close()
     assert not entries(1)["Delete Template"].isEnabled()
     palette.findChildren(QMenu, "palette.menu")[-1].close()
     entries(0)["Delete Template"].trigger()

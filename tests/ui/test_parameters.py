@@ -116,6 +116,38 @@ def test_values_that_are_entered_one_after_the_other_are_undone_one_by_one(qtbot
     assert context.document.undo() is None
 
 
+def test_an_expression_waits_for_its_end_while_others_edit(qtbot, panel, context):
+    context.select(("conv_0",))
+    number, message = field(panel, "features"), "= 48, press Enter to apply"
+    edits = (
+        {"conv_1": {"features": "5"}},  # another layer
+        {"conv_0": {"kernel": "5x5"}},  # another parameter
+        {"conv_0": {"features": "9"}},  # the same one
+    )
+    for edit in edits:
+        retype(qtbot, number, "3*16")
+        assert text_of(panel, "features.message") == message
+        context.document.do(lambda g, edit=edit: set_params(g, edit))
+        assert number.text() == "3*16"
+        qtbot.keyClick(number, Qt.Key.Key_Return)
+        assert (params(context, "conv_0")["features"], number.text()) == ("48", "48")
+        assert text_of(panel, "features.message") == ""
+        context.document.undo()
+        context.document.undo()
+        assert params(context, "conv_0")["features"] == number.text() == "8"
+    for end in ("reset", "escape"):  # it is given up
+        retype(qtbot, number, "3*16")
+        if end == "reset":
+            panel.findChild(QToolButton, "parameters.features.reset").click()
+        else:
+            qtbot.keyClick(number, Qt.Key.Key_Escape)
+        present = params(context, "conv_0")["features"]
+        assert (present, number.text()) == {"reset": ("32", "32"), "escape": ("32", "32")}[end]
+        number.setFocus()
+        qtbot.keyClick(number, Qt.Key.Key_Return)
+        assert (params(context, "conv_0")["features"], text_of(panel, "features.message")) == (present, "")
+
+
 @pytest.mark.parametrize("later", [(), ("conv_1",)])
 def test_channels_whose_weights_cannot_follow_are_written_also_after_another_selection(
     qtbot, panel, context, monkeypatch, later
@@ -171,6 +203,17 @@ def test_two_gestures_are_two_steps(qtbot, panel, context):
     qtbot.keyClick(features, Qt.Key.Key_Return)
     context.document.undo()
     assert params(context, "conv_0")["features"] == "12"
+
+
+def test_edits_before_and_after_another_selection_are_two_steps(qtbot, panel, context):
+    """Also where the field was not left between them."""
+    context.select(("conv_0",))
+    retype(qtbot, field(panel, "groups"), "2")
+    context.select(("conv_1",))
+    context.select(("conv_0",))
+    retype(qtbot, field(panel, "groups"), "4")
+    context.document.undo()
+    assert params(context, "conv_0")["groups"] == "2"
 
 
 def test_wrong_text_shows_the_rule_and_is_not_committed(qtbot, panel, context):
@@ -313,8 +356,15 @@ def test_an_activation_is_attached_with_its_parameters(qtbot, panel, context):
     assert spec.type == "leaky_relu"
     parameter = context.registry.activations["leaky_relu"].parameters[0].name
     slope = field(panel, f"activation.{parameter}")
+    first = slope.text()
     retype(qtbot, slope, "0.25")
     assert context.document.graph["conv_0"].activation.params[parameter] == "0.25"
+    context.document.undo()
+    assert (slope.text(), context.document.graph["conv_0"].activation) == (
+        first,
+        spec,
+    )  # all that was typed is one step
+    retype(qtbot, slope, "0.25")
     combo.setFocus()
     qtbot.keyClick(combo, Qt.Key.Key_Home)
     assert context.document.graph["conv_0"].activation is None

@@ -180,6 +180,14 @@ def test_a_page_that_cannot_be_written_says_why(qtbot: QtBot, tmp_path: Path) ->
     assert reported[0][1]
 
 
+def test_a_page_that_is_not_written_is_said_as_an_error(launched: kit.Launched, qtbot: QtBot, tmp_path: Path) -> None:
+    window = launched_window(qtbot)
+    with qtbot.waitSignal(launched.context.message, timeout=WAIT) as said_by:
+        save_report(window, launched.context, tmp_path / "no" / "folder" / "page.html")
+    assert said_by.args[0] == "error"
+    assert not list(tmp_path.glob("no*"))
+
+
 @pytest.fixture
 def side(qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Side]:
     monkeypatch.setattr(runner, "EngineClient", EngineHere)

@@ -9,6 +9,8 @@ import pytest
 pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
+import template_networks
+
 import samples
 from app.ui.document.document import Document
 from app.ui.engine.analysis import analysis_of
@@ -17,7 +19,7 @@ from app.ui.engine.requests import runnable
 from app.ui.inspector.channel_inspector import ChannelInspectorPanel
 from designer.files.document import read_document
 from designer.graph import commands
-from designer.graph.template_commands import rename_template
+from designer.graph.template_commands import edit_template, rename_template
 from designer.operators.registry import default_registry
 
 
@@ -96,3 +98,56 @@ def test_the_inspected_layer_inside_follows_renames_and_goes_with_what_it_is_in(
     assert root.do(lambda g: commands.remove_layers(g, ["front"], heal=True))
     assert (panel.source, panel.page) == ("", None)
     context.deleteLater()
+
+
+def test_the_inspected_layer_inside_of_a_template_keeps_its_path_through_edits(qtbot, qapp):
+    """Its own name, that of an instance around it and that of the template change; then it, or an instance around it, is gone."""
+    context = Context(default_registry())
+    root = Document(template_networks.nested(), context.registry, parent=context)
+    context.set_document(root)
+    panel = ChannelInspectorPanel(context)
+    context.setParent(panel)
+    qtbot.addWidget(panel)
+    heard = []
+    context.inspected.connect(heard.append)
+
+    def inside(template, edit):
+        return lambda graph: edit_template(graph, template, edit(graph.inside(template)))
+
+    edits = (
+        (inside("residual", lambda g: commands.rename_layer(g, "conv_1", "first")), "c.r.first"),
+        (inside("residual", lambda g: commands.rename_layer(g, "conv_2", "second")), "c.r.conv_1"),
+        (lambda g: rename_template(g, "residual", "other"), "c.r.conv_1"),
+        (lambda g: commands.rename_layer(g, "c", "group"), "group.r.conv_1"),
+        (lambda g: commands.rename_layer(g, "a", "conv_1"), "c.r.conv_1"),
+        (inside("residual", lambda g: commands.remove_layers(g, ["conv_1"])), ""),
+        (inside("residual", lambda g: commands.remove_layers(g, ["conv_2"])), "c.r.conv_1"),
+        (lambda g: commands.remove_layers(g, ["c"]), ""),
+        (lambda g: commands.remove_layers(g, ["a", "b"]), "c.r.conv_1"),
+    )
+    for edit, after in edits:
+        panel.inspect("c.r.conv_1")
+        heard.clear()
+        assert root.do(edit)
+        assert (panel.source, panel.subjects.layer.currentText()) == (after, after)
+        assert heard == ([after] if after != "c.r.conv_1" else [])
+        root.undo()
+        assert panel.source == ("c.r.conv_1" if after else "")
+
+
+def test_each_document_keeps_what_was_inspected_last_in_it(qtbot, qapp):
+    context = Context(default_registry())
+    documents = [Document(template_networks.nested(), context.registry, parent=context) for _ in range(2)]
+    context.set_document(documents[0])
+    panel = ChannelInspectorPanel(context)
+    context.setParent(panel)
+    qtbot.addWidget(panel)
+    last = ["", ""]
+    for number, layer in ((0, "head"), (1, "a.conv_1"), (0, "c.r.conv_2"), (1, "head"), (0, "b"), (1, "out")):
+        context.set_document(documents[number])
+        assert (panel.source, panel.subjects.layer.currentText()) == (last[number], last[number])
+        panel.inspect(layer)
+        last[number] = layer
+    documents[0].do(lambda graph: commands.remove_layers(graph, ["b"]))
+    context.set_document(documents[0])
+    assert panel.source == ""

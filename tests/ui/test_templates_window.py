@@ -82,6 +82,11 @@ def test_templates_that_come_later_are_offered_too(qtbot, window):
         return [box.itemText(i) for i in range(box.count())]
 
     qtbot.waitUntil(lambda: offered() == ["", "block", "residual_group"])
+    plain = [layer.name for layer in document.graph if layer.type == "convolution"][-1]
+    document.do(lambda g: template_commands.make_template(g, [plain], "another"))  # the instance itself stays as it is
+    qtbot.waitUntil(lambda: offered() == ["", "another", "block", "residual_group"])
+    document.undo()
+    qtbot.waitUntil(lambda: offered() == ["", "block", "residual_group"])
 
 
 def test_a_copied_instance_brings_its_templates_into_another_document(window):

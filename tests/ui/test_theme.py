@@ -74,6 +74,15 @@ def test_the_theme_follows_the_system(qapp):
     assert theme.is_dark()
 
 
+def test_only_the_mode_of_the_system_follows_the_desktop(qapp):
+    for mode, dark in (("light", False), ("dark", True), ("system", True), ("light", False)):
+        theme.apply(qapp, mode)
+        for scheme in (Qt.ColorScheme.Dark, Qt.ColorScheme.Light, Qt.ColorScheme.Unknown):
+            qapp.styleHints().colorSchemeChanged.emit(scheme)  # the user chose before it
+            assert theme.is_dark() is dark, mode
+    theme.apply(qapp, "system")
+
+
 def test_an_icon_follows_the_theme(qtbot, qapp):
     theme.apply(qapp, "dark")
     button = QPushButton()

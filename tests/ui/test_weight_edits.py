@@ -22,6 +22,7 @@ from app.engine.protocol import SurgeryRequest
 from app.ui.design.layer_editor import ParametersPanel
 from app.ui.design.weight_edits import WeightEdits
 from app.ui.document.document import Document
+from app.ui.document.import_record import ImportRecord
 from app.ui.engine.client import EngineClient
 from app.ui.engine.context import Context
 from app.ui.engine.profiling import profiling_of
@@ -36,6 +37,7 @@ from designer.graph.diagnostics import Diagnostic
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.graph.template_commands import make_template
+from designer.importers.report import ImportReport
 from designer.operators.registry import default_registry
 from designer.profiling.machine import Machine
 from designer.profiling.schema import OperatorProfile, Profile, ProfileRun
@@ -159,6 +161,36 @@ def test_saving_writes_where_the_user_wants(bench: Bench, tmp_path: Path, monkey
     assert load_weights(target, required_weights(bench.document.inference)).complete
     assert bench.surgery.unsaved() is None
     assert bench.weights.read_bytes() == bench.original
+
+
+FILES = {  # of the document and of the model that it was imported from: what is proposed
+    "saved": ("here/net.xml", None, "here/net.safetensors"),
+    "imported": (None, "models/resnet.onnx", "models/small.safetensors"),
+    "imported and saved": ("here/net.xml", "models/resnet.onnx", "here/net.safetensors"),
+    "new": (None, None, "home/small.safetensors"),
+}
+
+
+@pytest.mark.parametrize("case", FILES)
+def test_the_proposed_file_of_weights_is_where_the_document_comes_from(
+    qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: str
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    path, source, expected = FILES[case]
+    context = Context(default_registry())
+    document = Document(Graph(list(network()), name="small"), context.registry, parent=context)
+    document.change_settings(weights=str(tmp_path / "weights.npz"))
+    context.set_document(document)
+    if source is not None:
+        document.imported = ImportRecord(tmp_path / source, ImportReport(source), document)
+    if path is not None:
+        document.mark_saved(tmp_path / path)
+    asked: list[str] = []
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *args: asked.append(args[2]) or ("", ""))
+    window = QWidget()
+    qtbot.addWidget(window)
+    WeightEdits(context, window).save_weights()
+    assert asked == [str(tmp_path / expected)]
 
 
 def test_a_layer_that_cannot_be_edited_says_why(bench: Bench, qtbot: QtBot) -> None:

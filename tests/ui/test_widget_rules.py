@@ -724,13 +724,13 @@ def test_texts_over_several_lines_end_where_they_end(qapp) -> None:
 
 
 def test_a_number_field_steps_within_its_bounds(qtbot: QtBot) -> None:
-    for whole, low, high, step in itertools.product((True, False), (None, 1), (None, 12), (None, 4)):
+    for whole, low, high, step in itertools.product((True, False), (None, 0, 1), (None, 0, 12), (None, 4)):
         field = NumberField("n", "Number", whole=whole, low=low, high=high, step=step)
         qtbot.addWidget(field)
         heard: list[str] = []
         field.edited.connect(heard.append)
         size = step if step is not None else 1 if whole else 0.1
-        for value, steps in itertools.product((-3, 1, 2, 11, 12, 40), (1, -1, 3)):
+        for value, steps in itertools.product((-3, 0, 1, 2, 11, 12, 40), (1, -1, 3)):
             field.set_text(str(value))
             flags = field.stepEnabled()
             up, down = flags & field.StepEnabledFlag.StepUpEnabled, flags & field.StepEnabledFlag.StepDownEnabled

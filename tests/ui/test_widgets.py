@@ -655,6 +655,7 @@ def test_overlays_of_an_image(page: Page) -> None:
         BoxOverlay(-20, 8, 5, 12, "left"), CrossOverlay(4, 5), CrossOverlay(4, 5, "pin", "warning"), CrossOverlay(0, 0),
         LabelOverlay("A", (0, 0, 20, 20)), LabelOverlay("B", (0, 0, 20, 20), True), LabelOverlay("C", (0, 0, 20, 20), True, True),
         LabelOverlay("hidden", (0, 0, 1, 1)), LabelOverlay("far", (-40, -40, 200, 200), False, True), LabelOverlay("gone", (400, 0, 500, 20)),
+        LabelOverlay("low", (0, 0, 40, 1)), LabelOverlay("cut", (0, 8, 60, 16), True),
     ):  # fmt: skip
         for scale in (4.0, 12.0):
             made = strokes(draw(overlay, scale))
@@ -766,6 +767,28 @@ def test_choices_of_every_engine_on_a_machine_with_two_gpus_and_without_an_engin
     for side in (-1, 0, 512, 300):
         lines.append(f"tiles {side}: {[choice.title for choice in run_choices.tiles(side)]}")
     compare("widget_run_choices", lines)
+
+
+def test_a_device_is_as_available_as_it_is_to_the_chosen_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    registry = default_engines()
+    reasons = {engine.name: f"reason of {engine.name}" for engine in registry}
+    lacking: set[str] = set()
+    monkeypatch.setattr(
+        type(registry),
+        "devices",
+        lambda self, found: [
+            (device, 1, reasons[found.name] if found.name in lacking else "") for device in found.devices
+        ],
+    )
+    for chosen in registry:
+        own = {"cpu" if device.kind == "cpu" else f"{device.kind}:0" for device in chosen.devices}
+        for lacking in (set(reasons) - {chosen.name}, {chosen.name}):
+            found = {choice.value: choice.reason for choice in run_choices.devices(chosen.name)}
+            assert {value: found[value] for value in own} == dict.fromkeys(
+                own, reasons[chosen.name] if chosen.name in lacking else ""
+            )
+            others = {value: reason for value, reason in found.items() if value not in own}
+            assert all(reason.startswith(f"not supported by {chosen.title}; choose ") for reason in others.values())
 
 
 def test_the_letter_of_a_label_leads_to_its_field(qtbot: QtBot) -> None:

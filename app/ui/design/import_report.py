@@ -267,15 +267,16 @@ class ImportReportPanel(QWidget):
     # --- gestures ----------------------------------------------------------------------------------------------
 
     def _reveal(self, row: Row) -> None:
-        """Select the layers of a row, in the template that they are in."""
-        places = [place for layer in row.layers if (place := self._context.find(layer)) is not None]
+        """Select the layers of a row that are still there, in the template that the first of them is in."""
+        places = {layer: place for layer in row.layers if (place := self._context.find(layer)) is not None}
         if not places:
             if row.layers:
                 self._context.message.emit("info", tr("The layer {name} no longer exists", name=row.layers[0]))
             return
-        self._context.reveal(row.layers[0])
-        scope = places[0][0]
-        self._context.select(tuple(dict.fromkeys(name for place, name in places if place == scope)))
+        first = next(iter(places))
+        self._context.reveal(first)
+        scope = places[first][0]
+        self._context.select(tuple(name for place, name in places.values() if place == scope))
 
     def copy(self) -> None:
         if self._record is not None:
