@@ -22,8 +22,10 @@ from designer.files.variants import CalibrationRecipe, Variant
 from designer.files.weight_files import save_weights
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
-from designer.graph.model import Source
+from designer.graph.model import Layer, Source
+from designer.operators.code_text import agreement_text, digest
 from designer.operators.registry import load
+from designer.passes.passes import PASSES
 from designer.runtime.engines.ort_engine import inference_session
 from designer.runtime.images import write_image
 
@@ -183,6 +185,32 @@ def test_throughput_of_calibrated_int8_is_measured(calibrated: Path) -> None:
     found = json.loads(report.read_text())
     assert all(metrics["ms"] > 0 for image in found["images"] for metrics in image["metrics"][1:])
     assert {origin["precision"] for origin in found["provenance"].values()} == {"fp32", "int8"}
+
+
+def test_throughput_against_an_engine_is_that_of_the_network_itself(tmp_path: Path) -> None:
+    """A variant whose passes merge layers has other weights; layers with code are agreed to for both."""
+    path = tmp_path / "x.xml"
+    source = "class Custom(nn.Module):\n    def forward(self, x):\n        return x * 0.25\n"
+    layers = (
+        Layer("image", "input", params={"dims": "16x12x3"}),
+        Layer("conv", "convolution", inputs=(Source("image"),), params={"features": "3"}),
+        Layer("norm", "batch_normalization", inputs=(Source("conv"),)),
+        Layer("mine", "custom", inputs=(Source("norm"),), params={"source": source}),
+        Layer("result", "output", inputs=(Source("mine"),)),
+    )
+    save_document(Graph(layers, name="x"), path)
+    save_settings(Settings(variants=(Variant("folded", passes=tuple(PASSES)),)), settings_path(path))
+    images = tmp_path / "images"
+    images.mkdir()
+    write_image(images / "a.png", np.zeros((1, 3, 12, 16), np.float32))
+    agreed = ("--trust-custom", digest(agreement_text(source, "Custom", (), {})))
+    given = ("run", path, "--random-weights", 0, "--input", f"image={images}", "--throughput", "--threads", 1, *agreed)
+    for variant, against in (("", "torch"), ("folded", "torch"), ("", "folded")):
+        said = [line for line in call(*given, "--variant", variant, "--against", against).splitlines() if line]
+        title = "torch: torch fp32" if against == "torch" else "folded: onnxruntime fp32"
+        assert [line.partition(": ")[0] for line in said[:2]] == ["onnxruntime fp32", against]
+        assert said[1].startswith(f"{title}: ")
+        assert said[2].startswith("measured on 1 images")
 
 
 def test_a_variant_is_deployed_with_its_difference_to_single_precision(calibrated: Path) -> None:
