@@ -23,6 +23,7 @@ from designer.files.weight_files import save_weights
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
+from designer.graph.template import Template
 from designer.operators.code_text import agreement_text, digest
 from designer.operators.registry import load
 from designer.passes.passes import PASSES
@@ -224,10 +225,60 @@ def test_a_variant_is_deployed_with_its_difference_to_single_precision(calibrate
         call("export", "deploy", calibrated, "--output", folder, "--variant", "int8", "--onnx", folder / "model.onnx")
 
 
+def test_a_variant_without_templates_is_deployed_with_the_image_of_the_settings(tmp_path: Path) -> None:
+    """Its passes replace instances by their layers."""
+    inside = (
+        Layer("x", "template_input"),
+        Layer("conv", "convolution", inputs=(Source("x"),), params={"features": "3"}),
+        Layer("norm", "batch_normalization", inputs=(Source("conv"),)),
+        Layer("y", "template_output", inputs=(Source("norm"),)),
+    )
+    layers = (
+        Layer("image", "input", params={"dims": "16x12x3"}),
+        Layer("b", "template", inputs=(Source("image"),), params={"template": "block"}),
+        Layer("result", "output", inputs=(Source("b"),)),
+    )
+    path, folder, picture = tmp_path / "x.xml", tmp_path / "deployed", tmp_path / "a.png"
+    save_document(Graph(layers, templates=[Template("block", inside)], name="x"), path)
+    write_image(picture, np.random.default_rng(0).random((1, 3, 12, 16), np.float32))
+    settings = Settings(variants=(Variant("fast", passes=tuple(PASSES)),), input_files={"image": str(picture)})
+    save_settings(settings, settings_path(path))
+    call("export", "deploy", path, "--random-weights", 0, "--output", folder, "--variant", "fast")
+    nodes = {node.op_type for node in onnx.load(folder / "model.onnx").graph.node}
+    assert "BatchNormalization" not in nodes
+    assert "Conv" in nodes
+    assert json.loads((folder / "deploy.json").read_text())["check"]["contents"] == ["the middle of a.png"]
+
+
 def test_profile_measures_the_variant(document: Path) -> None:
     report = document.with_suffix(".json")
     call("profile", document, "--variant", "half", "--json", report, "--iterations", "1")
     assert json.loads(report.read_text())["runs"][0]["precision"] == "fp16"
+
+
+@pytest.mark.parametrize(
+    "variant",
+    [
+        Variant("v", "fp16"), Variant("v", "bf16", {"conv": "float32"}), Variant("v", "int8", {"last": "float16"}),
+        Variant("v", "fp16", passes=tuple(PASSES)), Variant("v", engine="torch", passes=tuple(PASSES)),
+    ],
+)  # fmt: skip
+def test_a_network_with_weights_is_profiled_as_its_variant(tmp_path: Path, variant: Variant) -> None:
+    path, report = tmp_path / "x.xml", tmp_path / "p.json"
+    layers = (
+        ("conv", "convolution", {"features": 3}),
+        ("norm", "batch_normalization", {}),
+        ("last", "convolution", {"features": 2}),
+    )
+    save_document(chain(*layers, size="16x12x3"), path)
+    save_settings(Settings(variants=(variant,)), settings_path(path))
+    call("profile", path, "--random-weights", 0, "--variant", "v", "--json", report, "--iterations", 1, "--threads", 1)
+    (found,) = json.loads(report.read_text())["runs"]
+    emulated = variant.engine == ""
+    assert found["engine"] == ("emulated" if emulated else "torch")
+    assert found["precision"] == ("fp32" if variant.precision == "int8" else variant.precision)
+    timed = {name for operator in found["operators"] for name in operator["layers"]}
+    assert timed == {"conv", "last"} | ({"norm"} if not variant.passes else set())
 
 
 @pytest.mark.parametrize(
