@@ -164,6 +164,34 @@ def test_calibrated_int8_runs_as_it_is_exported(calibrated: Path) -> None:
         call(*given, "--output", f"result={output}", "--variant", "lost")
 
 
+@pytest.mark.parametrize("passes", [(), tuple(PASSES)])
+def test_int8_layers_that_share_weights_run(tmp_path: Path, passes: tuple[str, ...]) -> None:
+    inside = (
+        Layer("x", "template_input"),
+        Layer("conv", "convolution", inputs=(Source("x"),), params={"features": "4"}),
+        Layer("y", "template_output", inputs=(Source("conv"),)),
+    )
+    layers = [Layer("image", "input", params={"dims": "32x32x3"})]
+    layers.append(Layer("first", "convolution", inputs=(Source("image"),), params={"features": "4"}))
+    for name in "abc":
+        params = {"template": "block", "shared_weights": "true"}
+        layers.append(Layer(name, "template", inputs=(Source(layers[-1].name),), params=params))
+    layers.append(Layer("result", "output", inputs=(Source("c"),)))
+    path, output = tmp_path / "x.xml", tmp_path / "y.npy"
+    save_document(Graph(layers, templates=[Template("block", inside)], name="x"), path)
+    (tmp_path / "images").mkdir()
+    picture = tmp_path / "images" / "a.png"
+    write_image(picture, np.random.default_rng(1).random((1, 3, 32, 32), np.float32))
+    recipe = CalibrationRecipe(str(tmp_path / "images"))
+    save_settings(Settings(variants=(Variant("int8", "int8", passes=passes, calibration=recipe),)), settings_path(path))
+    found = []
+    for more in ((), ("--variant", "int8")):
+        call("run", path, "--random-weights", 0, "--input", f"image={picture}", "--output", f"result={output}", *more)
+        found.append(np.load(output))
+    exact, rounded = found
+    assert 0 < np.abs(rounded - exact).max() < 0.05 * np.abs(exact).max()
+
+
 @pytest.mark.parametrize("reads", ["image", "scaled"])
 def test_networks_that_int8_cannot_make_faster_are_refused(document: Path, reads: str) -> None:
     layers = read_document(document).graph.layers
