@@ -18,7 +18,7 @@ from designer.operators.deploy import deploy
 from designer.operators.registry import Registry
 from designer.precision.blame import Blame, Computation, blame
 from designer.precision.computations import EngineComputation, FileComputation, names_in_file
-from designer.precision.variants import VARIANT_PRECISIONS, runnable_variant
+from designer.precision.variants import VARIANT_PRECISIONS, own_weights, runnable_variant
 from designer.runtime.api import Progress, RunOptions, Tensor
 from designer.runtime.engine_registry import default_engines
 from designer.runtime.number_formats import FORMATS
@@ -101,7 +101,8 @@ def _named(compared: Compared, base: EngineComputation, name: str) -> Computatio
 def _computation(compared: Compared, variant: Variant) -> EngineComputation:
     graph = deploy(compared.graph, compared.registry)
     base = replace(compared.options, engine=REFERENCE)
-    ready = runnable_variant(variant, graph, compared.registry, compared.weights, base)
+    weights = own_weights(variant, graph, compared.registry, compared.weights)
+    ready = runnable_variant(variant, graph, compared.registry, weights, base)
     session = Session(ready.graph, compared.registry, ready.weights, ready.options)
     compared.feed(session)
     return EngineComputation(session, ready.rewritten)

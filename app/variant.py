@@ -11,6 +11,7 @@ from designer.files.settings import find_settings, read_settings
 from designer.files.variants import Variant
 from designer.files.weights import Weights
 from designer.graph.diagnostics import DiagnosticError
+from designer.graph.inference import Inference
 from designer.precision.deployed_session import variant_session
 from designer.precision.variants import RunnableVariant, find_variant, is_emulated, runnable_variant
 from designer.runtime.api import RunOptions
@@ -67,4 +68,6 @@ def open_variant(
     found = load_weights_for(network, given, seed)
     applied = variant if passes else replace(variant, passes=())
     ready = runnable_variant(applied, network.graph, network.registry, found, options)
-    return OpenedVariant(replace(network, graph=ready.graph), ready.weights, ready.options, variant)
+    if ready.graph is not network.graph:
+        network = replace(network, graph=ready.graph, inference=Inference(ready.graph, network.registry))
+    return OpenedVariant(network, ready.weights, ready.options, variant)

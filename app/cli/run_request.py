@@ -28,7 +28,6 @@ from app.opened_network import OpenedNetwork, open_network
 from app.variant import OpenedVariant, open_variant
 from designer.files.settings import MAX_TILE
 from designer.files.variants import Variant
-from designer.files.weights import Weights
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.model import Source
 from designer.operators.api import Operator, Role
@@ -102,7 +101,7 @@ def run_network(request: RunArguments) -> Iterator[str]:
             "no-frames", "--cluster runs folders of images", remedy="give --input NAME=FOLDER and --output NAME=FOLDER"
         )
     if request.throughput:
-        yield from _measure(network, opened.weights, session, request)
+        yield from _measure(network, session, request)
     elif request.outputs and is_folder_job(request.inputs.values(), (path for _, path in request.outputs)):
         yield from _run_folders(session, opened.variant, request)
     elif any(moves(path) for path in request.inputs.values()):
@@ -219,7 +218,7 @@ def _run_folders(session: Session, variant: Variant | None, request: RunArgument
         raise DiagnosticError(skipped_files(done.skipped))
 
 
-def _measure(network: OpenedNetwork, weights: Weights, session: Session, request: RunArguments) -> Iterator[str]:
+def _measure(network: OpenedNetwork, session: Session, request: RunArguments) -> Iterator[str]:
     """Images per second of the session, and of another engine or variant on the same images in the same run."""
     if not any(kind_of(path) == "folder" for path in request.inputs.values()):
         raise DiagnosticError.of(
@@ -227,7 +226,7 @@ def _measure(network: OpenedNetwork, weights: Weights, session: Session, request
         )
     sessions = {_title(session.options): session}
     if request.against:
-        other = _against(request, network, weights)
+        other = _against(request, network)
         compared = other.session(other.options)
         sessions[f"{request.against}: {_title(compared.options)}"] = compared
     measured = throughput(sessions, FolderJob(request.inputs, {}), request.progress)
@@ -247,11 +246,13 @@ def _title(options: RunOptions) -> str:
     )
 
 
-def _against(request: RunArguments, network: OpenedNetwork, weights: Weights) -> OpenedVariant:
-    """The network of `--against`: with another engine, or a variant in the settings of the document."""
-    if request.against in default_engines().engines:
-        return OpenedVariant(network, weights, replace(request.options, engine=request.against))
-    found = open_variant(network, request.against, request.weights, request.seed, request.options)
+def _against(request: RunArguments, network: OpenedNetwork) -> OpenedVariant:
+    """The network of `--against`: as it is with another engine, or a variant in the settings of the document."""
+    engine = request.against in default_engines().engines
+    name, options = (
+        ("", replace(request.options, engine=request.against)) if engine else (request.against, request.options)
+    )
+    found = open_variant(network, name, request.weights, request.seed, options)
     return found._replace(options=with_trust(found.network, found.options, request.trust))
 
 

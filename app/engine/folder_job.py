@@ -357,6 +357,7 @@ def throughput(sessions: Mapping[str, Session], job: FolderJob, progress: Progre
     first = next(iter(sessions.values()))
     operators = {layer: operator_of(first, layer) for layer in job.inputs}
     count = 0
+    skipped: dict[str, str] = {}
     for number, (frame, read) in enumerate(prefetched(frames, operators)):
         if progress is not None:
             progress(number, len(frames), frame.name)
@@ -370,12 +371,12 @@ def throughput(sessions: Mapping[str, Session], job: FolderJob, progress: Progre
                 began = perf_counter()
                 _run_once(session, data)
                 spent[title] = perf_counter() - began
-        except DiagnosticError:
-            continue  # a broken file, or one that the network cannot run
+        except DiagnosticError as error:  # a broken file, or one that the network cannot run
+            skipped[source_of(frame, job)] = error.diagnostics[0].message
+            continue
         times = {title: times[title] + spent[title] for title in sessions}
         count += 1
-    if not count:
-        raise DiagnosticError.of("no-images", tr("no image can be used"), remedy=tr("choose other images"))
+    check_usable(skipped, frames)
     return [Throughput(title, count, seconds) for title, seconds in times.items()]
 
 

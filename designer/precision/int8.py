@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from designer.files.variants import CalibrationRecipe, Variant
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.inference import Inference
+from designer.graph.naming import unique_name
 from designer.graph.types import Size2D
 from designer.metrics import result_psnr
 from designer.precision.image_set import ImageSet, read_image_set
@@ -374,8 +375,27 @@ def _simplified(model: ModelProto) -> ModelProto:
     simple.producer_name, simple.producer_version = model.producer_name, model.producer_version
     for node in simple.graph.node:
         node.name = node.name or node.output[0]
+    _unshare(simple)
     result: ModelProto = onnx.shape_inference.infer_shapes(simple)
     return result
+
+
+def _unshare(model: ModelProto) -> None:
+    """Give each node that computes weights of its own: ONNX Runtime cannot prepare two that share quantized ones."""
+    stored = {tensor.name: tensor for tensor in model.graph.initializer}
+    taken = {*stored, *(name for node in model.graph.node for name in (*node.input, *node.output))}
+    used: set[str] = set()
+    for node in model.graph.node:
+        if node.op_type not in WEIGHTED:
+            continue
+        for index, name in enumerate(node.input):
+            if name in used:
+                copy = model.graph.initializer.add()
+                copy.CopyFrom(stored[name])
+                copy.name = node.input[index] = unique_name(name, taken)
+                taken.add(copy.name)
+            elif name in stored:
+                used.add(name)
 
 
 def _ends(

@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import nan
-from pathlib import Path
 from time import perf_counter
 
 from designer.files.variants import Variant
-from designer.files.weights import Weights, load_weights, required_weights, weight_diagnostics
-from designer.graph.diagnostics import DiagnosticError, errors
+from designer.files.weights import required_weights
+from designer.graph.diagnostics import DiagnosticError
 from designer.graph.inference import Inference
 from designer.graph.model import Source
 from designer.metrics import psnr, result_psnr, ssim
 from designer.operators.references import deployed_tensor, restorations
 from designer.operators.registry import Registry
-from designer.precision.variants import INT8, RunnableVariant, is_emulated, runnable_variant
+from designer.precision.variants import INT8, RunnableVariant, is_emulated, own_weights, runnable_variant
 from designer.runtime.api import Array, RunOptions
 from designer.runtime.engines.ort_engine import inference_session
 from designer.runtime.engines.pytorch import TORCH
@@ -25,7 +24,6 @@ from designer.runtime.network import evaluate
 from designer.runtime.number_formats import FORMATS, OF_PRECISION, format_of
 from designer.runtime.plan import AnalysisStep, PartStep
 from designer.runtime.session import Session
-from designer.texts import tr
 
 SELF = Variant("")  # the network as it is, in FP32
 
@@ -64,11 +62,14 @@ def measure_variants(
     Calibrated INT8 runs in ONNX Runtime, as it is deployed, where the network has no analysis layer behind an operator that is INT8.
     """
     base = replace(base, precision="fp32", formats=())
+    graph, registry = session.graph, session.registry
     expected: Mapping[str, Array] | None = None
     for number, variant in enumerate((SELF, *variants)):
         progress(number, variant.name)
         try:
-            ready = runnable_variant(variant, session.graph, session.registry, _weights(session, variant), base)
+            ready = runnable_variant(
+                variant, graph, registry, own_weights(variant, graph, registry, session.weights), base
+            )
             found, outputs = _measured(session, ready, variant, base, export, expected)
         except DiagnosticError as error:
             found, outputs = VariantMeasurement(variant.name, error=error.diagnostics[0].message), None
@@ -180,22 +181,3 @@ def weight_bytes(variant: Variant, inference: Inference) -> int:
     needed = required_weights(inference).items()
     bits = (format_of(key.layer, variant.formats, otherwise).weight_bits(weight.shape) for key, weight in needed)
     return (sum(bits) + 7) // 8
-
-
-def _weights(session: Session, variant: Variant) -> Weights:
-    if not variant.weights:
-        return session.weights
-    needed = required_weights(Inference(session.graph, session.registry))
-    found = load_weights(Path(variant.weights), needed)
-    if not found.complete:
-        wrong = errors(weight_diagnostics(found))
-        raise (
-            DiagnosticError(wrong)
-            if wrong
-            else DiagnosticError.of(
-                "weights-missing",
-                tr("weights are missing in {file}", file=variant.weights),
-                remedy=tr("choose other weights for the variant"),
-            )
-        )
-    return found

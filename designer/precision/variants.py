@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import NamedTuple
 
 from designer.files.variants import BY_HAND, Variant
-from designer.files.weights import Weights
-from designer.graph.diagnostics import DiagnosticError
+from designer.files.weights import Weights, load_weights, required_weights, weight_diagnostics
+from designer.graph.diagnostics import DiagnosticError, errors
 from designer.graph.graph import Graph
+from designer.graph.inference import Inference
 from designer.operators.inlining import inline
 from designer.operators.registry import Registry
 from designer.passes.passes import PASSES, optimize, rewritten_layers
@@ -101,6 +103,25 @@ def runnable_variant(
     flat = inline(graph, registry)
     made = optimize(flat, registry, weights, variant.passes)
     return RunnableVariant(made.graph, made.weights, options, rewritten_layers(flat, weights, made))
+
+
+def own_weights(variant: Variant, graph: Graph, registry: Registry, weights: Weights) -> Weights:
+    """The weights in the file of a variant; `weights` if it has none. Raises DiagnosticError if the file lacks some."""
+    if not variant.weights:
+        return weights
+    found = load_weights(Path(variant.weights), required_weights(Inference(graph, registry)))
+    if not found.complete:
+        wrong = errors(weight_diagnostics(found))
+        raise (
+            DiagnosticError(wrong)
+            if wrong
+            else DiagnosticError.of(
+                "weights-missing",
+                tr("weights are missing in {file}", file=variant.weights),
+                remedy=tr("choose other weights for the variant"),
+            )
+        )
+    return found
 
 
 def is_deployed(variant: Variant) -> bool:

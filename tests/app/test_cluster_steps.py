@@ -18,7 +18,7 @@ from PIL import Image
 from app.engine import cluster_job, sweep_cluster
 from app.engine.cluster import Cluster
 from app.engine.folder_job import FolderJob, Frame, Journal
-from designer.files.weights import Weights
+from designer.files.weights import WeightKey, Weights
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
@@ -292,3 +292,16 @@ def test_trials_are_tuned_one_processor_each(log: Log, tmp_path: Path, monkeypat
     monkeypatch.setattr(Tuner, "error", LostError("first\nlast"))
     found = refusal(lambda: sweep_cluster._tune(work, "collector", tmp_path, report))
     assert (found.code, found.message) == ("cluster-failed", "the cluster failed: last")
+
+
+def test_layers_that_share_weights_get_them_under_their_own_names_too() -> None:
+    """A document does not say who shares; layers with weights of their own keep them."""
+    layers = [Layer("a", "convolution"), Layer("b", "convolution", weights_of="a"), Layer("c", "convolution")]
+    keys = {name: [WeightKey(name, tensor) for tensor in ("kernel", "bias")] for name in "abc"}
+    tensors = {key: np.full(2, number, np.float32) for number, key in enumerate((*keys["a"], *keys["c"]))}
+    found = cluster_job._weights_by_layer(Graph(layers), Weights(tensors, note="n"))
+    assert found.note == "n"
+    assert found.tensors.keys() == {key for each in keys.values() for key in each}
+    for ours, theirs in zip(keys["b"], keys["a"], strict=True):
+        assert found.tensors[ours] is tensors[theirs]
+    assert all(found.tensors[key] is array for key, array in tensors.items())

@@ -237,6 +237,26 @@ def test_every_step_of_a_job_on_folders(tmp_path: Path, log: Log, monkeypatch: p
     assert refusal(process_folders, Session(log), job, "key").message == "no image can be used: first"
 
 
+def test_a_long_job_reads_little_ahead_and_says_early_what_is_finished(
+    tmp_path: Path, log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of images that were run, at most AHEAD wait to be written and are not in the journal yet."""
+    count = 4 * AHEAD
+    images = numbered(tmp_path / "in", *(f"{number}.png" for number in range(count)))
+    read: Log = []
+    monkeypatch.setattr(folder_job, "Sources", listed_sources(read))
+    monkeypatch.setattr(folder_job, "write_array", lambda path, array, comment: None)
+    known: list[int] = []
+
+    def look(done: int, total: int, name: str) -> None:
+        known.append(len((tmp_path / "out" / JOURNAL).read_text().splitlines()) - 1)
+        assert len(read) <= done + AHEAD + 1
+
+    done = process_folders(ListedSession(log), FolderJob({"x": images}, {"x_out": tmp_path / "out"}), "key", look)  # type: ignore[arg-type]
+    assert known == [max(0, number - AHEAD) for number in range(count)]
+    assert (done.written, len(read)) == (count, count)
+
+
 def test_a_result_is_in_the_journal_when_all_of_its_files_are_written(tmp_path: Path) -> None:
     images = numbered(tmp_path / "in", *(f"{number}.png" for number in range(AHEAD + 2)))
     job = FolderJob({"x": images}, {"a": tmp_path / "out"})
@@ -282,7 +302,7 @@ def test_sessions_are_timed_image_by_image(tmp_path: Path, log: Log, monkeypatch
     ]
     assert log == [each for part in rounds for each in part]  # the first image warms up; a refused one ends at once
     job = FolderJob({"x": images}, {}, start=3)
-    assert refusal(throughput, sessions, job).message == "no image can be used"
+    assert refusal(throughput, sessions, job).message == "no image can be used: first"
 
 
 def test_a_network_that_only_one_session_can_run_is_not_timed(

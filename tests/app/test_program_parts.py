@@ -245,6 +245,7 @@ def test_a_variant_is_opened_with_its_weights(ready: list[Any], net: Path, tmp_p
     )
     assert weights.title == load_weights_for(found, tmp_path / "small", None).title
     assert (opened.network.graph.name, opened.network.path, opened.weights.note) == ("after passes", net, "pruned")
+    assert opened.network.inference.graph is opened.network.graph
     assert (opened.options, opened.variant) == (RunOptions("emulated"), chosen)
     ready.clear()
     opened = open_variant(found, "small", tmp_path / "own", None, base, passes=False)

@@ -197,10 +197,11 @@ def test_rates_are_relative_to_the_first_one(
     opened: list[Any] = []
     monkeypatch.setattr(module, "throughput", measure)
     monkeypatch.setattr(
-        module, "open_variant", lambda *given: opened.append(given) or Opened(replace(OPTIONS, precision="fp16"))
+        module,
+        "open_variant",
+        lambda *given: opened.append(given) or Opened(replace(given[-1], precision="fp16" if given[1] else "fp32")),
     )
     monkeypatch.setattr(module, "with_trust", lambda network, options, trust: replace(options, threads=len(trust)))
-    monkeypatch.setattr(module.OpenedVariant, "session", lambda self, options: SimpleNamespace(options=options))
     (tmp_path / "photos").mkdir()
     request = RunArguments(
         document, tmp_path / "w", 3, inputs={"image": tmp_path / "photos"}, options=OPTIONS, against=against,
@@ -208,7 +209,7 @@ def test_rates_are_relative_to_the_first_one(
     )  # fmt: skip
     first = SimpleNamespace(options=OPTIONS)
     title = {"onnxruntime": "onnxruntime: onnxruntime fp32", "half": "half: torch fp16"}.get(against, "")
-    assert list(module._measure(network, "weights", first, request)) == [  # type: ignore[arg-type]
+    assert list(module._measure(network, first, request)) == [  # type: ignore[arg-type]
         "torch fp32: 40 images per second; 500 images take 25.0 s",
         *([f"{title}: 100 images per second (2.5 times); 500 images take 10.0 s"] if against else []),
         "measured on 7 images in turn, without reading and writing",
@@ -220,11 +221,14 @@ def test_rates_are_relative_to_the_first_one(
     assert sessions["torch fp32"] is first
     if against == "half":
         assert opened == [(network, "half", tmp_path / "w", 3, OPTIONS)]
-        assert sessions[title].options.threads == 3, "sources that are agreed to"
+    elif against:  # the network itself, whatever variant is measured first
+        assert opened == [(network, "", tmp_path / "w", 3, replace(OPTIONS, engine=against))]
     else:
         assert opened == []
+    if against:
+        assert sessions[title].options.threads == 3, "sources that are agreed to"
     with pytest.raises(DiagnosticError, match="--throughput needs a folder of images"):
-        list(module._measure(network, "weights", first, replace(request, inputs={"image": tmp_path / "a.png"})))  # type: ignore[arg-type]
+        list(module._measure(network, first, replace(request, inputs={"image": tmp_path / "a.png"})))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -273,7 +277,7 @@ def test_every_request_is_run_its_way(
     assert given == ["half", tmp_path / "w", 5, OPTIONS, {"passes": kind != "captures"}]
     ((name, *arguments),) = log
     assert name == way
-    session = arguments[2] if way == "measure" else arguments[0]
+    session = arguments[1] if way == "measure" else arguments[0]
     whole = kind in ("cluster", "captures")
     assert session.made == ("of the graph and the weights" if whole else "by the variant")
     assert session.options == replace(OPTIONS, threads=1)
@@ -281,7 +285,7 @@ def test_every_request_is_run_its_way(
     if way == "folders":
         assert arguments[1] == "the variant"
     if way == "measure":
-        assert arguments[:2] == [network, "the weights"]
+        assert arguments[0] is network
 
 
 @pytest.mark.parametrize(

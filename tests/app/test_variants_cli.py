@@ -22,8 +22,11 @@ from designer.files.variants import CalibrationRecipe, Variant
 from designer.files.weight_files import save_weights
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
-from designer.graph.model import Source
+from designer.graph.model import Layer, Source
+from designer.graph.template import Template
+from designer.operators.code_text import agreement_text, digest
 from designer.operators.registry import load
+from designer.passes.passes import PASSES
 from designer.runtime.engines.ort_engine import inference_session
 from designer.runtime.images import write_image
 
@@ -161,6 +164,34 @@ def test_calibrated_int8_runs_as_it_is_exported(calibrated: Path) -> None:
         call(*given, "--output", f"result={output}", "--variant", "lost")
 
 
+@pytest.mark.parametrize("passes", [(), tuple(PASSES)])
+def test_int8_layers_that_share_weights_run(tmp_path: Path, passes: tuple[str, ...]) -> None:
+    inside = (
+        Layer("x", "template_input"),
+        Layer("conv", "convolution", inputs=(Source("x"),), params={"features": "4"}),
+        Layer("y", "template_output", inputs=(Source("conv"),)),
+    )
+    layers = [Layer("image", "input", params={"dims": "32x32x3"})]
+    layers.append(Layer("first", "convolution", inputs=(Source("image"),), params={"features": "4"}))
+    for name in "abc":
+        params = {"template": "block", "shared_weights": "true"}
+        layers.append(Layer(name, "template", inputs=(Source(layers[-1].name),), params=params))
+    layers.append(Layer("result", "output", inputs=(Source("c"),)))
+    path, output = tmp_path / "x.xml", tmp_path / "y.npy"
+    save_document(Graph(layers, templates=[Template("block", inside)], name="x"), path)
+    (tmp_path / "images").mkdir()
+    picture = tmp_path / "images" / "a.png"
+    write_image(picture, np.random.default_rng(1).random((1, 3, 32, 32), np.float32))
+    recipe = CalibrationRecipe(str(tmp_path / "images"))
+    save_settings(Settings(variants=(Variant("int8", "int8", passes=passes, calibration=recipe),)), settings_path(path))
+    found = []
+    for more in ((), ("--variant", "int8")):
+        call("run", path, "--random-weights", 0, "--input", f"image={picture}", "--output", f"result={output}", *more)
+        found.append(np.load(output))
+    exact, rounded = found
+    assert 0 < np.abs(rounded - exact).max() < 0.05 * np.abs(exact).max()
+
+
 @pytest.mark.parametrize("reads", ["image", "scaled"])
 def test_networks_that_int8_cannot_make_faster_are_refused(document: Path, reads: str) -> None:
     layers = read_document(document).graph.layers
@@ -185,6 +216,32 @@ def test_throughput_of_calibrated_int8_is_measured(calibrated: Path) -> None:
     assert {origin["precision"] for origin in found["provenance"].values()} == {"fp32", "int8"}
 
 
+def test_throughput_against_an_engine_is_that_of_the_network_itself(tmp_path: Path) -> None:
+    """A variant whose passes merge layers has other weights; layers with code are agreed to for both."""
+    path = tmp_path / "x.xml"
+    source = "class Custom(nn.Module):\n    def forward(self, x):\n        return x * 0.25\n"
+    layers = (
+        Layer("image", "input", params={"dims": "16x12x3"}),
+        Layer("conv", "convolution", inputs=(Source("image"),), params={"features": "3"}),
+        Layer("norm", "batch_normalization", inputs=(Source("conv"),)),
+        Layer("mine", "custom", inputs=(Source("norm"),), params={"source": source}),
+        Layer("result", "output", inputs=(Source("mine"),)),
+    )
+    save_document(Graph(layers, name="x"), path)
+    save_settings(Settings(variants=(Variant("folded", passes=tuple(PASSES)),)), settings_path(path))
+    images = tmp_path / "images"
+    images.mkdir()
+    write_image(images / "a.png", np.zeros((1, 3, 12, 16), np.float32))
+    agreed = ("--trust-custom", digest(agreement_text(source, "Custom", (), {})))
+    given = ("run", path, "--random-weights", 0, "--input", f"image={images}", "--throughput", "--threads", 1, *agreed)
+    for variant, against in (("", "torch"), ("folded", "torch"), ("", "folded")):
+        said = [line for line in call(*given, "--variant", variant, "--against", against).splitlines() if line]
+        title = "torch: torch fp32" if against == "torch" else "folded: onnxruntime fp32"
+        assert [line.partition(": ")[0] for line in said[:2]] == ["onnxruntime fp32", against]
+        assert said[1].startswith(f"{title}: ")
+        assert said[2].startswith("measured on 1 images")
+
+
 def test_a_variant_is_deployed_with_its_difference_to_single_precision(calibrated: Path) -> None:
     folder = calibrated.parent / "deployed"
     weights = ("--weights", calibrated.parent / "weights")
@@ -196,10 +253,60 @@ def test_a_variant_is_deployed_with_its_difference_to_single_precision(calibrate
         call("export", "deploy", calibrated, "--output", folder, "--variant", "int8", "--onnx", folder / "model.onnx")
 
 
+def test_a_variant_without_templates_is_deployed_with_the_image_of_the_settings(tmp_path: Path) -> None:
+    """Its passes replace instances by their layers."""
+    inside = (
+        Layer("x", "template_input"),
+        Layer("conv", "convolution", inputs=(Source("x"),), params={"features": "3"}),
+        Layer("norm", "batch_normalization", inputs=(Source("conv"),)),
+        Layer("y", "template_output", inputs=(Source("norm"),)),
+    )
+    layers = (
+        Layer("image", "input", params={"dims": "16x12x3"}),
+        Layer("b", "template", inputs=(Source("image"),), params={"template": "block"}),
+        Layer("result", "output", inputs=(Source("b"),)),
+    )
+    path, folder, picture = tmp_path / "x.xml", tmp_path / "deployed", tmp_path / "a.png"
+    save_document(Graph(layers, templates=[Template("block", inside)], name="x"), path)
+    write_image(picture, np.random.default_rng(0).random((1, 3, 12, 16), np.float32))
+    settings = Settings(variants=(Variant("fast", passes=tuple(PASSES)),), input_files={"image": str(picture)})
+    save_settings(settings, settings_path(path))
+    call("export", "deploy", path, "--random-weights", 0, "--output", folder, "--variant", "fast")
+    nodes = {node.op_type for node in onnx.load(folder / "model.onnx").graph.node}
+    assert "BatchNormalization" not in nodes
+    assert "Conv" in nodes
+    assert json.loads((folder / "deploy.json").read_text())["check"]["contents"] == ["the middle of a.png"]
+
+
 def test_profile_measures_the_variant(document: Path) -> None:
     report = document.with_suffix(".json")
     call("profile", document, "--variant", "half", "--json", report, "--iterations", "1")
     assert json.loads(report.read_text())["runs"][0]["precision"] == "fp16"
+
+
+@pytest.mark.parametrize(
+    "variant",
+    [
+        Variant("v", "fp16"), Variant("v", "bf16", {"conv": "float32"}), Variant("v", "int8", {"last": "float16"}),
+        Variant("v", "fp16", passes=tuple(PASSES)), Variant("v", engine="torch", passes=tuple(PASSES)),
+    ],
+)  # fmt: skip
+def test_a_network_with_weights_is_profiled_as_its_variant(tmp_path: Path, variant: Variant) -> None:
+    path, report = tmp_path / "x.xml", tmp_path / "p.json"
+    layers = (
+        ("conv", "convolution", {"features": 3}),
+        ("norm", "batch_normalization", {}),
+        ("last", "convolution", {"features": 2}),
+    )
+    save_document(chain(*layers, size="16x12x3"), path)
+    save_settings(Settings(variants=(variant,)), settings_path(path))
+    call("profile", path, "--random-weights", 0, "--variant", "v", "--json", report, "--iterations", 1, "--threads", 1)
+    (found,) = json.loads(report.read_text())["runs"]
+    emulated = variant.engine == ""
+    assert found["engine"] == ("emulated" if emulated else "torch")
+    assert found["precision"] == ("fp32" if variant.precision == "int8" else variant.precision)
+    timed = {name for operator in found["operators"] for name in operator["layers"]}
+    assert timed == {"conv", "last"} | ({"norm"} if not variant.passes else set())
 
 
 @pytest.mark.parametrize(

@@ -152,6 +152,14 @@ def test_an_output_of_a_loss_is_not_offered():
     assert titles == []
 
 
+def test_a_network_that_can_only_train_gets_an_output():
+    layers = [
+        image(), image("clean"), layer("net", "convolution", "in", features="3"), layer("loss", "l1_loss", "net", "clean"),
+        layer("unread", "identity", "net"),
+    ]  # fmt: skip
+    assert [fix.title for fix in offered(Graph(layers), "only-training")] == ["Add an output after 'unread'"]
+
+
 def test_of_unknown_outputs_only_their_links_are_removed():
     layers = [
         image(dims="16x12x4"),

@@ -13,6 +13,7 @@ from designer.graph.model import ActivationSpec, Layer, Source
 from designer.graph.types import DataType, ShapeError, Size2D, TensorType
 from designer.operators.api import BATCH, Port, image
 from designer.operators.ports import check_ports
+from designer.operators.shapes import axes_of
 
 CASES: list[tuple[str, dict[str, Any], tuple[TensorType, ...], str, str | None]] = [
     ("convolution", {"kernel": Size2D(7, 7), "stride": Size2D(2, 2), "padding": "valid"}, (image(3, 5, 5),),
@@ -158,3 +159,48 @@ def test_an_empty_tensor_is_refused_at_its_port() -> None:
         with pytest.raises(ShapeError, match=f"It gets an empty tensor of N x 3 x 0 x 8 at '{port}'") as caught:
             check_ports("It", ports, inputs)
         assert caught.value.port == port
+
+
+@pytest.mark.parametrize("mode", ["zeros", "reflect", "replicate", "circular"])
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5])
+def test_a_border_is_accepted_where_torch_can_pad(mode: str, size: int) -> None:
+    torch = pytest.importorskip("torch")
+    for pad in range(1, 7):
+        try:
+            torch.nn.functional.pad(
+                torch.zeros(1, 1, size, 9), (0, 0, pad, pad), "constant" if mode == "zeros" else mode
+            )
+            fits = True
+        except RuntimeError:
+            fits = False
+        layer = REGISTRY.operators["convolution"](kernel=Size2D(1, 2 * pad + 1), padding_mode=mode)
+        if fits:
+            assert layer.infer_checked((image(1, size, 9),))[0].dim(2) == size
+            continue
+        with pytest.raises(ShapeError, match=f"{mode} padding of {pad} requires an input height"):
+            layer.infer_checked((image(1, size, 9),))
+
+
+@pytest.mark.parametrize(("height", "fits"), [(8, True), (9, False)])
+def test_all_dimensions_of_a_weight_count_for_its_size(height: int, fits: bool) -> None:
+    layer = REGISTRY.operators["convolution"](kernel=Size2D(8, height), features=2**16)
+    if fits:
+        layer.infer_checked((image(2**16),))
+        return
+    with pytest.raises(ShapeError) as caught:
+        layer.infer_checked((image(2**16),))
+    assert caught.value.message == "the weight 'kernel' of 65536 x 65536 x 9 x 8 is too large"
+
+
+@pytest.mark.parametrize(
+    ("axes", "found"),
+    [
+        ((1, 2), (1, 2)), ((2, 1), (1, 2)), ((-1, 1), (1, 3)), ((1, -3), None), ((-3, 1), None), ((-1, 3), None), ((2, 2), None),
+    ],
+)  # fmt: skip
+def test_an_axis_is_the_same_from_both_ends(axes: tuple[int, ...], found: tuple[int, ...] | None) -> None:
+    if found is not None:
+        assert axes_of(axes, image()) == found
+        return
+    with pytest.raises(ShapeError, match="an axis occurs twice in"):
+        axes_of(axes, image())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -240,6 +241,49 @@ def test_shared_weights_must_have_one_shape(library: Registry) -> None:
     found = Inference(graph, library).diagnostics()
     assert [(d.code, d.layer, d.parameter) for d in found] == [("shared-shape", "b1", "shared_weights")]
     assert not Inference(chain(2, block(4), shared_weights="true"), library).diagnostics()
+
+
+OWNERS = {  # templates, whether the instance shares weights, and the layer whose tensors it then has; * is the instance
+    ("inner", True): "inner.conv",
+    ("inner", False): "*.conv",
+    ("apart", True): "apart.t.conv",  # with an instance of inner that has weights of its own
+    ("apart", False): "*.t.conv",
+    ("sharing", True): "inner.conv",  # with an instance of inner that shares the weights of inner
+    ("sharing", False): "inner.conv",
+    ("deep", True): "inner.conv",  # with an instance of sharing
+    ("deep", False): "inner.conv",
+    ("far", True): "apart.t.conv",  # with an instance of apart that shares
+    ("far", False): "apart.t.conv",
+}
+
+
+def around(name: str, used: str, shared: str = "false") -> Template:
+    params = {"template": used, "shared_weights": shared}
+    return Template(
+        name,
+        (
+            Layer("x", "template_input"),
+            Layer("t", "template", inputs=(Source("x"),), params=params),
+            Layer("y", "template_output", inputs=(Source("t"),)),
+        ),
+    )
+
+
+def test_whatever_shares_a_tensor_needs_one_shape_of_it(library: Registry) -> None:
+    """Also an instance that itself has weights of its own, but uses a template whose weights are shared."""
+    templates = [
+        replace(block(6), name="inner"), around("apart", "inner"), around("sharing", "inner", "true"),
+        around("deep", "sharing"), around("far", "apart", "true"),
+    ]  # fmt: skip
+    for (one, first), (other, second) in product(OWNERS, OWNERS):
+        layers = [Layer("picture", "input", params={"dims": "8x8x4"})]
+        for name, used, shared in (("a", one, first), ("b", other, second)):
+            params = {"template": used, "shared_weights": str(shared).lower()}
+            layers.append(Layer(name, "template", inputs=(Source(layers[-1].name),), params=params))
+        graph = Graph([*layers, Layer("end", "output", inputs=(Source("b"),))], templates=templates)
+        found = [(d.code, d.layer) for d in Inference(graph, library).diagnostics() if d.severity is Severity.ERROR]
+        shares = OWNERS[one, first] == OWNERS[other, second] and "*" not in OWNERS[one, first]
+        assert found == [("shared-shape", "b")] * shares, (one, first, other, second)
 
 
 def test_shared_weights_cannot_have_the_name_of_a_layer(library: Registry) -> None:

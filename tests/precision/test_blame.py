@@ -139,6 +139,28 @@ def test_a_variant_called_fp32_does_not_replace_the_network_itself(files, networ
     assert blame_between(compared, "torch", "variant:fp32").rms > 1e-4
 
 
+def test_a_variant_computes_with_its_own_weights(files, network):
+    """A number format comes on top."""
+    weights = network[2]
+    key = WeightKey("dec_0_a", "kernel")
+    save_weights(files / "own.safetensors", {**weights.tensors, key: weights.tensors[key] * np.float32(1.1)})
+    save_weights(files / "part.safetensors", {k: t for k, t in weights.tensors.items() if k != key})
+    variants = [
+        Variant("own", weights=str(files / "own.safetensors")),
+        Variant("rounded", formats={"enc_0_a": "int4"}, weights=str(files / "own.safetensors")),
+        Variant("part", weights=str(files / "part.safetensors")),
+    ]
+    compared = Compared(
+        *network, RunOptions(threads=1), lambda session: session.set_input("image", IMAGE, is_image=True), variants
+    )
+    found = blame_between(compared, "fp32", "own")
+    assert [item.layer for item in found.operators if abs(item.share) > 1e-6] == [found.first] == ["dec_0_a"]
+    assert blame_between(compared, "own", "rounded").first == "enc_0_a"
+    assert blame_between(compared, "rounded", "own").ranked()[0].layer == "enc_0_a"
+    with pytest.raises(DiagnosticError, match="dec_0_a"):
+        blame_between(compared, "fp32", "part")
+
+
 @pytest.mark.parametrize("name", ["fp32", "int4", "float16", "torch", "half.onnx", "half.xml", "variant:half", "half"])
 def test_every_computation_has_its_name_whatever_variants_are_called(files, network, name):
     variants = [Variant(name, precision="bf16")]
@@ -167,13 +189,14 @@ def test_an_int8_file_is_compared_operator_by_operator(run, files, network):
 
 
 def test_the_file_that_a_document_was_imported_from(files, run, network, monkeypatch, capsys):
-    """The file has names of its own, and a wrong bias in one layer of the document."""
+    """The file has names of its own, and every second operator in it has none."""
     graph, registry, weights = network
     export_onnx(graph, registry, weights, files / "ours.onnx")
     model = onnx.load(files / "ours.onnx")
     names = {name: f"t{number}" for number, name in enumerate(n for node in model.graph.node for n in node.output)}
     kept = {entry.name for entry in (*model.graph.input, *model.graph.output)}
-    for node in model.graph.node:
+    for number, node in enumerate(model.graph.node):
+        node.name = "" if number % 2 else node.name
         for values in (node.input, node.output):
             values[:] = [name if name in kept else names.get(name, name) for name in values]
     del model.graph.value_info[:]

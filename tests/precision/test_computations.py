@@ -63,7 +63,11 @@ def test_layers_that_compute_what_the_outputs_need(registry):
 def test_operators_that_another_computation_has_too(registry):
     found, rewritten = computation(registry), computation(registry, ["a"])
     assert found.operators([found]) == [Operator("a", (Source("a"),)), Operator("b", (Source("b"),))]
-    assert found.operators([found, rewritten]) == [Operator("b", (Source("b"),))]
+    for others in ([rewritten], [found, rewritten], [rewritten, found]):
+        assert found.operators(others) == [Operator("b", (Source("b"),))]
+    for others in ([computation(registry, ["b"]), found], [found, computation(registry, ["b"])]):
+        with pytest.raises(DiagnosticError, match="the tensor 'b'"):
+            found.operators(others)
     with pytest.raises(DiagnosticError, match="the tensor 'b'"):
         found.operators([computation(registry, ["b"])])
 

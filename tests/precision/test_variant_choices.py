@@ -36,7 +36,7 @@ from designer.precision.variants import (
 )
 from designer.runtime.api import RunOptions
 from designer.runtime.engine_registry import default_engines
-from designer.runtime.number_formats import FORMATS
+from designer.runtime.number_formats import FORMATS, OF_PRECISION
 
 BASE = RunOptions("torch", "fp32", "nhwc", "cpu", 3)
 GRAPH = Graph(
@@ -90,6 +90,18 @@ def test_the_options_of_a_variant(variant, engine, precision, layout, formats):
 def test_what_a_variant_uses_must_be_known(variant, named):
     with pytest.raises(DiagnosticError, match=f"the variant 'v' .*{named}"):
         run_options(variant, BASE, GRAPH)
+
+
+def test_names_of_precisions_and_of_number_formats_are_not_mixed_up():
+    """Only "int8" is both; a layer has "float16" where a variant has "fp16"."""
+    for name in {*VARIANT_PRECISIONS, *FORMATS, *OF_PRECISION}:
+        for variant, known in ((Variant("v", name), VARIANT_PRECISIONS), (Variant("v", formats={"a": name}), FORMATS)):
+            if name in known:
+                assert run_options(variant, BASE, GRAPH)
+                continue
+            with pytest.raises(DiagnosticError) as refused:
+                run_options(variant, BASE, GRAPH)
+            assert refused.value.diagnostics[0].code == "unknown-precision"
 
 
 @pytest.mark.parametrize(

@@ -71,8 +71,7 @@ class TorchTimer(StepTimer):
         import torch
 
         tensor = torch.from_numpy(np.array(array))
-        kinds = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
-        dtype = kinds[self.options.precision] if tensor.is_floating_point() else tensor.dtype
+        dtype = self.compiled.dtype if tensor.is_floating_point() else tensor.dtype
         tensor = tensor.to(device=self.device, dtype=dtype)
         if self.options.layout == "nhwc" and tensor.dim() == 4:
             tensor = tensor.to(memory_format=torch.channels_last)
