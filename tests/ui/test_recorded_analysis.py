@@ -35,7 +35,7 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 from recorded_state import compare, lines
 from shown_state import Shown, _walk, at_rest, named, of_tree
-from window_kit import open_window
+from window_kit import open_window, without_pauses
 
 from app.ui.analysis.overview_model import HEAT, MEMORY, TIME
 from app.ui.engine import coarse_to_fine
@@ -145,6 +145,7 @@ class Session:
         for name in PANELS:
             window.docks.show(name)
         self.analysis, self.inspector, self.overview = (window.docks.panel(name) for name in PANELS)
+        without_pauses(window)
         self.lines: list[str] = []
         self._before = self.state()
 
