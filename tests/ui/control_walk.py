@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
+from effects import graph_state
 from PySide6.QtCore import QEvent, QModelIndex, QObject, Qt
+from PySide6.QtGui import QAction
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
     QAbstractButton,
@@ -16,6 +20,8 @@ from PySide6.QtWidgets import (
     QApplication,
     QComboBox,
     QLineEdit,
+    QMenu,
+    QPushButton,
     QScrollBar,
     QTabBar,
     QToolButton,
@@ -26,12 +32,17 @@ from pytestqt.qtbot import QtBot
 from recorded_state import lines
 from shown_state import named, of_tree
 
+from app.ui.engine.context import Context
 from app.ui.widgets.background import Background
 from app.ui.widgets.number_field import NumberField
 
 MOST = 10  # lines that are kept of a step
 WIDEST = 200  # characters of a line
 TYPED = ("a", "12", "")
+REQUESTS = (  # of a context
+    *("reveal_requested", "inspect_requested", "canvas_requested", "add_requested", "analysis_requested"),
+    *("inference_requested", "heat_requested", "format_dropped"),
+)
 Act = Callable[[], object]
 
 
@@ -45,7 +56,8 @@ def pairs(count: int) -> Iterator[int]:
 
 
 class ControlWalk:
-    """`owners` have threads that the widget waits for, `without` are names of controls that are left alone, `acts` are further
+    """`owners` have threads that the widget waits for; of contexts also the document, its settings, the selection and what is said
+    count. `without` are names of controls that are left alone, `acts` are further
     uses, `of` are the parts whose controls are used, and `unread` names what comes from elsewhere at any time."""
 
     def __init__(
@@ -62,6 +74,13 @@ class ControlWalk:
         self.parts = of or (root,)
         self.unread = tuple(f" {name}" for name in unread)
         self.typed = 0
+        self.chosen: Counter[str] = Counter()  # entries of each menu
+        self.said: list[str] = []
+        self.contexts = [owner for owner in self.owners if isinstance(owner, Context)]
+        for context in self.contexts:
+            context.message.connect(lambda severity, text: self.said.append(f"{severity}: {text}"))
+            for name in REQUESTS:
+                getattr(context, name).connect(lambda *values, name=name: self.said.append(f"{name} {values}"))
         root.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose, on=False)
         self.acts: dict[str, Act] = dict(acts or {})
         for part in self.parts:
@@ -89,8 +108,6 @@ class ControlWalk:
         found = next(widget for part in self.parts for widget in part.findChildren(QWidget, name))
         for kind, use in USES:
             if isinstance(found, kind):
-                if isinstance(found, QToolButton) and found.menu() is not None:
-                    return None
                 if isinstance(found, QScrollBar) or (isinstance(found, QLineEdit) and found.isReadOnly()):
                     return None
 
@@ -113,7 +130,11 @@ class ControlWalk:
 
     def state(self) -> Any:
         self.settle()
-        found = list(of_tree(self.root))
+        found = [("said", "; ".join(self.said))]
+        self.said.clear()
+        for context in self.contexts:
+            found += _of_context(context)
+        found += of_tree(self.root)
         found += [
             (f"{field.objectName()} number", field.text())
             for field in self.root.findChildren(NumberField)
@@ -149,6 +170,19 @@ class ControlWalk:
         return said
 
 
+def _of_context(context: Context) -> Iterator[tuple[str, object]]:
+    """What panels can change of the document and of what is selected."""
+    yield "selection", " ".join(context.selection)
+    yield "scope", "/".join(step.instance or step.template for step in context.scope)
+    if not context.has_document:
+        return
+    root = context.root
+    yield from graph_state(root.graph).items()
+    yield "undo", f"{root.history.steps} {root.history.undo_title} {root.history.redo_title}"
+    for field in fields(root.settings):
+        yield f"setting {field.name}", getattr(root.settings, field.name)
+
+
 def digest(*texts: str) -> str:
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:8]
 
@@ -156,8 +190,34 @@ def digest(*texts: str) -> str:
 # --- uses of a control ---------------------------------------------------------------------------------------------
 
 
-def _button(_walk: ControlWalk, button: QAbstractButton) -> None:
-    button.click()
+def _button(walk: ControlWalk, button: QAbstractButton) -> str | None:
+    menu = button.menu() if isinstance(button, QToolButton | QPushButton) else None
+    if menu is None:
+        button.click()
+        return None
+    return choose(walk, button.objectName(), menu)
+
+
+def choose(walk: ControlWalk, name: str, menu: QMenu) -> str:
+    """Choose the entry of a menu that follows the one that was chosen last."""
+    entries = list(_entries(menu, ""))
+    if not entries:
+        return "is empty"
+    path, action = entries[walk.chosen[name] % len(entries)]
+    walk.chosen[name] += 1
+    if not action.isEnabled():
+        return f"{path} cannot be used"
+    action.trigger()
+    return path
+
+
+def _entries(menu: QMenu, path: str) -> Iterator[tuple[str, QAction]]:
+    menu.aboutToShow.emit()
+    for action in menu.actions():
+        if action.menu() is not None:
+            yield from _entries(action.menu(), f"{path}{action.text()} > ")
+        elif action.isVisible() and not action.isSeparator():
+            yield f"{path}{action.text()}", action
 
 
 def _combo(_walk: ControlWalk, box: QComboBox) -> str | None:

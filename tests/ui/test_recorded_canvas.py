@@ -14,7 +14,7 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QToolButton, QTreeWidget
 from recorded_state import compare
-from window_kit import press, settle, show
+from window_kit import press, settle, show, without_pauses
 
 from app.ui.canvas.frames import FrameItem
 from app.ui.canvas.node_layout import fonts
@@ -103,6 +103,7 @@ class Session:
         self.canvas.context = window.context
         self.said: list[str] = []
         self.context.message.connect(lambda severity, text: self.said.append(f"{severity}: {text}"))
+        without_pauses(window)
         self.lines: list[str] = []
         self._before: dict[str, str] = {}
         self._last: dict[str, str] = {}

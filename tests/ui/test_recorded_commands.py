@@ -13,7 +13,7 @@ from PySide6.QtCore import QPointF
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication
 from recorded_state import compare
-from window_kit import show
+from window_kit import show, without_pauses
 
 from app.ui.canvas import layer_clipboard
 from app.ui.canvas.actions import ACTIONS
@@ -118,6 +118,7 @@ def window(empty_window):
     document.do(lambda g: frames.collapse(g, [], ["g"], window.canvas.projection.members))
     assert window.canvas.projection.hides("hidden")
     window.canvas.context = window.context
+    without_pauses(window)
     return show(window, document.graph.copy())
 
 

@@ -15,7 +15,7 @@ from PySide6.QtCore import QCoreApplication, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QFileDialog, QPushButton, QToolButton
 from recorded_state import compare, plain
-from window_kit import settle
+from window_kit import settle, without_pauses
 
 import samples
 from app.ui.document.import_record import ImportRecord
@@ -67,6 +67,7 @@ class Session:
         self.window, self.folder = window, folder
         self.lines: list[str] = []
         self._effects = SessionEffects(window, folder)
+        without_pauses(window)
         self._patch = monkeypatch
 
     def step(self, what: str, act: Callable[[], object], *answers: str) -> None:

@@ -84,6 +84,13 @@ def settle(window: QWidget) -> None:
     QApplication.processEvents()
 
 
+def without_pauses(window: QWidget) -> None:
+    """Delayed updates of what there is in the window come at once, which spares tests with many steps the waiting."""
+    for timer in window.findChildren(QTimer):
+        if timer.isSingleShot() and timer.interval() <= DELAY:
+            timer.setInterval(0)
+
+
 def shown(qtbot: QtBot, widget: ShownT, width: int, height: int) -> ShownT:
     """A widget in an active window of its own, which the test closes."""
     qtbot.addWidget(widget)
