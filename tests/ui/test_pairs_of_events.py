@@ -32,9 +32,9 @@ from designer.graph.model import Layer, Source
 from designer.operators.registry import default_registry
 from designer.profiling.schema import OperatorProfile
 
-UNREAD = (  # engines of this machine, what comes from a process, and the operators of the palette
+UNREAD = (  # engines of this machine, what comes from a process or is decoded, and the operators of the palette
     *("network_settings.engine", "network_settings.device", "network_settings.precision", "network_settings.layout"),
-    *("network_settings.sizes", "palette.operators"),
+    *("network_settings.sizes", "palette.operators", "analysis.input"),
 )
 
 
