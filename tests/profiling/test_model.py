@@ -313,6 +313,22 @@ def test_the_work_of_layers_by_kind_bytes_and_sizes(profiling_registry):
     ]  # fmt: skip
 
 
+def test_an_attached_activation_has_work_where_its_layer_moves_no_data(profiling_registry):
+    table = network(
+        profiling_registry,
+        layer_("image", "input", dims="8x4x6"),
+        layer_("free", "identity", "image", ActivationSpec("sigmoid")),
+        layer_("view", "flatten", "free", ActivationSpec("relu")),
+        layer_("bare", "flatten", "image"),
+        batch=3,
+    )
+    moved = 2 * 4 * 3 * 8 * 4 * 6
+    assert list(layer_works(table)) == [
+        LayerWork("free", "sigmoid", 0, moved, (log2(moved),)),
+        LayerWork("view", "relu", 0, moved, (log2(moved),)),
+    ]
+
+
 def test_a_grouped_convolution_to_other_channels_is_not_depthwise(profiling_registry):
     table = network(
         profiling_registry,
