@@ -99,7 +99,8 @@ def collapse(graph: Graph, names: Sequence[str], frames: Sequence[str], members:
     edit = collapse_layers(graph, names, fold)
     changed: dict[str, tuple[Frame | None, Frame | None]] = {}
     layers = dict(edit.layers)
-    for key in frames:
+    # the smallest first, so that what is in a frame in another one is folded into the outer one in any order of selection
+    for key in sorted(frames, key=lambda f: graph.frames[f].rect[2] * graph.frames[f].rect[3]):
         if graph.frames[key].collapsed == fold:
             continue
         changed[key] = (graph.frames[key], replace(graph.frames[key], collapsed=fold))

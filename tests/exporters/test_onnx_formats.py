@@ -169,3 +169,46 @@ def test_a_graph_inside_a_node_reads_float32() -> None:
     (made,) = outputs(found.model, {"x": np.ones((1, 3), np.float32)})
     assert made.ravel()[0] == -3
     assert model.graph.node[1].attribute[0].g.node[0].input[0] == "a"  # the argument is not changed
+
+
+@pytest.mark.parametrize("condition", [True, False])
+@pytest.mark.parametrize("inner", [True, False])
+def test_graphs_inside_of_graphs_read_float32_of_all_levels(condition, inner) -> None:
+    def choice(name: str, one: list[Any], other: list[Any], constants: list[Any]) -> Any:
+        sides = [
+            helper.make_graph(
+                nodes, side, [], [helper.make_tensor_value_info(nodes[-1].output[0], TensorProto.FLOAT, ["N", 3])], kept
+            )
+            for side, nodes, kept in ((f"{name}/then", one, constants), (f"{name}/else", other, []))
+        ]
+        flag = "inner" if name == "if/deep" else "condition"
+        return helper.make_node("If", [flag], [f"{name}/made"], name=name, then_branch=sides[0], else_branch=sides[1])
+
+    deep = choice(
+        "if/deep",
+        [helper.make_node("Mul", ["a", "scaled"], ["deep/one"], name="if/one")],
+        [helper.make_node("Sub", ["scaled", "offset"], ["deep/two"], name="if/two")],
+        [],
+    )
+    half = numpy_helper.from_array(np.float32(0.5), "half")
+    scaled = helper.make_node("Mul", ["a", "half"], ["scaled"], name="if/scaled")
+    end = helper.make_node("Add", ["if/deep/made", "b"], ["then/end"], name="if/end")
+    outer = choice(
+        "if", [scaled, deep, end], [helper.make_node("Add", ["offset", "b"], ["else/end"], name="if/x")], [half]
+    )
+    model = two_layers()
+    del model.graph.node[1:]
+    model.graph.node.append(helper.make_node("Neg", ["a"], ["b"], name="b/Neg"))
+    model.graph.node.append(outer)
+    model.graph.node.append(helper.make_node("Identity", ["if/made"], ["y"], name="y/Identity"))
+    factors = numpy_helper.from_array(np.float32([3, -2, 0.5]), "a/factor")
+    model.graph.initializer[0].CopyFrom(factors)  # numbers that half precision has
+    model.graph.initializer.append(numpy_helper.from_array(np.array(condition), "condition"))
+    model.graph.initializer.append(numpy_helper.from_array(np.array(inner), "inner"))
+    model.graph.initializer.append(numpy_helper.from_array(np.float32([[1, 2, 4]]), "offset"))
+    feeds = {"x": np.ones((1, 3), np.float32)}
+    (expected,) = outputs(model, feeds)
+    found = typed(model, {}, FLOAT16)
+    (made,) = outputs(found.model, feeds)
+    np.testing.assert_array_equal(made, expected)
+    assert found.casts == len([node for node in found.model.graph.node if node.op_type == "Cast"])

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
 from designer.files.document import read_document, write_document
+from designer.files.file_lock import lock
 from designer.files.safekeeping import Safekeeping
 from designer.files.settings import Settings, read_settings, settings_path
 from designer.graph import commands
@@ -23,6 +25,21 @@ def history() -> History:
 
 def change(made: History, name: str = "c") -> None:
     made.commit(commands.add_layer(made.graph, Layer(name, "identity")))
+
+
+def test_a_file_is_locked_once_until_its_stream_is_closed(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"text")
+    first, second = (os.open(path, os.O_RDWR) for _ in range(2))
+    assert lock(first)
+    assert not lock(second), "not even for the same process"
+    os.close(second)
+    path.read_bytes()
+    other = os.open(path, os.O_RDWR)
+    assert not lock(other), "another stream that was closed does not unlock it"
+    os.close(first)
+    assert lock(other)
+    os.close(other)
 
 
 def journals(tmp_path: Path) -> list[Path]:

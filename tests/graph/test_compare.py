@@ -378,3 +378,37 @@ def test_equal_layers_without_a_plain_partner_are_not_renamed(count: tuple[int, 
         found = compare(before, after)
         assert not found.renamed
         assert (len(found.removed), len(found.added)) == count
+
+
+def test_templates_that_came_went_or_changed_mean_something_beside_those_that_only_moved():
+    def template(name: str, kind: str = "t", place: int = 0) -> Template:
+        return Template(name, (Layer("x", kind, (place, 0)),))
+
+    one, two = Graph(templates=[template("a")]), Graph(templates=[template("a"), template("b")])
+    for before, after, text in ((one, two, "+ template b\n"), (two, one, "- template b\n")):
+        found = compare(before, after)
+        assert found.means
+        assert found.without_moves().text() == found.text() == text
+    for moved, changed in (("a", "b"), ("b", "a")):
+        found = compare(two, Graph(templates=[template(moved, place=9), template(changed, "u")]))
+        assert found.means
+        assert list(found.templates) == ["a", "b"]
+        assert found.without_moves().text() == f"~ template {changed}\n    ~ x\n        type: t → u\n"
+
+
+def test_renamed_layers_are_followed_to_all_their_readers():
+    def tree(prefix: str) -> Graph:
+        def made(name: str, kind: str, *inputs: str) -> Layer:
+            return Layer(prefix + name, kind, inputs=tuple(Source(prefix + each) for each in inputs))
+
+        return Graph(
+            [made("root", "input"), made("l", "relu", "root"), made("r", "relu", "l"), made("s", "elu", "l"),
+             made("t", "relu", "r"), made("u", "relu", "s"), made("v", "add", "u", "t")]
+        )  # fmt: skip
+
+    before, after = tree("old "), tree("new ")
+    for place, each in enumerate(after):  # only the inputs tell the layers of one type apart
+        after.apply(commands.move_layers(after, {each.name: (16 * (9 - place), 32)}))
+    found = compare(before, after)
+    assert found.renamed == {f"old {name}": f"new {name}" for name in ("root", "l", "r", "s", "t", "u", "v")}
+    assert not any((found.added, found.removed, found.changed, found.rewired))

@@ -47,12 +47,16 @@ def test_collapsing_again_expands(graph: Graph) -> None:
     assert graph == before
 
 
-def test_frames_collapse_together_with_those_inside_of_them(graph: Graph) -> None:
-    check_reversible(graph, frames.collapse(graph, [], ["inner", "outer"], members))
+@pytest.mark.parametrize("order", [["inner", "outer"], ["outer", "inner"]])
+def test_frames_collapse_together_with_those_inside_of_them(graph: Graph, order: list[str]) -> None:
+    before = graph.copy()
+    check_reversible(graph, frames.collapse(graph, [], order, members))
     inner, outer = graph.frames["inner"], graph.frames["outer"]
     assert (inner.collapsed, inner.folded) == (True, "outer")
     assert (outer.collapsed, outer.folded) == (True, "")
     assert [layer.folded for layer in graph] == ["outer", "outer"]
+    graph.apply(frames.collapse(graph, [], order, members))
+    assert graph == before
 
 
 def test_removing_a_frame_shows_the_layers_in_it(graph: Graph) -> None:

@@ -14,7 +14,7 @@ import pytest
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.model import Source
-from designer.profiling import counters, gpu, measure, predicted_here
+from designer.profiling import counters, energy, gpu, measure, predicted_here
 from designer.profiling import operator_times as times_module
 from designer.profiling import peaks as peaks_module
 from designer.profiling.cost import cost_table
@@ -117,7 +117,7 @@ def test_peaks_of_a_gpu_are_those_of_its_precision(monkeypatch):
         gpu, "measure_gpu", lambda device, precision: replace(PEAKS, engine=device, precision=precision)
     )
     monkeypatch.setattr(gpu, "gpu_versions", lambda device: (f"card of {device}", {"driver": "9"}))
-    monkeypatch.setattr(gpu, "free_gpu_memory", lambda device: 1000)
+    monkeypatch.setattr(gpu, "free_gpu_memory", {"cuda": 500, "cuda:0": 600, "cuda:1": 1000}.__getitem__)
     monkeypatch.setattr(measure, "measure_cpu", lambda engine, count: replace(PEAKS, engine=engine, threads=count))
     monkeypatch.setattr(measure, "launch_overhead", lambda options: measured(0.5, f"{options.engine} {options.device}"))
     options = replace(OPTIONS, device="cuda:1", precision="bf16")
@@ -185,6 +185,29 @@ def test_kept_peaks_are_those_of_what_was_measured_so_far(small_inference, small
     assert own.result().peaks.flops_per_s.value == 77.0
     with pytest.raises(DiagnosticError, match="0 iterations cannot be timed"):
         measure.RunMeasurement(Measurement(small_inference, small_weights, OPTIONS, iterations=0))
+
+
+def test_the_energy_of_a_run_counts_the_runs_of_the_warm_up(small_inference, small_weights, monkeypatch):
+    used = [7.0]  # joules before the measurement
+
+    class Timer:
+        def whole(self, runs, warmup, tick):
+            used[0] += 3.0 * (runs + warmup)
+            return [0.5] * runs
+
+        def layers(self, runs, warmup, tick):
+            used[0] += 1000.0
+            return []
+
+    monkeypatch.setattr(type(default_engines()), "step_timer", lambda *_: Timer())
+    monkeypatch.setattr(measure, "energy_counter", lambda device: lambda: used[0])
+    monkeypatch.setattr(energy, "LEAST_SECONDS", 0.0)
+    made = measure.RunMeasurement(Measurement(small_inference, small_weights, OPTIONS, iterations=2, peaks=PEAKS))
+    while made.block():
+        pass
+    found = made.result()
+    assert found.iterations == 2
+    assert found.energy.joules.value == pytest.approx(3.0)
 
 
 def test_the_size_of_a_run_is_that_of_its_first_image():

@@ -180,6 +180,23 @@ def test_memory_for_the_gradient_of_an_activation_is_what_autograd_keeps(profili
         assert memory == sum({**expected, y.data_ptr(): y.nbytes}.values())
 
 
+@pytest.mark.parametrize("function", ["", "relu", "sigmoid"])
+@pytest.mark.parametrize("kind", ["flatten", "identity"])
+def test_a_view_of_its_input_keeps_the_result_of_its_activation_only(profiling_registry, function, kind):
+    spec = ActivationSpec(function) if function else None
+    table = network(
+        profiling_registry,
+        layer_("image", "input", dims="6x4x3"),
+        layer_("before", "convolution", "image", features=3, kernel="3x3"),
+        layer_("view", kind, "before", spec),
+        layer_("after", "fully_connected", "view", features=5),
+        batch=2,
+    )
+    rows = {row.layer: row.activations for row in training_memory(table).rows}
+    tensor = 4 * 2 * 6 * 4 * 3
+    assert (rows["before"], rows.get("view", 0), rows["after"]) == (tensor, tensor if function else 0, 4 * 2 * 5)
+
+
 def test_frozen_layers_need_no_gradients(small_graph, profiling_registry):
     def gradients(graph):
         found = training_memory(cost_table(Inference(deploy(graph, profiling_registry), profiling_registry)), "adam")
@@ -311,6 +328,22 @@ def test_the_work_of_layers_by_kind_bytes_and_sizes(profiling_registry):
         LayerWork("full", "fully_connected", 2 * 2 * 24 * 10, 4 * (2 * 24 + 2 * 10 + 24 * 10 + 10),
                   (depth, log2(10), depth, 1.0, 2.0, 2.0)),
     ]  # fmt: skip
+
+
+def test_an_attached_activation_has_work_where_its_layer_moves_no_data(profiling_registry):
+    table = network(
+        profiling_registry,
+        layer_("image", "input", dims="8x4x6"),
+        layer_("free", "identity", "image", ActivationSpec("sigmoid")),
+        layer_("view", "flatten", "free", ActivationSpec("relu")),
+        layer_("bare", "flatten", "image"),
+        batch=3,
+    )
+    moved = 2 * 4 * 3 * 8 * 4 * 6
+    assert list(layer_works(table)) == [
+        LayerWork("free", "sigmoid", 0, moved, (log2(moved),)),
+        LayerWork("view", "relu", 0, moved, (log2(moved),)),
+    ]
 
 
 def test_a_grouped_convolution_to_other_channels_is_not_depthwise(profiling_registry):

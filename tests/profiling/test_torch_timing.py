@@ -66,6 +66,18 @@ def test_events_stand_between_the_steps_and_the_queue_is_filled_first(timer, fak
     assert fake_cuda == ["sync", "sleep", "sync"]
 
 
+def test_a_layer_of_several_steps_has_the_sum_of_their_times(timer, monkeypatch):
+    seconds = {"a": [1.0, 4.0, 0.5], "b": [2.0], "": [8.0, 8.0]}
+    marks = [("a", 1.0), ("b", 2.0), ("a", 4.0), ("", 8.0), ("a", 0.5), ("", 8.0)]
+    for device, name in (("cpu", "_cpu_run"), ("cuda", "_cuda_run")):
+        timer.device = torch.device(device)
+        monkeypatch.setattr(timer, name, lambda: marks)
+        samples = timer.layers(runs=2, warmup=1, tick=lambda: None)
+        assert {sample.layers[0]: sample.seconds for sample in samples} == {
+            layer: [sum(parts)] * 2 for layer, parts in seconds.items()
+        }
+
+
 def test_a_counted_run_has_one_open_range_at_a_time(timer, fake_cuda):
     timer.counted("lw:{}".format)
     assert fake_cuda[:2] == ["sync", "start"]

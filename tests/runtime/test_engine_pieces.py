@@ -1348,6 +1348,11 @@ def test_tensorrt_reads_and_writes_tensors_of_torch(monkeypatch):
     assert [(s["x"].smallest, s["x"].best, s["x"].largest) for _, s in built] == [((3, 2),) * 3, ((1, 2),) * 3]
     assert [context.streams for context in contexts] == [[7, 7], [7]]
     assert len(waited) == 3
+    compiled._feeds = [(Source("table"), TensorType((5, 2))), (Source("x"), KIND), (Source("y"), KIND)]
+    array = np.ones((4, 2), np.float32)
+    compiled.run({Source("table"): np.ones((5, 2), np.float32), Source("x"): array, Source("y"): array})
+    assert {name: sizes.best for name, sizes in built[-1][1].items()} == {"table": (5, 2), "x": (4, 2), "y": (4, 2)}
+    assert list(compiled._contexts) == [3, 1, 4], "the first axis of the table is no batch"
     for kind in (DataType.FLOAT16, DataType.INT64, DataType.BOOL):
         given, seen = np.arange(6).reshape(3, 2).astype(kind.value), []
         compiled._feeds = [(Source("x"), TensorType((Symbol("N"), 2), kind))]

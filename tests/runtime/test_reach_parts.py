@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from runtime_networks import layer, pixels
@@ -55,6 +57,34 @@ def test_paths_of_different_reach_are_joined(runtime_registry, kernels, order):
     assert found["a"][:4] == found["b"][:4] == (7, 7, 9, 9)
     corner, _ = boxes(graph, runtime_registry, "all", 0, 19)
     assert corner["image"][:4] == (0, 2, 17, 19)
+
+
+@pytest.mark.parametrize(
+    ("grown", "size", "inputs"),
+    [
+        (layer("t", "transposed_convolution", "image", features=4, kernel="2x2", stride="2x2"), (8, 6), "image"),
+        (layer("t", "upsample", "image", factor="2x2", method="nearest"), (8, 6), "image"),
+        (layer("t", "element_wise", "image,one", operation="multiply"), (4, 3), "image,one"),
+        (layer("t", "element_wise", "one,image", operation="multiply"), (4, 3), "image,one"),
+    ],
+)
+def test_an_attached_activation_does_not_change_what_a_layer_with_another_size_than_its_input_reads(
+    runtime_registry, grown, size, inputs
+):
+    width, height = size
+    images = [layer("image", "input", dims="4x3x4"), layer("one", "input", dims="1x1x4")][: 1 + inputs.count(",")]
+    plain, bent = (
+        Inference(Graph([*images, made]), runtime_registry)
+        for made in (grown, replace(grown, activation=ActivationSpec("relu")))
+    )
+    assert not bent.diagnostics()
+    for axis, count in ((ROWS, height), (COLUMNS, width)):
+        for place in range(count):
+            one, other = (layer_reach(each, "t", 0, axis, np.array([place])) for each in (plain, bent))
+            assert {port: places.tolist() for port, places in one.places.items()} == {
+                port: places.tolist() for port, places in other.places.items()
+            }
+            assert all(places.size for places in other.places.values())
 
 
 def test_every_output_of_a_layer_has_its_own_reach(runtime_registry):

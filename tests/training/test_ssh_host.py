@@ -190,7 +190,17 @@ def test_a_follower_passes_on_commands_and_waits_for_the_connection(there: Path,
     assert run.connection_problem() == said[0]
     (there / "down").unlink()
     next(follower)
-    assert said[1:] == ["connected to elsewhere again"]
+    next(follower)
+    assert said[1:] == ["connected to elsewhere again"], "once"
+    assert run.connection_problem() == ""
+    (there / "down").touch()
+    for _ in range(2):
+        next(follower)
+    assert said[2:] == said[:1], "a second loss is said like the first"
+    assert run.connection_problem() == said[0]
+    (there / "down").unlink()
+    next(follower)
+    assert said[3:] == said[1:2]
     assert run.connection_problem() == ""
     run.send("stop")
     for _ in follower:
