@@ -424,6 +424,18 @@ def surgery(bench: Bench, tmp_path: Path) -> Surgery:
     return Surgery(bench, tmp_path)
 
 
+def test_an_input_without_a_file_is_left_out_of_an_edit_of_weights(surgery: Surgery) -> None:
+    bench = surgery.bench
+    bench.document.change_settings(input_files={})
+    wide = {"input_0": {"dims": "24x16x5"}, "conv_0": {"features": "5"}}  # no photograph has five channels
+    bench.document.do(lambda graph: set_params(graph, wide))
+    assert bench.analysis.inputs.layers() == ("input_0",)
+    assert bench.analysis.inputs.path("input_0") is None
+    surgery.surgery.operate("remove", "conv_h", features=5, channels=(1, 3))
+    (request,) = [each for each in bench.engine.requests() if isinstance(each, SurgeryRequest)]
+    assert request.inputs == {}
+
+
 def test_every_step_of_an_edit_of_weights(surgery: Surgery, monkeypatch: pytest.MonkeyPatch) -> None:
     bench = surgery.bench
     monkeypatch.setattr("app.ui.engine.weight_surgery.agreed", lambda: {"b" * 64, "a" * 64})

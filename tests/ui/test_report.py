@@ -25,10 +25,12 @@ from pytestqt.qtbot import QtBot
 from side_kit import WAIT, Side
 
 from app.reports.analysis_report import Seen, statistics, write_analysis
+from app.reports.comparison import ImageMetrics
 from app.ui.analysis.layer_infos import layer_infos
 from app.ui.analysis.report import save_report, seen_in
 from app.ui.compare import runner
-from app.ui.compare.report import copy_of
+from app.ui.compare.model import CLEAN, Measured
+from app.ui.compare.report import Comparison, copy_of, write_comparison
 from app.ui.engine.client import EngineClient
 from app.ui.engine.result import Phase
 from app.ui.widgets.file_output import write_in_thread
@@ -224,3 +226,16 @@ def test_a_failed_variant_is_told_in_the_report(side: Side) -> None:
     side.begin()
     seen = copy_of(side.model, None, 8.0, (), (), b"")
     assert any(note.startswith("C failed") for note in seen.notes)
+
+
+def test_the_stars_of_a_comparison_are_those_of_each_metric(tmp_path: Path) -> None:
+    figures = {"A": ImageMetrics(31.0, 0.8125, 5.0), "B": ImageMetrics(29.5, 0.9375, 7.0)}
+    picture = np.zeros((4, 4, 3), np.float32)
+    titles = {"A": "first", "B": "second", CLEAN: "clean"}
+    pictures = dict.fromkeys(titles, picture)
+    write_comparison(
+        tmp_path / "page.html", Comparison({}, "cat.png", "", 0, titles, pictures, Measured(CLEAN, figures))
+    )
+    words = [word for word in Reader(tmp_path / "page.html").words.split("\n") if word.strip()]
+    rows = {name: words[words.index(name) + 1 : words.index(name) + 3] for name in ("first", "second")}
+    assert rows == {"first": ["* 31.00", "0.8125"], "second": ["29.50", "* 0.9375"]}

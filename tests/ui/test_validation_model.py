@@ -238,3 +238,27 @@ def test_the_images_are_those_of_the_chosen_runs_step_and_sides(qtbot: QtBot, co
     for _ in range(100):
         validated.random.choice(steps)()
         validated.check()
+
+
+def test_a_half_written_image_is_read_again_and_the_other_one_is_shown_meanwhile(
+    qtbot: QtBot, context: Context
+) -> None:
+    validated = Validated(qtbot, context, 0)
+    run = validated.runs[0]
+    validated.kit.training.choose([run])
+    name, output = "cat.png", run.folder.validation_image(1, "cat.png")
+    validated.write(output)
+    whole, color = output.read_bytes(), validated.colors[output]
+    moment = output.stat().st_mtime_ns
+    output.write_bytes(whole[:20])
+    os.utime(output, ns=(moment, moment))
+    run.folder.metrics.write_text(json.dumps({"step": 1}) + "\n")
+    validated.kit.read(run)
+    validated.kit.training.updated.emit()
+    panel = validated.panel
+    assert panel.image_box.currentText() == name
+    assert panel.view.image.pixelColor(0, 0).name() == validated.colors[run.folder.validation_pair(name)[0]]
+    output.write_bytes(whole)
+    os.utime(output, ns=(moment, moment))  # a file system with coarse times
+    validated.kit.training.updated.emit()
+    assert panel.view.image.pixelColor(panel.view.image.width() - 1, 0).name() == color
