@@ -19,7 +19,7 @@ from PySide6.QtWidgets import QApplication, QHBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 from recorded_state import compare
 from shown_state import differences, named, of_tree
-from window_kit import network, show
+from window_kit import network, open_window, show
 
 from app.ui.analysis.heat import HeatLegend
 from app.ui.analysis.input_row import InputRow
@@ -52,7 +52,7 @@ from app.ui.shell.panels import PANELS, PanelSpec
 from app.ui.shell.shortcuts import Shortcuts
 from app.ui.shell.shortcuts_dialog import ShortcutsDialog
 from app.ui.shell.status import StatusBar
-from app.ui.shell.window import MainWindow, declared_actions
+from app.ui.shell.window import declared_actions
 from app.ui.widgets import theme
 from app.ui.widgets.background import Background
 from app.ui.widgets.choice_box import ChoiceBox
@@ -196,7 +196,9 @@ def test_a_panel_that_is_opened_late_shows_what_it_would_have_shown(
     assert differences(facts, others) == []
 
 
-def test_the_window_is_made_as_recorded(window: MainWindow) -> None:
+def test_the_window_is_made_as_recorded(qtbot: QtBot, tmp_path: Path) -> None:
+    window = open_window(qtbot, tmp_path)
+    window.files.new()
     show(window, network())
     compare("made_window", [*made(window), *listening(Counter(), receivers((window.context, theme.changes())))])
 
