@@ -39,6 +39,7 @@ from app.ui.document.unsaved import UnsavedDialog
 from app.ui.engine.analysis import analysis_of
 from app.ui.engine.context import Context
 from app.ui.engine.playback import Playback
+from app.ui.engine.training import training_of
 from app.ui.shell.docs_viewer import DocsViewer
 from app.ui.shell.export.deploy import DeployExportDialog
 from app.ui.shell.export.onnx import OnnxExportDialog
@@ -199,6 +200,7 @@ def test_a_panel_that_is_opened_late_shows_what_it_would_have_shown(
 def test_the_window_is_made_as_recorded(qtbot: QtBot, tmp_path: Path) -> None:
     window = open_window(qtbot, tmp_path)
     window.files.new()
+    qtbot.waitUntil(training_of(window.context)._timer.isActive)  # the runs were looked for
     show(window, network())
     compare("made_window", [*made(window), *listening(Counter(), receivers((window.context, theme.changes())))])
 
