@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from made_widgets import made, receivers
-from PySide6.QtCore import QSettings, QTimer
+from PySide6.QtCore import QCoreApplication, QEvent, QSettings, QTimer
 from PySide6.QtWidgets import QApplication, QHBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 from recorded_state import compare
@@ -202,6 +202,7 @@ def test_the_window_is_made_as_recorded(qtbot: QtBot, tmp_path: Path) -> None:
     window.files.new()
     qtbot.waitUntil(training_of(window.context)._timer.isActive)  # the runs were looked for
     show(window, network())
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
     compare("made_window", [*made(window), *listening(Counter(), receivers((window.context, theme.changes())))])
 
 
