@@ -175,11 +175,11 @@ def test_a_draft_logs_into_a_folder_that_is_removed(
     assert os.environ.get("TORCH_DTRACE") == before
 
 
-@pytest.mark.parametrize("suffix", [".pt", ".safetensors"])
+@pytest.mark.parametrize("suffix", [".pt", ".ckpt", ".bin", ".safetensors"])
 def test_a_state_is_read_by_the_suffix_of_its_file(suffix: str, tmp_path: Path) -> None:
     state = {"weight": torch.arange(6.0).reshape(2, 3), "half": torch.ones(2, dtype=torch.float16)}
     path = tmp_path / f"state{suffix}"
-    if suffix == ".pt":
+    if suffix != ".safetensors":
         torch.save(state, path)
     else:
         from safetensors.torch import save_file
@@ -188,7 +188,7 @@ def test_a_state_is_read_by_the_suffix_of_its_file(suffix: str, tmp_path: Path) 
     found = read_state(path)
     assert sorted(found) == sorted(state)
     for name, tensor in state.items():
-        assert found[name].dtype == (tensor.dtype if suffix == ".pt" else torch.float32)
+        assert found[name].dtype == (torch.float32 if suffix == ".safetensors" else tensor.dtype)
         assert torch.equal(found[name].float(), tensor.float())
         found[name].add_(1)  # it is not a view of the file
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -26,9 +27,8 @@ from designer.precision.computations import EngineComputation
 from designer.precision.emulation import Emulation
 from designer.precision.image_set import image_input, read_image_set
 from designer.precision.int8 import calibration_images, nothing_to_quantize, quantize, quantized_variant
-from designer.precision.measure import _weights
 from designer.precision.mixed import choose_precision, validate
-from designer.precision.variants import changed, find_variant, run_options
+from designer.precision.variants import changed, find_variant, own_weights, run_options
 from designer.runtime.api import RunOptions
 from designer.runtime.images import write_image
 from designer.runtime.session import Session
@@ -137,7 +137,9 @@ def cases(registry: Registry, folder: Path) -> Iterator[tuple[str, Callable[[], 
     save_weights(folder / "some", {k: v for k, v in opened.weights.tensors.items() if k.layer == "a"})
     save_weights(folder / "other", {k: np.zeros((7, *v.shape), np.float32) for k, v in opened.weights.tensors.items()})
     for name in ("some", "other", "nowhere"):
-        yield f"weights of a variant: {name}", lambda n=name: _weights(opened, Variant("v", weights=str(folder / n)))  # type: ignore[misc]
+        variant = Variant("v", weights=str(folder / name))
+        act = partial(own_weights, variant, opened.graph, registry, opened.weights)
+        yield f"weights of a variant: {name}", act
     validation = validate(Emulation(network(), registry, opened.weights, RunOptions(threads=1)), folder / "small")
     yield "a layer to keep that does not exist", lambda: choose_precision(validation, "fp16", keep=["b", "c"])
     yield (

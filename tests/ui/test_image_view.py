@@ -64,6 +64,20 @@ def test_dragging_pans_and_a_click_is_no_drag(view: ImageView, qtbot: QtBot) -> 
         qtbot.mouseClick(view, Qt.MouseButton.LeftButton, pos=QPoint(200, 150))
 
 
+@pytest.mark.parametrize(("height", "width"), [(100, 300), (50, 60)])
+def test_an_image_of_another_size_is_fitted_and_centered_wherever_the_one_before_was_moved_to(
+    view: ImageView, qtbot: QtBot, height: int, width: int
+) -> None:
+    view.one_to_one()
+    qtbot.mousePress(view, Qt.MouseButton.LeftButton, pos=QPoint(200, 150))
+    qtbot.mouseMove(view, QPoint(230, 140))
+    qtbot.mouseRelease(view, Qt.MouseButton.LeftButton, pos=QPoint(230, 140))
+    view.show_image(to_image(picture_pixels(np.zeros((3, height, width), np.float32))))
+    first, last = view.place_of(0, 0), view.place_of(width, height)
+    assert view.zoom == pytest.approx(min(400 / width, 300 / height))
+    assert ((first + last) / 2).toTuple() == pytest.approx((200, 150), abs=1)
+
+
 @pytest.mark.parametrize("way", ["left button", "middle button", "arrow keys"])
 def test_a_fitted_image_is_moved_at_the_size_in_which_it_is_shown(view: ImageView, qtbot: QtBot, way: str) -> None:
     """Whatever the zoom was before it was fitted; a view that follows shows the same."""

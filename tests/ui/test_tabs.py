@@ -30,6 +30,7 @@ from app.ui.shell.window import MainWindow, new_window, shown_windows
 from app.ui.widgets.findings import FindingsDialog
 from app.ui.widgets.tooltips import plain_tip
 from designer.files.document import read_document, save_document
+from designer.files.settings import Settings, save_settings, settings_path
 from designer.graph import commands
 from designer.graph.edits import Edit
 from designer.graph.graph import Graph
@@ -531,6 +532,24 @@ def test_open_tabs_come_back_at_the_next_start(qtbot, settings, files):
     third.begin([files[0]])
     assert texts(third) == ["one.xml"]
     third.close()
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_only_the_sample_runs_at_the_first_start(qtbot, settings, files, monkeypatch, given):
+    save_settings(Settings(weights=str(files[0].with_suffix(".pt"))), settings_path(files[0]))
+    runs = []
+    monkeypatch.setattr(MainWindow, "run_analysis", lambda window: runs.append(window))
+    window = MainWindow(default_registry(), settings)
+    qtbot.addWidget(window)
+    window.begin([files[0]] if given else None)
+    assert window.context.root.settings.weights
+    assert runs == ([] if given else [window])
+    window.close()
+    again = MainWindow(default_registry(), settings)
+    qtbot.addWidget(again)
+    again.begin(None)
+    assert len(runs) == (not given)
+    again.close()
 
 
 def test_the_command_opens_several_documents(files):
