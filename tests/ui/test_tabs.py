@@ -538,7 +538,11 @@ def test_open_tabs_come_back_at_the_next_start(qtbot, settings, files):
 def test_only_the_sample_runs_at_the_first_start(qtbot, settings, files, monkeypatch, given):
     save_settings(Settings(weights=str(files[0].with_suffix(".pt"))), settings_path(files[0]))
     runs = []
-    monkeypatch.setattr(MainWindow, "run_analysis", lambda window: runs.append(window))
+
+    def run(window):
+        runs.append(window)
+
+    monkeypatch.setattr(MainWindow, "run_analysis", run)
     window = MainWindow(default_registry(), settings)
     qtbot.addWidget(window)
     window.begin([files[0]] if given else None)
