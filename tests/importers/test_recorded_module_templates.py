@@ -260,20 +260,21 @@ def class_with_results() -> Net:
     return net
 
 
-def class_of_parts() -> Net:
+def class_of_parts(side: str = "side.0") -> Net:
     """The variables of a call are named after layers with several outputs, modules, and modules inside of the one around."""
     net = begun().add("net", "net_parts", "split", "x")
     for number in range(3):
-        net.add("net/side.0", f"net_side_0_{number}", "unary", "x" if number == 0 else f"net_side_0_{number - 1}")
+        net.add(f"net/{side}", f"net_side_0_{number}", "unary", "x" if number == 0 else f"net_side_0_{number - 1}")
     net.add("net/join", "net_join_a", "unary", "net_parts:y1").add(
         "net/join", "net_join_b", "cat", "net_join_a", "net_side_0_2"
     )
-    net.classes[("net", "join")] = ModuleClass("Joined", ("first", "second"), "", ("side.0", "parts_y1"))
+    net.classes[("net", "join")] = ModuleClass("Joined", ("first", "second"), "", (side.partition("/")[0], "parts_y1"))
     return net.add("", "y", "output", "net_join_b")
 
 
 NETWORKS = {
     "a class that is called with parts": class_of_parts,
+    "a class that is called with the result of a module in a module": lambda: class_of_parts("side.0/deep"),
     "modules that are alike": alike,
     "names of templates": titles,
     "modules with an input or an output inside": tensor_inputs,
