@@ -47,6 +47,7 @@ from app.ui.inspector.order import Order, Sorter
 from designer.files.weights import WeightStatus
 from designer.graph.commands import set_params
 from designer.graph.diagnostics import Diagnostic
+from designer.graph.edits import Edit
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.graph.template import Template
@@ -362,13 +363,18 @@ def test_results_come_from_the_whole_network_also_while_a_template_is_shown(cont
             made.noise_seed,
         ]
 
-    expected = [root.title, digest_of(root.graph), "", "bf16", "3", "rain: gaussian 0.1", "rain: 3"]
+    noise, seeds = "rain: gaussian 0.1; use.hum: gaussian 0.5", "rain: 3; use.hum: 7"
+    expected = [root.title, digest_of(root.graph), "", "bf16", "3", noise, seeds]
     assert found() == expected
     assert context.enter("use")
     assert context.document is not root
     assert found() == expected
     context.document.do(lambda graph: set_params(graph, {"hum": {"scale": "0.25"}}))
     after = [f"{root.title} (with unsaved changes)", digest_of(root.graph), *expected[2:]]
+    after[5] = noise.replace("0.5", "0.25")
     assert (after[1] != expected[1], found()) == (True, after)
     analysis.result = AnalysisResult(weights="trained.npz", weights_sha256="12ab")
     assert found()[2] == "trained.npz"
+    context.leave()
+    root.do(Edit("Clash", {"use.hum": (None, Layer("use.hum", "identity", inputs=(Source("image"),)))}))
+    assert found()[5] == "rain: gaussian 0.1"  # it cannot run any more

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from app.ui.engine.analysis import AnalysisController
 from app.ui.engine.context import Context
+from designer.graph.diagnostics import DiagnosticError
+from designer.graph.inference import Inference
+from designer.operators.inlining import inlined
 from designer.runtime.provenance import Provenance, digest_of, noise_layers, run_provenance
 
 
@@ -17,5 +20,13 @@ def provenance_of(context: Context, analysis: AnalysisController) -> Provenance:
         result.weights if result is not None else "",
         result.weights_sha256 if result is not None else "",
         document.settings,
-        **noise_layers(document.inference),
+        **noise_layers(_as_run(document.inference)),
     )
+
+
+def _as_run(inference: Inference) -> Inference:
+    """The network without templates; as it is where it was edited after the run so that it cannot run."""
+    try:
+        return inlined(inference)
+    except DiagnosticError:
+        return inference
