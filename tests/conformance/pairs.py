@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 
 from operator_oracles import REGISTRY, Case, Feeds
@@ -19,16 +20,18 @@ def names() -> list[str]:
     return list(dict.fromkeys(case.subject.type for case in CASES))
 
 
-def pairs_from(first: str) -> Iterator[Trial]:
+def pairs_from(first: str, order: random.Random | None = None) -> Iterator[Trial]:
     """Every pair that begins with an operator: each example of it with the first fitting example of every other one."""
     by_second: dict[str, list[Case]] = {}
     for case in CASES:
         by_second.setdefault(case.subject.type, []).append(case)
-    for one in (case for case in CASES if case.subject.type == first):
-        for others in by_second.values():
-            found = next((pair for other in others if (pair := fitted(one, other)) is not None), None)
-            if found is not None:
-                yield found
+    combined = [(case, others) for case in CASES if case.subject.type == first for others in by_second.values()]
+    if order is not None:
+        order.shuffle(combined)
+    for one, others in combined:
+        found = next((pair for other in others if (pair := fitted(one, other)) is not None), None)
+        if found is not None:
+            yield found
 
 
 def fitted(one: Case, other: Case) -> Trial | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -79,6 +80,19 @@ COMPUTE = [case for case in ALL if case.subject.role in (Role.COMPUTE, Role.OUTP
 TORCH = [case for case in ALL if case.subject.role in (Role.COMPUTE, Role.OUTPUT, Role.LOSS)]
 
 
+@cache
+def _feed(kind: TensorType) -> Read:
+    """An input layer of any type; its class takes longer to make than a network to infer."""
+
+    class Feed(Operator, type="test_feed", role=Role.INPUT):
+        inputs = ()
+
+        def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+            return kind
+
+    return Read(Feed(), None)
+
+
 @dataclass
 class Feeds:
     """The registry plus input layers of any type."""
@@ -88,16 +102,7 @@ class Feeds:
 
     def read(self, layer: Layer) -> Read:
         kind = self.types.get(layer.name)
-        if kind is None:
-            return self.registry.read(layer)
-
-        class Feed(Operator, type="test_feed", role=Role.INPUT):
-            inputs = ()
-
-            def infer(self, inputs: Sequence[TensorType]) -> TensorType:
-                return kind
-
-        return Read(Feed(), None)
+        return self.registry.read(layer) if kind is None else _feed(kind)
 
 
 @dataclass(frozen=True)

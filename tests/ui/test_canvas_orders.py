@@ -128,7 +128,7 @@ def on_canvas(empty_window: MainWindow) -> OnCanvas:
     return OnCanvas(window)
 
 
-@pytest.mark.parametrize("first", ALL[::3])  # all of them take 17 s
+@pytest.mark.parametrize("first", ALL[::6])  # all of them take 17 s
 def test_what_is_done_after(on_canvas: OnCanvas, first: str) -> None:
     window, context = on_canvas.window, on_canvas.context
     layer_clipboard.copy(network(), ["conv"])

@@ -69,16 +69,12 @@ class Happening:
         return {
             "select one": lambda: self.select("first"),
             "select two": lambda: self.select("second", "first"),
-            "select an instance": lambda: self.select("block"),
-            "select nothing": self.select,
             "change": self.change,
             "rename": self.rename,
             "remove": lambda: self.edit(lambda graph: commands.remove_layers(graph, ["norm"]), "norm"),
             "undo": context.undo,
-            "redo": context.redo,
             "enter": lambda: context.enter("block") if "block" in context.document.graph else None,
             "leave": context.leave,
-            "settings": self.change_settings,
             "run": self.run,
             "swap": self.swap,
         }
@@ -104,14 +100,6 @@ class Happening:
             (pair for pair in (("second", "third"), ("third", "second")) if pair[0] in graph), ("first", "one")
         )
         return self.edit(lambda graph: commands.rename_layer(graph, old, new), old)
-
-    def change_settings(self) -> None:
-        now = self.context.root.settings
-        self.context.root.change_settings(
-            variant="plain" if now.variant == "half" else "half",
-            iterations=20 if now.iterations == 10 else 10,
-            tile=64 if now.tile == -1 else -1,
-        )
 
     def run(self) -> None:
         self.count += 1

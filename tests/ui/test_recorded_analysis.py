@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
@@ -19,7 +18,6 @@ pytestmark = [
     pytest.mark.skipif(find_spec("onnxruntime") is None, reason="ONNX Runtime is not installed"),
 ]
 
-from control_walk import pairs
 from engine_here import EngineHere
 from PySide6.QtCore import QModelIndex, QPoint, Qt
 from PySide6.QtGui import QImage
@@ -542,59 +540,3 @@ def test_templates_inputs_and_other_documents(session: Session) -> None:
 def _at(view: ImageView, x: int, y: int) -> QPoint:
     """The middle of a pixel of the image."""
     return view.place_of(x + 0.5, y + 0.5).toPoint()
-
-
-def test_what_happens_in_an_analysis_happens_in_every_order(session: Session) -> None:
-    session.open("restoring")
-    session.do("run.analysis")
-    context, files = session.context, itertools.cycle(("wide.png", "several", "beyond.npy", "photo.png"))
-    numbers = itertools.count(1)
-
-    def edit(name: str, change: Callable[[Graph], Any]) -> None:
-        if name in context.document.graph:
-            context.document.do(change)
-
-    def feed() -> None:
-        source = "image" if "image" in session.analysis._inputs else "i"
-        session.analysis._inputs[source].chosen.emit(source, session.folder / next(files))
-
-    def rename() -> None:
-        old, new = ("image", "i") if "image" in context.document.graph else ("i", "image")
-        context.document.do(lambda g: commands.rename_layer(g, old, new))
-
-    def remove() -> None:
-        """Remove an output and what computes it, or put them back."""
-        if "counts" in context.document.graph:
-            context.document.do(lambda g: commands.remove_layers(g, ["bars", "counts"]))
-        else:
-            while "counts" not in context.document.graph:
-                context.document.undo()
-
-    def inspect() -> None:
-        at = next(numbers)
-        names = [name for name in ("encode", "mix", "counts", "noise") if name in context.document.graph]
-        context.inspect_requested.emit(names[at % len(names)])
-
-    acts = {
-        "an input": feed,
-        "noise": lambda: edit(
-            "noise", lambda g: commands.set_params(g, {"noise": {"scale": f"0.{next(numbers) % 9 + 1}"}})
-        ),
-        "weights": lambda: edit(
-            "encode", lambda g: commands.set_params(g, {"encode": {"features": ("4", "6", "5")[next(numbers) % 3]}})
-        ),
-        "bypass": lambda: edit("mix", lambda g: bypass(g, context.document.inference, ["mix"])),
-        "remove": remove,
-        "rename": rename,
-        "undo": session.window.actions_["edit.undo"].trigger,
-        "inspect": inspect,
-        "another tab": lambda: session.analysis._tabs.setCurrentIndex(
-            (session.analysis._tabs.currentIndex() + 1) % max(session.analysis._tabs.count(), 1)
-        ),
-        "stop": session.window.actions_["run.stop"].trigger,
-        "launch": session.window.actions_["run.analysis"].trigger,
-    }
-    names = list(acts)
-    for number in pairs(len(names)):
-        session.step(names[number], acts[names[number]])
-    compare("analysis_orders", session.lines)

@@ -16,6 +16,12 @@ from designer import texts
 pytestmark = pytest.mark.gui
 
 
+@cache
+def collected() -> Catalogue:
+    """The texts of the program, which do not change in between: reading its sources takes seconds."""
+    return collect()
+
+
 def read(source: str) -> Catalogue:
     catalogue = Catalogue()
     catalogue.read(source, "a.py")
@@ -30,7 +36,7 @@ def test_texts_of_calls_and_tables() -> None:
         "{count} layer": "{count} layers",
         "Two": "",
     }
-    everything = collect()
+    everything = collected()
     assert not everything.faults
     assert all(
         t in everything.texts for t in ("&Open...", "Channel Inspector", "no network is open", "Time\nms", "&File")
@@ -69,7 +75,7 @@ def test_writing_of_texts() -> None:
 
 
 def test_the_file_is_written_and_compared(tmp_path, capsys, monkeypatch) -> None:
-    monkeypatch.setattr(texts_catalogue, "collect", cache(collect))  # the texts do not change in between
+    monkeypatch.setattr(texts_catalogue, "collect", collected)
     path = tmp_path / "new" / "window.pot"
     assert main([str(path), "--check"]) == 1
     assert "make texts" in capsys.readouterr().err
@@ -112,6 +118,6 @@ def test_every_text_can_be_filled_in() -> None:
     """A brace that is none of Python's would raise where the text is shown."""
     import string
 
-    for text, entry in collect().texts.items():
+    for text, entry in collected().texts.items():
         for one in (text, entry.plural):
             assert all(name is None or name.isidentifier() for _, name, _, _ in string.Formatter().parse(one)), one

@@ -215,14 +215,19 @@ def large() -> Graph:
     return Graph(found)
 
 
-@pytest.mark.parametrize("panel", ["", "analysis", "channel_inspector", "number_formats", "training"])
-def test_20_000_layers_do_not_hold_up_the_window(clock, window, tmp_path, panel: str) -> None:
-    """`panel` lists what is in the network."""
-    path = tmp_path / "large.xml"
+@pytest.fixture(scope="module")
+def large_document(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("large") / "large.xml"
     path.write_bytes(write_document(large()))
+    return path
+
+
+@pytest.mark.parametrize("panel", ["", "analysis", "channel_inspector", "number_formats", "training"])
+def test_20_000_layers_do_not_hold_up_the_window(clock, window, large_document, panel: str) -> None:
+    """`panel` lists what is in the network."""
     if panel:
         window.docks.show(panel)
-    assert too_long(clock, window, path) == {}
+    assert too_long(clock, window, large_document) == {}
 
 
 def test_the_longest_names_do_not_hold_up_the_window(clock, window, tmp_path) -> None:
@@ -248,10 +253,8 @@ EDITS: dict[str, Callable[[Graph], Edit]] = {
 }
 
 
-def test_no_single_edit_of_20_000_layers_holds_up_the_window(clock, window, tmp_path) -> None:
-    path = tmp_path / "large.xml"
-    path.write_bytes(write_document(large()))
-    window.files.open(path)
+def test_no_single_edit_of_20_000_layers_holds_up_the_window(clock, window, large_document) -> None:
+    window.files.open(large_document)
     settle(window)
     window.context.select(("layer 10000",))
     document = window.context.document
@@ -267,10 +270,8 @@ def test_no_single_edit_of_20_000_layers_holds_up_the_window(clock, window, tmp_
     assert slow == {}
 
 
-def test_an_edit_finds_the_links_of_a_large_document_that_was_just_opened(window, tmp_path) -> None:
-    path = tmp_path / "large.xml"
-    path.write_bytes(write_document(large()))
-    window.files.open(path)
+def test_an_edit_finds_the_links_of_a_large_document_that_was_just_opened(window, large_document) -> None:
+    window.files.open(large_document)
     projection, document = window.canvas.projection, window.context.document
     assert projection.busy
     document.do(commands.remove_layers(document.graph, ["layer 10"]))

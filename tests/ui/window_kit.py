@@ -12,6 +12,7 @@ from PySide6.QtGui import QWheelEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMenu, QWidget
 from pytestqt.qtbot import QtBot
+from shiboken6 import isValid
 
 from app.ui.document.document import Document
 from app.ui.shell.window import MainWindow
@@ -79,9 +80,14 @@ def press(window: MainWindow, *keys: str) -> None:
 
 def settle(window: QWidget) -> None:
     """Process events until no delayed update of the window is pending."""
-    while any(t.isActive() and t.isSingleShot() and t.interval() <= DELAY for t in window.findChildren(QTimer)):
-        QApplication.processEvents(QEventLoop.ProcessEventsFlag.WaitForMoreEvents)
+    while waiting := [t for t in window.findChildren(QTimer) if _pending(t)]:
+        while any(isValid(timer) and _pending(timer) for timer in waiting):
+            QApplication.processEvents(QEventLoop.ProcessEventsFlag.WaitForMoreEvents)
     QApplication.processEvents()
+
+
+def _pending(timer: QTimer) -> bool:
+    return timer.isActive() and timer.isSingleShot() and timer.interval() <= DELAY
 
 
 def without_pauses(window: QWidget) -> None:
