@@ -205,10 +205,10 @@ def sizes(contract: SizeContract, *, all_pairs: bool) -> Iterator[tuple[int, int
         return
     random = Random(1)
     reference = next(iter(contract.reference.values()))
-    yield from ((n, reference[1]) for n in range(1, LARGEST + 1, 7))
-    yield from ((reference[0], n) for n in range(2, LARGEST + 1, 7))
+    yield from ((n, reference[1]) for n in range(1, LARGEST + 1, 11))
+    yield from ((reference[0], n) for n in range(2, LARGEST + 1, 11))
     yield from ((h, w) for h in range(1, 4) for w in range(1, 4))
-    yield from ((random.randint(1, LARGEST), random.randint(1, LARGEST)) for _ in range(12))
+    yield from ((random.randint(1, LARGEST), random.randint(1, LARGEST)) for _ in range(8))
 
 
 def by_rules(contract: SizeContract, height: int, width: int) -> bool:

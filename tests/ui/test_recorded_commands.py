@@ -118,6 +118,7 @@ def window(empty_window):
     document.do(lambda g: frames.collapse(g, [], ["g"], window.canvas.projection.members))
     assert window.canvas.projection.hides("hidden")
     window.canvas.context = window.context
+    window.setUpdatesEnabled(False)  # to paint it took a third of the time
     without_pauses(window)
     return show(window, document.graph.copy())
 
