@@ -18,7 +18,7 @@ from PySide6.QtCore import QCoreApplication, QEvent
 from app.ui.document.document import Document
 from app.ui.document.import_record import ImportRecord
 from app.ui.document.labels import labels_of, read_labels
-from app.ui.document.locations import sample_files, start_folder
+from app.ui.document.locations import is_sample, sample_files, start_folder
 from app.ui.document.open_document import OpenDocument, _JournalNotifier
 from app.ui.document.template_view import ScopeStep, TemplateView, find_layer
 from app.ui.document.weights_dialog import weights_folder
@@ -439,7 +439,7 @@ def test_where_a_file_of_labels_is_looked_for(tmp_path: Path, monkeypatch) -> No
             assert labels_of(each, "out") == ((text,) if text else ()), (at, label_path)
 
 
-def test_where_dialogs_begin(tmp_path: Path) -> None:
+def test_where_dialogs_begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     document = tmp_path / "net.xml"
     assert start_folder(document) == tmp_path
     assert start_folder(None) == start_folder(sample_files()[0]) == Path.home()
@@ -451,6 +451,25 @@ def test_where_dialogs_begin(tmp_path: Path) -> None:
     assert weights_folder("", document, "net") == str(project / "weights")
     assert weights_folder("", document, "net", tmp_path / "other") == str(tmp_path)
     assert weights_folder("/folder/w.pt", document, "net", project) == "/folder"
+    # links lead to where the document is, and a link to a sample is a sample
+    links, (sample, *_) = tmp_path / "links", sample_files()
+    links.mkdir()
+    for name, target in (("net.xml", document), ("sample.xml", sample), ("cycle.xml", links / "cycle.xml")):
+        (links / name).symlink_to(target)
+    assert start_folder(links / "net.xml") == tmp_path
+    assert start_folder(links / "sample.xml") == Path.home()
+    assert is_sample(links / "sample.xml")
+    assert not is_sample(links / "net.xml")
+    assert start_folder(links / "cycle.xml") == links
+    monkeypatch.chdir(links)
+    for path, folder in (
+        ("new.xml", links),
+        ("../net.xml", tmp_path),
+        ("sub/../new.xml", links),
+        ("net.xml", tmp_path),
+    ):
+        assert start_folder(Path(path)) == folder
+    assert weights_folder("", Path("../net.xml"), "net") == str(project / "weights")
 
 
 def test_a_template_view_follows_names_types_and_counts(qapp) -> None:
@@ -774,6 +793,8 @@ def test_a_template_view_reports_each_edit_as_a_document_of_its_layers_does(qapp
     def compare() -> None:
         (mine, *states), (its, *others) = heard[view], heard[alone]
         assert mine == its
+        _added, removed, *_ = its
+        assert bool(others) or not removed, "a layer that is gone is told, also where nothing reads it"
         assert bool(states) or not others, "states of removed layers are announced too"
         assert all(any(names <= found for found in states) for names in others)
 
