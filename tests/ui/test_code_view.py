@@ -231,8 +231,9 @@ def test_a_failure_of_the_generator_is_said_and_the_text_before_stays(qtbot, pan
     if not before:
         panel._text.clear()
     panel._busy = True
-    panel._on_failed((Diagnostic("no-memory", "the memory is full", remedy="close other programs"),))
-    message = "No code generated. The memory is full. Close other programs."
+    memory = Diagnostic("no-memory", "the memory is full", remedy="close other programs")
+    panel._on_failed((memory, Diagnostic("no-disk", "the disk is full")))
+    message = "No code generated. The memory is full. Close other programs.; The disk is full."
     if before:
         assert (panel.source(), panel._problem.text(), panel._stack.currentWidget()) == (source, message, panel._text)
         assert panel.findChild(QLabel, "code_view.scope").text() == "Whole network"

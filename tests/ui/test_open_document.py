@@ -30,7 +30,7 @@ from designer.files.variants import Variant
 from designer.files.weight_versions import weight_versions
 from designer.graph import commands, template_commands
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
-from designer.graph.edits import Edit
+from designer.graph.edits import ChangeSet, Edit
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.graph.template import Template
@@ -526,6 +526,37 @@ def test_a_template_view_follows_names_types_and_counts(qapp) -> None:
     assert find_layer(names, "a.c") == ((ScopeStep("a", "t"),), "c")
     assert find_layer(names, "b.c") is None
     assert write_document(names)
+
+
+def test_a_name_that_is_taken_again_inside_of_a_template_is_that_of_another_layer(qapp) -> None:
+    """What the last edit renamed is not renamed again by the next one."""
+    document = Document(network(), default_registry())
+    view = TemplateView(document, ScopeStep("use", "block"), document)
+    document.changed.connect(view.follow)
+    changes: list[ChangeSet] = []
+    view.changed.connect(changes.append)
+    begin = view.graph.copy()
+    for edit, renamed, added, removed in (
+        (lambda g: commands.rename_layer(g, "c", "d"), {"c": "d"}, None, None),
+        (lambda g: commands.add_layer(g, layer("c", "identity")), {}, {"c"}, set()),
+        (lambda g: features(g, "9", "d"), {}, set(), set()),
+        (lambda g: commands.remove_layers(g, ["c"]), {}, set(), {"c"}),
+        (lambda g: commands.add_layer(g, layer("c", "relu", "x")), {}, {"c"}, set()),
+        (lambda g: commands.remove_layers(g, ["d"]), {}, set(), {"d"}),
+        (lambda g: commands.rename_layer(g, "c", "d"), {"c": "d"}, None, None),
+        (lambda g: commands.move_layers(g, {"d": (64, 0)}), {}, set(), set()),
+    ):
+        changes.clear()
+        assert view.do(edit)
+        (change,) = changes
+        assert (view.renamed, change.renamed) == (renamed, renamed)
+        assert added is None or (change.added, change.removed) == (added, removed)
+        assert view.graph == document.graph.inside("block")
+    while document.undo():
+        assert view.graph == document.graph.inside("block")
+    assert view.graph == begin
+    document.do(lambda g: features(g, "7"))  # of a layer outside
+    assert view.renamed == {}
 
 
 # --- more rules of an open document ----------------------------------------------------------------------------------
