@@ -25,6 +25,7 @@ from designer.graph.commands import add_layer, remove_layers, set_params
 from designer.graph.diagnostics import Diagnostic
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
+from designer.graph.template_commands import make_template
 from designer.operators.registry import default_registry
 from exporters.pytorch import generate_source
 
@@ -199,7 +200,14 @@ def test_inside_of_a_template_its_class_is_shown(qtbot, panel, context):
     context.document.do(lambda g: set_params(g, {"conv_1": {"kernel": "5x5"}}))
     qtbot.waitUntil(lambda: "5" in panel.source() and "padding=2" in panel.source(), timeout=20_000)
     compile(panel.source(), "model.py", "exec")
-    context.leave()
+    name = next(layer.name for layer in context.document.graph if layer.type == "convolution")
+    context.document.do(lambda g: make_template(g, [name], "inmost"))
+    assert context.enter(
+        next(layer.name for layer in context.document.graph if layer.params.get("template") == "inmost")
+    )
+    qtbot.waitUntil(lambda: panel.source().startswith("class Inmost(nn.Module):"), timeout=20_000)
+    assert panel.findChild(QLabel, "code_view.scope").text() == "Template inmost"
+    context.set_scope(())
     qtbot.waitUntil(lambda: "class ResidualBlocks" in panel.source(), timeout=20_000)
 
 

@@ -394,6 +394,18 @@ def test_edits_of_one_field_are_one_step_for_one_selection(editor: Editor) -> No
         ActivationSpec("relu"),  # it had it before
     ]
     assert len(editor.said) == before
+    editor.type("activation.alpha", "0.5")  # of both
+    assert [document.graph[name].activation.params for name in ("first", "third")] == [{"alpha": "0.5"}] * 2
+    assert document.graph["second"].activation is None
+    document.undo()
+    asked: list[str] = []
+    context.canvas_requested.connect(lambda: asked.append("canvas"))
+    for key, leaves in (
+        (Qt.Key.Key_Return, True), (Qt.Key.Key_Enter, True), (Qt.Key.Key_Escape, True), (Qt.Key.Key_Tab, False), (Qt.Key.Key_A, False),
+    ):  # fmt: skip
+        editor.qtbot.keyClick(editor.panel, key)
+        assert bool(asked) is leaves
+        asked.clear()
     context.select(("first",))
     line = editor.panel._name.line
     line.setFocus()

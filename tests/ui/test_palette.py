@@ -244,6 +244,10 @@ def test_layers_of_several_types_that_come_together_are_not_recent(palette, cont
     assert palette._recent == ["pooling", *before]
     document.do(commands.rename_layer(document.graph, "a", "z"))
     assert palette._recent == ["pooling", *before]
+    kinds = ["identity", "convolution", "activation", "split", "mix", "element_wise", "output"]
+    for number, kind in enumerate([*kinds, "mix"]):
+        document.do(Edit("Add", {f"n{number}": (None, Layer(f"n{number}", kind))}))
+    assert palette.recent() == ("mix", "output", "element_wise", "split", "activation", "convolution"), "six, each once"
 
 
 def test_only_templates_have_a_context_menu(qtbot, context):

@@ -733,6 +733,19 @@ def test_every_kind_of_word_of_python_has_its_color(qapp) -> None:
     ]
 
 
+def test_code_has_the_colors_of_the_present_theme(qapp) -> None:
+    document = QTextDocument('x = "text"  # why\nif 1: pass')
+    highlighter = PythonHighlighter(document)
+    highlighter.rehighlight()
+    for mode in ("light", "dark", "light"):
+        theme.apply(qapp, mode)
+        found = [
+            f.format.foreground().color() for n in range(2) for f in document.findBlockByNumber(n).layout().formats()
+        ]
+        assert found == [theme.color(role) for role in ("string", "comment", "keyword", "number", "keyword")]
+    theme.apply(qapp, "system")
+
+
 def test_texts_over_several_lines_end_where_they_end(qapp) -> None:
     text = '"""one"""\nx = """two\nif 3\nend""" if 4\n""""""\nr"""five\n"""\ndef six'
     assert spans(text) == [

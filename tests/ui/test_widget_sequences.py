@@ -309,6 +309,10 @@ def test_a_slider_over_ranges_values_and_gestures(qtbot: QtBot) -> None:
     assert (slider.value, slider.slider.value(), slider.slider.maximum()) == (2.5, 4, 4)
     slider.slider.setValue(1)
     assert slider.value == 0.25
+    slider.set_range(0.0, 1.0, 0.5)  # only the step is another one
+    assert (slider.value, slider.box.singleStep(), slider.slider.maximum()) == (0.25, 0.5, 2)
+    slider.slider.setValue(1)
+    assert slider.value == 0.5
 
 
 @pytest.mark.parametrize("whole", [False, True])
