@@ -1570,3 +1570,67 @@ def test_the_tip_of_a_bar_is_the_value_below_the_pointer(qtbot: QtBot) -> None:
         heard.clear()
         assert QToolTip.text() == tip
     QToolTip.hideText()
+
+
+def test_what_an_image_view_paints_over_and_instead_of_its_image(view: ImageView, qtbot: QtBot) -> None:
+    """The image where its pixels are, a note at the lower left, a frame while it has the focus, or a text in the middle."""
+
+    def painted_now() -> dict[str, QRectF]:
+        made = strokes(view)
+        found = {stroke.text or stroke.kind: stroke.area for stroke in made if stroke.kind in ("text", "image")}
+        frames = [stroke.area for stroke in made if "accent" in stroke.pen and not stroke.fill]
+        return found | ({"frame": frames[0]} if frames else {})
+
+    view.clearFocus()
+    for zoom, note, focus in itertools.product((None, 4.0, 20.0), ("", "random weights"), (False, True)):
+        view.fit() if zoom is None else view.look_at(QRectF(10, 10, 4, 4), zoom)
+        view.set_note(note)
+        view.setFocus() if focus else view.clearFocus()
+        qtbot.waitUntil(lambda focus=focus: view.hasFocus() is focus)
+        found = painted_now()
+        assert near(found["image"].topLeft(), view.place_of(0, 0))
+        assert near(found["image"].bottomRight(), view.place_of(40, 30))
+        assert found.keys() == {"image", *([note] if note else []), *(["frame"] if focus else [])}
+        if note:
+            assert QRectF(0, 250, 200, 50).contains(found[note].center())
+        if focus:
+            assert found["frame"] == QRectF(0, 0, 399, 299)
+    view.clearFocus()
+    view.show_image(None)
+    assert painted_now().keys() == {"nothing", "random weights"}
+    view.set_empty_text("not yet")
+    view.set_note("")
+    (area,) = painted_now().values()
+    assert near(area.center(), QPointF(200, 150), 12.0)
+
+
+def test_an_image_keeps_the_pixels_that_it_was_made_of() -> None:
+    rng = np.random.default_rng(2)
+    for shape in ((3, 5), (1, 1), (40, 7)):
+        pixels = rng.integers(0, 1 << 24, shape, np.uint32) | np.uint32(0xFF000000)
+        for made in (pixels, np.asfortranarray(pixels), np.repeat(pixels, 2, 1)[:, ::2], pixels[::-1][::-1]):
+            image = render.to_image(made.copy(order="K") if made is pixels else made)
+            np.full(shape, 7, np.uint32)  # would take the place of what is free
+            found = [[image.pixel(x, y) for x in range(shape[1])] for y in range(shape[0])]
+            assert found == pixels.tolist()
+
+
+@pytest.mark.parametrize("signed", [False, True])
+def test_the_bar_of_a_map_goes_from_its_lowest_to_its_highest_value(signed: bool, qapp) -> None:
+    (made,) = strokes(lambda painter: heat.paint_heat_bar(painter, QRectF(10, 20, 200, 12), signed=signed))
+    assert made.area == QRectF(10, 20, 200, 12)
+    ends = [heat.heat_color(share, signed=signed).name() for share in (-1.0, 1.0)]
+    assert made.fill == " to ".join(ends)
+
+
+def test_a_search_over_a_widget_is_at_its_top_in_the_middle(qtbot: QtBot) -> None:
+    page = QWidget()
+    shown(qtbot, page, 600, 300)
+    page.move(0, 0)
+    popup = SearchPopup("find", "Find", "hint", "Nothing.", lambda _text: [], page)
+    popup.setWindowFlag(Qt.WindowType.Popup, False)
+    popup.open_over(page, "conv")
+    place = page.mapFromGlobal(popup.pos())
+    assert (place.x(), place.y()) == ((600 - popup.width()) // 2, 48)
+    assert (popup.text, popup._edit.selectedText()) == ("conv", "conv")
+    popup.close()
