@@ -17,7 +17,7 @@ from PySide6.QtCore import QCoreApplication, QEvent
 
 from app.ui.document.document import Document
 from app.ui.document.import_record import ImportRecord
-from app.ui.document.labels import labels_of, read_labels
+from app.ui.document.labels import LARGEST, labels_of, read_labels
 from app.ui.document.locations import is_sample, sample_files, start_folder
 from app.ui.document.open_document import OpenDocument, _JournalNotifier
 from app.ui.document.template_view import ScopeStep, TemplateView, find_layer
@@ -403,6 +403,23 @@ def test_labels_come_from_the_file_next_to_the_document(qapp, tmp_path: Path, mo
             known = path.is_relative_to(folder) or written is path
             assert labels_of(document, "out") == ((label,) if known else ("cow",))
     assert read_labels(folder) == read_labels(folder / "gone.txt") == ()
+
+
+def test_a_file_of_labels_has_one_in_each_line(tmp_path: Path) -> None:
+    """Whatever ends a line and whatever its bytes are; what is no file, or not all of a very large one, is not read."""
+    path = tmp_path / "names.txt"
+    for number, (data, labels) in enumerate((
+        (b"", ()), (b"\n", ("",)), (b"cat", ("cat",)), (b"cat\n", ("cat",)), (b"a\r\nb\r\n\r\nc", ("a", "b", "", "c")),
+        (b"\xef\xbb\xbfcat\ndog", ("cat", "dog")), (b" two words \t\n\n", ("two words", "")), ("größe\n".encode(), ("größe",)),
+        (b"b\xffd\nok", ("b\ufffdd", "ok")), (b"<b>, 1;2\n0 cat", ("<b>, 1;2", "0 cat")),
+        (b"x" * (LARGEST + 5) + b"\nlast", ("x" * LARGEST,)),
+    )):  # fmt: skip
+        path.write_bytes(data)
+        os.utime(path, (number, number))
+        assert read_labels(path) == labels
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    assert read_labels(pipe) == read_labels(Path("/dev/zero")) == read_labels(Path("a\0b")) == ()
 
 
 def test_where_a_file_of_labels_is_looked_for(tmp_path: Path, monkeypatch) -> None:

@@ -1193,8 +1193,17 @@ def test_a_plot_has_plain_numbers_and_the_colors_of_the_theme(qtbot: QtBot, qapp
             axis = plot.getAxis(side)
             assert axis.pen().color() == theme.color("outline")
             assert axis.textPen().color() == theme.color("text")
+    assert legend.opts["offset"] == (10, -10)
+    assert legend.opts["labelTextSize"] == f"{plot.font().pointSizeF():.0f}pt"
+    for side in ("bottom", "right", "left"):
+        axis = plot.getAxis(side)
+        plot.label_axis(side, f"of the {side}")
+        assert (axis.labelText, axis.labelStyle["color"]) == (f"of the {side}", theme.color("text").name())
+        assert axis.style["tickFont"] == plot.font()
+        axis.setRange(0, 3e9)
+        axis.updateAutoSIPrefix()
+        assert (axis.autoSIPrefix, axis.autoSIPrefixScale) == (False, 1.0)
     plot.label_axis("left", "FLOP")
-    axis = plot.getAxis("left")
     axis.setRange(0, 2e6)
     axis.updateAutoSIPrefix()
     assert axis.autoSIPrefixScale == 1.0
@@ -1340,11 +1349,15 @@ def test_both_parts_of_a_frozen_table_ask_for_a_menu_and_draw_their_columns(qtbo
     large = QFont()
     large.setPointSizeF(4 * large.pointSizeF())
     model.item(1, 2).setFont(large)
+    model.item(0, 2).setText("a long text that needs more room than there is")
     tree = shown(qtbot, FrozenTree("tree", "Rows"), 500, 200)
     model.setParent(tree)
     tree.set_model(model)
-    for widest in (40, 300):
+    model.item(2, 0).setText("the long name of a layer")
+    for widest in (100, 300):
         tree.fit_columns(widest)
+        assert tree.sizes()[0] == min(tree.frozen.sizeHintForColumn(0) + 24, widest)
+        assert tree.frozen.sizeHintForColumn(0) > 76
         for column in (1, 2):
             needed = max(tree.table.sizeHintForColumn(column), tree.table.header().sectionSizeHint(column))
             assert tree.table.columnWidth(column) == min(needed, widest)
