@@ -367,6 +367,9 @@ def test_weights_are_checked_again_only_when_their_place_or_the_network_changes(
     assert len(checked) == 2, "one may go on typing"
     qtbot.waitUntil(lambda: len(checked) == 3)
     assert checked[2] == (first, "/x")
+    first.do(lambda g: commands.move_layers(g, {"in": (64, 64)}))
+    first.do(lambda g: commands.set_property(g, "comment", "text"))
+    assert not view._later.isActive()
     view.follow(second)
     assert checked[3:] == [(second, "/v")]
     first.change_settings(weights="/y")

@@ -572,6 +572,7 @@ def test_the_report_of_the_weights_is_of_the_present_ones(qtbot: QtBot, tmp_path
     bench = Bench(graph)
     document = bench.document
     view = shown(qtbot, WeightsReportView("weights"), 500, 400)
+    view._later.setInterval(1)
     bench.context.setParent(view)
     details = view.findChild(QToolButton, "weights.details")
     label = view.findChild(QLabel, "weights.summary")
@@ -635,6 +636,19 @@ def test_the_report_of_the_weights_is_of_the_present_ones(qtbot: QtBot, tmp_path
     assert all(table.item(0, column).toolTip() for column in range(4))
     document.undo()
     assert state()[:2] == (f"{count} of {count} tensors bound.", "positive")
+    for params, expected in (
+        ({"kernel": "5x5"}, f"{count - 1} of {count} tensors bound, 1 wrong shape."),
+        ({"apply_bias": "false"}, f"{count - 1} of {count - 1} tensors bound, 1 unexpected."),
+    ):  # the shapes of all outputs stay
+        before = dict(document.inference.states)
+        bench.set("second", **params)
+        assert document.inference.states == before
+        assert state()[0] == expected
+        document.undo()
+        assert state()[:2] == (f"{count} of {count} tensors bound.", "positive")
+    assert document.do(lambda g: commands.rename_layer(g, "second", "other"))
+    assert state()[0] == f"{count - 2} of {count} tensors bound, 2 missing, 2 unexpected."
+    document.undo()
     assert document.do(lambda g: commands.remove_layers(g, ["third"]))
     text, role, *_ = state()
     assert (text, role) == (f"{count - 2} of {count - 2} tensors bound, 2 unexpected.", "warning")

@@ -247,6 +247,7 @@ def test_layers_of_several_types_that_come_together_are_not_recent(palette, cont
     kinds = ["identity", "convolution", "activation", "split", "mix", "element_wise", "output"]
     for number, kind in enumerate([*kinds, "mix"]):
         document.do(Edit("Add", {f"n{number}": (None, Layer(f"n{number}", kind))}))
+        assert len(palette.recent()) == min(number + 2, 6)
     assert palette.recent() == ("mix", "output", "element_wise", "split", "activation", "convolution"), "six, each once"
 
 
