@@ -155,6 +155,49 @@ def test_a_number_from_its_first_key_to_the_next_gesture(rows: Rows) -> None:
     assert rows.model["features"] == "21"  # not what was before the last gesture
 
 
+@pytest.mark.parametrize("part", [None, 0, 1])
+def test_what_is_being_typed_stays_while_something_else_changes(rows: Rows, part: int | None) -> None:
+    """In a number and in either part of a size: an expression, a wrong text, and another way to write the same number."""
+    name = "features" if part is None else "kernel"
+    row, other = rows.row(name), "groups"
+    line = (row.editor.inner if part is None else row.editor.inner.fields[part]).lineEdit()
+    size = {None: "{}", 0: "{}x3", 1: "3x{}"}[part]
+
+    def type_(text: str) -> None:
+        line.setFocus()
+        line.selectAll()
+        rows.qtbot.keyClicks(line, text)
+
+    def change_something_else() -> None:
+        rows.model[other] = "2" if rows.model[other] == "1" else "1"
+        rows.show()
+
+    rows.row("apply_bias").editor.inner.setFocus()
+    assert row.editor.has_focus() is False
+    for text, number, message in (
+        ("2*4", "8", f"= {size.format(8)}, press Enter to apply"),
+        ("09", "9", ""),
+        ("7", "7", ""),
+    ):
+        type_(text)
+        assert row.editor.has_focus()
+        for _ in range(2):
+            assert (line.text(), row._message.text()) == (text, message)
+            change_something_else()
+        rows.qtbot.keyClick(line, Qt.Key.Key_Return)
+        assert (rows.model[name], line.text(), row._message.text()) == (size.format(number), number, "")
+    type_("a")
+    said = row._message.text()
+    assert said
+    change_something_else()
+    assert (line.text(), row._message.text(), rows.model[name]) == ("a", said, size.format(7))
+    rows.qtbot.keyClick(line, Qt.Key.Key_Escape)
+    assert (line.text(), row._message.text()) == ("7", "")
+    type_("2*3")
+    rows.row("apply_bias").editor.inner.setFocus()  # leaving the field applies the expression
+    assert (rows.model[name], line.text()) == (size.format(6), "6")
+
+
 def test_rows_that_do_not_apply_have_neither_help_nor_message(rows: Rows) -> None:
     padding = rows.row("padding_tuple")
     assert not padding.editor.isVisible()
