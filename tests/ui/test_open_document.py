@@ -234,6 +234,10 @@ def test_the_project_of_a_document(document: Document, heard: Heard, tmp_path: P
     assert (document.settings.project, document.settings.task) == (str(tmp_path / "one"), "denoise")
     document.use_project(tmp_path / "one")
     assert heard() == []
+    for task in ("segmentation", "denoise"):  # the same folder is used for another task
+        document.use_project(tmp_path / "one", task)
+        assert heard() == ["settings", "project"]
+        assert (document.settings.project, document.settings.task) == (str(tmp_path / "one"), task)
     document.use_project(tmp_path / "two")
     assert heard() == ["settings", "project"]
     assert (document.project, document.settings.task) == (tmp_path / "two", "denoise")
