@@ -16,7 +16,7 @@ from window_kit import shown
 
 from app.ui.design.differences import LAYER, MARKS, DifferencesPanel
 from app.ui.design.differences import rows as difference_rows
-from app.ui.design.import_report import ImportReportPanel, Row, RowsModel
+from app.ui.design.import_report import ImportReportPanel, Row, RowsModel, _case_texts
 from app.ui.design.type_checking import TypeCheckingPanel, row_texts, unique
 from app.ui.document.document import Document
 from app.ui.document.import_record import ImportRecord
@@ -100,6 +100,15 @@ def test_every_cell_of_an_import_report_is_of_the_import(qtbot: QtBot, context: 
     assert panel._warnings.text().splitlines()[-2:] == ["The first warning.", "The second one."]
     assert (panel._result._role, panel._facts._role, panel._warnings._role) == ("positive", "info", "warning")
     assert not panel.cases.isColumnHidden(3)
+
+
+def test_each_difference_of_a_comparison_is_a_number_or_cannot_be_compared() -> None:
+    shapes = {"x": (1, 3, 8, 16), "t": (2,)}
+    for absolute, relative, texts in (
+        (0.0125, 2.5e-7, ("0.0125", "2.5e-07")), (0.5, UNBOUNDED, ("0.5", "not comparable")),
+        (UNBOUNDED, 0.25, ("not comparable", "0.25")), (UNBOUNDED, UNBOUNDED, ("not comparable",) * 2), (0.0, 0.0, ("0", "0")),
+    ):  # fmt: skip
+        assert _case_texts(shapes, absolute, relative, "out") == ("x 1 x 3 x 8 x 16, t 2", *texts, "out")
 
 
 @pytest.mark.parametrize(

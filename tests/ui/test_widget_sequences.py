@@ -703,6 +703,8 @@ def test_where_and_under_which_name_files_are_saved(
     assert proposals.pop() == (str(first / "a.csv"), filters[1])
     assert ask("a.txt", second / "b.txt") == second / "b.txt"
     assert proposals.pop() == (str(first / "a.txt"), filters[0])
+    assert ask("A.TSV", "") is None
+    assert proposals.pop()[1] == filters[1]
     assert ask("a", second / "c", filters[1]) == second / "c.csv"
     assert proposals.pop() == (str(second / "a"), "")  # the folder of the last one
     assert ask("a.csv", second / "c") == second / "c.csv"  # the format that was proposed
