@@ -192,6 +192,17 @@ def test_the_layer_editor_shows_the_selected_layers_only(editor: Editor) -> None
     assert editor.texts("kernel", "features") == ["3x3", ""]
     context.select(("first", "third"))  # with other activations each
     assert not [name for name in editor.rows() if name.startswith("activation.")]
+    leaky = [ActivationSpec("leaky_relu", {}), ActivationSpec("leaky_relu", {"negative_slope": "0.1"})]
+    for spec, text, hint in (
+        (leaky[0], "", "0.01, 0.1"),
+        (leaky[1], "0.1", ""),
+    ):  # a default that is not written counts
+        assert document.do(lambda graph, spec=spec: commands.set_activation(graph, ["third"], spec))
+        context.select(("first", "third"))
+        assert editor.texts("activation.negative_slope") == [text]
+        field = editor.rows()["activation.negative_slope"].editor.inner
+        assert field.lineEdit().placeholderText() == hint
+        document.undo()
     context.select(("third", "second"))
     assert editor.texts("features") == ["4"]
     editor.expect("two", activation="multiple values", reset=True)

@@ -16,7 +16,7 @@ from window_kit import shown
 
 from app.ui.design.differences import LAYER, MARKS, DifferencesPanel
 from app.ui.design.differences import rows as difference_rows
-from app.ui.design.import_report import ImportReportPanel, Row, RowsModel, _case_texts
+from app.ui.design.import_report import ImportReportPanel, Row, RowsModel, _case_texts, report_text
 from app.ui.design.type_checking import TypeCheckingPanel, row_texts, unique
 from app.ui.document.document import Document
 from app.ui.document.import_record import ImportRecord
@@ -100,6 +100,17 @@ def test_every_cell_of_an_import_report_is_of_the_import(qtbot: QtBot, context: 
     assert panel._warnings.text().splitlines()[-2:] == ["The first warning.", "The second one."]
     assert (panel._result._role, panel._facts._role, panel._warnings._role) == ("positive", "info", "warning")
     assert not panel.cases.isColumnHidden(3)
+
+
+def test_a_copied_report_has_the_opaque_nodes_only() -> None:
+    outcomes = (
+        NodeOutcome("k", "Conv", Outcome.KNOWN, ("conv",), "a reason"), NodeOutcome("o1", "Odd", Outcome.OPAQUE, ("odd",), "it is not known"),
+        NodeOutcome("f", "Constant", Outcome.FOLDED, (), "a constant"), NodeOutcome("o2", "Odder", Outcome.OPAQUE),
+    )  # fmt: skip
+    report = msgspec.structs.replace(REPORT, outcomes=outcomes)
+    assert report_text(report).splitlines() == [
+        "net.onnx", *report.summary().splitlines(), "opaque: o1 (Odd): it is not known", "opaque: o2 (Odder): "
+    ]  # fmt: skip
 
 
 def test_each_difference_of_a_comparison_is_a_number_or_cannot_be_compared() -> None:

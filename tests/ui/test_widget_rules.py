@@ -25,6 +25,7 @@ from PySide6.QtGui import (
     QImage,
     QKeyEvent,
     QMouseEvent,
+    QPainter,
     QStandardItem,
     QStandardItemModel,
     QTextDocument,
@@ -74,6 +75,7 @@ from app.ui.widgets.notice import Notice
 from app.ui.widgets.notice_bar import NoticeBar
 from app.ui.widgets.number_field import NumberField
 from app.ui.widgets.operator_search import search
+from app.ui.widgets.overlays import BoxOverlay
 from app.ui.widgets.run_choices import Choice
 from app.ui.widgets.search_popup import SearchMatch, SearchPopup
 from app.ui.widgets.slider import NumberSlider
@@ -1647,3 +1649,24 @@ def test_a_search_over_a_widget_is_at_its_top_in_the_middle(qtbot: QtBot) -> Non
     assert (place.x(), place.y()) == ((600 - popup.width()) // 2, 48)
     assert (popup.text, popup._edit.selectedText()) == ("conv", "conv")
     popup.close()
+
+
+def test_the_label_of_a_box_is_above_it_or_below_it_where_there_is_no_room_and_always_seen(qapp) -> None:
+    heights: list[int] = []
+
+    def paint(painter: QPainter, overlay: BoxOverlay) -> None:
+        painter.setWindow(0, 0, 300, 200)
+        painter.setViewport(0, 0, 300, 200)
+        heights.append(painter.fontMetrics().height())
+        overlay.paint(painter, QPointF)
+
+    for top, left in itertools.product((0, 4, 10, 16, 20, 24, 28, 32, 60, 120), (-40, 0, 100, 290)):
+        box = BoxOverlay(left, top, left + 30, top + 20, "worst", "error")
+        made = strokes(lambda painter, box=box: paint(painter, box))
+        (text,) = [stroke.area for stroke in made if stroke.kind == "text"]
+        assert text.top() >= 0
+        assert text.bottom() <= 200
+        assert 0 <= text.left() <= 280
+        above = text.center().y() < top
+        assert above or text.top() > top + 20
+        assert above is (top - 4 >= heights[-1] + 8)
