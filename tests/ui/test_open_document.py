@@ -426,6 +426,23 @@ def test_a_file_of_labels_has_one_in_each_line(tmp_path: Path) -> None:
     assert read_labels(pipe) == read_labels(Path("/dev/zero")) == read_labels(Path("a\0b")) == ()
 
 
+def test_a_layer_that_names_its_values_needs_no_file(tmp_path: Path) -> None:
+    """The output that reads them may have a file, which names those of a layer that does not."""
+    path = tmp_path / "names.txt"
+    path.write_text("cat\ndog")
+    names = {"statistics": ("", "figures"), "histogram": ("", "shares"), "identity": ("",)}
+    layers = [layer("in", "input", dims="8x8x3"), *(layer(kind, kind, "in") for kind in names)]
+    registry = default_registry()
+    for kind, ports in names.items():
+        for port in ports:
+            source = Source(kind, port)
+            for file, known in ((str(path), ("cat", "dog")), ("", ())):
+                graph = Graph([*layers, layer("out", "output", str(source), label_path=file)])
+                own = registry.get(kind)().labels(port)
+                assert labels_of(Document(graph, registry), str(source)) == (tuple(own) or known), source
+                assert bool(own) is bool(port)
+
+
 def test_where_a_file_of_labels_is_looked_for(tmp_path: Path, monkeypatch) -> None:
     """Next to the document, also in a folder there or above; a document without a file looks in the working folder."""
     folder, inner, home = tmp_path / "net", tmp_path / "net" / "labels", tmp_path / "home"

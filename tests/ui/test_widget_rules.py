@@ -1411,6 +1411,31 @@ def test_a_number_next_to_a_slider_has_as_many_digits_as_it_needs(qtbot: QtBot) 
             assert slider.value == pytest.approx(value, abs=1e-9), "it keeps all of its digits"
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "step", "ticks"),
+    [(0, 1, 0.0005, 2000), (0, 50, 0.01, 5000), (0, 1, 1e-5, 10000), (-5, 5, 0.25, 40), (0, 1, 5, 1), (2, 2, 1, 1)],
+)
+def test_a_slider_has_a_place_for_every_step_up_to_ten_thousand(
+    qtbot: QtBot, low: float, high: float, step: float, ticks: int
+) -> None:
+    slider = NumberSlider("s", "S", low, high, step)
+    qtbot.addWidget(slider)
+    assert (slider.slider.minimum(), slider.slider.maximum(), slider.slider.pageStep()) == (
+        0,
+        ticks,
+        max(1, ticks // 10),
+    )
+    slider.set_value(high)
+    for tick in (0, 1, 7, ticks // 3, ticks - 1, ticks):
+        if tick <= ticks:
+            slider.slider.setValue(tick)
+            steps = round(tick / ticks * (high - low) / step)
+            assert slider.value == pytest.approx(high if tick == ticks else min(low + steps * step, high), abs=1e-9)
+            slider.set_value(slider.value)
+            assert slider.slider.value() == tick or low == high
+    slider._rest.stop()
+
+
 def test_a_placeholder_needs_one_line_and_its_button(qtbot: QtBot) -> None:
     for action in ("", "Open"):
         panel, state, content = QWidget(), EmptyState("p", "magnify", "a long text " * 20, action), QLabel("content")

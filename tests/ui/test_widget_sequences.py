@@ -235,6 +235,12 @@ def test_values_of_several_layers_and_of_one_again(rows: Rows) -> None:
     assert state() == ("", "9, 20, 100", True, "Values of the selected layers: 9, 20, 100")
     rows.show(features=["1000", "2000", "30", "4000"])
     assert state()[:2] == ("", "30 … 4000")
+    for texts, hint in (
+        (["100", "200", "3000"], "100, 200, 3000"), (["100", "200", "30000"], "100 … 30000"), (["1", "1000000", "30000000"], "1 … 30000000"),
+        (["10000", "20000000"], "…"), (["-5", "5", "x"], "-5, 5, x"),
+    ):  # fmt: skip
+        rows.show(features=texts)
+        assert state() == ("", hint, True, f"Values of the selected layers: {', '.join(texts)}")
     rows.show(features=["32", "32"])
     assert (state()[0], state()[2:]) == ("32", (False, ""))
     rows.show(features=["8", "32"])
