@@ -762,6 +762,15 @@ def test_texts_over_several_lines_end_where_they_end(qapp) -> None:
     ]
 
 
+def test_a_text_that_begins_at_the_end_of_a_line_goes_on_in_the_next(qapp) -> None:
+    for opening in ('"""', 'x = """', 'r"""', '"""a"', '"""a""'):
+        body = opening.removeprefix("x = ")
+        found = spans(f'{opening}\nif 3 "\n""\n"""\nif 4')
+        assert found == [
+            [(body, "string")], [('if 3 "', "string")], [('""', "string")], [('"""', "string")], [("if", "keyword"), ("4", "number")],
+        ], opening  # fmt: skip
+
+
 # --- numbers ---------------------------------------------------------------------------------------------------------
 
 
