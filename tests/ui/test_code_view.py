@@ -25,6 +25,7 @@ from designer.graph.commands import add_layer, remove_layers, set_params
 from designer.graph.diagnostics import Diagnostic
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
+from designer.graph.template_commands import make_template
 from designer.operators.registry import default_registry
 from exporters.pytorch import generate_source
 
@@ -199,7 +200,14 @@ def test_inside_of_a_template_its_class_is_shown(qtbot, panel, context):
     context.document.do(lambda g: set_params(g, {"conv_1": {"kernel": "5x5"}}))
     qtbot.waitUntil(lambda: "5" in panel.source() and "padding=2" in panel.source(), timeout=20_000)
     compile(panel.source(), "model.py", "exec")
-    context.leave()
+    name = next(layer.name for layer in context.document.graph if layer.type == "convolution")
+    context.document.do(lambda g: make_template(g, [name], "inmost"))
+    assert context.enter(
+        next(layer.name for layer in context.document.graph if layer.params.get("template") == "inmost")
+    )
+    qtbot.waitUntil(lambda: panel.source().startswith("class Inmost(nn.Module):"), timeout=20_000)
+    assert panel.findChild(QLabel, "code_view.scope").text() == "Template inmost"
+    context.set_scope(())
     qtbot.waitUntil(lambda: "class ResidualBlocks" in panel.source(), timeout=20_000)
 
 
@@ -231,8 +239,9 @@ def test_a_failure_of_the_generator_is_said_and_the_text_before_stays(qtbot, pan
     if not before:
         panel._text.clear()
     panel._busy = True
-    panel._on_failed((Diagnostic("no-memory", "the memory is full", remedy="close other programs"),))
-    message = "No code generated. The memory is full. Close other programs."
+    memory = Diagnostic("no-memory", "the memory is full", remedy="close other programs")
+    panel._on_failed((memory, Diagnostic("no-disk", "the disk is full")))
+    message = "No code generated. The memory is full. Close other programs.; The disk is full."
     if before:
         assert (panel.source(), panel._problem.text(), panel._stack.currentWidget()) == (source, message, panel._text)
         assert panel.findChild(QLabel, "code_view.scope").text() == "Whole network"

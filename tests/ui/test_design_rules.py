@@ -367,6 +367,9 @@ def test_weights_are_checked_again_only_when_their_place_or_the_network_changes(
     assert len(checked) == 2, "one may go on typing"
     qtbot.waitUntil(lambda: len(checked) == 3)
     assert checked[2] == (first, "/x")
+    first.do(lambda g: commands.move_layers(g, {"in": (64, 64)}))
+    first.do(lambda g: commands.set_property(g, "comment", "text"))
+    assert not view._later.isActive()
     view.follow(second)
     assert checked[3:] == [(second, "/v")]
     first.change_settings(weights="/y")
@@ -448,10 +451,10 @@ def test_shapes_of_ports_are_those_of_what_is_connected() -> None:
 
 @pytest.mark.parametrize("unknown", [0, 2])
 def test_sums_of_layers(unknown: int) -> None:
-    total = Total(flops=1_500_000, learned=1_234, weights=4_936, outputs=2_097_152, layers=3, unknown=unknown)
+    total = Total(flops=1_500_000, learned=1_217, weights=4_936, outputs=2_097_152, layers=3, unknown=unknown)
     if unknown:
         assert _sums(total) == [("Parameters", "unknown"), ("FLOPs, batch size 1", "unknown")]
     else:
         assert _sums(total) == [
-            ("Parameters", "1,234"), ("FLOPs, batch size 1", "~1.50 MFLOP"), ("Memory, FP32", "~4.82 KiB weights, ~2.00 MiB outputs"),
+            ("Parameters", "1,217"), ("FLOPs, batch size 1", "~1.50 MFLOP"), ("Memory, FP32", "~4.82 KiB weights, ~2.00 MiB outputs"),
         ]  # fmt: skip

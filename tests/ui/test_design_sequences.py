@@ -192,6 +192,17 @@ def test_the_layer_editor_shows_the_selected_layers_only(editor: Editor) -> None
     assert editor.texts("kernel", "features") == ["3x3", ""]
     context.select(("first", "third"))  # with other activations each
     assert not [name for name in editor.rows() if name.startswith("activation.")]
+    leaky = [ActivationSpec("leaky_relu", {}), ActivationSpec("leaky_relu", {"negative_slope": "0.1"})]
+    for spec, text, hint in (
+        (leaky[0], "", "0.01, 0.1"),
+        (leaky[1], "0.1", ""),
+    ):  # a default that is not written counts
+        assert document.do(lambda graph, spec=spec: commands.set_activation(graph, ["third"], spec))
+        context.select(("first", "third"))
+        assert editor.texts("activation.negative_slope") == [text]
+        field = editor.rows()["activation.negative_slope"].editor.inner
+        assert field.lineEdit().placeholderText() == hint
+        document.undo()
     context.select(("third", "second"))
     assert editor.texts("features") == ["4"]
     editor.expect("two", activation="multiple values", reset=True)
@@ -394,6 +405,18 @@ def test_edits_of_one_field_are_one_step_for_one_selection(editor: Editor) -> No
         ActivationSpec("relu"),  # it had it before
     ]
     assert len(editor.said) == before
+    editor.type("activation.alpha", "0.5")  # of both
+    assert [document.graph[name].activation.params for name in ("first", "third")] == [{"alpha": "0.5"}] * 2
+    assert document.graph["second"].activation is None
+    document.undo()
+    asked: list[str] = []
+    context.canvas_requested.connect(lambda: asked.append("canvas"))
+    for key, leaves in (
+        (Qt.Key.Key_Return, True), (Qt.Key.Key_Enter, True), (Qt.Key.Key_Escape, True), (Qt.Key.Key_Tab, False), (Qt.Key.Key_A, False),
+    ):  # fmt: skip
+        editor.qtbot.keyClick(editor.panel, key)
+        assert bool(asked) is leaves
+        asked.clear()
     context.select(("first",))
     line = editor.panel._name.line
     line.setFocus()
@@ -560,6 +583,7 @@ def test_the_report_of_the_weights_is_of_the_present_ones(qtbot: QtBot, tmp_path
     bench = Bench(graph)
     document = bench.document
     view = shown(qtbot, WeightsReportView("weights"), 500, 400)
+    view._later.setInterval(1)
     bench.context.setParent(view)
     details = view.findChild(QToolButton, "weights.details")
     label = view.findChild(QLabel, "weights.summary")
@@ -623,6 +647,19 @@ def test_the_report_of_the_weights_is_of_the_present_ones(qtbot: QtBot, tmp_path
     assert all(table.item(0, column).toolTip() for column in range(4))
     document.undo()
     assert state()[:2] == (f"{count} of {count} tensors bound.", "positive")
+    for params, expected in (
+        ({"kernel": "5x5"}, f"{count - 1} of {count} tensors bound, 1 wrong shape."),
+        ({"apply_bias": "false"}, f"{count - 1} of {count - 1} tensors bound, 1 unexpected."),
+    ):  # the shapes of all outputs stay
+        before = dict(document.inference.states)
+        bench.set("second", **params)
+        assert document.inference.states == before
+        assert state()[0] == expected
+        document.undo()
+        assert state()[:2] == (f"{count} of {count} tensors bound.", "positive")
+    assert document.do(lambda g: commands.rename_layer(g, "second", "other"))
+    assert state()[0] == f"{count - 2} of {count} tensors bound, 2 missing, 2 unexpected."
+    document.undo()
     assert document.do(lambda g: commands.remove_layers(g, ["third"]))
     text, role, *_ = state()
     assert (text, role) == (f"{count - 2} of {count - 2} tensors bound, 2 unexpected.", "warning")

@@ -14,13 +14,15 @@ from PySide6.QtWidgets import QToolButton, QWidget
 from pytestqt.qtbot import QtBot
 from window_kit import shown
 
-from app.ui.design.differences import DifferencesPanel
+from app.ui.design.differences import LAYER, MARKS, DifferencesPanel
 from app.ui.design.differences import rows as difference_rows
-from app.ui.design.import_report import ImportReportPanel, Row, RowsModel
+from app.ui.design.import_report import ImportReportPanel, Row, RowsModel, _case_texts, report_text
 from app.ui.design.type_checking import TypeCheckingPanel, row_texts, unique
 from app.ui.document.document import Document
 from app.ui.document.import_record import ImportRecord
 from app.ui.engine.context import Context
+from app.ui.widgets import theme
+from app.ui.widgets.tooltips import plain_tip
 from designer.graph.commands import set_params
 from designer.graph.compare import NetworkComparison, ValueDifference
 from designer.graph.diagnostics import Diagnostic, Severity
@@ -98,6 +100,26 @@ def test_every_cell_of_an_import_report_is_of_the_import(qtbot: QtBot, context: 
     assert panel._warnings.text().splitlines()[-2:] == ["The first warning.", "The second one."]
     assert (panel._result._role, panel._facts._role, panel._warnings._role) == ("positive", "info", "warning")
     assert not panel.cases.isColumnHidden(3)
+
+
+def test_a_copied_report_has_the_opaque_nodes_only() -> None:
+    outcomes = (
+        NodeOutcome("k", "Conv", Outcome.KNOWN, ("conv",), "a reason"), NodeOutcome("o1", "Odd", Outcome.OPAQUE, ("odd",), "it is not known"),
+        NodeOutcome("f", "Constant", Outcome.FOLDED, (), "a constant"), NodeOutcome("o2", "Odder", Outcome.OPAQUE),
+    )  # fmt: skip
+    report = msgspec.structs.replace(REPORT, outcomes=outcomes)
+    assert report_text(report).splitlines() == [
+        "net.onnx", *report.summary().splitlines(), "opaque: o1 (Odd): it is not known", "opaque: o2 (Odder): "
+    ]  # fmt: skip
+
+
+def test_each_difference_of_a_comparison_is_a_number_or_cannot_be_compared() -> None:
+    shapes = {"x": (1, 3, 8, 16), "t": (2,)}
+    for absolute, relative, texts in (
+        (0.0125, 2.5e-7, ("0.0125", "2.5e-07")), (0.5, UNBOUNDED, ("0.5", "not comparable")),
+        (UNBOUNDED, 0.25, ("not comparable", "0.25")), (UNBOUNDED, UNBOUNDED, ("not comparable",) * 2), (0.0, 0.0, ("0", "0")),
+    ):  # fmt: skip
+        assert _case_texts(shapes, absolute, relative, "out") == ("x 1 x 3 x 8 x 16, t 2", *texts, "out")
 
 
 @pytest.mark.parametrize(
@@ -289,6 +311,39 @@ def test_every_difference_is_a_row_with_its_values() -> None:
         ("~", "changed template", "t3", [found.templates["t3"].summary()]), ("~", "frame", "", [str(other)]),
         ("~", "document", "", [str(value)]), ("→", "moved", "m", ["1, 2 → 3, 4"]),
     ]  # fmt: skip
+
+
+def test_a_row_of_the_differences_has_its_values_in_rows_below_it(qtbot: QtBot, context: Context) -> None:
+    """If there are several; up to six are open. It has the color of its sign and the name of its layer."""
+    panel = DifferencesPanel(context)
+    qtbot.addWidget(panel)
+    values = tuple(ValueDifference(f"p{n} <b>", "1", str(n)) for n in range(8))
+    counts = (1, 2, 6, 7, 8)
+    found = NetworkComparison(
+        added=("new",), removed=("old",), renamed={"a": "b"}, moved={"m": ((1, 2), (3, 4))},
+        changed={f"layer {count}": values[:count] for count in counts}, types={"new": "relu"},
+    )  # fmt: skip
+    comparison = context.comparison
+    comparison.other, comparison.title, comparison.result = Graph(), "the other", found
+    for _ in range(2):  # nothing stays of the rows before
+        comparison.changed.emit()
+        rows = [panel.tree.topLevelItem(n) for n in range(panel.tree.topLevelItemCount())]
+        wanted = list(difference_rows(found))
+        assert panel.head.text() == f"Since the other: {found.summary()}"
+        assert [row.text(0) for row in rows] == [f"{sign} {kind}" for sign, kind, *_ in wanted]
+        for row, (sign, _kind, name, details) in zip(rows, wanted, strict=True):
+            several = len(details) > 1
+            assert (row.text(1), row.data(0, LAYER)) == (name, name)
+            assert row.text(2) == (f"{len(details)} values" if several else details[0])
+            below = [row.child(n) for n in range(row.childCount())]
+            assert [[each.text(n) for n in range(3)] for each in below] == [
+                ["", "", text] for text in details if several
+            ]
+            assert not several or row.isExpanded() is (len(details) <= 6)
+            assert row.toolTip(2) == plain_tip("\n".join(details))
+            assert row.foreground(0).color() == theme.color(MARKS[sign])
+    comparison.stop()
+    assert panel.tree.topLevelItemCount() == 0
 
 
 # --- findings ------------------------------------------------------------------------------------------------------

@@ -119,6 +119,9 @@ def test_another_document_and_the_inside_of_a_template(window, qtbot, tmp_path):
     window.context.document.do(lambda g: commands.set_params(g, {"b": {"features": "4"}}))
     qtbot.waitUntil(lambda: marks(window) == {"b": "~"})
     assert lines(panel) == [("~ changed", "b", "features: 8 → 4")]
+    window.context.select(())
+    panel.tree.itemClicked.emit(panel.tree.topLevelItem(0), 0)
+    assert window.context.selection == ("b",)
     window.context.leave()
     assert ("~ changed template", "pair", "layers: 1 changed") in lines(panel)
     qtbot.waitUntil(lambda: marks(window) == {instance: "~"})  # from outside, what it is part of

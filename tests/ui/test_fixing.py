@@ -20,11 +20,13 @@ from app.ui.document.document import Document
 from app.ui.widgets.tooltips import plain_tip
 from designer.graph import commands
 from designer.graph.commands import set_params
+from designer.graph.diagnostics import Diagnostic
 from designer.graph.edits import Edit
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.graph.template import Template
 from designer.operators.fixes import Fix
+from designer.operators.registry import default_registry
 
 
 def menu_at(window, name: str) -> QMenu:
@@ -115,6 +117,25 @@ def test_inside_of_a_template_the_fix_is_a_step_of_the_file(window):
     assert not root.diagnostics()
     root.undo()
     assert inside.graph["c"].params["features"] == "many"
+
+
+def test_a_fix_of_several_problems_is_offered_once(qapp, monkeypatch):
+    """That of the first one, whatever kind of problem the others are."""
+    offers = {"a": "one two", "b": "two three two", "c": "", "d": "one four"}
+    made = {code: [Fix(title, Edit(code)) for title in titles.split()] for code, titles in offers.items()}
+
+    def fixes(_graph, _registry, _inference, finding, _trial):
+        yield
+        return made[finding.code]
+
+    monkeypatch.setattr(fixing, "finding_fixes", fixes)
+    document = Document(kit.small_graph(), default_registry())
+    for codes in ("abcd", "dcba", "c", ""):
+        found = fixing.fixes_of(document, [Diagnostic(code, "it is wrong") for code in codes])
+        titles = list(dict.fromkeys(title for code in codes for title in offers[code].split()))
+        assert [fix.title for fix in found] == titles
+        firsts = [next(code for code in codes if title in offers[code].split()) for title in titles]
+        assert [fix.edit.title for fix in found] == firsts
 
 
 # --- a slice at a time -------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import pytest
 
 pytest.importorskip("PySide6")
 import re
+from dataclasses import replace
 
 from PySide6.QtGui import QTextDocument
 from PySide6.QtWidgets import QLabel
@@ -15,6 +16,8 @@ from app.ui.design.layer_facts import AT_ONCE, FINDINGS, PORTS, LayerFacts
 from app.ui.document.document import Document
 from app.ui.widgets import theme
 from app.ui.widgets.message import Message
+from app.ui.widgets.sentences import finding_text
+from designer.graph.diagnostics import Diagnostic, Severity
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.operators.registry import default_registry
@@ -178,3 +181,26 @@ def test_the_inputs_and_outputs_beyond_the_first_are_counted(qtbot):
         assert outputs == ["N x 1 x 8 x 8"] * min(count, PORTS) + more
         froms = [f"N x 1 x 8 x 8\nfrom {source}" for source in sources[:PORTS]]
         assert inputs == froms + more
+
+
+def test_only_the_text_of_a_parameter_is_judged_at_its_field(qtbot):
+    """What else is wrong with its value is below the facts, and so is what is wrong with a parameter without a field."""
+    document = Document(Graph([Layer("conv", "convolution")]), default_registry())
+    facts = LayerFacts("facts")
+    qtbot.addWidget(facts)
+    found = [
+        Diagnostic(code, f"{code} {parameter}", severity, layer="conv", parameter=parameter)
+        for code in ("bad-parameter", "too-large", "unknown-operator")
+        for parameter in ("kernel", "stride", None)
+        for severity in (Severity.ERROR, Severity.WARNING)
+    ]
+    state = document.inference.states["conv"]
+    document.inference.states["conv"] = replace(state, diagnostics=tuple(found))
+    for fields in ((), ("kernel",), ("stride", "kernel"), ("features",)):
+        facts.show_layers(document, ["conv"], fields)
+        shown = [(m.text(), m._role) for m in facts.findChildren(Message) if not m.isHidden()]
+        assert shown == [
+            (finding_text(d), d.severity.value)
+            for d in found
+            if d.code != "unknown-operator" and not (d.code == "bad-parameter" and d.parameter in fields)
+        ]

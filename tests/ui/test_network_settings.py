@@ -20,6 +20,7 @@ from app.ui.canvas.canvas import Canvas
 from app.ui.design.network_settings import NetworkSettingsPanel
 from app.ui.design.weights_report import WeightsCheck
 from app.ui.document.document import Document
+from app.ui.document.import_record import ImportRecord
 from app.ui.engine.context import Context
 from app.ui.shell.files import Files
 from app.ui.shell.model_import import ModelImport
@@ -44,6 +45,7 @@ from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.graph.template import Template
 from designer.graph.template_commands import edit_template, make_template
+from designer.importers.report import ImportReport
 from designer.operators.registry import default_registry
 from designer.plugins import plugin_folder
 from designer.runtime.engine_registry import default_engines
@@ -236,6 +238,35 @@ def test_weights_in_nobody_s_folder_are_a_name_like_another(qtbot, panel, contex
     qtbot.keyClicks(line, "~nobody-of-that-name")
     qtbot.keyClick(line, Qt.Key.Key_Return)
     assert context.document.settings.weights.endswith("~nobody-of-that-name")
+
+
+def test_typed_weights_are_a_place_from_the_home_folder_the_document_or_the_root(qtbot, context, tmp_path, monkeypatch):
+    """A document without a file has its home in the user's; an imported one has no file of its own."""
+    home, folder = tmp_path / "home", tmp_path / "nets"
+    monkeypatch.setenv("HOME", str(home))
+    panel = shown(qtbot, NetworkSettingsPanel(context), 340, 640)
+    line = get(panel, QLineEdit, "weights")
+    for path, imported, base in ((None, False, home), (folder / "net.xml", False, folder), (None, True, home)):
+        document = Document(small_graph(), context.registry, path, parent=context)
+        if imported:
+            document.imported = ImportRecord(folder / "model.onnx", ImportReport("model"), document)
+        context.set_document(document)
+        for text, place in (
+            ("w.npz", base / "w.npz"), (" a/w.npz ", base / "a" / "w.npz"), ("~/w.npz", home / "w.npz"), (f"{tmp_path}/w.npz", tmp_path / "w.npz"),
+        ):  # fmt: skip
+            line.setFocus()
+            line.selectAll()
+            qtbot.keyClicks(line, text)
+            qtbot.keyClick(line, Qt.Key.Key_Return)
+            assert document.settings.weights == line.text() == str(place)
+            changes = []
+            document.settings_changed.connect(lambda changes=changes: changes.append(1))
+            qtbot.keyClick(line, Qt.Key.Key_Return)
+            assert not changes, "it is the same place"
+        line.clear()
+        assert document.settings.weights == ""
+        document.undo()
+        assert line.text() == document.settings.weights != ""
 
 
 def test_typed_weights_are_reported_and_follow_the_network(qtbot, panel, context, weights):

@@ -17,8 +17,8 @@ from PySide6.QtCore import QCoreApplication, QEvent
 
 from app.ui.document.document import Document
 from app.ui.document.import_record import ImportRecord
-from app.ui.document.labels import labels_of, read_labels
-from app.ui.document.locations import sample_files, start_folder
+from app.ui.document.labels import LARGEST, labels_of, read_labels
+from app.ui.document.locations import is_sample, sample_files, start_folder
 from app.ui.document.open_document import OpenDocument, _JournalNotifier
 from app.ui.document.template_view import ScopeStep, TemplateView, find_layer
 from app.ui.document.weights_dialog import weights_folder
@@ -30,7 +30,7 @@ from designer.files.variants import Variant
 from designer.files.weight_versions import weight_versions
 from designer.graph import commands, template_commands
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
-from designer.graph.edits import Edit
+from designer.graph.edits import ChangeSet, Edit
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.graph.template import Template
@@ -234,6 +234,10 @@ def test_the_project_of_a_document(document: Document, heard: Heard, tmp_path: P
     assert (document.settings.project, document.settings.task) == (str(tmp_path / "one"), "denoise")
     document.use_project(tmp_path / "one")
     assert heard() == []
+    for task in ("segmentation", "denoise"):  # the same folder is used for another task
+        document.use_project(tmp_path / "one", task)
+        assert heard() == ["settings", "project"]
+        assert (document.settings.project, document.settings.task) == (str(tmp_path / "one"), task)
     document.use_project(tmp_path / "two")
     assert heard() == ["settings", "project"]
     assert (document.project, document.settings.task) == (tmp_path / "two", "denoise")
@@ -347,7 +351,7 @@ def test_an_import_knows_whether_its_source_is_still_the_same(qapp, document: Do
     os.utime(source, (5, 5))
     record = ImportRecord(source, ImportReport("model"), document)
     assert record.current
-    for data, time in ((b"two", 6), (b"longer", 5)):
+    for data, time in ((b"two", 6), (b"longer", 5), (b"two", 5.25)):
         source.write_bytes(data)
         os.utime(source, (time, time))
         assert not record.current
@@ -405,6 +409,40 @@ def test_labels_come_from_the_file_next_to_the_document(qapp, tmp_path: Path, mo
     assert read_labels(folder) == read_labels(folder / "gone.txt") == ()
 
 
+def test_a_file_of_labels_has_one_in_each_line(tmp_path: Path) -> None:
+    """Whatever ends a line and whatever its bytes are; what is no file, or not all of a very large one, is not read."""
+    path = tmp_path / "names.txt"
+    for number, (data, labels) in enumerate((
+        (b"", ()), (b"\n", ("",)), (b"cat", ("cat",)), (b"cat\n", ("cat",)), (b"a\r\nb\r\n\r\nc", ("a", "b", "", "c")),
+        (b"\xef\xbb\xbfcat\ndog", ("cat", "dog")), (b" two words \t\n\n", ("two words", "")), ("größe\n".encode(), ("größe",)),
+        (b"b\xffd\nok", ("b\ufffdd", "ok")), (b"<b>, 1;2\n0 cat", ("<b>, 1;2", "0 cat")),
+        (b"x" * (LARGEST + 5) + b"\nlast", ("x" * LARGEST,)),
+    )):  # fmt: skip
+        path.write_bytes(data)
+        os.utime(path, (number, number))
+        assert read_labels(path) == labels
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    assert read_labels(pipe) == read_labels(Path("/dev/zero")) == read_labels(Path("a\0b")) == ()
+
+
+def test_a_layer_that_names_its_values_needs_no_file(tmp_path: Path) -> None:
+    """The output that reads them may have a file, which names those of a layer that does not."""
+    path = tmp_path / "names.txt"
+    path.write_text("cat\ndog")
+    names = {"statistics": ("", "figures"), "histogram": ("", "shares"), "identity": ("",)}
+    layers = [layer("in", "input", dims="8x8x3"), *(layer(kind, kind, "in") for kind in names)]
+    registry = default_registry()
+    for kind, ports in names.items():
+        for port in ports:
+            source = Source(kind, port)
+            for file, known in ((str(path), ("cat", "dog")), ("", ())):
+                graph = Graph([*layers, layer("out", "output", str(source), label_path=file)])
+                own = registry.get(kind)().labels(port)
+                assert labels_of(Document(graph, registry), str(source)) == (tuple(own) or known), source
+                assert bool(own) is bool(port)
+
+
 def test_where_a_file_of_labels_is_looked_for(tmp_path: Path, monkeypatch) -> None:
     """Next to the document, also in a folder there or above; a document without a file looks in the working folder."""
     folder, inner, home = tmp_path / "net", tmp_path / "net" / "labels", tmp_path / "home"
@@ -439,7 +477,7 @@ def test_where_a_file_of_labels_is_looked_for(tmp_path: Path, monkeypatch) -> No
             assert labels_of(each, "out") == ((text,) if text else ()), (at, label_path)
 
 
-def test_where_dialogs_begin(tmp_path: Path) -> None:
+def test_where_dialogs_begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     document = tmp_path / "net.xml"
     assert start_folder(document) == tmp_path
     assert start_folder(None) == start_folder(sample_files()[0]) == Path.home()
@@ -451,6 +489,25 @@ def test_where_dialogs_begin(tmp_path: Path) -> None:
     assert weights_folder("", document, "net") == str(project / "weights")
     assert weights_folder("", document, "net", tmp_path / "other") == str(tmp_path)
     assert weights_folder("/folder/w.pt", document, "net", project) == "/folder"
+    # links lead to where the document is, and a link to a sample is a sample
+    links, (sample, *_) = tmp_path / "links", sample_files()
+    links.mkdir()
+    for name, target in (("net.xml", document), ("sample.xml", sample), ("cycle.xml", links / "cycle.xml")):
+        (links / name).symlink_to(target)
+    assert start_folder(links / "net.xml") == tmp_path
+    assert start_folder(links / "sample.xml") == Path.home()
+    assert is_sample(links / "sample.xml")
+    assert not is_sample(links / "net.xml")
+    assert start_folder(links / "cycle.xml") == links
+    monkeypatch.chdir(links)
+    for path, folder in (
+        ("new.xml", links),
+        ("../net.xml", tmp_path),
+        ("sub/../new.xml", links),
+        ("net.xml", tmp_path),
+    ):
+        assert start_folder(Path(path)) == folder
+    assert weights_folder("", Path("../net.xml"), "net") == str(project / "weights")
 
 
 def test_a_template_view_follows_names_types_and_counts(qapp) -> None:
@@ -507,6 +564,37 @@ def test_a_template_view_follows_names_types_and_counts(qapp) -> None:
     assert find_layer(names, "a.c") == ((ScopeStep("a", "t"),), "c")
     assert find_layer(names, "b.c") is None
     assert write_document(names)
+
+
+def test_a_name_that_is_taken_again_inside_of_a_template_is_that_of_another_layer(qapp) -> None:
+    """What the last edit renamed is not renamed again by the next one."""
+    document = Document(network(), default_registry())
+    view = TemplateView(document, ScopeStep("use", "block"), document)
+    document.changed.connect(view.follow)
+    changes: list[ChangeSet] = []
+    view.changed.connect(changes.append)
+    begin = view.graph.copy()
+    for edit, renamed, added, removed in (
+        (lambda g: commands.rename_layer(g, "c", "d"), {"c": "d"}, None, None),
+        (lambda g: commands.add_layer(g, layer("c", "identity")), {}, {"c"}, set()),
+        (lambda g: features(g, "9", "d"), {}, set(), set()),
+        (lambda g: commands.remove_layers(g, ["c"]), {}, set(), {"c"}),
+        (lambda g: commands.add_layer(g, layer("c", "relu", "x")), {}, {"c"}, set()),
+        (lambda g: commands.remove_layers(g, ["d"]), {}, set(), {"d"}),
+        (lambda g: commands.rename_layer(g, "c", "d"), {"c": "d"}, None, None),
+        (lambda g: commands.move_layers(g, {"d": (64, 0)}), {}, set(), set()),
+    ):
+        changes.clear()
+        assert view.do(edit)
+        (change,) = changes
+        assert (view.renamed, change.renamed) == (renamed, renamed)
+        assert added is None or (change.added, change.removed) == (added, removed)
+        assert view.graph == document.graph.inside("block")
+    while document.undo():
+        assert view.graph == document.graph.inside("block")
+    assert view.graph == begin
+    document.do(lambda g: features(g, "7"))  # of a layer outside
+    assert view.renamed == {}
 
 
 # --- more rules of an open document ----------------------------------------------------------------------------------
@@ -774,6 +862,8 @@ def test_a_template_view_reports_each_edit_as_a_document_of_its_layers_does(qapp
     def compare() -> None:
         (mine, *states), (its, *others) = heard[view], heard[alone]
         assert mine == its
+        _added, removed, *_ = its
+        assert bool(others) or not removed, "a layer that is gone is told, also where nothing reads it"
         assert bool(states) or not others, "states of removed layers are announced too"
         assert all(any(names <= found for found in states) for names in others)
 

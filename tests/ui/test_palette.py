@@ -22,6 +22,7 @@ from designer.graph.edits import Edit
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.graph.template import Template
+from designer.graph.template_commands import remove_template, rename_template
 from designer.operators.registry import default_registry
 
 
@@ -163,6 +164,39 @@ def test_templates_of_the_document_stand_first_with_their_number_of_instances(qt
     assert "would use itself" in inside.toolTip(0)
 
 
+def test_inside_of_a_template_the_instances_of_the_whole_file_are_counted(palette, context):
+    """Undo and redo change them there too, and the name of a template."""
+    inner = (Layer("x", "template_input"), Layer("y", "template_output", inputs=(Source("x"),)))
+    graph = Graph(
+        (Layer("a", "template", params={"template": "used"}),),
+        templates=(Template("used", inner), Template("b", inner)),
+    )
+    document = Document(graph, context.registry, parent=context)
+    other = Document(Graph(), context.registry, parent=context)
+    context.set_document(document)
+    assert document.do(lambda g: add_layer(g, Layer("more", "template", params={"template": "b"})))
+    assert document.do(lambda g: rename_template(g, "b", "c"))
+    assert document.do(lambda g: commands.remove_layers(g, ["more"]))
+    assert document.do(lambda g: remove_template(g, "c"))
+    expected = [{"b": 0, "used": 1}, {"b": 1, "used": 1}, {"c": 1, "used": 1}, {"c": 0, "used": 1}, {"used": 1}]
+    assert context.enter("a")
+    tree, role = tree_of(palette), Qt.ItemDataRole.AccessibleTextRole
+
+    def shown_now() -> dict[str, int]:
+        head = tree.topLevelItem(0)
+        texts = [head.child(row).data(0, role).split(", ") for row in range(head.childCount())]
+        return {name: int(count.split()[0]) for name, _, count in texts}
+
+    for act, steps in ((document.undo, (3, 2, 1, 0)), (document.redo, (1, 2, 3, 4))):
+        for step in steps:
+            act()
+            assert shown_now() == expected[step]
+            assert [each.template for each in context.scope] == ["used"]
+    context.set_document(other)
+    document.undo()
+    assert tree.topLevelItem(0).text(0) != "Templates of This Document"
+
+
 def test_an_unused_template_is_deleted_from_the_menu_of_the_palette(palette, context):
     layers = (Layer("x", "template_input"), Layer("y", "template_output", inputs=(Source("x"),)))
     used, unused = Template("used", layers), Template("unused", layers)
@@ -244,6 +278,11 @@ def test_layers_of_several_types_that_come_together_are_not_recent(palette, cont
     assert palette._recent == ["pooling", *before]
     document.do(commands.rename_layer(document.graph, "a", "z"))
     assert palette._recent == ["pooling", *before]
+    kinds = ["identity", "convolution", "activation", "split", "mix", "element_wise", "output"]
+    for number, kind in enumerate([*kinds, "mix"]):
+        document.do(Edit("Add", {f"n{number}": (None, Layer(f"n{number}", kind))}))
+        assert len(palette.recent()) == min(number + 2, 6)
+    assert palette.recent() == ("mix", "output", "element_wise", "split", "activation", "convolution"), "six, each once"
 
 
 def test_only_templates_have_a_context_menu(qtbot, context):

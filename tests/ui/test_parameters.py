@@ -288,6 +288,23 @@ def test_types_with_different_defaults_show_their_own_and_have_no_common_reset(q
     assert stride_of(panel) == "2x2"
 
 
+def test_the_same_fields_have_a_default_only_for_types_that_share_it(panel, context):
+    kinds = {"path": "drop_path", "drop": "dropout", "drop_2d": "dropout_2d"}
+    for name, kind in kinds.items():
+        context.document.do(
+            lambda g, n=name, k=kind: commands.add_layer(g, Layer(n, k, params={"probability": "0.25"}))
+        )
+    for names, shared in (
+        (("path",), True), (("path", "drop"), False), (("drop",), True), (("drop", "drop_2d"), True),
+        (("path", "drop", "drop_2d"), False), (("drop", "drop_2d"), True), (("path",), True),
+    ):  # fmt: skip
+        context.select(names)
+        row = panel._operator_rows.rows["probability"]
+        assert list(panel._operator_rows.rows) == ["probability"]
+        assert (row.has_default, row._reset.isEnabled()) == (shared, shared)
+        assert ("Default: " in row._doc.text()) is shared
+
+
 def stride_of(panel) -> str:
     return panel.findChildren(QWidget, "parameters.stride")[-1].text()  # an earlier one is deleted later
 

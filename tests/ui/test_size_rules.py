@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from threading import Event
@@ -24,10 +25,12 @@ from app.ui.engine.client import EngineClient
 from app.ui.engine.context import Context
 from app.ui.engine.result import Phase
 from app.ui.engine.size_rules import size_rules_of
-from designer.graph.commands import move_layers, set_params
+from designer.graph.commands import move_layers, set_params, set_property, set_settings
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
+from designer.graph.template import Template
+from designer.graph.template_commands import edit_template
 from designer.operators.registry import default_registry
 from designer.operators.size_contract import Cause, Failure, InputSizes, SizeRule, size_contract
 
@@ -71,6 +74,58 @@ def test_network_settings_show_the_rule_and_follow_edits(qtbot: QtBot, panel: Ne
     assert "5 fails at 'blocks'" in text(panel, "network_settings.sizes.causes")
     panel._context.document.do(lambda g: set_params(g, {n: {"block_size": "2"} for n in ("blocks", "back")}))
     qtbot.waitUntil(lambda: text(panel, name) == "input_0: multiples of 2")
+
+
+def test_the_rule_follows_edits_after_which_every_shape_is_the_same(
+    qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the network and in a template; other edits leave it."""
+    monkeypatch.setattr("app.ui.engine.size_rules._PAUSE_MS", 1)
+    conv = Layer("conv", "convolution", (0, 0), (Source("x"),), {"kernel": "3x3", "padding_mode": "reflect"})
+    part = Template(
+        "part", (Layer("x", "template_input"), conv, Layer("y", "template_output", inputs=(Source("conv"),)))
+    )
+    graph = Graph(
+        [
+            Layer("image", "input", params={"dims": "32x32x3"}),
+            replace(conv, name="first", inputs=(Source("image"),)),
+            Layer("use", "template", inputs=(Source("first"),), params={"template": "part"}),
+            Layer("result", "output", inputs=(Source("use"),)),
+        ],
+        templates=[part],
+    )
+    context = Context(default_registry())
+    document = Document(graph, context.registry, parent=context)
+    context.set_document(document)
+    rules = size_rules_of(context)
+
+    def least() -> int:
+        rules.request()
+        qtbot.waitUntil(lambda: rules.contract is not None)
+        assert rules.contract is not None
+        (sizes,) = rules.contract.inputs
+        assert str(sizes.width) == str(sizes.height)
+        return sizes.width.minimum
+
+    assert least() == 2
+    for edit, size in (
+        (lambda g: set_params(g, {"first": {"kernel": "9x9"}}), 5),
+        (lambda g: edit_template(g, "part", set_params(g.inside("part"), {"conv": {"kernel": "15x15"}})), 8),
+        (lambda g: set_params(g, {"first": {"padding_mode": "zeros"}}), 8),
+        (lambda g: edit_template(g, "part", set_params(g.inside("part"), {"conv": {"padding_mode": "zeros"}})), 1),
+    ):
+        states = dict(document.inference.states)
+        assert document.do(edit)
+        assert document.inference.states == states
+        assert rules.contract is None
+        assert least() == size
+    for other in (
+        lambda g: move_layers(g, {"first": (64, 0)}),
+        lambda g: set_property(g, "comment", "text"),
+        lambda g: set_settings({"threads": 0}, {"threads": 3}),
+    ):
+        assert document.do(other)
+        assert rules.contract is not None
 
 
 def test_one_click_makes_every_size_work_and_undo_takes_it_back(qtbot: QtBot, panel: NetworkSettingsPanel) -> None:

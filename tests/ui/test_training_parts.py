@@ -33,12 +33,13 @@ from app.ui.train.training_panel import TrainingPanel
 from app.ui.train.validation_panel import ValidationPanel
 from app.ui.widgets import theme
 from designer.files.weights import Weights, fill_missing, required_weights, save_weights
-from designer.graph.commands import add_layer
+from designer.graph.commands import add_layer, move_layers, set_activation
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.graph import Graph
-from designer.graph.model import Layer, Source
+from designer.graph.model import ActivationSpec, Layer, Source
 from designer.graph.template import Template
 from designer.graph.template_commands import set_template
+from designer.operators.registry import default_registry
 from designer.training import run_registry
 from designer.training.run_folder import Notes, RunFolder
 from designer.training.sweep import Axis, Sweep, trials
@@ -979,6 +980,37 @@ def test_the_task_of_the_document_stays_whatever_the_network_suggests(
     context.set_document(other)
     assert panel.task.currentData() == "segmentation"
     assert edit("denoising") == "segmentation"
+
+
+def test_a_softmax_suggests_another_task(qtbot: QtBot, runs: Runs) -> None:
+    """An edit after which every shape is the same; edits without a result do not matter."""
+    conv = Layer("conv", "convolution", inputs=(Source("image"),), params={"features": "5"})
+    graph = Graph(
+        [Layer("image", "input", params={"dims": "8x8x3"}), conv, Layer("out", "output", inputs=(Source("conv"),))]
+    )
+    context = Context(default_registry())
+    document = Document(graph, context.registry, parent=context)
+    context.set_document(document)
+    panel = TrainingPanel(context)
+    panel._settled.setInterval(1)
+    shown(qtbot, panel)
+    qtbot.waitUntil(lambda: not panel._settled.isActive())
+    assert panel.task.currentData() == "denoising"
+    states = dict(document.inference.states)
+    for act, task in (
+        (lambda: document.do(lambda g: set_activation(g, ["conv"], ActivationSpec("softmax"))), "segmentation"),
+        (document.undo, "denoising"),
+        (document.redo, "segmentation"),
+    ):
+        act()
+        assert {name: state.outputs for name, state in document.inference.states.items()} == {
+            name: state.outputs for name, state in states.items()
+        }
+        qtbot.waitUntil(lambda: not panel._settled.isActive())
+        assert panel.task.currentData() == task
+    document.do(lambda g: move_layers(g, {"conv": (64, 64)}))
+    document.change_settings(threads=3)
+    assert not panel._settled.isActive()
 
 
 def test_the_task_of_a_clone_stays_whatever_the_network_suggests(

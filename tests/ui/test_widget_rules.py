@@ -9,38 +9,65 @@ pytestmark = pytest.mark.gui
 
 import gc
 import itertools
+import math
 import threading
+import weakref
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+from painted import strokes
 from PySide6.QtCore import QCoreApplication, QEvent, QObject, QPoint, QPointF, QRect, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QIcon, QImage, QMouseEvent, QTextDocument
+from PySide6.QtGui import (
+    QColor,
+    QFont,
+    QIcon,
+    QImage,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QStandardItem,
+    QStandardItemModel,
+    QTextDocument,
+)
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
     QApplication,
     QLabel,
     QLineEdit,
+    QMessageBox,
     QPlainTextEdit,
     QPushButton,
     QSizePolicy,
+    QStyledItemDelegate,
     QTabWidget,
     QToolButton,
+    QToolTip,
+    QVBoxLayout,
     QWidget,
 )
 from pytestqt.qtbot import QtBot
 from window_kit import shown, wheel
 
-from app.ui.widgets import file_output, garbage, heat, render, theme
+from app.ui.widgets import file_dialogs, file_output, garbage, heat, render, theme
 from app.ui.widgets.background import Background, awaited
 from app.ui.widgets.choice_box import ChoiceBox
 from app.ui.widgets.code_consent import CodeConsent
 from app.ui.widgets.empty_state import EmptyStack, EmptyState
 from app.ui.widgets.export_button import ExportButton
-from app.ui.widgets.expression import MAX_BITS, MAX_LENGTH, ExpressionError, evaluate, is_expression, worked_out
+from app.ui.widgets.expression import (
+    MAX_BITS,
+    MAX_LENGTH,
+    ExpressionError,
+    evaluate,
+    is_expression,
+    worked_out,
+)
 from app.ui.widgets.feature_view import FeatureView
 from app.ui.widgets.file_dialogs import format_filter, open_filter, save_filter
 from app.ui.widgets.flow import FlowLayout
+from app.ui.widgets.frozen_tree import FrozenTree
+from app.ui.widgets.growing_dialog import GrowingDialog
 from app.ui.widgets.highlighter import PythonHighlighter
 from app.ui.widgets.image_view import LIMITS, ImageView, SplitMode
 from app.ui.widgets.message import ICONS, Message
@@ -48,8 +75,10 @@ from app.ui.widgets.notice import Notice
 from app.ui.widgets.notice_bar import NoticeBar
 from app.ui.widgets.number_field import NumberField
 from app.ui.widgets.operator_search import search
+from app.ui.widgets.overlays import BoxOverlay
 from app.ui.widgets.run_choices import Choice
 from app.ui.widgets.search_popup import SearchMatch, SearchPopup
+from app.ui.widgets.slider import NumberSlider
 from app.ui.widgets.split_line import GRAB, SplitLine
 from app.ui.widgets.tooltips import plain_tip
 from app.ui.widgets.typed_path import taken, typed_path
@@ -706,6 +735,19 @@ def test_every_kind_of_word_of_python_has_its_color(qapp) -> None:
     ]
 
 
+def test_code_has_the_colors_of_the_present_theme(qapp) -> None:
+    document = QTextDocument('x = "text"  # why\nif 1: pass')
+    highlighter = PythonHighlighter(document)
+    highlighter.rehighlight()
+    for mode in ("light", "dark", "light"):
+        theme.apply(qapp, mode)
+        found = [
+            f.format.foreground().color() for n in range(2) for f in document.findBlockByNumber(n).layout().formats()
+        ]
+        assert found == [theme.color(role) for role in ("string", "comment", "keyword", "number", "keyword")]
+    theme.apply(qapp, "system")
+
+
 def test_texts_over_several_lines_end_where_they_end(qapp) -> None:
     text = '"""one"""\nx = """two\nif 3\nend""" if 4\n""""""\nr"""five\n"""\ndef six'
     assert spans(text) == [
@@ -718,6 +760,15 @@ def test_texts_over_several_lines_end_where_they_end(qapp) -> None:
         [('"""', "string")],
         [("def", "keyword")],
     ]
+
+
+def test_a_text_that_begins_at_the_end_of_a_line_goes_on_in_the_next(qapp) -> None:
+    for opening in ('"""', 'x = """', 'r"""', '"""a"', '"""a""'):
+        body = opening.removeprefix("x = ")
+        found = spans(f'{opening}\nif 3 "\n""\n"""\nif 4')
+        assert found == [
+            [(body, "string")], [('if 3 "', "string")], [('""', "string")], [('"""', "string")], [("if", "keyword"), ("4", "number")],
+        ], opening  # fmt: skip
 
 
 # --- numbers ---------------------------------------------------------------------------------------------------------
@@ -1153,11 +1204,503 @@ def test_a_plot_has_plain_numbers_and_the_colors_of_the_theme(qtbot: QtBot, qapp
             axis = plot.getAxis(side)
             assert axis.pen().color() == theme.color("outline")
             assert axis.textPen().color() == theme.color("text")
+    assert legend.opts["offset"] == (10, -10)
+    assert legend.opts["labelTextSize"] == f"{plot.font().pointSizeF():.0f}pt"
+    for side in ("bottom", "right", "left"):
+        axis = plot.getAxis(side)
+        plot.label_axis(side, f"of the {side}")
+        assert (axis.labelText, axis.labelStyle["color"]) == (f"of the {side}", theme.color("text").name())
+        assert axis.style["tickFont"] == plot.font()
+        axis.setRange(0, 3e9)
+        axis.updateAutoSIPrefix()
+        assert (axis.autoSIPrefix, axis.autoSIPrefixScale) == (False, 1.0)
     plot.label_axis("left", "FLOP")
-    axis = plot.getAxis("left")
     axis.setRange(0, 2e6)
     axis.updateAutoSIPrefix()
     assert axis.autoSIPrefixScale == 1.0
     assert "M" not in axis.labelString().replace("FLOP", "")
     assert plot.objectName() == "plot"
     assert plot.getPlotItem().buttonsHidden
+
+
+# --- what is drawn, laid out and saved ---------------------------------------------------------------------------------
+
+
+def test_a_column_of_many_values_shows_the_extremes_of_all_of_them(qtbot: QtBot) -> None:
+    """Every value is in one column; it ends at its largest and at its smallest value, and at zero if all have one sign."""
+    view = FeatureView("values", "Values")
+    qtbot.addWidget(view)
+    view.resize(300, 200)
+    rng = np.random.default_rng(5)
+    for count in (300, 301, 450, 1000):
+        values = rng.standard_normal(count).astype(np.float32)
+        values[: count // 3] = np.abs(values[: count // 3])
+        values[-count // 3 :] = -np.abs(values[-count // 3 :])
+        view.show_values(values)
+        starts = [count * column // 300 for column in range(301)]
+        parts = [values[a:b] for a, b in itertools.pairwise(starts)]
+        bars = [s for s in strokes(view) if s.kind == "rect" and s.fill in ("positive", "negative")]
+        unit = max(s.area.height() for s in bars if s.fill == "positive") / values.max()
+        found = {(s.fill, round(s.area.left())): s.area.height() / unit for s in bars}
+        wanted = {("positive", x): part.max() for x, part in enumerate(parts) if part.max() > 0}
+        wanted |= {("negative", x): -part.min() for x, part in enumerate(parts) if part.min() < 0}
+        assert found.keys() == wanted.keys()
+        assert all(abs(found[key] - wanted[key]) < 0.05 for key in wanted)
+
+
+def test_lines_of_a_flow_are_as_high_as_their_highest_item_and_as_wide_as_the_widest_that_is_seen(qtbot: QtBot) -> None:
+    sizes = [(60, 20), (70, 40), (50, 10), (90, 30), (40, 60)]
+    for line, spacing in itertools.product((0, 100, 1000), (0, 6)):
+        page = QWidget()
+        qtbot.addWidget(page)
+        layout = FlowLayout(page, spacing, line)
+        items = []
+        for width, height in (*sizes, (400, 99)):
+            item = QWidget(page)
+            item.setFixedSize(width, height)
+            layout.addWidget(item)
+            items.append(item)
+        items[-1].hide()
+        whole = sum(width for width, _ in sizes) + 4 * spacing
+        assert layout.minimumSize() == layout.sizeHint() == QSize(max(90, min(whole, line)), 60)
+        for width in (90, 136, 200, 1000):
+            rows = flow_of([each for each, _ in sizes], width, spacing)
+            tops, y = [], 0
+            for number in range(rows[-1][1] + 1):
+                high = max(h for (_, h), (_, row) in zip(sizes, rows, strict=True) if row == number)
+                tops.append((y, high))
+                y += high + spacing
+            assert layout.heightForWidth(width) == y - spacing
+            layout.setGeometry(QRect(3, 5, width, 500))
+            for item, (wide, high), (x, row) in zip(items, sizes, rows, strict=False):
+                top, tallest = tops[row]
+                assert item.geometry() == QRect(3 + x, 5 + top + (tallest - high) // 2, wide, high)
+
+
+def test_a_dialog_is_never_lower_than_what_it_shows(qtbot: QtBot) -> None:
+    """It follows texts that come, wrap and go, up to a share of the screen."""
+    dialog = GrowingDialog()
+    box = QVBoxLayout(dialog)
+    label, other = QLabel("word"), QLineEdit()
+    label.setWordWrap(True)
+    box.addWidget(label)
+    box.addWidget(other)
+    shown(qtbot, dialog, 300, 60)
+    limit = round(dialog.screen().availableGeometry().height() * 0.9)
+    least = dialog.minimumHeight()
+    assert 0 < least < limit
+    for words, width in ((60, 300), (60, 150), (60, 600), (9000, 300), (1, 300), (30, 300)):
+        label.setText("word " * words)
+        dialog.resize(width, dialog.height())
+        QApplication.processEvents()
+        needed = box.totalHeightForWidth(width)
+        assert dialog.minimumHeight() == min(needed, limit)
+        assert dialog.height() >= dialog.minimumHeight()
+        assert (needed > limit) is (words == 9000)
+    label.setWordWrap(False)
+    label.setText("\n".join(["line"] * 12))
+    QApplication.processEvents()
+    assert dialog.minimumHeight() == box.totalMinimumSize().height() > least
+
+
+def test_a_proposed_name_has_no_signs_that_file_systems_reject(
+    qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner = QWidget()
+    qtbot.addWidget(owner)
+    asked: list[tuple[str, str]] = []
+    monkeypatch.setattr(file_dialogs, "_saved_in", [tmp_path])
+    answer = lambda _owner, title, path, *_filters: asked.append((title, path)) or (str(tmp_path / "it.png"), "")  # noqa: E731
+    monkeypatch.setattr(file_dialogs.QFileDialog, "getSaveFileName", answer)
+    for name, proposed in (
+        ("conv_1.png", "conv_1.png"), ("conv 1: a/b.png", "conv_1_a_b.png"), ("net-2.v1.png", "net-2.v1.png"),
+        ("größe.png", "größe.png"), ('a<b>|"c".png', "a_b_c_.png"), ("x\\y?.npy", "x_y_.npy"),
+    ):  # fmt: skip
+        assert file_output.ask_path(owner, "Save", name, file_output.VIEWS) == tmp_path / "it.png"
+        assert asked.pop() == ("Save", str(tmp_path / proposed))
+
+
+def test_of_several_findings_about_writing_the_first_is_said(qtbot: QtBot) -> None:
+    said: list[tuple[bool, str]] = []
+    findings = (Diagnostic("a", "it is full", layer="conv"), Diagnostic("b", "and something else"))
+
+    def fail() -> None:
+        raise DiagnosticError(findings)
+
+    owner = QObject()
+    for write in (file_output.report_result, lambda *how: file_output.write_in_thread(owner, *how)):
+        write(fail, lambda *how: said.append(how), "Saved it")
+        qtbot.waitUntil(lambda: bool(said))
+        assert said.pop() == (False, "conv: it is full.")
+
+
+def test_a_picture_of_a_widget_is_what_it_shows(qtbot: QtBot) -> None:
+    label = QLabel("text")
+    qtbot.addWidget(label)
+    label.resize(83, 21)
+    made = QImage.fromData(file_output.png_of(label), "PNG")
+    assert made.convertToFormat(QImage.Format.Format_RGB32) == label.grab().toImage().convertToFormat(
+        QImage.Format.Format_RGB32
+    )
+
+
+def test_every_line_of_a_comment_is_in_a_saved_image(tmp_path: Path, qapp) -> None:
+    image = QImage(2, 2, QImage.Format.Format_RGB32)
+    image.fill(QColor("#010203"))
+    for comment in ("", "one line", "first\nsecond: <a>\n\nlast", "größe"):
+        path = tmp_path / "image.png"
+        file_output.VIEWS.writer(path)(path, image, comment)
+        assert QImage(str(path)).text(file_output.PNG_COMMENT) == comment
+
+
+def test_both_parts_of_a_frozen_table_ask_for_a_menu_and_draw_their_columns(qtbot: QtBot) -> None:
+    model = QStandardItemModel(3, 3)
+    for row, column in itertools.product(range(3), range(3)):
+        model.setItem(row, column, QStandardItem(f"{row}{column}"))
+    large = QFont()
+    large.setPointSizeF(4 * large.pointSizeF())
+    model.item(1, 2).setFont(large)
+    model.item(0, 2).setText("a long text that needs more room than there is")
+    tree = shown(qtbot, FrozenTree("tree", "Rows"), 500, 200)
+    model.setParent(tree)
+    tree.set_model(model)
+    model.item(2, 0).setText("the long name of a layer")
+    for widest in (100, 300):
+        tree.fit_columns(widest)
+        assert tree.sizes()[0] == min(tree.frozen.sizeHintForColumn(0) + 24, widest)
+        assert tree.frozen.sizeHintForColumn(0) > 76
+        for column in (1, 2):
+            needed = max(tree.table.sizeHintForColumn(column), tree.table.header().sectionSizeHint(column))
+            assert tree.table.columnWidth(column) == min(needed, widest)
+    QApplication.processEvents()
+    for row in range(3):
+        places = [view.visualRect(model.index(row, view is tree.table)) for view in tree.views]
+        high = tree.fontMetrics().height() + 8
+        assert [(place.top(), place.height()) for place in places] == [(row * high, high)] * 2, "side by side"
+    heard: list[object] = []
+    tree.menu_requested.connect(heard.append)
+    tree.activated.connect(lambda index: heard.append(index.row()))
+    for view, column in ((tree.frozen, 0), (tree.table, 1)):
+        place = view.visualRect(model.index(1, column)).center()
+        view.customContextMenuRequested.emit(place)
+        assert heard == [view.viewport().mapToGlobal(place)]
+        heard.clear()
+        QTest.mouseClick(view.viewport(), LEFT, pos=place)
+        assert [(index.row(), index.column()) for index in tree.selected_rows()] == [(1, 0)]
+        assert all(other.selectionModel() is tree.selection() for other in tree.views)
+        QTest.mouseDClick(view.viewport(), LEFT, pos=place)
+        assert heard == [1]
+        heard.clear()
+        tree.selection().clear()
+    delegates = [QStyledItemDelegate(tree) for _ in range(3)]
+    for column, delegate in enumerate(delegates):
+        tree.set_delegate(column, delegate)
+    for view, columns in ((tree.frozen, (0,)), (tree.table, (1, 2))):
+        for column in range(3):
+            assert (view.itemDelegateForColumn(column) is delegates[column]) is (column in columns)
+
+
+def shortest(value: float, step: float, significant: int | None) -> str:
+    """The digits of a number: as many decimals as it has, at least those of the step, at most those that count."""
+    most = (
+        6 if significant is None or not value else min(max(significant - 1 - math.floor(math.log10(abs(value))), 0), 6)
+    )
+    least = min(max(2, min(6, 1 - math.floor(math.log10(step)))), most)
+    texts = [f"{value:.{places}f}" for places in range(least, most + 1)]
+    return next(text for text in texts if float(text) == float(texts[-1]))
+
+
+def test_a_number_next_to_a_slider_has_as_many_digits_as_it_needs(qtbot: QtBot) -> None:
+    for step, significant in itertools.product((1.0, 0.1, 0.05, 0.001), (None, 2, 4)):
+        slider = NumberSlider("s", "S", -200.0, 2000.0, step, significant=significant)
+        qtbot.addWidget(slider)
+        for value in (0.0, 1.0, 10.0, 99.5, 100.0, 1999.0, 0.25, 1 / 3, 0.05, 0.012345, 0.0001, -2.5, -0.06, 25 / 255):
+            slider.set_value(value)
+            assert slider.box.text() == shortest(value, step, significant), (step, significant, value)
+            assert slider.value == pytest.approx(value, abs=1e-9), "it keeps all of its digits"
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "step", "ticks"),
+    [(0, 1, 0.0005, 2000), (0, 50, 0.01, 5000), (0, 1, 1e-5, 10000), (-5, 5, 0.25, 40), (0, 1, 5, 1), (2, 2, 1, 1)],
+)
+def test_a_slider_has_a_place_for_every_step_up_to_ten_thousand(
+    qtbot: QtBot, low: float, high: float, step: float, ticks: int
+) -> None:
+    slider = NumberSlider("s", "S", low, high, step)
+    qtbot.addWidget(slider)
+    assert (slider.slider.minimum(), slider.slider.maximum(), slider.slider.pageStep()) == (
+        0,
+        ticks,
+        max(1, ticks // 10),
+    )
+    slider.set_value(high)
+    for tick in (0, 1, 7, ticks // 3, ticks - 1, ticks):
+        if tick <= ticks:
+            slider.slider.setValue(tick)
+            steps = round(tick / ticks * (high - low) / step)
+            assert slider.value == pytest.approx(high if tick == ticks else min(low + steps * step, high), abs=1e-9)
+            slider.set_value(slider.value)
+            assert slider.slider.value() == tick or low == high
+    slider._rest.stop()
+
+
+def test_a_placeholder_needs_one_line_and_its_button(qtbot: QtBot) -> None:
+    for action in ("", "Open"):
+        panel, state, content = QWidget(), EmptyState("p", "magnify", "a long text " * 20, action), QLabel("content")
+        qtbot.addWidget(panel)
+        EmptyStack(panel, state, content, margin=5)
+        line = state.fontMetrics().height()
+        button = state.findChild(QPushButton).sizeHint().height() + 8 if action else 0
+        assert state.minimumSizeHint().height() == 16 + line + button
+        assert panel.minimumSizeHint().height() == max(16 + line + button, content.minimumSizeHint().height()) + 10
+        panel.resize(400, 400)
+        panel.show()
+        assert state.geometry() == QRect(0, 0, 390, 390)
+
+
+@pytest.mark.parametrize("ratio", [1.0, 1.5, 2.0])
+def test_zoom_one_is_one_pixel_of_the_screen(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, ratio: float) -> None:
+    """Also on screens with several pixels per unit of the window's coordinates, which all places are in."""
+    monkeypatch.setattr(ImageView, "devicePixelRatioF", lambda _view: ratio)
+    view = ImageView("view", "View", "nothing")
+    qtbot.addWidget(view)
+    view.resize(400, 300)
+    view.show_image(QImage(100, 60, QImage.Format.Format_RGB32))
+    assert view.zoom == 4.0 * ratio
+    assert near(view.place_of(0, 0), QPointF(0, 30))
+    assert near(view.place_of(100, 60), QPointF(400, 270))
+    view.one_to_one()
+    assert near(view.place_of(100, 60) - view.place_of(0, 0), QPointF(100 / ratio, 60 / ratio))
+    area = QRectF(20, 10, 40, 20)
+    view.look_at(area)
+    assert view.zoom == 10.0 * ratio
+    assert near(view.place_of(20, 10), QPointF(0, 50))
+    assert near(view.place_of(60, 30), QPointF(400, 250))
+    view.look_at(area, 3.0)
+    assert near(view.place_of(60, 30) - view.place_of(20, 10), QPointF(120 / ratio, 60 / ratio))
+    view.fit()
+    place = QPointF(90, 210)
+    point = view._to_image(place)
+    for zoom in (8.0, 64.0, 16.0):
+        view.set_zoom(zoom, place)
+        assert near(view.place_of(point.x(), point.y()), place)
+        for x, y in ((0, 0), (99, 59), (37, 21)):
+            assert view.pixel_at(view.place_of(x + 0.5, y + 0.5)) == (x, y)
+    for key, x, y in ((Qt.Key.Key_Right, 40, 0), (Qt.Key.Key_Up, 0, -30)):
+        view.look_at(QRectF(50, 30, 0, 0), 4.0)
+        before = view.place_of(50, 30)
+        QTest.keyClick(view, key)
+        assert near(before - view.place_of(50, 30), QPointF(x, y)), "a tenth of the view"
+    view.show_image(QImage(4000, 600, QImage.Format.Format_RGB32))
+    assert view.zoom == pytest.approx(0.1 * ratio)
+
+
+def test_the_handle_of_the_split_line_is_in_the_middle_of_what_is_seen_of_the_image() -> None:
+    seen = QRectF(0, 0, 400, 300)
+    for way, target, middle in (
+        (SplitMode.VERTICAL, QRectF(50, 20, 300, 200), QPointF(50 + 0.25 * 300, 120)),
+        (SplitMode.VERTICAL, QRectF(-300, -700, 1200, 900), QPointF(0, 100)),
+        (SplitMode.VERTICAL, QRectF(0, 100, 400, 2000), QPointF(100, 200)),
+        (SplitMode.HORIZONTAL, QRectF(50, 20, 300, 200), QPointF(200, 20 + 0.25 * 200)),
+        (SplitMode.HORIZONTAL, QRectF(-1000, -100, 1200, 900), QPointF(100, 125)),
+        (SplitMode.NONE, QRectF(50, 20, 300, 200), None),
+    ):
+        made = strokes(lambda painter, w=way, t=target: SplitLine(w, 0.25).paint(painter, t, seen))
+        if middle is None:
+            assert made == []
+            continue
+        *lines, handle = made
+        assert near(handle.area.center(), middle)
+        start, end = SplitLine(way, 0.25).ends(target)
+        assert len(lines) == 2
+        assert all(near(line.area.center(), (start + end) / 2, 2.0) for line in lines)
+
+
+def test_what_is_exempt_from_collections_is_collected_after_it_is_not_needed_any_more(qapp) -> None:
+    class Node:
+        itself: object = None
+
+    def cycle() -> weakref.ref:
+        node = Node()
+        node.itself = node
+        return weakref.ref(node)
+
+    gc.collect()
+    before, plain = cycle(), Node()
+    alone = weakref.ref(plain)
+    garbage.exempt()
+    try:
+        after = cycle()
+        gc.collect()
+        assert (before() is not None, after()) == (True, None), "only what was there before is exempt"
+        del plain
+        assert alone() is None, "references free it still"
+    finally:
+        garbage.restore()
+    gc.collect()
+    assert before() is None
+
+
+def test_a_search_keeps_the_keys_of_its_list_and_has_room_for_its_hint(qtbot: QtBot) -> None:
+    page = QWidget()
+    shown(qtbot, page, 400, 300)
+    hint = "a long description of what can be typed here to find something by its name"
+    rows = [SearchMatch(str(n), f"row {n}") for n in range(30)]
+    popup = SearchPopup("find", "Find", hint, "Nothing.", lambda _text: rows, page)
+    popup.setWindowFlag(Qt.WindowType.Popup, False)
+    field = popup._edit
+    for place in (QPoint(0, 0), QPoint(99999, 0)):
+        popup.open_at(place)
+        assert field.width() > field.fontMetrics().horizontalAdvance(hint)
+        assert popup.screen().availableGeometry().contains(popup.geometry().adjusted(0, 0, -1, -1))
+    row = 0
+    for key, step in (
+        (Qt.Key.Key_Down, 1), (Qt.Key.Key_PageDown, 8), (Qt.Key.Key_PageDown, 8), (Qt.Key.Key_Up, -1), (Qt.Key.Key_PageUp, -8),
+        (Qt.Key.Key_PageDown, 8), (Qt.Key.Key_PageDown, 8), (Qt.Key.Key_PageDown, 8), (Qt.Key.Key_Right, 0), (Qt.Key.Key_Home, 0),
+    ):  # fmt: skip
+        event = QKeyEvent(QEvent.Type.ShortcutOverride, key, Qt.KeyboardModifier.NoModifier)
+        event.ignore()
+        assert popup.eventFilter(field, event) is bool(step), "the canvas uses the same keys"
+        assert event.isAccepted() is bool(step)
+        QTest.keyClick(field, key)
+        row = min(max(row + step, 0), 29)
+        assert popup._list.currentIndex().row() == row
+    popup.close()
+
+
+def test_a_file_is_replaced_only_with_the_button_that_says_so(
+    qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And asked about only if the dialog of the system did not know its name, which may end with a number after a point."""
+    owner = QWidget()
+    qtbot.addWidget(owner)
+    table = FormatTable("files", (Format("Text", (".txt",), write=len), Format("Table", (".csv",), write=len)))
+    monkeypatch.setattr(file_dialogs, "_saved_in", [tmp_path])
+    names: list[str] = []
+    answer = lambda *_asked: (str(tmp_path / names[-1]), format_filter(table.writable[1]))  # noqa: E731
+    monkeypatch.setattr(file_dialogs.QFileDialog, "getSaveFileName", answer)
+    keys: list[Qt.Key] = []
+
+    def press(box: QMessageBox) -> None:
+        assert box.defaultButton() is box.button(QMessageBox.StandardButton.Cancel)
+        assert box.textFormat() is Qt.TextFormat.PlainText
+        box.show()
+        QTest.keyClick(box, keys.pop())
+
+    monkeypatch.setattr(QMessageBox, "exec", press)
+    for name, written in (
+        ("a", "a.csv"), ("a.txt", "a.txt"), ("a.TXT", "a.TXT"), ("a.dat", "a.dat"), ("v1.2", "v1.2.csv"), ("a.7z", "a.7z.csv"),
+    ):  # fmt: skip
+        names.append(name)
+        assert file_dialogs.ask_save_path(owner, "Save", "x", table) == tmp_path / written
+    names.append("there")
+    for kind in ("file", "link without target"):
+        path = tmp_path / "there.csv"
+        path.unlink(missing_ok=True)
+        path.write_text("") if kind == "file" else path.symlink_to(tmp_path / "gone")
+        for key in (Qt.Key.Key_Return, Qt.Key.Key_Escape):
+            keys.append(key)
+            assert file_dialogs.ask_save_path(owner, "Save", "x", table) is None
+            assert not keys, "the user was asked"
+
+
+def test_the_tip_of_a_bar_is_the_value_below_the_pointer(qtbot: QtBot) -> None:
+    view = shown(qtbot, FeatureView("values", "Values"), 400, 200)
+    view.set_labels(("cat", "", "dog"))
+    view.show_values(np.array([0.5, -2.0, 3000.0, np.nan], np.float32))
+    heard: list[object] = []
+    view.probed.connect(heard.append)
+    for x, index, tip in ((10, 0, "0 cat: 0.5"), (150, 1, "1: -2"), (250, 2, "2 dog: 3000"), (399, 3, "3: nan")):
+        place, none = QPointF(x, 50), Qt.MouseButton.NoButton
+        move = QMouseEvent(QEvent.Type.MouseMove, place, view.mapToGlobal(place), none, none, Qt.KeyboardModifier.NoModifier)  # fmt: skip
+        QApplication.sendEvent(view, move)
+        assert heard == [index]
+        heard.clear()
+        assert QToolTip.text() == tip
+    QToolTip.hideText()
+
+
+def test_what_an_image_view_paints_over_and_instead_of_its_image(view: ImageView, qtbot: QtBot) -> None:
+    """The image where its pixels are, a note at the lower left, a frame while it has the focus, or a text in the middle."""
+
+    def painted_now() -> dict[str, QRectF]:
+        made = strokes(view)
+        found = {stroke.text or stroke.kind: stroke.area for stroke in made if stroke.kind in ("text", "image")}
+        frames = [stroke.area for stroke in made if "accent" in stroke.pen and not stroke.fill]
+        return found | ({"frame": frames[0]} if frames else {})
+
+    view.clearFocus()
+    for zoom, note, focus in itertools.product((None, 4.0, 20.0), ("", "random weights"), (False, True)):
+        view.fit() if zoom is None else view.look_at(QRectF(10, 10, 4, 4), zoom)
+        view.set_note(note)
+        view.setFocus() if focus else view.clearFocus()
+        qtbot.waitUntil(lambda focus=focus: view.hasFocus() is focus)
+        found = painted_now()
+        assert near(found["image"].topLeft(), view.place_of(0, 0))
+        assert near(found["image"].bottomRight(), view.place_of(40, 30))
+        assert found.keys() == {"image", *([note] if note else []), *(["frame"] if focus else [])}
+        if note:
+            assert QRectF(0, 250, 200, 50).contains(found[note].center())
+        if focus:
+            assert found["frame"] == QRectF(0, 0, 399, 299)
+    view.clearFocus()
+    view.show_image(None)
+    assert painted_now().keys() == {"nothing", "random weights"}
+    view.set_empty_text("not yet")
+    view.set_note("")
+    (area,) = painted_now().values()
+    assert near(area.center(), QPointF(200, 150), 12.0)
+
+
+def test_an_image_keeps_the_pixels_that_it_was_made_of() -> None:
+    rng = np.random.default_rng(2)
+    for shape in ((3, 5), (1, 1), (40, 7)):
+        pixels = rng.integers(0, 1 << 24, shape, np.uint32) | np.uint32(0xFF000000)
+        for made in (pixels, np.asfortranarray(pixels), np.repeat(pixels, 2, 1)[:, ::2], pixels[::-1][::-1]):
+            image = render.to_image(made.copy(order="K") if made is pixels else made)
+            np.full(shape, 7, np.uint32)  # would take the place of what is free
+            found = [[image.pixel(x, y) for x in range(shape[1])] for y in range(shape[0])]
+            assert found == pixels.tolist()
+
+
+@pytest.mark.parametrize("signed", [False, True])
+def test_the_bar_of_a_map_goes_from_its_lowest_to_its_highest_value(signed: bool, qapp) -> None:
+    (made,) = strokes(lambda painter: heat.paint_heat_bar(painter, QRectF(10, 20, 200, 12), signed=signed))
+    assert made.area == QRectF(10, 20, 200, 12)
+    ends = [heat.heat_color(share, signed=signed).name() for share in (-1.0, 1.0)]
+    assert made.fill == " to ".join(ends)
+
+
+def test_a_search_over_a_widget_is_at_its_top_in_the_middle(qtbot: QtBot) -> None:
+    page = QWidget()
+    shown(qtbot, page, 600, 300)
+    page.move(0, 0)
+    popup = SearchPopup("find", "Find", "hint", "Nothing.", lambda _text: [], page)
+    popup.setWindowFlag(Qt.WindowType.Popup, False)
+    popup.open_over(page, "conv")
+    place = page.mapFromGlobal(popup.pos())
+    assert (place.x(), place.y()) == ((600 - popup.width()) // 2, 48)
+    assert (popup.text, popup._edit.selectedText()) == ("conv", "conv")
+    popup.close()
+
+
+def test_the_label_of_a_box_is_above_it_or_below_it_where_there_is_no_room_and_always_seen(qapp) -> None:
+    heights: list[int] = []
+
+    def paint(painter: QPainter, overlay: BoxOverlay) -> None:
+        painter.setWindow(0, 0, 300, 200)
+        painter.setViewport(0, 0, 300, 200)
+        heights.append(painter.fontMetrics().height())
+        overlay.paint(painter, QPointF)
+
+    for top, left in itertools.product((0, 4, 10, 16, 20, 24, 28, 32, 60, 120), (-40, 0, 100, 290)):
+        box = BoxOverlay(left, top, left + 30, top + 20, "worst", "error")
+        made = strokes(lambda painter, box=box: paint(painter, box))
+        (text,) = [stroke.area for stroke in made if stroke.kind == "text"]
+        assert text.top() >= 0
+        assert text.bottom() <= 200
+        assert 0 <= text.left() <= 280
+        above = text.center().y() < top
+        assert above or text.top() > top + 20
+        assert above is (top - 4 >= heights[-1] + 8)

@@ -155,6 +155,49 @@ def test_a_number_from_its_first_key_to_the_next_gesture(rows: Rows) -> None:
     assert rows.model["features"] == "21"  # not what was before the last gesture
 
 
+@pytest.mark.parametrize("part", [None, 0, 1])
+def test_what_is_being_typed_stays_while_something_else_changes(rows: Rows, part: int | None) -> None:
+    """In a number and in either part of a size: an expression, a wrong text, and another way to write the same number."""
+    name = "features" if part is None else "kernel"
+    row, other = rows.row(name), "groups"
+    line = (row.editor.inner if part is None else row.editor.inner.fields[part]).lineEdit()
+    size = {None: "{}", 0: "{}x3", 1: "3x{}"}[part]
+
+    def type_(text: str) -> None:
+        line.setFocus()
+        line.selectAll()
+        rows.qtbot.keyClicks(line, text)
+
+    def change_something_else() -> None:
+        rows.model[other] = "2" if rows.model[other] == "1" else "1"
+        rows.show()
+
+    rows.row("apply_bias").editor.inner.setFocus()
+    assert row.editor.has_focus() is False
+    for text, number, message in (
+        ("2*4", "8", f"= {size.format(8)}, press Enter to apply"),
+        ("09", "9", ""),
+        ("7", "7", ""),
+    ):
+        type_(text)
+        assert row.editor.has_focus()
+        for _ in range(2):
+            assert (line.text(), row._message.text()) == (text, message)
+            change_something_else()
+        rows.qtbot.keyClick(line, Qt.Key.Key_Return)
+        assert (rows.model[name], line.text(), row._message.text()) == (size.format(number), number, "")
+    type_("a")
+    said = row._message.text()
+    assert said
+    change_something_else()
+    assert (line.text(), row._message.text(), rows.model[name]) == ("a", said, size.format(7))
+    rows.qtbot.keyClick(line, Qt.Key.Key_Escape)
+    assert (line.text(), row._message.text()) == ("7", "")
+    type_("2*3")
+    rows.row("apply_bias").editor.inner.setFocus()  # leaving the field applies the expression
+    assert (rows.model[name], line.text()) == (size.format(6), "6")
+
+
 def test_rows_that_do_not_apply_have_neither_help_nor_message(rows: Rows) -> None:
     padding = rows.row("padding_tuple")
     assert not padding.editor.isVisible()
@@ -192,6 +235,12 @@ def test_values_of_several_layers_and_of_one_again(rows: Rows) -> None:
     assert state() == ("", "9, 20, 100", True, "Values of the selected layers: 9, 20, 100")
     rows.show(features=["1000", "2000", "30", "4000"])
     assert state()[:2] == ("", "30 … 4000")
+    for texts, hint in (
+        (["100", "200", "3000"], "100, 200, 3000"), (["100", "200", "30000"], "100 … 30000"), (["1", "1000000", "30000000"], "1 … 30000000"),
+        (["10000", "20000000"], "…"), (["-5", "5", "x"], "-5, 5, x"),
+    ):  # fmt: skip
+        rows.show(features=texts)
+        assert state() == ("", hint, True, f"Values of the selected layers: {', '.join(texts)}")
     rows.show(features=["32", "32"])
     assert (state()[0], state()[2:]) == ("32", (False, ""))
     rows.show(features=["8", "32"])
@@ -309,6 +358,10 @@ def test_a_slider_over_ranges_values_and_gestures(qtbot: QtBot) -> None:
     assert (slider.value, slider.slider.value(), slider.slider.maximum()) == (2.5, 4, 4)
     slider.slider.setValue(1)
     assert slider.value == 0.25
+    slider.set_range(0.0, 1.0, 0.5)  # only the step is another one
+    assert (slider.value, slider.box.singleStep(), slider.slider.maximum()) == (0.25, 0.5, 2)
+    slider.slider.setValue(1)
+    assert slider.value == 0.5
 
 
 @pytest.mark.parametrize("whole", [False, True])
@@ -656,6 +709,8 @@ def test_where_and_under_which_name_files_are_saved(
     assert proposals.pop() == (str(first / "a.csv"), filters[1])
     assert ask("a.txt", second / "b.txt") == second / "b.txt"
     assert proposals.pop() == (str(first / "a.txt"), filters[0])
+    assert ask("A.TSV", "") is None
+    assert proposals.pop()[1] == filters[1]
     assert ask("a", second / "c", filters[1]) == second / "c.csv"
     assert proposals.pop() == (str(second / "a"), "")  # the folder of the last one
     assert ask("a.csv", second / "c") == second / "c.csv"  # the format that was proposed

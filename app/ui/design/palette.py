@@ -115,13 +115,19 @@ class PalettePanel(QWidget):
     def _watch(self, document: object) -> None:
         if self._document is not None:
             self._document.changed.disconnect(self._on_change)
+            self._document.root.changed.disconnect(self._count)
         if isinstance(document, Document):
             self._document = document
             document.changed.connect(self._on_change)
+            document.root.changed.connect(self._count)  # inside of a template too, whose layers stay as they are
+            self._fill()
+
+    def _count(self, _change: object) -> None:
+        if self._counts() != self._counted:
             self._fill()
 
     def _on_change(self, change: object) -> None:
-        if isinstance(change, ChangeSet) and (change.templates or self._counts() != self._counted):
+        if isinstance(change, ChangeSet) and change.templates:
             self._fill()
         if not isinstance(change, ChangeSet) or not change.added or self._document is None:
             return

@@ -17,6 +17,7 @@ from app.ui.widgets.tooltips import plain_tip
 from designer.files.weight_report import shape_text
 from designer.files.weights import WEIGHTS, WeightReport, WeightStatus, load_weights, required_weights
 from designer.graph.diagnostics import Diagnostic
+from designer.graph.edits import ChangeSet
 from designer.graph.inference import Inference
 from designer.texts import mark, tr, tr_data
 
@@ -75,7 +76,7 @@ class WeightsCheck(QObject):
 
 
 class WeightsReportView(QWidget):
-    """Shows the weights report of a document, updated when its weights location or shapes change."""
+    """Shows the weights report of a document, updated when its weights location or its layers change."""
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -105,16 +106,17 @@ class WeightsReportView(QWidget):
 
     def follow(self, document: Document | None) -> None:
         if self._document is not None:
-            self._document.states_changed.disconnect(self._later_start)
+            self._document.changed.disconnect(self._on_change)
             self._document.settings_changed.disconnect(self._on_settings)
         self._document = document
         if document is not None:
-            document.states_changed.connect(self._later_start)
+            document.changed.connect(self._on_change)
             document.settings_changed.connect(self._on_settings)
         self._start()
 
-    def _later_start(self, _states: object) -> None:
-        self._later.start()
+    def _on_change(self, change: ChangeSet) -> None:
+        if change.computed or change.removed:  # a kernel has another shape also where the states of all layers stay
+            self._later.start()
 
     def _on_settings(self) -> None:
         location = self._document.settings.weights if self._document is not None else ""

@@ -155,8 +155,9 @@ class Document(QObject):
         `task` is what the project trains, if it is known. This is not an undo step.
         """
         self.project = folder
-        if self.path is None and self.settings.project != str(folder):
-            self.restore_settings(project=str(folder), task=task or self.settings.task)
+        known = (str(folder), task or self.settings.task)
+        if self.path is None and known != (self.settings.project, self.settings.task):
+            self.restore_settings(project=known[0], task=known[1])
             self.project_changed.emit()
 
     def add_finding(self, finding: Diagnostic) -> None:

@@ -8,6 +8,7 @@ from app.ui.document.document import Document
 from app.ui.engine.context import Context
 from app.ui.widgets.background import Background
 from designer.graph.diagnostics import DiagnosticError
+from designer.graph.edits import ChangeSet
 from designer.operators.size_contract import SizeContract, size_contract
 from designer.operators.size_fix import accept_every_size, is_free, obstacle
 from designer.texts import tr
@@ -91,10 +92,14 @@ class SizeRules(QObject):
 
     def _watch(self, document: Document) -> None:
         if self._document is not None:
-            self._document.states_changed.disconnect(self._forget)
+            self._document.changed.disconnect(self._on_change)
         self._document = document
-        document.states_changed.connect(self._forget)
+        document.changed.connect(self._on_change)
         self._forget()
+
+    def _on_change(self, change: ChangeSet) -> None:
+        if change.computed or change.removed:  # a parameter can matter at other sizes only, such as reflected padding
+            self._forget()
 
     def _forget(self) -> None:
         self.contract, self.error, self._for, self._wanted = None, "", None, False

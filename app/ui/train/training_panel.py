@@ -35,6 +35,7 @@ from app.ui.widgets.run_choices import Choice
 from app.ui.widgets.sentences import placed_text
 from app.ui.widgets.typed_path import typed_path
 from designer.graph.diagnostics import DiagnosticError, errors
+from designer.graph.edits import ChangeSet
 from designer.texts import tr, tr_data
 from designer.training.watched_run import WatchedRun
 
@@ -148,17 +149,23 @@ class TrainingPanel(QWidget):
         if self._document is not None:
             self._document.states_changed.disconnect(self._later.start)
             self._document.states_changed.disconnect(self._settled.start)
+            self._document.changed.disconnect(self._on_change)
             self._document.path_changed.disconnect(self._follow_project)
             self._document = None
         if self._context.has_document:
             self._document = self._context.root
             self._document.states_changed.connect(self._later.start)
             self._document.states_changed.connect(self._settled.start)
+            self._document.changed.connect(self._on_change)
             self._document.path_changed.connect(self._follow_project)
             self._suggest_project()
             self._suggest_task()
         self.place.refresh()
         self._enable()
+
+    def _on_change(self, change: ChangeSet) -> None:
+        if change.computed or change.removed:  # also a softmax, which leaves all shapes, suggests another task
+            self._settled.start()
 
     def _follow_project(self) -> None:
         """The suggested folder is that of the latest run, or next to the file; one that the user chose stays."""
