@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from threading import Event
 from types import SimpleNamespace
@@ -458,6 +459,25 @@ def test_images_keep_their_provenance_when_a_folder_is_run_after_an_edit(
     assert conditions_of(model, model.compared) == conditions != run.conditions
 
 
+@pytest.mark.parametrize("end", ["stop", "close", "compare"])
+def test_a_result_that_comes_after_the_end_is_not_shown(qtbot: QtBot, end: str) -> None:
+    owner = QObject()
+    model = SideModel(default_registry(), owner)
+    document = Document(Graph([Layer("image", "input", params={"dims": "16x8x3"})]), model.registry, parent=owner)
+    model.choices = [VariantChoice(document), VariantChoice(document)]
+    model.compare()
+    model.busy, model.noisy = True, np.zeros((1, 3, 8, 16), np.float32)
+    model._on_made(0, Made(model.noisy, 1.0))
+    getattr(model, end)()
+    heard: list[str] = []
+    for name in ("pictures_changed", "measured_changed", "finished"):
+        getattr(model, name).connect(lambda name=name: heard.append(name))
+    qtbot.waitUntil(lambda: not any(job.running for job in model.findChildren(Background)))
+    QCoreApplication.processEvents()
+    assert (model.made, list(model.colours), model.busy, heard) == ({}, [], False, [])
+    model.close()
+
+
 def test_a_variant_that_failed_says_so_after_a_run_over_a_folder(qtbot: QtBot) -> None:
     layers = [Layer("image", "input", params={"dims": "16x8x3"}), Layer("output", "output", inputs=(Source("image"),))]
     model = SideModel(default_registry())
@@ -490,6 +510,13 @@ def test_a_result_that_equals_the_clean_image_is_the_best_one() -> None:
         -1,
         2,
     ]
+    for values in (v for count in range(1, 5) for v in product((29.0, 30.0, 30.001, inf, nan), repeat=count)):
+        known = [place for place, value in enumerate(values, 1) if value == value]
+        written = {place: f"{values[place - 1]:.2f}" for place in known}
+        ahead = [
+            p for p in known if all(values[p - 1] > values[q - 1] and written[p] != written[q] for q in known if q != p)
+        ]
+        assert best(row(*values)) == (ahead[0] if len(known) > 1 and ahead else -1), values
 
 
 def test_means_over_other_images_are_not_compared(qtbot: QtBot) -> None:

@@ -75,7 +75,10 @@ def test_short_work_is_not_shown(bar):
     bar.busy_shown.connect(changes.append)
     bar.show_busy(True)
     assert busy_parts(bar) == (False, False, "Engine idle")
+    bar.show_progress(ProgressEvent(1, 3, 8, "tile 3"))
     bar.show_busy(False)
+    bar.show_progress(ProgressEvent(1, 8, 8, "tile 8"))
+    assert busy_parts(bar) == (False, False, "Engine idle")
     assert not any(timer.isActive() for timer in bar.findChildren(QTimer))  # nothing is to come
     assert changes == []
     assert not bar.busy

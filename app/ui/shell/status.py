@@ -135,8 +135,10 @@ class StatusBar(QStatusBar):
         self.busy_shown.emit(busy)
 
     def show_progress(self, progress: object) -> None:
-        """Show a progress event of the engine: done, total, text."""
+        """Show a progress event of the engine: done, total, text. One of work that is not shown changes nothing."""
         assert isinstance(progress, ProgressEvent)
+        if not self.busy:
+            return
         self._progress.setRange(0, progress.total)
         self._progress.setValue(progress.done)
         text = progress.text
