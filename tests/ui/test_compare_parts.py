@@ -24,7 +24,7 @@ from side_kit import network
 import samples
 from analysis_layers.noise import KINDS, RANDOM
 from app.engine.protocol import OpenRequest
-from app.reports.comparison import ImageMetrics, Row
+from app.reports.comparison import LETTERS, ImageMetrics, Row
 from app.reports.votes import EQUAL, LEFT, RIGHT, Vote, VoteTrial
 from app.ui.compare import folder_view, runner
 from app.ui.compare.folder_run import FolderRun, Kept, best, conditions_of
@@ -433,6 +433,19 @@ def test_variants_are_added_and_removed_by_their_own_buttons(qtbot: QtBot) -> No
     assert changes.pop() == [paths[2], paths[2]]
     assert can() == (True, [False, False])
     assert not changes
+    view = MetricsView(model)
+    qtbot.addWidget(view)
+    for removed, selected in ((0, 3), (2, 3), (3, 2)):
+        model.choices = [VariantChoice(path) for path in paths[:2]]
+        setup.show_choices()
+        setup.add.click()
+        setup.add.click()  # three of them are equal
+        view.refresh()
+        view.table.selectRow(view._keys.index(LETTERS[selected]))
+        setup.rows[removed].remove.click()
+        view.refresh()
+        left = "" if selected == removed else LETTERS[selected - (selected > removed)]
+        assert view._key() == left, (removed, selected)
 
 
 def test_images_keep_their_provenance_when_a_folder_is_run_after_an_edit(
@@ -463,11 +476,14 @@ def test_images_keep_their_provenance_when_a_folder_is_run_after_an_edit(
 def test_a_result_that_comes_after_the_end_is_not_shown(qtbot: QtBot, end: str) -> None:
     owner = QObject()
     model = SideModel(default_registry(), owner)
-    document = Document(Graph([Layer("image", "input", params={"dims": "16x8x3"})]), model.registry, parent=owner)
+    layers = [Layer("image", "input", params={"dims": "16x8x3"}), Layer("output", "output", inputs=(Source("image"),))]
+    document = Document(Graph(layers), model.registry, parent=owner)
     model.choices = [VariantChoice(document), VariantChoice(document)]
     model.compare()
     model.busy, model.noisy = True, np.zeros((1, 3, 8, 16), np.float32)
+    assert model.errors == ["", ""]
     model._on_made(0, Made(model.noisy, 1.0))
+    assert model._drawing
     getattr(model, end)()
     heard: list[str] = []
     for name in ("pictures_changed", "measured_changed", "finished"):

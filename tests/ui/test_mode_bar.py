@@ -153,8 +153,9 @@ def test_images_take_turns_in_their_mode_alone_at_the_chosen_rate(bench: Bench) 
     for act, begun in itertools.product(acts, ViewMode):
         bar.set_mode(begun)
         act()
-        bar.rate.changed.emit(2.0)
         assert pictures.interval == 0, "they do not turn by themselves before one asks for it"
+        bar.rate.changed.emit(2.0)
+        assert pictures.interval == 0
         assert not bar.automatic.isChecked()
     bar.set_mode(ViewMode.GRID)
     pictures.did.clear()

@@ -320,6 +320,8 @@ def test_a_key_that_several_actions_use_names_them_all_and_is_taken_from_each(sh
     dialog.add.click()
     assert dialog._action() == "file.new"
     assert shortcuts.keys("file.new") == ("Ctrl+N", "Ctrl+K")
+    assert (shortcuts.keys("edit.bypass"), shortcuts.keys("edit.duplicate")) == (("F12",), ()), "the other key stays"
+    assert shortcuts.using("Ctrl+K", "file.new") == []
     assert dialog.list.currentItem().text(1) == f"{native(('Ctrl+N', 'Ctrl+K'))} *"
     assert (dialog.note.text(), dialog.add.isEnabled()) == (
         "Press a key, then click Add. An action can have several keys.",
