@@ -327,6 +327,11 @@ def test_the_table_of_a_vote_names_the_preferred_variant_of_each_pair(qtbot: QtB
         ["B strong / C none", "0", "6", "0", "0.0312", "C none is preferred (p < 0.05)"],
     ]
     assert all(button.isEnabled() for button in view.save_buttons.values())
+    for mine, theirs, wins, better in ((LEFT, RIGHT, ["9", "30"], "A mild"), (RIGHT, LEFT, ["30", "9"], "B strong")):
+        votes = [(image, mine) for image in range(9)] + [(9, theirs)] * 30  # one image, however often it is voted on
+        view.show_votes([Vote(VoteTrial(image, "A", "B"), answer, 1.0) for image, answer in votes])
+        texts = [view.table.item(0, column).text() for column in range(6)]
+        assert texts == ["A mild / B strong", *wins, "0", "0.0215", f"{better} is preferred (p < 0.05)"]
     view.show_votes([])
     assert view.table.rowCount() == 0
     assert not any(button.isEnabled() for button in view.save_buttons.values())
