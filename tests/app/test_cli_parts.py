@@ -333,7 +333,17 @@ def test_diff_with_and_without_moves(layerwright: Run, tmp_path: Path) -> None:
     assert json.loads(found.out)
     broken = tmp_path / "broken.xml"
     broken.write_text("<NetworkModel")
-    assert layerwright("diff", one, broken).code == 1
+    (tmp_path / "other.xml").write_text("<Other/>")
+    problems = {path.name: list(map(str, read_document(path).diagnostics)) for path in (broken, tmp_path / "other.xml")}
+    for names in (
+        (one.name, broken.name),
+        (broken.name, one.name),
+        (broken.name, "other.xml"),
+        (broken.name, broken.name),
+    ):
+        failed = layerwright("diff", *(tmp_path / name for name in names))
+        assert (failed.code, failed.out) == (1, "")
+        assert failed.err.splitlines() == [line for name in names for line in problems.get(name, ())]
 
 
 def test_sizes_are_printed_with_causes_exceptions_and_what_is_coupled(capsys: pytest.CaptureFixture[str]) -> None:

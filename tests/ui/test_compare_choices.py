@@ -950,6 +950,9 @@ def test_a_vote_hides_names_and_ends_once(window: SideWindow) -> None:
     window.vote.ended.emit()  # nobody votes
     assert window.voting.votes is shown_votes
     assert window.voting.table.item(0, 0).text() == "A net / B net"
+    vote(0)
+    window.vote.stop.click()
+    assert (hidden(), window.voting.votes, window.voting.table.rowCount()) == (outside, [], 0)
 
 
 def test_the_seconds_of_a_vote_begin_when_its_images_are_shown(qtbot: QtBot, monkeypatch: Any) -> None:
