@@ -114,6 +114,12 @@ def test_a_crash_ends_the_work_and_its_message_leaves_with_the_next_run(bar, qtb
     bar.show_crash("The engine process was killed.")
     assert busy_parts(bar) == (False, False, "Engine stopped")
     assert bar.currentMessage() == "The engine process was killed."
+    bar.show_busy(False)  # as its calls fail
+    assert busy_parts(bar) == (False, False, "Engine stopped")
+    bar.show_busy(True)
+    bar.show_busy(False)
+    assert busy_parts(bar) == (False, False, "Engine idle"), "work that is too short to be shown"
+    assert bar.currentMessage() == "The engine process was killed."
     bar.say("info", "Saved")
     bar.show_busy(True)
     qtbot.waitUntil(lambda: bar.busy)

@@ -117,6 +117,8 @@ class StatusBar(QStatusBar):
     def show_busy(self, busy: bool) -> None:
         """Show whether the engine is busy, after `BUSY_AFTER`."""
         if busy:
+            if not self.busy:
+                self._engine.setText(tr("Engine idle"))  # not stopped: work begins with another engine
             self._working.start()
             return
         self._working.stop()
