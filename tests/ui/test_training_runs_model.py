@@ -314,7 +314,11 @@ class Trained:
     def group(self) -> SweepSnapshot | None:
         """The sweep whose row is selected and whose trials are all that is chosen."""
         folder = self.panel._group
-        return self.training.sweeps[folder] if folder is not None else None
+        if folder is None:
+            return None
+        sweep = self.training.sweeps[folder]
+        assert self.trials_of(sweep) == list(self.training.chosen)
+        return sweep
 
     def sweep(self) -> SweepSnapshot | None:
         if self.training.chosen:
@@ -579,6 +583,39 @@ def test_a_sweep_is_folded_and_opened_again(
         for chosen in ((), (trained.known[0],)):
             trained.training.choose(chosen)
             assert table.isExpanded(model.index_of(model.sweeps()[0])) is opened
+
+
+def test_a_sweep_is_deleted_as_a_whole_only_while_all_of_it_is_chosen(
+    qtbot: QtBot, context: Context, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    trained = Trained(qtbot, context, monkeypatch, tmp_path, 0)
+    first, second = (trained.inside[sweep.folder] for sweep in trained.sweeps)
+    sweeps = {sweep.folder: SweepSnapshot(sweep, RunState.STOPPED) for sweep in trained.sweeps}
+    alone = trained.known[0]
+    trained.training._set_runs([alone, *first, *second], sweeps)
+    table, model, delete = trained.panel.table, trained.panel.model, trained.panel._buttons["delete"]
+    row = model.index_of(model.sweeps()[0])
+    names = [run.snapshot.title for run in first]
+    for chosen, said in (
+        (None, ["delete_sweep Sweep of lr"]),
+        (first, ["delete_sweep Sweep of lr"]),
+        (first[:1], [f"delete {names[0]}"]),
+        (first[1:], [f"delete {name}" for name in names[1:]]),
+        ([*first, alone], [f"delete {run.snapshot.title}" for run in (*first, alone)]),
+        ([alone], [f"delete {alone.snapshot.title}"]),
+        (second, [f"delete {run.snapshot.title}" for run in second]),
+    ):
+        trained.training.choose(())
+        QTest.mouseClick(table.viewport(), Qt.MouseButton.LeftButton, NONE, table.visualRect(row).center())
+        assert list(trained.training.chosen) == first
+        if chosen is not None:
+            trained.training.choose(chosen)  # as a panel beside does
+        trained.check_buttons()
+        selected = [model.item(index) for index in table.selectionModel().selectedRows()]
+        assert (model.sweeps()[0] in selected) is said[0].startswith("delete_sweep")
+        trained.said.clear()
+        delete.click()
+        assert trained.said[1:] == said
 
 
 def test_a_run_at_its_last_step_has_no_time_left(
