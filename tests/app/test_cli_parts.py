@@ -737,6 +737,9 @@ def test_an_interrupted_profile_prints_and_keeps_what_was_measured(
     assert "8.00 ms" in page.read_text()
     assert done.out.count("whole network") == done.out.count("whole network 8.00 ms") == 1
     assert [run.time_ms for run in load_profile(path).runs] == [8.0]
+    plain = layerwright("profile", dense, "--weights", dense.parent / "weights")
+    assert (plain.code, plain.err) == (130, "stopped\n")
+    assert plain.out.splitlines() == done.out.splitlines()[:-2], "without files it is printed all the same"
 
 
 @pytest.mark.parametrize(

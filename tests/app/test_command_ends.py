@@ -805,7 +805,7 @@ def test_what_is_said_of_a_job_on_folders(
         assert [(d.file, d.message) for d in failed.value.diagnostics] == [("a.png", "it is broken")]
     else:
         run()
-        assert lines == ["note: a note", "y -> out", said]
+    assert lines == ["note: a note", "y -> out", said]
     job = FolderJob({"x": Path("in")}, {"y": Path("out")}, 2, 9, ".npy")
     key = (session, "digest", "a variant")
     assert calls == [(*([cluster] if cluster else []), session, job, key, print)]
