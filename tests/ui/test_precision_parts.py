@@ -828,6 +828,7 @@ def test_of_several_changed_variants_those_with_found_formats_are_measured_again
     variants._judged = {variant.name: variant for variant in variants.variants}
     names = ("", "first", "plain", "third")
     variants._done(MeasureVariantsReply(tuple(VariantRow(n, 1024, 40.0, 0.9, None, None, 1.0) for n in names)))
+    assert not again.isActive()
     root.change_settings(
         variants=(found_by_search("first", "float16"), replace(plain, precision="int8"), found_by_search("third"))
     )

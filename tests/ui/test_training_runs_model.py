@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -616,6 +617,52 @@ def test_a_sweep_is_deleted_as_a_whole_only_while_all_of_it_is_chosen(
         trained.said.clear()
         delete.click()
         assert trained.said[1:] == said
+
+
+def test_the_chosen_metric_stays_when_others_come_and_go(
+    qtbot: QtBot, context: Context, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    trained = Trained(qtbot, context, monkeypatch, tmp_path, 0)
+    one, two, three = (trained.known[number] for number in (1, 2, 3))
+    trained.training._set_runs([one, two, three], {})
+    box = trained.panel.metric_box
+    for name, chosen in (
+        ("validation.ssim", ((two,), (one, two), (two, three), (one, two, three), (two,))),
+        ("loss", ((one,), (one, two))),
+    ):
+        trained.training.choose(chosen[0])
+        box.setCurrentIndex(box.findData(name))
+        box.activated.emit(box.currentIndex())
+        for runs in chosen:
+            trained.training.choose(runs)
+            assert box.currentData() == name
+            trained.check_curves()
+    trained.training.choose((two,))
+    box.setCurrentIndex(box.findData("validation.ssim"))
+    trained.training.choose((one,))
+    assert box.currentData() == "loss", "the run has no such metric"
+
+
+@pytest.mark.parametrize("state", list(RunState))
+@pytest.mark.parametrize("by_rule", [False, True])
+def test_hints_for_a_terminal_are_not_shown_but_what_stopped_a_run_is(
+    qtbot: QtBot, context: Context, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, state: RunState, by_rule: bool
+) -> None:
+    runs = Runs(qtbot, context)
+    progress = RunProgress(runs.training)
+    owner = QWidget()
+    progress.setParent(owner)
+    qtbot.addWidget(owner)
+    folder = make_run(Path(runs.project), "run", settings={}, steps=30)
+    run = WatchedRun(folder)
+    run.read()
+    health = (SimpleNamespace(stopped_by="exploding" if by_rule else None),)
+    run.snapshot = replace(run.snapshot, state=state, message="the loss is large", health=health)
+    runs.training._set_runs([run], {})
+    runs.training.choose((run,))
+    progress.refresh()
+    hidden = state is RunState.FINISHED or (state is RunState.STOPPED and not by_rule)
+    assert progress.message.text() == ("" if hidden else "The loss is large.")
 
 
 def test_a_run_at_its_last_step_has_no_time_left(
