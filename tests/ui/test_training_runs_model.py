@@ -617,6 +617,11 @@ def test_a_sweep_is_deleted_as_a_whole_only_while_all_of_it_is_chosen(
         trained.said.clear()
         delete.click()
         assert trained.said[1:] == said
+    for _ in range(3):  # a row that is selected already
+        QTest.mouseClick(table.viewport(), Qt.MouseButton.LeftButton, NONE, table.visualRect(row).center())
+        assert list(trained.training.chosen) == first
+        assert trained.group() is not None
+        trained.check_buttons()
 
 
 def test_the_chosen_metric_stays_when_others_come_and_go(
