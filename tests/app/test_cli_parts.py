@@ -333,7 +333,17 @@ def test_diff_with_and_without_moves(layerwright: Run, tmp_path: Path) -> None:
     assert json.loads(found.out)
     broken = tmp_path / "broken.xml"
     broken.write_text("<NetworkModel")
-    assert layerwright("diff", one, broken).code == 1
+    (tmp_path / "other.xml").write_text("<Other/>")
+    problems = {path.name: list(map(str, read_document(path).diagnostics)) for path in (broken, tmp_path / "other.xml")}
+    for names in (
+        (one.name, broken.name),
+        (broken.name, one.name),
+        (broken.name, "other.xml"),
+        (broken.name, broken.name),
+    ):
+        failed = layerwright("diff", *(tmp_path / name for name in names))
+        assert (failed.code, failed.out) == (1, "")
+        assert failed.err.splitlines() == [line for name in names for line in problems.get(name, ())]
 
 
 def test_sizes_are_printed_with_causes_exceptions_and_what_is_coupled(capsys: pytest.CaptureFixture[str]) -> None:
@@ -727,6 +737,9 @@ def test_an_interrupted_profile_prints_and_keeps_what_was_measured(
     assert "8.00 ms" in page.read_text()
     assert done.out.count("whole network") == done.out.count("whole network 8.00 ms") == 1
     assert [run.time_ms for run in load_profile(path).runs] == [8.0]
+    plain = layerwright("profile", dense, "--weights", dense.parent / "weights")
+    assert (plain.code, plain.err) == (130, "stopped\n")
+    assert plain.out.splitlines() == done.out.splitlines()[:-2], "without files it is printed all the same"
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -166,6 +168,19 @@ def test_json_is_ascii_and_text_keeps_its_control_characters_visible(capsys: pyt
 )  # fmt: skip
 def test_arguments_of_a_desktop_entry_are_quoted(argument: str, quoted: str) -> None:
     assert desktop_entry._quoted(argument) == quoted
+
+
+def test_an_argument_of_a_desktop_entry_is_read_as_it_was() -> None:
+    """Whatever of its characters are reserved: escapes of the value are read first, then quotes, then field codes."""
+    for first, second in itertools.product("\\\"'` $%;ab", repeat=2):
+        argument = f"/{first}x{second}"
+        found = desktop_entry._quoted(argument).replace("\\\\", "\\")
+        if found.startswith('"'):
+            assert found.endswith('"')
+            found = re.sub(r'\\(["`$\\])', r"\1", found[1:-1])
+        else:
+            assert not set(argument) & set("\\\"'` $;")
+        assert found.replace("%%", "%") == argument
 
 
 def test_what_a_desktop_entry_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -790,7 +805,7 @@ def test_what_is_said_of_a_job_on_folders(
         assert [(d.file, d.message) for d in failed.value.diagnostics] == [("a.png", "it is broken")]
     else:
         run()
-        assert lines == ["note: a note", "y -> out", said]
+    assert lines == ["note: a note", "y -> out", said]
     job = FolderJob({"x": Path("in")}, {"y": Path("out")}, 2, 9, ".npy")
     key = (session, "digest", "a variant")
     assert calls == [(*([cluster] if cluster else []), session, job, key, print)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from math import inf, isnan, nan, sqrt
 from pathlib import Path
 
@@ -58,6 +59,14 @@ def test_outputs_are_images_like_the_input_in_the_size_of_the_other_results() ->
     assert found.message == "the output 'out' of net.xml is 12 x 8 pixels, that of others 6 x 4"
     assert (found.code, found.layer) == ("not-comparable", "out")
     assert found.remedy == "compare networks that enlarge the image by the same factor"
+    for mine, theirs in product(range(1, 5), repeat=2):  # also where one is a multiple of the other
+        made, other = image(4 * mine, 6 * mine), image(4 * theirs, 6 * theirs)
+        if mine == theirs:
+            check_comparable("net", "out", made, small, other)
+        else:
+            found = refusal(lambda pair=(made, other): check_comparable("net", "out", pair[0], small, pair[1]))
+            sizes = f"is {pixels_text(made)} pixels, that of others {pixels_text(other)}"
+            assert found.message == f"the output 'out' of net {sizes}"
     check_same_size(small, image(4, 6), "a.png")
     found = refusal(lambda: check_same_size(small, image(8, 12), "a.png"))
     assert found.message == "the clean image is 6 x 4 pixels, the results are 12 x 8"

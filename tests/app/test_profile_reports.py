@@ -56,6 +56,18 @@ def test_a_sweep_in_lines() -> None:
     assert [line.split(":")[0] for line in lines] == ["  1", "  2", "  4"]
     assert lines[1] == "  2: 167 images/s, latency 12.0 ms"
     assert knee.startswith("  knee at batch 2 with 167 images/s")
+    below, beyond = (
+        "; above it, throughput grows by less than 10 %",
+        " or above, which was not measured: throughput still grows",
+    )
+    for times, place, rate in (
+        ((10.0, 19.0, 38.0), 1, "100"),
+        ((10.0, 12.0, 23.0), 2, "167"),
+        ((10.0, 12.0, 14.0), 4, "286"),
+    ):
+        runs = [made((0.5 * ms, 0.5 * ms), batch=batch) for batch, ms in zip((1, 2, 4), times, strict=True)]
+        *_, knee = sweep_lines(*sweeps(runs, "batch"))
+        assert knee == f"  knee at batch {place} with {rate} images/s{beyond if place == 4 else below}"
 
 
 def test_a_difference_has_the_whole_network_first() -> None:

@@ -99,6 +99,25 @@ def test_repeated_votes_on_one_image_are_not_more_evidence() -> None:
     (found,) = results([Vote(VoteTrial(number, "A", "B"), LEFT, 1.0) for number in range(10)])
     assert (found.wins_a, found.views_a) == (10, 10)
     assert found.p == pytest.approx(2 / 2**10)
+    places = [(0, None), (0, (0, 0, 8)), (0, (0, 4, 8)), (0, (4, 0, 8)), (0, (0, 0, 4)), (1, (0, 0, 8))]
+    (found,) = results([Vote(VoteTrial(image, "A", "B", square), LEFT, 1.0) for image, square in places * 3])
+    assert (found.wins_a, found.views_a, found.p) == (18, 6, 2 / 2**6), "each square of an image is a view"
     mixed = [*one, Vote(VoteTrial(0, "A", "B"), RIGHT, 1.0), Vote(VoteTrial(1, "B", "A"), LEFT, 1.0)]
     (found,) = results(mixed)
     assert (found.wins_a, found.wins_b, found.views_a, found.views_b, found.p) == (10, 2, 1, 1, 1.0)
+
+
+def test_a_few_votes_may_be_on_any_image_and_pair() -> None:
+    """No image or pair is left out for being the last, however few votes there are; none is asked twice as often as another."""
+    places = {(frozenset(pair), image) for pair in ("AB", "AC", "BC") for image in range(4)}
+    seen: set[tuple[frozenset[str], int]] = set()
+    for seed in range(60):
+        count = 1 + seed % 15
+        trials = make_trials("ABC", [(20, 10)] * 4, count, 0, Random(seed))
+        asked = [(frozenset((trial.left, trial.right)), trial.picture) for trial in trials]
+        assert len(asked) == count
+        times = [asked.count(place) for place in places]
+        assert max(times) - min(times) <= 1
+        if count <= 9:
+            seen.update(asked)
+    assert seen == places

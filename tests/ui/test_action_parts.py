@@ -63,7 +63,14 @@ DECLARED = (
     Action("help.commands", "&Command Palette...", "Search", Owner.stay, ("Help/help",)),
 )  # fmt: skip
 MORE = (
-    Action("u.away", "Co&nceal", "Put the grid away, darkly", Other.two, ("Tools/none",), checked=lambda owner: True),
+    Action(
+        "u.away",
+        "Co&nceal",
+        "Put the grid away, darkly, whatever the theme",
+        Other.two,
+        ("Tools/none",),
+        checked=lambda owner: True,
+    ),
 )
 
 
@@ -183,8 +190,8 @@ def test_the_palette_lists_what_can_be_done_first_and_what_was_typed_before_desc
         ("dark", ["Theme: Dark", "Conceal"]),  # a name, then a description
         ("grid", ["Grid", "Conceal"]),
         ("rid", ["Grid", "Conceal"]),  # within a word of a name
-        ("theme dark", ["Theme: Dark"]),
-        ("DARK Theme", ["Theme: Dark"]),
+        ("theme dark", ["Theme: Dark", "Conceal"]),
+        ("DARK Theme", ["Theme: Dark", "Conceal"]),  # both words of a name, in any order, before a description
         ("do it", ["Undo It"]),
         ("thing", ["Open Thing"]),
         ("thingopen", []),

@@ -460,7 +460,10 @@ def test_what_is_said_and_possible_follows_the_run(qtbot: QtBot, folder: Folder,
     folder.end()
     told = "2 images; deviation of PSNR up to 2.50 dB; measured against the clean image"
     assert (state(), view.note.text()) == ((True, False, False, {True}), told)
-    rows = run.rows
+    rows = [
+        replace(row, figures=(ImageMetrics(noisy, 0.5), *row.figures[1:]))
+        for row, noisy in zip(run.rows, (5.0, 40.0), strict=True)
+    ]
     larger = "; the input is enlarged {} times by bicubic interpolation"
     for scales, references, said in (
         ((1, 3), ("A one", ""), "; measured against A one" + larger.format(3)),
@@ -817,6 +820,17 @@ def test_documents_that_were_opened_renamed_or_closed_meanwhile_are_offered(qtbo
         activate()
         assert offered() == [expected] * 2
         assert [row.source.currentText() for row in window.setup.rows] == ["one.xml (open)", "file.xml"]
+    variants = window.setup.rows[0].variant
+    for names in (
+        ["half"],
+        ["half", "small"],
+        ["half", "tiny"],
+        ["tiny"],
+        [],
+    ):  # also where there are as many as before
+        documents[0].change_settings(variants=tuple(SavedVariant(name, "fp16") for name in names))
+        activate()
+        assert [variants.itemData(row) for row in range(variants.count())] == ["", *names]
 
 
 class Minimized(QHideEvent):
@@ -950,6 +964,9 @@ def test_a_vote_hides_names_and_ends_once(window: SideWindow) -> None:
     window.vote.ended.emit()  # nobody votes
     assert window.voting.votes is shown_votes
     assert window.voting.table.item(0, 0).text() == "A net / B net"
+    vote(0)
+    window.vote.stop.click()
+    assert (hidden(), window.voting.votes, window.voting.table.rowCount()) == (outside, [], 0)
 
 
 def test_the_seconds_of_a_vote_begin_when_its_images_are_shown(qtbot: QtBot, monkeypatch: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from threading import Event
 from types import SimpleNamespace
@@ -23,7 +24,7 @@ from side_kit import network
 import samples
 from analysis_layers.noise import KINDS, RANDOM
 from app.engine.protocol import OpenRequest
-from app.reports.comparison import ImageMetrics, Row
+from app.reports.comparison import LETTERS, ImageMetrics, Row
 from app.reports.votes import EQUAL, LEFT, RIGHT, Vote, VoteTrial
 from app.ui.compare import folder_view, runner
 from app.ui.compare.folder_run import FolderRun, Kept, best, conditions_of
@@ -326,6 +327,11 @@ def test_the_table_of_a_vote_names_the_preferred_variant_of_each_pair(qtbot: QtB
         ["B strong / C none", "0", "6", "0", "0.0312", "C none is preferred (p < 0.05)"],
     ]
     assert all(button.isEnabled() for button in view.save_buttons.values())
+    for mine, theirs, wins, better in ((LEFT, RIGHT, ["9", "30"], "A mild"), (RIGHT, LEFT, ["30", "9"], "B strong")):
+        votes = [(image, mine) for image in range(9)] + [(9, theirs)] * 30  # one image, however often it is voted on
+        view.show_votes([Vote(VoteTrial(image, "A", "B"), answer, 1.0) for image, answer in votes])
+        texts = [view.table.item(0, column).text() for column in range(6)]
+        assert texts == ["A mild / B strong", *wins, "0", "0.0215", f"{better} is preferred (p < 0.05)"]
     view.show_votes([])
     assert view.table.rowCount() == 0
     assert not any(button.isEnabled() for button in view.save_buttons.values())
@@ -432,6 +438,19 @@ def test_variants_are_added_and_removed_by_their_own_buttons(qtbot: QtBot) -> No
     assert changes.pop() == [paths[2], paths[2]]
     assert can() == (True, [False, False])
     assert not changes
+    view = MetricsView(model)
+    qtbot.addWidget(view)
+    for removed, selected in ((0, 3), (2, 3), (3, 2)):
+        model.choices = [VariantChoice(path) for path in paths[:2]]
+        setup.show_choices()
+        setup.add.click()
+        setup.add.click()  # three of them are equal
+        view.refresh()
+        view.table.selectRow(view._keys.index(LETTERS[selected]))
+        setup.rows[removed].remove.click()
+        view.refresh()
+        left = "" if selected == removed else LETTERS[selected - (selected > removed)]
+        assert view._key() == left, (removed, selected)
 
 
 def test_images_keep_their_provenance_when_a_folder_is_run_after_an_edit(
@@ -456,6 +475,28 @@ def test_images_keep_their_provenance_when_a_folder_is_run_after_an_edit(
     run.start(Path("no such folder"))
     assert model.provenance() == before
     assert conditions_of(model, model.compared) == conditions != run.conditions
+
+
+@pytest.mark.parametrize("end", ["stop", "close", "compare"])
+def test_a_result_that_comes_after_the_end_is_not_shown(qtbot: QtBot, end: str) -> None:
+    owner = QObject()
+    model = SideModel(default_registry(), owner)
+    layers = [Layer("image", "input", params={"dims": "16x8x3"}), Layer("output", "output", inputs=(Source("image"),))]
+    document = Document(Graph(layers), model.registry, parent=owner)
+    model.choices = [VariantChoice(document), VariantChoice(document)]
+    model.compare()
+    model.busy, model.noisy = True, np.zeros((1, 3, 8, 16), np.float32)
+    assert model.errors == ["", ""]
+    model._on_made(0, Made(model.noisy, 1.0))
+    assert model._drawing
+    getattr(model, end)()
+    heard: list[str] = []
+    for name in ("pictures_changed", "measured_changed", "finished"):
+        getattr(model, name).connect(lambda name=name: heard.append(name))
+    qtbot.waitUntil(lambda: not any(job.running for job in model.findChildren(Background)))
+    QCoreApplication.processEvents()
+    assert (model.made, list(model.colours), model.busy, heard) == ({}, [], False, [])
+    model.close()
 
 
 def test_a_variant_that_failed_says_so_after_a_run_over_a_folder(qtbot: QtBot) -> None:
@@ -490,6 +531,13 @@ def test_a_result_that_equals_the_clean_image_is_the_best_one() -> None:
         -1,
         2,
     ]
+    for values in (v for count in range(1, 5) for v in product((29.0, 30.0, 30.001, inf, nan), repeat=count)):
+        known = [place for place, value in enumerate(values, 1) if value == value]
+        written = {place: f"{values[place - 1]:.2f}" for place in known}
+        ahead = [
+            p for p in known if all(values[p - 1] > values[q - 1] and written[p] != written[q] for q in known if q != p)
+        ]
+        assert best(row(*values)) == (ahead[0] if len(known) > 1 and ahead else -1), values
 
 
 def test_means_over_other_images_are_not_compared(qtbot: QtBot) -> None:

@@ -317,7 +317,8 @@ def test_of_several_requests_for_a_difference_the_last_one_is_made(
     of_b.end()
     assert (asked("B", 5.0), images.busy, Job.held) == (made(5.0), False, [])
     assert asked("A", 4.0) == made(3.0)
-    assert asked("A", 3.0) == made(3.0)  # what is there already is wanted again
+    assert asked("A", 5.0) == made(3.0)
+    assert asked("A", 3.0) == made(3.0)  # what is there already is wanted again, so that 5 is not made
     Job.held[-1].end()
     assert (images.busy, Job.held) == (False, [])
     assert asked("A", 3.0) in (made(3.0), made(4.0))

@@ -207,6 +207,36 @@ def test_the_values_at_the_pointer_are_those_of_every_image(qtbot: QtBot, bench:
     assert values_at(bench.model, "nothing", (0, 0)) == ()
 
 
+@pytest.mark.parametrize(("letters", "clean"), [("ABC", True), ("ABC", False), ("A", False)])
+def test_figures_and_regions_are_those_of_each_result_and_of_all_together(
+    bench: Bench, letters: str, clean: bool
+) -> None:
+    bench.fill(letters, clean=clean)
+    model, measured = bench.model, bench.model.measured
+    made = {key: item.picture for key, item in model.made.items()}
+    reference = bench.pixels(CLEAN if clean else "A")
+    others = {key: made[key] for key in letters if clean or key != "A"}
+    assert measured.reference == (CLEAN if clean else "A")
+    assert list(measured.figures) == [*([INPUT] if clean else []), *letters]
+    for key, found in measured.figures.items():
+        picture = bench.pixels(key)
+        if key in others or key == INPUT:
+            assert (found.psnr, found.ssim) == (psnr(reference, picture), ssim(reference, picture)), key
+        else:
+            assert isnan(found.psnr), key
+            assert isnan(found.ssim), key
+        assert isnan(found.milliseconds) if key == INPUT else found.milliseconds == model.made[key].milliseconds
+    errors = {
+        key: np.square(np.clip(picture, 0, 1) - np.clip(reference, 0, 1), dtype=np.float64)[0].sum(0)
+        for key, picture in others.items()
+    }
+    if errors:
+        errors[""] = sum(errors.values(), np.zeros_like(reference[0, 0], np.float64))
+    expected = {key: tuple((x, y) for y, x in worst_regions(error, CROP, 5)) for key, error in errors.items()}
+    assert measured.regions == expected
+    assert all(expected.values())
+
+
 def test_the_worst_regions_are_stepped_through_in_a_circle(qtbot: QtBot, bench: Bench) -> None:
     view = shown(qtbot, MetricsView(bench.model), 900, 260)
     marked: list[tuple[Any, str]] = []
@@ -414,6 +444,31 @@ def test_a_difference_is_that_of_its_two_images(view: Shown, gain: float, signed
     view.mode(ViewMode.GRID)
     assert "C" in panes
     assert view.captions()["C"] == "C net_C"
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_the_images_of_each_mode_are_those_that_there_are_and_none_is_taken_from_itself(
+    view: Shown, clean: bool
+) -> None:
+    pictures, bar = view.pictures, view.bar
+    for letters in ("AB", "A"):
+        view.compare(letters, clean=clean)
+        there = [INPUT, *([CLEAN] if clean else [])]
+        for against in ("", *letters, *there):
+            for mode in (ViewMode.GRID, ViewMode.DIFFERENCE):
+                view.mode(mode)
+                view.choose(bar.against, against)
+                other = against or (CLEAN if clean else "A")
+                assert pictures.difference_to() == other
+                shown_keys = (
+                    [*there, *letters] if mode is ViewMode.GRID else [k for k in letters if k != other] or ["A"]
+                )
+                assert list(pictures.grid.panes) == pictures.keys() == shown_keys, (letters, against, mode)
+        view.mode(ViewMode.SPLIT)
+        assert pictures.keys() == list(letters)
+        for alone in (*there, *letters):
+            bar.show_only(alone)
+            assert pictures.keys() == [alone]
 
 
 @pytest.mark.parametrize("channels", [1, 3, 4])

@@ -132,6 +132,33 @@ def test_a_process_for_imports_is_prepared_where_one_of_the_files_needs_it(shell
     assert shell.names == []
 
 
+def test_all_files_that_were_chosen_are_opened_and_the_first_readable_one_is_shown(
+    shell, shown, many, monkeypatch, tmp_path
+) -> None:
+    monkeypatch.setattr(shell.models.imports, "prepare", lambda: None)
+    asked: list[tuple[str, str]] = []
+
+    def choose(*names: str) -> None:
+        chosen = [str(many[0].with_name(name)) for name in names]
+        monkeypatch.setattr(
+            QFileDialog, "getOpenFileNames", lambda parent, title, folder, _: (asked.append((title, folder)), (chosen, ""))[1]
+        )  # fmt: skip
+        shell.files.ask_open()
+
+    many[1].write_text("<NetworkModel")
+    for names, expected, unread in (
+        ((), [], []),
+        (("b.xml", "d.xml", "a.xml"), ["[d.xml]", "a.xml"], ["b.xml"]),
+        (("a.xml", "b.xml", "c.xml"), ["d.xml", "[a.xml]", "c.xml"], ["b.xml"]),
+        (("e.xml",), ["d.xml", "a.xml", "c.xml", "[e.xml]"], []),
+    ):
+        choose(*names)
+        assert shell.names == expected, names
+        assert [text for _, text, _ in shown] == [f"{name} could not be opened." for name in unread]
+        shown.clear()
+    assert asked == [("Open Networks", str(Path.home()))] * 2 + [("Open Networks", str(tmp_path / "many"))] * 2
+
+
 def test_what_opening_a_document_shows_says_and_remembers(shell, shown, many, tmp_path) -> None:
     a, b, c = many[:3]
     assert shell.files.open(a)

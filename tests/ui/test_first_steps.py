@@ -253,6 +253,18 @@ def test_the_search_of_the_documentation_goes_on_from_the_top_after_the_last_mat
     assert seen == sorted(set(seen)), "each match once, from the top"
     assert len(seen) > 1
     assert page.textCursor().selectionStart() == first
+    text = page.toPlainText().lower()
+    line.clear()
+    QTest.keyClicks(line, "layer")
+    for _ in range(3):
+        QTest.keyClick(line, Qt.Key.Key_Return)
+    here = page.textCursor().selectionStart()
+    assert here > text.index("layer")
+    for letter, typed in (("s", "layers"), (" ", "layers ")):
+        QTest.keyClicks(line, letter)
+        found = text.find(typed, here)
+        here = found if found >= 0 else text.index(typed)
+        assert page.textCursor().selectionStart() == here, "what is typed on is searched from where the reader is"
     line.clear()
     note, titles = docs.findChild(QLabel, "docs.message"), docs.findChild(QListWidget, "docs.pages")
     QTest.keyClicks(line, "photo")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from itertools import permutations
 
 import pytest
@@ -148,6 +149,16 @@ def test_every_control_sets_what_it_names(bench: Bench) -> None:
 
 def test_images_take_turns_in_their_mode_alone_at_the_chosen_rate(bench: Bench) -> None:
     bar, pictures = bench.bar, bench.pictures
+    acts = [*(lambda mode=mode: bar.set_mode(mode) for mode in ViewMode), lambda: bar.show_only("B"), bar.swap]
+    for act, begun in itertools.product(acts, ViewMode):
+        bar.set_mode(begun)
+        act()
+        assert pictures.interval == 0, "they do not turn by themselves before one asks for it"
+        bar.rate.changed.emit(2.0)
+        assert pictures.interval == 0
+        assert not bar.automatic.isChecked()
+    bar.set_mode(ViewMode.GRID)
+    pictures.did.clear()
     bar.automatic.click()
     assert pictures.interval == 0
     for act in (lambda: bar.show_only("B"), bar.swap):

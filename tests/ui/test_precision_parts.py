@@ -50,7 +50,7 @@ from app.ui.precision.variants_panel import STATUS, VariantsPanel
 from app.ui.widgets import theme
 from app.ui.widgets.render import PALETTES, signed_pixels, to_image
 from designer.files.variants import BY_HAND, CalibrationRecipe, Variant
-from designer.graph.commands import set_params
+from designer.graph.commands import rename_layer, set_params
 from designer.graph.diagnostics import Diagnostic
 from designer.graph.graph import Graph
 from designer.operators.registry import default_registry
@@ -777,6 +777,66 @@ def test_a_chip_that_is_dragged_far_enough_carries_its_format(
         QTest.mouseClick(chip, Qt.MouseButton.LeftButton, pos=begin)
         assert chosen.pop() == name
         assert str(FORMATS[name].bits) in chip.toolTip()
+
+
+def test_renamed_and_exchanged_layers_are_listed_by_their_names(qtbot: QtBot, context: Context) -> None:
+    panel = NumberFormatsPanel(context)
+    qtbot.addWidget(panel)
+    panel._rest.setInterval(0)
+    for edit, names in (
+        (lambda g: rename_layer(g, "conv", "first"), ["first", "last"]),
+        (lambda g: rename_layer(g, "last", "second"), ["first", "second"]),
+    ):
+        context.root.do(edit)
+        qtbot.waitUntil(lambda names=names: [row[0] for row in texts(panel.table)] == names, timeout=2000)
+        context.root.undo()
+        context.root.redo()
+        qtbot.waitUntil(lambda: not panel._rest.isActive())
+        assert [row[0] for row in texts(panel.table)] == names
+
+
+def test_shares_of_another_network_go_also_while_something_else_is_measured(
+    qtbot: QtBot, context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    formats = number_formats_of(context)
+    reply = BlameReply((BlamedOperator("conv", 0.25, 0.5), BlamedOperator("last", 0.75, 0.125)), 0.03, "conv")
+    monkeypatch.setattr(formats, "blame", lambda a, b, done, say: done(reply))
+    panel = BlamePanel(context)
+    qtbot.addWidget(panel)
+    busy = [False]
+    monkeypatch.setattr(type(formats), "busy", property(lambda _: busy[0]))
+    for busy[0] in (False, True):
+        panel.results.setCurrentIndex(0)
+        panel._clear()
+        now, busy[0] = busy[0], False
+        panel.causes.click()
+        busy[0] = now
+        assert len(texts(panel.table)) == 2
+        kernel = "3x3" if context.root.graph["conv"].params.get("kernel") == "5x5" else "5x5"
+        context.root.do(lambda g, kernel=kernel: set_params(g, {"conv": {"kernel": kernel}}))
+        assert texts(panel.table) == []
+        assert panel.results.currentIndex() == 0
+        assert panel.first.isHidden()
+
+
+def test_of_several_changed_variants_those_with_found_formats_are_measured_again(
+    context: Context, variants: VariantsPanel, silent_engine: EngineClient
+) -> None:
+    root, again = context.root, variants._again
+    plain = Variant("plain", "bf16")
+    root.change_settings(variants=(found_by_search("first"), plain, found_by_search("third")))
+    variants._judged = {variant.name: variant for variant in variants.variants}
+    names = ("", "first", "plain", "third")
+    variants._done(MeasureVariantsReply(tuple(VariantRow(n, 1024, 40.0, 0.9, None, None, 1.0) for n in names)))
+    assert not again.isActive()
+    root.change_settings(
+        variants=(found_by_search("first", "float16"), replace(plain, precision="int8"), found_by_search("third"))
+    )
+    assert again.isActive()
+    again.stop()
+    again.timeout.emit()
+    assert asked_variants(variants) == ["first"]
+    variants.stop()
 
 
 def _move(widget: QWidget, place: QPoint) -> None:

@@ -853,8 +853,11 @@ def test_what_is_said_and_offered_follows_the_state(
     assert ("Stop" in logger.launch.toolTip()) is (state is State.RUNNING)
     qtbot.mouseClick(logger.launch, LEFT)
     assert done == ["stop" if state is State.RUNNING else "launch"]
-    profiling._set_state(State.IDLE, "")
-    assert not logger._notice.isVisible()
+    for later in (State.RUNNING, State.FAILED, State.IDLE):
+        profiling._set_state(state, "why")
+        profiling._set_state(later, "" if later is State.IDLE else "other")
+        assert not logger._notice.isVisible(), later
+        assert logger.status.text() == ("" if later is State.IDLE else "other")
     assert not logger.status.isVisible()
 
 

@@ -518,6 +518,29 @@ def test_importing_a_module(qtbot, settings, tmp_path, monkeypatch):
     compare("dialog_import_module", steps.lines)
 
 
+@pytest.mark.parametrize("module", ["model.py", "inner/deep.py", "model", "{folder}/inner/deep.py"])
+def test_the_next_dialog_proposes_the_same_module(qtbot, settings, tmp_path, monkeypatch, module):
+    (tmp_path / "code" / "inner").mkdir(parents=True)
+    for name in ("model.py", "inner/deep.py"):
+        (tmp_path / "code" / name).write_text(MODULE)
+    (tmp_path / "net.pt").write_bytes(b"")
+    monkeypatch.chdir(tmp_path)
+    sources: list[object] = []
+    dialogs = [ModuleDialog(settings, tmp_path / "code", sources.append, None)]
+    qtbot.addWidget(dialogs[0])
+    dialogs[0].module.setText(module.format(folder=tmp_path / "code"))
+    dialogs[0].callable.setEditText("make")
+    dialogs[0].inputs.setText("1x3x8x8, 2x16:int64")
+    dialogs[0].state.setText(str(tmp_path / "net.pt"))
+    assert dialogs[0].problem() == ""
+    file, source = dialogs[0].file, dialogs[0].source()
+    dialogs[0]._agreed()
+    dialogs.append(ModuleDialog(settings, tmp_path, sources.append, None))
+    qtbot.addWidget(dialogs[1])
+    assert (dialogs[1].problem(), dialogs[1].file, dialogs[1].source()) == ("", file, source)
+    assert sources == [source]
+
+
 # --- shortcuts -------------------------------------------------------------------------------------------------------
 
 

@@ -126,6 +126,22 @@ def test_what_a_preset_does_not_name_keeps_its_declared_key(shortcuts, settings)
     assert shortcuts.preset is PRESETS[0]
 
 
+@pytest.mark.parametrize("preset", [p for p in PRESETS if p.keys], ids=lambda p: p.id)
+def test_the_declared_key_of_an_action_is_a_change_where_the_preset_has_another(shortcuts, settings, preset):
+    shortcuts.choose(preset.id)
+    for action, keys in preset.keys.items():
+        declared = shortcuts.actions[action].keys
+        if keys == declared:
+            continue
+        for _ in range(2):  # the second time nothing is taken from others
+            shortcuts.change(action, declared)
+            assert (shortcuts.keys(action), shortcuts.is_changed(action)) == (declared, True)
+        assert Shortcuts(settings, declared_actions()).keys(action) == declared
+        shortcuts.reset(action)
+        assert (shortcuts.keys(action), shortcuts.is_changed(action)) == (keys, False)
+        assert settings.value(f"shortcuts/keys/{action}") is None
+
+
 def test_every_window_hears_of_changed_keys(shortcuts, qtbot):
     for change in (
         lambda: shortcuts.change("edit.bypass", ("M",)),
@@ -200,7 +216,22 @@ def test_the_search_hides_and_reset_brings_back(window, qtbot):
     QTest.keyClicks(dialog.search, "ctrl+shift+v")
     shown = [dialog.list.topLevelItem(n) for n in range(dialog.list.topLevelItemCount())]
     assert [item.text(0) for item in shown if not item.isHidden()] == ["Paste Keeping Links"]
+    cells = [[item.text(column).casefold() for column in range(3)] for item in shown]
+    for text in (
+        "Layer",
+        "layer SELECTED",
+        "selected  layer",
+        "ctrl paste",
+        "theme dark",
+        "ctrl+z undo",
+        "no such action",
+    ):
+        dialog.search.setText(text)
+        expected = [all(any(w in cell for cell in row) for w in text.casefold().split()) for row in cells]
+        assert [not item.isHidden() for item in shown] == expected, text
+        assert any(expected) is (text != "no such action")
     dialog.search.clear()
+    assert not any(item.isHidden() for item in shown)
     dialog.select("view.theme_dark")
     assert dialog.list.currentItem().text(0) == dialog.chosen.text() == "Theme: Dark"
     dialog.select("edit.paste_linked")
@@ -273,6 +304,29 @@ def test_keys_after_any_changes_are_of_one_action_each_and_stay(shortcuts, setti
         assert len(held) == len(set(held)), "a key of two actions"
         again = Shortcuts(settings, declared_actions())
         assert {each: again.keys(each) for each in names} == {each: shortcuts.keys(each) for each in names}
+
+
+def test_a_key_that_several_actions_use_names_them_all_and_is_taken_from_each(shortcuts, qtbot):
+    shortcuts.change("edit.bypass", ("Ctrl+K, Ctrl+S", "F12"))
+    shortcuts.change("edit.duplicate", ("Ctrl+K, Ctrl+D",))
+    dialog = ShortcutsDialog(shortcuts, None)
+    qtbot.addWidget(dialog)
+    dialog.select("file.new")
+    dialog.editor.setKeySequence(QKeySequence("Ctrl+K"))
+    title = {name: dialog._title(name) for name in shortcuts.using("Ctrl+K")}
+    assert sorted(title) == ["edit.bypass", "edit.duplicate"]
+    names = ", ".join(title.values())
+    assert dialog.note.text() == f"{native(('Ctrl+K',))} is used by {names}. Adding it here removes it there."
+    dialog.add.click()
+    assert dialog._action() == "file.new"
+    assert shortcuts.keys("file.new") == ("Ctrl+N", "Ctrl+K")
+    assert (shortcuts.keys("edit.bypass"), shortcuts.keys("edit.duplicate")) == (("F12",), ()), "the other key stays"
+    assert shortcuts.using("Ctrl+K", "file.new") == []
+    assert dialog.list.currentItem().text(1) == f"{native(('Ctrl+N', 'Ctrl+K'))} *"
+    assert (dialog.note.text(), dialog.add.isEnabled()) == (
+        "Press a key, then click Add. An action can have several keys.",
+        False,
+    )
 
 
 def test_the_dialog_begins_with_its_search_and_the_first_action(shortcuts, qtbot):

@@ -384,3 +384,31 @@ def test_a_listener_may_end_or_begin_a_run_when_a_variant_has_failed(bench: Benc
     assert begun == ["Broken."]
     assert bench.heard() == [(0, "Running …"), (0, "Broken."), *([(0, "Running …")] if again else [])]
     assert (runner.running, len(runner.clients)) == (again, 1)
+
+
+@pytest.mark.parametrize("scales", [(1, 1, 1), (2, 2, 2), (1, 2, 1), (2, 1, 2), (0, 2, 2), (3, 0, 2), (0, 0, 4)])
+def test_results_have_the_size_of_the_first_one_that_is_an_image(bench: Bench, scales: tuple[int, ...]) -> None:
+    bench.runner.run([variant(name) for name in "ABC"], bench.image)
+    first = 0
+    for index, scale in enumerate(scales):
+        height, width = (8 * scale, 10 * scale) if scale else (9, 10)
+        bench.open(index)
+        Lending.held[0].end()
+        bench.heard()
+        picture = np.full((1, 3, height, width), 0.5, np.float32)
+        reply = SimpleNamespace(
+            outputs={"out": picture}, note="", weights="", weights_sha256="", emulated=True, milliseconds=7.0
+        )
+        bench.client(index).calls[-1].finish(reply)
+        bench.client(index).asked()
+        ((place, found), *_) = bench.said
+        assert place == index
+        if not scale:
+            assert "is 1 x 3 x 9 x 10, not an image like its input" in found
+        elif first and scale != first:
+            assert f"is {width} x {height} pixels, that of others {10 * first} x {8 * first}" in found
+        else:
+            first = scale
+            assert isinstance(found, Made)
+            assert found.picture is picture
+    assert bench.said[-1] == "finished"

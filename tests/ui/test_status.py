@@ -75,7 +75,10 @@ def test_short_work_is_not_shown(bar):
     bar.busy_shown.connect(changes.append)
     bar.show_busy(True)
     assert busy_parts(bar) == (False, False, "Engine idle")
+    bar.show_progress(ProgressEvent(1, 3, 8, "tile 3"))
     bar.show_busy(False)
+    bar.show_progress(ProgressEvent(1, 8, 8, "tile 8"))
+    assert busy_parts(bar) == (False, False, "Engine idle")
     assert not any(timer.isActive() for timer in bar.findChildren(QTimer))  # nothing is to come
     assert changes == []
     assert not bar.busy
@@ -110,6 +113,12 @@ def test_a_crash_ends_the_work_and_its_message_leaves_with_the_next_run(bar, qtb
     qtbot.waitUntil(lambda: bar.busy)
     bar.show_crash("The engine process was killed.")
     assert busy_parts(bar) == (False, False, "Engine stopped")
+    assert bar.currentMessage() == "The engine process was killed."
+    bar.show_busy(False)  # as its calls fail
+    assert busy_parts(bar) == (False, False, "Engine stopped")
+    bar.show_busy(True)
+    bar.show_busy(False)
+    assert busy_parts(bar) == (False, False, "Engine idle"), "work that is too short to be shown"
     assert bar.currentMessage() == "The engine process was killed."
     bar.say("info", "Saved")
     bar.show_busy(True)

@@ -514,7 +514,9 @@ def test_open_tabs_come_back_at_the_next_start(qtbot, settings, files):
     qtbot.addWidget(first)
     first.show()
     qtbot.waitExposed(first)
-    first.files.open_all(files)
+    last = files[2].with_name("last.xml")
+    last.write_bytes(files[2].read_bytes())
+    first.files.open_all([*files, last])
     first.tabs.show(first.tabs.all[1])
     first.close()
     files[2].unlink()
@@ -523,7 +525,7 @@ def test_open_tabs_come_back_at_the_next_start(qtbot, settings, files):
     second.show()
     qtbot.waitExposed(second)
     second.begin(None)
-    assert texts(second) == ["one.xml", "two.xml"]
+    assert texts(second) == ["one.xml", "two.xml", "last.xml"]
     assert second.context.root.path == files[1]
     second.close()
     third = MainWindow(default_registry(), settings)

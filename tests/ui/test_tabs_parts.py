@@ -95,6 +95,7 @@ def test_marks_and_tips_of_a_document(shell, tmp_path) -> None:
     imported = "Imported from package.module:Net\nNot saved yet"
     assert (shell.names, tips(shell)) == (["net.xml", "fresh", "[model]"], [str(path), "Not saved yet", imported])
     assert spoken(shell) == [("net.xml", "Close net.xml"), ("fresh", "Close fresh"), ("model", "Close model")]
+    assert list(map(shell.tabs.title, (tab, new, model))) == ["net.xml", "fresh (unsaved)", "model (unsaved)"]
     for each in (tab, new, model):
         edit(each)
     more = "\nUnsaved changes"
@@ -263,6 +264,15 @@ def test_a_document_that_is_set_elsewhere_has_a_tab(shell, tmp_path) -> None:
     assert (first.view, first.selection) == ("of a", ("in",))
     shell.context.set_document(first.document)
     assert (shell.tabs.shown, shell.names) == (first, ["[a.xml]", "b.xml"])
+    for known in (False, True):
+        blank = shell.add(Graph())
+        assert (shell.tabs.shown, blank.is_blank) == (blank, True)
+        before = [tab for tab in shell.tabs.all if tab is not blank]
+        other = Document(network(), shell.context.registry, tmp_path / "c.xml", parent=shell.context)
+        shell.context.set_document(first.document if known else other)
+        assert shell.tabs.shown.document is (first.document if known else other)
+        assert [tab for tab in shell.tabs.all if tab.document is not other or known] == before
+        assert blank not in shell.tabs.all, "it makes room"
 
 
 def test_large_documents_are_exempt_from_collections_while_any_is_open(shell, monkeypatch) -> None:

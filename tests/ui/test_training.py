@@ -382,9 +382,13 @@ def test_the_output_of_another_run_names_its_step_if_it_is_an_earlier_one(window
         "step 5\n<b>b</b> has no output up to this step.",
     ]
     assert panel.caption.textFormat() is Qt.TextFormat.PlainText
-    panel.right.setCurrentIndex(panel.right.findData("target"))
-    panel.right.activated.emit(panel.right.currentIndex())
-    assert panel.caption.text() == "step 5"
+    for box, side, note in (
+        (panel.left, "other", True), (panel.right, "target", True), (panel.left, "input", False), (panel.right, "other", True),
+        (panel.right, "output", False),
+    ):  # fmt: skip
+        box.setCurrentIndex(box.findData(side))
+        box.activated.emit(box.currentIndex())
+        assert panel.caption.text() == "step 5" + "\n<b>b</b> has no output up to this step." * note
 
 
 def test_a_validation_image_that_a_resumed_run_writes_again_is_shown(window, training, exported, qtbot):

@@ -23,7 +23,7 @@ from app.ui.engine.analysis import analysis_of
 from app.ui.engine.context import Context
 from app.ui.engine.run_health import run_health_of
 from app.ui.engine.time_machine import time_machine_of
-from app.ui.engine.training import StartRequest
+from app.ui.engine.training import StartRequest, SweepRequest
 from app.ui.train import validation_panel
 from app.ui.train.health_panel import HealthPanel
 from app.ui.train.run_progress import RunProgress, metric_title, time_text
@@ -1051,7 +1051,7 @@ def test_buttons_say_what_is_begun_and_the_message_what_was_refused_until_it_is_
             training._say(problem)
         training.updated.emit()
 
-    for name in ("start", "make_samples", "make_example_data"):
+    for name in ("start", "start_sweep", "make_samples", "make_example_data"):
         monkeypatch.setattr(training, name, lambda *_, name=name: begin(name))
 
     def state() -> tuple[str, str, bool, str]:
@@ -1067,6 +1067,10 @@ def test_buttons_say_what_is_begun_and_the_message_what_was_refused_until_it_is_
         end(problem)
         assert state() == (*idle[:3], problem)
         assert panel.start.toolTip().startswith("Export the project")
+        panel._start_sweep(SweepRequest(Path("sweep"), (), {}, "denoising"))
+        assert (*state(), panel.sweep.text()) == ("Start Training", "Make Example Data", False, "", "Starting ...")
+        end(problem)
+        assert (*state(), panel.sweep.text()) == (*idle[:3], problem, "Sweep...")
     panel.form.set_text("more", "ema 0.9")
     panel.start.click()
     assert state()[:3] == idle[:3]
@@ -1082,7 +1086,7 @@ def test_buttons_say_what_is_begun_and_the_message_what_was_refused_until_it_is_
     assert panel.start.toolTip() == "Unavailable: a run is being started"
     end()
     assert state() == idle
-    assert begun == ["start", "start", "start", "make_example_data", "make_samples"]
+    assert begun == ["start", "start_sweep"] * 3 + ["make_example_data", "make_samples"]
     training._say("It was refused.")
     assert panel.problem.text() == "It was refused."
     other = Document(Graph(), context.registry, parent=context)

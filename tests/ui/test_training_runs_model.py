@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -314,7 +315,11 @@ class Trained:
     def group(self) -> SweepSnapshot | None:
         """The sweep whose row is selected and whose trials are all that is chosen."""
         folder = self.panel._group
-        return self.training.sweeps[folder] if folder is not None else None
+        if folder is None:
+            return None
+        sweep = self.training.sweeps[folder]
+        assert self.trials_of(sweep) == list(self.training.chosen)
+        return sweep
 
     def sweep(self) -> SweepSnapshot | None:
         if self.training.chosen:
@@ -579,6 +584,90 @@ def test_a_sweep_is_folded_and_opened_again(
         for chosen in ((), (trained.known[0],)):
             trained.training.choose(chosen)
             assert table.isExpanded(model.index_of(model.sweeps()[0])) is opened
+
+
+def test_a_sweep_is_deleted_as_a_whole_only_while_all_of_it_is_chosen(
+    qtbot: QtBot, context: Context, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    trained = Trained(qtbot, context, monkeypatch, tmp_path, 0)
+    first, second = (trained.inside[sweep.folder] for sweep in trained.sweeps)
+    sweeps = {sweep.folder: SweepSnapshot(sweep, RunState.STOPPED) for sweep in trained.sweeps}
+    alone = trained.known[0]
+    trained.training._set_runs([alone, *first, *second], sweeps)
+    table, model, delete = trained.panel.table, trained.panel.model, trained.panel._buttons["delete"]
+    row = model.index_of(model.sweeps()[0])
+    names = [run.snapshot.title for run in first]
+    for chosen, said in (
+        (None, ["delete_sweep Sweep of lr"]),
+        (first, ["delete_sweep Sweep of lr"]),
+        (first[:1], [f"delete {names[0]}"]),
+        (first[1:], [f"delete {name}" for name in names[1:]]),
+        ([*first, alone], [f"delete {run.snapshot.title}" for run in (*first, alone)]),
+        ([alone], [f"delete {alone.snapshot.title}"]),
+        (second, [f"delete {run.snapshot.title}" for run in second]),
+    ):
+        trained.training.choose(())
+        QTest.mouseClick(table.viewport(), Qt.MouseButton.LeftButton, NONE, table.visualRect(row).center())
+        assert list(trained.training.chosen) == first
+        if chosen is not None:
+            trained.training.choose(chosen)  # as a panel beside does
+        trained.check_buttons()
+        selected = [model.item(index) for index in table.selectionModel().selectedRows()]
+        assert (model.sweeps()[0] in selected) is said[0].startswith("delete_sweep")
+        trained.said.clear()
+        delete.click()
+        assert trained.said[1:] == said
+    for _ in range(3):  # a row that is selected already
+        QTest.mouseClick(table.viewport(), Qt.MouseButton.LeftButton, NONE, table.visualRect(row).center())
+        assert list(trained.training.chosen) == first
+        assert trained.group() is not None
+        trained.check_buttons()
+
+
+def test_the_chosen_metric_stays_when_others_come_and_go(
+    qtbot: QtBot, context: Context, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    trained = Trained(qtbot, context, monkeypatch, tmp_path, 0)
+    one, two, three = (trained.known[number] for number in (1, 2, 3))
+    trained.training._set_runs([one, two, three], {})
+    box = trained.panel.metric_box
+    for name, chosen in (
+        ("validation.ssim", ((two,), (one, two), (two, three), (one, two, three), (two,))),
+        ("loss", ((one,), (one, two))),
+    ):
+        trained.training.choose(chosen[0])
+        box.setCurrentIndex(box.findData(name))
+        box.activated.emit(box.currentIndex())
+        for runs in chosen:
+            trained.training.choose(runs)
+            assert box.currentData() == name
+            trained.check_curves()
+    trained.training.choose((two,))
+    box.setCurrentIndex(box.findData("validation.ssim"))
+    trained.training.choose((one,))
+    assert box.currentData() == "loss", "the run has no such metric"
+
+
+@pytest.mark.parametrize("state", list(RunState))
+@pytest.mark.parametrize("by_rule", [False, True])
+def test_hints_for_a_terminal_are_not_shown_but_what_stopped_a_run_is(
+    qtbot: QtBot, context: Context, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, state: RunState, by_rule: bool
+) -> None:
+    runs = Runs(qtbot, context)
+    progress = RunProgress(runs.training)
+    owner = QWidget()
+    progress.setParent(owner)
+    qtbot.addWidget(owner)
+    folder = make_run(Path(runs.project), "run", settings={}, steps=30)
+    run = WatchedRun(folder)
+    run.read()
+    health = (SimpleNamespace(stopped_by="exploding" if by_rule else None),)
+    run.snapshot = replace(run.snapshot, state=state, message="the loss is large", health=health)
+    runs.training._set_runs([run], {})
+    runs.training.choose((run,))
+    progress.refresh()
+    hidden = state is RunState.FINISHED or (state is RunState.STOPPED and not by_rule)
+    assert progress.message.text() == ("" if hidden else "The loss is large.")
 
 
 def test_a_run_at_its_last_step_has_no_time_left(

@@ -114,7 +114,7 @@ class Shortcuts:
         """Assign keys to an action, and remove them from other actions."""
         for key in keys:
             for other in self.using(key, action):
-                self._store(other, tuple(k for k in self.keys(other) if not same(k, key)))
+                self._store(other, tuple(k for k in self.keys(other) if not clash(k, key)))
         self._store(action, keys)
         self._notify()
 
@@ -152,10 +152,6 @@ class Shortcuts:
 
     def _notify(self) -> None:
         notifier().changed.emit()
-
-
-def same(a: str, b: str) -> bool:
-    return QKeySequence(a) == QKeySequence(b)
 
 
 def clash(a: str, b: str) -> bool:

@@ -117,6 +117,8 @@ class StatusBar(QStatusBar):
     def show_busy(self, busy: bool) -> None:
         """Show whether the engine is busy, after `BUSY_AFTER`."""
         if busy:
+            if not self.busy:
+                self._engine.setText(tr("Engine idle"))  # not stopped: work begins with another engine
             self._working.start()
             return
         self._working.stop()
@@ -135,8 +137,10 @@ class StatusBar(QStatusBar):
         self.busy_shown.emit(busy)
 
     def show_progress(self, progress: object) -> None:
-        """Show a progress event of the engine: done, total, text."""
+        """Show a progress event of the engine: done, total, text. One of work that is not shown changes nothing."""
         assert isinstance(progress, ProgressEvent)
+        if not self.busy:
+            return
         self._progress.setRange(0, progress.total)
         self._progress.setValue(progress.done)
         text = progress.text
