@@ -73,13 +73,13 @@ class Runner:
 
     def __call__(self, row: Row) -> Row:
         try:
-            results = self._run(row)
+            results, notes = self._run(row)
         except DiagnosticError as error:
-            return {"index": row["index"], "skipped": error.diagnostics[0].message, "results": []}
-        return {"index": row["index"], "skipped": "", "results": results}
+            return {"index": row["index"], "skipped": error.diagnostics[0].message, "results": [], "notes": []}
+        return {"index": row["index"], "skipped": "", "results": results, "notes": notes}
 
-    def _run(self, row: Row) -> list[bytes]:
-        """The files of the outputs, from those of the inputs."""
+    def _run(self, row: Row) -> tuple[list[bytes], list[str]]:
+        """The files of the outputs, from those of the inputs, and the notes of the run."""
         network, session = self._network, self._session
         with tempfile.TemporaryDirectory(prefix="layerwright-") as folder:
             for layer, name, data in zip(network.inputs, row["names"], row["files"], strict=True):
@@ -90,13 +90,13 @@ class Runner:
                 taken = Sources().take(path, operator_of(session, layer))
                 session.set_input(layer, taken.array, is_image=taken.is_image)
             self._animation.show(row["number"])
-            outputs = session.run().outputs
+            result = session.run()
             made = []
             for layer in network.outputs:
                 path = Path(folder) / f"output{network.kind}"
-                write_array(path, outputs[layer], network.comment)
+                write_array(path, result.outputs[layer], network.comment)
                 made.append(path.read_bytes())
-        return made
+        return made, list(result.notes())
 
 
 def process_on_cluster(
@@ -108,10 +108,12 @@ def process_on_cluster(
     rest = unfinished(frames, job, journal)
     before, began = len(frames) - len(rest), perf_counter()
     skipped: dict[str, str] = {}
+    notes: dict[str, None] = {}
     written = 0
     with Cluster(address):
         for row in _rows(_remote(session, job), rest):
             frame = rest[row["index"]]
+            notes.update(dict.fromkeys(map(str, row["notes"])))
             if row["skipped"]:
                 skipped[source_of(frame, job)] = row["skipped"]
             else:
@@ -122,7 +124,7 @@ def process_on_cluster(
             if progress is not None:
                 progress(before + written + len(skipped), len(frames), frame.name)
     check_usable(skipped, frames)
-    return FolderDone(written, before, skipped, perf_counter() - began)
+    return FolderDone(written, before, skipped, perf_counter() - began, tuple(notes))
 
 
 def _remote(session: Session, job: FolderJob) -> RemoteNetwork:

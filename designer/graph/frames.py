@@ -99,7 +99,8 @@ def collapse(graph: Graph, names: Sequence[str], frames: Sequence[str], members:
     edit = collapse_layers(graph, names, fold)
     changed: dict[str, tuple[Frame | None, Frame | None]] = {}
     layers = dict(edit.layers)
-    # the smallest first, so that what is in a frame in another one is folded into the outer one in any order of selection
+    held: set[tuple[type, str]] = set()
+    # the smallest first, so that a frame inside of another one keeps what is in it, in any order of selection
     for key in sorted(frames, key=lambda f: graph.frames[f].rect[2] * graph.frames[f].rect[3]):
         if graph.frames[key].collapsed == fold:
             continue
@@ -107,10 +108,16 @@ def collapse(graph: Graph, names: Sequence[str], frames: Sequence[str], members:
         inside, others = members(key)
         into = key if fold else ""
         for name in inside:
+            if fold and (Layer, name) in held:
+                continue
+            held.add((Layer, name))
             layer = layers.get(name, (None, graph[name]))[1]
             assert layer is not None
             layers[name] = (graph[name], layer.folded_into(into))
         for other in others:
+            if fold and (Frame, other) in held:
+                continue
+            held.add((Frame, other))
             before = graph.frames[other]
             changed[other] = (before, replace(changed.get(other, (None, before))[1] or before, folded=into))
     title = edit.title

@@ -1,7 +1,8 @@
 """Advice from a measured run: what to change, the value behind it, the saving that is predicted, and the edit that does it.
 
 Each rule is one function. Rules only speak about layers that matter, and a saving below 1 % of the network is left out. After
-an edit, `measured_saving` compares the prediction with a new run.
+an edit, `measured_saving` compares the prediction with a new run. An emulated run takes other times than its formats do, so it has no
+advice.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from designer.profiling.difference import RowDifference, difference
 from designer.profiling.quantities import ValueSource
 from designer.profiling.schema import OperatorProfile, ProfileRun
 from designer.profiling.sweep import Sweep, images_per_second
+from designer.runtime.engine_registry import default_engines
 from designer.texts import tr
 from designer.units import duration, percent, quantity
 
@@ -61,6 +63,12 @@ class Advisable:
     def half_possible(self) -> bool:
         return self.run.device != "cpu"
 
+    @property
+    def emulated(self) -> bool:
+        """Whether results were rounded to their formats instead of computed in them."""
+        engine = default_engines().engines.get(self.run.engine)
+        return engine is not None and bool(engine.formats)
+
     def rows(self, *types: str) -> Iterator[tuple[OperatorProfile, Layer]]:
         """Rows of a single layer of the document with one of the types."""
         for row in self.run.operators:
@@ -92,6 +100,8 @@ Rule = Callable[[Advisable], Iterator[Advice]]
 
 def advise(subject: Advisable) -> list[Advice]:
     """All advice for a run, largest predicted saving first."""
+    if subject.emulated:
+        return []
     least = LEAST * (subject.run.time_ms or 0.0)
     found = [advice for rule in RULES for advice in rule(subject) if advice.saving_ms > least]
     return sorted(found, key=lambda advice: -advice.saving_ms)

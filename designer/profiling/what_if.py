@@ -193,7 +193,8 @@ def _kept(table: CostTable, name: str, parameters: Mapping[str, str]) -> int:
     if _is_alias(row):
         return 0
     kept = [table.bytes_of(kind) for kind in row.outputs]
-    if activation and activation not in KEEP_RESULT and row.type != "activation":
+    input_is_kept = activation and activation not in KEEP_RESULT
+    if input_is_kept and row.type != "activation" and row.type not in ALIASES:  # else the layer before made it
         kept.append(kept[0] * (2 if activation == "glu" else 1))
     if activation in KEEP_MORE:
         kept.append(kept[0])

@@ -110,7 +110,9 @@ def test_an_interrupted_job_continues_and_counts_what_was_done_before(
     assert (done.written, done.before, list(done.skipped)) == (2, 2, [str(images / "3.png")])
     assert asked == [["0", "1"], ["2", "3", "4"]]
     assert reports == [(1, 2, "1"), (2, 2, "0"), (3, 5, "4"), (4, 5, "3"), (5, 5, "2")]
-    process_folders(local.session(graph), FolderJob({"in": images}, {"out": tmp_path / "local"}, kind=".npy"), "key")
+    alone = FolderJob({"in": images}, {"out": tmp_path / "local"}, kind=".npy")
+    here = process_folders(local.session(graph), alone, "key")
+    assert done.notes == here.notes == ("random weights (seed 1)",)
     for number in (0, 1, 2, 4):
         made, expected = (np.load(tmp_path / folder / f"{number}.npy") for folder in ("made", "local"))
         np.testing.assert_array_equal(made, expected)
@@ -120,7 +122,7 @@ def test_a_cluster_without_a_usable_image_is_an_error(tmp_path: Path, monkeypatc
     (tmp_path / "images").mkdir()
     (tmp_path / "images" / "a.png").write_bytes(b"x")
     monkeypatch.setattr(
-        cluster_job, "_rows", lambda network, frames: [{"index": 0, "skipped": "broken", "results": []}]
+        cluster_job, "_rows", lambda network, frames: [{"index": 0, "skipped": "broken", "results": [], "notes": []}]
     )
     monkeypatch.setattr(cluster_job, "Cluster", lambda address: nullcontext())
     job = FolderJob({"in": tmp_path / "images"}, {"out": tmp_path / "made"})

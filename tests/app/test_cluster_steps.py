@@ -227,10 +227,13 @@ def test_an_image_that_is_refused_has_the_first_reason_and_stays_unfinished(
         raise DiagnosticError(findings)
 
     monkeypatch.setattr(runner, "_run", fails)
-    assert runner({"index": 4, "number": 9}) == {"index": 4, "skipped": "the first", "results": []}
+    assert runner({"index": 4, "number": 9}) == {"index": 4, "skipped": "the first", "results": [], "notes": []}
     for name in ("0.png", "1.png"):
         (tmp_path / name).touch()
-    made = [{"index": 1, "skipped": "", "results": [b"made"]}, {"index": 0, "skipped": "broken", "results": []}]
+    made = [
+        {"index": 1, "skipped": "", "results": [b"made"], "notes": []},
+        {"index": 0, "skipped": "broken", "results": [], "notes": []},
+    ]
     monkeypatch.setattr(cluster_job, "_rows", lambda network, frames: made)
     monkeypatch.setattr(cluster_job, "_remote", lambda session, job: None)
     monkeypatch.setattr(cluster_job, "Cluster", lambda address: nullcontext())

@@ -54,9 +54,20 @@ def test_frames_collapse_together_with_those_inside_of_them(graph: Graph, order:
     inner, outer = graph.frames["inner"], graph.frames["outer"]
     assert (inner.collapsed, inner.folded) == (True, "outer")
     assert (outer.collapsed, outer.folded) == (True, "")
-    assert [layer.folded for layer in graph] == ["outer", "outer"]
+    assert [layer.folded for layer in graph] == ["inner", "outer"]
     graph.apply(frames.collapse(graph, [], order, members))
     assert graph == before
+
+
+def test_frames_that_collapse_together_are_as_if_they_had_collapsed_one_after_the_other(graph: Graph) -> None:
+    graph.apply(frames.add_frame(graph, (8, 8, 64, 64), "Deep"))
+    open_ = {"outer": (["a", "b"], ["inner", "frame_0"]), "inner": (["a"], ["frame_0"]), "frame_0": (["a"], [])}
+    together = graph.copy()
+    together.apply(frames.collapse(together, [], ["outer", "frame_0", "inner"], open_.__getitem__))
+    shown = {"outer": (["b"], ["inner"]), "inner": ([], ["frame_0"]), "frame_0": (["a"], [])}
+    for key in ("frame_0", "inner", "outer"):
+        graph.apply(frames.collapse(graph, [], [key], shown.__getitem__))
+    assert together == graph
 
 
 def test_removing_a_frame_shows_the_layers_in_it(graph: Graph) -> None:

@@ -648,6 +648,8 @@ def refused() -> Iterator[tuple[NodeCase, str]]:
     yield NodeCase("AveragePool", image, attributes={**window, "pads": [0, 1, 1, 2]}), "borders are uneven"
     uneven = {**window, "strides": [2, 3], "pads": [0, 1, 1, 2], "ceil_mode": 1}
     yield NodeCase("MaxPool", image, attributes=uneven), "borders are uneven"
+    last = {"kernel_shape": [2, 2], "strides": [3, 3], "pads": [0, 0, 1, 1], "ceil_mode": 1}
+    yield NodeCase("MaxPool", x(1, 2, 5, 5), attributes=last), "borders are uneven"
     yield NodeCase("MaxPool", x(1, 2, 3, 4, 5), attributes={"kernel_shape": [2, 1, 3]}), "3 spatial axes"
     yield NodeCase("GlobalLpPool", image, attributes={"p": 3}), "neither 1 nor 2"
     yield NodeCase("IsInf", x(3), attributes={"detect_positive": 0, "detect_negative": 0}), "detects nothing"

@@ -36,6 +36,7 @@ from designer.importers.pytorch.conversion import (
     axes_of,
     data_type,
 )
+from designer.importers.pytorch.importing import import_module
 from designer.importers.pytorch.original import TorchOriginal
 from designer.importers.pytorch.tracing import _repeated, reason_of, trace, where
 from designer.importers.report import ImportReport, NodeOutcome, Outcome
@@ -522,3 +523,23 @@ def test_layers_whose_values_depend_on_the_size_are_found_by_another_import(regi
 
     item.again = failing
     assert item.size_bound(case, before) == ()
+
+
+class WithoutValues(nn.Module):
+    """Tensors of size 0, as configurable modules make them: part of a concatenation, written to, summed, a result."""
+
+    def forward(self, x):
+        nothing = torch.relu(x[:, 3:] * 2)
+        x[:, 3:] += 1
+        first, rest, empty = torch.split(x, [1, 2, 0], 1)
+        empty = empty + nothing
+        return torch.cat([rest, empty, first], 1) + nothing.sum(1, keepdim=True), empty
+
+
+def test_tensors_of_size_zero_are_left_out(registry):
+    found = import_module(WithoutValues(), [torch.rand(2, 3, 4, 5)], registry).verified(registry)
+    assert found.report.opaque == 0
+    assert found.report.max_abs_difference == 0.0
+    assert {layer.type for layer in found.graph} >= {"split", "concatenation"}
+    assert len([layer for layer in found.graph if layer.type == "output"]) == 1
+    assert "the result 'y2' has no output: a constant is an empty tensor" in found.report.warnings

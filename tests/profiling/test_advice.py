@@ -182,6 +182,15 @@ def test_advice_is_sorted_and_small_savings_are_left_out(run):
     assert len(RULES) == 9
 
 
+def test_a_run_that_emulates_its_number_formats_has_no_advice(run):
+    """Its times are those of the rounding."""
+    rows = tuple(replace(row, bound="launch") for row in run.operators)
+    for precision in ("fp16", "bf16", "fp32"):
+        here = replace(run, device="cpu", precision=precision, operators=rows)
+        assert advise(Advisable(graph(), here, (), SETTINGS))
+        assert not advise(Advisable(graph(), replace(here, engine="emulated"), (), SETTINGS))
+
+
 PIXELS = 32 * 24
 
 

@@ -197,6 +197,33 @@ def test_a_view_of_its_input_keeps_the_result_of_its_activation_only(profiling_r
     assert (rows["before"], rows.get("view", 0), rows["after"]) == (tensor, tensor if function else 0, 4 * 2 * 5)
 
 
+@pytest.mark.parametrize("kind", ["flatten", "identity"])
+@pytest.mark.parametrize(("function", "share"), [("silu", 1), ("glu", 0.5), ("softsign", 2)])
+def test_what_an_activation_behind_a_view_reads_counts_where_it_was_made(profiling_registry, function, share, kind):
+    torch = pytest.importorskip("torch")
+    table = network(
+        profiling_registry,
+        layer_("image", "input", dims="6x4x3"),
+        layer_("before", "convolution", "image", features=4, kernel="3x3"),
+        layer_("view", kind, "before", ActivationSpec(function)),
+        batch=2,
+    )
+    kept = {}
+
+    def keep(tensor):
+        kept[tensor.data_ptr()] = tensor.nbytes
+        return tensor
+
+    made = torch.rand(2, 4, 6, 4).requires_grad_() * 2
+    seen = made.flatten(1) if kind == "flatten" else made
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        y = getattr(torch.nn.functional, function)(seen, **({"dim": 1} if function == "glu" else {}))
+    tensor = 4 * 2 * 6 * 4 * 4
+    rows = {row.layer: row.activations for row in training_memory(table).rows}
+    assert (rows["before"], rows["view"]) == (tensor, share * tensor)
+    assert rows["before"] + rows["view"] == sum({**kept, made.data_ptr(): made.nbytes, y.data_ptr(): y.nbytes}.values())
+
+
 def test_frozen_layers_need_no_gradients(small_graph, profiling_registry):
     def gradients(graph):
         found = training_memory(cost_table(Inference(deploy(graph, profiling_registry), profiling_registry)), "adam")

@@ -337,3 +337,11 @@ def test_runs_of_other_machines_documents_and_settings_give_no_advice(
     assert [texts for _, texts in cards(panel)] == [
         ["Run #1 is of another document. Launch or select a run of this one."]
     ]
+
+
+def test_a_run_of_emulated_formats_has_no_advice_and_says_why(
+    panel: AdvicePanel, profiling: ProfilingController
+) -> None:
+    add(profiling, slow(engine="emulated", device="cpu", precision="fp16"))
+    text = "The run emulates its number formats. Its times say nothing about what to change."
+    assert cards(panel) == [("advice.nothing", [text])]

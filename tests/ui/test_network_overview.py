@@ -204,6 +204,52 @@ def test_what_is_left_after_a_deletion_has_the_names_of_now_also_inside_of_templ
         ran()
 
 
+def test_a_layer_that_is_deleted_inside_of_a_template_goes_before_the_next_run(qtbot: QtBot) -> None:
+    context = Context(default_registry())
+    root = Document(template_networks.nested(), context.registry, parent=context)
+    context.set_document(root)
+    panel = NetworkOverviewPanel(context)
+    context.setParent(panel)
+    qtbot.addWidget(panel)
+    analysis = analysis_of(context)
+    ran = ("head", "a.conv_1", "a.conv_2", "c.r.conv_2")
+    analysis.result = AnalysisResult(steps=tuple(RunStep((name,), "numpy", 1.0, False) for name in ran))
+    analysis.result_changed.emit()
+
+    def listed() -> list[str]:
+        names = [panel.model.layer_at(panel.model.index(row, LAYER)) for row in range(panel.model.rowCount())]
+        return [name for name in names if name in ran]
+
+    assert listed() == list(ran)
+    inside = root.graph.inside("residual")
+    root.do(edit_template(root.graph, "residual", remove_layers(inside, ["conv_2"])))
+    assert listed() == ["head", "a.conv_1"]
+    root.undo()
+    assert listed() == list(ran)
+
+
+def test_a_deleted_layer_keeps_its_share_of_the_time_of_its_step() -> None:
+    model = OverviewModel()
+    infos = {name: LayerInfo("", "", "", weight=share) for name, share in (("a", 3.0), ("b", 5.0), ("c", 2.0))}
+    steps = (RunStep(("a", "b", "c"), "onnxruntime", 10.0, False), RunStep(("d",), "numpy", 1.0, False))
+    for gone, shown in (
+        ("", {"a": "3", "b": "5", "c": "2"}),
+        ("c", {"a": "3", "b": "5"}),
+        ("bc", {"a": "3"}),
+        ("abc", {}),
+    ):
+        model.show(steps, infos, frozenset(gone))
+        cells = {name: model.find(name).siblingAtColumn(TIME) for name in "abc" if model.find(name).isValid()}
+        assert {name: cell.data() for name, cell in cells.items()} == shown, gone
+        assert all(is_italic(cell) for cell in cells.values()), "a share is modelled"
+        assert model.find("d").siblingAtColumn(TIME).data() == "1"
+        group = model.index(0, LAYER)
+        if len(shown) > 1:
+            assert float(group.siblingAtColumn(TIME).data()) == sum(float(text) for text in shown.values()), gone
+            assert is_italic(group.siblingAtColumn(TIME)) is bool(gone)
+        assert model.rowCount(group) == (len(shown) if len(shown) > 1 else 0)
+
+
 def test_what_is_too_large_to_be_kept_is_shown_so() -> None:
     steps = (RunStep(("a", "b"), "onnxruntime", 2.0, False, dropped=True), RunStep(("c",), "numpy", 1.0, False))
     model = OverviewModel()

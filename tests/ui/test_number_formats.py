@@ -344,3 +344,18 @@ def test_a_chip_dropped_on_a_layer_that_is_not_selected_is_for_it_alone(qtbot):
         assert context.selection == selection
         context.root.undo()
         assert formats.formats == {}
+
+
+def test_a_network_without_layers_says_what_the_table_will_list(qtbot):
+    context = Context(default_registry())
+    document = Document(Graph(), context.registry, parent=context)
+    context.set_document(document)
+    panel = window_kit.shown(qtbot, NumberFormatsPanel(context), 400, 400)
+    hint = panel.findChild(EmptyState, "number_formats.empty")
+    assert hint.isVisible()
+    assert hint.text() == "Add layers from the Layer Palette to choose their number formats here."
+    for layer in network():
+        document.do(lambda graph, layer=layer: add_layer(graph, layer))
+    qtbot.waitUntil(panel.table.isVisible, timeout=kit.WAIT)
+    assert not hint.isVisible()
+    assert panel.table.topLevelItemCount() == 2

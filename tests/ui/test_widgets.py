@@ -376,6 +376,7 @@ def test_a_notice_bar_replaces_its_buttons_and_follows_the_theme(page: Page) -> 
     assert _icon("warning") == _pixmaps(bar)
     bar.clear()
     assert bar.isHidden()
+    assert bar.text() == bar.accessibleName() == ""
     assert buttons() == []
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -136,7 +136,8 @@ class NetworkOverviewPanel(QWidget):
         if change.added or change.removed or change.rewired:
             self._outdate()
         self._follow_names(change)
-        if self._deleted or change.removed - change.renamed.keys():  # perhaps nothing runs again without them
+        deleted = change.removed - change.renamed.keys()
+        if self._deleted or deleted or (change.templates and self._gone()):  # perhaps nothing runs again without them
             self._deleted = True
             self._show()
 
@@ -181,10 +182,11 @@ class NetworkOverviewPanel(QWidget):
             self.infos.ask(self._document, shapes, self._revision, measured)
             infos = self.infos.infos
         run = {name for step in steps for name in step.layers}
+        gone = self._gone() if self._deleted else frozenset[str]()
         first = tuple(RunStep((n,), "-", 0.0, False) for n in self._analysis.inputs.layers() if n not in run)
         last = tuple(RunStep((n,), "-", 0.0, False) for n in self._analysis.output_layers() if n not in run)
         before = self.model.rowCount()
-        self.model.show((*first, *steps, *last), infos)
+        self.model.show((*first, *steps, *last), infos, gone)
         if before == 0 or not self._sized:
             self.tree.expandAll()
             self._fitted = False
@@ -207,16 +209,26 @@ class NetworkOverviewPanel(QWidget):
         self._summary.setText(f"{result.summary()}{note}")
         self._stack.show_content(True)
 
-    def _steps_of(self, result: AnalysisResult) -> Sequence[RunStep]:
-        """Without the layers that were deleted since, and those that are left under their names of now."""
+    def _steps_of(self, result: AnalysisResult) -> tuple[RunStep, ...]:
+        """With the names of now. Empty if all layers were deleted."""
         if not self._deleted:
             return result.steps
-        named = ([self._names.get(name, name) for name in step.layers] for step in result.steps)
-        steps = (
-            msgspec.structs.replace(step, layers=tuple(name for name in names if self._context.find(name)))
-            for step, names in zip(result.steps, named, strict=True)
+        if self._gone().issuperset(self._present(result)):
+            return ()
+        return tuple(
+            msgspec.structs.replace(step, layers=tuple(self._names.get(name, name) for name in step.layers))
+            for step in result.steps
         )
-        return tuple(step for step in steps if step.layers)
+
+    def _present(self, result: AnalysisResult) -> Iterator[str]:
+        """The layers that ran, with the names of now."""
+        return (self._names.get(name, name) for step in result.steps for name in step.layers)
+
+    def _gone(self) -> frozenset[str]:
+        """The layers that ran and are not in the document any more, in the network or in a template."""
+        result = self._analysis.result
+        names = self._present(result) if result is not None else iter(())
+        return frozenset(name for name in names if self._context.find(name) is None)
 
     def _on_other_steps(self) -> None:
         """They come as they ran; the header may say otherwise."""

@@ -26,9 +26,10 @@ NOT_RUN = "-"  # the engine of layers that only hand on what they get
 @dataclass(slots=True)
 class _StepRow:
     step: RunStep
-    layers: list[str]  # in display order
+    left: tuple[str, ...]  # the layers that were not deleted since, in running order
+    layers: list[str]  # the same in display order
     took: float = 0.0  # ms when it ran last: kept results keep the time that they cost
-    work: float = 0.0  # of its layers together: ms in a profile if it has all of them, else modelled
+    work: float = 0.0  # of all layers of the step together: ms in a profile if it has all of them, else modelled
     profiled: bool = False
 
 
@@ -39,15 +40,20 @@ class OverviewModel(QAbstractItemModel):
         super().__init__(parent)
         self._rows: list[_StepRow] = []
         self._running: list[tuple[str, ...]] = []  # the steps in running order
+        self._gone: frozenset[str] = frozenset()
         self._infos: dict[str, LayerInfo] = {}
         self._faults: dict[str, str] = {}
         self._marked = ""
         self._largest = (0.0, 0.0)  # ms and bytes of the hottest layer
 
-    def show(self, steps: tuple[RunStep, ...], infos: dict[str, LayerInfo]) -> None:
-        """Another run. With the same steps as before only the values change: order, selection and expansion stay."""
+    def show(self, steps: tuple[RunStep, ...], infos: dict[str, LayerInfo], gone: frozenset[str] = frozenset()) -> None:
+        """Another run. With the same steps as before only the values change: order, selection and expansion stay.
+
+        `gone` are layers that were deleted since the run. They have no rows, and keep their shares of the times of steps.
+        """
+        steps = tuple(step for step in steps if not gone.issuperset(step.layers))
         running = [step.layers for step in steps]
-        if running == self._running:
+        if running == self._running and gone == self._gone:
             if infos is not self._infos:
                 self._infos = infos
                 self._measure()
@@ -68,10 +74,12 @@ class OverviewModel(QAbstractItemModel):
             return
         self.beginResetModel()
         took = {row.step.layers: row.took for row in self._rows}
-        self._running, self._infos = running, infos
-        self._rows = [
-            _StepRow(s, list(s.layers), took.get(s.layers, 0.0) if s.cached else s.milliseconds) for s in steps
-        ]
+        self._running, self._infos, self._gone = running, infos, gone
+        self._rows = []
+        for step in steps:
+            left = tuple(name for name in step.layers if name not in gone)
+            cost = took.get(step.layers, 0.0) if step.cached else step.milliseconds
+            self._rows.append(_StepRow(step, left, list(left), cost))
         self._measure()
         self.endResetModel()
 
@@ -117,7 +125,7 @@ class OverviewModel(QAbstractItemModel):
 
     def _measure(self) -> None:
         for row in self._rows:
-            infos = [self._info(name) for name in row.layers]
+            infos = [self._info(name) for name in row.step.layers]
             row.profiled = len(infos) > 1 and all(i.measured is not None for i in infos if i.weight)
             row.work = sum((i.measured or 0.0) if row.profiled else i.weight for i in infos)
         pairs = [(self._time(row, name), self._memory(name)) for row in self._rows for name in row.layers]
@@ -125,10 +133,15 @@ class OverviewModel(QAbstractItemModel):
 
     def _time(self, row: _StepRow, layer: str) -> float:
         """Milliseconds of a layer; inside of a group its share by a profile or, without one, by the declared costs."""
-        if len(row.layers) == 1:
+        if len(row.step.layers) == 1:
             return row.took
         info = self._info(layer)
         return row.took * ((info.measured or 0.0) if row.profiled else info.weight) / (row.work or 1.0)
+
+    def _row_time(self, row: _StepRow) -> float:
+        """Milliseconds of a step, without the shares of layers that are gone."""
+        whole = len(row.left) == len(row.step.layers)
+        return row.took if whole else sum(self._time(row, name) for name in row.left)
 
     @property
     def profiled(self) -> bool:
@@ -149,7 +162,7 @@ class OverviewModel(QAbstractItemModel):
         ran = {layers: number for number, layers in enumerate(self._running)}
         self._rows.sort(key=lambda row: ran[row.step.layers])
         for row in self._rows:
-            row.layers = list(row.step.layers)
+            row.layers = list(row.left)
         if column >= 0:
             for row in self._rows:
                 row.layers.sort(key=lambda name, row=row: self._key(row, name, column), reverse=down)  # type: ignore[misc]
@@ -167,7 +180,7 @@ class OverviewModel(QAbstractItemModel):
 
     def _row_key(self, row: _StepRow, column: int) -> Any:
         if column == TIME:
-            return row.took
+            return self._row_time(row)
         if column == MEMORY:
             return sum(self._memory(name) for name in row.layers)
         return self._row_text(row, column)
@@ -179,7 +192,7 @@ class OverviewModel(QAbstractItemModel):
         if not index.isValid():
             return ""
         group = int(index.internalId())
-        return self._rows[group - 1].layers[index.row()] if group else self._rows[index.row()].step.layers[-1]
+        return self._rows[group - 1].layers[index.row()] if group else self._rows[index.row()].left[-1]
 
     def find(self, layer: str) -> QModelIndex:
         for at, row in enumerate(self._rows):
@@ -281,13 +294,14 @@ class OverviewModel(QAbstractItemModel):
         return value / largest if largest > 0 and value > 0 else None
 
     def _is_modelled(self, row: _StepRow, column: int, inside: bool) -> bool:
-        """Whether an amount is computed, not measured: all memory, and times inside of a group without a profile."""
-        return column == MEMORY or (column == TIME and inside and not row.profiled)
+        """Whether an amount is computed, not measured: all memory, and shares of a step's time without a profile."""
+        share = inside or len(row.left) < len(row.step.layers)
+        return column == MEMORY or (column == TIME and share and not row.profiled)
 
     def _layer_text(self, row: _StepRow, layer: str, column: int) -> str:
         """Of one layer; inside of a group its time is modelled."""
         info = self._info(layer)
-        if column == TIME and len(row.layers) > 1:
+        if column == TIME and len(row.step.layers) > 1:
             return _two(self._time(row, layer)) if row.took else "-"
         if column == MEMORY:
             return binary(info.memory) if info.memory else "-"
@@ -297,22 +311,24 @@ class OverviewModel(QAbstractItemModel):
 
     def _row_text(self, row: _StepRow, column: int) -> str:
         step = row.step
+        if column == TIME and len(row.left) == 1 < len(step.layers):
+            return self._layer_text(row, row.left[0], column)
         if column == TIME:
-            return _milliseconds(row.took) if row.took and step.engine != NOT_RUN else "-"
-        if column == STATE and step.layers[-1] not in self._faults:
+            return _milliseconds(self._row_time(row)) if row.took and step.engine != NOT_RUN else "-"
+        if column == STATE and row.left[-1] not in self._faults:
             return "" if step.engine == NOT_RUN else _state(step)
         if column == ENGINE:
             return step.engine
-        if len(step.layers) == 1:
-            return self._layer_text(row, step.layers[0], column)
+        if len(row.left) == 1:
+            return self._layer_text(row, row.left[0], column)
         if column == STATE:
             return _state(step)
         if column == MEMORY:
-            total = sum(self._memory(name) for name in step.layers)
+            total = sum(self._memory(name) for name in row.left)
             return binary(total) if total else "-"
-        many = f"{step.layers[0]} … {step.layers[-1]}"
-        count = tr("{count} layers together", count=len(step.layers))
-        return {LAYER: many, TYPE: count, SHAPE: self._info(step.layers[-1]).shape}.get(column, "")
+        many = f"{row.left[0]} … {row.left[-1]}"
+        count = tr("{count} layers together", count=len(row.left))
+        return {LAYER: many, TYPE: count, SHAPE: self._info(row.left[-1]).shape}.get(column, "")
 
 
 def _state(step: RunStep) -> str:

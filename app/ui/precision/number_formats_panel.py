@@ -16,6 +16,7 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
     QPushButton,
+    QStackedWidget,
     QToolButton,
     QTreeWidget,
     QTreeWidgetItem,
@@ -29,6 +30,7 @@ from app.ui.engine.context import Context
 from app.ui.engine.document_watch import DocumentWatch
 from app.ui.engine.number_formats import TITLES, number_formats_of, reason_text
 from app.ui.widgets import theme
+from app.ui.widgets.empty_state import EmptyState
 from app.ui.widgets.flow import FlowLayout
 from app.ui.widgets.frozen_tree import RowDelegate
 from app.ui.widgets.message import Message
@@ -125,6 +127,7 @@ class NumberFormatsPanel(QWidget):
         self.heat.currentIndexChanged.connect(self._show_heat)
         self.status = Message("number_formats.status")
         self.table = self._table()
+        self._body = self._layers_or_hint(self.table)
         self.size_text = QLabel()
         self.size_text.setObjectName("number_formats.size")
         self.plot: SizePlot | None = None
@@ -136,7 +139,7 @@ class NumberFormatsPanel(QWidget):
         self._main.addLayout(chips)
         self._main.addLayout(row)
         self._main.addWidget(self.status)
-        self._main.addWidget(self.table, 2)
+        self._main.addWidget(self._body, 2)
         self._main.addWidget(self.size_text)
         DocumentWatch(context, self).outdated.connect(self._forget)
         self._formats.formats_changed.connect(self._show_layers)
@@ -164,6 +167,14 @@ class NumberFormatsPanel(QWidget):
             chosen.connect(lambda item: self._context.reveal(item.text(0)))
         return table
 
+    def _layers_or_hint(self, table: QTreeWidget) -> QStackedWidget:
+        """The table, and a hint as long as it is empty."""
+        body = QStackedWidget()
+        hint = tr("Add layers from the Layer Palette to choose their number formats here.")
+        body.addWidget(EmptyState("number_formats", "layers-outline", hint))
+        body.addWidget(table)
+        return body
+
     # --- layers ---------------------------------------------------------------------------------------------------
 
     def _show_layers(self) -> None:
@@ -174,6 +185,7 @@ class NumberFormatsPanel(QWidget):
         self._empty()
         self._rows = self._add_rows()
         self._fill()
+        self._body.setCurrentIndex(1 if self.table.topLevelItemCount() else 0)
         self.table.verticalScrollBar().setValue(place)
         self.size_text.setText(self._size_text())
         self.size_text.setVisible(bool(self.size_text.text()))
@@ -297,6 +309,7 @@ class NumberFormatsPanel(QWidget):
             self.plot.hide()
         if self._document is not None and len(self._document.graph) > LARGE:
             self._empty()
+            self._body.setCurrentWidget(self.table)
             self._rest.start()
         else:
             self._show_layers()

@@ -143,10 +143,13 @@ class AdvicePanel(QWidget):
         entry = self._profiling.current
         self._stack.show_content(entry is not None)
         self.advice = []
-        if entry is None:
-            return
+        if entry is not None:
+            self._show_advice(entry)
+
+    def _show_advice(self, entry: Entry) -> None:
         root = self._context.root if self._context.has_document else None
         foreign = root is not None and not entry.may_be_of(root)
+        emulated = False
         if root is not None and not foreign:
             others = [
                 other.run
@@ -154,7 +157,8 @@ class AdvicePanel(QWidget):
                 if other.profile.machine == entry.profile.machine and other.may_be_of(root)
             ]
             settings = {name: getattr(root.settings, name) for name in SETTINGS}
-            self.advice = advise(Advisable(root.graph, entry.run, others, settings))
+            subject = Advisable(root.graph, entry.run, others, settings)
+            self.advice, emulated = advise(subject), subject.emulated
         done = [applied for applied in self._applied if not applied.undone]
         for applied in done:
             if applied.document is root:
@@ -169,10 +173,9 @@ class AdvicePanel(QWidget):
                 text = tr(
                     "Run #{number} is of another document. Launch or select a run of this one.", number=entry.number
                 )
-            nothing = QLabel(text)
-            nothing.setObjectName("advice.nothing")
-            nothing.setWordWrap(True)
-            self._cards.addWidget(nothing)
+            elif emulated:
+                text = tr("The run emulates its number formats. Its times say nothing about what to change.")
+            self._cards.addWidget(_nothing(text))
 
     def _card(self, advice: Advice, number: int) -> QFrame:
         source = tr("measured") if advice.source is ValueSource.MEASURED else tr("modelled")
@@ -241,6 +244,13 @@ class AdvicePanel(QWidget):
         self._profiling.choose_rows(rows)
         if self._context.has_document:
             self._context.reveal(advice.layers[0])
+
+
+def _nothing(text: str) -> QLabel:
+    label = QLabel(text)
+    label.setObjectName("advice.nothing")
+    label.setWordWrap(True)
+    return label
 
 
 def _frame(title: str, reason: str, saving: str, name: str) -> tuple[QFrame, QHBoxLayout]:

@@ -65,6 +65,8 @@ class NoticeBar(QFrame):
 
     def clear(self) -> None:
         self.hide()
+        self._text.clear()
+        self.setAccessibleName("")
         while self._buttons.count():
             item = self._buttons.takeAt(0)
             widget = item.widget() if item is not None else None

@@ -205,17 +205,23 @@ def _types(model: Any, op: OnnxOp, declared: Mapping[str, TensorType]) -> list[T
         shape = _shape(entry.type.tensor_type)
         if shape is None and known is not None:
             shape = known.shape
-        if shape is None and op.op_type in CONTROL_FLOW:
+        run = op.op_type in CONTROL_FLOW if shape is None else _leaves_out_windows(op)
+        if run:
             ran = _shapes_of_runs(model) if ran is None else ran
-            shape = ran.get(entry.name)
+            shape = ran.get(entry.name, shape)
         if dtype is None or shape is None:
             return None
         types.append(TensorType(shape, dtype))
     return types
 
 
+def _leaves_out_windows(op: OnnxOp) -> bool:
+    """Whether it pools without windows that begin in the padding at the end, which the shape inference of ONNX counts."""
+    return op.op_type in ("MaxPool", "AveragePool", "LpPool") and bool(op.attributes.get("ceil_mode"))
+
+
 def _shapes_of_runs(model: Any) -> dict[str, tuple[Dim, ...]]:
-    """The shapes of the outputs of control flow, whose graphs need not declare them: from runs with several batches and values.
+    """The shapes of the outputs from runs with several batches and values: of control flow, whose graphs need not declare them, and of pooling.
 
     Outputs whose shape depends on values are left out, and all if the model does not run on random values.
     """

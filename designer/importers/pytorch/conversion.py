@@ -122,6 +122,23 @@ class Repeated:
         return (*shape[: self.axis], None, *shape[self.axis + 1 :]), dtype
 
 
+def is_empty(item: Any) -> bool:
+    """Whether it is a tensor without values."""
+    return isinstance(item, Value | Constant | Repeated) and 0 in item.traced()[0]
+
+
+def without_values(shape: Sequence[Size | None], dtype: DataType | None) -> Constant | Repeated | None:
+    """A tensor of size 0, which is a constant, whatever it is computed from; None for others. No layer can hold it."""
+    import torch
+
+    batch = [axis for axis, size in enumerate(shape) if size is None]
+    sizes = [1 if size is None else size for size in shape if not isinstance(size, Merged)]
+    if 0 not in shape or dtype is None or len(batch) > 1 or len(sizes) < len(shape):
+        return None
+    made = Constant(torch.empty(sizes, dtype=getattr(torch, dtype.value)))
+    return Repeated(made, batch[0]) if batch else made
+
+
 def axes_of(shape: Sequence[Size]) -> tuple[Dim, ...]:
     """The axes of a tensor of the document."""
     found: list[Dim] = []

@@ -26,6 +26,7 @@ from designer.importers.pytorch.conversion import (
     UnsupportedError,
     Value,
     axes_of,
+    without_values,
 )
 from designer.importers.pytorch.generated import GeneratedCode, read_code
 from designer.importers.pytorch.loading import failed
@@ -311,7 +312,8 @@ class Steps:
             step = replace(step, label=role.label, statement=role.statement, attached=role.attached)
         c.current = step
         _refuse_own_writes(node, c)
-        known = folded(node, step)
+        known = None if step.several or len(step.shapes) > 1 else without_values(*step.shapes[0])
+        known = known if known is not None else folded(node, step)
         if known is not None:
             c.values[node.name] = known
             if is_write(node):

@@ -17,6 +17,8 @@ from designer.importers.pytorch.conversion import (
     UnsupportedError,
     Value,
     axes_of,
+    is_empty,
+    without_values,
 )
 from designer.importers.pytorch.nodes.table import converts
 from designer.operators.params import Value as Param
@@ -186,8 +188,7 @@ def repeat_interleave(c: Conversion, node: TraceNode) -> Value:
 
 @converts("cat", "concat", "concatenate")
 def concatenation(c: Conversion, node: TraceNode) -> Value:
-    values = [c.value(item) for item in node.get("tensors")]
-    values = [value for value in values if value.shape != (0,)]
+    values = [c.value(item) for item in node.get("tensors") if not is_empty(item)]
     part = c.part(values[0], "upsample")
     if part is not None and len(values) == 2 and node.get("dim", 0) == 1:
         operator: Any = c.builder.registry.read(part).operator
@@ -216,13 +217,21 @@ def stack(c: Conversion, node: TraceNode) -> Value:
 
 
 @converts("split", "split_with_sizes", "chunk", "tensor_split")
-def split(c: Conversion, node: TraceNode) -> tuple[Value, ...]:
+def split(c: Conversion, node: TraceNode) -> tuple[Value | Constant | Repeated | None, ...]:
     x = c.value(node.get("self"))
     place = x.place(node.get("dim", 0))
     sizes = [shape[place] for shape, _ in node.shapes]
     numbers = [size for size in sizes if isinstance(size, int)]
     if len(numbers) != len(sizes):
         raise BatchError("it splits the batch")
+    parts = iter(_parts(c, x, place, [number for number in numbers if number]))
+    return tuple(
+        next(parts) if number else without_values(*kind) for number, kind in zip(numbers, node.shapes, strict=True)
+    )
+
+
+def _parts(c: Conversion, x: Value, place: int, numbers: Sequence[int]) -> tuple[Value, ...]:
+    """Parts of one axis of the trace, none of size 0."""
     if len(numbers) == 1:
         return (x,)
     even = len(set(numbers)) == 1
