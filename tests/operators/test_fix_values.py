@@ -179,3 +179,26 @@ def test_what_is_read_already_is_offered_only_if_nothing_is_free_and_one_fits():
     two = [image(), conv, layer("d", "identity", "in"), layer("m", "modulo", "c")]
     two += [layer("s", "element_wise", "m", "d"), *end("s")]
     assert offered(Graph(two), "missing-input") == ()
+
+
+@pytest.mark.parametrize(
+    ("read", "offered_"),
+    [
+        ("", ["s", "s:y1", "s:y2"]),
+        ("s", ["s:y1", "s:y2"]),
+        ("s:y1", ["s", "s:y2"]),
+        ("s:y1 s:y2", ["s"]),
+        ("s s:y1 s:y2", []),  # several are read already, so that none is meant
+    ],
+)
+def test_each_output_of_a_layer_is_free_by_itself(read, offered_):
+    """`m` lacks its second input, and what it reads first is read by nothing else."""
+    layers = [image(dims="16x12x9"), layer("s", "split", "in", parts="3")]
+    ends = []
+    for number, source in enumerate(read.split()):
+        layers.append(layer(f"r{number}", "identity", source))
+        ends += end(f"r{number}")
+    layers += [image("own", "16x12x3"), layer("m", "modulo", "own"), *end("m")]
+    layers += [replace(each, name=f"end_{number}") for number, each in enumerate(ends)]
+    found = [fix.title for fix in offered(Graph(layers), "missing-input")]
+    assert found == [f"Connect '{source}' to 'b'" for source in offered_]

@@ -250,6 +250,45 @@ def test_layers_that_are_chosen_and_what_hands_their_values_on_are_int8(kinds, l
     assert pairs(quantizer.model) == 0
 
 
+def branching(text: str):
+    """Operators such as `Conv a>b` or `Split a>b,c`, on 2 channels and 4 before a split or behind a Concat."""
+    helper, steps = onnx.helper, [step.split() for step in text.split("; ")]
+    channels, nodes, stored = {"in": 4}, [], []
+    for kind, names in steps:
+        reads, makes = (part.split(",") for part in names.split(">"))
+        count = sum(channels[name] for name in reads) if kind == "Concat" else channels[reads[0]] // len(makes)
+        channels |= dict.fromkeys(makes, count)
+        more = {"axis": 1} if kind in ("Split", "Concat") else {}
+        if kind == "Conv":
+            array = np.random.default_rng(len(nodes)).normal(0, 0.4, (count, count, 1, 1)).astype(np.float32)
+            stored.append(onnx.numpy_helper.from_array(array, f"w{len(nodes)}"))
+            reads.append(f"w{len(nodes)}")
+        nodes.append(helper.make_node(kind, reads, makes, makes[0], **more))
+    ends = [helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, (1, channels[n], 6, 6)) for n in ("in", makes[0])]
+    graph = helper.make_graph(nodes, "net", ends[:1], ends[1:], stored)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+TWO_WAYS = "Relu in>r; Split r>a,b; Conv a>c; Conv b>d; Concat c,d>e; LeakyRelu e>f; Conv f>g"
+
+
+@pytest.mark.parametrize(
+    ("text", "chosen", "quantized"),
+    [
+        (TWO_WAYS, "c", "r a c"),
+        (TWO_WAYS, "d", "r a d"),  # which reads the second output of the split
+        (TWO_WAYS, "g", "e f g"),  # what is joined has another reader in front
+        (TWO_WAYS, "c d", "r a c d"),
+        (TWO_WAYS, "d g", "r a d e f g"),
+        ("Conv in>a; Relu a>r; Sigmoid r>s; Conv r>c; Add c,s>e; Conv e>f", "f", "f"),
+        ("Conv in>a; Relu a>r; Sigmoid r>s; Conv r>c; Add c,s>e; Conv e>f", "c", "r c"),  # one of two readers is enough
+    ],
+)
+def test_what_hands_values_on_along_branches_is_int8_where_a_reader_is(text, chosen, quantized):
+    quantizer = Quantizer(branching(text), FEEDS)
+    assert set(quantizer._chosen(chosen.split())) == set(quantized.split())
+
+
 def test_a_quantizer_keeps_what_the_file_says_about_itself_and_uses_the_ranges_of_another():
     model = model_of("Conv MaxPool Conv")
     quantizer = Quantizer(model, FEEDS)

@@ -158,25 +158,28 @@ def test_layers_whose_channels_do_not_change_keep_their_parameters(edit: object)
     assert {**before.params, "features": after.params["features"]} == after.params
 
 
-@pytest.mark.parametrize(("part", "block", "step"), [("s:y1", 4, 4), ("s", 4, 1)])
-def test_a_layer_grows_by_the_channels_that_belong_to_its_last_one(part: str, block: int, step: int) -> None:
+@pytest.mark.parametrize(("part", "step"), [("s:y1", 4), ("s", 1)])
+@pytest.mark.parametrize("count", [6, 8])
+def test_a_layer_grows_by_the_channels_that_belong_to_its_last_one(part: str, step: int, count: int) -> None:
     """Its first four or its last four channels become one channel of four pixels."""
     rest = "s" if part == "s:y1" else "s:y1"
+    sizes = f"{count - 4},4" if part == "s:y1" else f"4,{count - 4}"
     graph = network(
-        layer("s", "split", "head", sizes="4,4"),
+        layer("s", "split", "head", sizes=sizes),
         layer("d", "depth_to_space", part, block_size=2, mode="pixel_dominant"),
         layer("one", "convolution", "d", features=2, stride="2x2"),
         layer("other", "convolution", rest, features=2),
         layer("m", "element_wise", "one other", operation="add"),
+        features=count,
     )
     weights = trained(graph)
     expected = result(graph, weights)
-    for features in range(9, 13):
+    for features in range(count, count + 5):
         ill = patient(graph, weights)
-        if (features - 8) % step:
+        if (features - count) % step:
             found = refusal(lambda ill=ill, features=features: set_features(ill, "head", features))
-            assert found.message == f"'head' has 8 channels and grows by multiples of {step}, not to {features}"
-            assert found.remedy == "use for instance 12"
+            assert found.message == f"'head' has {count} channels and grows by multiples of {step}, not to {features}"
+            assert found.remedy == f"use for instance {count + 4}"
             continue
         made = set_features(ill, "head", features)
         after = graph.copy()
