@@ -202,3 +202,12 @@ def test_each_output_of_a_layer_is_free_by_itself(read, offered_):
     layers += [replace(each, name=f"end_{number}") for number, each in enumerate(ends)]
     found = [fix.title for fix in offered(Graph(layers), "missing-input")]
     assert found == [f"Connect '{source}' to 'b'" for source in offered_]
+
+
+def test_one_number_is_a_square_but_no_cube():
+    for kind, shape, text, square in (("convolution", "3,8,8", "5", True), ("convolution_3d", "3,8,8,8", "5", False)):
+        layers = [layer("in", "tensor_input", shape=shape), layer("c", kind, "in", kernel=text), *end("c")]
+        titles = [fix.title for fix in offered(Graph(layers), "bad-parameter")]
+        assert ("Set kernel to 5x5" in titles) == square
+        assert not any("5x5x5" in title for title in titles)
+        assert titles[-1] == f"Reset kernel to {'3x3' if square else '3x3x3'}"

@@ -12,7 +12,7 @@ from runtime_networks import layer
 
 from designer.files.variants import CalibrationRecipe, Variant
 from designer.files.weight_files import save_weights
-from designer.files.weights import Weights, fill_missing, required_weights
+from designer.files.weights import WeightKey, Weights, fill_missing, required_weights
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
@@ -27,7 +27,7 @@ from designer.precision.int8 import Quantizer, quantized_variant
 from designer.precision.measure import VariantMeasurement, measure_variants
 from designer.precision.mixed import choose_precision, validate
 from designer.precision.normalization import normalization_groups
-from designer.precision.variants import RunnableVariant, find_variant
+from designer.precision.variants import RunnableVariant, find_variant, own_weights
 from designer.runtime.api import ONE_TILE, Part, RunOptions
 from designer.runtime.images import write_image
 from designer.runtime.plan import PartStep
@@ -434,16 +434,17 @@ def test_variants_are_compared_with_fp32_and_with_the_clean_image(opened, tmp_pa
                                       milliseconds=found[name].milliseconds)  # fmt: skip
 
 
-def test_scores_have_no_ssim_and_are_not_clipped(registry):
+@pytest.mark.parametrize("sides", [(4,), (16, 4), (2, 16, 16, 4)], ids=str)
+def test_scores_have_no_ssim_and_are_not_clipped(registry, sides):
     graph = Graph(
         [
-            layer("numbers", "tensor_input", shape="4"),
-            layer("scores", "fully_connected", "numbers", None, features="2"),
+            layer("numbers", "tensor_input", shape=",".join(map(str, sides))),
+            layer("scores", "fully_connected", "numbers", None, features="2", flatten="false"),
             layer("result", "output", "scores", analysis_view="tensor"),
         ]
     )
     session = Session(graph, registry, filled(graph, registry), TORCH)
-    session.set_input("numbers", np.full((1, 4), 50.0, np.float32), is_image=False)
+    session.set_input("numbers", np.full((1, *sides), 50.0, np.float32), is_image=False)
     _, coarse = measure_variants(
         session, TORCH, [Variant("coarse", formats={"scores": "int2"})], lambda *_: b"", lambda *_: None
     )
@@ -451,7 +452,7 @@ def test_scores_have_no_ssim_and_are_not_clipped(registry):
     emulated = Session(
         graph, registry, session.weights, RunOptions("emulated", threads=1, formats=(("scores", "int2"),))
     )
-    emulated.set_input("numbers", np.full((1, 4), 50.0, np.float32), is_image=False)
+    emulated.set_input("numbers", np.full((1, *sides), 50.0, np.float32), is_image=False)
     assert coarse.psnr == pytest.approx(result_psnr(exact, emulated.run().outputs["result"]))
     assert isnan(coarse.ssim)
     assert isnan(coarse.clean_psnr)
@@ -506,6 +507,26 @@ def test_a_deployed_model_is_timed_in_its_second_run(opened, monkeypatch):
 
 
 # --- the rest ----------------------------------------------------------------------------------------------------------
+
+
+def test_weights_of_a_variant_may_have_more_tensors_but_no_fewer(opened, tmp_path):
+    halved = {key: array / 2 for key, array in opened.weights.tensors.items()}
+    more = {**halved, WeightKey("unread", "kernel"): np.ones((2, 2), np.float32)}
+    fewer = dict(list(halved.items())[:-1])
+    for name, tensors in (("halved", halved), ("more", more), ("fewer", fewer)):
+        save_weights(tmp_path / name, tensors)
+
+    def own(name):
+        variant = Variant("v", weights=str(tmp_path / name) if name else "")
+        return own_weights(variant, opened.graph, opened.registry, opened.weights)
+
+    assert own("") is opened.weights
+    for name in ("halved", "more"):
+        found = own(name).tensors
+        assert found.keys() == halved.keys()
+        assert all(np.array_equal(found[key], array) for key, array in halved.items())
+    with pytest.raises(DiagnosticError):
+        own("fewer")
 
 
 def test_there_is_no_variant_to_choose():

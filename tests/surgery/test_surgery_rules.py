@@ -188,6 +188,36 @@ def test_a_layer_grows_by_the_channels_that_belong_to_its_last_one(part: str, st
         np.testing.assert_allclose(result(after, made.weights), expected, atol=1e-4 * np.abs(expected).max())
 
 
+@pytest.mark.parametrize("mode", ["pixel_dominant", "channel_dominant"])
+@pytest.mark.parametrize("count", [8, 16, 20])
+def test_a_channel_of_several_pixels_is_removed_with_its_block(mode: str, count: int) -> None:
+    graph = network(layer("d", "depth_to_space", "head", block_size=2, mode=mode), features=count)
+    weights, left = trained(graph), count // 4
+    for channel in (0, left - 1):
+        made = remove_channels(patient(graph, weights), "d", [channel])
+        block = (
+            [channel + left * n for n in range(4)] if mode == "pixel_dominant" else [4 * channel + n for n in range(4)]
+        )
+        for tensor in ("kernel", "bias"):
+            before, after = (each.tensors[WeightKey("head", tensor)] for each in (weights, made.weights))
+            np.testing.assert_array_equal(after, np.delete(before, block, 0))
+        tail = WeightKey("tail", "kernel")
+        np.testing.assert_array_equal(made.weights.tensors[tail], np.delete(weights.tensors[tail], channel, 1))
+
+
+def test_nothing_is_inserted_where_neither_an_image_nor_a_vector_is_read() -> None:
+    graph = network(
+        layer("rows", "flatten", "head", start_axis=2),
+        layer("dense", "fully_connected", "rows", features=4, flatten="false"),
+        layer("m", "reshape", "dense", shape="8,2,2"),
+    )
+    ill = patient(graph, trained(graph))
+    for name, index in (("dense", 0), ("m", 0), ("rows", 1), ("in", 0)):
+        found = refusal(lambda name=name, index=index: insert_identity(ill, name, index))
+        assert (found.code, found.layer) == ("no-link", name)
+        assert found.message == f"input {index} of '{name}' does not read an image or a vector"
+
+
 def test_the_channel_that_is_broadcast_stays() -> None:
     graph = network(layer("one", "convolution", "in", features=1), layer("m", "element_wise", "head one"))
     ill = patient(graph, trained(graph))
