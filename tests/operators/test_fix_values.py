@@ -9,6 +9,7 @@ from test_fixes import end, image, layer, offered
 
 from designer.graph.graph import Graph
 from designer.graph.model import GRID
+from designer.operators.fix_texts import nearest
 
 TALL = [image(dims="32x12x3"), image("small", "8x6x3"), layer("x", "element_wise", "in", "small"), *end("x")]
 
@@ -211,3 +212,20 @@ def test_one_number_is_a_square_but_no_cube():
         assert ("Set kernel to 5x5" in titles) == square
         assert not any("5x5x5" in title for title in titles)
         assert titles[-1] == f"Reset kernel to {'3x3' if square else '3x3x3'}"
+
+
+@pytest.mark.parametrize(
+    ("word", "names", "meant"),
+    [
+        ("relu", ["relu6", "relu"], ["relu"]),
+        ("rel", ["relu6", "tanh", "relu"], ["relu", "relu6"]),  # the most similar first
+        ("relu_of_another_program", ["gelu", "relu", "tanh"], ["relu"]),  # the word begins with the name
+        ("re", ["reshape_or_else", "gelu"], ["reshape_or_else"]),  # the name begins with the word
+        ("conv", ["conv_dddd", "conv_bb", "conv_ccc", "conv_a"], ["conv_a", "conv_bb", "conv_ccc"]),  # three at most
+        ("xyz", ["relu"], []),
+        ("", ["relu"], []),
+        ("relu", [], []),
+    ],
+)
+def test_the_names_that_a_word_may_mean(word, names, meant):
+    assert nearest(word, names) == meant

@@ -49,6 +49,23 @@ REFUSED: list[tuple[str, dict[str, Any], tuple[TensorType, ...], str]] = [
     ("bilinear", {}, (typed(BATCH, BATCH), typed(BATCH, 3)), "dimension 1 of N x N must be a known number"),
     ("parameter", {"shape": ()}, (), "a parameter must have a shape"),
     *(
+        ("compare", {"value": 1.0}, (typed(2, 3, dtype=dtype),), "integers are compared with another tensor, not with a number")
+        for dtype in (DataType.INT64, DataType.INT32, DataType.INT16, DataType.INT8, DataType.UINT8)
+    ),
+    *(
+        ("scatter", {"axis": axis}, (typed(3, 4, 5), typed(*shape, dtype=DataType.INT64), typed(*shape)), "must have the same shape, within 3 x 4 x 5")
+        for axis, shape in ((-1, (3, 5, 5)), (2, (4, 4, 5)), (-2, (3, 4, 6)), (0, (3, 5, 5)), (1, (3, 4)))
+    ),
+    *(
+        (kind, {"border": border, **params}, (image(3, *sides),), f"{border} padding of {pad} requires an input {side} of at least {least}, not {1 if pad == 1 else 2}")
+        for kind, params, border, pad, least, size in (
+            ("image_gradient", {}, "reflect", 1, 2, 1),
+            ("gaussian_blur", {"size": 5}, "reflect", 2, 3, 2),
+            ("gaussian_blur", {"size": 7}, "circular", 3, 3, 2),
+        )
+        for side, sides in (("height", (size, 9)), ("width", (9, size)))
+    ),
+    *(
         ("expand", {"shape": shape}, (x, like), "only a first dimension of 1 can be expanded to the batch of")
         for shape, x, like in (
             ((-1, 2, -1), typed(1, 1, 4), typed()), ((-1, 2, -1), typed(3, 1, 4), image()), ((), typed(), image()),
@@ -91,6 +108,34 @@ ACCEPTED: list[tuple[str, dict[str, Any], tuple[TensorType, ...], TensorType | N
     ("resize", {"method": "nearest", "antialias": True, "align_corners": True}, (image(),), None),
     ("pad_tensor", {"before": (0, 0, -3, 0), "after": (0, 0, -1, 2)}, (image(3, 5, 9),), image(3, 1, 11)),
     ("pooling", {"size": (3, 2), "padding": (1, 1)}, (image(),), None),
+    *(  # along the axis there may be more indices than values
+        (
+            "scatter",
+            {"axis": axis},
+            (typed(3, 4, 5), typed(*shape, dtype=DataType.INT64), typed(*shape)),
+            typed(3, 4, 5),
+        )
+        for axis, shape in (
+            (-1, (3, 4, 9)),
+            (2, (3, 4, 9)),
+            (-2, (3, 9, 5)),
+            (1, (2, 9, 1)),
+            (-3, (9, 4, 5)),
+            (0, (9, 1, 1)),
+        )
+    ),
+    *(
+        (kind, {"border": border, **params}, (image(3, *sides),), image(3, *sides))
+        for kind, params, border, size in (
+            ("image_gradient", {}, "reflect", 2),
+            ("image_gradient", {}, "circular", 1),
+            ("image_gradient", {}, "zeros", 1),
+            ("gaussian_blur", {"size": 5}, "reflect", 3),
+            ("gaussian_blur", {"size": 7}, "circular", 3),
+            ("gaussian_blur", {"size": 9}, "replicate", 1),
+        )
+        for sides in ((size, 9), (9, size))
+    ),
     (
         "dynamic_convolution",
         {"transposed": True, "stride": (2, 1), "dilation": (1, 3), "output_padding": (1, 2)},

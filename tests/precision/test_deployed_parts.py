@@ -506,6 +506,40 @@ def test_a_deployed_model_is_timed_in_its_second_run(opened, monkeypatch):
     assert deployed.clean_psnr == pytest.approx(psnr(clean, noise / 2), rel=1e-4)
 
 
+@pytest.mark.parametrize("name", ["seen", "other"])
+def test_outputs_of_a_deployed_model_are_cropped_with_and_without_an_analysis_layer_behind(registry, monkeypatch, name):
+    """The first output by name is compared, whatever the other one is."""
+    layers = [*plain(tiling="8"), layer("change", "difference", "conv,image"), layer(name, "output", "change")]
+    graph = Graph(layers, name="plain")
+    session = Session(graph, registry, filled(graph, registry), TORCH)
+    image = np.random.default_rng(1).random((1, 3, 13, 15), np.float32)
+    session.set_input("image", image, is_image=True)
+    halved = Session(graph, registry, halves(session.weights), TORCH)
+    halved.set_input("image", image, is_image=True)
+    conv = Source("conv")
+    padded = halved.run([conv]).captures[conv]
+
+    class Runtime:
+        def get_inputs(self):
+            return [SimpleNamespace(name="the image")]
+
+        def run(self, names, feeds):
+            return [padded] * 2
+
+    monkeypatch.setattr(measuring, "inference_session", lambda model, threads: Runtime())
+    variant = Variant("int", "int8", calibration=CalibrationRecipe("images"))
+    _, deployed = measure_variants(session, TORCH, [variant], lambda *_: b"model", lambda *_: None)
+    exact, made = session.run().outputs, halved.run().outputs
+    first = next(iter(exact))
+    assert (deployed.error, deployed.emulated, first) == ("", False, min(name, "result"))
+    assert deployed.psnr == pytest.approx(result_psnr(exact[first], made[first]), rel=1e-4)
+    assert deployed.ssim == pytest.approx(ssim(exact[first], made[first]), rel=1e-4)
+
+
+def halves(weights):
+    return Weights({key: array / 2 for key, array in weights.tensors.items()})
+
+
 # --- the rest ----------------------------------------------------------------------------------------------------------
 
 
