@@ -161,3 +161,21 @@ def test_padding_of_an_embedding_is_one_of_its_numbers() -> None:
     start = random_tensor(WeightKey("words", "table"), table, seed=0)
     assert not start[6].any()
     assert start[:6].all()
+
+
+@pytest.mark.parametrize(
+    ("equation", "shapes", "products"),
+    [
+        ("ij,jk->ik", ((2, 3), (3, 5)), (2 * 3 * 5,)),
+        ("ij,jk,kl->il", ((2, 3), (3, 5), (5, 7)), (2 * 3 * 5, 2 * 5 * 7)),  # j is summed before l comes
+        ("ij,jk,kl->jl", ((2, 3), (3, 5), (5, 7)), (2 * 3 * 5, 3 * 5 * 7)),
+        ("i,j,k->", ((2,), (3,), (5,)), (2 * 3, 5)),
+        ("bi,bi,bj->bj", ((4, 2), (4, 2), (4, 3)), (4 * 2, 4 * 3)),
+    ],
+)
+def test_a_sum_of_products_is_counted_pair_by_pair(
+    equation: str, shapes: tuple[tuple[int, ...], ...], products: tuple[int, ...]
+) -> None:
+    types = [TensorType(shape) for shape in shapes]
+    einsum = made("einsum", equation=equation)
+    assert einsum.flops(types, einsum.infer_checked(types)) == sum(2 * product for product in products)
