@@ -9,6 +9,7 @@ from test_fixes import end, image, layer, offered
 
 from designer.graph.graph import Graph
 from designer.graph.model import GRID
+from designer.operators.fix_texts import nearest
 
 TALL = [image(dims="32x12x3"), image("small", "8x6x3"), layer("x", "element_wise", "in", "small"), *end("x")]
 
@@ -179,3 +180,52 @@ def test_what_is_read_already_is_offered_only_if_nothing_is_free_and_one_fits():
     two = [image(), conv, layer("d", "identity", "in"), layer("m", "modulo", "c")]
     two += [layer("s", "element_wise", "m", "d"), *end("s")]
     assert offered(Graph(two), "missing-input") == ()
+
+
+@pytest.mark.parametrize(
+    ("read", "offered_"),
+    [
+        ("", ["s", "s:y1", "s:y2"]),
+        ("s", ["s:y1", "s:y2"]),
+        ("s:y1", ["s", "s:y2"]),
+        ("s:y1 s:y2", ["s"]),
+        ("s s:y1 s:y2", []),  # several are read already, so that none is meant
+    ],
+)
+def test_each_output_of_a_layer_is_free_by_itself(read, offered_):
+    """`m` lacks its second input, and what it reads first is read by nothing else."""
+    layers = [image(dims="16x12x9"), layer("s", "split", "in", parts="3")]
+    ends = []
+    for number, source in enumerate(read.split()):
+        layers.append(layer(f"r{number}", "identity", source))
+        ends += end(f"r{number}")
+    layers += [image("own", "16x12x3"), layer("m", "modulo", "own"), *end("m")]
+    layers += [replace(each, name=f"end_{number}") for number, each in enumerate(ends)]
+    found = [fix.title for fix in offered(Graph(layers), "missing-input")]
+    assert found == [f"Connect '{source}' to 'b'" for source in offered_]
+
+
+def test_one_number_is_a_square_but_no_cube():
+    for kind, shape, text, square in (("convolution", "3,8,8", "5", True), ("convolution_3d", "3,8,8,8", "5", False)):
+        layers = [layer("in", "tensor_input", shape=shape), layer("c", kind, "in", kernel=text), *end("c")]
+        titles = [fix.title for fix in offered(Graph(layers), "bad-parameter")]
+        assert ("Set kernel to 5x5" in titles) == square
+        assert not any("5x5x5" in title for title in titles)
+        assert titles[-1] == f"Reset kernel to {'3x3' if square else '3x3x3'}"
+
+
+@pytest.mark.parametrize(
+    ("word", "names", "meant"),
+    [
+        ("relu", ["relu6", "relu"], ["relu"]),
+        ("rel", ["relu6", "tanh", "relu"], ["relu", "relu6"]),  # the most similar first
+        ("relu_of_another_program", ["gelu", "relu", "tanh"], ["relu"]),  # the word begins with the name
+        ("re", ["reshape_or_else", "gelu"], ["reshape_or_else"]),  # the name begins with the word
+        ("conv", ["conv_dddd", "conv_bb", "conv_ccc", "conv_a"], ["conv_a", "conv_bb", "conv_ccc"]),  # three at most
+        ("xyz", ["relu"], []),
+        ("", ["relu"], []),
+        ("relu", [], []),
+    ],
+)
+def test_the_names_that_a_word_may_mean(word, names, meant):
+    assert nearest(word, names) == meant

@@ -78,9 +78,19 @@ def edits(graph: Graph) -> Iterator[tuple[str, Edit]]:
     ):
         inner = commands.rename_layer(graph.inside(template), old, new)
         yield f"{template} {old} to {new}", template_commands.edit_template(graph, template, inner)
+    for instance, name, template, old, new in (  # at once, with shorter and with longer names
+        ("w", "a.long.name", "whole", "one", "u"),
+        ("w", "a.long.name", "part", "conv", "kernel"),
+        ("p2", "q", "part", "conv.b", "bias.of.conv"),
+    ):
+        first, after = commands.rename_layer(graph, instance, name), graph.copy()
+        after.apply(first)
+        inner = commands.rename_layer(after.inside(template), old, new)
+        both = first.then(template_commands.edit_template(after, template, inner))
+        yield f"{instance} to {name}, {template} {old} to {new}", both
 
 
-@pytest.mark.parametrize("number", range(10))
+@pytest.mark.parametrize("number", range(13))
 def test_a_path_is_renamed_as_its_layer_is(number: int) -> None:
     """The layers of the network without templates have the same order before and after."""
     graph = document()

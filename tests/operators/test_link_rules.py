@@ -37,6 +37,7 @@ def network(*more: Layer) -> Inference:
         layer("unknown", "no_such_type", "image"),
         layer("open", "convolution", "-"),
         layer("gated", "identity", "image", ActivationSpec("glu", {"axis": "1"})),
+        layer("bent", "flatten", "image", ActivationSpec("relu")),
         layer("joined", "concatenation", "image image", axis="1"),
         layer("y", "output", "conv"),
     ]
@@ -108,6 +109,8 @@ SIZES = "shapes N x 4 x 3 x 4 and N x 4 x 6 x 8 cannot be broadcast: 3 and 6 dif
         ("ids", "half", 0, None, ""),  # another input is missing, which is not about the link
         ("small", "late", 2, None, ""),  # its first port is open
         ("conv", "gated", 0, None, "3"),
+        ("ids", "bent", 0, None, "needs float32 at 'x', not int64"),  # says its activation
+        ("vector", "bent", 0, None, ""),
         ("small", "gap", 2, None, "differ"),  # an open input of a variadic port is none that is missing
         ("small", "gap", 1, None, "differ"),
         ("small", "gaps", 3, None, "axis"),

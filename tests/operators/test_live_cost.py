@@ -220,3 +220,17 @@ def test_counting_in_parts_gives_the_same():
     while live.count(1):
         pass
     assert live.total() == counted(graph).total()
+
+
+def test_leaving_layers_out_is_naming_the_others():
+    """All figures: also the numbers of layers that are counted and of those that are unknown."""
+    graph = nested()
+    graph.apply(commands.add_layer(graph, Layer("bad", "convolution", params={"features": "many"})))
+    live, names = counted(graph), list(graph.layers)
+    assert live.total().unknown == 1
+    for number in range(2 ** len(names)):
+        left = [name for place, name in enumerate(names) if number >> place & 1]
+        others = [name for name in names if name not in left]
+        assert live.total(without=left) == live.total(names=others)
+        assert live.total(without=left, names=names[1:]) == live.total(names=[n for n in others if n != names[0]])
+        assert live.total(names=others).layers == len(others)

@@ -57,6 +57,40 @@ def test_upscaling_with_aligned_corners_keeps_the_corners() -> None:
     assert larger[0, 0, 0].tolist() == pytest.approx([0, 1, 2, 3])
 
 
+@pytest.mark.parametrize(
+    "factor", [Size2D(41, 1), Size2D(1, 41), Size2D(47, 2), Size2D(3, 83), Size2D(41, 47)], ids=str
+)
+def test_large_factors_repeat_every_pixel_as_often(factor: Size2D) -> None:
+    x = torch.arange(7.0 * 9).reshape(1, 1, 7, 9)
+    expected = x.repeat_interleave(factor.height, 2).repeat_interleave(factor.width, 3)
+    assert torch.equal(result(made("upsample", factor=factor), x)[0], expected)
+    joined = result(made("upscale_concat", factor=factor), x, torch.zeros_like(expected))[0]
+    assert torch.equal(joined, torch.cat((expected, torch.zeros_like(expected)), 1))
+
+
+@pytest.mark.parametrize(
+    ("sigma", "size", "taps"),
+    [
+        (0.05, 0, 3),
+        (0.5, 0, 5),
+        (1.0, 0, 9),
+        (1.1, 0, 11),
+        (31.75, 0, 255),
+        (31.8, 0, 255),
+        (100.0, 0, 255),
+        (100.0, 7, 7),
+    ],
+)
+def test_a_blur_reaches_four_deviations_but_not_more_than_127_pixels(sigma: float, size: int, taps: int) -> None:
+    blur, types = made("gaussian_blur", sigma=sigma, size=size), [TensorType((BATCH, 2, 3, 5))]
+    assert blur.flops(types, blur.infer_checked(types)) == 2 * taps * 2 * (2 * 3 * 5)  # rows, then columns
+    x = torch.zeros(1, 1, 3, 301)
+    x[..., 150] = 1
+    row = result(made("gaussian_blur", sigma=sigma, size=size), x)[0][0, 0, 1]
+    assert int((row > 0).sum()) == min(taps, 301) or sigma < 1
+    assert float(row.sum()) == pytest.approx(1, abs=1e-5)
+
+
 def test_softplus_is_straight_above_its_threshold() -> None:
     x = torch.tensor([[-1.0, 0.4, 0.6]])
     soft = REGISTRY.activations["softplus"](beta=2.0, threshold=1.0)
@@ -127,3 +161,21 @@ def test_padding_of_an_embedding_is_one_of_its_numbers() -> None:
     start = random_tensor(WeightKey("words", "table"), table, seed=0)
     assert not start[6].any()
     assert start[:6].all()
+
+
+@pytest.mark.parametrize(
+    ("equation", "shapes", "products"),
+    [
+        ("ij,jk->ik", ((2, 3), (3, 5)), (2 * 3 * 5,)),
+        ("ij,jk,kl->il", ((2, 3), (3, 5), (5, 7)), (2 * 3 * 5, 2 * 5 * 7)),  # j is summed before l comes
+        ("ij,jk,kl->jl", ((2, 3), (3, 5), (5, 7)), (2 * 3 * 5, 3 * 5 * 7)),
+        ("i,j,k->", ((2,), (3,), (5,)), (2 * 3, 5)),
+        ("bi,bi,bj->bj", ((4, 2), (4, 2), (4, 3)), (4 * 2, 4 * 3)),
+    ],
+)
+def test_a_sum_of_products_is_counted_pair_by_pair(
+    equation: str, shapes: tuple[tuple[int, ...], ...], products: tuple[int, ...]
+) -> None:
+    types = [TensorType(shape) for shape in shapes]
+    einsum = made("einsum", equation=equation)
+    assert einsum.flops(types, einsum.infer_checked(types)) == sum(2 * product for product in products)

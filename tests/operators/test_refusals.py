@@ -48,6 +48,33 @@ REFUSED: list[tuple[str, dict[str, Any], tuple[TensorType, ...], str]] = [
     ("bilinear", {}, (typed(BATCH, 3), typed(BATCH, BATCH)), "dimension 1 of N x N must be a known number"),
     ("bilinear", {}, (typed(BATCH, BATCH), typed(BATCH, 3)), "dimension 1 of N x N must be a known number"),
     ("parameter", {"shape": ()}, (), "a parameter must have a shape"),
+    *(
+        ("compare", {"value": 1.0}, (typed(2, 3, dtype=dtype),), "integers are compared with another tensor, not with a number")
+        for dtype in (DataType.INT64, DataType.INT32, DataType.INT16, DataType.INT8, DataType.UINT8)
+    ),
+    *(
+        ("scatter", {"axis": axis}, (typed(3, 4, 5), typed(*shape, dtype=DataType.INT64), typed(*shape)), "must have the same shape, within 3 x 4 x 5")
+        for axis, shape in ((-1, (3, 5, 5)), (2, (4, 4, 5)), (-2, (3, 4, 6)), (0, (3, 5, 5)), (1, (3, 4)))
+    ),
+    *(
+        (kind, {"border": border, **params}, (image(3, *sides),), f"{border} padding of {pad} requires an input {side} of at least {least}, not {1 if pad == 1 else 2}")
+        for kind, params, border, pad, least, size in (
+            ("image_gradient", {}, "reflect", 1, 2, 1),
+            ("gaussian_blur", {"size": 5}, "reflect", 2, 3, 2),
+            ("gaussian_blur", {"size": 7}, "circular", 3, 3, 2),
+        )
+        for side, sides in (("height", (size, 9)), ("width", (9, size)))
+    ),
+    *(
+        ("expand", {"shape": shape}, (x, like), "only a first dimension of 1 can be expanded to the batch of")
+        for shape, x, like in (
+            ((-1, 2, -1), typed(1, 1, 4), typed()), ((-1, 2, -1), typed(3, 1, 4), image()), ((), typed(), image()),
+            ((5, 2, -1), typed(1, 1, 4), image()),
+        )
+    ),
+    ("concatenation", {}, (typed(2, 3, dtype=DataType.INT64), typed(2, 3, dtype=DataType.INT32)), "input 2 is int32 but the first input is int64"),
+    ("concatenation", {}, (typed(2, 3), typed(2, 3, dtype=DataType.FLOAT64)), "input 2 is float64 but the first input is float32"),
+    ("concatenation", {}, (image(), image(), image().with_dtype(DataType.INT64)), "input 3 is int64 but the first input is float32"),
     ("pooling", {"size": (3, 2), "padding": (2, 0)}, (image(),), "padding 2x0 is more than half the window 3x2"),
     ("pooling", {"size": (2, 3), "padding": (0, 2)}, (image(),), "padding 0x2 is more than half the window 2x3"),
     *(
@@ -81,6 +108,34 @@ ACCEPTED: list[tuple[str, dict[str, Any], tuple[TensorType, ...], TensorType | N
     ("resize", {"method": "nearest", "antialias": True, "align_corners": True}, (image(),), None),
     ("pad_tensor", {"before": (0, 0, -3, 0), "after": (0, 0, -1, 2)}, (image(3, 5, 9),), image(3, 1, 11)),
     ("pooling", {"size": (3, 2), "padding": (1, 1)}, (image(),), None),
+    *(  # along the axis there may be more indices than values
+        (
+            "scatter",
+            {"axis": axis},
+            (typed(3, 4, 5), typed(*shape, dtype=DataType.INT64), typed(*shape)),
+            typed(3, 4, 5),
+        )
+        for axis, shape in (
+            (-1, (3, 4, 9)),
+            (2, (3, 4, 9)),
+            (-2, (3, 9, 5)),
+            (1, (2, 9, 1)),
+            (-3, (9, 4, 5)),
+            (0, (9, 1, 1)),
+        )
+    ),
+    *(
+        (kind, {"border": border, **params}, (image(3, *sides),), image(3, *sides))
+        for kind, params, border, size in (
+            ("image_gradient", {}, "reflect", 2),
+            ("image_gradient", {}, "circular", 1),
+            ("image_gradient", {}, "zeros", 1),
+            ("gaussian_blur", {"size": 5}, "reflect", 3),
+            ("gaussian_blur", {"size": 7}, "circular", 3),
+            ("gaussian_blur", {"size": 9}, "replicate", 1),
+        )
+        for sides in ((size, 9), (9, size))
+    ),
     (
         "dynamic_convolution",
         {"transposed": True, "stride": (2, 1), "dilation": (1, 3), "output_padding": (1, 2)},
@@ -230,6 +285,25 @@ def test_declared_tensors() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("scale", "size", "scaled"),
+    [
+        (0.1, 10, 1),
+        (0.3, 10, 3),
+        (0.29, 100, 29),
+        (0.3, 9, 2),
+        (1.1, 10, 11),
+        (0.5, 7, 3),
+        (2.3, 100, 230),
+        (1e-3, 1000, 1),
+    ],
+)
+def test_a_custom_layer_scales_by_the_decimal_number(scale: float, size: int, scaled: int) -> None:
+    layer = Custom(result="scaled", scale=scale, channels=2)
+    assert layer.infer_checked((image(3, size, 2 * size),))[0].shape[:3] == (BATCH, 2, scaled)
+    assert Custom(result="scaled", scale=scale).infer_checked((image(3, 5, size),))[0].shape[1:4:2] == (3, scaled)
+
+
 def test_attributes_of_an_opaque_node() -> None:
     assert attributes_of("axis = -1\n\npads=[1, 2]\nmode='edge'\nscale=0.5\nnames=['a', 'b']") == {
         "axis": -1,
@@ -242,6 +316,8 @@ def test_attributes_of_an_opaque_node() -> None:
         ("a=1\na=2", "line 2 of the attributes repeats 'a'"),
         ("a=[1, 'x']", "line 1 of the attributes: the value of 'a' is not a number or a text"),
         ("a=None", "line 1 of the attributes: the value of 'a' is not a number or a text"),
+        ("a=True", "line 1 of the attributes: the value of 'a' is not a number or a text"),
+        ("b=1\na=[1, False]", "line 2 of the attributes: the value of 'a' is not a number or a text"),
         ("\na", "line 2 of the attributes is not name=value"),
         ("2a=1", "line 1 of the attributes is not name=value"),
     ):

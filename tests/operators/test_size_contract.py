@@ -124,6 +124,42 @@ def test_inputs_that_are_added_must_have_one_size() -> None:
     assert str(contract.inputs[0].width) == "at least 4"
 
 
+MEETINGS = {  # how two inputs meet, their own sizes, then: are they of one size, or which of their axes depend on each other
+    ("element_wise", None, "8x6", "8x6"): "one size",
+    ("element_wise", None, "8x6", "8x4"): "one size",
+    ("concatenation", 1, "8x6", "5x6"): "one size",
+    ("concatenation", 2, "8x6", "8x6"): "one size",
+    ("concatenation", 2, "8x6", "8x4"): "width of 'a' and width of 'b'",
+    ("concatenation", 2, "8x6", "5x6"): "one size",
+    ("concatenation", 3, "8x6", "5x6"): "height of 'a' and height of 'b'",
+    ("concatenation", 3, "8x6", "8x4"): "one size",
+    ("matmul", None, "6x8", "4x6"): "width of 'a' and height of 'b'",
+    ("crop", None, "8x6", "5x6"): "height of 'a' and width of 'a' and height of 'b' and width of 'b'",
+}
+
+
+@pytest.mark.parametrize("case", MEETINGS, ids=str)
+def test_sizes_of_two_inputs_that_meet(case: tuple[str, int | None, str, str]) -> None:
+    """What a rule says of one axis holds while the other sizes are those of the reference."""
+    kind, axis, first, second = case
+    contract = contract_of(
+        layer("a", "input", dims=f"{first}x3"),
+        layer("b", "input", dims=f"{second}x3"),
+        layer("meet", kind, "a", "b", **({} if axis is None else {"axis": axis})),
+        layer("out", "output", "meet"),
+    )
+    joined = MEETINGS[case] == "one size"
+    assert [item.with_inputs for item in contract.inputs] == ([("b",), ("a",)] if joined else [(), ()])
+    assert contract.coupled == (() if joined else (("meet", f"{MEETINGS[case]} depend on each other"),))
+    for item in contract.inputs:
+        for place, rule in enumerate((item.height, item.width)):
+            for size in (*range(1, 12), *contract.reference[item.layer]):
+                sizes = {name: list(contract.reference[name]) for name in (item.layer, *item.with_inputs)}
+                for pair in sizes.values():
+                    pair[place] = size
+                assert contract.accepts({name: (h, w) for name, (h, w) in sizes.items()}) == (size in rule)
+
+
 def test_independent_inputs_have_their_own_rules() -> None:
     contract = contract_of(
         layer("a", "input", dims="32x32x3"),

@@ -213,6 +213,11 @@ def test_a_missing_template_is_known_as_soon_as_it_is_there(library: Registry) -
     history.subscribe(lambda change: inference.update(change) and None)
     finding = next(d for d in inference.diagnostics() if d.code == "unknown-template")
     assert (finding.layer, finding.parameter) == ("b0", "template")
+    history.commit(template_commands.set_template(graph, replace(block(), name="other")))
+    (finding,) = (d for d in inference.diagnostics() if d.code == "unknown-template")
+    assert finding.remedy == "choose one of 'block', 'other'"  # those that there are now
+    history.undo()
+    assert inference.diagnostics() == Inference(graph, library).diagnostics()
     history.commit(template_commands.set_template(graph, replace(block(), name="later")))
     assert inference.states["end"].ok
     history.undo()

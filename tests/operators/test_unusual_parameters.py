@@ -86,6 +86,8 @@ CASES: list[tuple[str, dict[str, Any], tuple[TensorType, ...]]] = [
      (typed(2, 4, 5, 6), typed(4, 3, 3, 2), typed(3))),
     ("dynamic_convolution", {"transposed": True, "stride": (2,), "dilation": (5,), "output_padding": (4,), "after": (1,), "before": (2,)},
      (typed(2, 4, 5), typed(4, 3, 3), typed(3))),
+    ("softplus", {"beta": 30.0, "threshold": 1.0}, (image(2, 8, 9),)),
+    ("softplus", {"beta": 0.1, "threshold": 0.2}, (image(2, 8, 9),)),
 ]  # fmt: skip
 
 

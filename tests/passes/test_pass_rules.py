@@ -118,6 +118,15 @@ UNTOUCHED = {  # the pass, and a network in which it finds nothing
         ],
     ),
     "an identity with an activation": ("drop_identities", [layer("same", "identity", "image", RELU)]),
+    "constants of another type": (
+        "fold_constants",
+        [
+            layer("half", "tensor_constant", None, None, shape="3,1,1", dtype="float16", numbers="1,2,3"),
+            layer("same", "unsqueeze", "half", None, axis="0"),
+            layer("wide", "cast", "same", None, target="float32"),
+            layer("sum", "element_wise", "image,wide", None),
+        ],
+    ),
     "a snapshot, which analyses": ("drop_identities", [layer("seen", "snapshot", "image", None)]),
 }
 

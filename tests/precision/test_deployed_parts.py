@@ -12,7 +12,7 @@ from runtime_networks import layer
 
 from designer.files.variants import CalibrationRecipe, Variant
 from designer.files.weight_files import save_weights
-from designer.files.weights import Weights, fill_missing, required_weights
+from designer.files.weights import WeightKey, Weights, fill_missing, required_weights
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
@@ -27,7 +27,7 @@ from designer.precision.int8 import Quantizer, quantized_variant
 from designer.precision.measure import VariantMeasurement, measure_variants
 from designer.precision.mixed import choose_precision, validate
 from designer.precision.normalization import normalization_groups
-from designer.precision.variants import RunnableVariant, find_variant
+from designer.precision.variants import RunnableVariant, find_variant, own_weights
 from designer.runtime.api import ONE_TILE, Part, RunOptions
 from designer.runtime.images import write_image
 from designer.runtime.plan import PartStep
@@ -250,6 +250,45 @@ def test_layers_that_are_chosen_and_what_hands_their_values_on_are_int8(kinds, l
     assert pairs(quantizer.model) == 0
 
 
+def branching(text: str):
+    """Operators such as `Conv a>b` or `Split a>b,c`, on 2 channels and 4 before a split or behind a Concat."""
+    helper, steps = onnx.helper, [step.split() for step in text.split("; ")]
+    channels, nodes, stored = {"in": 4}, [], []
+    for kind, names in steps:
+        reads, makes = (part.split(",") for part in names.split(">"))
+        count = sum(channels[name] for name in reads) if kind == "Concat" else channels[reads[0]] // len(makes)
+        channels |= dict.fromkeys(makes, count)
+        more = {"axis": 1} if kind in ("Split", "Concat") else {}
+        if kind == "Conv":
+            array = np.random.default_rng(len(nodes)).normal(0, 0.4, (count, count, 1, 1)).astype(np.float32)
+            stored.append(onnx.numpy_helper.from_array(array, f"w{len(nodes)}"))
+            reads.append(f"w{len(nodes)}")
+        nodes.append(helper.make_node(kind, reads, makes, makes[0], **more))
+    ends = [helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, (1, channels[n], 6, 6)) for n in ("in", makes[0])]
+    graph = helper.make_graph(nodes, "net", ends[:1], ends[1:], stored)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+TWO_WAYS = "Relu in>r; Split r>a,b; Conv a>c; Conv b>d; Concat c,d>e; LeakyRelu e>f; Conv f>g"
+
+
+@pytest.mark.parametrize(
+    ("text", "chosen", "quantized"),
+    [
+        (TWO_WAYS, "c", "r a c"),
+        (TWO_WAYS, "d", "r a d"),  # which reads the second output of the split
+        (TWO_WAYS, "g", "e f g"),  # what is joined has another reader in front
+        (TWO_WAYS, "c d", "r a c d"),
+        (TWO_WAYS, "d g", "r a d e f g"),
+        ("Conv in>a; Relu a>r; Sigmoid r>s; Conv r>c; Add c,s>e; Conv e>f", "f", "f"),
+        ("Conv in>a; Relu a>r; Sigmoid r>s; Conv r>c; Add c,s>e; Conv e>f", "c", "r c"),  # one of two readers is enough
+    ],
+)
+def test_what_hands_values_on_along_branches_is_int8_where_a_reader_is(text, chosen, quantized):
+    quantizer = Quantizer(branching(text), FEEDS)
+    assert set(quantizer._chosen(chosen.split())) == set(quantized.split())
+
+
 def test_a_quantizer_keeps_what_the_file_says_about_itself_and_uses_the_ranges_of_another():
     model = model_of("Conv MaxPool Conv")
     quantizer = Quantizer(model, FEEDS)
@@ -395,16 +434,17 @@ def test_variants_are_compared_with_fp32_and_with_the_clean_image(opened, tmp_pa
                                       milliseconds=found[name].milliseconds)  # fmt: skip
 
 
-def test_scores_have_no_ssim_and_are_not_clipped(registry):
+@pytest.mark.parametrize("sides", [(4,), (16, 4), (2, 16, 16, 4)], ids=str)
+def test_scores_have_no_ssim_and_are_not_clipped(registry, sides):
     graph = Graph(
         [
-            layer("numbers", "tensor_input", shape="4"),
-            layer("scores", "fully_connected", "numbers", None, features="2"),
+            layer("numbers", "tensor_input", shape=",".join(map(str, sides))),
+            layer("scores", "fully_connected", "numbers", None, features="2", flatten="false"),
             layer("result", "output", "scores", analysis_view="tensor"),
         ]
     )
     session = Session(graph, registry, filled(graph, registry), TORCH)
-    session.set_input("numbers", np.full((1, 4), 50.0, np.float32), is_image=False)
+    session.set_input("numbers", np.full((1, *sides), 50.0, np.float32), is_image=False)
     _, coarse = measure_variants(
         session, TORCH, [Variant("coarse", formats={"scores": "int2"})], lambda *_: b"", lambda *_: None
     )
@@ -412,7 +452,7 @@ def test_scores_have_no_ssim_and_are_not_clipped(registry):
     emulated = Session(
         graph, registry, session.weights, RunOptions("emulated", threads=1, formats=(("scores", "int2"),))
     )
-    emulated.set_input("numbers", np.full((1, 4), 50.0, np.float32), is_image=False)
+    emulated.set_input("numbers", np.full((1, *sides), 50.0, np.float32), is_image=False)
     assert coarse.psnr == pytest.approx(result_psnr(exact, emulated.run().outputs["result"]))
     assert isnan(coarse.ssim)
     assert isnan(coarse.clean_psnr)
@@ -466,7 +506,61 @@ def test_a_deployed_model_is_timed_in_its_second_run(opened, monkeypatch):
     assert deployed.clean_psnr == pytest.approx(psnr(clean, noise / 2), rel=1e-4)
 
 
+@pytest.mark.parametrize("name", ["seen", "other"])
+def test_outputs_of_a_deployed_model_are_cropped_with_and_without_an_analysis_layer_behind(registry, monkeypatch, name):
+    """The first output by name is compared, whatever the other one is."""
+    layers = [*plain(tiling="8"), layer("change", "difference", "conv,image"), layer(name, "output", "change")]
+    graph = Graph(layers, name="plain")
+    session = Session(graph, registry, filled(graph, registry), TORCH)
+    image = np.random.default_rng(1).random((1, 3, 13, 15), np.float32)
+    session.set_input("image", image, is_image=True)
+    halved = Session(graph, registry, halves(session.weights), TORCH)
+    halved.set_input("image", image, is_image=True)
+    conv = Source("conv")
+    padded = halved.run([conv]).captures[conv]
+
+    class Runtime:
+        def get_inputs(self):
+            return [SimpleNamespace(name="the image")]
+
+        def run(self, names, feeds):
+            return [padded] * 2
+
+    monkeypatch.setattr(measuring, "inference_session", lambda model, threads: Runtime())
+    variant = Variant("int", "int8", calibration=CalibrationRecipe("images"))
+    _, deployed = measure_variants(session, TORCH, [variant], lambda *_: b"model", lambda *_: None)
+    exact, made = session.run().outputs, halved.run().outputs
+    first = next(iter(exact))
+    assert (deployed.error, deployed.emulated, first) == ("", False, min(name, "result"))
+    assert deployed.psnr == pytest.approx(result_psnr(exact[first], made[first]), rel=1e-4)
+    assert deployed.ssim == pytest.approx(ssim(exact[first], made[first]), rel=1e-4)
+
+
+def halves(weights):
+    return Weights({key: array / 2 for key, array in weights.tensors.items()})
+
+
 # --- the rest ----------------------------------------------------------------------------------------------------------
+
+
+def test_weights_of_a_variant_may_have_more_tensors_but_no_fewer(opened, tmp_path):
+    halved = {key: array / 2 for key, array in opened.weights.tensors.items()}
+    more = {**halved, WeightKey("unread", "kernel"): np.ones((2, 2), np.float32)}
+    fewer = dict(list(halved.items())[:-1])
+    for name, tensors in (("halved", halved), ("more", more), ("fewer", fewer)):
+        save_weights(tmp_path / name, tensors)
+
+    def own(name):
+        variant = Variant("v", weights=str(tmp_path / name) if name else "")
+        return own_weights(variant, opened.graph, opened.registry, opened.weights)
+
+    assert own("") is opened.weights
+    for name in ("halved", "more"):
+        found = own(name).tensors
+        assert found.keys() == halved.keys()
+        assert all(np.array_equal(found[key], array) for key, array in halved.items())
+    with pytest.raises(DiagnosticError):
+        own("fewer")
 
 
 def test_there_is_no_variant_to_choose():

@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 from runtime_networks import layer
 
+from designer.files.variants import CalibrationRecipe
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.precision.image_set import read_image_set
+from designer.precision.int8 import calibration_images
 from designer.runtime.images import write_image
 
 IMAGES = {
@@ -56,6 +58,17 @@ def test_a_size_is_height_and_width(registry, folder):
     found = read_image_set(network(registry, "image"), folder, count=10, size=(5, 8))
     assert found.names == ("a.png", "b.png", "c.png", "e.png")
     np.testing.assert_allclose(found.feeds[2]["image"], IMAGES["c.png"], atol=1e-6)
+
+
+@pytest.mark.parametrize(("size", "extent"), [("", None), ("8x5", (5, 8)), ("7x6", (6, 7)), ("5x5", (5, 5))])
+def test_the_images_of_a_recipe_have_its_width_and_height(registry, folder, size, extent):
+    inference, count = network(registry, "image"), 2
+    found = calibration_images(inference, CalibrationRecipe(str(folder), count, size))
+    expected = read_image_set(inference, folder, count=count, size=extent)
+    assert (found.names, found.skipped) == (expected.names, expected.skipped)
+    for feeds, wanted in zip(found.feeds, expected.feeds, strict=True):
+        assert feeds["image"].shape[2:] == (extent or (6, 8))
+        np.testing.assert_array_equal(feeds["image"], wanted["image"])
 
 
 def test_hidden_files_are_not_used_and_skipped_ones_do_not_count(registry, folder):

@@ -102,6 +102,11 @@ def test_mixed_precision_keeps_the_layers_that_cost_most_for_the_budget(unet: Va
     assert all("of the error of the result" in reason for reason in found.kept.values())
     fewer = dict.fromkeys(list(found.kept)[:-1], "float32")
     assert unet.psnr("fp16", fewer) < budget
+    # BF16 is an alternative where FP16 of all layers misses the budget, whichever layers are kept in the end.
+    brain = choose_precision(unet, "bf16").psnr_db
+    by_hand = choose_precision(unet, "fp16", budget, keep=found.kept)
+    assert (plain.bf16_db, found.bf16_db) == (None, pytest.approx(brain))
+    assert (by_hand.met, by_hand.psnr_db, by_hand.bf16_db) == (True, pytest.approx(found.psnr_db), pytest.approx(brain))
 
 
 def test_a_budget_that_is_not_met_is_reported(unet: Validation) -> None:

@@ -136,6 +136,19 @@ def test_names_of_layers_with_weights_do_not_depend_on_others(runtime_registry):
     assert layer_names(Inference(graph, runtime_registry)) == {"a b": "a_b", "a_b": "a_b_2", "image": "image"}
 
 
+def test_names_do_not_depend_on_the_order_of_the_layers(runtime_registry):
+    layers = [
+        layer("image", "input", dims="4x4x1"),
+        *(layer(name, "convolution", "image", features=2) for name in ("w x", "w-x")),
+        *(layer(name, "identity", "w x") for name in ("p q", "p-q", "p_q", "w_x")),
+    ]
+    names = layer_names(Inference(Graph(layers), runtime_registry))
+    assert len(set(names.values())) == len(layers)
+    for turn in range(1, len(layers)):
+        for order in (layers[turn:] + layers[:turn], (layers[turn:] + layers[:turn])[::-1]):
+            assert layer_names(Inference(Graph(order), runtime_registry)) == names
+
+
 @pytest.mark.parametrize(
     "path", ["os.system", "torch", "torch._C", "torch.nn.__class__", "torch.os.system()", "torch.no_such"]
 )

@@ -365,6 +365,48 @@ def test_edits_inside_a_template_change_every_instance(shared: bool, edit, featu
     assert graph == before
 
 
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda ill: set_features(ill, "one.conv", 8),
+        lambda ill: insert_identity(ill, "one.norm", 0),
+        lambda ill: split_layer(ill, "one.conv"),
+        lambda ill: fold_batch_normalization(ill, "one.norm"),
+    ],
+    ids=["widen", "insert", "split", "fold"],
+)
+def test_templates_with_equal_layers_are_edited_apart(edit) -> None:
+    def layer(name: str, kind: str, *inputs: str, **params: str) -> Layer:
+        return Layer(name, kind, inputs=tuple(map(Source, inputs)), params=params)
+
+    equal = (
+        layer("x", "template_input"),
+        layer("conv", "convolution", "x", features="6"),
+        layer("norm", "batch_normalization", "conv"),
+        layer("y", "template_output", "norm"),
+    )
+    layers = [
+        layer("in", "input", dims="8x8x3"),
+        layer("head", "convolution", "in", features="6"),
+        layer("one", "template", "head", template="first"),
+        layer("two", "template", "one", template="second"),
+        layer("conv", "convolution", "two", features="6"),  # as those inside
+        layer("three", "template", "conv", template="first"),
+        layer("tail", "convolution", "three", features="3"),
+        layer("out", "output", "tail"),
+    ]
+    graph = Graph(layers, templates=[Template("first", equal), Template("second", equal)])
+    weights = trained(graph)
+    expected, outside, second = result(graph, weights), graph["conv"], graph.templates["second"]
+    made = edit(patient(graph, weights))
+    graph.apply(made.edit)
+    assert graph.templates["second"] == second
+    assert graph["conv"] == outside
+    assert graph.templates["first"].layers != second.layers
+    assert made.weights.tensors.keys() == required_weights(Inference(graph, REGISTRY)).keys()
+    np.testing.assert_allclose(result(graph, made.weights), expected, atol=1e-4 * np.abs(expected).max())
+
+
 @pytest.mark.parametrize("shared", [False, True])
 def test_a_channel_of_a_template_is_removed_from_every_instance(shared: bool) -> None:
     graph = blocks(shared=shared)

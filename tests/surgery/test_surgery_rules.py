@@ -158,31 +158,64 @@ def test_layers_whose_channels_do_not_change_keep_their_parameters(edit: object)
     assert {**before.params, "features": after.params["features"]} == after.params
 
 
-@pytest.mark.parametrize(("part", "block", "step"), [("s:y1", 4, 4), ("s", 4, 1)])
-def test_a_layer_grows_by_the_channels_that_belong_to_its_last_one(part: str, block: int, step: int) -> None:
+@pytest.mark.parametrize(("part", "step"), [("s:y1", 4), ("s", 1)])
+@pytest.mark.parametrize("count", [6, 8])
+def test_a_layer_grows_by_the_channels_that_belong_to_its_last_one(part: str, step: int, count: int) -> None:
     """Its first four or its last four channels become one channel of four pixels."""
     rest = "s" if part == "s:y1" else "s:y1"
+    sizes = f"{count - 4},4" if part == "s:y1" else f"4,{count - 4}"
     graph = network(
-        layer("s", "split", "head", sizes="4,4"),
+        layer("s", "split", "head", sizes=sizes),
         layer("d", "depth_to_space", part, block_size=2, mode="pixel_dominant"),
         layer("one", "convolution", "d", features=2, stride="2x2"),
         layer("other", "convolution", rest, features=2),
         layer("m", "element_wise", "one other", operation="add"),
+        features=count,
     )
     weights = trained(graph)
     expected = result(graph, weights)
-    for features in range(9, 13):
+    for features in range(count, count + 5):
         ill = patient(graph, weights)
-        if (features - 8) % step:
+        if (features - count) % step:
             found = refusal(lambda ill=ill, features=features: set_features(ill, "head", features))
-            assert found.message == f"'head' has 8 channels and grows by multiples of {step}, not to {features}"
-            assert found.remedy == "use for instance 12"
+            assert found.message == f"'head' has {count} channels and grows by multiples of {step}, not to {features}"
+            assert found.remedy == f"use for instance {count + 4}"
             continue
         made = set_features(ill, "head", features)
         after = graph.copy()
         after.apply(made.edit)
         assert after["head"].params["features"] == str(features)
         np.testing.assert_allclose(result(after, made.weights), expected, atol=1e-4 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("mode", ["pixel_dominant", "channel_dominant"])
+@pytest.mark.parametrize("count", [8, 16, 20])
+def test_a_channel_of_several_pixels_is_removed_with_its_block(mode: str, count: int) -> None:
+    graph = network(layer("d", "depth_to_space", "head", block_size=2, mode=mode), features=count)
+    weights, left = trained(graph), count // 4
+    for channel in (0, left - 1):
+        made = remove_channels(patient(graph, weights), "d", [channel])
+        block = (
+            [channel + left * n for n in range(4)] if mode == "pixel_dominant" else [4 * channel + n for n in range(4)]
+        )
+        for tensor in ("kernel", "bias"):
+            before, after = (each.tensors[WeightKey("head", tensor)] for each in (weights, made.weights))
+            np.testing.assert_array_equal(after, np.delete(before, block, 0))
+        tail = WeightKey("tail", "kernel")
+        np.testing.assert_array_equal(made.weights.tensors[tail], np.delete(weights.tensors[tail], channel, 1))
+
+
+def test_nothing_is_inserted_where_neither_an_image_nor_a_vector_is_read() -> None:
+    graph = network(
+        layer("rows", "flatten", "head", start_axis=2),
+        layer("dense", "fully_connected", "rows", features=4, flatten="false"),
+        layer("m", "reshape", "dense", shape="8,2,2"),
+    )
+    ill = patient(graph, trained(graph))
+    for name, index in (("dense", 0), ("m", 0), ("rows", 1), ("in", 0)):
+        found = refusal(lambda name=name, index=index: insert_identity(ill, name, index))
+        assert (found.code, found.layer) == ("no-link", name)
+        assert found.message == f"input {index} of '{name}' does not read an image or a vector"
 
 
 def test_the_channel_that_is_broadcast_stays() -> None:
