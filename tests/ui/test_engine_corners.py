@@ -298,8 +298,13 @@ def test_the_summary_of_a_run_names_what_ran_again(cached: list[int], coarse: in
 
 
 def test_the_summary_of_a_run_of_many_layers_counts_them() -> None:
-    steps = [RunStep(tuple(names), "torch", 1.0, names == "fg") for names in ("ab", "c", "d", "e", "fg")]
-    assert AnalysisResult(steps=tuple(steps), milliseconds=2.0).summary() == "2.00 ms · re-ran 5 of 7 layers"
+    groups = ("ab", "c", "d", "e", "fg")
+    for cached, what in (
+        (("fg",), "5 of 7 layers"), (("ab", "c", "d", "e"), "f, g"), (("ab", "c", "fg"), "d, e"), (("ab", "fg"), "c, d, e"),
+        (("c", "d", "e"), "4 of 7 layers"),
+    ):  # fmt: skip
+        steps = tuple(RunStep(tuple(names), "torch", 1.0, names in cached) for names in groups)
+        assert AnalysisResult(steps=steps, milliseconds=2.0).summary() == f"2.00 ms · re-ran {what}"
 
 
 def test_a_result_keeps_the_captures_that_did_not_change() -> None:
@@ -360,6 +365,11 @@ def test_everything_that_a_network_is_opened_with(bench: Bench, monkeypatch: pyt
         expected, **changed, passes=("fold_constants",), sparsity="2:4"
     )
     assert with_variant(made, options, None) == msgspec.structs.replace(expected, **changed)
+    for passes, sparsity in ((("fold_constants",), "dense"), ((), "2:4")):
+        of_part = Variant("v", passes=passes, sparsity=sparsity)
+        assert with_variant(made, options, of_part) == msgspec.structs.replace(
+            expected, **changed, passes=passes, sparsity=sparsity
+        )
     bench.document.change_settings(
         weights="/own", variants=(Variant("v", weights="/of the variant"), Variant("w")), variant="v"
     )

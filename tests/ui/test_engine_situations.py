@@ -682,11 +682,12 @@ def test_an_answer_about_a_network_that_was_changed_is_dropped_with_its_tensors(
     assert asking.said[3:] == ["busy", "idle", "done it is zero"]
 
 
+@pytest.mark.parametrize("code", ["wrong", "engine-crashed"])
 @pytest.mark.parametrize("refused", range(3))
-def test_a_question_that_is_refused_or_stopped_says_it_once(asking: Asking, refused: int) -> None:
+def test_a_question_that_is_refused_or_stopped_says_it_once(asking: Asking, refused: int, code: str) -> None:
     asking.ask()
     calls = list(asking.engine.calls)
-    calls[refused].fail((Diagnostic("wrong", "it is wrong", remedy="mend it"),))
+    calls[refused].fail((Diagnostic(code, "it is wrong", remedy="mend it"),))
     for call in calls[refused + 1 :]:
         call.fail((Diagnostic("closed", "nothing is open"),))
     assert asking.said == ["busy", "idle", "failed It is wrong. Mend it."]
@@ -695,6 +696,22 @@ def test_a_question_that_is_refused_or_stopped_says_it_once(asking: Asking, refu
     assert asking.said[3:] == ["busy", "idle", "failed "]
     asking.question.stop()
     assert len(asking.said) == 6
+
+
+def test_a_question_that_was_stopped_hears_nothing_of_its_answers(asking: Asking) -> None:
+    """Also where the engine could not be stopped in time; and the next question hears its own."""
+    asking.ask()
+    late, asking.engine.calls = asking.engine.calls, []
+    asking.question.stop()
+    assert asking.said == ["busy", "idle"]
+    late[-1].advance(ProgressEvent(1, 3, 5, "a layer"))
+    late[-1].finish(answer(asking.engine))
+    late[0].fail((Diagnostic("wrong", "it is wrong"),))
+    assert asking.said == ["busy", "idle"]
+    asking.ask()
+    late[-1].advance(ProgressEvent(1, 4, 5, "a layer"))
+    asking.engine.calls[-1].advance(ProgressEvent(2, 1, 5, "a layer"))
+    assert asking.said[2:] == ["busy", "progress 1 of 5"]
 
 
 DEATHS = {
