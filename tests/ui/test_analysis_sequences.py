@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -598,6 +599,13 @@ def test_status_buttons_and_notice_follow_the_phase(stage: Stage) -> None:
     assert stage.buttons() == (True, False, summary)
     stage.phase(Phase.RUNNING, "Running …")  # it only lasts a moment
     assert stage.buttons() == (True, False, summary)
+    for stale, shown_now in ((True, (True, True, "Running …")), (False, (True, False, summary))):  # it lasts longer
+        stage.analysis.stale = stale
+        stage.analysis.stale_changed.emit(stale)
+        assert stage.buttons() == shown_now
+    stage.analysis.result = replace(stage.analysis.result, coarse=2)  # type: ignore[type-var]
+    stage.phase(Phase.RUNNING, "the full image")
+    assert stage.buttons() == (True, True, stage.analysis.result.summary())  # type: ignore[union-attr]
     stage.phase(Phase.STOPPED, "Stopped")
     assert (stage.buttons(), stage.notice()) == ((True, False, "Stopped"), ("", set()))
     document = stage.context.document
