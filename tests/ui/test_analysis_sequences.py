@@ -204,6 +204,29 @@ def test_animated_noise_counts_its_seed_up_and_gets_it_back(qtbot: QtBot) -> Non
     assert not flicker.running
 
 
+@pytest.mark.parametrize("phase", Phase)
+@pytest.mark.parametrize("hidden", [True, False])
+def test_what_moved_gets_the_values_of_the_document_again_if_the_engine_has_the_network(
+    qtbot: QtBot, phase: Phase, hidden: bool
+) -> None:
+    """Hidden, or changed so that nothing moves any more; most often while a run goes on."""
+    moving = Moving(mix={"selection": "flicker"}, noise={"animate": "true", "seed": "5"})
+    moving.follow()
+    moving.flicker._turn()
+    moving.flicker._next_frame()
+    assert moving.sent() == ([("mix", "phase", "true"), ("noise", "seed", "6")], [True, True])
+    moving.analysis.phase = phase
+    there = phase in (Phase.READY, Phase.RUNNING)
+    if hidden:
+        moving.follow(False)
+        expected = [("mix", "phase", "false"), ("noise", "seed", "5")]
+    else:
+        moving.set("noise", animate="false")
+        expected = [("noise", "seed", "5")]
+    assert moving.sent() == ((expected, [False] * len(expected)) if there else ([], []))
+    assert moving.flicker.running is not hidden
+
+
 @pytest.mark.parametrize("refused", ["phase", "seed"])
 def test_nothing_moves_any_more_after_a_value_was_refused(qtbot: QtBot, refused: str) -> None:
     moving = Moving(mix={"selection": "flicker"}, noise={"animate": "true", "seed": "5"})
