@@ -57,9 +57,10 @@ from app.ui.engine.training import training_of
 from app.ui.engine.weight_surgery import WeightSurgery, weight_surgery_of
 from designer.files.document import parse_document, write_document
 from designer.files.settings import Settings
-from designer.graph.commands import move_layers, rename_layer, set_params
+from designer.graph.commands import add_layer, move_layers, rename_layer, set_params
 from designer.graph.diagnostics import Diagnostic, DiagnosticError, Severity
 from designer.graph.graph import Graph
+from designer.graph.model import Layer, Source
 from designer.graph.template import INSTANCE, Template
 from designer.operators.registry import default_registry
 from designer.operators.size_contract import SizeContract, size_contract
@@ -654,6 +655,20 @@ def test_a_question_opens_the_document_feeds_it_and_asks_once(asking: Asking, tm
     asking.engine.calls[-1].supersede()
     assert asking.said[4:] == ["busy", "idle"]
     assert not asking.question.busy
+
+
+def test_a_question_feeds_the_inputs_that_have_a_file(asking: Asking, tmp_path: Path) -> None:
+    context = asking.context
+    five = Layer("five", "input", params={"dims": "24x16x5"})
+    context.root.do(lambda graph: add_layer(graph, five))
+    context.root.do(lambda graph: add_layer(graph, Layer("shown", "output", inputs=(Source("five"),))))
+    fed = [request.layer for request in asking.ask() if isinstance(request, SetInputRequest)]
+    assert fed == ["input_0"]
+    empty = Asking.__new__(Asking)
+    empty.context, empty.engine, empty.said = Context(context.registry), asking.engine, []
+    empty.question = EngineQuestion(empty.context, empty.context)
+    assert empty.ask() == []
+    assert (empty.question.busy, empty.said) == (False, [])
 
 
 CHANGED = "failed The network, its weights or its inputs were changed in the meantime. Repeat the measurement."
