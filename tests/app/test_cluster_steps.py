@@ -25,6 +25,7 @@ from designer.graph.model import Layer, Source
 from designer.operators.registry import load
 from designer.runtime.api import RunOptions
 from designer.runtime.images import write_image
+from designer.runtime.patterns import make_pattern
 from designer.runtime.provenance import noise_layers, provenance
 from designer.runtime.session import Session
 
@@ -215,6 +216,15 @@ def test_a_node_runs_an_image_as_this_machine_does(tmp_path: Path) -> None:
     with Image.open(tmp_path / "made.png") as image:
         found = json.loads(image.text["Comment"])["provenance"]  # type: ignore[attr-defined]
     assert {**found, "date": ""} == {**origin.texts(), "date": ""}
+    drawn = cluster_job._row(0, Frame(0, "0", {"table": tmp_path / "t.npy", "image": Path("pattern:gradient")}))
+    assert (drawn["names"][1], drawn["files"][1]) == ("pattern:gradient", b"")
+    (data,) = cluster_job.Runner(cluster_job._remote(session, FolderJob(job.inputs, {"noisy": tmp_path}, kind=".npy")))(
+        drawn
+    )["results"]
+    (tmp_path / "drawn.npy").write_bytes(data)
+    session.set_input("image", make_pattern("gradient", 3, 3, 4), is_image=True)
+    session.set_param("noise", "seed", "5")
+    np.testing.assert_allclose(np.load(tmp_path / "drawn.npy"), session.run().outputs["noisy"], atol=1e-6)
 
 
 def test_an_image_that_is_refused_has_the_first_reason_and_stays_unfinished(

@@ -7,7 +7,7 @@ import json
 import os
 import threading
 from dataclasses import replace
-from math import inf, isfinite, nan
+from math import inf, nan
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -211,7 +211,7 @@ def test_weights_are_read_again_where_the_network_needs_others(peer, weights, tm
         peer.ask(SetWeightsRequest(str(tmp_path / "part.safetensors")))
 
 
-def test_seeded_weights_fill_what_is_missing(tmp_path):
+def test_seeded_weights_fill_what_is_missing(tmp_path, weights):
     made = Peer(tmp_path / "shared")
     seeds = {}
     for seed in (1, 2, 1):
@@ -222,6 +222,15 @@ def test_seeded_weights_fill_what_is_missing(tmp_path):
     assert not np.array_equal(seeds[1][0], seeds[2][0])
     reply = made.ask(OpenRequest(document(), engine="torch"))
     assert {status.status for status in reply.report} == {WeightStatus.MISSING}
+    part = tmp_path / "part.safetensors"
+    save_weights(part, {key: array for key, array in TENSORS.items() if key.tensor == "bias"})
+    for file, note in ((weights, ""), (str(part), "1 of 2 tensors random (seed 1)")):
+        reply = made.ask(OpenRequest(document(), file, 1, engine="torch"))
+        assert (reply.note, {status.status for status in reply.report}) == (note, {WeightStatus.BOUND})
+        found = made.worker.session.weights.tensors
+        kernel = seeds[1][0] if note else TENSORS[WeightKey("conv", "kernel")]
+        np.testing.assert_array_equal(found[WeightKey("conv", "kernel")], kernel)
+        np.testing.assert_array_equal(found[WeightKey("conv", "bias")], TENSORS[WeightKey("conv", "bias")])
 
 
 def test_a_prediction_for_another_machine(peer):
@@ -375,12 +384,12 @@ def test_a_precision_is_chosen_as_the_request_says(peer, monkeypatch, tmp_path):
     call = reached(peer, monkeypatch, "designer.precision.mixed.choose_precision", request)
     assert (call.validation, call.target, call.budget_db, call.keep) == (validation, "mixed", 33.5, ())
     assert seen == [tmp_path]
-    for psnr, shown, bf16 in ((41.25, 41.25, 38.5), (inf, None, inf)):
+    for psnr, shown, bf16 in ((41.25, 41.25, 38.5), (inf, None, inf), (41.25, 41.25, None)):
         chosen = PrecisionResult("mixed", psnr, 33.5, {"conv": "it overflows"}, {"conv": 7e4}, bf16_db=bf16)
         monkeypatch.setattr("designer.precision.mixed.choose_precision", lambda *_, chosen=chosen, **__: chosen)
         assert peer.ask(request) == ChoosePrecisionReply(
             chosen.precision, shown, True, {"conv": "it overflows"}, 2, {"c.txt": "not an image"}, overflow={"conv": 7e4},
-            bf16_db=bf16 if isfinite(bf16) else None,
+            bf16_db=38.5 if bf16 == 38.5 else None,
         )  # fmt: skip
 
 
@@ -391,7 +400,7 @@ def test_int8_is_calibrated_as_the_request_says(peer, monkeypatch):
     session = peer.worker.session
     assert (call.graph, call.registry, call.weights) == (session.graph, session.registry, session.weights)
     assert (call.recipe, call.budget_db, call.format) == (recipe, 33.5, "float16")
-    sensitivity = (Sensitivity("less", 50.0, 30.0), Sensitivity("conv", 31.25, inf))
+    sensitivity = (Sensitivity("none", inf, 20.0), Sensitivity("less", 50.0, 30.0), Sensitivity("conv", 31.25, inf))
     result = SimpleNamespace(psnr_db=41.25, met=False, kept={"conv": "first layer"}, sensitivity=sensitivity)
     images = SimpleNamespace(names=("a", "b"), skipped={"c.txt": "not an image"})
     report = SimpleNamespace(result=result, images=images, bytes=1024, bytes_fp32=4096, as_dict=lambda: {"bytes": 1024})
@@ -400,8 +409,11 @@ def test_int8_is_calibrated_as_the_request_says(peer, monkeypatch):
     assert json.loads(found.report) == {"bytes": 1024}
     assert msgspec.structs.replace(found, report="") == ChoosePrecisionReply(
         "int8", 41.25, False, {"conv": "first layer"}, 2, {"c.txt": "not an image"}, "float16",
-        sensitivity=(LayerSensitivity("conv", 31.25, 999.0), LayerSensitivity("less", 50.0, 30.0)), bytes=1024, bytes_fp32=4096,
+        sensitivity=(LayerSensitivity("conv", 31.25, 999.0), LayerSensitivity("less", 50.0, 30.0), LayerSensitivity("none", 999.0, 20.0)),
+        bytes=1024, bytes_fp32=4096,
     )  # fmt: skip
+    result.psnr_db = inf
+    assert peer.ask(request) == msgspec.structs.replace(found, psnr_db=None)
 
 
 def test_passes_are_answered_with_their_effects(peer, monkeypatch):
@@ -412,12 +424,14 @@ def test_passes_are_answered_with_their_effects(peer, monkeypatch):
         PassEffect(PassResult("a", 2, Traffic(9, 4096), Traffic(7, 3072)), True, EditEffect(0.25, False)),
         PassEffect(PassResult("b", 1, Traffic(7, 3072), Traffic(6, 1024)), False, EditEffect(inf, False)),
         PassEffect(PassResult("c", 0, Traffic(6, 1024), Traffic(6, 1024)), False, None),
+        PassEffect(PassResult("d", 3, Traffic(6, 1024), Traffic(5, 512)), True, EditEffect(0.0, True)),
     ]
     monkeypatch.setattr(target, lambda *_: effects)
     assert peer.ask(PassesRequest(())).rows == (
         PassRow("a", True, 2, (9, 7), (4096, 3072), 0.25, False),
         PassRow("b", False, 1, (7, 6), (3072, 1024), None, False),
         PassRow("c", False, 0, (6, 6), (1024, 1024), None, True),
+        PassRow("d", True, 3, (6, 5), (1024, 512), 0.0, True),
     )
 
 

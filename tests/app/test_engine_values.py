@@ -205,6 +205,7 @@ def test_results_depend_on_network_weights_and_configuration():
     noted = session_of()
     noted.set_weights(replace(noted.weights, note="random weights"))
     assert job_key(noted, "digest") not in keys
+    assert job_key(session, "digest", Variant("half", "fp16", {"conv": "int8"})) == job_key(session, "digest")
     variant = Variant("small", "int8", calibration=CalibrationRecipe("photos"))
     recipes = (
         variant,

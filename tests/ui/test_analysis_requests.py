@@ -202,6 +202,10 @@ def test_missing_weights_are_asked_for_unless_random_ones_took_their_place(bench
     assert bench.engine.requests()[0].seed == 7
     bench.engine.next(OpenRequest).finish(OpenReply(tuple(missing[:1])))
     assert bench.analysis.message == "1 weight is missing or of the wrong shape: of conv_0."
+    for count, names in ((3, "conv_0, conv_1, conv_2"), (4, "conv_0, conv_1, conv_2 and 1 more")):
+        bench.analysis.launch()
+        bench.engine.next(OpenRequest).finish(OpenReply((shape, *missing[:count], found)))
+        assert bench.analysis.message == f"{count + 1} weights are missing or of the wrong shape: of {names}."
 
 
 @pytest.mark.parametrize("ran", [False, True])

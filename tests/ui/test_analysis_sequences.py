@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -201,6 +202,29 @@ def test_animated_noise_counts_its_seed_up_and_gets_it_back(qtbot: QtBot) -> Non
     assert 0 <= int(text) < 2**31 - 1  # it begins again
     flicker.follow(None, True)
     assert not flicker.running
+
+
+@pytest.mark.parametrize("phase", Phase)
+@pytest.mark.parametrize("hidden", [True, False])
+def test_what_moved_gets_the_values_of_the_document_again_if_the_engine_has_the_network(
+    qtbot: QtBot, phase: Phase, hidden: bool
+) -> None:
+    """Hidden, or changed so that nothing moves any more; most often while a run goes on."""
+    moving = Moving(mix={"selection": "flicker"}, noise={"animate": "true", "seed": "5"})
+    moving.follow()
+    moving.flicker._turn()
+    moving.flicker._next_frame()
+    assert moving.sent() == ([("mix", "phase", "true"), ("noise", "seed", "6")], [True, True])
+    moving.analysis.phase = phase
+    there = phase in (Phase.READY, Phase.RUNNING)
+    if hidden:
+        moving.follow(False)
+        expected = [("mix", "phase", "false"), ("noise", "seed", "5")]
+    else:
+        moving.set("noise", animate="false")
+        expected = [("noise", "seed", "5")]
+    assert moving.sent() == ((expected, [False] * len(expected)) if there else ([], []))
+    assert moving.flicker.running is not hidden
 
 
 @pytest.mark.parametrize("refused", ["phase", "seed"])
@@ -598,6 +622,13 @@ def test_status_buttons_and_notice_follow_the_phase(stage: Stage) -> None:
     assert stage.buttons() == (True, False, summary)
     stage.phase(Phase.RUNNING, "Running …")  # it only lasts a moment
     assert stage.buttons() == (True, False, summary)
+    for stale, shown_now in ((True, (True, True, "Running …")), (False, (True, False, summary))):  # it lasts longer
+        stage.analysis.stale = stale
+        stage.analysis.stale_changed.emit(stale)
+        assert stage.buttons() == shown_now
+    stage.analysis.result = replace(stage.analysis.result, coarse=2)  # type: ignore[type-var]
+    stage.phase(Phase.RUNNING, "the full image")
+    assert stage.buttons() == (True, True, stage.analysis.result.summary())  # type: ignore[union-attr]
     stage.phase(Phase.STOPPED, "Stopped")
     assert (stage.buttons(), stage.notice()) == ((True, False, "Stopped"), ("", set()))
     document = stage.context.document

@@ -177,12 +177,43 @@ def test_an_answer_that_does_not_decode_is_named_and_the_window_goes_on(
 def test_a_line_that_is_too_long_is_named_if_its_end_comes_with_it(
     stand_in: EngineClient, asker: Asker, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """And it is the answer to one request only, however long it is and whatever lines surround it."""
     monkeypatch.setattr(client_module, "MAX_LINE", 1000)
     asker.ask(stand_in, "raw " + "x" * 1005)
     qtbot.waitUntil(lambda: bool(asker.failed))
     assert "256 MiB" in asker.failed[0][0].message
     asker.ask(stand_in, PingRequest())
     qtbot.waitUntil(lambda: len(asker.done) == 1)
+    asker.failed.clear()
+    for count in (999, 1000, 200_000):
+        asker.ask(stand_in, f"long {count}")
+        asker.ask(stand_in, "raw \n  \n" + '{"event": "done", "id": NUMBER, "result": {}}')
+        asker.ask(stand_in, PingRequest())
+    qtbot.waitUntil(lambda: not stand_in.busy)
+    assert len(asker.done) == 7
+    assert [("256 MiB" in found[0].message) for found in asker.failed] == [False, True, True]
+
+
+def test_what_is_asked_for_after_a_failure_is_answered(stand_in: EngineClient, asker: Asker, qtbot: QtBot) -> None:
+    """By whoever hears of the failure, while others have not heard of it yet."""
+    busy: list[bool] = []
+    stand_in.busy_changed.connect(busy.append)
+
+    def again(found: tuple[Diagnostic, ...]) -> None:
+        asker.failed.append(found)
+        asker.ask(stand_in, PingRequest())
+
+    asker.ask(stand_in, PingRequest())
+    qtbot.waitUntil(lambda: len(asker.done) == 1)
+    for end in (stand_in.cancel, lambda: os.kill(stand_in.pid, signal.SIGKILL)):
+        before = len(asker.done)
+        for _ in range(2):
+            stand_in.ask(SetParamRequest("layer", "param", "hang"), asker, None, again)
+        end()
+        qtbot.waitUntil(lambda before=before: len(asker.done) == before + 2)
+        assert not stand_in.busy
+    assert asker.codes == ["cancelled"] * 2 + ["engine-crashed"] * 2
+    assert busy == [True, False] * 5
 
 
 def test_what_belongs_to_no_request_is_dropped(stand_in: EngineClient, asker: Asker, qtbot: QtBot) -> None:

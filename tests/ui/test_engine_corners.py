@@ -298,8 +298,13 @@ def test_the_summary_of_a_run_names_what_ran_again(cached: list[int], coarse: in
 
 
 def test_the_summary_of_a_run_of_many_layers_counts_them() -> None:
-    steps = [RunStep(tuple(names), "torch", 1.0, names == "fg") for names in ("ab", "c", "d", "e", "fg")]
-    assert AnalysisResult(steps=tuple(steps), milliseconds=2.0).summary() == "2.00 ms · re-ran 5 of 7 layers"
+    groups = ("ab", "c", "d", "e", "fg")
+    for cached, what in (
+        (("fg",), "5 of 7 layers"), (("ab", "c", "d", "e"), "f, g"), (("ab", "c", "fg"), "d, e"), (("ab", "fg"), "c, d, e"),
+        (("c", "d", "e"), "4 of 7 layers"),
+    ):  # fmt: skip
+        steps = tuple(RunStep(tuple(names), "torch", 1.0, names in cached) for names in groups)
+        assert AnalysisResult(steps=steps, milliseconds=2.0).summary() == f"2.00 ms · re-ran {what}"
 
 
 def test_a_result_keeps_the_captures_that_did_not_change() -> None:
@@ -360,6 +365,11 @@ def test_everything_that_a_network_is_opened_with(bench: Bench, monkeypatch: pyt
         expected, **changed, passes=("fold_constants",), sparsity="2:4"
     )
     assert with_variant(made, options, None) == msgspec.structs.replace(expected, **changed)
+    for passes, sparsity in ((("fold_constants",), "dense"), ((), "2:4")):
+        of_part = Variant("v", passes=passes, sparsity=sparsity)
+        assert with_variant(made, options, of_part) == msgspec.structs.replace(
+            expected, **changed, passes=passes, sparsity=sparsity
+        )
     bench.document.change_settings(
         weights="/own", variants=(Variant("v", weights="/of the variant"), Variant("w")), variant="v"
     )
@@ -722,16 +732,20 @@ def test_the_receptive_field_of_a_pixel(bench: Bench, qtbot: QtBot) -> None:
     qtbot.waitUntil(lambda: bool(bench.engine.calls))
     assert bench.engine.requests() == [ReceptiveFieldRequest("conv_0", 7, 5, "input_0")]
     bench.engine.next(ReceptiveFieldRequest).finish(ReceptiveFieldReply((1, 2, 9, 12), "measured", "a note"))
-    for box, source, note in (((3, 3, 3, 9), "computed", ""), ((2, 5, 8, 5), "computed", "x")):
+    for box, source, note in (
+        ((3, 3, 3, 9), "computed", ""),
+        ((2, 5, 8, 5), "computed", "x"),
+        ((0, 1, 4, 6), "measured", ""),
+    ):
         field._done(ReceptiveFieldReply(box, source, note))  # type: ignore[arg-type]
     field._failed((Diagnostic("x", "it is too large", remedy="choose another"), Diagnostic("y", "z")))
     assert changes == [
         ((1, 2, 9, 12), "field 8 x 10, measured, a note"), (None, "field 0 x 6, computed"), (None, "field 6 x 0, computed, x"),
-        (None, "It is too large. Choose another."),
+        ((0, 1, 4, 6), "field 4 x 5, measured"), (None, "It is too large. Choose another."),
     ]  # fmt: skip
     field.clear()
     field.clear()
-    assert changes[4:] == [(None, "")]
+    assert changes[5:] == [(None, "")]
     bench.analysis.result_changed.emit()
     assert not field._rest.isActive()  # nothing is asked for
     field.ask("conv_0", 1, 1, "input_0")
@@ -770,6 +784,8 @@ def test_values_at_a_place() -> None:
     assert pixel_positions.reading("conv", array[0], (2, 1), (4, 3)) == ""
     found = pixel_positions.readings([("a", array[0]), ("b", array[:, :1])], (2, 1), (4, 3), 1)
     assert found == ["b (2, 1)  78.0"]
+    for empty in ((1, 0, 3, 4), (0, 2, 3, 4), (1, 2, 0, 4)):
+        assert pixel_positions.reading("conv", np.zeros(empty, np.float32), (2, 1), (4, 3)) == ""
 
 
 # --- processes -----------------------------------------------------------------------------------------------------

@@ -57,9 +57,10 @@ from app.ui.engine.training import training_of
 from app.ui.engine.weight_surgery import WeightSurgery, weight_surgery_of
 from designer.files.document import parse_document, write_document
 from designer.files.settings import Settings
-from designer.graph.commands import move_layers, rename_layer, set_params
+from designer.graph.commands import add_layer, move_layers, rename_layer, set_params
 from designer.graph.diagnostics import Diagnostic, DiagnosticError, Severity
 from designer.graph.graph import Graph
+from designer.graph.model import Layer, Source
 from designer.graph.template import INSTANCE, Template
 from designer.operators.registry import default_registry
 from designer.operators.size_contract import SizeContract, size_contract
@@ -656,6 +657,20 @@ def test_a_question_opens_the_document_feeds_it_and_asks_once(asking: Asking, tm
     assert not asking.question.busy
 
 
+def test_a_question_feeds_the_inputs_that_have_a_file(asking: Asking, tmp_path: Path) -> None:
+    context = asking.context
+    five = Layer("five", "input", params={"dims": "24x16x5"})
+    context.root.do(lambda graph: add_layer(graph, five))
+    context.root.do(lambda graph: add_layer(graph, Layer("shown", "output", inputs=(Source("five"),))))
+    fed = [request.layer for request in asking.ask() if isinstance(request, SetInputRequest)]
+    assert fed == ["input_0"]
+    empty = Asking.__new__(Asking)
+    empty.context, empty.engine, empty.said = Context(context.registry), asking.engine, []
+    empty.question = EngineQuestion(empty.context, empty.context)
+    assert empty.ask() == []
+    assert (empty.question.busy, empty.said) == (False, [])
+
+
 CHANGED = "failed The network, its weights or its inputs were changed in the meantime. Repeat the measurement."
 
 
@@ -682,11 +697,12 @@ def test_an_answer_about_a_network_that_was_changed_is_dropped_with_its_tensors(
     assert asking.said[3:] == ["busy", "idle", "done it is zero"]
 
 
+@pytest.mark.parametrize("code", ["wrong", "engine-crashed"])
 @pytest.mark.parametrize("refused", range(3))
-def test_a_question_that_is_refused_or_stopped_says_it_once(asking: Asking, refused: int) -> None:
+def test_a_question_that_is_refused_or_stopped_says_it_once(asking: Asking, refused: int, code: str) -> None:
     asking.ask()
     calls = list(asking.engine.calls)
-    calls[refused].fail((Diagnostic("wrong", "it is wrong", remedy="mend it"),))
+    calls[refused].fail((Diagnostic(code, "it is wrong", remedy="mend it"),))
     for call in calls[refused + 1 :]:
         call.fail((Diagnostic("closed", "nothing is open"),))
     assert asking.said == ["busy", "idle", "failed It is wrong. Mend it."]
@@ -695,6 +711,22 @@ def test_a_question_that_is_refused_or_stopped_says_it_once(asking: Asking, refu
     assert asking.said[3:] == ["busy", "idle", "failed "]
     asking.question.stop()
     assert len(asking.said) == 6
+
+
+def test_a_question_that_was_stopped_hears_nothing_of_its_answers(asking: Asking) -> None:
+    """Also where the engine could not be stopped in time; and the next question hears its own."""
+    asking.ask()
+    late, asking.engine.calls = asking.engine.calls, []
+    asking.question.stop()
+    assert asking.said == ["busy", "idle"]
+    late[-1].advance(ProgressEvent(1, 3, 5, "a layer"))
+    late[-1].finish(answer(asking.engine))
+    late[0].fail((Diagnostic("wrong", "it is wrong"),))
+    assert asking.said == ["busy", "idle"]
+    asking.ask()
+    late[-1].advance(ProgressEvent(1, 4, 5, "a layer"))
+    asking.engine.calls[-1].advance(ProgressEvent(2, 1, 5, "a layer"))
+    assert asking.said[2:] == ["busy", "progress 1 of 5"]
 
 
 DEATHS = {

@@ -15,8 +15,8 @@ pytest.importorskip("PySide6")
 import analysis_kit as kit
 from PIL import Image
 from pseudo_kit import Pseudo
-from PySide6.QtCore import QPoint, QPointF, QRect, QRectF, Qt
-from PySide6.QtGui import QColor, QImage, QWheelEvent
+from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, QRectF, Qt
+from PySide6.QtGui import QColor, QImage, QMouseEvent, QWheelEvent
 from PySide6.QtWidgets import QApplication, QPushButton, QWidgetItem
 from pytestqt.qtbot import QtBot
 
@@ -268,6 +268,34 @@ def test_values_that_are_not_finite_are_named_so(qtbot: QtBot) -> None:
         assert not view.grab().isNull()
 
 
+@pytest.mark.parametrize(
+    ("values", "flag"),
+    [
+        ((1, 1, 0.25, 0.5), "saturated"), ((1, 1, 0.25, 0.5, 0.75), ""), ((-1, -1, 0.25, 0.5), "saturated"), ((0, 0, 0.25, 0.5), ""),
+        ((1, 0.5), ""), ((1, 1, 1, 0.5), "saturated"), ((1, 1, 1), "dead"), ((1,), ""), ((np.nan, 1, 1, 0.5), "not finite"),
+    ],
+)  # fmt: skip
+def test_a_channel_is_saturated_from_half_of_its_values_on(values: tuple[float, ...], flag: str) -> None:
+    """Of two at least; zeros are what ReLU produces."""
+    found = channel_statistics(np.array([values], np.float32))
+    finite = [value for value in values if np.isfinite(value)]
+    assert (found.flag, found.broken, found.counts.sum()) == (flag, len(values) - len(finite), len(finite))
+    assert (found.low, found.high, found.zeros) == (min(finite), max(finite), finite.count(0) / len(finite))
+    assert (found.mean, found.deviation) == (pytest.approx(np.mean(finite)), pytest.approx(np.std(finite)))
+
+
+def test_a_range_beyond_what_can_be_computed_with_is_limited(qtbot: QtBot) -> None:
+    bar = ColorBar()
+    qtbot.addWidget(bar)
+    looks: list[Look] = []
+    bar.look_changed.connect(looks.append)
+    for gain, shown in ((1e20, 1e12), (1e-20, 1e-9), (1e11, 1e11), (2e-9, 2e-9), (3.0, 3.0)):
+        bar.set_look(gain, 0.5)
+        assert looks[-1].gain == pytest.approx(shown)
+        bar.set_look(gain)  # the shift stays
+        assert (looks[-1].gain, looks[-1].shift) == (pytest.approx(shown), 0.5)
+
+
 # --- the grid ---------------------------------------------------------------------------------------------------------
 
 
@@ -320,6 +348,30 @@ def test_keys_move_through_the_grid_and_scroll(grid: ChannelGrid, qtbot: QtBot) 
     qtbot.keyClick(grid, Qt.Key.Key_Return)
     assert activated == [0]
     assert [grid.neighbour(0, step) for step in (-1, 1)] == [29, 1]
+
+
+def test_keys_and_clicks_do_nothing_on_a_grid_without_channels(grid: ChannelGrid, qtbot: QtBot) -> None:
+    grid.show_data(None)
+    heard: list[object] = []
+    for signal in (grid.activated, grid.pinned, grid.side_changed):
+        signal.connect(heard.append)
+    probed: list[object] = []
+    grid.probed.connect(probed.append)
+    for key in (Qt.Key.Key_Return, Qt.Key.Key_Right, Qt.Key.Key_End, Qt.Key.Key_Up, Qt.Key.Key_A):
+        qtbot.keyClick(grid, key)
+    qtbot.mouseMove(grid.viewport(), QPoint(30, 30))
+    place, plain = QPointF(30, 30), Qt.KeyboardModifier.NoModifier
+    for button in (Qt.MouseButton.LeftButton, Qt.MouseButton.RightButton):
+        released = QMouseEvent(QEvent.Type.MouseButtonRelease, place, place, button, Qt.MouseButton.NoButton, plain)
+        QApplication.sendEvent(grid.viewport(), released)
+    wheel = QWheelEvent(
+        place, place, QPoint(), QPoint(0, 120), Qt.MouseButton.NoButton, Qt.KeyboardModifier.ControlModifier,
+        Qt.ScrollPhase.NoScrollPhase, False,
+    )  # fmt: skip
+    QApplication.sendEvent(grid.viewport(), wheel)
+    assert heard == []
+    assert set(probed) <= {None}
+    assert (grid.current, grid.channels, grid.on_sheet, list(grid.visible())) == (0, 0, 0, [])
 
 
 def test_a_grid_without_channels_does_not_scroll(grid: ChannelGrid) -> None:
@@ -529,6 +581,15 @@ def test_a_coarse_channel_is_drawn_at_the_size_of_the_full_one(qtbot: QtBot) -> 
     assert page.view.image == to_image(expected)
     page.show_plane(full[:3], Look(), None, False)
     assert page.view.image == to_image(pixels(full[:3], Look()))
+    page.show_plane(full[:3] * 2, Look(), None, True)  # of the same size
+    assert page.view.image == to_image(pixels(full[:3] * 2, Look()))
+    other = EnlargedPage()
+    qtbot.addWidget(other)
+    other.show_plane(full[::2, ::2], Look(), None, True)  # before any full one
+    assert other.view.image == to_image(pixels(full[::2, ::2], Look()))
+    other.show_plane(full, Look(), None, False)
+    other.show_plane(full[::3, ::4], Look(), None, True)
+    assert other.view.image == to_image(pixels(full[::3, ::4].repeat(3, 0).repeat(4, 1), Look()))
 
 
 def test_frames_of_an_animation_are_in_its_upper_left_corner(tmp_path: Path) -> None:
@@ -615,6 +676,16 @@ def test_why_nothing_is_shown(panel: ChannelInspectorPanel) -> None:
     assert subject.reason() == "The problem of the network."
     subject.source = ""
     assert subject.reason().startswith("Double-click a layer")
+    for phase in (
+        Phase.FAILED,
+        Phase.WEIGHTS,
+        Phase.STOPPED,
+    ):  # these are not of a layer: they are said without one, too
+        analysis.phase = phase
+        assert subject.reason() == "The problem of the network."
+        analysis.message = ""
+        assert subject.reason().startswith("Launch Analysis to see")
+        analysis.message = "The problem of the network."
 
 
 def test_the_oldest_recorded_runs_are_dropped_first(
@@ -776,12 +847,13 @@ def test_the_note_is_that_of_the_latest_run(panel: ChannelInspectorPanel, shape:
         assert {panel.grid._note, panel.view.note, panel.features.note, panel.matrix._note} == {note}
 
 
-@pytest.mark.parametrize("inputs", [1, 5, 40])
+@pytest.mark.parametrize("inputs", [1, 3, 4, 5, 9, 40])
 def test_each_pixel_of_a_kernel_is_the_weight_that_is_read_there(inputs: int) -> None:
     kernel = np.random.default_rng(0).standard_normal((2, inputs, 3, 7)).astype(np.float32)
     page = page_of(kernel, Kind.WEIGHTS)
     assert page.filters is not None
     assert page.gaps is not None
+    assert page.filters.columns == {1: 1, 3: 3, 4: 4, 5: 3, 9: 3, 40: 7}[inputs]  # up to four in one row
     count, height, width = page.data.shape
     read = set()
     for y, x in product(range(height), range(width)):

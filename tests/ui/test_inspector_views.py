@@ -37,7 +37,7 @@ from app.ui.widgets import theme
 from app.ui.widgets.feature_view import FeatureView
 from app.ui.widgets.image_view import DIMMED, ImageView, SplitMode
 from app.ui.widgets.overlays import CrossOverlay
-from app.ui.widgets.render import PALETTES, palette, picture_pixels, to_image
+from app.ui.widgets.render import PALETTES, block_mean, palette, picture_pixels, to_image
 from designer.graph.commands import remove_layers, rename_layer
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
@@ -1053,6 +1053,21 @@ def test_channels_that_are_large_enough_are_animated_at_their_own_size(panel: Ch
         assert [frame.size().toTuple() for frame in make()] == [(size[1] * times, size[0] * times)] * 2
 
 
+def test_channels_that_are_too_large_together_are_animated_as_means(
+    panel: ChannelInspectorPanel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = np.random.default_rng(0).random((1, 2, 4, 256)).astype(np.float32)
+    show(panel, values)
+    for largest, block in ((values.size, 1), (values.size - 1, 2), (values.size // 4, 2), (values.size // 4 - 1, 3)):
+        monkeypatch.setattr("app.ui.inspector.export.LARGEST", largest)
+        make = panel.exporter.channels()
+        assert make is not None
+        for frame, plane in zip(make(), values[0], strict=True):
+            small = to_image(pixels(block_mean(plane, block), panel.bar.look))
+            times = -(-128 // max(small.width(), small.height()))
+            assert frame == small.scaled(small.width() * times, small.height() * times)
+
+
 def test_frames_of_channels_are_in_the_order_and_shape_of_the_grid(panel: ChannelInspectorPanel, qtbot: QtBot) -> None:
     wide = VALUES.repeat(2, 3)
     show(panel, wide)
@@ -1250,6 +1265,65 @@ def test_messages_and_places_outside_of_the_tensor(panel: ChannelInspectorPanel,
     assert probe.status.text().startswith("channel 1  x 4  y 5   ")
     probe.leave()
     assert (probe.status.text(), probe.same.text()) == (summary, "")
+
+
+def test_the_input_is_pointed_at_while_channels_are_shown(panel: ChannelInspectorPanel, asked: list[object]) -> None:
+    """A pixel of the input is the one of the channel at the same place; nothing else has such a place."""
+    probe, pane = panel.probe, panel.probe.pane
+    probe.show_input.setChecked(True)
+    pane.view.probed.emit((2, 3))
+    assert probe.hover == (panel.grid.current, 2, 3)
+    assert panel.status_text.startswith(f"channel {panel.grid.current}  x 2  y 3   ")
+    pane.view.probed.emit(None)
+    assert probe.hover is None
+    pane.view.clicked.emit()  # outside of the image
+    assert probe.pin is None
+    pane.view.right_clicked.emit((4, 1))
+    assert probe.pin == (panel.grid.current, 4, 1)
+    probe.unpin()
+    show(panel, VALUES[:, :, 0].copy())  # a map of positions and features has no pixels
+    for place in ((2, 3), None):
+        pane.view.probed.emit(place)
+        pane.view.right_clicked.emit(place)
+        assert (probe.hover, probe.pin) == (None, None)
+
+
+def test_between_the_kernels_of_a_filter_is_no_value(panel: ChannelInspectorPanel) -> None:
+    show(panel, VALUES)
+    panel.look_at(Kind.WEIGHTS)
+    kernels = np.random.default_rng(0).random((3, 2, 3, 4)).astype(np.float32)
+    show(panel, kernels)
+    summary = panel.status_text
+    for x, y, at in ((3, 2, (0, 3, 2)), (4, 1, None), (5, 0, (1, 0, 0)), (8, 2, (1, 3, 2))):
+        panel.probe._set_hover((1, x, y))
+        if at is None:
+            assert panel.status_text == summary
+        else:
+            value = number(float(kernels[1, at[0], at[2], at[1]]))
+            assert panel.status_text == f"filter 1  input channel {at[0]}  x {at[1]}  y {at[2]}   {value}"
+
+
+def test_a_map_without_values_and_a_large_one(qtbot: QtBot) -> None:
+    """More than 4096 rows or columns are drawn as means of blocks; places are those of the values."""
+    view = made(qtbot, MatrixView("matrix", "Map"), 500, 300)
+    probed: list[object] = []
+    view.probed.connect(probed.append)
+    for data in (None, np.zeros((0, 5), np.float32), np.zeros((4, 0), np.float32)):
+        view.show_values(data)
+        assert (view.image, view.place_at(view.area().center())) == (None, None)
+        qtbot.mouseMove(view, view.area().center().toPoint())
+        assert set(probed) <= {None}
+        assert not view.grab().isNull()
+    for columns, block in ((4095, 1), (4096, 1), (8191, 1), (8192, 2), (12288, 3)):
+        values = np.arange(2 * columns, dtype=np.float32).reshape(2, columns) / columns
+        view.show_values(values)
+        assert view.image == to_image(pixels(block_mean(values, block), Look()))
+        area = view.area()
+        assert view.place_at(area.topLeft() + QPointF(0.01, 0.01)) == (0, 0)
+        assert view.place_at(area.bottomRight() - QPointF(0.01, 0.01)) == (1, columns - 1)
+        for dx, dy in ((-1, 1), (1, -1)):
+            assert view.place_at(area.topLeft() + QPointF(dx, dy)) is None
+            assert view.place_at(area.bottomRight() - QPointF(dx, dy)) is None
 
 
 def test_lines_are_stacked_where_there_is_little_room(panel: ChannelInspectorPanel, asked: list[object]) -> None:

@@ -330,10 +330,10 @@ def test_images_of_a_camera_are_counted_and_those_between_are_dropped(stage: Sta
     assert (track.position, track.fed, track.fps, track.dropped, track.sent) == (1, 1, 30.0, 0, 0)
     assert [request.layer for request in stage.engine.requests(ReleaseInputRequest)] == ["a"]
     stage.playback.play("a")
-    for number, dropped in ((90, 0), (91, 0), (95, 3), (96, 3), (99, 5)):
+    for number, dropped in ((90, 0), (91, 0), (95, 3), (96, 3), (99, 5), (99, 5), (2, 5), (4, 6)):  # it may begin anew
         stage.feed("a", number, fps=15.0)
         assert (track.dropped, track.sent) == (dropped, number)
-    assert (track.position, track.fed, track.fps) == (6, 6, 15.0)
+    assert (track.position, track.fed, track.fps) == (9, 9, 15.0)
     assert len(stage.engine.requests(ReleaseInputRequest)) == 1
 
 
@@ -368,6 +368,16 @@ def test_frames_that_a_result_shows_are_counted_while_they_play(stage: Stage) ->
     track.dropped = 4
     track.arrivals.extend((stage.now, stage.now + 1))
     assert track.achieved > 0
+    for times, achieved in (
+        ([5.0, 5.0], 0.0),
+        ([5.0, 5.0, 5.5], 4.0),
+        ([1.0, 4.0, 4.5], 2.0),
+        ([3.0, 5.0], 0.5),
+        ([], 0.0),
+    ):
+        track.arrivals.clear()
+        track.arrivals.extend(times)
+        assert track.achieved == achieved
     stage.playback.play("a")
     assert (track.achieved, track.dropped) == (0.0, 0)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from weakref import ref
 
@@ -249,6 +250,32 @@ def test_a_network_that_lacks_weights_is_said_of_its_document(
     assert profiling.state is (State.FAILED if left else State.WEIGHTS)
     assert profiling.message.startswith(f"{title}: " if left else "")
     assert all(call.cancelled for call in profiling._calls[1:])
+
+
+def test_a_network_that_has_errors_is_not_asked_for_weights(profiling: ProfilingController) -> None:
+    """The launch says what is wrong first."""
+    missing = (TensorStatus("conv", "kernel", WeightStatus.MISSING, (4, 3, 3, 3)),)
+    wrong, note = (Diagnostic("x", "it is so", severity) for severity in (Severity.ERROR, Severity.WARNING))
+    for report, found, state in (
+        (missing, (note,), State.WEIGHTS),
+        (missing, (note, wrong), State.RUNNING),
+        ((), (), State.RUNNING),
+    ):
+        profiling.stop()
+        profiling.launch()
+        profiling._calls[0].finish(OpenReply(report, "", found))
+        assert profiling.state is state
+        assert all(call.cancelled for call in profiling._calls[1:]) is (state is State.WEIGHTS)
+
+
+def test_runs_without_an_image_size_are_measured_again_at_their_own(profiling: ProfilingController) -> None:
+    profiling.launch()
+    runs = tuple(replace(run, size=size) for run, size in zip(profile_of(2, 3).runs, ("", "24x8"), strict=True))
+    profiling._calls[-1].finish(ProfileReply(replace(profile_of(1), runs=runs)))
+    first, second = profiling.entries
+    profiling.remeasure((second, first))
+    (call,) = profiling._calls
+    assert [(each.batch, each.size) for each in call.request.networks] == [(3, (24, 8)), (2, None)]
 
 
 def test_weights_that_are_chosen_after_a_refusal_are_settings(

@@ -279,6 +279,39 @@ def test_a_size_is_refused_with_the_rules_of_its_width_and_of_its_height(
     assert rules.refusal({"unknown": (1, 1)}) == ""
 
 
+def test_only_the_inputs_whose_size_is_refused_are_named(qtbot: QtBot) -> None:
+    """Where each input has a size of its own that is valid, the failure itself is said."""
+    context = Context(default_registry())
+    context.set_document(Document(blocks(), context.registry, parent=context))
+    rules = size_rules_of(context)
+
+    def of_input(name: str, step: int) -> InputSizes:
+        return InputSizes(name, *(SizeRule(step, causes=(Cause("multiple_of", "blocks", 7, "it"),)) for _ in range(2)))
+
+    known = {name: of_input(name, step) for name, step in (("a", 8), ("b", 4))}
+
+    class Contract:
+        inputs: tuple[InputSizes, ...] = tuple(known.values())
+        of = staticmethod(known.get)
+
+        def refusal(self, given: dict[str, tuple[int, int]]) -> Failure | None:
+            return Failure("sum", "the images differ in size") if len(given) > 1 else None
+
+    rules.contract = contract = Contract()  # type: ignore[assignment]
+    rule = "'{}' is {} x {}; width: multiples of {step}, height: multiples of {step} (because of blocks)"
+    refused = {"a": rule.format("a", 12, 16, step=8), "b": rule.format("b", 6, 8, step=4)}
+    for a, b, said in (
+        ((16, 12), (8, 8), refused["a"]),
+        ((16, 16), (8, 6), refused["b"]),
+        ((16, 12), (8, 6), f"{refused['a']}; {refused['b']}"),
+        ((16, 16), (8, 8), "sum: the images differ in size"),
+    ):
+        assert rules.refusal({"a": a, "b": b, "unknown": (1, 1)}) == said
+        assert rules.refusal({"a": a}) == ""
+    contract.inputs = ()
+    assert rules.refusal({"a": (1, 1), "b": (1, 1)}) == ""
+
+
 class Rules:
     """The sizes of the open network with a thread and a pause that end when the test says so, and what is expected of them."""
 

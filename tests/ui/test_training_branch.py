@@ -177,3 +177,10 @@ def test_layers_with_periods_in_their_names_are_layers_of_the_document(context):
     document.undo()
     asked = [name for name in names if name not in document.training] + ["net.block.act.1"]
     assert runnable(document, [*names, *inside]) == asked
+    target = layer("net.target", "template", (320, 160), "net.clean", template="unit")
+    document.do(lambda graph: add_layer(graph, target))
+    document.do(lambda graph: connect(graph, Source("net.target"), "net.loss", 1))
+    assert document.training == {"net.clean", "net.target", "net.loss"}
+    assert runnable(document, [*names, *inside, "net.target", "net.target.act.1"]) == asked, (
+        "also inside of an instance"
+    )

@@ -24,6 +24,7 @@ from designer.files.variants import Variant
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.operators.registry import load
+from designer.runtime.api import RunOptions
 from designer.runtime.images import write_image
 
 pytestmark = pytest.mark.gui
@@ -230,8 +231,9 @@ def test_every_setting_of_the_engine_is_in_the_request_and_opens_the_network_aga
 @pytest.mark.parametrize("own", ["", "/own"])
 def test_a_variant_is_opened_with_everything_that_it_has(context, chosen: str | None, own: str) -> None:
     document = context.root
-    settings = {name: value for name, value in OTHERS.items() if name not in ("precision", "device", "layout")}
-    document.change_settings(**settings)
+    document.change_settings(**OTHERS)
+    assert variant_options(document) == RunOptions("torch", "fp16", "nhwc", "cuda", 3, tile=512)
+    document.change_settings(precision="fp32", device="cpu", layout="nchw")
     variant = Variant("v", "fp32", {"conv": "float16"}, "2:4", passes=("fold_constants",), weights=own)
     document.change_settings(variants=(variant,), variant="v")
     request = open_variant(document, Path(chosen) if chosen else None)
@@ -240,7 +242,7 @@ def test_a_variant_is_opened_with_everything_that_it_has(context, chosen: str | 
     assert (request.engine, request.precision, request.layout, request.device) == (
         options.engine, options.precision, options.layout, options.device
     )  # fmt: skip
-    assert options.engine == "emulated"
+    assert (options.engine, options.threads, options.tile) == ("emulated", 3, 512)
     assert (request.formats, request.passes, request.sparsity) == ({"conv": "float16"}, ("fold_constants",), "2:4")
     document.change_settings(variant="")
     plain = open_variant(document)

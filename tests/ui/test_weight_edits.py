@@ -161,6 +161,14 @@ def test_saving_writes_where_the_user_wants(bench: Bench, tmp_path: Path, monkey
     assert load_weights(target, required_weights(bench.document.inference)).complete
     assert bench.surgery.unsaved() is None
     assert bench.weights.read_bytes() == bench.original
+    bench.document.undo()  # the edited weights, which have no place yet
+    unsaved = bench.surgery.unsaved()
+    assert unsaved is not None
+    assert (str(unsaved), unsaved.is_file()) == (bench.document.settings.weights, True)
+    for weights in (str(bench.weights), str(tmp_path), ""):
+        bench.document.change_settings(weights=weights)
+        assert bench.surgery.unsaved() is None
+    assert weight_surgery_of(Context(bench.context.registry)).unsaved() is None  # without a document
 
 
 FILES = {  # of the document and of the model that it was imported from: what is proposed
