@@ -1448,3 +1448,25 @@ def test_the_newest_opset_is_that_of_the_last_model_that_the_runtime_loads() -> 
 
     versions = range(OPSET, onnx.defs.onnx_opset_version() + 1)
     assert runnable_opset() == max(version for version in versions if loads(version))
+
+
+@pytest.mark.parametrize(
+    ("result", "body", "layer"),
+    [
+        ("float[1,3,H,W]", "f = Cast<to=1>(h)  y = Mul(x, f)", "f"),
+        ("float[1,3,S]", "hw = Mul(h, w)  t = Concat<axis=0>(c, hw)  y = Reshape(x, t)", "reshape"),
+    ],
+    ids=["other values", "it does not run"],
+)
+def test_layers_with_values_from_sizes_that_the_file_leaves_open_are_named(
+    result: str, body: str, layer: str, tmp_path: Path, registry: Registry
+) -> None:
+    sizes = "c = Shape<start=0, end=2>(x)  h = Shape<start=2, end=3>(x)  w = Shape<start=3, end=4>(x)"
+    text = f'<ir_version: 9, opset_import: ["" : 19]> g (float[1,3,H,W] x) => ({result} y) {{ {sizes}  {body} }}'
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "a.onnx")
+    found = import_onnx(tmp_path / "a.onnx", registry, ImportOptions({"x": (1, 3, 8, 8)})).verified(registry).report
+    assert found.max_abs_difference == 0.0
+    assert found.size_note == (
+        f"the document is right only for inputs of 1 x 3 x 8 x 8: the original computes values of '{layer}' from the size; "
+        "import it again for another size"
+    )

@@ -197,7 +197,6 @@ class DifferencesPanel(QWidget):
                 item.setText(2, tr("{count} values", count=len(details)))
                 for detail in details:
                     item.addChild(QTreeWidgetItem(["", "", detail]))
-                item.setExpanded(len(details) <= 6)
             self.tree.addTopLevelItem(item)
             item.setExpanded(len(details) <= 6)
 

@@ -177,7 +177,8 @@ def _imported(model: Any, path: Path, registry: Registry, options: ImportOptions
         **counted(outcomes),
     )
     names = {entry.name: c.sources[entry.name].layer for entry in entries}
-    original = OnnxOriginal(path, names, outputs, _cases(entries, names), empty)
+    original = OnnxOriginal(path, names, outputs, _cases(entries, names), empty, document, registry)
+    original.again = lambda sizes: import_onnx(path, registry, ImportOptions(sizes))
     return Imported(document, weights, report, original)
 
 

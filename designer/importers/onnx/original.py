@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,10 @@ from numpy.typing import NDArray
 
 from designer.files.weights import Weights
 from designer.graph.diagnostics import DiagnosticError
-from designer.importers.verification import Feeds
+from designer.graph.graph import Graph
+from designer.importers.imported import Imported
+from designer.importers.verification import Feeds, changed_layers
+from designer.operators.registry import Registry
 from designer.runtime.engines.ort import reason_of
 from designer.texts import tr
 
@@ -35,14 +38,24 @@ class OnnxOriginal:
     outputs: Mapping[str, str]
     sizes: Sequence[Case]
     empty: Feeds = field(default_factory=dict)  # inputs without elements, which the document does not have
+    graph: Graph | None = None  # the document
+    registry: Registry | None = None
+    again: Callable[[dict[str, tuple[int, ...]]], Imported] | None = (
+        None  # imports the file with other shapes of inputs
+    )
     _session: FileRunner | None = field(default=None, repr=False)
 
     def cases(self) -> Sequence[Case]:
         return [case for case in self.sizes if sum(int(np.prod(shape)) for shape, _ in case.values()) <= MAX_ELEMENTS]
 
     def size_bound(self, case: Case, weights: Weights) -> Sequence[str]:
-        """None: what a file computes from sizes that it leaves open is computed by layers too."""
-        return ()
+        if self.graph is None or self.registry is None or self.again is None:
+            return ()
+        try:
+            other = self.again({name: case[layer][0] for name, layer in self.inputs.items()})
+        except DiagnosticError:
+            return ()
+        return changed_layers((self.graph, other.graph), (weights, other.weights), self.registry, case)
 
     def run(self, feeds: Feeds) -> dict[str, NDArray[Any]]:
         if self._session is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,11 +13,10 @@ from designer.files.weights import Weights
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
-from designer.graph.model import Layer, Source
+from designer.graph.model import Source
 from designer.graph.types import Symbol
 from designer.importers.imported import Imported
-from designer.importers.verification import Feeds, seeded_feeds
-from designer.operators.inlining import inline
+from designer.importers.verification import Feeds, changed_layers, seeded_feeds
 from designer.operators.registry import Registry
 
 if TYPE_CHECKING:
@@ -95,13 +94,7 @@ class TorchOriginal:
             other = self.again([torch.from_numpy(array) for array in seeded_feeds(case).values()])
         except DiagnosticError:
             return ()
-        before, after = (inline(graph, self.registry) for graph in (self.graph, other.graph))
-        changed = [layer.name for layer in before if layer.name not in case and _differs(layer, after.get(layer.name))]
-        for key, array in weights.tensors.items():
-            found = other.weights.tensors.get(key)
-            if found is None or not np.array_equal(array, found, equal_nan=True):
-                changed.append(key.layer)
-        return list(dict.fromkeys(changed))
+        return changed_layers((self.graph, other.graph), (weights, other.weights), self.registry, case)
 
     def run(self, feeds: Feeds) -> dict[str, NDArray[Any]]:
         import torch
@@ -115,8 +108,3 @@ class TorchOriginal:
             for name, item in zip(self.outputs, leaves, strict=True)
             if name and isinstance(item, torch.Tensor)
         }
-
-
-def _differs(layer: Layer, other: Layer | None) -> bool:
-    """Whether a layer computes something else, or reads other layers."""
-    return other is None or replace(other, position=layer.position) != layer
