@@ -269,6 +269,7 @@ def convolutions() -> Iterator[NodeCase]:
         yield NodeCase("Conv", {**image, "w": kernel}, attributes=more)
     for auto in ("VALID", "SAME_UPPER", "SAME_LOWER"):
         yield NodeCase("Conv", image, {"w": kernel}, {"auto_pad": auto, "strides": [2, 3]})
+        yield NodeCase("Conv", image, {"w": kernel}, {"auto_pad": auto, "dilations": [2, 3]})
     yield NodeCase("Conv", image, {"w": random(6, 2, 3, 2), "b": bias}, {"group": 2})
     yield NodeCase("Conv", {**image, "w": random(6, 2, 3, 2), "b": bias}, attributes={"group": 2})
     yield NodeCase(
@@ -284,7 +285,7 @@ def convolutions() -> Iterator[NodeCase]:
     for more in (
         {}, {"strides": [2, 3]}, {"strides": [2, 3], "pads": [1, 0, 1, 0]}, {"strides": [2, 3], "pads": [0, 1, 1, 0]},
         {"strides": [2, 3], "output_padding": [0, 1]}, {"dilations": [2, 3]}, {"strides": [2, 3], "output_shape": [18, 22]},
-        {"strides": [2, 3], "auto_pad": "VALID"},
+        {"strides": [2, 3], "auto_pad": "VALID"}, {"strides": [2, 3], "output_shape": [18, 22], "output_padding": [1, 2]},
     ):  # fmt: skip
         yield NodeCase("ConvTranspose", image, {"w": back, "b": bias}, more, by_runtime="output_shape" in more)
         yield NodeCase("ConvTranspose", image, {"w": back}, more, by_runtime="output_shape" in more)
@@ -728,6 +729,23 @@ def kept() -> Iterator[NodeCase]:
         yield NodeCase("Upsample", image, {"scales": scales}, {"mode": mode}, opset=9, by_runtime=True)
     scales = np.array([1, 1, 0.5, 2], np.float32)
     yield NodeCase("Resize", image, {"scales": scales}, {"mode": "linear"}, opset=10, by_runtime=True)
+    halves = {"x": random(2, 3, 6, 7).astype(np.float16)}
+    for bounds in ({"min": -0.5}, {"max": 0.75}, {"min": -0.5, "max": 0.75}):
+        yield NodeCase("Clip", halves, attributes=bounds, opset=10)
+        yield NodeCase("Clip", {"x": random(3, 4).astype(np.float64)}, attributes=bounds, opset=7)
+    for padded in ({"value": 0.5}, {}):
+        yield NodeCase("Pad", halves, attributes={"pads": [0, 0, 1, 2, 0, 0, 3, 4], **padded}, opset=10)
+    steps = {"w": random(1, 20, 4), "r": random(1, 20, 5), "lengths": np.array([6, 2, 3], np.int32)}
+    for opset in (7, 8, 9):
+        yield NodeCase(
+            "LSTM",
+            x(6, 3, 4),
+            steps,
+            {"hidden_size": 5},
+            order=["x", "w", "r", "", "lengths"],
+            opset=opset,
+            by_runtime=True,
+        )
     one_row = {"mode": "linear", "coordinate_transformation_mode": "pytorch_half_pixel"}
     yield NodeCase("Resize", image, {"sizes": ints(2, 3, 1, 4)}, one_row, order=["x", "", "", "sizes"])
 

@@ -239,7 +239,10 @@ def test_an_activation_is_attached_to_the_layer_of_its_input(registry: Registry)
     assert not builder.attach(two, ("relu", {}), {}), "it is not the first output"
     assert builder.attach(one, ("prelu", {"per_channel": False}), {"activation_slope": np.array([0.5])})
     assert builder.weights[WeightKey("split", "activation_slope")].tolist() == [0.5]
-    builder.rollback(builder.mark() - 1)
+    (last,) = builder.add("convolution", [image], {"features": 2, "kernel": Size2D(1, 1)}, weights=weights, name="last")
+    assert builder.attach(last, ("prelu", {"per_channel": True}), {"activation_slope": np.ones(2)})
+    assert [key.tensor for key in builder.weights if key.layer == "last"] == ["kernel", "bias", "activation_slope"]
+    builder.rollback(builder.mark() - 2)
     assert [key.layer for key in builder.weights] == [conv.layer] * 2
 
 

@@ -407,10 +407,14 @@ def test_axes_that_the_declared_type_leaves_open_make_the_node_opaque(
     assert [item.reason for item in found.report.outcomes] == ["the axes 'axes' are computed while running"]
 
 
+@pytest.mark.parametrize(
+    ("after", "attributes"), [([2, 5, 3], {}), ([2, 3, 7], {"axis": 1}), ([3, 5, 7], {"axis": -3})]
+)
 def test_a_number_of_largest_values_that_is_computed_follows_from_the_declared_type(
-    tmp_path: Path, registry: Registry
+    after: list[int], attributes: dict[str, int], tmp_path: Path, registry: Registry
 ) -> None:
-    proto = model([helper.make_node("TopK", ["x", "k"], ["y", "places"])], {"x": [2, 5]}, {"y": [2, 3]})
+    node = helper.make_node("TopK", ["x", "k"], ["y", "places"], **attributes)
+    proto = model([node], {"x": [4 if after[0] == 3 else 2, 5, 7]}, {"y": after})
     proto.graph.input.append(helper.make_tensor_value_info("k", TensorProto.INT64, [1]))
     found = import_onnx(saved(proto, tmp_path), registry, ImportOptions())
     (layer,) = (layer for layer in found.graph if layer.type == "top_k")

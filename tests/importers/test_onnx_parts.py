@@ -416,6 +416,8 @@ def test_modules_around_a_node(name: str, metadata: str, scope: tuple[str, ...])
         ("/e1/Conv_1", "e1"),
         ("/layer1/layer1.0/conv1/Conv", "layer1_0_conv1"),
         ("/body/body.0/body.0.1/Conv", "body_0_1"),
+        ("/conv/conv1/Conv", "conv_conv1"),
+        ("/e1/e10/c.1/Conv", "e1_e10_c_1"),
         ("Conv", "Conv"),
         ("/e1/c1", "e1_c1"),
     ],
@@ -634,10 +636,10 @@ def test_only_the_number_of_the_opset_changes_where_operators_are_the_same() -> 
 
 
 def old_cases() -> list[NodeCase]:
-    """At most four cases of each operator in each opset that is older than that of exports."""
+    """At most four cases of each operator in each opset that is older than that of exports, of types that ONNX Runtime has there."""
     found: dict[tuple[str, int], list[NodeCase]] = {}
     for case in (*CASES, *KEPT, *(case for case, _ in REFUSED)):
-        if case.opset < OPSET:
+        if case.opset < OPSET and not any(array.dtype in (np.float16, np.float64) for array in case.feeds.values()):
             found.setdefault((case.op, case.opset), []).append(case)
     return [case for cases in found.values() for case in cases[-4:]]
 

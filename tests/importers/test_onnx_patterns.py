@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from math import sqrt
 from pathlib import Path
 from typing import Any
@@ -11,11 +11,15 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper
+from onnx.reference import ReferenceEvaluator
 from onnx_models import model, random, saved
+from recorded import check_recorded
 
 from designer.importers.formats import ImportOptions
 from designer.importers.imported import Imported
-from designer.importers.onnx.importing import import_onnx
+from designer.importers.onnx.importing import import_onnx, import_proto
+from designer.importers.onnx.original import OnnxOriginal
+from designer.importers.verification import run_document
 from designer.operators.registry import Registry
 
 Pattern = tuple[list[Any], dict[str, np.ndarray]]
@@ -100,6 +104,29 @@ def attention() -> Pattern:
         helper.make_node("MatMul", ["p", "x"], ["y"]),
     ]
     return nodes, {"root": number(sqrt(8))}
+
+
+def masked_attention() -> Pattern:
+    nodes = [
+        helper.make_node("Transpose", ["x"], ["k"], perm=[0, 1, 3, 2]),
+        helper.make_node("MatMul", ["x", "k"], ["s"]),
+        helper.make_node("Mul", ["s", "scale"], ["d"]),
+        helper.make_node("Add", ["d", "mask"], ["m"]),
+        helper.make_node("Softmax", ["m"], ["p"], axis=-1),
+        helper.make_node("MatMul", ["p", "x"], ["y"]),
+    ]
+    return nodes, {"scale": number(0.3), "mask": random(4, 4, seed=3)}
+
+
+def shuffle() -> Pattern:
+    nodes = [
+        helper.make_node("Reshape", ["x", "eight"], ["e"]),
+        helper.make_node("Reshape", ["e", "six"], ["r"]),
+        helper.make_node("Transpose", ["r"], ["t"], perm=[0, 1, 4, 2, 5, 3]),
+        helper.make_node("Reshape", ["t", "four"], ["y"]),
+    ]
+    sizes = {"eight": np.array([2, 8, 2, 4]), "six": np.array([2, 2, 2, 2, 2, 4]), "four": np.array([2, 2, 4, 8])}
+    return nodes, sizes
 
 
 def unshuffle() -> Pattern:
@@ -286,3 +313,126 @@ def test_a_node_that_fits_two_patterns_belongs_to_the_first(tmp_path: Path, regi
     assert (found.report.known, found.report.nodes) == (4, 4)
     assert found.report.agrees
     assert found.report.max_rel_difference is not None
+
+
+SIBLINGS = {
+    "Add": ("Sub", "Mul"), "Sub": ("Add",), "Mul": ("Div", "Add"), "Div": ("Mul",), "ReduceMean": ("ReduceSum", "ReduceMax"),
+    "Sqrt": ("Abs",), "Erf": ("Tanh",), "Tanh": ("Erf",), "Sigmoid": ("Tanh",), "Softmax": ("LogSoftmax",),
+}  # fmt: skip
+OTHER_ATTRIBUTES: dict[str, list[dict[str, Any]]] = {
+    "ReduceMean": [{"axes": axes} for axes in ([-2], [-2, -1], [-1, -3], [3], [1])] + [{"axes": [-1], "keepdims": 0}],
+    "Softmax": [{"axis": axis} for axis in (1, 2, 3, -2)],
+    "Transpose": [{"perm": list(perm)} for perm in ((0, 1, 3, 2), (0, 2, 3, 1), (0, 1, 4, 2, 3, 5), (0, 1, 2, 4, 3, 5), (1, 0, 3, 5, 2, 4))],
+}  # fmt: skip
+Change = tuple[str, Pattern]
+
+
+def replaced(pattern: Pattern, place: int, *nodes: Any) -> Pattern:
+    return [*pattern[0][:place], *nodes, *pattern[0][place + 1 :]], pattern[1]
+
+
+def changes(pattern: Pattern) -> Iterator[Change]:
+    """The pattern with one node or one constant changed."""
+    yield "as it is", pattern
+    made = {node.output[0] for node in pattern[0]} | {"x"}
+    for place, node in enumerate(pattern[0]):
+        name = f"{node.op_type} {node.output[0]}"
+        attributes = {item.name: helper.get_attribute_value(item) for item in node.attribute}
+        if len(node.input) == 2:
+            yield f"{name}, inputs exchanged", replaced(pattern, place, again(node, node.input[::-1]))
+        for kind in SIBLINGS.get(node.op_type, ()):
+            yield (
+                f"{name}, {kind}",
+                replaced(pattern, place, helper.make_node(kind, node.input, node.output, **attributes)),
+            )
+        if node.op_type == "Pow":
+            yield (
+                f"{name}, a product",
+                replaced(pattern, place, helper.make_node("Mul", [node.input[0]] * 2, node.output)),
+            )
+        for other in OTHER_ATTRIBUTES.get(node.op_type, ()):
+            yield (
+                f"{name}, {other}",
+                replaced(pattern, place, helper.make_node(node.op_type, node.input, node.output, **other)),
+            )
+        for number_, given in enumerate(node.input):
+            if given in made:
+                inputs = [*node.input[:number_], "z", *node.input[number_ + 1 :]]
+                turned = helper.make_node("Neg", [given], ["z"])
+                yield f"{name}, {given} with the other sign", replaced(pattern, place, turned, again(node, inputs))
+    for name, array in pattern[1].items():
+        if array.dtype == np.float32:
+            arrays = {
+                "larger": array * np.float32(1.01),
+                "inverse": 1 / array,
+                "as a vector": np.resize(array, 8),
+                "of five axes": array[(None,) * 5],
+            }
+            arrays["of a single number"] = np.full((1, 1), array.flat[0])
+        else:
+            arrays = {
+                "exchanged": np.concatenate([array[:-2], array[:-3:-1]]),
+                "with the rest left open": np.concatenate([array[:-1], [-1]]),
+            }
+        for title, other_ in arrays.items():
+            yield f"{name} {title}", (pattern[0], {**pattern[1], name: other_.astype(array.dtype)})
+
+
+def again(node: Any, inputs: Iterable[str]) -> Any:
+    copy = onnx.NodeProto()
+    copy.CopyFrom(node)
+    copy.input[:] = list(inputs)
+    return copy
+
+
+ALL = {
+    "gelu": gelu(False), "gelu, half first": gelu(True), "tanh gelu": tanh_gelu(), "silu": silu(), "layer norm": layer_norm(), "rms norm": rms_norm(),
+    "linear": linear(), "attention": attention(), "masked attention": masked_attention(), "shuffle": shuffle(), "unshuffle": unshuffle(),
+}  # fmt: skip
+
+
+def test_patterns_with_one_change_compute_what_their_nodes_do(registry: Registry) -> None:
+    """All in one model; which of them are still one layer is recorded."""
+    x = random(2, 2, 4, 8)
+    nodes, weights, titles, wanted = list[Any](), dict[str, np.ndarray](), dict[str, str](), dict[str, np.ndarray]()
+    for pattern in ALL:
+        for change, (own, constants) in changes(ALL[pattern]):
+            try:
+                one = model(own, {"x": x.shape}, {"y": None}, constants, opset=17)
+                (value,) = ReferenceEvaluator(one).run(None, {"x": x})
+            except Exception:  # sizes that do not fit
+                continue
+            if not np.all(np.isfinite(value)):
+                continue
+            prefix = f"v{len(titles)}."
+            for node in own:
+                copy = again(node, [given if given == "x" else f"{prefix}{given}" for given in node.input])
+                copy.output[:] = [f"{prefix}{output}" for output in node.output]
+                nodes.append(copy)
+            weights |= {f"{prefix}{name}": array for name, array in constants.items()}
+            titles[f"{prefix}y"], wanted[f"{prefix}y"] = f"{pattern}: {change}", value
+    proto = model(nodes, {"x": x.shape}, dict.fromkeys(titles), weights, opset=17)
+    found = import_proto(proto, Path("patterns.onnx"), registry, ImportOptions())
+    assert isinstance(found.original, OnnxOriginal)
+    made = run_document(found.graph, registry, found.weights, {"x": x})
+    lines, wrong = [], []
+    for name, title in titles.items():
+        value = made[found.original.outputs[name]]
+        if value.shape != wanted[name].shape or not np.allclose(value, wanted[name], rtol=1e-4, atol=1e-4):
+            wrong.append(title)
+        lines.append(f"{title}: {', '.join(above(found, found.original.outputs[name]))}")
+    assert wrong == []
+    check_recorded("imports/onnx_changed_patterns.txt", "\n".join([*lines, ""]))
+
+
+def above(found: Imported, name: str) -> list[str]:
+    """The types of the layers that an output depends on, without inputs and constants, in the order of the document."""
+    waiting, seen = [name], set[str]()
+    while waiting:
+        layer = waiting.pop()
+        if layer not in seen:
+            seen.add(layer)
+            waiting.extend(found.graph[layer].producers())
+    kept = (layer for layer in found.graph if layer.name in seen)
+    plain = [layer for layer in kept if layer.type not in ("input", "tensor_input", "output", "tensor_constant")]
+    return [layer.activation.type if layer.activation else layer.type for layer in plain]

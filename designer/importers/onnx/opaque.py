@@ -23,6 +23,7 @@ FURTHER = ((1, 2), (2, 3), (3, 1))  # pixels that are added to find sizes that f
 CONTROL_FLOW = frozenset({"If", "Loop", "Scan"})
 RUNS = ((2, 0), (2, 1), (3, 0))  # batches and seeds with which the shapes of control flow are found
 MAX_EMBEDDED = 1024  # elements of integer constants that are kept inside of the layer
+OLDEST_IR = 4  # version of the format in which constants need not be inputs too
 
 
 def add_opaque(c: Conversion, op: OnnxOp, reason: str) -> None:
@@ -158,7 +159,7 @@ def _model(
         helper.make_opsetid("", c.opset),
         *(helper.make_opsetid(name, number) for name, number in domains.items()),
     ]
-    ir_version = helper.find_min_ir_version_for(opsets, ignore_unknown=True)
+    ir_version = max(OLDEST_IR, helper.find_min_ir_version_for(opsets, ignore_unknown=True))
     return helper.make_model(graph, opset_imports=opsets, ir_version=ir_version)
 
 

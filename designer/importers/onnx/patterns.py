@@ -41,7 +41,9 @@ def find_patterns(graph: Any) -> Patterns:
     for node in graph:
         search = _SEARCHES.get(node.op_type) if node.domain in ("", "ai.onnx") else None
         match = search(node) if search is not None and id(node) not in found.replaced else None
-        if match is None or any(id(item) in found.replaced for item in match.nodes) or not _is_closed(match):
+        if match is None or any(id(item) in found.replaced for item in match.nodes):
+            continue
+        if not _is_closed(match) or _adds_axes(match):
             continue
         last = max(match.nodes, key=lambda item: order[id(item)])
         for item in match.nodes:
@@ -73,18 +75,31 @@ def _is_closed(match: Match) -> bool:
     return ends == 1
 
 
+def _adds_axes(match: Match) -> bool:
+    """Whether a number inside of the pattern has more axes than what it reads, so that the result has them too."""
+    shape = match.inputs[0].shape
+    most = len(shape) if shape is not None else 1
+    inner = (value for node in match.nodes for value in node.inputs if not any(value is item for item in match.inputs))
+    return any(len(getattr(_constant(value, "value_float"), "shape", ())) > most for value in inner)
+
+
 # --- questions about nodes ----------------------------------------------------------------------------------------
+
+
+def _constant(value: Any, plain: str) -> Any | None:
+    """The tensor of a constant, or what its node has in the attribute `plain`; None for other values."""
+    if value is None:
+        return None
+    producer = value.producer()
+    if value.const_value is None and producer is not None and producer.op_type == "Constant":
+        attribute = producer.attributes.get("value") or producer.attributes.get(plain)
+        return attribute.value if attribute is not None else None
+    return value.const_value
 
 
 def _number(value: Any) -> float | None:
     """A constant with one element."""
-    if value is None:
-        return None
-    tensor = value.const_value
-    producer = value.producer()
-    if tensor is None and producer is not None and producer.op_type == "Constant":
-        attribute = producer.attributes.get("value") or producer.attributes.get("value_float")
-        tensor = attribute.value if attribute is not None else None
+    tensor = _constant(value, "value_float")
     if isinstance(tensor, int | float):
         return float(tensor)
     if tensor is None or prod(tensor.shape) != 1 or tensor.dtype.name == "STRING":
@@ -99,13 +114,7 @@ def _is_number(value: Any, number: float) -> bool:
 
 def _numbers(value: Any) -> tuple[int, ...] | None:
     """A constant vector of integers."""
-    if value is None:
-        return None
-    tensor = value.const_value
-    producer = value.producer()
-    if tensor is None and producer is not None and producer.op_type == "Constant":
-        attribute = producer.attributes.get("value") or producer.attributes.get("value_ints")
-        tensor = attribute.value if attribute is not None else None
+    tensor = _constant(value, "value_ints")
     if isinstance(tensor, Sequence):
         return tuple(tensor)
     if tensor is None or tensor.dtype.name not in ("INT64", "INT32") or prod(tensor.shape) > 64:

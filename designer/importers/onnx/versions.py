@@ -109,6 +109,7 @@ def _converted(model: Any, version: int, target: int) -> Any:
         ) from None
     if version < 11:
         _rewrite(made.graph, _as_upsample if version < 10 else _as_first_resize)
+        _rewrite(made.graph, _with_numbers_of_its_type)
     return made
 
 
@@ -136,6 +137,20 @@ def _over_one_axis(node: Any) -> list[Any]:
         helper.make_node("Hardmax", [f"{y}/flat"], [f"{y}/one"], axis=1),
         helper.make_node("Reshape", [f"{y}/one", f"{y}/shape"], [y], name=node.name),
     ]
+
+
+def _with_numbers_of_its_type(node: Any) -> list[Any]:
+    """Let the bounds of a Clip and the value of a Pad have the element type of its input; the converter makes them float32."""
+    from onnx import helper
+
+    numbers = {"Clip": (1, 2), "Pad": (2,)}.get(node.op_type, ()) if node.domain in _STANDARD else ()
+    made = []
+    for place in numbers:
+        if place < len(node.input) and node.input[place]:
+            name = f"{node.output[0]}/{place}"
+            made.append(helper.make_node("CastLike", [node.input[place], node.input[0]], [name]))
+            node.input[place] = name
+    return [*made, node]
 
 
 def _as_upsample(node: Any, rounding: str = "floor") -> list[Any]:
