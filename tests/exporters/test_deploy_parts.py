@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import permutations
 from types import SimpleNamespace
 
 import numpy as np
@@ -382,6 +383,32 @@ def test_another_model_replaces_the_exported_one_with_its_size(tmp_path):
     for wrong in ({"inputs": {"z": "2"}}, {"outputs": {"z": "2"}}, {"inputs": {"x": "2", "z": "2"}}):
         with pytest.raises(DiagnosticError, match="other inputs and outputs"):
             replace_model(replace(report, **wrong), other)
+
+
+@pytest.mark.parametrize("which", ["inputs", "outputs"])
+def test_a_model_with_its_ends_in_another_order_is_another_one(tmp_path, which):
+    """Programs feed inputs and read outputs by their places too."""
+    from onnx import TensorProto, helper
+
+    ends = {"inputs": ["x", "v", "w"], "outputs": ["y", "z"]}
+    entries = {key: [helper.make_tensor_value_info(n, TensorProto.FLOAT, [2]) for n in ends[key]] for key in ends}
+    nodes = [helper.make_node("Sum", ends["inputs"], ["y"]), helper.make_node("Neg", ["x"], ["z"])]
+    graph = helper.make_graph(nodes, "g", entries["inputs"], entries["outputs"])
+    path = tmp_path / "other.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10), path)
+    same = {key: dict.fromkeys(names, "2") for key, names in ends.items()}
+    report = OnnxReport(stored(tmp_path, "a.onnx"), same["inputs"], same["outputs"], 9, 9, 20, (), OpenSizes(1))
+    before = report.path.read_bytes()
+    for names in permutations(ends[which]):
+        given = replace(report, **{which: dict.fromkeys(names, "2")})
+        if list(names) == ends[which]:
+            assert replace_model(given, path).nodes == 2
+            assert report.path.read_bytes() == path.read_bytes()
+            report.path.write_bytes(before)
+        else:
+            with pytest.raises(DiagnosticError, match="other inputs and outputs"):
+                replace_model(given, path)
+            assert report.path.read_bytes() == before
 
 
 # --- sizes of TensorRT engines --------------------------------------------------------------------------------------

@@ -200,6 +200,21 @@ def test_shared_instances_with_attached_activations_keep_these_apart(registry):
     np.testing.assert_allclose(made, expected(graph, registry, weights, PICTURE), atol=1e-6, rtol=0)
 
 
+@pytest.mark.parametrize("network", [nested, blocks])
+def test_a_switch_that_is_off_is_as_good_as_none(registry, network):
+    """Instances that say that they do not share their weights have weights of their own."""
+    graph = network()
+    for name in ("", *graph.templates):
+        inside = graph.inside(name) if name else graph
+        unsaid = [x.name for x in inside if x.type == "template" and "shared_weights" not in x.params]
+        edit = commands.set_params(inside, {at: {"shared_weights": "false"} for at in unsaid})
+        graph.apply(template_commands.edit_template(graph, name, edit) if name else edit)
+    assert graph != network()
+    assert not Inference(graph, registry).diagnostics()
+    assert generate_source(graph, registry, "Net") == generate_source(network(), registry, "Net")
+    assert required_weights(Inference(graph, registry)) == required_weights(Inference(network(), registry))
+
+
 def test_a_selected_instance_is_shown_with_its_class(registry, tmp_path):
     source = generate_source(blocks(), registry, "Part", {"group_2"})
     assert "self.group_2 = ResidualGroup()" in source

@@ -237,6 +237,31 @@ CHANGES = {
         lambda g: commands.move_link(g, ("cat", 0), Source("a"), "cat", 2),
         {2: ((0, 0),)},
     ),
+    "a layer is added in front of it": (
+        (0,),
+        False,
+        lambda g: commands.add_connected(g, Layer("new", "relu"), None, ("cat", 0)),
+        {},
+    ),
+    "a layer is added in front of the other": (
+        (0,),
+        False,
+        lambda g: commands.add_connected(g, Layer("new", "relu"), None, ("cat", 1)),
+        {0: ((0, 0),)},
+    ),
+    "a link of another layer is moved there": (
+        (0,),
+        False,
+        lambda g: commands.move_link(g, ("a", 0), Source("input_0"), "cat", 0),
+        {},
+    ),
+    "its source is removed and what that reads takes its place": (
+        (0, 1),
+        False,
+        lambda g: commands.remove_layers(g, ["a"], heal=True),
+        {},
+    ),
+    "its source is renamed": ((0, 1), True, lambda g: commands.rename_layer(g, "a", "b"), {0: ((0, 0),), 1: ((1, 0),)}),
 }
 
 

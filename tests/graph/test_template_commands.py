@@ -249,6 +249,52 @@ def test_what_nobody_reads_becomes_an_output() -> None:
     assert after["block_0"].inputs == ()
 
 
+def linked() -> Graph:
+    """A network in which layers are read inside and outside of most selections, by several ports, or not at all."""
+    return Graph(
+        [
+            plain("in"),
+            plain("a", "in"),
+            plain("b", "a", "in"),
+            plain("c", "b", "b:y1"),
+            plain("d", "a:y1", "c"),
+            plain("e", "c"),
+            plain("f", "d:y1", "b:y1"),
+        ]
+    )
+
+
+SELECTIONS = [[name for place, name in enumerate("abcdef") if number & 1 << place] for number in range(1, 64)]
+
+
+@pytest.mark.parametrize("names", SELECTIONS, ids="".join)
+def test_every_selection_has_the_ports_that_its_links_need(names: list[str]) -> None:
+    """What it reads outside, what is read outside and what nobody reads; dissolving the instance links the layers as before."""
+    graph = linked()
+    between = graph.downstream(names) & graph.upstream(names) - set(names)
+    if between:
+        assert code(lambda: make_template(graph, names, "block")) == "cycle"
+        return
+    after = committed(graph, lambda g: make_template(g, names, "block"))
+    inside = {layer.name: layer for layer in after.templates["block"].layers}
+    outer = {source for name in graph.layers if name not in names for source in graph[name].inputs}
+    read = {source for name in names for source in graph[name].inputs if source.layer not in names}
+    results = {source for source in outer if source.layer in names}
+    results |= {Source(name) for name in names if not graph.consumers(name)}
+    assert {inside[port].inputs[0] for port in after.templates["block"].outputs} == results
+    assert len(after.templates["block"].outputs) == len(results)
+    assert set(after["block_0"].inputs) == read
+    assert len(after["block_0"].inputs) == len(after.templates["block"].inputs) == len(read)
+    dissolved = committed(after, lambda g: dissolve(g, "block_0"))
+
+    def now(name: str) -> str:
+        return f"block_0.{name}" if name in names else name
+
+    assert {layer.name: layer.inputs for layer in dissolved} == {
+        now(layer.name): tuple(Source(now(source.layer), source.port) for source in layer.inputs) for layer in graph
+    }
+
+
 def test_dissolving_keeps_attached_activations(graph: Graph) -> None:
     spec = ActivationSpec("relu")
     graph.apply(commands.set_activation(graph, ["p"], spec))
@@ -273,6 +319,7 @@ def test_dissolving_keeps_what_is_collapsed_the_waypoints_and_what_is_frozen() -
         Layer("x", "template_input", (0, 16)),
         Layer("a", "tiny", (0, 0), (Source("x"),)).folded_into("frame_0"),
         routes.with_routes(Layer("b", "tiny", (64, 0), (Source("x"), Source("a"))), {1: ((32, 8),)}),
+        Layer("c", "tiny", (64, 64), (Source("a"),)).folded_into("removed"),
         Layer("y", "template_output", (96, 0), (Source("b"),)),
     ]
     held = [
@@ -291,13 +338,13 @@ def test_dissolving_keeps_what_is_collapsed_the_waypoints_and_what_is_frozen() -
         "frame_1": ((160, 320), "frame_2"),
         "frame_2": ((160, 320), ""),
     }
-    assert (after["p.a"].folded, after["p.b"].folded) == ("frame_1", "")
+    assert [after[name].folded for name in ("p.a", "p.b", "p.c")] == ["frame_1", "", ""]
     assert routes.routes_of(after["p.b"]) == {1: ((192, 328),)}
     assert after["p.a"].frozen
     assert after["p.b"].frozen
     graph.apply(Edit("", {"p": (graph["p"], instance("p", "t", "in").folded_into("frame_0"))}))
     after = committed(graph, lambda g: dissolve(g, "p"))
-    assert [after[name].folded for name in ("p.a", "p.b")] == ["frame_1", "frame_0"]
+    assert [after[name].folded for name in ("p.a", "p.b", "p.c")] == ["frame_1", "frame_0", "frame_0"]
     assert [after.frames[key].folded for key in ("frame_1", "frame_2")] == ["frame_2", "frame_0"]
     assert not after["p.a"].frozen
 

@@ -105,6 +105,16 @@ def test_columns_count_characters_not_bytes() -> None:
     with pytest.raises(RecipeError) as caught:
         parse("  é + a")
     assert caught.value.column == 3
+    # wide letters of an input method are read as a and b; each has three bytes
+    for text, column in (
+        ("ａ + ｂ * foo", 9),
+        (" min(ａ, ｂ, 3)", 2),
+        ("ａ + (ｂ // 2)", 6),
+        ("ａ * ａ ** ａ - ２", 14),
+    ):
+        with pytest.raises(RecipeError) as caught:
+            parse(text)
+        assert caught.value.column == column, text
 
 
 def test_more_names_can_be_allowed() -> None:

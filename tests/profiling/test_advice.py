@@ -234,6 +234,9 @@ def test_a_full_convolution_takes_as_long_as_the_median_of_the_others(run):
     # 2 x 768 x 16 x 9 x 16 operations at the rate of `last`: 2 x 768 x 3 x 16 x 9 in 1 ms
     assert advice.saving_ms == pytest.approx(8.0 - 16 / 3)
     assert advice.edit.layers["deep"][1].params == {"kernel": "3x3", "features": "16"}
+    written = changed_graph(deep={"params": {"kernel": "3x3", "multiplier": "1", "stride": "1x1"}})
+    (advice,) = advised(replace(run, operators=slow), written, "slow-depthwise")
+    assert advice.edit.layers["deep"][1].params == {"kernel": "3x3", "stride": "1x1", "features": "16"}
     many = changed_graph(deep={"params": {"kernel": "3x3", "multiplier": "2"}})
     assert not advised(replace(run, operators=slow), many, "slow-depthwise")
 

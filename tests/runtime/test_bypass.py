@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from template_networks import nested, seeded
@@ -11,9 +13,10 @@ from designer.files.document import parse_document, read_document, write_documen
 from designer.files.weights import Weights, required_weights
 from designer.graph.bypass import bypass
 from designer.graph.commands import set_params
+from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
-from designer.graph.model import ActivationSpec, Layer, Source
+from designer.graph.model import BYPASSED, ActivationSpec, Layer, Source
 from designer.graph.template_commands import edit_template
 from designer.operators.deploy import deploy
 from designer.operators.inlining import inline
@@ -92,6 +95,33 @@ def test_exports_and_costs_leave_it_out(library):
     inference = Inference(graph, library)
     work = layer_work(graph["conv"], inference.read("conv"), inference.states["conv"])
     assert (work.flops, work.learned) == (0, 0)
+
+
+@pytest.mark.parametrize(("features", "fits"), [("6", True), ("3", False)])
+def test_an_attached_activation_decides_what_is_handed_on(library, features, fits):
+    """GLU halves the channels: only a convolution of 6 channels gives the 3 of the input."""
+    params = {"features": features, "kernel": "3x3"}
+    glu = ActivationSpec("glu", {"axis": "1" if fits else "2"})
+    layers = [
+        Layer("in", "input", params={"dims": "16x12x3"}),
+        Layer("conv", "convolution", inputs=(Source("in"),), params=params, activation=glu),
+        Layer("out", "output", inputs=(Source("conv"),)),
+    ]
+    graph = Graph(layers)
+    inference = Inference(graph, library)
+    assert not inference.diagnostics()
+    if not fits:  # as many channels as the input, but half of its height
+        with pytest.raises(DiagnosticError, match="no input has its output shape"):
+            toggled(graph, library, "conv")
+        graph = Graph([replace(each, attributes={BYPASSED: "true"} if each.name == "conv" else {}) for each in layers])
+        inference = Inference(graph, library)
+        assert [(each.code, each.layer) for each in inference.diagnostics()] == [("bypass", "conv")]
+        assert inference.states["out"].because_of == "conv"
+        return
+    toggled(graph, library, "conv")
+    assert not Inference(graph, library).diagnostics()
+    assert Inference(graph, library).passed_input("conv") == Source("in")
+    np.testing.assert_array_equal(output(graph, library, Weights(), "torch"), IMAGE)
 
 
 @pytest.mark.parametrize("engine", ENGINES)

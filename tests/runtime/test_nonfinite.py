@@ -83,6 +83,22 @@ def test_every_output_of_a_layer_is_checked(runtime_registry, monkeypatch, engin
     assert trace.checked == ("image", "steep", "parts", "root", "result")
 
 
+def test_a_further_output_of_a_layer_may_make_them(runtime_registry):
+    """The PSNR of equal images is infinite, and their difference map is 0."""
+    graph = Graph(
+        [
+            layer("image", "input", dims="32x24x3"),
+            layer("quality", "difference", "image,image"),
+            layer("result", "output", "quality"),
+        ]
+    )
+    session = session_of(graph, runtime_registry)
+    trace = trace_nonfinite(session)
+    assert (trace.layer, trace.checked, trace.note) == ("quality", ("image", "quality"), "")
+    assert (trace.found.nan, trace.found.inf, trace.found.total) == (0, 1, 1)
+    assert not session.run().outputs["result"].any()
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 def test_the_layer_that_made_them_is_found(runtime_registry, engine):
     session = session_of(logarithm(), runtime_registry, engine)

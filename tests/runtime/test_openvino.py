@@ -119,6 +119,21 @@ def test_remainders_are_refused(runtime_registry, sign, reason):
         compiled(graph, runtime_registry, Weights(), "result")
 
 
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_remainders_of_integers_are_refused(runtime_registry, dtype):
+    graph = Graph(
+        [
+            layer("numbers", "tensor_input", shape="4", dtype=dtype),
+            layer("more", "tensor_input", shape="4", dtype=dtype),
+            layer("rest", "modulo", "numbers,more", sign="divisor"),
+            layer("result", "output", "rest"),
+        ]
+    )
+    with pytest.raises(DiagnosticError, match="its remainder of large integers is wrong") as caught:
+        compiled(graph, runtime_registry, Weights(), "result")
+    assert [found.layer for found in caught.value.diagnostics] == ["rest"]
+
+
 @pytest.mark.parametrize(
     ("kind", "operation", "dtype", "refused"),
     [

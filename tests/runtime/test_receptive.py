@@ -159,6 +159,25 @@ def test_a_unet_with_skips(runtime_registry):
     assert receptive(session, Source("enc 1"), 5, 6, "image").box == (5, 4, 8, 7)
 
 
+def test_rows_that_are_channels_on_one_of_two_paths(runtime_registry):
+    """A sum of an image whose rows are channels, and of the same image turned back: the latter reads a channel, the former all."""
+    cube = [layer("image", "input", dims="6x6x6"), layer("turned", "permute", "image", axes="0,2,1,3")]
+    both = [
+        layer("back", "permute", "turned", axes="0,2,1,3"),
+        layer("sum", "element_wise", "back,turned", operation="add"),
+        layer("result", "output", "sum"),
+    ]
+    for layers in (
+        [*cube, *both],
+        [*cube, both[0], layer("sum", "element_wise", "turned,back", operation="add"), both[2]],
+    ):
+        session = session_of(Graph(layers), runtime_registry, image=pixels(6, 6, channels=6))
+        for y, x in ((0, 0), (2, 3), (5, 1)):
+            found = receptive(session, RESULT, y, x, "image")
+            assert (found.box, found.source) == (poisoned(session, y, x), "computed")
+            assert found.box == (x, 0, x + 1, 6)
+
+
 def test_what_reads_whole_pictures_says_so(runtime_registry):
     session = session_of(chain(*CHAINS["global"]), runtime_registry)
     found = receptive(session, RESULT, 3, 4, "image")

@@ -647,8 +647,13 @@ def test_the_layer_whose_weights_are_damaged_must_be_before_the_maximum(runtime_
         (step,) = make_plan(inference, [Source("result")]).steps
         expected = f"Plain may drop the NaN of '{owner}' in '{dropped}': finite results can be wrong" if dropped else ""
         assert found.note(step.part, "form", {Source("image"): pixels(8, 8)}) == expected
+        of_image = "Plain may drop the NaN of 'image' in 'pool': finite results can be wrong"
+        damaged = {Source("image"): np.full_like(pixels(8, 8), np.nan)}
+        assert found.note(step.part, "form", damaged) == (expected or of_image)  # weights are named before the data
+        assert found.note(step.part, "form", {Source("image"): pixels(8, 8)}) == expected
         found.set_weights(Weights())
         assert found.note(step.part, "form", {Source("image"): pixels(8, 8)}) == ""
+        assert found.note(step.part, "form", damaged) == of_image
 
 
 def test_the_activation_of_a_layer_may_drop_the_nan_of_its_own_weights(runtime_registry):

@@ -143,6 +143,9 @@ def test_playing_decodes_each_frame_once(reader):
     assert file.grabbed == list(range(1, 120))  # those of late are kept
     assert [number_of(frame) for frame in video.frames(118, 300)] == [118, 119]
     assert list(video.frames(120)) == []
+    for start, stop in ((0, 0), (5, 0), (5, 5), (6, 5), (119, 119)):
+        assert list(video.frames(start, stop)) == []
+    assert [number_of(frame) for frame in video.frames(0, 1)] == [0]
 
 
 def test_stepping_back_decodes_a_few_frames_at_once(reader):
