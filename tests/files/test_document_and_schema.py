@@ -8,6 +8,7 @@ import pytest
 
 from designer.files import limits
 from designer.files.document import parse_document, read_document
+from designer.graph.diagnostics import Severity
 
 
 def test_files_that_are_not_read_say_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,3 +80,16 @@ def test_the_schema_adds_only_what_is_wrong_in_other_lines() -> None:
     assert [d.code for d in checked.diagnostics] == ["schema"]
     assert plain.graph is not None
     assert plain.diagnostics == ()
+
+
+def test_the_schema_is_heard_in_a_line_with_a_warning() -> None:
+    """The root has no name, which is a warning, and a layer that only the schema knows stands in the same line."""
+    text = (
+        SCHEMA.replace('\t<Layer type="t" />\n', "").replace(' name="n"', "").replace(">\n\t<Group>\n\t\t", "><Group>")
+    )
+    found = parse_document(text.encode(), "net.xml")
+    assert [(d.code, d.severity, d.line) for d in found.diagnostics] == [
+        ("missing-name", Severity.WARNING, 2),
+        ("schema", Severity.ERROR, 2),
+    ]
+    assert found.graph is None

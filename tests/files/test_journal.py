@@ -157,7 +157,15 @@ def test_every_kind_of_change_comes_back(desk, tmp_path):
     desk.do(lambda g: commands.rename_layer(g, "n2", "middle"))
     desk.do(lambda g: commands.remove_layers(g, ["n3"], heal=True))
     desk.do(lambda g: commands.move_layers(g, {"n1": (160, 16), "in": (-16, -32)}))
+    desk.do(
+        lambda g: commands.move_layers(g, {"in": (-32, -48)}).then(commands.set_params(g, {"n4": {"features": "4"}}))
+    )
     desk.do(lambda g: Edit("Odd", {"odd": (None, foreign)}))
+    moved = {"in": (-48, 0), "n1": (176, 0), "middle": (640, 64), "n4": (96, 32), "odd": (2, 1)}
+    desk.do(
+        lambda g: commands.move_layers(g, moved).then(commands.add_layer(g, Layer("made beside", "relu", (16, 16))))
+    )
+    desk.do(lambda g: commands.remove_layers(g, ["made beside"]).then(commands.move_layers(g, {"n1": (160, 32)})))
     desk.do(lambda g: frames.set_frame(g, "f1", frame))
     desk.do(lambda g: commands.set_property(g, "author_notes", "by hand"))
     desk.do(lambda g: Edit("Mark", {"n4": (g["n4"], replace(g["n4"], attributes={"lw:collapsed": "true"}))}))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 import pytest
 
@@ -509,3 +510,16 @@ def test_an_empty_property_is_kept_and_only_one_without_a_value_is_removed() -> 
     graph.apply(Edit("", properties={"author": ("me", None)}))
     assert "author" not in graph.properties
     assert graph.properties["description"] == ""
+
+
+def test_open_ports_behind_the_last_link_are_dropped() -> None:
+    """For every combination of links and open ports, and every input that is set or removed."""
+    for before in product((None, Source("a"), Source("b", "y")), repeat=3):
+        layer = Layer("x", "t", inputs=before)
+        for index, source in product(range(6), (None, Source("c"))):
+            wanted = [before[i] if i < 3 else None for i in range(6)]
+            wanted[index] = source
+            while wanted and wanted[-1] is None:
+                wanted.pop()
+            assert layer.with_input(index, source).inputs == tuple(wanted)
+        assert layer.inputs == before

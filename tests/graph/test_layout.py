@@ -9,7 +9,7 @@ import pytest
 from recorded import check_recorded
 
 from designer.graph.graph import Graph
-from designer.graph.layout import LayerBox, arrange, columns
+from designer.graph.layout import LayerBox, arrange, columns, order
 from designer.graph.layout.columns import components
 from designer.graph.layout.columns import network as layered
 from designer.graph.layout.order import crossings, order_columns
@@ -144,6 +144,31 @@ def test_sweeps_leave_few_crossings(seed: int, most: int) -> None:
     order_columns(found)
     position = {point: place for column in found.columns for place, point in enumerate(column)}
     assert crossings(found, [position[point] for point in range(len(found.column))]) <= most
+
+
+def test_the_order_with_the_fewest_crossings_of_all_sweeps_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Further sweeps can make it worse."""
+    counts: list[int] = []
+    worse = 0
+
+    def counted(made, position) -> int:
+        counts.append(crossings(made, position))
+        return counts[-1]
+
+    monkeypatch.setattr(order, "crossings", counted)
+    for seed in range(12):
+        graph = random_net(40, seed)
+        made = layered(graph, graph.layers, {})
+        counts.clear()
+        order_columns(made)
+        position = [0] * len(made.column)
+        for column in made.columns:
+            for place, point in enumerate(column):
+                position[point] = place
+        assert sorted(point for column in made.columns for point in column) == list(range(len(made.column)))
+        assert crossings(made, position) == min(counts)
+        worse += counts[-1] > min(counts)
+    assert worse > 3
 
 
 def test_a_link_has_a_bend_in_every_column_that_it_passes():

@@ -119,6 +119,12 @@ def test_a_command_is_passed_on_once(run: RunFolder) -> None:
     os.utime(run.path / "control", ns=(1, 3000))
     assert ssh_host._pass_on(host, run, record, 2000) == 3000
     assert len(host.requests) == 2
+    for number, command in enumerate(("resume", "stop"), 4):
+        run.send(command)
+        os.utime(run.path / "control", ns=(1, 1000 * number))
+        for sent in (3000, 1000 * number, 1000 * number):
+            assert ssh_host._pass_on(host, run, record, sent) == 1000 * number
+    assert [request["command"] for _, request in host.requests] == ["pause", "pause", "resume", "stop"]
 
 
 def test_a_run_is_resumed_there_without_the_command_that_stopped_it(
