@@ -291,14 +291,23 @@ def test_the_document_of_what_is_rarely_computed(name: str, registry: Registry) 
     assert report.agrees
 
 
-def test_a_part_without_elements_is_refused_with_its_line(registry: Registry) -> None:
-    with pytest.raises(DiagnosticError) as caught:
-        import_module(OnImages(lambda x, k, p: x[:, 4:].sum(1)), [torch.rand(2, 4, 6, 9)], registry)
-    (found,) = caught.value.diagnostics
-    assert found.code == "torch-node"
-    assert found.message.startswith("slice cannot be imported: its result is empty (test_torch_images.py:")
-    assert found.message.endswith(" (line 1 of the shapes: '0' is not a dimension)")
-    assert found.remedy == "change that line, or import the part of the module before it"
+@pytest.mark.parametrize(
+    "compute",
+    [
+        pytest.param(lambda x, k, p: x[:, 4:].sum(1), id="channels"),
+        pytest.param(lambda x, k, p: x[..., 9:].sum(3), id="width"),
+    ],
+)
+def test_what_is_computed_from_a_part_without_elements_is_a_constant(compute, registry: Registry) -> None:
+    document = import_module(OnImages(compute), [torch.rand(2, 4, 6, 9)], registry).verified(registry)
+    assert [layer.type for layer in document.graph] == ["tensor_input", "tensor_constant", "output"]
+    assert document.report.agrees
+    assert not document.report.not_compared_because
+
+
+def test_a_module_that_returns_a_part_without_elements_is_refused(registry: Registry) -> None:
+    with pytest.raises(DiagnosticError, match="OnImages returns no tensor that depends on its inputs"):
+        import_module(OnImages(lambda x, k, p: x[:, 4:]), [torch.rand(2, 4, 6, 9)], registry)
 
 
 ALONG_THE_BATCH: dict[str, Callable[..., Tensor | tuple[Tensor, ...]]] = {
