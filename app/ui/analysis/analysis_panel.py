@@ -192,6 +192,7 @@ class AnalysisPanel(QWidget):
 
     def _on_change(self, change: ChangeSet) -> None:
         self._options.follow(change)
+        self._show_phase()  # the analysis may have heard of a problem before the options that display it
         if change.added or change.removed or change.reconfigured:
             self._show_outputs(change.renamed)
         if change.computed or change.removed:
