@@ -17,12 +17,15 @@ LOAD = os.getloadavg() if hasattr(os, "getloadavg") else ()  # before the benchm
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Sizes are for measuring: an ordinary test run makes networks small, and one of them is enough."""
+    """Sizes are for measuring: an ordinary test run makes networks small, and one of them is enough.
+
+    Benchmarks that take seconds with the smallest network as well are left to `make bench`: they assert nothing.
+    """
     if config.getoption("benchmark_enable"):
         return
-    repeated = [item for item in items if item.path.parent == FOLDER and _larger(item)]
-    items[:] = [item for item in items if item not in repeated]
-    config.hook.pytest_deselected(items=repeated)
+    left = [i for i in items if i.path.parent == FOLDER and (_larger(i) or i.get_closest_marker("bench"))]
+    items[:] = [item for item in items if item not in left]
+    config.hook.pytest_deselected(items=left)
 
 
 def _larger(item: pytest.Item) -> bool:

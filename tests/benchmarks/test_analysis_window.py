@@ -142,6 +142,7 @@ def test_no_frame_hangs(benchmark, report: Report, window: MainWindow, qtbot: Qt
     report.value("longest frame, without waiting", max(work for _, work in worst.values()), "ms", target=FRAME)
 
 
+@pytest.mark.bench
 def test_a_thousand_moves_leave_memory_where_it_was(
     benchmark, report: Report, window: MainWindow, qtbot: QtBot
 ) -> None:

@@ -71,6 +71,7 @@ def test_int8_beside_torch(benchmark, report, bench_registry):
     benchmark.pedantic(lambda: int8.run(None, feeds[0]), rounds=1)
 
 
+@pytest.mark.bench
 def test_live_number_format(benchmark, report, bench_registry, tmp_path):
     """From another format of one layer to the image, as the engine process answers while a user tries formats."""
     side, rounds = (64, 1) if benchmark.disabled else (512, 3)

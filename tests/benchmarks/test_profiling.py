@@ -69,6 +69,7 @@ def peaks_of(options: RunOptions) -> Peaks:
     return measure_peaks(options)
 
 
+@pytest.mark.bench
 @pytest.mark.parametrize("engine", ENGINES)
 def test_rows_sum_to_the_whole_and_profiling_costs_little(benchmark, report, samples, registry, engine):
     inference, iterations = samples["denoiser"], 40

@@ -110,6 +110,7 @@ class Trainer:
         self.process.communicate()
 
 
+@pytest.mark.bench
 def test_the_exported_loop_costs_no_more_than_one_by_hand(benchmark, tmp_path):
     """In turns, so that a busy machine disturbs both; the first block, which also imports and decodes, is not counted."""
     graph = read_document(samples.starting_point("denoiser")).graph

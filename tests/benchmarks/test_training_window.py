@@ -157,6 +157,7 @@ def trail_of_the_sample(run: RunFolder, network, steps: int) -> None:
     (run.path / "status.json").write_text(json.dumps({"state": "finished", "step": steps, "total_steps": steps}))
 
 
+@pytest.mark.bench
 def test_going_to_a_step(benchmark, report, qtbot, tmp_path) -> None:
     """The sample denoiser on its photo: from a move of the slider to the image of that step."""
     document = shutil.copy(samples.path("denoiser_analyze.xml"), tmp_path / "net.xml")

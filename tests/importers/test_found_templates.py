@@ -198,7 +198,7 @@ def everywhere(graph: Graph) -> list[Layer]:
     return [*graph, *(layer for template in graph.templates.values() for layer in template.layers)]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(st.integers(0, 10**6))
 def test_a_network_with_templates_is_the_network_that_was_built(seed: int) -> None:
     tracer, draw = Tracer(), Random(seed)
