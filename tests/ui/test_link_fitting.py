@@ -15,6 +15,7 @@ from PySide6.QtWidgets import QLineEdit, QRubberBand, QToolTip
 from app.ui.canvas import gestures
 from app.ui.canvas.edge_scroll import EDGE
 from app.ui.document.document import Document
+from app.ui.widgets.tooltips import plain_tip
 from designer.graph import commands
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.edits import Edit
@@ -214,6 +215,8 @@ def test_from_an_input_the_outputs_are_greyed(canvas):
     assert "loop" in items["conv"].outputs[0].refusal
     release(canvas, kit.output(canvas, "input"))
     assert canvas.context.document.graph["add"].inputs == (Source("input"), Source("input"))
+    for dot in (dot for name in items.layers for dot in (*items[name].inputs, *items[name].outputs)):
+        assert (dot.refusal, dot.misfit, dot.toolTip()) == ("", "", plain_tip(dot.look.tip))
 
 
 def test_a_moved_link_does_not_stand_in_its_own_way(canvas):
@@ -398,6 +401,72 @@ def test_a_link_that_moves_to_another_input_leaves_no_gap_where_inputs_are_a_lis
         assert graph[owner].inputs == others
         kit.check(canvas, document)
         document.undo()
+
+
+@pytest.mark.parametrize("held", ["the port that it enters", "near its end", "near its start"])
+def test_where_the_loose_end_of_a_link_is_let_go(canvas, held):
+    """The link from `input` to `add`: its end is loose, or near its start, its start."""
+    document, items = canvas.context.document, canvas.projection
+    link = items.link("add", 0)
+    along = {"near its end": 0.8, "near its start": 0.2}
+    start = kit.at(canvas, link.path().pointAtPercent(along[held])) if held in along else kit.port(canvas, "add")
+    image, nothing = (Source("input"),), ()
+    if held == "near its start":
+        ends = {
+            kit.at(canvas, QPointF(700, 500)): nothing,
+            kit.node(canvas, "add"): nothing,  # at the layer that it enters
+            kit.port(canvas, "add"): nothing,
+            kit.output(canvas, "input"): image,
+            kit.node(canvas, "input"): image,
+            kit.output(canvas, "half"): (Source("half"),),
+            kit.node(canvas, "half"): (Source("half"),),
+            kit.output(canvas, "conv"): image,  # a loop
+        }
+    else:
+        ends = {
+            kit.at(canvas, QPointF(700, 500)): nothing,
+            kit.node(canvas, "input"): nothing,  # at the layer that it leaves
+            kit.output(canvas, "input"): nothing,
+            kit.port(canvas, "add"): image,
+            kit.port(canvas, "conv"): nothing,
+            kit.node(canvas, "conv"): nothing,
+        }
+    before = document.graph.copy()
+    for end, inputs in ends.items():
+        kit.drag(canvas, start, end)
+        assert document.graph["add"].inputs == inputs, end
+        taken = end in (kit.port(canvas, "conv"), kit.node(canvas, "conv")) and held != "near its start"
+        assert document.graph["conv"].inputs == (Source("input" if taken else "add"),)
+        assert not canvas.viewer.busy
+        if inputs != image:
+            document.undo()
+        assert document.graph == before  # one step
+        assert items.link("add", 0).isVisible()
+
+
+def test_a_layer_goes_into_the_link_nearest_to_its_middle(canvas):
+    """Several links run under it, also in other orders than those of their heights."""
+    heights = {"c": 16, "a": 0, "b": 32}
+    layers = [Layer("free", "identity", (480, 480))]
+    for name, y in heights.items():
+        layers += [
+            Layer(f"{name}_in", "input", (0, y), params={"dims": "64x48x3"}),
+            Layer(f"{name}_out", "output", (960, y), (Source(f"{name}_in"),)),
+        ]
+    canvas.context.set_document(Document(Graph(layers), canvas.context.registry, parent=canvas.context))
+    canvas.viewer.zoom_by(1 / canvas.viewer.zoom)
+    canvas.viewer.centerOn(540, 240)
+    document, items = canvas.context.document, canvas.projection
+    grip = kit.node(canvas, "free")
+    middle = items["free"].box().center()
+    for name in heights:
+        for aside in (-96, 0, 96):
+            place = QPointF(540 + aside, items.link(f"{name}_out", 0).path().pointAtPercent(0.5).y())
+            kit.drag(canvas, grip, grip + kit.at(canvas, place) - kit.at(canvas, middle))
+            fed = {other for other in heights if document.graph[f"{other}_out"].inputs == (Source("free"),)}
+            assert fed == {name}
+            assert document.graph["free"].inputs == (Source(f"{name}_in"),)
+            document.undo()
 
 
 def test_a_link_can_be_taken_to_another_output(canvas):

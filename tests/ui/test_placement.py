@@ -20,6 +20,7 @@ from app.ui.canvas.placement import AIR, free_rect
 from app.ui.canvas.viewer import OPERATOR_MIME
 from app.ui.design.fixes import apply
 from designer.graph import commands, frames
+from designer.graph.arrangement import GAP
 from designer.graph.graph import Graph
 from designer.graph.model import GRID, Frame, Layer, Source
 from designer.operators.fixes import fixes
@@ -244,3 +245,27 @@ def test_a_free_place_has_the_whole_space_to_what_is_above(window, shift):
     run = free.topLeft() - wanted.topLeft()
     assert (run.x(), run.y() % GRID) == (0, 0)
     assert projection.entry("free").area().bottom() + AIR <= free.top()
+
+
+@pytest.mark.parametrize("names", [("near", "far"), ("far", "near"), ("near",), ("far",), ()])
+def test_a_copy_that_keeps_its_links_is_placed_after_all_that_it_reads(qtbot, names):
+    layers = [
+        Layer("near", "input", (0, 0), params={"dims": "64x48x3"}),
+        Layer("far", "input", (480, 160), params={"dims": "64x48x3"}),
+        Layer("cat", "concatenation", (960, 0), tuple(map(Source, names))),
+    ]
+    canvas = kit.open_canvas(qtbot, Graph(layers))
+    items = canvas.projection
+    for x in (0, 1200):
+        canvas.viewer.pointer = lambda x=x: QPointF(x, 400)
+        canvas.context.select(("cat",))
+        canvas.copy_selection()
+        canvas.paste(keep_links=True)
+        (copy,) = canvas.context.selection
+        assert canvas.context.document.graph[copy].inputs == tuple(map(Source, names))
+        box = items.entry(copy).box()
+        least = max((items.entry(name).box().right() + GAP for name in names), default=-1000.0)
+        assert abs(box.left() - max(least, x - box.width() / 2)) <= GRID
+        assert abs(box.center().y() - 400) <= GRID
+        assert canvas.context.document.graph["cat"].position == (960, 0)
+        canvas.context.document.undo()
