@@ -275,6 +275,41 @@ def test_ports_are_added_renamed_and_reordered_inside(window):
     assert window.context.selection == ("second",)
 
 
+def test_ports_can_be_moved_inside_of_a_template_where_exactly_one_is_selected(window):
+    ports = [Layer(name, f"template_{kind}", (320 * (kind == "output"), 160 * n), (Source("b"),) if kind == "output" else (), {"index": str(n)})
+             for kind, names in (("input", "abc"), ("output", "uvw")) for n, name in enumerate(names)]  # fmt: skip
+    ports.append(Layer("middle", "identity", (160, 600), (Source("a"),)))
+    layers = [
+        Layer("in", "input"),
+        Layer("out", "output", (320, 0)),
+        Layer("one", "template", (160, 0), (), {"template": "t"}),
+    ]
+    show(window, Graph(layers, templates=[Template("t", tuple(ports))]))
+
+    def enabled() -> list[bool]:
+        settle(window)
+        return [window.actions_[f"template.port_{way}"].isEnabled() for way in ("up", "down")]
+
+    for name in ("in", "out", "one"):
+        window.context.select((name,))
+        assert (window.structure.ports(), enabled()) == ([], [False, False]), name
+    window.context.enter("one")
+    for names, found in (
+        (("b",), ["b"]), (("v",), ["v"]), (("middle",), []), (("b", "middle"), ["b"]), (("a", "v"), ["a", "v"]), ((), []),
+    ):  # fmt: skip
+        window.context.select(names)
+        assert window.structure.ports() == found
+        assert enabled() == [len(names) == 1 == len(found)] * 2, names
+    for first, after in (("b", ("bac", "uvw")), ("v", ("abc", "vuw"))):
+        window.context.select((first,))
+        press(window, "Ctrl+Up")
+        template = window.context.root.graph.templates["t"]
+        assert ("".join(template.inputs), "".join(template.outputs)) == after
+        press(window, "Ctrl+Down")
+        template = window.context.root.graph.templates["t"]
+        assert ("".join(template.inputs), "".join(template.outputs)) == ("abc", "uvw")
+
+
 def test_links_follow_the_outputs_of_an_instance_whose_order_changes(window):
     ports = [Layer("x", "template_input")]
     ports += [
@@ -474,6 +509,14 @@ def test_find_in_a_template_begins_with_its_layers(window):
     rows = [(tree.topLevelItem(i).text(0), tree.topLevelItem(i).text(1)) for i in range(tree.topLevelItemCount())]
     assert [name for name, where in rows if not where.startswith("in ")] == ["conv_1", "conv_2"]
     assert rows[:2] == [row for row in rows if not row[1].startswith("in ")]
+    root, every = window.context.root.graph, {}
+    every[f"in {root.name}"] = [layer.name for layer in root]
+    every |= {f"in {name}": [layer.name for layer in part.layers] for name, part in root.templates.items()}
+    del every["in residual_block"]  # it is open
+    for where, names in every.items():
+        assert {name for name, place in rows if place == where} <= set(names), where
+    assert {place for _, place in rows[2:]} <= every.keys()
+    assert len(rows) == len(set(rows))
     QTest.keyClick(edit, Qt.Key.Key_Return)
     assert window.context.scope[-1].template == "residual_block"
     assert window.context.selection == ("conv_1",)

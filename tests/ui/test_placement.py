@@ -272,32 +272,41 @@ def test_a_copy_that_keeps_its_links_is_placed_after_all_that_it_reads(qtbot, na
         canvas.context.document.undo()
 
 
-@pytest.mark.parametrize("zigzag", [0, 320])
-@pytest.mark.parametrize("shift", [-160, -16, 0, 16, 80, 160, 320])
-def test_layers_behind_an_inserted_one_move_together_from_its_left_edge_on(qtbot, shift, zigzag):
-    """Those that read it move even if they lie before it, and those that do not depend on it stay."""
+@pytest.mark.parametrize(
+    ("zigzag", "row", "shift"),
+    [(zigzag, 320, shift) for zigzag in (0, 320) for shift in (-160, -16, 0, 16, 80, 160, 320)]
+    + [(320, row, shift) for row in (-80, 0, 80) for shift in (16, 64, 128, 256)],
+)
+def test_layers_behind_an_inserted_one_move_together_from_its_left_edge_on(qtbot, zigzag, row, shift):
+    """As far as the one that needs it most: what reads the new layer, or what lies in its place."""
     layers = [
         Layer("in", "input", (0, 0), params={"dims": "64x48x3"}),
         Layer("reader", "identity", (336, zigzag), (Source("in"),)),
-        Layer("behind", "identity", (224 + shift, 320 + zigzag), (Source("reader"),)),
-        Layer("last", "concatenation", (608, 160), (Source("reader"), Source("behind"))),
+        Layer("behind", "identity", (224 + shift, row + zigzag if row == 320 else row), (Source("reader"),)),
+        Layer("last", "concatenation", (608, 1100), (Source("reader"), Source("behind"))),
         Layer("other", "identity", (640, 800), (Source("in"),)),
     ]
     canvas = kit.open_canvas(qtbot, Graph(layers))
     graph = canvas.context.document.graph
     before = {n: graph[n].position for n in graph.layers}
-    drop(canvas, "batch_normalization", canvas.projection.link("reader", 0).path().pointAtPercent(0.5))
+    boxes = {n: canvas.projection.entry(n).box() for n in before}
+    canvas.viewer.operator_dropped.disconnect(canvas._on_dropped)
+    canvas._on_place("batch_normalization", QPointF(250, 60), canvas.projection.link("reader", 0))
     (added,) = set(graph.layers) - set(before)
     box = canvas.projection.entry(added).box()
     assert graph[added].inputs == (Source("in"),)
     assert graph["reader"].inputs == (Source(added),)
-    assert box.left() >= canvas.projection.entry("in").box().right() + GAP
+    assert box.left() >= boxes["in"].right() + GAP
     runs = {n: graph[n].position[0] - x for n, (x, _) in before.items()}
     assert {n: graph[n].position[1] for n in before} == {n: y for n, (_, y) in before.items()}
     moved = {"reader", *(n for n in ("behind", "last") if before[n][0] >= box.left())}
-    assert runs == {n: runs["reader"] if n in moved else 0 for n in before}
-    assert runs["reader"] >= box.right() + GAP - before["reader"][0] > 0
-    assert runs["reader"] % GRID == 0
+    near = box.adjusted(0, -AIR, GAP, AIR)
+    needed = max(
+        box.right() + GAP - boxes[n].left()
+        for n in boxes
+        if n == "reader" or (n in moved and near.intersects(boxes[n]))
+    )
+    assert runs == {n: -(-needed // GRID) * GRID if n in moved else 0 for n in before}
     canvas.context.document.undo()
     assert {n: graph[n].position for n in graph.layers} == before
 
