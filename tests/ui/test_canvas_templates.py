@@ -59,6 +59,16 @@ def test_of_instances_of_two_templates_neither_is_meant(window):
         window.context.select(names)
         assert [layer.name for layer in window.structure.instances()] == list(names)
         assert window.structure.template() == meant
+    window.context.enter("group_1")
+    window.context.document.do(lambda g: template_commands.make_template(g, ["block_2"], "third"))
+    for names, meant in (
+        ((), "residual_group"),
+        (("block_1",), "residual_block"),
+        (("third_0",), "third"),
+        (("block_1", "third_0"), ""),
+    ):
+        window.context.select(names)
+        assert window.structure.template() == meant
 
 
 def test_an_instance_of_a_template_that_does_not_exist_can_neither_be_entered_nor_dissolved_nor_renamed(window):
