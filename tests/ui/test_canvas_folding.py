@@ -682,3 +682,43 @@ def test_what_is_painted_for_a_folded_layer_is_the_box_of_its_frame(window):
         assert projection.entry(name).area() == open_areas[name]
     press(window, "H")
     assert {name: projection.entry(name).area() for name in "abcde"} == open_areas
+
+
+def test_zoom_to_hidden_layers_shows_the_box_of_their_frame_and_a_frame_is_made_around_what_is_shown(window):
+    """A panel can select them."""
+    collapse(window)
+    canvas, document = window.canvas, window.context.document
+    box = canvas.projection.frame("f").seen
+    window.context.select(("c",))
+    canvas.frame_selection()
+    assert canvas.viewer.zoom == 1.0
+    assert (canvas.viewer.visible_center() - box.center()).manhattanLength() <= 4
+    canvas.viewer.go(QPointF(200, 700))
+    made = {}
+    for names in (("c",), (), ("b", "c"), ("b",)):
+        window.context.select(names)
+        canvas.add_frame()
+        (made[names],) = (frame.rect for key, frame in document.graph.frames.items() if key != "f")
+        assert canvas.viewer.selected_names() == []
+        assert window.context.selection == ()
+        kit.write(window, "A frame")
+        document.undo()
+        document.undo()
+    assert made[("b", "c")] == made[("b",)]
+    assert made[("c",)] == made[()]
+    x, y, width, height = made[()]
+    assert abs(x + width / 2 - 200) <= 16
+    assert abs(y + height / 2 - 700) <= 16
+
+
+def test_an_open_frame_takes_along_what_is_in_it_not_what_was_when_it_was_collapsed(window):
+    collapse(window)
+    press(window, "H")
+    document = window.context.document
+    document.do(lambda g: commands.move_layers(g, {"c": (512, 400), "e": (640, 0)}))
+    start = kit.at(window.canvas, QPointF(520, -52))
+    kit.drag(window.canvas, start, start + QPoint(0, -60))
+    places = {layer.name: layer.position for layer in graph_of(window)}
+    up = -64 - graph_of(window).frames["f"].rect[1]
+    assert up > 0
+    assert places == {"a": (0, 0), "b": (256, 0), "c": (512, 400), "d": (768, -up), "e": (640, -up)}

@@ -507,6 +507,10 @@ def test_a_link_from_any_output_to_nothing_offers_what_reads_it_and_connects_tha
     after = document(canvas).graph
     assert after["identity_0"].inputs == (Source("largest", port),)
     assert canvas.projection.link("identity_0", 0).source is canvas.projection["largest"].outputs[index]
+    canvas.context.select(("input",))
+    canvas.quick_add()
+    assert {"Identity", "Input", "Pooling", "One hot"} <= offers(canvas), "what the link could not go to too"
+    QTest.keyClick(canvas.findChild(QLineEdit, "quick_add.text"), Qt.Key.Key_Escape)
     assert {n: after[n] for n in before.layers} == before.layers
     document(canvas).undo()
     assert document(canvas).graph == before
@@ -536,3 +540,31 @@ def test_a_link_from_any_input_to_nothing_connects_the_layer_that_is_chosen_to_t
     add_by_search(canvas, "identity")
     assert inputs(canvas, "identity_0") == ()
     assert inputs(canvas, layer) == tuple(map(Source, inputs_after))
+
+
+def test_the_end_of_a_link_that_is_let_go_on_an_input_of_the_layer_that_it_leaves_is_taken_off(canvas):
+    """As on the layer itself and on nothing."""
+    kit.drag(canvas, kit.port(canvas, "cat", 0), kit.port(canvas, "conv"))
+    assert inputs(canvas, "cat") == (Source("input"),)
+    assert inputs(canvas, "conv") == (Source("input"),)
+    assert canvas.messages == []
+    document(canvas).undo()
+    assert document(canvas).graph == kit.small_graph()
+
+
+@pytest.mark.parametrize("linked", ["input", "output", ""])
+def test_only_a_layer_without_any_link_goes_into_the_link_on_which_it_is_dropped(canvas, linked):
+    if linked == "input":
+        document(canvas).do(lambda g: commands.connect(g, Source("input"), "free", 0))
+    elif linked == "output":
+        document(canvas).do(lambda g: commands.connect(g, Source("free"), "cat", 2))
+    before = document(canvas).graph.copy()
+    middle = kit.at(canvas, canvas.projection.link("out", 0).path().pointAtPercent(0.5))
+    grip = kit.node(canvas, "free")
+    kit.drag(canvas, grip, middle + grip - kit.at(canvas, canvas.projection["free"].box().center()))
+    after = document(canvas).graph
+    assert after["free"].position != before["free"].position
+    if linked:
+        assert {n: after[n].inputs for n in after.layers} == {n: before[n].inputs for n in before.layers}
+    else:
+        assert (after["free"].inputs, after["out"].inputs) == ((Source("cat"),), (Source("free"),))

@@ -397,3 +397,28 @@ def check_grid(canvas, zoom, center):
         assert places[0] <= first + step
         assert places[-1] >= last - step
     assert all(line.height() == pytest.approx(area.height(), abs=0.1) for line in found if line.height())
+
+
+def test_the_view_moves_only_as_far_as_a_layer_needs_to_be_seen_with_a_margin(canvas):
+    """`gap` is between the edge of the layer and that of the view, in pixels; negative outside."""
+    viewer, area = canvas.viewer, canvas.projection["free"].sceneBoundingRect()
+    margin = 2 * GRID
+    for zoom, gap, side in itertools.product((0.6, 2.0), (-200.0, -5.0, 10.0, 60.0), "lrtb"):
+        look(canvas, zoom, QPointF(0, 0))
+        half, away = QPointF(viewer.seen().width() / 2, viewer.seen().height() / 2), gap / zoom
+        viewer.go(
+            {
+                "l": QPointF(area.left() - away + half.x(), area.center().y()),
+                "r": QPointF(area.right() + away - half.x(), area.center().y()),
+                "t": QPointF(area.center().x(), area.top() - away + half.y()),
+                "b": QPointF(area.center().x(), area.bottom() + away - half.y()),
+            }[side]
+        )
+        before = viewer.visible_center()
+        canvas.show_layer("free")
+        run = (viewer.visible_center() - before) * zoom
+        along, aside = (run.x(), run.y()) if side in "lr" else (run.y(), run.x())
+        wanted = max(0.0, margin - gap) * (-1 if side in "lt" else 1)
+        assert abs(along - wanted) <= 4, (zoom, gap, side)
+        assert abs(aside) <= 4, (zoom, gap, side)
+        assert viewer.zoom == pytest.approx(zoom)

@@ -578,6 +578,41 @@ def test_the_question_for_a_name_counts_the_instances(window, count, text):
     assert window.context.scope[-1].template == "other"
 
 
+@pytest.mark.parametrize(
+    ("names", "layers", "inputs", "outputs"),
+    [
+        (("conv",), "1 layer", "1 input", "1 output"),
+        (("cat",), "1 layer", "2 inputs", "1 output"),
+        (("conv", "free"), "2 layers", "1 input", "2 outputs"),
+        (("fork",), "1 layer", "1 input", "2 outputs"),
+        (("cat", "fork"), "2 layers", "2 inputs", "3 outputs"),
+        (("free",), "1 layer", "0 inputs", "1 output"),
+    ],
+)
+def test_the_question_for_a_template_counts_layers_and_ports(window, names, layers, inputs, outputs):
+    graph = kit.small_graph()
+    show(window, graph)
+    document = window.context.document
+    document.do(lambda g: commands.add_layer(g, Layer("fork", "top_k", (320, 400), (Source("input"),))))
+    for name, source in (("one", Source("fork")), ("two", Source("fork", "indices"))):
+        document.do(lambda g, n=name, s=source: commands.add_layer(g, Layer(n, "identity", (640, 400), (s,))))
+    window.context.select(names)
+    window.structure.ask_template()
+    line = window.findChild(QLineEdit, "template_name.name")
+    shown = [label.text() for label in line.window().findChildren(QLabel)]
+    text = (
+        f"The selection ({layers}) is moved into the template and replaced by an instance with {inputs} and {outputs}. "
+        f"Weights are then stored under the name of the instance: {names[0]} becomes <instance>.{names[0]}."
+    )
+    assert text in shown, shown
+    before = set(document.graph.layers)
+    name_it(window, "part")
+    made = set(document.graph.layers) - before
+    assert window.context.selection == tuple(made) == ("part_0",)
+    template = document.graph.templates["part"]
+    assert [len(template.inputs), len(template.outputs)] == [int(text.split()[0]) for text in (inputs, outputs)]
+
+
 def test_the_canvas_menu_has_what_can_be_done_with_templates(window):
     window.context.select(("group_1",))
     window.canvas.menu_requested.emit(window.canvas.mapToGlobal(window.canvas.rect().center()))
