@@ -13,6 +13,7 @@ from window_kit import press, show
 
 import samples
 from app.ui.canvas.canvas import Canvas
+from app.ui.canvas.layout_boxes import laid_out, levels_of
 from app.ui.shell.window import MainWindow
 from designer.files.document import read_document
 from designer.graph import commands, frames
@@ -167,3 +168,28 @@ def test_layers_are_aligned_and_distributed_by_their_boxes_whatever_is_written_b
         moved.add(tuple(after.values()))
         document.undo()
     assert len(moved) == len(wanted)
+
+
+def test_a_network_that_is_not_shown_is_laid_out_as_on_the_canvas(qtbot):
+    """With levels, activations, texts and several ports."""
+    conv, half = {"features": "8", "kernel": "3x3", "padding": "same"}, {"size": "2x2", "stride": "2x2"}
+    layers = [
+        Layer("input", "input", params={"dims": "64x48x3"}),
+        Layer("conv", "convolution", inputs=(Source("input"),), params=conv, activation=ActivationSpec("relu")),
+        Layer("pool", "pooling", inputs=(Source("conv"),), params=half),
+        Layer("low", "convolution", inputs=(Source("pool"),), params=conv),
+        Layer("up", "upsample", inputs=(Source("low"),)),
+        Layer("cat", "concatenation", inputs=(Source("up"), Source("conv"))),
+        Layer("largest", "top_k", inputs=(Source("cat"),)),
+        Layer("out", "output", inputs=(Source("largest"),)),
+        Layer("places", "output", inputs=(Source("largest", "indices"),)),
+        Layer("loose", "identity"),
+    ]
+    canvas = kit.open_canvas(qtbot, Graph(layers))
+    document = canvas.context.document
+    assert set(levels_of(document).values()) >= {0, 1}
+    found = laid_out(document)
+    canvas.arrange(everything=True)
+    after = places(canvas)
+    x, y = (after["input"][axis] - found["input"][axis] for axis in (0, 1))
+    assert after == {n: (place[0] + x, place[1] + y) for n, place in found.items()}

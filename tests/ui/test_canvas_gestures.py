@@ -507,10 +507,12 @@ def test_a_link_from_any_output_to_nothing_offers_what_reads_it_and_connects_tha
     after = document(canvas).graph
     assert after["identity_0"].inputs == (Source("largest", port),)
     assert canvas.projection.link("identity_0", 0).source is canvas.projection["largest"].outputs[index]
-    canvas.context.select(("input",))
-    canvas.quick_add()
-    assert {"Identity", "Input", "Pooling", "One hot"} <= offers(canvas), "what the link could not go to too"
-    QTest.keyClick(canvas.findChild(QLineEdit, "quick_add.text"), Qt.Key.Key_Escape)
+    for selected in ((), ("input",)):
+        canvas.context.select(selected)
+        canvas.viewer.pointer = lambda: None
+        canvas.quick_add()
+        assert {"Identity", "Input", "Pooling", "One hot"} <= offers(canvas), "what the link could not go to too"
+        QTest.keyClick(canvas.findChild(QLineEdit, "quick_add.text"), Qt.Key.Key_Escape)
     assert {n: after[n] for n in before.layers} == before.layers
     document(canvas).undo()
     assert document(canvas).graph == before

@@ -18,6 +18,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMenu
 from window_kit import press, show
 
+from app.ui.canvas.edge_scroll import EdgeScroll
 from app.ui.canvas.view import ZOOM_MAX, ZOOM_MIN
 from designer.graph.graph import Graph
 from designer.graph.model import GRID, Frame, Layer, Source
@@ -422,3 +423,27 @@ def test_the_view_moves_only_as_far_as_a_layer_needs_to_be_seen_with_a_margin(ca
         assert abs(along - wanted) <= 4, (zoom, gap, side)
         assert abs(aside) <= 4, (zoom, gap, side)
         assert viewer.zoom == pytest.approx(zoom)
+
+
+def test_the_canvas_scrolls_faster_the_nearer_to_its_border_and_not_elsewhere(canvas):
+    size, pans, moved = canvas.viewer.viewport().size(), [], []
+    scroll = EdgeScroll(canvas.viewer, pans.append, moved.append)
+    width, height = size.width(), size.height()
+    speeds = {0: 22, -50: 22, 14: 11, 26: 2, 27: 1, 28: 0, 300: 0}
+    for at, speed in speeds.items():
+        for point, run in (
+            (QPoint(at, 300), QPoint(speed, 0)),
+            (QPoint(width - 1 - at, 300), QPoint(-speed, 0)),
+            (QPoint(300, at), QPoint(0, speed)),
+            (QPoint(300, height - 1 - at), QPoint(0, -speed)),
+            (QPoint(at, height - 1 - at), QPoint(speed, -speed)),
+        ):
+            scroll.follow(point)
+            assert scroll.active is (speed > 0)
+            scroll._step()
+            assert (pans[-1], moved[-1]) == (run, point)
+        scroll.follow(QPoint(300, 300))
+        assert not scroll.active
+    scroll.follow(QPoint(0, 0))
+    scroll.stop()
+    assert not scroll.active
