@@ -13,6 +13,7 @@ from PySide6.QtGui import QContextMenuEvent, QDragEnterEvent, QDropEvent, QWheel
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLineEdit, QTreeWidget
 
+from app.ui.canvas.links import LiveLink
 from app.ui.canvas.viewer import OPERATOR_MIME
 from app.ui.document.document import Document
 from designer.graph import commands, frames
@@ -570,3 +571,42 @@ def test_only_a_layer_without_any_link_goes_into_the_link_on_which_it_is_dropped
         assert {n: after[n].inputs for n in after.layers} == {n: before[n].inputs for n in before.layers}
     else:
         assert (after["free"].inputs, after["out"].inputs) == ((Source("cat"),), (Source("free"),))
+
+
+@pytest.mark.parametrize(("name", "side"), [("free", "output"), ("free", "input"), ("conv", "input")])
+def test_the_link_that_is_dragged_is_seen_from_its_fixed_end_to_the_pointer(canvas, name, side):
+    start = kit.output(canvas, name) if side == "output" else kit.port(canvas, name)
+    view, scene = canvas.viewer.viewport(), canvas.viewer.scene()
+    QTest.mousePress(view, kit.LEFT, pos=start)
+    QTest.mouseMove(view, start + QPoint(2, 0))
+    assert not [item for item in scene.items() if isinstance(item, LiveLink)]
+    for run in (QPoint(40, 70), QPoint(-60, 90)):
+        QTest.mouseMove(view, start + run)
+        (live,) = (item for item in scene.items() if isinstance(item, LiveLink))
+        assert live.isVisible()
+        assert live in canvas.viewer.overlays
+        place = canvas.viewer.mapToScene(start + run)
+        if name == "conv":  # the loose end of a link
+            ends = (canvas.projection["input"].outputs[0].center(), place)
+        elif side == "output":
+            ends = (canvas.projection[name].outputs[0].center(), place)
+        else:
+            ends = (place, canvas.projection[name].inputs[0].center())
+        assert (live.path().pointAtPercent(0), live.path().pointAtPercent(1)) == ends
+        assert live.pen().style() is Qt.PenStyle.DashLine
+    QTest.keyClick(canvas.viewer, Qt.Key.Key_Escape)
+    QTest.mouseRelease(view, kit.LEFT, pos=start)
+    assert not [item for item in scene.items() if isinstance(item, LiveLink)]
+
+
+@pytest.mark.parametrize("zoom", [0.26, 0.3, 1.0])
+def test_a_link_that_would_close_a_loop_is_refused_at_every_scale_however_fast_it_is_dragged(canvas, zoom):
+    """Where ports are too small to be seen, they are checked under the pointer only."""
+    canvas.viewer.zoom_by(zoom / canvas.viewer.zoom)
+    canvas.viewer.centerOn(480, 60)
+    view, end = canvas.viewer.viewport(), kit.node(canvas, "conv")
+    QTest.mousePress(view, kit.LEFT, pos=kit.output(canvas, "cat"))
+    QTest.mouseMove(view, end)
+    QTest.mouseRelease(view, kit.LEFT, pos=end)
+    assert document(canvas).graph == kit.small_graph()
+    assert canvas.messages == [("error", "Not connected: the link would create a loop")]

@@ -9,13 +9,17 @@ pytestmark = pytest.mark.gui
 
 import canvas_kit as kit
 from PySide6.QtCore import QPoint, QPointF, QRectF
+from PySide6.QtGui import QColor, QPainter
+from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLineEdit
 
+from app.ui.canvas.inline_editor import InlineEditor
 from app.ui.document.document import Document
 from app.ui.engine.number_formats import number_formats_of
 from app.ui.engine.run_health import run_health_of
+from designer.graph import commands, frames
 from designer.graph.graph import Graph
-from designer.graph.model import Layer, Source
+from designer.graph.model import Frame, Layer, Source
 from designer.graph.template import Template
 from designer.profiling.heat import Heat, Metric
 from designer.training.health import Health, Problem
@@ -177,3 +181,61 @@ def test_formats_and_colors_are_on_the_layers_of_the_document_that_is_shown(canv
     context.set_document(other)
     (badge,) = canvas.formats.item.badges
     assert canvas.projection.entry("conv").area().intersects(badge.rect)
+
+
+def test_a_document_that_is_no_longer_shown_changes_nothing_on_the_canvas(canvas):
+    """Neither by an edit, nor by a layer that is inserted, nor by states; the selection and the drag stay."""
+    context, former = canvas.context, canvas.context.document
+    other = Document(kit.small_graph(), context.registry, parent=context)
+    context.set_document(other)
+    context.select(("conv",))
+    before = other.graph.copy()
+
+    def add(name: str, place: tuple[int, int]):
+        return lambda g: commands.add_layer(g, Layer(name, "identity", place))
+
+    assert other.do(add("new", (320, 16)))
+    assert former.insert(add("new", (320, 20)))
+    assert former.do(lambda g: commands.set_params(g, {"input": {"dims": "16x16x1"}}))
+    assert other.graph["new"].position == (320, 16)
+    other.undo()
+    assert other.graph == before
+    assert former.do(lambda g: commands.remove_layers(g, ["conv"]))
+    assert context.selection == ("conv",)
+    kit.check(canvas, other)
+    assert canvas.messages == []
+
+
+def test_a_double_click_on_the_title_of_an_open_frame_edits_its_text(canvas):
+    context = canvas.context
+    context.document.do(lambda g: frames.set_frame(g, "f", Frame("f", "Title", "text", rect=(272, 300, 304, 160))))
+    canvas.viewer.zoom_by(1 / canvas.viewer.zoom)
+    canvas.viewer.centerOn(420, 200)
+    title = kit.at(canvas, canvas.projection.frame("f").seen.topLeft() + QPointF(60, 14))
+    kit.click(canvas, title)
+    QTest.mouseDClick(canvas.viewer.viewport(), kit.LEFT, pos=title)
+    (editor,) = canvas.viewer.viewport().findChildren(InlineEditor)
+    assert editor.field.toPlainText() == "Title\ntext"
+    editor.discard()
+
+
+@pytest.mark.parametrize("zoom", [1.0, 0.1])
+def test_badges_of_formats_are_seen_near_by_and_from_afar(canvas, zoom):
+    canvas.minimap.want(False)
+    canvas.viewer.zoom_by(zoom / canvas.viewer.zoom)
+    canvas.viewer.centerOn(480, 100)
+    view, formats = canvas.viewer.viewport(), number_formats_of(canvas.context)
+    plain = view.grab().toImage()
+    before = plain.copy()
+    formats.set_formats({"conv": "int8"})
+    marked = view.grab().toImage()
+    area = canvas.projection.entry("conv").area()
+    around = kit.rect(canvas, area.adjusted(-20, 0, 20, 40)).adjusted(-6, -6, 6, 6)
+    assert plain.copy(around) != marked.copy(around)
+    for image in (plain, marked):
+        painter = QPainter(image)
+        painter.fillRect(around, QColor("black"))
+        painter.end()
+    assert plain == marked, "nothing else has changed"
+    formats.set_formats({})
+    assert view.grab().toImage() == before
