@@ -8,7 +8,7 @@ pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
 import canvas_kit as kit
-from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt
+from PySide6.QtCore import QMimeData, QPoint, QPointF, QRect, Qt
 from PySide6.QtGui import QContextMenuEvent, QDragEnterEvent, QDropEvent, QWheelEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLineEdit, QTreeWidget
@@ -610,3 +610,32 @@ def test_a_link_that_would_close_a_loop_is_refused_at_every_scale_however_fast_i
     QTest.mouseRelease(view, kit.LEFT, pos=end)
     assert document(canvas).graph == kit.small_graph()
     assert canvas.messages == [("error", "Not connected: the link would create a loop")]
+
+
+@pytest.mark.parametrize("keys", [Qt.KeyboardModifier.NoModifier, SHIFT, CTRL])
+@pytest.mark.parametrize("end", [QPoint(300, 200), QPoint(-80, 120), QPoint(-90, -70)])
+def test_the_rubber_band_reaches_from_the_press_to_the_pointer_until_the_release(canvas, end, keys):
+    view, band, start = canvas.viewer.viewport(), canvas.viewer._rubber_band, kit.at(canvas, QPointF(500, 330))
+    QTest.mousePress(view, kit.LEFT, keys, start)
+    assert not band.isVisible()
+    for share in (0.5, 1.0, 0.7):
+        QTest.mouseMove(view, start + end * share)
+        assert band.isVisible()
+        assert band.geometry() == QRect(start, start + end * share).normalized()
+    QTest.mouseRelease(view, kit.LEFT, keys, start + end * 0.7)
+    assert not band.isVisible()
+
+
+def test_the_search_for_an_operator_opens_beside_the_selected_layer_also_if_it_was_out_of_view(canvas):
+    canvas.viewer.zoom_by(1 / canvas.viewer.zoom)
+    canvas.viewer.pointer = lambda: None
+    for name in ("out", "free"):
+        canvas.context.select((name,))
+        canvas.viewer.go(QPointF(-4000, 4000))
+        canvas.quick_add()
+        popup = canvas.findChild(QLineEdit, "quick_add.text").window()
+        assert popup.isVisible()
+        box = canvas.projection.entry(name).box()
+        assert canvas.viewer.seen().contains(box)
+        assert canvas._place.x() > box.right()
+        popup.hide()
