@@ -38,8 +38,8 @@ def menu_at(window, name: str) -> QMenu:
 
 
 @pytest.fixture
-def window(empty_window):
-    return show(empty_window, kit.small_graph())
+def window(shared_window):
+    return show(shared_window, kit.small_graph())
 
 
 def test_a_layer_with_a_problem_offers_its_fixes(window):
