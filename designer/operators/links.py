@@ -7,7 +7,8 @@ from typing import cast
 
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
-from designer.graph.model import Source
+from designer.graph.model import Layer, Source
+from designer.graph.template import INSTANCE, PARAMETER
 from designer.graph.types import ShapeError, TensorType
 from designer.operators.api import Role
 from designer.operators.ports import Port
@@ -77,6 +78,13 @@ def misfit(inference: Inference, source: Source, consumer: str, index: int, loos
 def network_ends(graph: Graph, registry: Registry, names: Iterable[str]) -> list[str]:
     """The layers among `names` that are inputs or outputs of the whole network."""
     return [n for n in names if registry.role(graph[n].type) in (Role.INPUT, Role.OUTPUT)]
+
+
+def open_sides(graph: Graph, registry: Registry, layer: Layer) -> tuple[bool, bool]:
+    """Whether a layer, which need not be in the graph, has inputs and outputs. One of unknown type has both."""
+    template = graph.templates.get(layer.params.get(PARAMETER, "")) if layer.type == INSTANCE else None
+    ports = template if template is not None else registry.get(layer.type)
+    return (bool(ports.inputs), bool(ports.outputs)) if ports is not None else (True, True)
 
 
 def _arriving(inference: Inference, inputs: Sequence[Source | None], ports: Sequence[Port]) -> list[TensorType] | None:

@@ -210,6 +210,12 @@ def test_items_far_away_stay_while_something_is_dragged_and_go_afterwards(canvas
     assert "free" not in projection._nodes
 
 
+def reaches(ends: tuple[tuple[float, float], tuple[float, float]], area: QRectF) -> bool:
+    """Whether the rectangle between two ends of a link intersects an area."""
+    (x, y), (at_x, at_y) = ends
+    return QRectF(QPointF(x, y), QPointF(at_x, at_y)).normalized().intersects(area)
+
+
 def test_a_large_network_keeps_few_items_when_the_view_moves_along_it(qtbot, monkeypatch):
     """Those near the view with their links, the other ends of these, and the links that cross the view; the others are made
     again when they come into view."""
@@ -222,16 +228,20 @@ def test_a_large_network_keeps_few_items_when_the_view_moves_along_it(qtbot, mon
     viewer, projection = canvas.viewer, canvas.projection
     qtbot.waitUntil(lambda: not projection.busy)
     viewer.zoom_by(1 / viewer.zoom)
-    for place in (0, 5000, 0, 7000, 3500):
+    for place, y in ((0, 0), (5000, 0), (0, 0), (7000, 0), (0, 9000), (3500, 0)):
         projection._trimming.stop()
-        viewer.go(QPointF(place, 0))
+        viewer.go(QPointF(place, y))
         viewer.repaint()
         seen = viewer.seen()
         near = {name for name in projection.layers if projection.entry(name).area().intersects(seen)}
         assert near <= projection.whole
         assert projection._trimming.isActive() is (len(projection._nodes) > 6), place
+        crossing = {edge.key for edge in projection.links if reaches(projection.ends(edge), seen)}
+        assert (("far", 0) in crossing) is (y == 0)
+        assert {edge.key for edge in projection.links if edge.item is None}.isdisjoint(crossing)
         projection._trimming.stop()
         projection._trim()
+        assert {edge.key for edge in projection.links if edge.item is None}.isdisjoint(crossing)
         around = seen.adjusted(-seen.width(), -seen.height(), seen.width(), seen.height())
         kept = {name for name in projection.layers if projection.entry(name).area().intersects(around)}
         assert near <= kept

@@ -31,7 +31,7 @@ from app.ui.document.document import Document
 from designer.files.document import parse_document, write_document
 from designer.graph import commands, frames
 from designer.graph.graph import Graph
-from designer.graph.model import Frame, Layer, Source
+from designer.graph.model import FOLDED, Frame, Layer, Source
 from designer.graph.template import Template
 
 
@@ -584,6 +584,63 @@ def test_a_collapsed_frame_inside_of_another_is_hidden_with_it(window):
     window.structure.unfold("outer")
     assert window.canvas.projection.frame("f").isVisible()
     assert seen(window) == {"a", "b", "e"}
+
+
+def test_what_a_frame_that_is_open_or_gone_once_contained_is_seen(window):
+    """As in files that were written by other programs."""
+    layers = [
+        Layer(name, "identity", (320 * n, 0), attributes={FOLDED: frame})
+        for n, (name, frame) in enumerate(
+            {"in_open": "open", "in_none": "none", "in_shut": "shut", "in_deep": "deep"}.items()
+        )
+    ]
+    found = [
+        Frame("open", "Open", rect=(0, 200, 200, 100)),
+        Frame("shut", "Shut", rect=(800, 200, 200, 100), collapsed=True),
+    ]
+    for n, (key, outer, collapsed) in enumerate(
+        (("a", "open", False), ("b", "none", False), ("c", "shut", False), ("deep", "shut", True), ("d", "open", True))
+    ):
+        found.append(Frame(key, key, rect=(400 * n, 500, 300, 100), collapsed=collapsed, folded=outer))
+    show(window, Graph(layers, frames=found))
+    items = window.canvas.projection
+    visible = {key for key in graph_of(window).frames if items.frame(key).isVisible()}
+    assert visible == {"open", "shut", "a", "b", "d"}
+    assert seen(window) == {"in_open", "in_none"}
+    assert {item.frame.id for item in items.collapsed_frames} == {"shut", "d"}
+    assert [items.shown_for(name) for name in ("in_open", "in_none")] == ["in_open", "in_none"]
+    window.structure.unfold("shut")
+    assert {key for key in graph_of(window).frames if items.frame(key).isVisible()} == visible | {"c", "deep"}
+    assert seen(window) == {"in_open", "in_none", "in_shut"}
+
+
+def test_a_frame_takes_in_the_layers_whose_middle_is_in_it_and_the_frames_that_are_whole_in_it(window):
+    """Wherever their corners are."""
+    items, document = window.canvas.projection, window.context.document
+    frame = QRectF(*graph_of(window).frames["f"].rect)
+    half = items.entry("c").box().center() - items.entry("c").pos()
+    for x, y, inside in (
+        (frame.left() + 4, frame.center().y(), True),
+        (frame.left() - 4, frame.center().y(), False),
+        (frame.right() - 4, frame.center().y(), True),
+        (frame.right() + 4, frame.center().y(), False),
+        (frame.center().x(), frame.top() + 4, True),
+        (frame.center().x(), frame.top() - 4, False),
+        (frame.center().x(), frame.bottom() - 4, True),
+        (frame.center().x(), frame.bottom() + 4, False),
+    ):
+        place = (round(x - half.x()), round(y - half.y()))
+        document.do(lambda g, place=place: commands.move_layers(g, {"c": place, "d": (3000, 0)}))
+        assert ("c" in items.members("f")[0]) is inside, (x, y)
+        collapse(window)
+        assert items.hides("c") is inside
+        assert graph_of(window)["c"].folded == ("f" if inside else "")
+        document.undo()
+        document.undo()
+    for rect, inside in (((500, -60, 200, 100), True), ((490, -60, 200, 100), False), ((900, -60, 120, 100), False)):
+        document.do(lambda g, rect=rect: frames.set_frame(g, "g", Frame("g", "Other", rect=rect)))
+        assert (items.members("f")[1] == ["g"]) is inside, rect
+        document.undo()
 
 
 def test_what_is_painted_for_a_folded_layer_is_the_box_of_its_frame(window):

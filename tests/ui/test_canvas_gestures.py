@@ -11,7 +11,7 @@ import canvas_kit as kit
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt
 from PySide6.QtGui import QContextMenuEvent, QDragEnterEvent, QDropEvent, QWheelEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QLineEdit
+from PySide6.QtWidgets import QApplication, QLineEdit, QTreeWidget
 
 from app.ui.canvas.viewer import OPERATOR_MIME
 from app.ui.document.document import Document
@@ -301,6 +301,12 @@ def add_by_search(canvas, text: str) -> None:
     assert not edit.isVisible()
 
 
+def offers(canvas) -> set[str]:
+    """The titles in the search that is open."""
+    tree = canvas.findChild(QTreeWidget, "quick_add.list")
+    return {tree.topLevelItem(row).text(0) for row in range(tree.topLevelItemCount())}
+
+
 def test_double_click_on_the_empty_canvas_adds_there(canvas):
     place = QPointF(160, 320)
     QTest.mouseDClick(canvas.viewer.viewport(), kit.LEFT, Qt.KeyboardModifier.NoModifier, kit.at(canvas, place))
@@ -481,3 +487,52 @@ def test_far_out_a_press_on_a_node_moves_it(canvas):
     start = kit.at(canvas, item.pos() + QPointF(4, 30))  # where its input port is
     kit.drag(canvas, start, start + QPoint(30, 20))
     assert document(canvas).graph["free"].position != (320, 160)
+
+
+@pytest.mark.parametrize(
+    ("index", "port", "offered", "left_out"), [(0, "", "Pooling", "One hot"), (1, "indices", "One hot", "Pooling")]
+)
+def test_a_link_from_any_output_to_nothing_offers_what_reads_it_and_connects_that_output(
+    canvas, index, port, offered, left_out
+):
+    largest = Layer("largest", "top_k", (320, 400), (Source("input"),))
+    document(canvas).do(lambda g: commands.add_layer(g, largest))
+    canvas.viewer.frame_all()
+    before = document(canvas).graph.copy()
+    kit.drag(canvas, kit.output(canvas, "largest", index), kit.at(canvas, QPointF(800, 300)))
+    titles = offers(canvas)
+    assert {"Identity", offered} <= titles
+    assert titles.isdisjoint(("Input", left_out))
+    add_by_search(canvas, "identity")
+    after = document(canvas).graph
+    assert after["identity_0"].inputs == (Source("largest", port),)
+    assert canvas.projection.link("identity_0", 0).source is canvas.projection["largest"].outputs[index]
+    assert {n: after[n] for n in before.layers} == before.layers
+    document(canvas).undo()
+    assert document(canvas).graph == before
+
+
+@pytest.mark.parametrize(
+    ("layer", "index", "inputs_after"),
+    [
+        ("gap", 0, ("identity_0", "input")),
+        ("gap", 1, ("conv", "identity_0")),
+        ("cat", 2, ("conv", "input", "identity_0")),
+    ],
+)
+def test_a_link_from_any_input_to_nothing_connects_the_layer_that_is_chosen_to_that_input(
+    canvas, layer, index, inputs_after
+):
+    """A taken input loses its link first: it is the end that is dragged off."""
+    pair = (Source("conv"), Source("input"))
+    document(canvas).do(lambda g: commands.add_layer(g, Layer("gap", "difference", (640, 300), pair)))
+    canvas.viewer.frame_all()
+    nowhere = kit.at(canvas, QPointF(160, 300))
+    if index < len(inputs(canvas, layer)):
+        kit.drag(canvas, kit.port(canvas, layer, index), nowhere)
+        assert not canvas.findChild(QLineEdit, "quick_add.text").isVisible()
+    kit.drag(canvas, kit.port(canvas, layer, index), nowhere)
+    assert {"Identity", "Input", "Pooling"} <= offers(canvas)
+    add_by_search(canvas, "identity")
+    assert inputs(canvas, "identity_0") == ()
+    assert inputs(canvas, layer) == tuple(map(Source, inputs_after))

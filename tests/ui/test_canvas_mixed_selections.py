@@ -233,7 +233,7 @@ def test_what_space_and_a_note_do_depends_on_the_pointer_first_and_then_on_the_s
     )
     center = viewer.visible_center()
     last = canvas.projection["c"]
-    inserted, reading = "Canvas._insert.<locals>.<lambda>", "Canvas._reading.<locals>.join"
+    inserted, reading = "Canvas._insert.<locals>.join", "Canvas._reading.<locals>.join"
     for place, layers, at, join in (
         (None, (), center, ""),
         (None, ("b", "c"), canvas._beside(last), reading),

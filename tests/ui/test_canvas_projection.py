@@ -435,6 +435,35 @@ def test_a_canvas_without_work_is_idle(qtbot, context, count):
     assert not canvas.projection.busy
 
 
+@pytest.mark.parametrize("together", [1, 7, 1000])
+def test_the_links_of_a_large_network_are_all_found_however_many_turns_that_takes(
+    qtbot, context, monkeypatch, together
+):
+    """Meanwhile the far view is shown instead of items, and it has no links."""
+    for name, value in (("EAGER", 3), ("FRAME_MS", 0), ("TOGETHER", together)):
+        monkeypatch.setattr(module, name, value)
+    canvas, count = shown(qtbot, context, chain(30)), 29
+    projection = canvas.projection
+    stale: list[bool] = []
+    canvas.viewer.far_stale.connect(lambda: stale.append(projection.busy))
+    turns = 0
+    while projection._linking is not None:
+        assert projection.busy
+        assert projection.crowded(QRectF(-9e5, -9e5, 1, 1), 1.0)
+        assert projection.far.links.isEmpty()
+        projection._link_some()
+        turns += 1
+        assert turns <= 31
+    assert turns >= 29 // together
+    assert stale
+    assert not projection._link_timer.isActive()
+    assert not projection.crowded(QRectF(-9e5, -9e5, 1, 1), 1.0)
+    assert {edge.key: edge.source for edge in projection._index} == {
+        (name, 0): context.document.graph[name].inputs[0] for name in list(context.document.graph.layers)[1:]
+    }
+    assert len(list(projection.links)) == count
+
+
 def test_the_far_view_follows_what_was_measured_while_idle(qtbot, context):
     canvas = shown(qtbot, context, chain(400))
     qtbot.waitUntil(lambda: not canvas.projection.busy)

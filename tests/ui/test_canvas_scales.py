@@ -271,6 +271,32 @@ def test_a_revealed_layer_can_be_read(canvas, zoom, found):
     assert canvas.viewer.visible_center() == place
 
 
+def test_the_view_moves_to_a_revealed_layer_exactly_if_a_part_of_it_is_not_seen(canvas):
+    """`gap` is between the edge of the layer and that of the view, in pixels; negative outside."""
+    viewer, area = canvas.viewer, canvas.projection["free"].sceneBoundingRect()
+    for zoom, gap, side in itertools.product((0.4, 0.6, 2.5), (-3.0, 1.0, 40.0), "lrtb"):
+        look(canvas, zoom, QPointF(0, 0))
+        half, away = QPointF(viewer.seen().width() / 2, viewer.seen().height() / 2), gap / zoom
+        viewer.go(
+            {
+                "l": QPointF(area.left() - away + half.x(), area.center().y()),
+                "r": QPointF(area.right() + away - half.x(), area.center().y()),
+                "t": QPointF(area.center().x(), area.top() - away + half.y()),
+                "b": QPointF(area.center().x(), area.bottom() + away - half.y()),
+            }[side]
+        )
+        before, whole = viewer.visible_center(), viewer.seen().contains(area)
+        assert whole is (gap > 0), (zoom, gap, side)
+        canvas.context.select(())
+        canvas.reveal("free")
+        assert canvas.context.selection == ("free",)
+        assert viewer.seen().contains(area)
+        assert viewer.zoom == pytest.approx(0.8 if zoom < 0.5 else zoom)
+        if zoom >= 0.5:
+            wanted = before if whole else area.center()
+            assert (viewer.visible_center() - wanted).manhattanLength() <= 4 / zoom, (zoom, gap, side)
+
+
 def test_zoom_to_selection_shows_everything_if_nothing_is_selected(canvas):
     look(canvas, 2, QPointF(9000, 9000))
     canvas.frame_selection()

@@ -7,11 +7,13 @@ import pytest
 pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
+from dataclasses import replace
+
 import canvas_kit as kit
 from PySide6.QtCore import QPointF, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QMenu, QToolButton, QTreeWidget
-from window_kit import press, show
+from window_kit import press, settle, show
 
 import samples
 from app.ui.document.template_view import ScopeStep
@@ -57,6 +59,35 @@ def test_of_instances_of_two_templates_neither_is_meant(window):
         window.context.select(names)
         assert [layer.name for layer in window.structure.instances()] == list(names)
         assert window.structure.template() == meant
+
+
+def test_an_instance_of_a_template_that_does_not_exist_can_neither_be_entered_nor_dissolved_nor_renamed(window):
+    """As after a merge by hand; a layer of another type with such a parameter is no instance either."""
+    odd = {
+        "lost": Layer("lost", "template", (0, 400), (), {"template": "nowhere"}),
+        "nameless": Layer("nameless", "template", (0, 600)),
+        "no_instance": Layer("no_instance", "identity", (0, 800), (), {"template": "residual_group"}),
+    }
+    for layer in odd.values():
+        window.context.document.do(lambda g, layer=layer: commands.add_layer(g, layer))
+    about = ("template.enter", "template.dissolve", "template.rename")
+    cases = [((name,), [], "") for name in odd]
+    cases += [(("group_1", name), ["group_1"], "residual_group") for name in odd]
+    for names, instances, template in cases:
+        window.context.select(names)
+        settle(window)
+        assert [layer.name for layer in window.structure.instances()] == instances
+        assert window.structure.template() == template
+        enabled = [window.actions_[action].isEnabled() for action in about]
+        assert enabled == [False, bool(instances), bool(template)], names
+        before = graph_of(window).copy()
+        if not instances:
+            window.structure.enter()
+            window.structure.dissolve()
+            window.structure.ask_name()
+        assert graph_of(window) == before
+        assert window.context.scope == ()
+        assert window.findChild(QLineEdit, "template_name.name") is None
 
 
 def test_enter_goes_in_and_backspace_out(window):
@@ -242,6 +273,41 @@ def test_ports_are_added_renamed_and_reordered_inside(window):
     port = "second"
     assert outside() == ["features", "second"]
     assert window.context.selection == ("second",)
+
+
+def test_ports_can_be_moved_inside_of_a_template_where_exactly_one_is_selected(window):
+    ports = [Layer(name, f"template_{kind}", (320 * (kind == "output"), 160 * n), (Source("b"),) if kind == "output" else (), {"index": str(n)})
+             for kind, names in (("input", "abc"), ("output", "uvw")) for n, name in enumerate(names)]  # fmt: skip
+    ports.append(Layer("middle", "identity", (160, 600), (Source("a"),)))
+    layers = [
+        Layer("in", "input"),
+        Layer("out", "output", (320, 0)),
+        Layer("one", "template", (160, 0), (), {"template": "t"}),
+    ]
+    show(window, Graph(layers, templates=[Template("t", tuple(ports))]))
+
+    def enabled() -> list[bool]:
+        settle(window)
+        return [window.actions_[f"template.port_{way}"].isEnabled() for way in ("up", "down")]
+
+    for name in ("in", "out", "one"):
+        window.context.select((name,))
+        assert (window.structure.ports(), enabled()) == ([], [False, False]), name
+    window.context.enter("one")
+    for names, found in (
+        (("b",), ["b"]), (("v",), ["v"]), (("middle",), []), (("b", "middle"), ["b"]), (("a", "v"), ["a", "v"]), ((), []),
+    ):  # fmt: skip
+        window.context.select(names)
+        assert window.structure.ports() == found
+        assert enabled() == [len(names) == 1 == len(found)] * 2, names
+    for first, after in (("b", ("bac", "uvw")), ("v", ("abc", "vuw"))):
+        window.context.select((first,))
+        press(window, "Ctrl+Up")
+        template = window.context.root.graph.templates["t"]
+        assert ("".join(template.inputs), "".join(template.outputs)) == after
+        press(window, "Ctrl+Down")
+        template = window.context.root.graph.templates["t"]
+        assert ("".join(template.inputs), "".join(template.outputs)) == ("abc", "uvw")
 
 
 def test_links_follow_the_outputs_of_an_instance_whose_order_changes(window):
@@ -443,6 +509,14 @@ def test_find_in_a_template_begins_with_its_layers(window):
     rows = [(tree.topLevelItem(i).text(0), tree.topLevelItem(i).text(1)) for i in range(tree.topLevelItemCount())]
     assert [name for name, where in rows if not where.startswith("in ")] == ["conv_1", "conv_2"]
     assert rows[:2] == [row for row in rows if not row[1].startswith("in ")]
+    root, every = window.context.root.graph, {}
+    every[f"in {root.name}"] = [layer.name for layer in root]
+    every |= {f"in {name}": [layer.name for layer in part.layers] for name, part in root.templates.items()}
+    del every["in residual_block"]  # it is open
+    for where, names in every.items():
+        assert {name for name, place in rows if place == where} <= set(names), where
+    assert {place for _, place in rows[2:]} <= every.keys()
+    assert len(rows) == len(set(rows))
     QTest.keyClick(edit, Qt.Key.Key_Return)
     assert window.context.scope[-1].template == "residual_block"
     assert window.context.selection == ("conv_1",)
@@ -503,3 +577,49 @@ def test_the_canvas_menu_has_what_can_be_done_with_templates(window):
     assert entries["template.dissolve"]
     assert not entries["template.leave"]
     menu.close()
+
+
+def test_exactly_the_layer_that_is_inspected_is_marked_in_every_scope(qtbot):
+    """The same names stand in the network, in both instances and in the template itself, which runs nowhere."""
+
+    def inside(below: str) -> tuple[Layer, ...]:
+        middle = Layer("conv", "template" if below else "identity", (320, 0), (Source("x"),))
+        middle = replace(middle, params={"template": below} if below else {})
+        return (Layer("x", "template_input"), middle, Layer("y", "template_output", (640, 0), (Source("conv"),)))
+
+    layers = [Layer("x", "input"), Layer("conv", "identity", (320, 0), (Source("x"),))]
+    layers += [
+        Layer(name, "template", (640, 160 * n), (Source("conv"),), {"template": "outer"})
+        for n, name in enumerate(("one", "two"))
+    ]
+    graph = Graph(layers, templates=[Template("outer", inside("inner")), Template("inner", inside(""))])
+    canvas = kit.open_canvas(qtbot, graph)
+    context, items = canvas.context, canvas.projection
+    ways = [(), ("one",), ("two",), ("one", "conv")]
+    scopes = [tuple(ScopeStep(name, ("outer", "inner")[n]) for n, name in enumerate(way)) for way in ways]
+    scopes += [
+        (ScopeStep("", "outer"),),
+        (ScopeStep("", "inner"),),
+        (ScopeStep("", "outer"), ScopeStep("conv", "inner")),
+    ]
+    paths = ["", "conv", "x", "one", "one.conv", "one.x", "two.conv", "one.conv.conv", "two.conv.x", "gone"]
+    marks = set()
+
+    def check(path: str) -> None:
+        around = "".join(f"{step.instance}." for step in context.scope)
+        runs = all(step.instance for step in context.scope)
+        wanted = [n for n in items.layers if runs and around + n == path]
+        assert [n for n in items.layers if items[n].look.inspected] == wanted, (context.scope, path)
+        marks.update((path, name) for name in wanted)
+
+    for path in ("conv", "one.conv"):
+        context.inspected.emit(path)
+        for scope in scopes:
+            context.set_scope(scope)
+            check(path)
+    for scope in scopes:
+        context.set_scope(scope)
+        for path in paths:
+            context.inspected.emit(path)
+            check(path)
+    assert len(marks) == 7

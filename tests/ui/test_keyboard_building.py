@@ -15,7 +15,7 @@ from recorded_state import compare
 from window_kit import open_window, show
 
 import samples
-from app.ui.canvas.connect_search import ConnectSearch
+from app.ui.canvas.connect_search import SHOWN, ConnectSearch
 from designer.graph import commands
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
@@ -202,3 +202,26 @@ def test_return_and_escape_in_a_field_give_the_keyboard_back(window, key):
         QTest.keyClick(QApplication.focusWidget(), key)
         QApplication.processEvents()
         assert window.canvas.viewer.hasFocus(), field.objectName()
+
+
+def test_the_search_for_links_finds_every_layer_of_a_large_network_and_lists_the_nearest_first(window):
+    layers = [Layer("in", "input", params={"dims": "16x16x3"})]
+    layers += [Layer(f"l{n}", "identity", (320 * (n + 1), 0)) for n in range(90)]
+    show(window, Graph(layers))
+    window.context.select(("in",))
+    keys("W")
+    rows = window.findChild(QTreeWidget, "connect.list")
+
+    def found() -> list[str]:
+        return [rows.topLevelItem(number).text(0) for number in range(rows.topLevelItemCount())]
+
+    assert found() == [f"l{n} · x" for n in range(SHOWN)]
+    line = window.findChild(QLineEdit, "connect.text")
+    for text, wanted in (("l8", [8, *range(80, 90)]), ("L75 x", [75])):
+        line.setText(text)
+        assert found() == [f"l{n} · x" for n in wanted], text
+    line.setText("l89")
+    QTest.keyClick(line, Qt.Key.Key_Return)
+    graph = window.context.document.graph
+    assert [name for name in graph.layers if graph[name].inputs] == ["l89"]
+    assert graph["l89"].inputs == (Source("in"),)

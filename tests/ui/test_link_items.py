@@ -234,15 +234,16 @@ def test_what_is_put_between_the_ends_of_a_link_moves_it_and_nothing_else_does(c
         assert (item.path() != direct) is moves, place
         box = canvas.projection["new"].box()
         assert not any(box.contains(item.path().pointAtPercent(share / 60)) for share in range(61)), place
-        document.do(lambda g: commands.move_layers(g, {"new": (480, 2000)}))
-        assert item.path() == direct, place
-        document.do(lambda g, place=place: commands.move_layers(g, {"new": place}))
-        assert (item.path() != direct) is moves, place
+        for away in ((480, 2000), (-700, y - 40), (2200, y - 40), (-700, y + 700)):
+            document.do(lambda g, away=away: commands.move_layers(g, {"new": away}))
+            assert item.path() == direct, place
+            document.do(lambda g, place=place: commands.move_layers(g, {"new": place}))
+            assert (item.path() != direct) is moves, place
         document.do(lambda g: commands.remove_layers(g, ["new"]))
         assert item.path() == direct, place
         document.undo()
         assert (item.path() != direct) is moves, place
-        for _ in range(3):
+        for _ in range(9):
             document.undo()
         assert item.path() == direct
 

@@ -425,6 +425,30 @@ def test_a_point_is_added_to_the_piece_that_is_clicked(window, share, slot):
     assert (*after[:slot], *after[slot + 1 :]) == before
 
 
+@pytest.mark.parametrize("style", link_paths.STYLES)
+@pytest.mark.parametrize(
+    "places",
+    [
+        ((224, 208), (544, 208)),
+        ((720, 240), (416, 480), (80, 320)),
+        ((800, -160), (800, 320), (400, 400)),
+        ((100, 300), (500, 120), (300, -200), (640, 240)),
+    ],
+)
+def test_points_are_added_in_their_order_along_a_link_wherever_it_leads(window, places, style):
+    """Also where it runs backwards, up or across itself."""
+    link_paths.set_style(style)
+    with_point(window, *places)
+    window.canvas.projection.redraw_links()
+    item = link(window)
+    path, shares = item.path(), [0.0]
+    for place in places:
+        later = [step / 400 for step in range(401) if step / 400 > shares[-1]]
+        shares.append(min(later, key=lambda share: QLineF(path.pointAtPercent(share), QPointF(*place)).length()))
+    for slot, (a, b) in enumerate(pairwise((*shares, 1.0))):
+        assert item.slot_at(path.pointAtPercent((a + b) / 2)) == slot
+
+
 @pytest.mark.parametrize(("zoom", "near"), [(0.4, 7.0 / 0.4), (1.0, 7.0), (2.5, 5.5)])
 def test_a_point_is_grasped_as_far_as_it_can_be_seen(window, zoom, near):
     """`near` in canvas units: 7 pixels, but the whole point at least."""
@@ -456,12 +480,13 @@ def test_the_menu_acts_on_the_point_nearest_to_the_pointer(window, place):
 def test_a_point_is_added_in_the_middle_unless_the_menu_was_opened_on_the_link(window):
     item = link(window)
     window.canvas.viewer.select_link(item)
-    middle = item.path().pointAtPercent(0.5)
-    for place in (None, QPointF(5000, 5000), item.path().pointAtPercent(0.2)):
+    middle, near = item.path().pointAtPercent(0.5), item.path().pointAtPercent(0.2)
+    aside = item.boundingRect().topLeft() + QPointF(1, 1)
+    for place in (None, QPointF(5000, 5000), aside, near + QPointF(0, 24), near, near + QPointF(0, 4)):
         window.canvas.viewer.menu_place = place
         window.canvas.routes.add()
         (point,) = points(window)
-        wanted = middle if place is None or place.x() == 5000 else place
+        wanted = place if place is not None and (place - near).manhattanLength() < 5 else middle
         assert max(abs(point[0] - wanted.x()), abs(point[1] - wanted.y())) <= 8
         window.context.document.undo()
         window.canvas.viewer.select_link(link(window))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -23,6 +24,7 @@ from designer.graph import commands, frames
 from designer.graph.arrangement import GAP
 from designer.graph.graph import Graph
 from designer.graph.model import GRID, Frame, Layer, Source
+from designer.graph.template import Template
 from designer.operators.fixes import fixes
 from designer.profiling.advice import split_kernel
 
@@ -36,26 +38,25 @@ def window(shared_window):
     return window
 
 
-def covered(window) -> list[tuple[str, str]]:
+def covered(canvas) -> list[tuple[str, str]]:
     """Pairs of layers that lie on each other."""
-    areas = {n: window.canvas.projection.entry(n).area() for n in window.context.document.graph.layers}
+    areas = {n: canvas.projection.entry(n).area() for n in canvas.projection.layers}
     names = sorted(areas)
     return [(a, b) for a in names for b in names if a < b and areas[a].intersects(areas[b])]
 
 
-def drop(window, type_name: str, place: QPointF) -> None:
+def drop(canvas, type_name: str, place: QPointF) -> None:
     """An operator of the palette, dropped."""
-    viewer = window.canvas.viewer
     data = QMimeData()
     data.setData(OPERATOR_MIME, QByteArray(type_name.encode()))
     event = QDropEvent(
-        QPointF(kit.at(window.canvas, place)),
+        QPointF(kit.at(canvas, place)),
         Qt.DropAction.CopyAction,
         data,
         Qt.MouseButton.LeftButton,
         Qt.KeyboardModifier.NoModifier,
     )
-    viewer.dropEvent(event)
+    canvas.viewer.dropEvent(event)
 
 
 def search(window, text: str) -> None:
@@ -68,7 +69,7 @@ def search(window, text: str) -> None:
 
 
 def test_a_dropped_operator_is_centred_on_the_pointer(window):
-    drop(window, "pooling", QPointF(480, 400))
+    drop(window.canvas, "pooling", QPointF(480, 400))
     box = window.canvas.projection["pooling_0"].box()
     assert (box.center() - QPointF(480, 400)).manhattanLength() <= 16
 
@@ -78,11 +79,11 @@ def test_an_operator_dropped_on_a_link_is_centred_on_it_and_pushes_what_is_behin
     link = window.canvas.projection.link("cat", 0)
     middle = link.path().pointAtPercent(0.5)
     before = {n: graph[n].position for n in graph.layers}
-    drop(window, "identity", middle)
+    drop(window.canvas, "identity", middle)
     items = window.canvas.projection
     assert graph["cat"].inputs[0] == Source("identity_0")
     assert abs(items["identity_0"].box().center().y() - middle.y()) <= 8
-    assert not covered(window)
+    assert not covered(window.canvas)
     assert items["identity_0"].box().left() > items["conv"].box().right()
     assert items["cat"].box().left() > items["identity_0"].box().right()
     run = graph["cat"].position[0] - before["cat"][0]
@@ -101,7 +102,7 @@ def test_a_free_layer_dropped_on_a_link_makes_room_too(window):
     grip = kit.node(canvas, "free")
     kit.drag(canvas, grip, grip + kit.at(canvas, middle) - kit.at(canvas, centre))
     assert window.context.document.graph["cat"].inputs[0] == Source("free")
-    assert not covered(window)
+    assert not covered(window.canvas)
     assert abs(canvas.projection["free"].box().center().y() - middle.y()) <= 8
 
 
@@ -109,7 +110,7 @@ def test_frames_grow_with_what_is_pushed_in_them(window):
     document = window.context.document
     frame = Frame("f", "End", rect=(600, -64, 560, 240))
     document.do(lambda g: frames.set_frame(g, "f", frame))
-    drop(window, "identity", window.canvas.projection.link("cat", 0).path().pointAtPercent(0.5))
+    drop(window.canvas, "identity", window.canvas.projection.link("cat", 0).path().pointAtPercent(0.5))
     run = document.graph["cat"].position[0] - 640
     assert document.graph.frames["f"].rect == (600 + run, -64, 560, 240)
 
@@ -121,11 +122,11 @@ def test_the_search_connects_to_the_selected_layer(window):
     graph = window.context.document.graph
     assert graph["pooling_0"].inputs == (Source("free"),)
     assert window.context.selection == ("pooling_0",)
-    assert not covered(window)
+    assert not covered(window.canvas)
     window.context.select(("free",))
     search(window, "pool")
     assert graph["pooling_1"].inputs == (Source("free"),)
-    assert not covered(window)
+    assert not covered(window.canvas)
 
 
 def test_the_search_goes_into_the_link_under_the_pointer(window):
@@ -135,7 +136,7 @@ def test_the_search_goes_into_the_link_under_the_pointer(window):
     window.context.select(("free",))
     search(window, "identity")
     assert window.context.document.graph["out"].inputs == (Source("identity_0"),)
-    assert not covered(window)
+    assert not covered(window.canvas)
 
 
 def test_copies_are_pasted_at_the_pointer_and_cover_nothing(window):
@@ -152,7 +153,7 @@ def test_copies_are_pasted_at_the_pointer_and_cover_nothing(window):
     press(window, "Ctrl+V")
     press(window, "Ctrl+D")
     assert len(window.context.document.graph) == 5 + 2 + 2 + 2
-    assert not covered(window)
+    assert not covered(window.canvas)
     press(window, "Ctrl+Z")
     assert len(window.context.document.graph) == 9
 
@@ -179,7 +180,7 @@ def test_a_fix_that_inserts_a_layer_covers_nothing(window, step, skips):
     for fix in inserting:
         apply(window.context, fix)
         assert len(document.graph) == 5
-        assert not covered(window)
+        assert not covered(window.canvas)
         press(window, "Ctrl+Z")  # one step
         assert set(document.graph.layers) == {"in", "conv", "add", "out"}
 
@@ -194,7 +195,7 @@ def test_advice_and_edits_of_weights_insert_layers_where_nothing_is(window):
         ),
     ):
         assert document.insert(request)
-        assert not covered(window)
+        assert not covered(window.canvas)
         press(window, "Ctrl+Z")
         assert len(document.graph) == 5
 
@@ -269,3 +270,163 @@ def test_a_copy_that_keeps_its_links_is_placed_after_all_that_it_reads(qtbot, na
         assert abs(box.center().y() - 400) <= GRID
         assert canvas.context.document.graph["cat"].position == (960, 0)
         canvas.context.document.undo()
+
+
+@pytest.mark.parametrize(
+    ("zigzag", "row", "shift"),
+    [(zigzag, 320, shift) for zigzag in (0, 320) for shift in (-160, -16, 0, 16, 80, 160, 320)]
+    + [(320, row, shift) for row in (-80, 0, 80) for shift in (16, 64, 128, 256)],
+)
+def test_layers_behind_an_inserted_one_move_together_from_its_left_edge_on(qtbot, zigzag, row, shift):
+    """As far as the one that needs it most: what reads the new layer, or what lies in its place."""
+    layers = [
+        Layer("in", "input", (0, 0), params={"dims": "64x48x3"}),
+        Layer("reader", "identity", (336, zigzag), (Source("in"),)),
+        Layer("behind", "identity", (224 + shift, row + zigzag if row == 320 else row), (Source("reader"),)),
+        Layer("last", "concatenation", (608, 1100), (Source("reader"), Source("behind"))),
+        Layer("other", "identity", (640, 800), (Source("in"),)),
+    ]
+    canvas = kit.open_canvas(qtbot, Graph(layers))
+    graph = canvas.context.document.graph
+    before = {n: graph[n].position for n in graph.layers}
+    boxes = {n: canvas.projection.entry(n).box() for n in before}
+    canvas.viewer.operator_dropped.disconnect(canvas._on_dropped)
+    canvas._on_place("batch_normalization", QPointF(250, 60), canvas.projection.link("reader", 0))
+    (added,) = set(graph.layers) - set(before)
+    box = canvas.projection.entry(added).box()
+    assert graph[added].inputs == (Source("in"),)
+    assert graph["reader"].inputs == (Source(added),)
+    assert box.left() >= boxes["in"].right() + GAP
+    runs = {n: graph[n].position[0] - x for n, (x, _) in before.items()}
+    assert {n: graph[n].position[1] for n in before} == {n: y for n, (_, y) in before.items()}
+    moved = {"reader", *(n for n in ("behind", "last") if before[n][0] >= box.left())}
+    near = box.adjusted(0, -AIR, GAP, AIR)
+    needed = max(
+        box.right() + GAP - boxes[n].left()
+        for n in boxes
+        if n == "reader" or (n in moved and near.intersects(boxes[n]))
+    )
+    assert runs == {n: -(-needed // GRID) * GRID if n in moved else 0 for n in before}
+    canvas.context.document.undo()
+    assert {n: graph[n].position for n in graph.layers} == before
+
+
+SIDES = {  # whether it has inputs and outputs
+    "identity": (True, True),
+    "concatenation": (True, True),
+    "input": (False, True),
+    "template:pair": (True, True),
+    "template:given": (False, True),
+    "template:sink": (True, False),
+    "template:alone": (False, False),
+}
+
+
+def with_templates() -> Graph:
+    """in -> largest (two outputs) -> end; instances and layers with other ports."""
+    port_in, port_out = Layer("x", "template_input"), Layer("y", "template_output", (320, 0))
+    given, middle = Layer("i", "input"), Layer("m", "identity", (160, 0))
+    templates = [
+        Template("pair", (port_in, replace(port_out, inputs=(Source("x"),)))),
+        Template("given", (given, replace(port_out, inputs=(Source("i"),)))),
+        Template("sink", (port_in, replace(middle, inputs=(Source("x"),)))),
+        Template("alone", (given, replace(middle, inputs=(Source("i"),)))),
+    ]
+    layers = [
+        Layer("in", "input", (0, 0), params={"dims": "64x48x3"}),
+        Layer("largest", "top_k", (320, 0), (Source("in"),)),
+        Layer("sink", "template", (320, 240), (Source("in"),), {"template": "sink"}),
+        Layer("end", "identity", (640, 0), (Source("largest"),)),
+        Layer("open", "identity", (640, 240)),
+    ]
+    return Graph(layers, templates=templates)
+
+
+@pytest.mark.parametrize("way", ["palette", "search"])
+def test_an_added_operator_reads_the_first_output_of_the_layer_selected_last_if_both_have_such_a_port(qtbot, way):
+    """Else it is added without a link, after the selected layer, or in the middle if none is selected."""
+    canvas = kit.open_canvas(qtbot, with_templates())
+    context, items, document = canvas.context, canvas.projection, canvas.context.document
+    canvas.viewer.pointer = lambda: None
+    before = document.graph.copy()
+    cases = [(selected, name) for selected in ((), ("in", "largest"), ("sink",)) for name in SIDES]
+    cases += [(selected, "identity") for selected in (("in",), ("largest", "in"), ("end",))]
+    for selected, type_name in cases:
+        reads = SIDES[type_name][0]
+        context.select(selected)
+        canvas.viewer.go(QPointF(480, 800))
+        if way == "palette":
+            context.add_requested.emit(type_name)
+        else:
+            canvas.quick_add()
+            canvas._quick_add.chosen.emit(type_name)
+        (name,) = set(document.graph.layers) - set(before.layers)
+        wanted = (Source(selected[-1]),) if reads and selected and items[selected[-1]].outputs else ()
+        assert document.graph[name].inputs == wanted, (selected, type_name)
+        assert {n: document.graph[n] for n in before.layers if n != "end"} == {
+            n: before[n] for n in before.layers if n != "end"
+        }
+        assert document.graph["end"].inputs == before["end"].inputs
+        assert context.selection == (name,)
+        box = items.entry(name).box()
+        if selected:
+            beside = items.entry(selected[-1]).box()
+            assert beside.right() + GAP <= box.left() <= beside.right() + 3 * GAP
+            assert box.bottom() > beside.top()
+        else:
+            assert (box.center() - QPointF(480, 800)).manhattanLength() <= 2 * GRID
+        assert canvas.viewer.seen().contains(box)
+        assert not covered(canvas)
+        document.undo()
+        assert document.graph == before
+    assert canvas.messages == []
+
+
+@pytest.mark.parametrize("way", ["drop", "search", "from an output", "from an input"])
+def test_only_what_has_an_input_and_an_output_goes_into_a_link_and_no_end_is_linked_to_nothing(qtbot, way):
+    """Other layers are added without a link, and the link stays."""
+    canvas = kit.open_canvas(qtbot, with_templates())
+    document, link = canvas.context.document, ("largest", 0)
+    canvas.viewer.zoom_by(1 / canvas.viewer.zoom)
+    canvas.viewer.go(QPointF(480, 200))
+    before = document.graph.copy()
+    for type_name, (reads, gives) in SIDES.items():
+        middle = canvas.projection.link(*link).path().pointAtPercent(0.5)
+        if way == "drop":
+            drop(canvas, type_name, middle)
+        else:
+            if way == "search":
+                canvas.viewer.pointer = lambda middle=middle: middle
+                canvas.quick_add()
+            else:
+                start = kit.output(canvas, "largest", 1) if way == "from an output" else kit.port(canvas, "open")
+                kit.drag(canvas, start, kit.at(canvas, QPointF(480, 480)))
+            canvas._quick_add.chosen.emit(type_name)
+        (name,) = set(document.graph.layers) - set(before.layers)
+        links = {n: document.graph[n].inputs for n in before.layers}
+        wanted, own = {n: before[n].inputs for n in before.layers}, ()
+        if way == "from an output":
+            own = (Source("largest", "indices"),) if reads else ()
+        elif way == "from an input":
+            wanted["open"] = (Source(name),) if gives else ()
+        elif reads and gives:
+            own, wanted["largest"] = (Source("in"),), (Source(name),)
+        assert (document.graph[name].inputs, links) == (own, wanted), type_name
+        assert canvas.context.selection == (name,)
+        assert not covered(canvas)
+        document.undo()
+        assert document.graph == before
+
+
+@pytest.mark.parametrize("place", [(440, 200), (400, 130), (300, 150), (470, 60), (1290, 300)])
+def test_an_operator_dropped_on_the_canvas_lies_where_it_is_dropped_even_on_other_layers(qtbot, place):
+    canvas = kit.open_canvas(qtbot, kit.small_graph())
+    graph = canvas.context.document.graph
+    before, seen = graph.copy(), canvas.viewer.visible_center()
+    drop(canvas, "pooling", QPointF(*place))
+    box = canvas.projection.entry("pooling_0").box()
+    assert (box.center() - QPointF(*place)).manhattanLength() <= GRID
+    assert graph["pooling_0"].inputs == ()
+    assert {n: graph[n] for n in before.layers} == before.layers
+    assert canvas.viewer.visible_center() == seen
+    assert canvas.context.selection == ("pooling_0",)

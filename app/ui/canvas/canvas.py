@@ -39,7 +39,7 @@ from designer.graph.model import GRID, Layer
 from designer.graph.template import INSTANCE, Template, would_recur
 from designer.graph.template_commands import paste_with_templates
 from designer.operators.default_layers import default_layer
-from designer.operators.links import is_variadic, network_ends
+from designer.operators.links import is_variadic, network_ends, open_sides
 from designer.texts import tr, trn
 
 NOTE_SIZE = (12 * GRID, 5 * GRID)
@@ -544,8 +544,7 @@ class Canvas(QWidget):
         graph, registry = self._context.document.graph, self._context.registry
 
         def join(layer: Layer) -> Edit:
-            cls = registry.get(layer.type)
-            reads = bool(item.outputs) and (cls is None or bool(cls.inputs))
+            reads = bool(item.outputs) and open_sides(graph, registry, layer)[0]
             return commands.add_connected(graph, layer, source_of(item.outputs[0]) if reads else None, None)
 
         return join
@@ -557,7 +556,15 @@ class Canvas(QWidget):
             self.open_search(place, None)
 
     def _insert(self, link: LinkItem) -> Connect:
-        return lambda layer: commands.insert_on_link(self._context.document.graph, layer, *link.key)
+        """The edit that inserts a new layer into a link, or only adds it if it has no input or no output."""
+        graph, registry = self._context.document.graph, self._context.registry
+
+        def join(layer: Layer) -> Edit:
+            if not all(open_sides(graph, registry, layer)):
+                return commands.add_layer(graph, layer)
+            return commands.insert_on_link(graph, layer, *link.key)
+
+        return join
 
     def open_search(self, place: QPointF, join: Connect | None, accepts: Accepts | None = None) -> None:
         if self._document is None:

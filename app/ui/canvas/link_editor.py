@@ -235,6 +235,9 @@ class LinkEditor:
         consumer = (anchor.node.layer, anchor.index) if anchor.is_input else None
 
         def join(layer: Layer) -> Edit:
+            reads, gives = links.open_sides(document.graph, document.registry, layer)
+            if not (reads if consumer is None else gives):
+                return commands.add_layer(document.graph, layer)
             return commands.add_connected(document.graph, _sized(document, layer, consumer), source, consumer)
 
         tensor = document.inference.type_of(source) if source is not None else None

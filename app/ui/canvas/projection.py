@@ -282,7 +282,7 @@ class Projection:
                 self._connect(self._redraw(name))
                 for key in self._edges.leaving(name):
                     self._links.label(self._edges.get(key))
-        self._edges.reroute()
+        self._index.reroute()  # only links with items: what remains to be put into the index can wait
         self.viewer.far_changed()
         self._measuring.start(self._layers)
 
@@ -308,7 +308,7 @@ class Projection:
         return node_look(self._document(), name, inspected=name == self.inspected)
 
     def _on_measured(self) -> None:
-        self._edges.reroute()
+        self._index.reroute()
         self.viewer.far_changed()
 
     # --- items -----------------------------------------------------------------------------------------------
