@@ -197,7 +197,7 @@ def numbers(count: int) -> list[Parameter]:
 def test_each_parameter_is_reset_that_has_one_default(qtbot: QtBot, varied: tuple[str, ...]) -> None:
     section = ParamSection("p", numbers(3), varied)
     qtbot.addWidget(section)
-    section.show_texts({name: ("5",) for name in section.rows})
+    section.show_texts(dict.fromkeys(section.rows, ("5",)))
     said: list[tuple[str, str]] = []
     section.changed.connect(lambda name, text: said.append((name, text)))
     for row in section.rows.values():
