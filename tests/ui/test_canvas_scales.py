@@ -18,6 +18,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMenu
 from window_kit import press, show
 
+from app.ui.canvas.canvas import OPENING_ZOOM
 from app.ui.canvas.view import ZOOM_MAX, ZOOM_MIN
 from designer.graph.graph import Graph
 from designer.graph.model import GRID, Frame, Layer, Source
@@ -397,3 +398,20 @@ def check_grid(canvas, zoom, center):
         assert places[0] <= first + step
         assert places[-1] >= last - step
     assert all(line.height() == pytest.approx(area.height(), abs=0.1) for line in found if line.height())
+
+
+def test_a_network_that_begins_at_a_legible_scale_keeps_it_when_the_canvas_gets_another_size(qtbot):
+    """One that is smaller than the canvas is fitted into it again; the view stays where the user went."""
+    layers = [Layer("l0", "identity")]
+    layers += [Layer(f"l{n}", "identity", (320 * n, 0), (Source(f"l{n - 1}"),)) for n in range(1, 60)]
+    canvas = kit.open_canvas(qtbot, Graph(layers), (900, 500))
+    viewer = canvas.viewer
+    assert viewer.zoom == pytest.approx(OPENING_ZOOM)
+    for size in ((700, 400), (1200, 600)):
+        canvas.resize(*size)
+        assert viewer.zoom == pytest.approx(OPENING_ZOOM)
+        assert viewer.seen().contains(canvas.projection.entry("l0").area())
+    look(canvas, 0.5, QPointF(9000, 0))
+    canvas.resize(800, 500)
+    assert viewer.zoom == pytest.approx(0.5)
+    assert not viewer.seen().contains(canvas.projection.entry("l0").area())
