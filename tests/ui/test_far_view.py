@@ -366,16 +366,17 @@ def test_from_afar_a_link_is_marked_once_as_selected_before_on_the_path(qtbot):
     assert ends(marked["link_path"]) == {starts["out", 0]}
 
 
-@pytest.mark.parametrize("eager", [300, 1])
-def test_from_afar_links_inside_of_a_collapsed_frame_are_hidden_with_it(qtbot, monkeypatch, eager):
-    """Whether there are items or not."""
+@pytest.mark.parametrize(("eager", "left"), [(300, 0), (1, 90_000)])
+def test_from_afar_links_inside_of_a_collapsed_frame_are_hidden_with_it(qtbot, monkeypatch, eager, left):
+    """Whether there are items or, far from the view, not."""
     monkeypatch.setattr("app.ui.canvas.projection.EAGER", eager)
-    layers = [Layer("l0", "identity")]
-    layers += [Layer(f"l{n}", "identity", (320 * n, 0), (Source(f"l{n - 1}"),)) for n in range(1, 5)]
-    frame = Frame("f", "inside", rect=(600, -64, 560, 192))
+    layers = [Layer("l0", "identity", (left, 0)), Layer("near", "identity", (0, 320))]
+    layers += [Layer(f"l{n}", "identity", (left + 320 * n, 0), (Source(f"l{n - 1}"),)) for n in range(1, 5)]
+    frame = Frame("f", "inside", rect=(left + 600, -64, 560, 192))
     canvas = kit.open_canvas(qtbot, Graph(layers, frames=(frame,)))
     document, projection = canvas.context.document, canvas.projection
     qtbot.waitUntil(lambda: len(ends(projection.collect_far().links)) == 4)
     document.do(lambda g: frames.collapse(g, [], ["f"], projection.members))
     assert [name for name in document.graph.layers if projection.hides(name)] == ["l2", "l3"]
+    assert next(edge.item is None for edge in projection.links if edge.key == ("l3", 0)) is (eager == 1)
     qtbot.waitUntil(lambda: len(ends(projection.collect_far().links)) == 3)
